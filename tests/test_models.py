@@ -81,7 +81,7 @@ def test_a_number_with_a_unit_names_it() -> None:
 def test_what_a_notebook_shows_of_an_answer_is_a_line(examples: Path) -> None:
     diagnosis, run = mldebug_mcp.diagnose_run(examples / "loss_spike"), mldebug_mcp.read_run(examples / "loss_spike")
     assert str(diagnosis) == repr(diagnosis)
-    assert re.fullmatch(r"<Diagnosis of .*: bad_batch \d+%, healthy .*; seen: loss_spike, .*>", repr(diagnosis))
+    assert re.fullmatch(r"<Diagnosis of .*: bad_batch \d+%, .*; seen: loss_spike, .*>", repr(diagnosis))
     assert repr(run).endswith("400 records, steps 1 to 400: loss, grad_norm, learning_rate>")
     assert repr(run["loss"]) == "<Series loss: 400 values, 4.755 to 2.33>"
 

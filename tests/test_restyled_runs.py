@@ -146,7 +146,7 @@ def _judged(name: str, of: str, state: State, *, cause: str = "healthy", seen: b
 def test_three_logs_of_one_run_count_as_one_run() -> None:
     logs = [_judged("tabular-a-1-1", "", State.PRESENT), _judged("tabular-a-1-1-v1", "tabular-a-1-1", State.PRESENT)]
     logs += [_judged("tabular-a-1-1-v2", "tabular-a-1-1", State.ABSENT), _judged("gpt-a-1-1", "", State.ABSENT)]
-    numbers = fit(logs)
+    numbers, _ = fit(logs)
     assert numbers.healthy["loss_spike"] == pytest.approx((2 / 3, 2))
     assert numbers.provenance.startswith("counted on 4 logs of 2 runs")
 

@@ -83,10 +83,10 @@ def main() -> None:
         )
         _show({"invariance": invariance.by_change(found)}, save=options.save)
     elif options.command == "fit":
-        write(fit([one for folder in (options.folder, *dict(options.beside).values()) for one in judge(folder)]))
+        write(*fit([one for folder in (options.folder, *dict(options.beside).values()) for one in judge(folder)]))
     elif options.command == "loops":
         ones = [one for folder in (options.folder, *dict(options.beside).values()) for one in judge(folder)]
-        _show({"loops": accuracy([], without_each(ones))}, save=options.save)
+        _show({"loops": accuracy([], without_each(ones, options.processes))}, save=options.save)
     elif options.command == "ablate":
         ones = [one for folder in (options.folder, *dict(options.beside).values()) for one in judge(folder)]
         _show({"ablation": ablate(ones, options.processes)}, save=options.save)

@@ -15,6 +15,7 @@ from benchmarks.faults.figures import Rows
 from benchmarks.faults.fit import Ranker, findings
 from benchmarks.faults.report import REFUSED, Judged
 from mldebug_mcp.diagnose.calibrate import fitted
+from mldebug_mcp.diagnose.likeness import shipped
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.symptoms import symptoms
 
@@ -79,11 +80,11 @@ def _without(ones: Sequence[Judged], counted: Sequence[Sequence[Finding]], outco
         if any(one.states.get(outcome) is State.PRESENT for outcome in outcomes):
             seen[one.task] = seen.get(one.task, 0) + 1
     numbers = fitted()
-    ranker = Ranker(numbers)
+    ranker = Ranker(numbers, shipped())
     again = []
     for one, found in zip(ones, counted, strict=True):
         left = [finding for finding in found if finding.symptom not in outcomes]
-        ranked = ranker.ranked(one, left, numbers.trust, numbers.sharpness)
+        ranked = ranker.ranked(one, left, numbers.beside, numbers.alone)
         again.append(replace(one, causes=[item.id for item in ranked]))
     faulty = [one for one in again if one.label.cause != "healthy"]
     return Without(

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
+import torch
+
 from benchmarks.faults.figures import calibration_error
+from benchmarks.faults.likeness import Numbered, fit_likeness
 from benchmarks.faults.report import Judged
 from benchmarks.faults.trust import Weighed, fit_trust, weighed
 from mldebug_mcp.diagnose.calibrate import (
@@ -18,14 +23,17 @@ from mldebug_mcp.diagnose.calibrate import (
     Counts,
     Fitted,
     LabelledRun,
+    Powers,
     count,
     fingerprint,
     fit_sharpness,
 )
 from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates, independent
 from mldebug_mcp.diagnose.known_errors import beside
-from mldebug_mcp.diagnose.ranking import Ranked, not_too_sure, rank
-from mldebug_mcp.diagnose.weighing import Candidate, Trust, weigh
+from mldebug_mcp.diagnose.likeness import ABOUT, Likeness, has_a_course
+from mldebug_mcp.diagnose.likeness import write as write_likeness
+from mldebug_mcp.diagnose.ranking import Evidence, Ranked, not_too_sure, rank
+from mldebug_mcp.diagnose.weighing import Candidate, weigh
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Finding
 from mldebug_mcp.models.base import SOUND
@@ -35,9 +43,12 @@ HEALTHY_COUNTS_AS = 2.0
 """Faulty runs that a healthy one counts as where trust is fitted. Chosen: a false alarm costs more than a fault that
 comes second; with three, fewer runs of authors whom the fit never saw have their cause first."""
 
+OWN_GROUPS = 2
+"""Parts of our own tasks that are each judged by the likeness to runs of the others. Chosen: each takes a minute."""
 
-def fit(judged: Sequence[Judged]) -> Fitted:
-    """Return the numbers counted on the runs of the tuning part whose log shows their fault.
+
+def fit(judged: Sequence[Judged]) -> tuple[Fitted, Likeness]:
+    """Return the numbers counted on the runs of the tuning part whose log shows their fault, and the fitted likeness.
 
     Versions of one trained run count as one run together.
 
@@ -49,69 +60,139 @@ def fit(judged: Sequence[Judged]) -> Fitted:
     used = [one for one in judged if one.label.tuning and (one.label.shows or one.label.cause == "healthy")]
     versions = Counter(one.trained for one in used)
     weights = {one.name: 1 / versions[one.trained] for one in used}
-    folds = {task: Ranker(_counted([one for one in used if one.task != task])) for task in {one.task for one in used}}
+    folds = _folds(used)
     authors: Counter[str] = Counter()
     for one in used:
         authors[one.loops] += weights[one.name]  # type: ignore[assignment]  # typeshed counts integers alone
-    questions = sorted({symptom.question.id for symptom in symptoms().values()})
-    judged_as = [findings(one) for one in used]
     alike = {one.name: weights[one.name] / authors[one.loops] for one in used}
+    beside, alone = (_powers(used, folds, alike, numbers=numbers) for numbers in (True, False))
+    return _counted(used).model_copy(update={"beside": beside, "alone": alone}), _likeness(used)
+
+
+def _powers(
+    used: Sequence[Judged], folds: Mapping[str, Ranker], alike: Mapping[str, float], *, numbers: bool
+) -> Powers:
+    """Return the powers under which the causes of runs are most probable, with their numbers or by findings alone."""
+    ones = used if numbers else [replace(one, numbers={}) for one in used]
+    questions = sorted({symptom.question.id for symptom in symptoms().values()}) + [ABOUT] * numbers
+    judged_as = [(one, findings(one)) for one in ones]
     trust = fit_trust(
-        [
-            folds[one.task].weighed(one, found, questions, alike[one.name] * _counts_as(one))
-            for one, found in zip(used, judged_as, strict=True)
-        ],
+        [folds[one.task].weighed(one, found, questions, alike[one.name] * _counts_as(one)) for one, found in judged_as],
         questions,
     )
+    powers = Powers(**asdict(trust))
+    known = [(one, folds[one.task].evidence(one, found, powers)) for one, found in judged_as]
 
     def error(sharpness: float) -> float:
-        ranked = [
-            folds[one.task].ranked(one, found, trust, sharpness) for one, found in zip(used, judged_as, strict=True)
-        ]
-        answers = [_judged(*both) for both in zip(used, ranked, strict=True)]
-        return calibration_error(answers, weights=[alike[one.name] for one in used])
+        ranked = [folds[one.task].rank(one, evidence, sharpness) for one, evidence in known]
+        answers = [_judged(*both) for both in zip(ones, ranked, strict=True)]
+        return calibration_error(answers, weights=[alike[one.name] for one in ones])
 
-    chosen = {**asdict(trust), "sharpness": fit_sharpness(error)}
-    return _counted(used).model_copy(update=chosen)
+    return powers.model_copy(update={"sharpness": fit_sharpness(error)})
+
+
+def _folds(used: Sequence[Judged]) -> dict[str, Ranker]:
+    """Return, by task, what ranks its runs by other runs: counts of the other tasks, the likeness of the other groups.
+
+    A group is an author, or a part of our own tasks: one for each task would take an hour to fit.
+    """
+    tasks = sorted({one.task: one.loops for one in used}.items())
+    own = [task for task, loops in tasks if not loops]
+    group = {task: loops or f"{own.index(task) % OWN_GROUPS}" for task, loops in tasks}
+    alike = {name: _likeness([one for one in used if group[one.task] != name]) for name in set(group.values())}
+    return {
+        task: Ranker(_counted([one for one in used if one.task != task]), alike[name]) for task, name in group.items()
+    }
+
+
+def _likeness(used: Sequence[Judged]) -> Likeness:
+    versions, authors = (
+        Counter(one.trained for one in used),
+        Counter(one.loops for one in {o.trained: o for o in used}.values()),
+    )
+    return fit_likeness(
+        [
+            Numbered(
+                one.numbers,
+                (one.label.cause, *one.label.also),
+                one.loops,
+                1 / versions[one.trained] / authors[one.loops],
+            )
+            for one in used
+        ]
+    )
 
 
 def _counts_as(one: Judged) -> float:
     return HEALTHY_COUNTS_AS if one.label.cause == SOUND else 1.0
 
 
-def without_each(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
+def without_each(judged: Sequence[Judged], processes: int = 1) -> dict[str, list[Judged]]:
     """Return the runs of each author's loops as they are judged with numbers fitted on all runs but those."""
-    left = {}
-    for name in sorted({one.loops for one in judged} - {""}):
-        numbers = fit([one for one in judged if one.loops != name])
-        ranker, own = Ranker(numbers), [one for one in judged if one.loops == name and one.states]
-        ranked = [ranker.ranked(one, findings(one), numbers.trust, numbers.sharpness) for one in own]
-        left[name] = [_judged(*both) for both in zip(own, ranked, strict=True)]
-    return left
+    authors = sorted({one.loops for one in judged} - {""})
+    with multiprocessing.get_context("spawn").Pool(processes, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        left = pool.map(partial(_without, judged), authors, chunksize=1)
+    return dict(zip(authors, left, strict=True))
+
+
+def _without(judged: Sequence[Judged], author: str) -> list[Judged]:
+    numbers, likeness = fit([one for one in judged if one.loops != author])
+    ranker, own = Ranker(numbers, likeness), [one for one in judged if one.loops == author and one.states]
+    ranked = [ranker.ranked(one, findings(one), numbers.beside, numbers.alone) for one in own]
+    return [_judged(*both) for both in zip(own, ranked, strict=True)]
 
 
 class Ranker:
     """Ranks the causes of judged runs anew, with some findings, under some numbers."""
 
-    def __init__(self, numbers: Fitted) -> None:
+    def __init__(self, numbers: Fitted, likeness: Likeness | None) -> None:
         self._numbers = numbers
+        self._likeness = likeness
+        self._bits: dict[str, dict[str, float]] = {}
         self._background = backgrounds(numbers)
         self._among_faults = numbers.among_faults
         self._candidates: dict[str, Sequence[Candidate]] = {}
 
-    def ranked(self, one: Judged, findings: Sequence[Finding], trust: Trust, sharpness: float = 1.0) -> list[Ranked]:
-        """Return the causes of a run, the most probable first, as if these were its findings."""
-        causes = self._causes(one.kind)
-        evidence = [*weigh(causes, findings, self._background, trust), *one.evidence]
-        priors = {cause.id: cause.prior for cause in causes}
+    def ranked(self, one: Judged, findings: Sequence[Finding], beside: Powers, alone: Powers) -> list[Ranked]:
+        """Return the causes of a run, the most probable first, as if these were its findings.
+
+        Args:
+            one: The run.
+            findings: The findings.
+            beside: Powers where its numbers speak, too.
+            alone: Powers where they do not.
+        """
+        powers = beside if self._told(one) else alone
+        return self.rank(one, self.evidence(one, findings, powers), powers.sharpness)
+
+    def evidence(self, one: Judged, findings: Sequence[Finding], powers: Powers) -> list[Evidence]:
+        """Return all that speaks for and against the causes of a run, as if these were its findings."""
+        alike = self._alike(one, powers.questions.get(ABOUT, 0.0))
+        return [*weigh(self._causes(one.kind), findings, self._background, powers.trust), *one.evidence, *alike]
+
+    def rank(self, one: Judged, evidence: Sequence[Evidence], sharpness: float) -> list[Ranked]:
+        """Return the causes of a run under some evidence, the most probable first."""
+        priors = {cause.id: cause.prior for cause in self._causes(one.kind)}
         return not_too_sure(rank(priors, evidence, sharpness, self._among_faults), evidence)
 
     def weighed(self, one: Judged, findings: Sequence[Finding], questions: Sequence[str], weight: float) -> Weighed:
         """Return the bits of a run with these findings; see `trust`."""
         right = {one.label.cause, *one.label.also}
         causes = self._causes(one.kind)
-        told = one.evidence
+        told = [*one.evidence, *self._alike(one, 1.0)]
         return weighed(causes, findings, self._background, told, questions=questions, right=right, weight=weight)
+
+    def _alike(self, one: Judged, trust: float) -> Sequence[Evidence]:
+        model = self._likeness
+        if model is None or not self._told(one):
+            return []
+        if one.name not in self._bits:
+            self._bits[one.name] = model.bits(model.place(one.numbers))
+        return [Evidence(cause, trust * bits, ABOUT, "numbers", ABOUT) for cause, bits in self._bits[one.name].items()]
+
+    def _told(self, one: Judged) -> bool:
+        """Say whether the numbers of a run speak."""
+        return self._likeness is not None and has_a_course(one.numbers)
 
     def _causes(self, kind: str) -> Sequence[Candidate]:
         if kind not in self._candidates:
@@ -164,14 +245,20 @@ def _plain(counts: Counts) -> dict[str, list[float]]:
     return {name: [int(n) if n == int(n) else round(n, 3) for n in pair] for name, pair in counts.items()}
 
 
-def write(numbers: Fitted, path: Path = FILE) -> None:
+def write(numbers: Fitted, likeness: Likeness) -> None:
+    """Write both where the package reads them."""
+    write_counted(numbers)
+    write_likeness(likeness)
+
+
+def write_counted(numbers: Fitted, path: Path = FILE) -> None:
     """Write the numbers, one cause per line."""
     rows = numbers.model_dump()
     counted = {cause: _plain(seen) for cause, seen in numbers.causes.items()}
     causes = ",\n".join(f"    {json.dumps(cause)}: {json.dumps(seen)}" for cause, seen in counted.items())
     without = _plain(numbers.healthy)
     healthy = ",\n".join(f"    {json.dumps(symptom)}: {json.dumps(seen)}" for symptom, seen in without.items())
-    fitted = ("provenance", "links", "weight", "missed", "unlisted", "absent", "questions", "sharpness", "among_faults")
+    fitted = ("provenance", "links", "beside", "alone", "among_faults")
     head = "".join(f"  {json.dumps(name)}: {json.dumps(rows[name])},\n" for name in fitted)
     path.write_text(
         f'{{\n{head}  "causes": {{\n{causes}\n  }},\n  "healthy": {{\n{healthy}\n  }}\n}}\n', encoding="utf-8"

@@ -6,7 +6,7 @@ import json
 import multiprocessing
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -18,6 +18,7 @@ from mldebug_mcp.diagnose.diagnosis import told_by_run
 from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import read_run
+from mldebug_mcp.measure.vector import vector_of
 from mldebug_mcp.models import State
 
 REFUSED = "refused"
@@ -26,7 +27,10 @@ REFUSED = "refused"
 
 @dataclass(frozen=True)
 class Judged:
-    """A run, what is known of it, and what the diagnosis says; `loops` names those of other authors that trained it."""
+    """A run, what is known of it, and what the diagnosis says; `loops` names those of other authors that trained it.
+
+    `evidence` is what speaks beside the findings, and beside the likeness of its `numbers` to those of other runs.
+    """
 
     name: str
     label: Label
@@ -38,6 +42,7 @@ class Judged:
     interval: float
     evidence: tuple[Evidence, ...] = ()
     loops: str = ""
+    numbers: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def task(self) -> str:
@@ -101,6 +106,7 @@ def _judged(path: Path, named: str, label: Label) -> Judged:
         label.steps / max(1, diagnosis.run.steps),
         tuple(told_by_run(run, diagnosis.findings)),
         loops,
+        vector_of(run),
     )
 
 

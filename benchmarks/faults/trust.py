@@ -65,7 +65,7 @@ def weighed(
         causes: The causes with frequencies that were counted on other runs.
         found: Its findings, as they count in the ranking.
         background: How often a healthy run shows each symptom.
-        told: What is known beside the findings.
+        told: What is known beside the findings; what is about one of the questions counts as seen by it.
         questions: All of them, in order.
         right: The causes that are right.
         weight: What the run counts.
@@ -82,7 +82,9 @@ def weighed(
         else:
             seen[place[one.cause], column[one.about]] += one.bits
     for one in told:
-        if one.cause in place:
+        if one.cause in place and one.about in column:
+            seen[place[one.cause], column[one.about]] += one.bits
+        elif one.cause in place:
             start[place[one.cause]] += one.bits
     labels[[place[cause] for cause in right if cause in place]] = 1.0
     return Weighed(

@@ -195,3 +195,21 @@ def test_an_objective_is_the_loss_where_there_is_no_other(tmp_path: Path) -> Non
     assert whole["objective"].logged_as == ""
     boxes = read(tmp_path, f"step\tobj\tbox\n{rows}", "boxes.tsv")
     assert "loss" not in boxes or boxes["loss"].logged_as != "obj"
+
+
+LOGURU = """\
+2026-01-20 17:30:54.515 | INFO     | src.loop:train_step:88 - 0/100 loss=2.2428 lr=1.00e-04 gn=10.7147
+2026-01-20 17:31:13.947 | INFO     | src.loop:train_step:88 - 5/100 loss=1.9110 lr=3.00e-04 gn=9.7115
+2026-01-20 17:33:46.059 | INFO     | src.loop:run_validation:91 - 10/100 loss=2.6831 acc=0.8333
+2026-01-20 17:33:51.901 | INFO     | src.loop:train_step:88 - 10/100 loss=1.5664 lr=0.0011 gn=0.7917
+2026-01-20 17:34:05.606 | INFO     | src.loop:run_validation:91 - 20/100 loss=2.5301 acc=0.8438
+2026-01-20 17:34:09.606 | INFO     | src.loop:train_step:88 - 20/100 loss=1.2301 lr=0.0013 gn=0.7077
+"""
+
+
+def test_a_function_that_evaluates_says_so_of_the_lines_that_it_logs(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(LOGURU)
+    run = read_run(tmp_path)
+    assert run["loss"].step.tolist() == [0, 5, 10, 20]
+    assert run["eval_loss"].value.tolist() == [2.6831, 2.5301]
+    assert run["eval_loss"].step.tolist() == [10, 20]

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.diagnose.weighing import WEIGHT, Trust
 from mldebug_mcp.knowledge.entries import Cause
 from mldebug_mcp.models import State
@@ -36,7 +37,7 @@ contradict; with these, the causes of authors whom the fit never saw come first 
 AMONG_FAULTS = 1.4
 """Power to which the shares of faults among themselves are raised. Chosen: with 1.75 one in ten of the causes said to
 be 95 % sure was wrong in runs of authors whom the fit never saw; with 1 fewer have their cause first."""
-SHARPNESSES = tuple(round(0.8 + 0.05 * step, 2) for step in range(13))
+SHARPNESSES = tuple(round(0.5 + 0.05 * step, 2) for step in range(19))
 LEAST_SHOWN = 1.0
 """Runs with a cause that showed a symptom, from which they are linked without a word in the playbook. Chosen: one run;
 with two, the runs of authors whom the fit never saw have their cause among three a little less often."""
@@ -51,27 +52,50 @@ Counts = dict[str, tuple[float, float]]
 """By symptom: runs that showed it, and runs in which it could be judged; versions of one run share its one."""
 
 
-class Fitted(BaseModel):
-    """What was counted, on what, with which links, and the trust and sharpness that were fitted."""
+class Powers(BaseModel):
+    """How far evidence is trusted, and how sharp the probabilities are that it makes; see `Trust` and `rank`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    provenance: str
-    links: str = ""
     weight: float = WEIGHT
     missed: float = 0.0
     unlisted: float = 0.0
     absent: float | None = None
     questions: dict[str, float] = {}
     sharpness: float = 1.0
-    among_faults: float = 1.0
-    causes: dict[str, Counts] = {}
-    healthy: Counts = {}
 
     @property
     def trust(self) -> Trust:
         """How far findings are trusted."""
         return Trust(self.weight, self.missed, self.unlisted, self.absent, self.questions)
+
+
+class Fitted(BaseModel):
+    """What was counted, on what, with which links, and the powers that were fitted.
+
+    Args:
+        provenance: What was counted.
+        links: Fingerprint of the links that it was counted with.
+        beside: Powers of evidence where the numbers of a run speak beside its findings (`likeness`).
+        alone: Powers where findings speak alone, as in a log of a few records.
+        among_faults: See `rank`.
+        causes: How often each cause showed each symptom.
+        healthy: How often healthy runs did.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    provenance: str
+    links: str = ""
+    beside: Powers = Powers()
+    alone: Powers = Powers()
+    among_faults: float = 1.0
+    causes: dict[str, Counts] = {}
+    healthy: Counts = {}
+
+    def powers(self, evidence: Iterable[Evidence]) -> Powers:
+        """Return the powers for what is known of a run beside its findings."""
+        return self.beside if any(one.kind == "numbers" for one in evidence) else self.alone
 
     def counted(self, cause: str, symptom: str) -> bool:
         """Say whether runs with a cause were counted in which a symptom could be judged.

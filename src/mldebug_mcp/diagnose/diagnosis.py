@@ -13,6 +13,7 @@ from mldebug_mcp.diagnose.compare import compare, suspects
 from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates, judge_causes
 from mldebug_mcp.diagnose.information import Likelihood
 from mldebug_mcp.diagnose.known_errors import told_by_errors
+from mldebug_mcp.diagnose.likeness import shipped, told_by_likeness
 from mldebug_mcp.diagnose.mechanisms import HARDLY, told_by_needs
 from mldebug_mcp.diagnose.next_call import after_ranking
 from mldebug_mcp.diagnose.next_steps import order_next_steps
@@ -105,7 +106,7 @@ def diagnose(
     hypotheses = with_rows(run, seen, hypotheses)
     next_steps = order_next_steps(hypotheses)
     causes = {one.id: one for one in candidates(run.kind)}
-    likelihood = Likelihood(causes, backgrounds(), fitted().weight)
+    likelihood = Likelihood(causes, backgrounds(), fitted().powers(told).weight)
     missing = what_to_log(run, seen, hypotheses, likelihood)
     return Diagnosis(
         run=run_summary(run),
@@ -150,12 +151,12 @@ def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] =
     seen, problems = examine(run)
     seen = list({finding.symptom: finding for finding in (*seen, *findings)}.values())
     comparison = compare(run, reference) if reference is not None else None
-    evidence = [*_told(comparison), *told_by_run(run, seen)]
+    evidence = [*_told(comparison), *told_by_run(run, seen), *told_by_likeness(run)]
     return Known(run.kind, seen, evidence, comparison, problems)
 
 
 def told_by_run(run: Run, findings: Sequence[Finding]) -> list[Evidence]:
-    """Return what a run says of causes beside its findings."""
+    """Return what a run says of causes beside its findings and its numbers."""
     return [
         *told_by_errors(run),
         *told_by_needs(run),
@@ -213,6 +214,7 @@ def prepare() -> None:
     symptoms()
     catalogue()
     fitted()
+    shipped()
 
 
 def _told(comparison: Comparison | None) -> list[Evidence]:

@@ -43,9 +43,10 @@ def judge_causes(
     # Weight and sharpness are fitted on logs; a probe measures one thing at a time, so its symptoms are independent.
     numbers = fitted() if only is None else Fitted(provenance="a probe: as chosen")
     counted = independent(beside(findings, told))
-    evidence = [*weigh(judged, counted, backgrounds(probed=probed), numbers.trust), *told]
+    powers = numbers.powers(told)
+    evidence = [*weigh(judged, counted, backgrounds(probed=probed), powers.trust), *told]
     priors = {one.id: one.prior for one in judged}
-    ranked = not_too_sure(rank(priors, evidence, numbers.sharpness, numbers.among_faults), evidence)
+    ranked = not_too_sure(rank(priors, evidence, powers.sharpness, numbers.among_faults), evidence)
     ties = tied(ranked)
     by_state = {state: {one.symptom for one in findings if one.state is state} for state in State}
     return [_hypothesis(known, item, path, kind, tied_with=ties.get(item.id, []), states=by_state) for item in ranked]

@@ -19,9 +19,9 @@ from typing import Literal
 
 from mldebug_mcp.models.base import OTHER, SOUND
 
-Kind = Literal["finding", "log", "error", "reference", "check"]
-"""What says something of a cause: a finding, what a log is (its length, its beginning), the error that ended the run, a
-run to compare with, the outcome of a check."""
+Kind = Literal["finding", "numbers", "log", "error", "reference", "check"]
+"""What says something of a cause: a finding, all numbers of the run together, what a log is (its length, its
+beginning), the error that ended the run, a run to compare with, the outcome of a check."""
 DECISIVE: Collection[Kind] = ("error", "check", "reference")
 """What may make a fault nearly sure without a second question: it was made, or printed, to tell of this cause."""
 SUREST_ALONE = 0.94
@@ -138,8 +138,8 @@ def not_too_sure(ranked: Sequence[Ranked], evidence: Iterable[Evidence]) -> list
 
 
 def _rests_on_two(evidence: Iterable[Evidence]) -> bool:
-    """Say whether two questions speak for a cause, or one thing that decides."""
-    speaking = [one for one in evidence if one.bits >= SPEAKS]
+    """Say whether two questions speak for a cause, or one thing that decides; its numbers are what all of them saw."""
+    speaking = [one for one in evidence if one.bits >= SPEAKS and one.kind != "numbers"]
     return len({one.about or one.because for one in speaking}) > 1 or any(one.kind in DECISIVE for one in speaking)
 
 

@@ -81,7 +81,7 @@ _WENET = re.compile(
     r"\s*+(?:(?P<phase>CV)|TRAIN)\b(?: \|[^|]{0,40}\|)? Batch (?P<epoch>\d{1,6})/(?P<inner>\d{1,9})(?=\s)"
 )
 """WeNet: "TRAIN Batch 4/203700 loss 12.6", of the epoch and the batch inside it."""
-_OF_RUN = re.compile(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b|\s?[:|]\s)")
+_OF_RUN = re.compile(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b|\s?[:|]\s|\s[A-Za-z_][\w/]{0,40}=)")
 _GLOBAL = re.compile(
     rf"(?<![\w/])global[_ ]?(?:step|iter)s?\s*+[:=#]?\s*+(?P<step>{_WHOLE})(?![\w%-]|\.\d)", re.IGNORECASE
 )

@@ -72,13 +72,13 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
         evaluation: A heading above it says that it speaks of an evaluation.
     """
     # Patterns for counters allow blanks in several places: thousands of them in a row would take hours.
-    rank, whole = without_prefix(_BLANKS.sub("  ", line[:MAX_LINE]))
+    rank, whole, evaluates = without_prefix(_BLANKS.sub("  ", line[:MAX_LINE]))
     whole = _without_asides(whole)
     message = _without_prose(whole)
     prose = whole[len(message) :]
     message = written_out(_GLUED.sub("loss ", message))
     counters = find_counters(message)
-    named = names_evaluation(counters.phase or "") or is_of_evaluation(message)
+    named = names_evaluation(counters.phase or "") or evaluates or is_of_evaluation(message)
     evaluation = named or (evaluation and not counters.values)
     if under_way := _VALID_SUBSET.search(message):
         evaluation, counters.batch = True, (whole_number(under_way[1]), whole_number(under_way[2]))

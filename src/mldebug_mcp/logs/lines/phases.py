@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 _TRAINING = r"train(?:ing)?"
-_EVALUATION = r"valid(?:ation|ate)?|val|eval(?:uation)?|test(?:ing)?|dev|cv"
+_EVALUATION = r"valid(?:ation|ate)?|val|eval(?:uation|uate)?|test(?:ing)?|dev|cv"
 _WHOLE = r"(?:set|results?|metrics?|phase)"
 """What such a word may stand before without meaning anything else."""
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from mldebug_mcp.logs import launchers
+from mldebug_mcp.logs.lines.phases import names_evaluation
 from mldebug_mcp.logs.numbers import whole_number
 
 _RANK = re.compile(
@@ -48,6 +49,8 @@ _LOGGING = re.compile(
 )
 
 
+_FUNCTION = re.compile(r":(?P<function>[A-Za-z_]\w{0,60}):\d+\s+-$")
+"""Loguru names the function that logs: "src.loop:validate:88 -"."""
 _RANK_AT_END = re.compile(r"(?<!\s)\s+rank[ :=](\d{1,5})\s*$")
 """WeNet: "TRAIN Batch 0/100 loss 94.5 lr 0.0001 rank 1"."""
 
@@ -57,10 +60,17 @@ _NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
 class Line(NamedTuple):
-    """A line without what stood before its message; `rank` is None where no rank was named."""
+    """A line without what stood before its message.
+
+    Args:
+        rank: None where no rank was named.
+        message: The rest.
+        evaluation: It was logged by a function that evaluates, as its name says.
+    """
 
     rank: int | None
     message: str
+    evaluation: bool = False
 
 
 def records_in(line: str) -> list[str]:
@@ -81,6 +91,7 @@ def records_in(line: str) -> list[str]:
 def without_prefix(line: str) -> Line:
     """Take the rank, the time, the level and the logger off a line."""
     rank: int | None = None
+    evaluation = False
     for _ in range(3):
         found = _RANK.match(line)
         if found:
@@ -88,8 +99,14 @@ def without_prefix(line: str) -> Line:
             line = line[found.end() :]
         logging = _LOGGING.match(line)
         if logging:
+            evaluation = evaluation or _evaluates(logging[0])
             line = line[logging.end() :]
         if not (found or logging):
             break
     behind = _RANK_AT_END.search(line) if rank is None and "rank" in line else None
-    return Line(rank, line) if behind is None else Line(whole_number(behind[1]), line[: behind.start()])
+    return Line(rank, line, evaluation) if behind is None else Line(whole_number(behind[1]), line[: behind.start()])
+
+
+def _evaluates(prefix: str) -> bool:
+    found = _FUNCTION.search(prefix)
+    return found is not None and any(map(names_evaluation, found["function"].split("_")))
