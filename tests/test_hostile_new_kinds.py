@@ -30,6 +30,9 @@ QUICK = (
     "a gzip of 100,000 members",
     "a notebook of 100,000 cells",
     "100,000 columns of JSON",
+    "Python of two million numbers",
+    "lines of 64 KiB of words for a record",
+    "lines of 64 KiB of words for a run",
 )
 """Those that took longest before, and some of each kind."""
 
