@@ -5,7 +5,7 @@
 All patterns that the modules compile are collected while they are imported. Each is searched for in strings that repeat
 what its own parts match, and what they nearly match; one that takes longer than that many seconds of processor time on
 64 KiB is quadratic or worse there. That alone is no fault: most are given lines or names of bounded length. So what is
-slow is then written into a log, a configuration and an error message of a mebibyte, and the whole verbs are timed.
+slow is then written into a log, its names, a configuration and an error message of a mebibyte, and verbs are timed.
 
 A string is tried at a KiB first. Each longer one is tried only if what it takes so far tells neither that the whole is
 quick, should it grow as the square of the length, nor that it is slow, as it has grown like that.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import pkgutil
 import re
 import sys
@@ -25,9 +26,12 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from re import _constants, _parser  # type: ignore[attr-defined]
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from benchmarks.fuzz.meter import SECONDS, Cost, TooLargeError, TooSlowError, metered, stopped_after
+
+if TYPE_CHECKING:
+    from benchmarks.fuzz.verbs import Parse
 
 LENGTH = 64 * 1024
 LENGTHS = (LENGTH // 64, LENGTH // 16, LENGTH // 4, LENGTH)
@@ -246,11 +250,9 @@ def grows_as_the_square(taken: list[float]) -> bool:
 
 
 def traps(texts: Sequence[str]) -> Iterator[str]:
-    """Yield where whole verbs take too long on a mebibyte of a text, in lines of a KiB, of 64 KiB and in one."""
+    """Yield where whole verbs take too long on a mebibyte of a text: in lines of each length, and in metrics' names."""
     from benchmarks.fuzz.verbs import CRASHED, ERROR, configured, diagnosed
-    from mldebug_mcp.errors import MLDebugError
 
-    head = b'step 1 loss 2.5\nlr: 0.1\n{"step": 2, "loss": 2.0}\n'
     verbs = [
         diagnosed("train.log"),
         configured("args.txt"),
@@ -259,19 +261,43 @@ def traps(texts: Sequence[str]) -> Iterator[str]:
         ERROR,
         CRASHED,
     ]
+    records = diagnosed("train.jsonl")
     with tempfile.TemporaryDirectory() as place:
-        opened = [(verb, verb(Path(place))) for verb in verbs]
+        opened = [(verb, verb(Path(place))) for verb in (*verbs, records)]
         for text in watched(texts, "texts in verbs"):
-            short, long = ((text * (size // len(text))).encode(errors="replace") for size in (1024, LENGTH))
-            shapes = {"short lines": (short + b"\n") * 1024, "long lines": (long + b"\n") * 16, "one line": long * 16}
-            for shape, data in shapes.items():
-                for verb, parse in opened:
-                    cost = Cost()
-                    try:
-                        with suppress(MLDebugError), metered(cost):
-                            parse(head + data)
-                    except (TooSlowError, TooLargeError, Exception) as error:  # noqa: BLE001 - what is looked for
-                        yield f"{text!r} as {shape} in {verb.call} {verb.file}: {type(error).__name__} {error}"
+            lines, names = in_lines(text), {"names": in_names(text)}
+            for verb, parse in opened:
+                for shape, data in (names if verb is records else lines).items():
+                    broken = promise_broken(parse, data)
+                    if broken:
+                        yield f"{text!r} as {shape} in {verb.call} {verb.file}: {broken}"
+
+
+def in_lines(text: str) -> dict[str, bytes]:
+    """Return a mebibyte of a text in lines of a KiB, of 64 KiB and in one, by what they are called."""
+    head = b'step 1 loss 2.5\nlr: 0.1\n{"step": 2, "loss": 2.0}\n'
+    short, long = ((text * (size // len(text))).encode(errors="replace") for size in (1024, LENGTH))
+    shapes = {"short lines": (short + b"\n") * 1024, "long lines": (long + b"\n") * 16, "one line": long * 16}
+    return {shape: head + data for shape, data in shapes.items()}
+
+
+def in_names(text: str) -> bytes:
+    """Return records of metrics whose names repeat a text: 16 of 64 KiB and as many of a KiB."""
+    names = [f"{text * (size // len(text))}{number}" for size in (1024, LENGTH) for number in range(16)]
+    records = [{"step": step, "loss": 2.5, name: 1.5} for step, name in enumerate(names, 1)]
+    return "".join(f"{json.dumps(one)}\n" for one in records).encode()
+
+
+def promise_broken(parse: Parse, data: bytes) -> str:
+    """Return how a verb breaks its promise on an input; "" where it answers or refuses within its limits."""
+    from mldebug_mcp.errors import MLDebugError
+
+    try:
+        with suppress(MLDebugError), metered(Cost()):
+            parse(data)
+    except (TooSlowError, TooLargeError, Exception) as error:  # noqa: BLE001 - what is looked for
+        return f"{type(error).__name__} {error}"
+    return ""
 
 
 if __name__ == "__main__":
