@@ -31,6 +31,7 @@ QUICK = (
     "a notebook of 100,000 cells",
     "100,000 columns of JSON",
     "Python of two million numbers",
+    "a bar of digits in the place of its times",
     "lines of 64 KiB of words for a record",
     "lines of 64 KiB of words for a run",
 )

@@ -282,6 +282,9 @@ SHAPES: dict[str, Make] = {
     "lines of 64 KiB of escapes": lambda folder: log(("\x1b[" * 32_000 + "\n") * 10)(folder),
     "lines of 64 KiB of words for a record": lambda folder: log(("reward" * 10_900 + "\n") * 16)(folder),
     "lines of 64 KiB of words for a run": lambda folder: log(("run " * 16_000 + "\n") * 16)(folder),
+    "a bar of digits in the place of its times": lambda folder: log(
+        ("Loss: 1.9: 0%|   | 3/1617 [00:" + "9" * 1900 + "]\n") * 16
+    )(folder),
     "a megabyte of dates": lambda folder: log("2024-01-01 " * 100_000)(folder),
     "a table that never closes": lambda folder: log("+" + "-" * 200_000 + "+\n" + "| a | b |\n" * 50_000)(folder),
     "a bar of carriage returns": lambda folder: log(
