@@ -30,6 +30,10 @@ QUICK = (
     "a gzip of 100,000 members",
     "a notebook of 100,000 cells",
     "100,000 columns of JSON",
+    "Python of two million numbers",
+    "a bar of digits in the place of its times",
+    "lines of 64 KiB of words for a record",
+    "lines of 64 KiB of words for a run",
 )
 """Those that took longest before, and some of each kind."""
 

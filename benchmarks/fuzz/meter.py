@@ -50,20 +50,29 @@ def metered(cost: Cost) -> Iterator[None]:
     """Measure what is done inside, and stop it by TooSlowError after `SECONDS`."""
     before = _reset()
     started = time.process_time()
-    signal.signal(signal.SIGPROF, _too_slow)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS, SECONDS)
     try:
-        yield
+        with stopped_after(SECONDS):
+            yield
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
         cost.seconds = time.process_time() - started
         cost.growth = max(0, _peak() - before)
     if cost.growth > BYTES:
         raise TooLargeError(f"took {cost.growth >> 20} MiB")
 
 
-def _too_slow(*_: object) -> None:
-    raise TooSlowError(f"took more than {SECONDS:g} s")
+@contextmanager
+def stopped_after(seconds: float) -> Iterator[None]:
+    """Stop what is done inside by TooSlowError once it has taken that much processor time."""
+
+    def too_slow(*_: object) -> None:
+        raise TooSlowError(f"took more than {seconds:g} s")
+
+    signal.signal(signal.SIGPROF, too_slow)
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _reset() -> int:

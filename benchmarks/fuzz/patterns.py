@@ -2,32 +2,44 @@
 
     python -m benchmarks.fuzz.patterns [--seconds 0.5]
 
-All patterns that the modules compile are collected while they are imported. Each is searched for in strings of 64 KiB
-that repeat what its own parts match, and what they nearly match; one that takes longer than that many seconds of
-processor time is quadratic or worse there. That alone is no fault: most are given lines or names of bounded length. So
-every string that is slow is then written into a log, a configuration and an error message, and the whole verbs are
-timed.
+All patterns that the modules compile are collected while they are imported. Each is searched for in strings that repeat
+what its own parts match, and what they nearly match; one that takes longer than that many seconds of processor time on
+64 KiB is quadratic or worse there. That alone is no fault: most are given lines or names of bounded length. So what is
+slow is then written into a log, its names, a configuration and an error message of a mebibyte, and verbs are timed.
+
+A string is tried at a KiB first. Each longer one is tried only if what it takes so far tells neither that the whole is
+quick, should it grow as the square of the length, nor that it is slow, as it has grown like that.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import pkgutil
 import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from re import _constants, _parser  # type: ignore[attr-defined]
+from typing import TYPE_CHECKING, TypeVar
 
-from benchmarks.fuzz.meter import SECONDS, Cost, TooLargeError, TooSlowError, metered
+from benchmarks.fuzz.meter import SECONDS, Cost, TooLargeError, TooSlowError, metered, stopped_after
+
+if TYPE_CHECKING:
+    from benchmarks.fuzz.verbs import Parse
 
 LENGTH = 64 * 1024
-SHORT = LENGTH // 16
-"""A first look: what takes long on this needs no second."""
+LENGTHS = (LENGTH // 64, LENGTH // 16, LENGTH // 4, LENGTH)
+SLOW_UNITS = 3
+"""Of one pattern: others that it is slow on most likely make the same verbs slow."""
+TOLD_EVERY = 2.0
+"""Seconds between two lines of progress."""
+T = TypeVar("T")
 PLAIN = (
     " ",
     "\n",
@@ -75,19 +87,52 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.5)
     limit = parser.parse_args().seconds
     found = collected()
-    slow: dict[str, list[str]] = {}
-    for pattern, place in found.items():
-        for unit in dict.fromkeys((*units(pattern), *PLAIN)):
-            seconds = timed(pattern, unit)
+    slow = slow_units(found, limit)
+    patterns = {pattern for those in slow.values() for pattern in those}
+    print(f"{len(found)} patterns; {len(patterns)} slow on 64 KiB of something, of {len(slow)} texts")
+    for unit, those in slow.items():
+        print(f"  {unit!r}:")
+        for pattern, seconds in those.items():
+            print(f"    {found[pattern]} {pattern.pattern[:80]!r} {seconds:.1f} s")
+    sys.stdout.flush()
+    broken = False
+    for trap in traps(list(slow)):
+        broken = True
+        print(trap, flush=True)
+    if not broken:
+        print(f"no verb takes {SECONDS:g} s on a mebibyte of any of them")
+    return int(broken)
+
+
+def slow_units(found: dict[re.Pattern[str], str], limit: float) -> dict[str, dict[re.Pattern[str], float]]:
+    """Return the texts that patterns are slow on, with those patterns and the seconds that each would take at least."""
+    slow: dict[str, dict[re.Pattern[str], float]] = {}
+    for pattern in watched(list(found), "patterns"):
+        left = SLOW_UNITS
+        for unit in dict.fromkeys(map(root, (*units(pattern), *PLAIN))):
+            seconds = timed(pattern, unit, limit)
             if seconds > limit:
-                slow.setdefault(unit, []).append(f"{place} {pattern.pattern[:80]!r} {seconds:.1f} s")
+                slow.setdefault(unit, {})[pattern] = seconds
+                left -= 1
+            if not left:
                 break
-    print(f"{len(found)} patterns; {sum(map(len, slow.values()))} slow on 64 KiB of something")
-    for unit, told in slow.items():
-        print(f"  {unit!r}:", *told, sep="\n    ")
-    broken = list(traps(slow))
-    print("\n".join(broken) or f"no verb takes {SECONDS:g} s on a mebibyte of any of them")
-    return int(bool(broken))
+    return slow
+
+
+def watched(things: Sequence[T], what: str) -> Iterator[T]:
+    """Yield the things, and tell on standard error how far it is."""
+    last = time.monotonic()
+    for number, thing in enumerate(things, 1):
+        if time.monotonic() - last > TOLD_EVERY:
+            last = time.monotonic()
+            print(f"{what}: {number} of {len(things)}, {time.process_time():.0f} CPU s", file=sys.stderr)
+        yield thing
+
+
+def root(unit: str) -> str:
+    """Return the shortest text that gives a unit when it is repeated: one text for all units that make the same."""
+    period = (unit + unit).find(unit, 1)
+    return unit[:period] if len(unit) % period == 0 else unit
 
 
 def collected() -> dict[re.Pattern[str], str]:
@@ -128,7 +173,7 @@ def _examples(parts: Iterable[tuple[object, object]]) -> Iterator[str]:
     before = ""
     for part in parts:
         one = _example(part)
-        yield from (one, one + " ", before + one)
+        yield from (one, one + " ", before + one, before + one + " ")
         for inner in _inner(part):
             yield from _examples(inner)
         before += one
@@ -176,29 +221,38 @@ def _of_a_class(parts: list[tuple[object, object]]) -> str:
     return "a"
 
 
-def timed(pattern: re.Pattern[str], unit: str) -> float:
-    """Return the seconds that a pattern takes to be found in, and at the start of, 64 KiB of a text and its end."""
-    seconds = 0.0
-    for length in (SHORT, LENGTH):
+def timed(pattern: re.Pattern[str], unit: str, limit: float) -> float:
+    """Return the seconds that a pattern takes to be found in, and at the start of, 64 KiB of a text and its end.
+
+    Where a shorter text tells that it is more than the limit, they are what follows from that.
+    """
+    taken: list[float] = []
+    for length in LENGTHS:
         text = unit * (length // len(unit)) + "\0"
         started = time.process_time()
-        for _ in pattern.finditer(text):
-            pass
-        pattern.match(text)
-        seconds = time.process_time() - started
-        if length == SHORT and seconds < 0.002:  # a quadratic one would take 256 times that on the whole
-            return seconds
-        if length == SHORT and seconds > 0.5:
-            return seconds * 256
-    return seconds
+        try:
+            with stopped_after(limit):
+                for _ in pattern.finditer(text):
+                    pass
+                pattern.match(text)
+        except TooSlowError:
+            return max(limit * 1.01, time.process_time() - started)
+        taken.append(time.process_time() - started)
+        square = taken[-1] * (LENGTH // length) ** 2
+        if square < limit / 8 or (square > 2 * limit and grows_as_the_square(taken)):
+            return square
+    return taken[-1]
 
 
-def traps(texts: Iterable[str]) -> Iterator[str]:
-    """Yield where whole verbs take too long on a mebibyte of a text, in lines of 64 KiB and in one."""
+def grows_as_the_square(taken: list[float]) -> bool:
+    """Return whether the last two times, of lengths that are four times the one before, grew by more than twelve."""
+    return any(after > 12 * before for before, after in pairwise(taken[-2:]))
+
+
+def traps(texts: Sequence[str]) -> Iterator[str]:
+    """Yield where whole verbs take too long on a mebibyte of a text: in lines of each length, and in metrics' names."""
     from benchmarks.fuzz.verbs import CRASHED, ERROR, configured, diagnosed
-    from mldebug_mcp.errors import MLDebugError
 
-    head = b'step 1 loss 2.5\nlr: 0.1\n{"step": 2, "loss": 2.0}\n'
     verbs = [
         diagnosed("train.log"),
         configured("args.txt"),
@@ -207,18 +261,43 @@ def traps(texts: Iterable[str]) -> Iterator[str]:
         ERROR,
         CRASHED,
     ]
+    records = diagnosed("train.jsonl")
     with tempfile.TemporaryDirectory() as place:
-        opened = [(verb, verb(Path(place))) for verb in verbs]
-        for text in texts:
-            line = (text * (LENGTH // len(text))).encode(errors="replace")
-            for shape, data in (("lines", b"\n".join([line] * 16)), ("one line", line * 16)):
-                for verb, parse in opened:
-                    cost = Cost()
-                    try:
-                        with suppress(MLDebugError), metered(cost):
-                            parse(head + data)
-                    except (TooSlowError, TooLargeError, Exception) as error:  # noqa: BLE001 - what is looked for
-                        yield f"{text!r} as {shape} in {verb.call} {verb.file}: {type(error).__name__} {error}"
+        opened = [(verb, verb(Path(place))) for verb in (*verbs, records)]
+        for text in watched(texts, "texts in verbs"):
+            lines, names = in_lines(text), {"names": in_names(text)}
+            for verb, parse in opened:
+                for shape, data in (names if verb is records else lines).items():
+                    broken = promise_broken(parse, data)
+                    if broken:
+                        yield f"{text!r} as {shape} in {verb.call} {verb.file}: {broken}"
+
+
+def in_lines(text: str) -> dict[str, bytes]:
+    """Return a mebibyte of a text in lines of a KiB, of 64 KiB and in one, by what they are called."""
+    head = b'step 1 loss 2.5\nlr: 0.1\n{"step": 2, "loss": 2.0}\n'
+    short, long = ((text * (size // len(text))).encode(errors="replace") for size in (1024, LENGTH))
+    shapes = {"short lines": (short + b"\n") * 1024, "long lines": (long + b"\n") * 16, "one line": long * 16}
+    return {shape: head + data for shape, data in shapes.items()}
+
+
+def in_names(text: str) -> bytes:
+    """Return records of metrics whose names repeat a text: 16 of 64 KiB and as many of a KiB."""
+    names = [f"{text * (size // len(text))}{number}" for size in (1024, LENGTH) for number in range(16)]
+    records = [{"step": step, "loss": 2.5, name: 1.5} for step, name in enumerate(names, 1)]
+    return "".join(f"{json.dumps(one)}\n" for one in records).encode()
+
+
+def promise_broken(parse: Parse, data: bytes) -> str:
+    """Return how a verb breaks its promise on an input; "" where it answers or refuses within its limits."""
+    from mldebug_mcp.errors import MLDebugError
+
+    try:
+        with suppress(MLDebugError), metered(Cost()):
+            parse(data)
+    except (TooSlowError, TooLargeError, Exception) as error:  # noqa: BLE001 - what is looked for
+        return f"{type(error).__name__} {error}"
+    return ""
 
 
 if __name__ == "__main__":

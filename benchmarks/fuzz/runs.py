@@ -32,14 +32,19 @@ ROWS: dict[str, Content] = {
 
 
 def recordings() -> list[bytes]:
-    """Return recordings of the recorder: with numbers of rows, with keys of their tokens, and with two starts."""
+    """Return recordings: with numbers of rows, keys of their tokens, two starts, and all that is looked at."""
     steps = [{"step": step, "train/loss": 3 / step, "rows": [3 * step % 30, [step, 7]]} for step in range(1, 10)]
     keyed = [{"step": step, "rows": [f"{step:016x}"]} for step in range(1, 6)]
+    seen = {"inputs_spread": 0.9, "inputs_apart": 0.2, "recomputed/once": 2.3, "recomputed/twice": 2.2,
+            "grad_norm/head": 1.5, "update_ratio/head": 1e-3, "units_dead/head": 0.1, "entropies/head": 0.5,
+            "logits_max": 9.5, "time/data": 0.1, "memory/peak": 1e9, "train/loss": 2.3}  # fmt: skip
+    looked_at = [{"step": step, **seen, "eval/loss": 2.5 + step / 9, "rows": [step]} for step in range(1, 8)]
     written = (
         [RECORDED, *steps, *EVENTS],
         [RECORDED | {"rows_kind": "hash"}, *keyed],
         [RECORDED, *steps[:4], RECORDED, *steps[2:], RECORDED | {"continued": True}, *EVENTS[:2]],
         [RECORDED, {"step": 9, "rows": [1]}],
+        [RECORDED | {"world": 2}, *looked_at[:4], RECORDED | {"time": 9.5, "world": 2}, *looked_at[2:], *EVENTS[1:3]],
     )
     return ["".join(json.dumps(one) + "\n" for one in lines).encode() for lines in written]
 
@@ -116,6 +121,15 @@ def metric_asked(folder: Path) -> Parse:
 
 NAMES = (b"loss\ngrad_norm", b"learning_rate", b"train/loss", b"eval_loss\nloss\nepoch", b"reward", b"los")
 RECORDING = diagnosed("recorder.jsonl")
+DUMPED = Verb(
+    "diagnose_run", "run/nccl_trace_rank_1", {"path": "run", "detail": "full"},
+    {"run/recorder.jsonl": lambda: recordings()[0], "run/nccl_trace_rank_0": lambda: seeds.flight_dumps()[0]},
+)  # fmt: skip
+METRIC_FILE = Verb(
+    "diagnose_run", "run/val_kl.txt", {"path": "run", "detail": "full"},
+    {f"run/{name}.txt": lambda: seeds.metric_files()[0] for name in ("train_loss", "train_beta", "val_loss")}
+    | {"run/opts.txt": b"--model vae\n--epochs 28\n--batch_size 64\n--optimizer adam\n--lr 0.003\n"},
+)  # fmt: skip
 ARCHIVE = diagnosed("runs.zip")
 METRIC = Verb("read_metric", "train.jsonl", {"path": "FILE", "names": ["loss", "learning_rate", "train/loss"]})
 MANY = Verb("diagnose_runs", "runs/c/train.jsonl", {"path": "runs", "detail": "full"}, {**LOGS, **CONFIG})

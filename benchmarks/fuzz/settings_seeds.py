@@ -24,6 +24,11 @@ PRINTED = (
     b"  micro_batch_size ........ 4\n  seq_length .............. 2048\n  clip_grad ............... 1.0\n",
     b"learning_rate: 0.001\nbatch_size = 8\nmax_epochs: 3\nweight_decay = 0.1\nwarmup_steps: 10\n",
 )
+PYTHON = (
+    b"seed = 7\nlr: float = 3e-4\nbetas = (0.9, 0.95)\noptimizer = dict(type='AdamW', lr=3e-4, weight_decay=0.1)\n"
+    b"train = {'epochs': 3, 'batch_size': 32, 'steps': -1, **other}\nfrom a import b\n\ndef f(x):\n    return x\n",
+    b"import torch\n\nTrainer(model, learning_rate=1e-4, epochs=3, batch_size=8, seed=1, betas=[0.9, 1 - 1e-3])\n",
+)
 
 
 class _Mode(Enum):
@@ -32,7 +37,7 @@ class _Mode(Enum):
 
 def forms() -> list[bytes]:
     """Return configurations in every form of text."""
-    return [TOML, INI, *COMMANDS, *PRINTED]
+    return [TOML, INI, *COMMANDS, *PRINTED, *PYTHON]
 
 
 def pickled() -> list[bytes]:

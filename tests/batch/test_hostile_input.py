@@ -86,6 +86,13 @@ def test_files_that_are_no_batch_get_a_line(name: str, content: bytes | None, sa
     assert "\n" not in str(caught.value)
 
 
+def test_a_column_of_thousands_of_characters_is_named_in_short(tmp_path: Path) -> None:
+    (tmp_path / "batch.json").write_text(json.dumps({f"rejected_{'x' * 5000}_input_ids": 1e300}))
+    with pytest.raises(InputError, match="whole numbers") as caught:
+        inspect_batch(tmp_path / "batch.json")
+    assert len(str(caught.value)) < 600
+
+
 def test_a_safetensors_header_that_lies_is_refused(tmp_path: Path) -> None:
     header = json.dumps({"input_ids": {"dtype": "I64", "shape": [10**9, 10**9], "data_offsets": [0, 8]}}).encode()
     (tmp_path / "lie.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + b"\0" * 8)

@@ -182,6 +182,7 @@ FORMS: dict[str, Make] = {
     )(folder),
     "text of line ends": lambda folder: settings("\n" * 3_000_000, "args.txt")(folder),
     "text of tabs and brackets": lambda folder: settings("\t[" * 1_000_000, "args.txt")(folder),
+    "Python of two million numbers": lambda folder: settings("lr = [" + "1," * 2_000_000 + "]\n", "args.py")(folder),
     "a command of a million words": lambda folder: settings("python train.py " + "--lr 1 " * 500_000, "args.txt")(
         folder
     ),
@@ -279,6 +280,11 @@ SHAPES: dict[str, Make] = {
     "lines of 64 KiB of times": lambda folder: log(("00:00<" * 11_000 + "\n") * 10)(folder),
     "lines of 64 KiB of percent": lambda folder: log(("1%|" * 22_000 + "\n") * 10)(folder),
     "lines of 64 KiB of escapes": lambda folder: log(("\x1b[" * 32_000 + "\n") * 10)(folder),
+    "lines of 64 KiB of words for a record": lambda folder: log(("reward" * 10_900 + "\n") * 16)(folder),
+    "lines of 64 KiB of words for a run": lambda folder: log(("run " * 16_000 + "\n") * 16)(folder),
+    "a bar of digits in the place of its times": lambda folder: log(
+        ("Loss: 1.9: 0%|   | 3/1617 [00:" + "9" * 1900 + "]\n") * 16
+    )(folder),
     "a megabyte of dates": lambda folder: log("2024-01-01 " * 100_000)(folder),
     "a table that never closes": lambda folder: log("+" + "-" * 200_000 + "+\n" + "| a | b |\n" * 50_000)(folder),
     "a bar of carriage returns": lambda folder: log(

@@ -141,6 +141,12 @@ def test_a_link_in_an_archive_leads_nowhere(tmp_path: Path) -> None:
     assert row.ending == "unread"
 
 
+def test_a_member_without_a_name_is_left_out(tmp_path: Path) -> None:
+    archive = packed(tmp_path / "runs.zip", {"nul.log": LOG, "a/log.jsonl": LOG})
+    archive.write_bytes(archive.read_bytes().replace(b"nul.log", b"\0ul.log"))
+    assert names(archive) == ["a"]
+
+
 def test_what_fsspec_reaches_is_read(tmp_path: Path) -> None:
     fsspec = pytest.importorskip("fsspec")
     memory = fsspec.filesystem("memory")

@@ -115,7 +115,8 @@ def test_what_the_head_tells_is_read_as_settings_and_rows_as_no_metric(tmp_path:
     "line",
     ['{"recorder": []}', '{"recorder": 1, "sampler": 7, "settings": [1]}', '{"step": 3, "event": 5}',
      '{"step": 3, "event": "nonfinite", "began": {"outputs": 4}, "value": "x"}', '{"step": 1e999, "event": "spike"}',
-     '{"step": 3, "event": "hang", "stacks": {"a": []}}'],
+     '{"step": 3, "event": "hang", "stacks": {"a": []}}', f'{{"step": {"9" * 400}, "event": "spike"}}',
+     f'{{"step": 3, "event": "spike", "value": {"9" * 400}}}'],
 )  # fmt: skip
 def test_heads_and_events_of_any_shape_are_read(tmp_path: Path, line: str) -> None:
     file = tmp_path / "recorder.jsonl"

@@ -157,14 +157,15 @@ def _read(found: _Found, side: str, kind: Kind) -> Ragged | None:
     try:
         rows, missing = names.ragged(column)
     except (TypeError, ValueError, OverflowError) as error:
+        told = f"{shorten(name, 100)} {error}"
         if kind == "ids":
             raise InputError(
-                f"{shorten(found.context.path, 200)}: {name} {error}; give token ids as lists of whole numbers"
+                f"{shorten(found.context.path, 200)}: {told}; give token ids as lists of whole numbers"
             ) from None
-        found.problem("schema_mismatch", f"{name} {error}", [])
+        found.problem("schema_mismatch", told, [])
         return None
     if missing:
-        found.problem("schema_mismatch", f"{len(missing)} row(s) lack {name}", missing)
+        found.problem("schema_mismatch", f"{len(missing)} row(s) lack {shorten(name, 100)}", missing)
     return rows
 
 

@@ -197,7 +197,7 @@ def _system(url: str) -> tuple[Any, str]:  # a file system of fsspec, which has 
 def _is_wanted(name: str, below: PurePosixPath) -> bool:
     """Say whether a file may be a log or a configuration, in the folder that is asked for, and not hidden."""
     path = PurePosixPath(name.replace("\\", "/"))
-    if not path.is_relative_to(below):
+    if not path.name or not path.is_relative_to(below):
         return False
     if path == below:
         return True

@@ -28,8 +28,8 @@ SHOWN = 160
 
 FINISHED = re.compile(
     r"\b(?:train(?:ing)?|fit(?:ting)?|run|optimi[sz]ation|experiment)\b"
-    r"(?: (?:is|was|has|been|process|loop|run|job|phase))*"
-    r"(?: (?:now|successfully|all))* (?:complete[d]?|finished|done|ended|over)\b(?! (?:epoch|step|\d))"
+    r"(?: (?:is|was|has|been|process|loop|run|job|phase)){0,5}"
+    r"(?: (?:now|successfully|all)){0,3} (?:complete[d]?|finished|done|ended|over)\b(?! (?:epoch|step|\d))"
     r"|\b(?:finished|completed|done)(?: with)? (?:the )?training\b(?! (?:epoch|step|\d))|\bend of training\b"
     r"|\bstopped: `max_\w+=\S+` reached|\bdone with training\b|\bearly stopping\b.{0,40}(?:stopp|trigger|at epoch)"
     r"|\bmax_steps\b.{0,20}\breached\b|\b\d+ epochs? completed in \d",
@@ -43,7 +43,7 @@ INTERRUPTED = re.compile(
 )
 """A line that says that somebody or a scheduler ended it."""
 _RECORD = re.compile(
-    r"(?:loss|reward|return|acc(?:uracy)?|ppl|perplexity)\w*[\"']?\s*[:=|]?\s*[-+(]*\d|\bnan\b", re.IGNORECASE
+    r"(?:loss|reward|return|acc(?:uracy)?|ppl|perplexity)\w{0,80}[\"']?\s*+[:=|]?\s*[-+(]*\d|\bnan\b", re.IGNORECASE
 )
 _TIME = re.compile(
     r"(?P<day>\d{4}[-/]\d\d[-/]\d\d)[T _,]+(?P<time>\d\d:\d\d:\d\d)"

@@ -14,6 +14,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.blocks import blocks, is_large, lines_of
 from mldebug_mcp.logs.decoding.json_values import parse_object
 from mldebug_mcp.logs.formats.jsonl import Records
+from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.ranks.recordings import STANDS, WENT_ON
 from mldebug_mcp.logs.run import Incident
 from mldebug_mcp.logs.source import LogFile
@@ -121,15 +122,15 @@ class RecordedLines:
                 self._starts_anew = True
 
     def _event(self, event: Mapping[str, object]) -> None:
-        step = event.get("step")
-        if not isinstance(step, int | float):
+        step = to_number(event.get("step"))
+        if step is None:
             return
         if event.get("event") == "exception":
             self._builder.message(self._builder.rows + 1, clean(str(event.get("error", ""))))
             return
         text = told(event)
         if text:
-            self._builder.incident(Incident(float(step), text, _places(event)))
+            self._builder.incident(Incident(step, text, _places(event)))
 
 
 def _parted(block: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -144,8 +145,8 @@ def _parted(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 def told(event: Mapping[str, object]) -> str:
     """Return what an event says, for people; "" where it says nothing."""
     what = event.get("event")
-    value = event.get("value")
-    level = figure(float(value)) if isinstance(value, int | float) else "unknown"
+    value = to_number(event.get("value"))
+    level = "unknown" if value is None else figure(value)
     if what == "spike":
         text = f"the recorder saw the loss jump to {level}"
     elif what == "nonfinite":

@@ -11,14 +11,18 @@ from collections.abc import Iterator, Mapping
 LEAST_ARGUMENTS = 4
 """Named arguments that make a call at the top of a file one of settings."""
 MAX_DEPTH = 20
+MAX_CHARACTERS = 512 * 1024
+"""Of a source: a megabyte of numbers takes three seconds and half a gigabyte to parse. Settings take some kilobytes."""
 
 
 def settings_in_source(text: str) -> dict[str, object]:
     """Return what the top of a Python file assigns as literals, and the named arguments of the calls there.
 
     Raises:
-        ValueError: it is no Python.
+        ValueError: it is no Python, or very much of it.
     """
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"{len(text):,} characters of Python are too many for settings")
     try:
         tree = ast.parse(text)
     except (SyntaxError, MemoryError) as error:
