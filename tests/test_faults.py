@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -123,7 +124,7 @@ def test_a_report_shows_further_runs_in_a_column_of_their_own(folder: Path) -> N
 
 
 def test_taking_away_the_questions_that_tell_of_a_fault_loses_it(folder: Path) -> None:
-    judged = judge(folder)
+    judged = [replace(one, numbers={}) for one in judge(folder)]  # what its numbers tell is not lost
     rows = {row["question"]: row for row in ablate(judged, processes=1)}
     assert set(rows) == {symptom.question.id for symptom in symptoms().values()}
     shown = {name for name, row in rows.items() if int(row["runs that show one"])}

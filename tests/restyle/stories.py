@@ -135,7 +135,7 @@ def not_a_number(seed: int = 0, steps: int = 300) -> Story:
 def overfitting(seed: int = 0, steps: int = 300) -> Story:
     """Training goes on to improve; evaluation turns."""
     made = _Maker(seed, steps, 30)
-    made.usual()
+    made.usual(peak=0.1)
     made.train("loss", made.fall(4.6, 0.02))
     made.train("accuracy", 1.0 - made.fall(0.98, 0.01), 0.003)
     made.eval("loss", made.fall(4.6, 1.6) + np.maximum(made.step - 100, 0) / 100)

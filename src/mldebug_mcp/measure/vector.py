@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 import numpy as np
 
@@ -24,6 +25,8 @@ MOST = 4096
 TENTH, LEAST_OF_COURSE, LEAST_OF_SHAPE = 10, 4, 8
 """Part of the records that stand for an end, records from which a curve has a course, and from which a memory and
 tails. Chosen: by hand."""
+MOST_PARTS = 1000
+"""Parts of a model whose gradients are compared. Chosen: more than any model is logged by."""
 STILL = 1e-3
 """Change, of the level, below which a record repeats the one before. Chosen: what rounding to four digits hides."""
 STANDS_OUT = 6.0
@@ -185,8 +188,8 @@ def _gaps(train: Series, held: Series) -> Iterator[tuple[str, float]]:
 def _of_the_run(run: Run) -> Iterator[tuple[str, float]]:
     yield f"a run of {run.kind}", 1.0
     yield "errors that end it", float(len(run.fatal))
-    norms = [one.finite.value for one in run.with_role(Quantity.GRADIENT_NORM, parts=True) if not _is_whole(one)]
-    levels = np.array([median(value) for value in norms if len(value)])
+    parts = (one for one in run.series.values() if _is_of_a_part(one) and len(one.finite))
+    levels = np.array([median(one.finite.value) for one in islice(parts, MOST_PARTS)])
     if len(levels) > 1 and levels.max() > 0:
         yield "gradients of parts: least / most", math.log10(levels.min() / levels.max() + 1e-30)
         yield "gradients of parts: share of zeros", float((levels == 0).mean())
@@ -196,5 +199,6 @@ def _of_the_run(run: Run) -> Iterator[tuple[str, float]]:
         yield "passes", float(run["epoch"].finite.value.max())
 
 
-def _is_whole(one: Series) -> bool:
-    return one.role is not None and one.role.is_whole
+def _is_of_a_part(one: Series) -> bool:
+    role = one.role
+    return role is not None and role.quantity is Quantity.GRADIENT_NORM and role.is_level and not role.is_whole

@@ -46,7 +46,7 @@ NOTE_ROOM = 290
 LEAST_ROOM = (4500, 1300)
 """Characters that all but the sheet may take, and where nothing is wrong."""
 CLEARLY_HEALTHY = 0.5
-RIVAL = 0.15
+RIVAL = 0.2
 """The answer takes a few lines if `healthy` is at least this probable, and no named cause more than this. Chosen by
 hand: so it is for nearly all healthy runs, simulated and real, and none of their other causes is worth a look."""
 MAX_USUAL, MAX_USUAL_SUMMARY = 2, 120
