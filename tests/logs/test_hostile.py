@@ -192,13 +192,13 @@ def test_other_bytes_with_nul_are_no_log(content: bytes, tmp_path: Path) -> None
 
 
 def test_a_table_whose_header_is_longer_than_the_first_bytes_is_read_and_keeps_its_late_loss(tmp_path: Path) -> None:
-    names = [f"gradients/layer_{number}" for number in range(5000)]
+    names = [f"gradients/layer_{number}" for number in range(3000)]
     path = tmp_path / "wide.csv"
-    rows = (",".join([str(step), *["0.5"] * 5000, f"{3 - step / 100}"]) for step in range(20))
+    rows = (",".join([str(step), *["0.5"] * 3000, f"{3 - step / 100}"]) for step in range(20))
     path.write_text("\n".join([",".join(["step", *names, "loss"]), *rows]) + "\n")
     run = read_run(path)
     assert run["loss"].value[-1] == pytest.approx(2.81)
-    assert any("left out 3,00" in note and "of more than 2000 metrics" in note for note in run.notes)
+    assert any("left out 1,00" in note and "of more than 2000 metrics" in note for note in run.notes)
 
 
 def test_rows_with_keys_of_their_own_are_read_in_little_time(tmp_path: Path) -> None:

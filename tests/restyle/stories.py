@@ -114,13 +114,14 @@ def spike(seed: int = 0, steps: int = 300) -> Story:
 
 
 def divergence(seed: int = 0, steps: int = 300) -> Story:
-    """The loss turns at two thirds and climbs above where it began."""
+    """The loss turns at two thirds and climbs above where it began, at a rate that is high for such a model."""
     made = _language(seed, steps)
+    made.usual(peak=3e-3)
     climb = np.maximum(made.step - 200, 0) / 8
     made.train("loss", made.fall(9.0, 3.1) + climb)
     made.eval("loss", made.fall(9.0, 3.2) + climb)
     made.train("gradient_norm", made.fall(4.0, 0.8) + 5 * climb, 0.15)
-    return made.story("divergence", _TEXT)
+    return made.story("divergence", {**_TEXT, "learning_rate": 3e-3})
 
 
 def not_a_number(seed: int = 0, steps: int = 300) -> Story:

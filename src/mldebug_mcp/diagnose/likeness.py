@@ -30,8 +30,8 @@ Floats = NDArray[np.float32]
 FILE = Path(__file__).parent / "likeness.npz"
 ABOUT = "likeness"
 """What stands for this among the questions whose trust is fitted."""
-EVEN = 0.6
-"""Power of the share of a cause that is taken off. Chosen: with 0.4 faults, with 0.8 healthy runs of authors whom the
+EVEN = 0.5
+"""Power of the share of a cause that is taken off. Chosen: with less faults, with more healthy runs of authors whom the
 fit never saw are named less often."""
 RESULTS = frozenset(f"{phase}{one}: last / first" for one in COMPARED for phase in ("", "eval "))
 """One of which a log holds at least: without the course of a result there is nothing to be like."""
