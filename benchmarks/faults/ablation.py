@@ -79,12 +79,11 @@ def _without(ones: Sequence[Judged], counted: Sequence[Sequence[Finding]], outco
     for one in ones:
         if any(one.states.get(outcome) is State.PRESENT for outcome in outcomes):
             seen[one.task] = seen.get(one.task, 0) + 1
-    numbers = fitted()
-    ranker = Ranker(numbers, shipped())
+    ranker = Ranker(fitted(), shipped())
     again = []
     for one, found in zip(ones, counted, strict=True):
         left = [finding for finding in found if finding.symptom not in outcomes]
-        ranked = ranker.ranked(one, left, numbers.beside, numbers.alone)
+        ranked = ranker.ranked(one, left)
         again.append(replace(one, causes=[item.id for item in ranked]))
     faulty = [one for one in again if one.label.cause != "healthy"]
     return Without(

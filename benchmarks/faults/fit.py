@@ -58,13 +58,7 @@ def fit(judged: Sequence[Judged]) -> tuple[Fitted, Likeness]:
     author is what is asked.
     """
     used = [one for one in judged if one.label.tuning and (one.label.shows or one.label.cause == "healthy")]
-    versions = Counter(one.trained for one in used)
-    weights = {one.name: 1 / versions[one.trained] for one in used}
-    folds = _folds(used)
-    authors: Counter[str] = Counter()
-    for one in used:
-        authors[one.loops] += weights[one.name]  # type: ignore[assignment]  # typeshed counts integers alone
-    alike = {one.name: weights[one.name] / authors[one.loops] for one in used}
+    folds, alike = _folds(used), _counts_alike(used)
     beside, alone = (_powers(used, folds, alike, numbers=numbers) for numbers in (True, False))
     return _counted(used).model_copy(update={"beside": beside, "alone": alone}), _likeness(used)
 
@@ -105,21 +99,17 @@ def _folds(used: Sequence[Judged]) -> dict[str, Ranker]:
     }
 
 
+def _counts_alike(used: Sequence[Judged]) -> dict[str, float]:
+    """Return what each run counts where versions of one trained run count as one, and those of each author alike."""
+    versions = Counter(one.trained for one in used)
+    authors = Counter({one.trained: one.loops for one in used}.values())
+    return {one.name: 1 / versions[one.trained] / authors[one.loops] for one in used}
+
+
 def _likeness(used: Sequence[Judged]) -> Likeness:
-    versions, authors = (
-        Counter(one.trained for one in used),
-        Counter(one.loops for one in {o.trained: o for o in used}.values()),
-    )
+    counts = _counts_alike(used)
     return fit_likeness(
-        [
-            Numbered(
-                one.numbers,
-                (one.label.cause, *one.label.also),
-                one.loops,
-                1 / versions[one.trained] / authors[one.loops],
-            )
-            for one in used
-        ]
+        [Numbered(one.numbers, (one.label.cause, *one.label.also), one.loops, counts[one.name]) for one in used]
     )
 
 
@@ -138,7 +128,7 @@ def without_each(judged: Sequence[Judged], processes: int = 1) -> dict[str, list
 def _without(judged: Sequence[Judged], author: str) -> list[Judged]:
     numbers, likeness = fit([one for one in judged if one.loops != author])
     ranker, own = Ranker(numbers, likeness), [one for one in judged if one.loops == author and one.states]
-    ranked = [ranker.ranked(one, findings(one), numbers.beside, numbers.alone) for one in own]
+    ranked = [ranker.ranked(one, findings(one)) for one in own]
     return [_judged(*both) for both in zip(own, ranked, strict=True)]
 
 
@@ -153,16 +143,9 @@ class Ranker:
         self._among_faults = numbers.among_faults
         self._candidates: dict[str, Sequence[Candidate]] = {}
 
-    def ranked(self, one: Judged, findings: Sequence[Finding], beside: Powers, alone: Powers) -> list[Ranked]:
-        """Return the causes of a run, the most probable first, as if these were its findings.
-
-        Args:
-            one: The run.
-            findings: The findings.
-            beside: Powers where its numbers speak, too.
-            alone: Powers where they do not.
-        """
-        powers = beside if self._told(one) else alone
+    def ranked(self, one: Judged, findings: Sequence[Finding]) -> list[Ranked]:
+        """Return the causes of a run, the most probable first, as if these were its findings."""
+        powers = self._numbers.powers(self._alike(one, 1.0))
         return self.rank(one, self.evidence(one, findings, powers), powers.sharpness)
 
     def evidence(self, one: Judged, findings: Sequence[Finding], powers: Powers) -> list[Evidence]:
@@ -184,15 +167,11 @@ class Ranker:
 
     def _alike(self, one: Judged, trust: float) -> Sequence[Evidence]:
         model = self._likeness
-        if model is None or not self._told(one):
+        if model is None or not has_a_course(one.numbers):
             return []
         if one.name not in self._bits:
             self._bits[one.name] = model.bits(model.place(one.numbers))
         return [Evidence(cause, trust * bits, ABOUT, "numbers", ABOUT) for cause, bits in self._bits[one.name].items()]
-
-    def _told(self, one: Judged) -> bool:
-        """Say whether the numbers of a run speak."""
-        return self._likeness is not None and has_a_course(one.numbers)
 
     def _causes(self, kind: str) -> Sequence[Candidate]:
         if kind not in self._candidates:

@@ -46,7 +46,7 @@ class Place:
 
     Args:
         names: The numbers that are known.
-        adds: What each adds to the logarithm of each cause, shape (names, causes).
+        adds: What each adds to the logarithm of each cause, beyond what it adds to all, shape (names, causes).
         usual: Whether a third of all runs have that very number, such as no value that is not finite; shape (names,).
     """
 
@@ -87,7 +87,7 @@ class Likeness:
         row, share = between(knots, values)
         row += (number * self.knots.shape[1])[:, None]
         adds = np.einsum("nk,nkc->nc", share, self.weights[row])
-        return Place(names, adds, (knots == values[:, None]).sum(axis=1) > 1)
+        return Place(names, adds - adds.mean(axis=1, keepdims=True), (knots == values[:, None]).sum(axis=1) > 1)
 
     def bits(self, place: Place) -> dict[str, float]:
         """Return how much the numbers speak for each cause, with a trust of one."""
@@ -99,8 +99,7 @@ class Likeness:
 
     def speaking(self, place: Place, cause: str, sign: int) -> list[str]:
         """Return the names of the numbers that speak most for a cause (+1), or against it (-1)."""
-        above = place.adds[:, self.causes.index(cause)] - place.adds.mean(axis=1)
-        said = np.where(place.usual, 0.0, sign * above)
+        said = np.where(place.usual, 0.0, sign * place.adds[:, self.causes.index(cause)])
         return [place.names[one] for one in np.argsort(-said, kind="stable")[:NAMED] if said[one] > 0]
 
 
@@ -155,7 +154,7 @@ def _said(model: Likeness, place: Place, vector: Mapping[str, float], cause: str
 
 
 def write(model: Likeness, path: Path = FILE) -> None:
-    """Write the model, its weights in 8 bits each: so they move no bits by more than a hundredth."""
+    """Write the model, its weights in 8 bits each, as steps of a 127th of the largest."""
     scale = float(np.abs(model.weights).max()) / 127 or 1.0
     np.savez_compressed(
         path,

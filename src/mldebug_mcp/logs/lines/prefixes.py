@@ -108,5 +108,5 @@ def without_prefix(line: str) -> Line:
 
 
 def _evaluates(prefix: str) -> bool:
-    found = _FUNCTION.search(prefix)
+    found = _FUNCTION.search(prefix) if prefix.endswith("-") else None
     return found is not None and any(map(names_evaluation, found["function"].split("_")))

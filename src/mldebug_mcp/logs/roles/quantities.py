@@ -178,10 +178,10 @@ LOSSES = frozenset({
 
 _DURATIONS = _from(Quantity.STEP_TIME, Quantity.TIME_LEFT) - {Quantity.TIMESTAMP}
 _MEMORIES = frozenset({Quantity.DEVICE_MEMORY, Quantity.HOST_MEMORY})
-_UTILISATIONS = frozenset({Quantity.FLOPS_UTILISATION, Quantity.DEVICE_UTILISATION, Quantity.HOST_UTILISATION})
+UTILISATIONS = frozenset({Quantity.FLOPS_UTILISATION, Quantity.DEVICE_UTILISATION, Quantity.HOST_UTILISATION})
 _SHARES = (
     _from(Quantity.F1, Quantity.HIT_RATE)
-    | _UTILISATIONS
+    | UTILISATIONS
     | {
         Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.REWARD_ACCURACY, Quantity.CLIP_FRACTION,
         Quantity.CLIPPED_COMPLETIONS, Quantity.GROUPS_WITHOUT_SPREAD, Quantity.SUCCESS_RATE, Quantity.ERROR_RATE,
