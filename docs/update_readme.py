@@ -1,4 +1,4 @@
-"""Fill the generated blocks of README.md, docs/accuracy.md and docs/clients: `python docs/update_readme.py`.
+"""Fill the generated blocks of README.md, docs/*.md and docs/clients: `python docs/update_readme.py`.
 
 A comment `<!-- output: COMMAND -->` and a fenced block show what the command prints; a comment `<!-- figures: NAME -->`
 and a table show what `python -m benchmarks.faults report|compare --save` measured last. The tests fail if a page shows
@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
-PAGES = (ROOT / "README.md", ROOT / "docs" / "accuracy.md", *sorted((ROOT / "docs" / "clients").glob("*.md")))
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "clients").glob("*.md")))
 BLOCK = re.compile(
     r"<!-- output: mldebug-mcp (?P<arguments>[^\n]+?) -->\n```(?P<language>\w*)\n(?P<shown>.*?)```\n", re.DOTALL
 )

@@ -11,6 +11,7 @@ import mldebug_mcp
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +29,10 @@ def test_the_readme_shows_what_the_commands_print(update_readme: ModuleType) -> 
     assert update_readme.filled(README) == README, "run: python docs/update_readme.py"
 
 
-def test_the_page_on_accuracy_shows_what_was_measured(update_readme: ModuleType) -> None:
-    page = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
-    assert update_readme.TABLE.search(page)
+@pytest.mark.parametrize("name", ["accuracy", "commands"])
+def test_a_page_shows_what_the_commands_print_and_what_was_measured(update_readme: ModuleType, name: str) -> None:
+    page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    assert update_readme.TABLE.search(page) or update_readme.BLOCK.search(page)
     assert update_readme.filled(page) == page, "run: python docs/update_readme.py"
 
 
@@ -42,10 +44,16 @@ def test_the_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str], monke
     assert "loss_spike" in capsys.readouterr().out
 
 
-def test_every_local_link_of_the_readme_leads_somewhere() -> None:
-    links = re.findall(r"\]\((?!http)([^)#]+)\)", README)
-    assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
+)
+def test_every_local_link_of_a_page_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!http)([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_readme_is_one_sitting() -> None:
+    assert len(README.encode()) <= 12_000
 
 
 def test_every_place_that_contributors_are_sent_to_exists() -> None:

@@ -1,46 +1,103 @@
-"""Every number that decides what is measured or seen has a name, and says where it is from."""
+"""Every number that decides what is measured or seen has a name, and says where it is from.
+
+A threshold is a constant of a module that judges. The docstring below it says what it bounds and in what unit, and ends
+with its origin after one of the words of `ORIGINS`.
+"""
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
-from docs import update_thresholds
 
+ROOT = Path(__file__).parent.parent
+FOLDERS = tuple(ROOT / "src" / "mldebug_mcp" / name for name in ("symptoms", "measure"))
+ORIGINS = ("Source", "Fitted", "Chosen")
+"""A source of `evidence` or a formula; counted on labelled runs; by hand, for the reason given."""
+ORIGIN = re.compile(rf"\b({'|'.join(ORIGINS)}): .")
+NEUTRAL = frozenset({-1, 0, 0.5, 1, 2, 100})
+"""Numbers that decide nothing by themselves: counting, signs, halves, squares and shares in percent."""
 UNNAMED = 330
 """Numbers inside of functions: a bound that may only be lowered."""
 
 
+@dataclass(frozen=True)
+class Threshold:
+    """A named number and the word that says where it is from; an empty `origin` where its docstring does not say."""
+
+    where: str
+    name: str
+    origin: str = ""
+
+
+def modules(folders: tuple[Path, ...]) -> list[Path]:
+    return sorted(path for folder in folders for path in folder.rglob("*.py"))
+
+
+def thresholds(path: Path) -> Iterator[Threshold]:
+    """Return the named numbers of a module."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    for statement, below in zip_longest(body, body[1:]):
+        if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
+            continue
+        if numbers(statement.value) and not isinstance(statement.value, ast.Call):  # an outcome, a pattern
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+            origin = ORIGIN.search(docstring(below))
+            yield Threshold(path.name, ast.unparse(target), origin[1] if origin else "")
+
+
+def unnamed(path: Path) -> list[ast.Constant]:
+    """Return the numbers without a name in the functions of a module."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    functions = [statement for statement in body if isinstance(statement, ast.FunctionDef)]
+    return [number for function in functions for line in function.body for number in numbers(line)]
+
+
+def docstring(statement: ast.stmt | None) -> str:
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+        return " ".join(str(statement.value.value).split())
+    return ""
+
+
+def numbers(tree: ast.AST) -> list[ast.Constant]:
+    """Return the numbers of a piece of source that decide something."""
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, int | float)
+        and not isinstance(node.value, bool)
+        and node.value not in NEUTRAL
+    ]
+
+
 def test_every_threshold_says_where_it_is_from() -> None:
-    found = update_thresholds.thresholds()
+    found = [threshold for path in modules(FOLDERS) for threshold in thresholds(path)]
     assert len(found) > 500
-    assert [f"{one.where}: {one.name}" for one in found if not one.origin or not one.reason] == []
+    assert [threshold for threshold in found if not threshold.origin] == []
 
 
 def test_numbers_without_a_name_do_not_become_more() -> None:
-    assert sum(len(update_thresholds.unnamed(path)) for path in update_thresholds.modules()) <= UNNAMED
-
-
-def test_the_page_lists_what_the_source_says() -> None:
-    page = update_thresholds.PAGE.read_text(encoding="utf-8")
-    assert page == update_thresholds.page(update_thresholds.thresholds()), "run: python docs/update_thresholds.py"
+    assert sum(len(unnamed(path)) for path in modules(FOLDERS)) <= UNNAMED
 
 
 @pytest.mark.parametrize(
-    ("source", "named", "unnamed"),
+    ("source", "named", "nameless"),
     [
-        ('LEAST = 7\n"""Records. Chosen: fewer are noise."""\n', [("LEAST", "Chosen")], 0),
-        ("LEAST = 7\n", [("LEAST", "")], 0),
-        ("def seen(value: float) -> bool:\n    return value > 7\n", [], 1),
+        ('MIN_RECORDS = 7\n"""Records. Chosen: fewer are noise."""\n', [("MIN_RECORDS", "Chosen")], 0),
+        ("MIN_RECORDS = 7\n", [("MIN_RECORDS", "")], 0),
+        ("def present(value: float) -> bool:\n    return value > 7\n", [], 1),
     ],
 )
 def test_a_number_is_found_by_its_name_or_by_its_lack_of_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, named: list[tuple[str, str]], unnamed: int
+    tmp_path: Path, source: str, named: list[tuple[str, str]], nameless: int
 ) -> None:
-    folder = tmp_path / "src" / "mldebug_mcp" / "symptoms"
-    folder.mkdir(parents=True)
-    (folder / "one.py").write_text(source)
-    monkeypatch.setattr(update_thresholds, "ROOT", tmp_path)
-    monkeypatch.setattr(update_thresholds, "FOLDERS", (folder,))
-    assert [(one.name, one.origin) for one in update_thresholds.thresholds()] == named
-    assert len(update_thresholds.unnamed(folder / "one.py")) == unnamed
+    module = tmp_path / "question.py"
+    module.write_text(source)
+    assert [(threshold.name, threshold.origin) for threshold in thresholds(module)] == named
+    assert len(unnamed(module)) == nameless

@@ -77,9 +77,10 @@ def manifest(path: str) -> dict[str, Any]:
 
 
 def test_every_client_has_a_page_and_the_readme_leads_there() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    agents = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
     assert sorted(PAGES) == sorted(CLIENTS)
-    assert [client for client in CLIENTS if f"(docs/clients/{client}.md)" not in readme] == []
+    assert "(docs/agents.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [client for client in CLIENTS if f"(clients/{client}.md)" not in agents] == []
 
 
 @pytest.mark.parametrize("client", sorted(CLIENTS))
