@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mldebug_mcp.errors import InputError
@@ -17,7 +17,7 @@ USAGE = "%diagnose PATH or VARIABLE [--reference PATH or VARIABLE]"
 class InteractiveShell(Protocol):
     """What is asked of IPython's shell."""
 
-    user_ns: MutableMapping[str, Any]
+    user_ns: dict[str, Any]
 
     def register_magic_function(self, func: Callable[[str], Any], magic_kind: str, magic_name: str) -> None:
         """Add a magic."""
@@ -33,8 +33,8 @@ def add_magic(shell: InteractiveShell) -> None:
         reference = words[2] if len(words) == 3 and words[1] == "--reference" else None
         if len(words) != 1 and reference is None:
             raise InputError(f"%diagnose: {line.strip()!r} is not understood; write {USAGE}")
-        source, compared = (shell.user_ns.get(name, name) if name else None for name in (words[0], reference))
-        return diagnose_run(source, reference=compared)
+        compared = None if reference is None else shell.user_ns.get(reference, reference)
+        return diagnose_run(shell.user_ns.get(words[0], words[0]), reference=compared)
 
     diagnose.__doc__ = f"Diagnose a run: {USAGE}."
     shell.register_magic_function(diagnose, "line", "diagnose")

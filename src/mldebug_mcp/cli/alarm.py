@@ -55,7 +55,7 @@ def running(command: str, path: str) -> Alarm:
 def sending(address: str, path: str) -> Alarm:
     """Return what posts an alarm to an address, as JSON.
 
-    `text` holds the message, as Slack, Mattermost and Discord's Slack form take it; `path` and `alarm` are for programs.
+    `text` holds the message, as Slack and Mattermost take it; `path` and `alarm` are for programs.
 
     Raises:
         InputError: the address is not one of http or https.

@@ -134,7 +134,7 @@ def _add_completion(verbs: Commands) -> None:
 
 
 def _print_completion(options: argparse.Namespace) -> int:
-    from argcomplete import shellcode
+    from argcomplete.shell_integration import shellcode
 
     print(shellcode(["mldebug-mcp"], shell=options.shell))
     return DONE
