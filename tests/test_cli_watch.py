@@ -3,12 +3,15 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from mldebug_mcp.cli import main
-from mldebug_mcp.cli.alarm import notifying, running
+from mldebug_mcp.cli.alarm import notifying, running, sending
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.models.watching import News
 
@@ -98,3 +101,59 @@ def test_json_holds_news_alone(capsys: pytest.CaptureFixture[str]) -> None:
     main(["watch", str(EXAMPLES / "healthy"), "--json", "--for", "0.001"])
 
     assert all(json.loads(line)["what"] for line in capsys.readouterr().out.splitlines())
+
+
+@pytest.fixture
+def webhook() -> Iterator[tuple[str, list[dict[str, object]]]]:
+    """An address of this machine, and what is posted there."""
+    posted: list[dict[str, object]] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200 if self.path == "/hook" else 500)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as in the base class
+            del format, args
+
+    server = HTTPServer(("127.0.0.1", 0), Receiver)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", posted
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_an_alarm_is_posted_to_a_webhook_as_slack_takes_it(webhook: tuple[str, list[dict[str, object]]]) -> None:
+    address, posted = webhook
+    run = str(EXAMPLES / "divergence")
+    assert main(["watch", run, "--every", "0.01", "--until-alarm", "--webhook", f"{address}/hook"]) == 1
+    [message] = posted
+    assert str(message["text"]).startswith(run)
+    assert message["path"] == run
+    assert isinstance(message["alarm"], dict)
+    assert message["alarm"]["alarm"] is True
+
+
+def test_a_webhook_that_fails_is_named_by_its_host_alone(
+    webhook: tuple[str, list[dict[str, object]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    sending(f"{webhook[0]}/secret", "run")(ALARM)
+    error = capsys.readouterr().err
+    assert "127.0.0.1" in error
+    assert "secret" not in error
+
+
+@pytest.mark.parametrize("address", ["file:///etc/hosts", "example.org", "https://"])
+def test_a_webhook_is_an_address_of_the_web(address: str) -> None:
+    with pytest.raises(InputError, match="--webhook"):
+        sending(address, "run")
+
+
+def test_a_fault_below_the_probability_that_was_asked_for_is_no_alarm(capsys: pytest.CaptureFixture[str]) -> None:
+    run = str(EXAMPLES / "loss_spike")
+    assert main(["watch", run, "--every", "0.01", "--until-alarm", "--alarm-at", "0.99"]) == 0
+    assert main(["watch", run, "--every", "0.01", "--until-alarm", "--alarm-at", "0.05"]) == 1
+    assert "may be" in capsys.readouterr().out

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.errors import CatalogueError, InputError, MissingExtraError, MLDebugError, UnknownIdError
     from mldebug_mcp.library import diagnose_run, read_run
     from mldebug_mcp.logs import Run, Series
+    from mldebug_mcp.magic import InteractiveShell
     from mldebug_mcp.memory.estimate import estimate_memory
     from mldebug_mcp.models import (
         BatchInspection,
@@ -91,6 +92,13 @@ __all__ = [
     "update_diagnosis",
     "watch_run",
 ]
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Add the magic `%diagnose` to IPython or Jupyter: `%load_ext mldebug_mcp`."""
+    from mldebug_mcp.magic import add_magic
+
+    add_magic(shell)
 
 
 def __dir__() -> list[str]:

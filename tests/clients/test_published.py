@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -141,25 +142,45 @@ def test_the_plugin_is_the_repository_with_its_skill_and_server() -> None:
     plugin, market = manifest(".claude-plugin/plugin.json"), manifest(".claude-plugin/marketplace.json")
     assert plugin["skills"] == ["./"]
     assert (ROOT / "SKILL.md").is_file()
-    assert plugin["mcpServers"]["mldebug"]["args"][2:] == ["mldebug-mcp", "--python", "auto"]
+    script, *arguments = plugin["mcpServers"]["mldebug"]["args"]
+    assert (ROOT / script.replace("${CLAUDE_PLUGIN_ROOT}/", "")).is_file()
+    assert arguments == ["--python", "auto"]
     [listed] = market["plugins"]
     assert (listed["name"], listed["source"], listed["description"]) == (plugin["name"], "./", plugin["description"])
     assert market["description"]
 
 
-def test_the_plugin_says_in_a_line_where_uv_is_missing(tmp_path: Path) -> None:
-    [begin] = manifest(".claude-plugin/plugin.json")["hooks"]["SessionStart"]
-    [hook] = begin["hooks"]
+def fake(folder: Path, name: str) -> None:
+    """Put a program on a path that prints its name and arguments."""
+    program = folder / name
+    program.write_text(f"#!/bin/sh\necho {name} $*\n")
+    program.chmod(0o755)
 
-    def said() -> str:
-        done = subprocess.run(
-            ["/bin/sh", "-c", hook["command"]], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True
-        )
-        return done.stdout
 
-    assert "needs uv" in json.loads(said())["systemMessage"]
-    (tmp_path / "uvx").touch(mode=0o755)
-    assert said() == ""
+def plugin_script(name: str, path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a script of the plugin where only the programs of a folder, and `dirname`, are on PATH."""
+    (path / "dirname").exists() or (path / "dirname").symlink_to(str(shutil.which("dirname")))
+    command = ["/bin/sh", str(ROOT / "packaging" / "plugin" / name), *arguments]
+    return subprocess.run(command, env={"PATH": str(path)}, capture_output=True, text=True, check=False)
+
+
+def test_the_plugin_starts_the_installed_command_else_uvx_else_says_what_is_missing(tmp_path: Path) -> None:
+    missing = plugin_script("serve.sh", tmp_path)
+    assert missing.returncode == 127
+    assert "pip install" in missing.stderr
+    fake(tmp_path, "uvx")
+    assert plugin_script("serve.sh", tmp_path, "--python", "auto").stdout == (
+        f"uvx --from {ROOT} mldebug-mcp --python auto\n"
+    )
+    fake(tmp_path, "mldebug-mcp")
+    assert plugin_script("serve.sh", tmp_path, "--python", "auto").stdout == "mldebug-mcp --python auto\n"
+
+
+def test_a_session_of_the_plugin_begins_with_a_line_where_nothing_can_start_the_server(tmp_path: Path) -> None:
+    assert "uv" in json.loads(plugin_script("begin.sh", tmp_path).stdout)["systemMessage"]
+    for name in ("uvx", "mldebug-mcp"):
+        fake(tmp_path, name)
+        assert plugin_script("begin.sh", tmp_path).stdout == ""
 
 
 def test_the_bundle_tells_the_tools_of_the_server_and_asks_for_a_folder() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from mldebug_mcp.cli.data import do_probe
 from mldebug_mcp.cli.parser import make_parser, parsed
+from mldebug_mcp.cli.preferred import prefer
 from mldebug_mcp.cli.runs import with_sides_named
 from mldebug_mcp.cli.serving import do_serve
 from mldebug_mcp.cli.verbs import DONE, UNUSABLE
@@ -33,6 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # in the C locale a step's mark would end the command
             stream.reconfigure(errors="replace")
     parser = make_parser()
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks what may follow; this ends the process
+        from argcomplete import autocomplete
+
+        autocomplete(parser)
     options = parsed(parser, with_sides_named(sys.argv[1:] if arguments is None else arguments))
     if options.command is not do_serve and {"server_roots", "server_pythons"} & set(vars(options)):
         parser.error(
@@ -45,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ |= _LIGHT | os.environ
     command: Callable[[argparse.Namespace], int] = options.command
     try:
+        prefer(options)
         code = command(options)
         sys.stdout.flush()  # here and not at exit, where a closed pipe could not be told from an error
     except MLDebugError as error:

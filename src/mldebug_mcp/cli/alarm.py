@@ -1,4 +1,4 @@
-"""What is done at an alarm: a command of the user's, a notification on the desktop.
+"""What is done at an alarm: a command of the user's, a notification on the desktop, a message to a webhook.
 
 News may quote a log. They reach a command as its input and in variables, never as words of its own line, and a
 notification as one argument.
@@ -7,11 +7,14 @@ notification as one argument.
 from __future__ import annotations
 
 import html
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.models.watching import News
@@ -19,6 +22,8 @@ from mldebug_mcp.text import shorten
 
 PATIENCE = 60.0
 """Seconds that a command may take: the watch waits for it."""
+PATIENCE_FOR_WEBHOOK = 10.0
+"""Seconds that a webhook may take to answer."""
 LONGEST = 200
 _TITLE = "mldebug-mcp"
 _ON_MAC = ("on run argv", "display notification (item 2 of argv) with title (item 1 of argv)", "end run")
@@ -45,6 +50,35 @@ def running(command: str, path: str) -> Alarm:
             print(f"mldebug-mcp: --on-alarm {shorten(command, LONGEST)}: {failed}", file=sys.stderr)
 
     return run
+
+
+def sending(address: str, path: str) -> Alarm:
+    """Return what posts an alarm to an address, as JSON.
+
+    `text` holds the message, as Slack and Mattermost take it; `path` and `alarm` are for programs.
+
+    Raises:
+        InputError: the address is not one of http or https.
+    """
+    if urlsplit(address).scheme not in {"http", "https"} or not urlsplit(address).hostname:
+        raise InputError(
+            f"--webhook {shorten(address, LONGEST)}: it takes an address that begins with https:// or http://"
+        )
+
+    def send(news: News) -> None:
+        message = {"text": shorten(f"{path}: {news.text}", LONGEST), "path": path, "alarm": json.loads(news.to_json())}
+        request = Request(  # noqa: S310 - its scheme was looked at
+            address, json.dumps(message).encode(), {"Content-Type": "application/json", "User-Agent": _TITLE}
+        )
+        try:
+            with urlopen(request, timeout=PATIENCE_FOR_WEBHOOK):  # noqa: S310 - as above
+                pass
+        except OSError as error:  # an answer that is an error is one, too
+            # The address may hold a secret: only its host is shown.
+            host = urlsplit(address).hostname
+            print(f"mldebug-mcp: --webhook at {host}: {shorten(str(error), LONGEST)}", file=sys.stderr)
+
+    return send
 
 
 def notifying(path: str) -> Alarm:

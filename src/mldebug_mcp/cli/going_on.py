@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mldebug_mcp.cli.one_run import add_reading
 from mldebug_mcp.cli.progress import show_line
-from mldebug_mcp.cli.verbs import DONE, FOUND, Commands, verb
+from mldebug_mcp.cli.verbs import DONE, FOUND, Commands, count, verb
 
 if TYPE_CHECKING:
     from mldebug_mcp.cli.alarm import Alarm
@@ -21,9 +21,7 @@ def add_watch(verbs: Commands) -> None:
     watch = verb(verbs, "watch", "look at a run that is still going again and again, and tell what is new")
     watch.add_argument("path", metavar="PATH", help="a log file or a run folder; it may come into being later")
     add_reading(watch)
-    watch.add_argument(
-        "--every", type=_positive, default=30.0, metavar="SECONDS", help="seconds between two looks (default 30)"
-    )
+    watch.add_argument("--every", type=_positive, metavar="SECONDS", help="seconds between two looks (default 30)")
     watch.add_argument("--for", type=_positive, metavar="MINUTES", dest="minutes", help="stop after so many minutes")
     watch.add_argument(
         "--until-alarm", action="store_true",
@@ -34,6 +32,15 @@ def add_watch(verbs: Commands) -> None:
         help="run this command of the shell at an alarm; it gets the alarm as JSON on its input and in MLDEBUG_TEXT",
     )  # fmt: skip
     watch.add_argument("--notify", action="store_true", help="show an alarm on the desktop, too")
+    watch.add_argument(
+        "--webhook", metavar="URL", help="send an alarm to this address, as JSON that Slack and others take"
+    )
+    watch.add_argument(
+        "--alarm-at", type=_share, metavar="SHARE", help="the least probability of the leading fault (default 0)"
+    )
+    watch.add_argument(
+        "--alarm-looks", type=count, metavar="N", help="looks in a row at which the fault leads (default 2)"
+    )
     watch.add_argument("--json", action="store_true", help="print each piece of news as a line of JSON")
     watch.set_defaults(command=do_watch)
 
@@ -48,13 +55,24 @@ def _positive(text: str) -> float:
     return value
 
 
+def _share(text: str) -> float:
+    value = _positive(text)
+    if value > 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no probability: it takes a number above 0, at most 1")
+    return value
+
+
 def do_watch(options: argparse.Namespace) -> int:
     """Watch a run until it ends, the time is over, or a cause leads and that is what was waited for."""
-    from mldebug_mcp.diagnose.watch import Watch
+    from mldebug_mcp.diagnose.watch import EVERY, LOOKS, Watch
     from mldebug_mcp.report.watch_terminal import print_news, print_status, what_now
 
     alarms = _alarms(options)
-    watch = Watch(options.path, options.config, options.run, names=options.names)
+    watch = Watch(
+        options.path, options.config, options.run, names=options.names, at=options.alarm_at or 0.0,
+        looks=options.alarm_looks or LOOKS,
+    )  # fmt: skip
+    every = options.every or EVERY
     until = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
     try:
         while True:
@@ -70,20 +88,21 @@ def do_watch(options: argparse.Namespace) -> int:
                 if not options.json:
                     print(what_now(options.path))
                 return FOUND
-            if watch.finished or time.monotonic() + options.every > until:
+            if watch.finished or time.monotonic() + every > until:
                 return DONE
             show_line(watch.status)
-            time.sleep(options.every)
+            time.sleep(every)
     finally:
         show_line("")
 
 
 def _alarms(options: argparse.Namespace) -> list[Alarm]:
     """Return what is done at an alarm."""
-    from mldebug_mcp.cli.alarm import notifying, running
+    from mldebug_mcp.cli.alarm import notifying, running, sending
 
-    commands = [running(options.on_alarm, options.path)] if options.on_alarm else []
-    return [*commands, *([notifying(options.path)] if options.notify else [])]
+    alarms = [running(options.on_alarm, options.path)] if options.on_alarm else []
+    alarms += [notifying(options.path)] if options.notify else []
+    return alarms + ([sending(options.webhook, options.path)] if options.webhook else [])
 
 
 def add_open(verbs: Commands) -> None:

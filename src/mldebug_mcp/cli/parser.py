@@ -120,8 +120,24 @@ def make_parser() -> argparse.ArgumentParser:
     add_probe(verbs)
     add_install(verbs)
     add_serve(verbs)
+    _add_completion(verbs)
     _add_help(verbs, parser)
     return parser
+
+
+def _add_completion(verbs: Commands) -> None:
+    completion = verb(verbs, "completion", "print what completes commands and options in a shell")
+    completion.add_argument(
+        "shell", choices=("bash", "zsh", "fish"), help='for bash and zsh: eval "$(mldebug-mcp completion bash)"'
+    )
+    completion.set_defaults(command=_print_completion)
+
+
+def _print_completion(options: argparse.Namespace) -> int:
+    from argcomplete.shell_integration import shellcode
+
+    print(shellcode(["mldebug-mcp"], shell=options.shell))
+    return DONE
 
 
 def _add_help(verbs: Commands, parser: argparse.ArgumentParser) -> None:

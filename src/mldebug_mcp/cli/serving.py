@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -115,11 +116,15 @@ def add_access(parser: argparse.ArgumentParser) -> None:
 
 def do_serve(options: argparse.Namespace) -> int:
     """Serve MCP over standard input and output, or over HTTP."""
-    from mldebug_mcp.access import access_from
+    from mldebug_mcp.access import ROOTS_VARIABLE, access_from
     from mldebug_mcp.clients.environment import named_pythons
+    from mldebug_mcp.preferences import find_preferences
     from mldebug_mcp.server import serve_stdio
 
-    access = access_from(getattr(options, "server_roots", ()), named_pythons(getattr(options, "server_pythons", [])))
+    roots = getattr(options, "server_roots", ())
+    if not roots and not os.environ.get(ROOTS_VARIABLE):
+        roots = find_preferences().preferences.roots
+    access = access_from(roots, named_pythons(getattr(options, "server_pythons", [])))
     # Almost everything is loaded: from here on garbage is collected as usual, but not in what is loaded.
     gc.freeze()
     gc.set_threshold(*_USUAL_THRESHOLD)

@@ -28,6 +28,8 @@ evaluation or a checkpoint may take minutes."""
 SHOWN = 3
 SURE = 2
 """Looks in a row at which no result is found before that is told: the first records may come before any."""
+LOOKS = 2
+"""Looks in a row at which a cause leads before it is told. Chosen: one look may fall on an odd record."""
 GOING_ON = Finding(symptom="log_stops", state=State.UNKNOWN, summary="the run is still going")
 """The log of a run that is watched ends before its plan because it is not over."""
 
@@ -60,6 +62,8 @@ class Watch:
     """A run that is watched; see `watch_run` for the arguments.
 
     Args:
+        at: The least probability of a leading fault that is told.
+        looks: Looks in a row at which it leads, the first of a run apart.
         clock: What time it is, in seconds.
     """
 
@@ -70,6 +74,8 @@ class Watch:
         run: str = "",
         *,
         names: Mapping[str, str] | None = None,
+        at: float = 0.0,
+        looks: int = LOOKS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
@@ -78,7 +84,9 @@ class Watch:
         self._come: tuple[int, float] | None = None
         self._resumes = 0
         self._told: dict[str, float] = {}
+        self._at, self._looks = at, looks
         self._leader = self._candidate = ""
+        self._led = 0
         self._last = ""
         self._without_result = 0
         self.has_grown = False
@@ -156,10 +164,13 @@ class Watch:
         return [News(what="finding", text=one.summary, symptom=one.symptom, **_where(run)) for one in new]
 
     def _leading(self, run: Run, diagnosis: Diagnosis, *, at_once: bool) -> list[News]:
-        """Return the leading hypothesis if it is another one, at this look and at the one before."""
+        """Return the leading hypothesis if it is another one, at as many looks in a row as were asked for."""
         leader = diagnosis.hypotheses[0].cause
-        sure = at_once or leader == self._candidate
+        self._led = self._led + 1 if leader == self._candidate else 1
         self._candidate = leader
+        sure = (at_once and self._looks <= LOOKS) or self._led >= self._looks
+        if leader not in NO_FAULTS and diagnosis.hypotheses[0].probability < self._at:
+            return []
         if not sure or leader == self._leader:
             return []
         before, self._leader = self._leader, leader

@@ -32,45 +32,33 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     context: Context[Any, Any],
     batch: Annotated[
         str | None,
-        Field(
-            description="A batch file as for inspect_batch, with input_ids and labels, or float inputs and labels; "
-            "give this or `entry`"
-        ),
+        Field(description="A file with inputs and labels; or give `entry`"),
     ] = None,
     model: Annotated[
         str | None,
-        Field(
-            description="With `batch`: a model's config.json or its folder, to build it scaled down, not a tiny model"
-        ),
+        Field(description="With `batch`: a config.json, built scaled down"),
     ] = None,
     entry: Annotated[
         str | None,
         Field(
-            description="FILE.py:function in the user's code, without arguments, that returns an object with model, "
-            "batch and loss(model, batch), optionally optimizer and train_step. That code is run, with the server's "
-            "rights"
+            description="FILE.py:function that returns an object with model, batch, loss(model, batch), optionally "
+            "optimizer and train_step; it is run"
         ),
     ] = None,
     python: Annotated[
         str | None,
-        Field(
-            description="The training environment's interpreter or folder, if the server has none with torch; it is run"
-        ),
+        Field(description="An environment with torch; it is run"),
     ] = None,
-    device: Annotated[str, Field(description="auto, cpu, cuda, cuda:1 or mps")] = "auto",
-    steps: Annotated[int, Field(ge=1, le=10_000, description="At most this many optimizer steps")] = 300,
-    time_limit: Annotated[float, Field(ge=1, le=3600, description="In seconds")] = 60.0,
-    dtype: Annotated[Literal["float32", "bfloat16", "float16"], Field(description="Precision")] = "float32",
+    device: str = "auto",
+    steps: Annotated[int, Field(ge=1, le=10_000)] = 300,
+    time_limit: Annotated[float, Field(ge=1, le=3600)] = 60.0,
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32",
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, ProbeResult]:
     """Overfit a single batch, the sanity check of model, loss function and training loop: can my model learn at all?
 
-    Use it to verify a model or when it does not learn: is it able to memorize one batch or example, is the initial loss
-    what it should be, do gradients reach all parameters, does every parameter move, which layer or module outputs the
-    first NaN, is a custom loss buggy? Trains in a separate process on a batch file, with a tiny model, your model built
-    small from its config.json, or your own code through `entry`. Reports gradients that are missing or zero, leaks of
-    the future or between rows, a missing zero_grad and more; a verdict (memorised, too_slow, cannot_learn, not_finite,
-    failed), causes ranked with probabilities, a picture. Takes up to a minute.
+    Use it to verify a model or when it does not learn: can it memorize one batch or example, is the initial loss right,
+    do gradients reach all parameters, which layer or module outputs the first NaN, is a custom loss buggy?
     """
     from mldebug_mcp.diagnose.probe import probe
     from mldebug_mcp.probe import Progress

@@ -10,10 +10,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Annotated, Literal, TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from mldebug_mcp.models import (
     BatchInspection,
@@ -39,10 +39,8 @@ NOTE_ROOM = 500
 """Characters of `LIMIT` that are kept for the note on what was cut."""
 LONGEST_CALL = 240
 
-Detail = Annotated[
-    Literal["concise", "full"],
-    Field(description="concise: what matters most, at most 10,000 characters (a diagnosis 6,000); full: everything"),
-]
+Detail = Literal["concise", "full"]
+"""concise: what matters most, at most `LIMIT` characters; full: everything. The instructions of the server say so."""
 Answer = TypeVar(
     "Answer",
     bound=Diagnosis

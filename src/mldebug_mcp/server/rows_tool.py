@@ -14,44 +14,37 @@ Whole = Annotated[int | None, Field(ge=1)]
 
 
 def rows_at(
-    path: Annotated[str, Field(description="The run's log or folder, or a recording of mldebug_mcp.recorder")],
-    step: Annotated[int, Field(description="The step, as the log numbers it", ge=0)],
+    path: Annotated[str, Field(description="The run's log, folder or recording")],
+    step: Annotated[int, Field(ge=0)],
     *,
-    data: Annotated[
-        str | None, Field(description="The training data as the sampler saw them, to show the rows")
-    ] = None,
-    tokenizer: Annotated[str | None, Field(description="The tokenizer's local folder, to decode them")] = None,
+    data: str | None = None,
+    tokenizer: Annotated[str | None, Field(description="Its local folder")] = None,
     sampler: Annotated[
         Literal["transformers", "accelerate", "lightning", "distributed", "random", "shuffle", "sequential"] | None,
-        Field(
-            description="Only where neither a recording nor training_args.bin tells; random: RandomSampler with a "
-            "seeded generator; shuffle: DataLoader(shuffle=True, generator=seeded)"
-        ),
+        Field(description="Without a recording or training_args.bin; shuffle: DataLoader(shuffle=True)"),
     ] = None,
-    seed: Annotated[int | None, Field(description="What the sampler was seeded with")] = None,
-    batch_size: Annotated[Whole, Field(description="Rows of a micro-batch of one rank")] = None,
-    accumulation: Annotated[Whole, Field(description="Micro-batches per optimizer step")] = None,
-    world: Annotated[Whole, Field(description="Ranks that rows are divided among")] = None,
-    rows: Annotated[Whole, Field(description="Rows of the data, as the sampler counts them")] = None,
-    drop_last: Annotated[bool | None, Field(description="The loader leaves out a last, smaller batch")] = None,
-    split_batches: Annotated[bool | None, Field(description="As Accelerate's setting")] = None,
-    dispatch_batches: Annotated[bool | None, Field(description="As Accelerate's setting")] = None,
+    seed: int | None = None,
+    batch_size: Whole = None,
+    accumulation: Whole = None,
+    world: Whole = None,
+    rows: Whole = None,
+    drop_last: bool | None = None,
+    split_batches: bool | None = None,
+    dispatch_batches: bool | None = None,
     past_end: Annotated[
         Literal["step", "carry"] | None,
-        Field(description="Micro-batches left at the end of an epoch make a smaller step, or go into the next one"),
+        Field(description="Micro-batches left at an epoch's end"),
     ] = None,
-    first_step: Annotated[int | None, Field(description="The number of the log's first step", ge=0, le=1)] = None,
+    first_step: Annotated[int | None, Field(ge=0, le=1)] = None,
     resumed_at: Annotated[
-        list[int] | None, Field(description="Steps after which a resumed run began its epoch anew", max_length=1000)
+        list[int] | None, Field(description="Steps after which an epoch began anew", max_length=1000)
     ] = None,
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, RowsAt]:
     """Tell which rows of the training data were in the batch of a step: which samples caused the loss spike at step N?
 
-    Use it after a spike or NaN to see what was in that batch: the data indices or examples fed at a step, decoded, what
-    is odd in them beside neighbouring batches, and whether the same rows were seen before. Reads a recording of the
-    rows, else draws them again from seed and sampler (Transformers Trainer, Accelerate, PyTorch samplers, Lightning;
-    epochs, accumulation, ranks, resume). The rows are exact, or it says why they cannot be told and what is missing.
+    Use it to see the data indices or examples fed at a step, decoded, what is odd in them, and whether the same rows
+    were seen before. Without a recording, it draws the rows again from seed and sampler.
     """
     from mldebug_mcp.diagnose.rows import rows_at as look
     from mldebug_mcp.report.rows_concise import concise_rows

@@ -18,16 +18,13 @@ Paths = Annotated[list[str], Field(min_length=2, max_length=MOST_COMPARED)]
 
 
 def diagnose_runs(
-    path: Annotated[str, Field(description="A folder of runs, up to four levels deep", max_length=4096)],
+    path: Annotated[str, Field(description="A folder of runs", max_length=4096)],
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, Runs]:
     """Diagnose every run of a sweep folder: which of these runs failed, and what do the failed ones have in common?
 
-    Use it for a hyperparameter sweep, a grid or a fleet of experiments: which runs are sick, broken, diverged or
-    crashed, which setting the bad ones share, an overview table of all runs in a folder. Returns a row per run, those
-    that need attention first (state, last and best result, leading cause with its probability, onset), and the settings
-    that go with a fault beyond chance, in counts, and the best value of each setting: how sure, and whether it lies at
-    the edge of the searched range. diagnose_run then tells everything of one of them.
+    Use it for a hyperparameter sweep, a grid or a fleet of experiments: which runs are sick, diverged or crashed,
+    which setting the bad ones share, an overview table of all runs in a folder, the best value of each setting.
     """
     from mldebug_mcp.diagnose.runs import diagnose_runs as diagnose
     from mldebug_mcp.report.runs_concise import concise_runs
@@ -36,17 +33,15 @@ def diagnose_runs(
 
 
 def compare_runs(
-    a: Annotated[Paths, Field(description="Logs or run folders of one kind, such as the seeds of a new recipe")],
-    b: Annotated[Paths, Field(description="Those of the other kind, such as the seeds of the baseline")],
-    metric: Annotated[str, Field(description="Which metric; default: evaluation loss, reward or score")] = "",
-    best: Annotated[bool, Field(description="Each run's best value instead of its last level")] = False,
+    a: Annotated[Paths, Field(description="Runs of one kind, such as the seeds of a recipe")],
+    b: Annotated[Paths, Field(description="Runs of the other kind")],
+    metric: Annotated[str, Field(description="Default: evaluation loss, reward or score")] = "",
+    best: Annotated[bool, Field(description="Best values, not last levels")] = False,
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, Contest]:
     """Say whether a difference between two groups of runs is significant: is recipe A better than B, or seed noise?
 
-    Use it for an ablation over seeds: is the improvement real or random variation between seeds, how many seeds do I
-    need to tell. Returns the difference with its 95 % interval and p, a verdict or `cannot tell`, and how many runs
-    would tell.
+    Use it for an ablation over seeds: is the improvement real or random variation, how many seeds do I need to tell.
     """
     from mldebug_mcp.diagnose.contest import compare_runs as compare
 

@@ -58,9 +58,8 @@ class StrictTool(Tool):
             description=inspect.cleandoc(function.__doc__ or ""),
             annotations=ToolAnnotations(
                 read_only_hint=read_only,
-                idempotent_hint=read_only,
-                # The user's code can do and reach whatever the user can.
-                destructive_hint=not read_only,
+                # The user's code can do and reach whatever the user can. Of a tool that only reads, nobody asks.
+                destructive_hint=None if read_only else True,
                 open_world_hint=not read_only,
             ),
             structured_output=False,
@@ -77,7 +76,7 @@ class StrictTool(Tool):
         body = {"model_config": ConfigDict(extra="forbid", defer_build=True), "__module__": __name__}
         strict = cast("type[ArgModelBase]", type(lenient.__name__, (lenient,), body))
         tool.fn_metadata.arg_model = strict
-        tool.parameters = tool.parameters | {"additionalProperties": False}
+        tool.parameters = _compact(tool.parameters)  # unknown arguments are refused by the model above
         return tool
 
     async def run(
@@ -117,6 +116,26 @@ class StrictTool(Tool):
             near = did_you_mean(nearest(name, list(self.parameters["properties"])))
             return f"{self.name} has no argument {name!r}; {near}it takes: {allowed}"
         return f"{self.name}: argument {name!r}: {shorten(problem['msg'], 160).lower()}; it takes: {allowed}"
+
+
+def _compact(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of arguments without what tells a model nothing: each session pays for every token of it.
+
+    Titles repeat names, an argument that may be left out needs no `null`, and an enumeration needs no type.
+    """
+    properties = {name: _compact_argument(argument) for name, argument in schema["properties"].items()}
+    kept = {key: value for key, value in schema.items() if key != "title"}
+    return kept | {"properties": properties}
+
+
+def _compact_argument(argument: dict[str, Any]) -> dict[str, Any]:
+    types = [option for option in argument.get("anyOf", ()) if option != {"type": "null"}]
+    argument = {key: value for key, value in argument.items() if key not in {"title", "anyOf"}}
+    argument = (types[0] if len(types) == 1 else {"anyOf": types} if types else {}) | argument
+    idle = {"maxLength"} | ({"type"} if "enum" in argument else set())
+    if not argument.get("default"):
+        idle.add("default")
+    return {key: value for key, value in argument.items() if key not in idle}
 
 
 def answer_type(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a type, which need not be a class
