@@ -14,6 +14,7 @@ import ast
 import bz2
 import configparser
 import csv
+import faulthandler
 import gzip
 import io
 import json
@@ -28,10 +29,12 @@ import sys
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from html.parser import HTMLParser
+from itertools import chain, islice
 from pathlib import Path
+from typing import NoReturn
 
 for _pool in ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "RAYON_NUM_THREADS"):
     os.environ.setdefault(_pool, "1")  # each thread claims address space
@@ -56,6 +59,8 @@ ROOT = Path(__file__).parents[1]
 CPU_SECONDS = 2
 WALL_SECONDS = 120
 MEMORY_BYTES = 512 * 1024 * 1024
+TOGETHER = 20
+"""Inputs that are read in one process first."""
 OUT_OF_MEMORY, PANIC = 3, 4
 """Exit codes of a child."""
 CHAT = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
@@ -101,7 +106,7 @@ def _arrays(data: bytes) -> None:
 
 def _arrow(data: bytes) -> None:
     reader = pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream
-    reader(data).read_all().validate(full=True)
+    reader(data).read_all().to_pylist()
 
 
 def _parquet(data: bytes) -> None:
@@ -176,13 +181,12 @@ BY_SUFFIX: Mapping[str, Reader] = {
     ".md": lambda data: MarkdownIt("commonmark").enable("table").render(data.decode()),
     ".npz": _arrays,
     ".safetensors": safetensors.numpy.load,
-    ".settings.py": lambda data: ast.parse(data.decode()),
+    ".py": lambda data: ast.parse(data.decode()),
     ".sh": lambda data: shlex.split(data.decode()),
     ".toml": lambda data: tomlkit.parse(data.decode()),
     ".xz": _compressed(lzma.decompress),
     ".zip": _archive,
 }
-"""A script of Python is an input only where a generator writes it."""
 
 
 def reader_of(name: str, data: bytes) -> Reader | None:
@@ -203,12 +207,14 @@ def harm(name: str, data: bytes) -> str:
         name: The name of the file, whose suffix says the format where its beginning does not.
         data: What is in it.
     """
-    reader = reader_of(name, data)
-    if reader is None:
-        return ""
+    return _harm([(name, data)])
+
+
+def _harm(inputs: Sequence[tuple[str, bytes]]) -> str:
+    """Return what inputs together do to the libraries that read them."""
     child = os.fork()
     if child == 0:
-        _read_within_limits(reader, data)
+        _read_within_limits(inputs)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         ended = signal.Signals(os.WTERMSIG(status))
@@ -217,24 +223,36 @@ def harm(name: str, data: bytes) -> str:
     return {0: "", OUT_OF_MEMORY: "more than its memory", PANIC: "a panic"}.get(os.WEXITSTATUS(status), "an exit")
 
 
-def _read_within_limits(reader: Reader, data: bytes) -> None:
-    """Read an input and end this process with the code that says what came of it."""
-    code = 0
+def _read_within_limits(inputs: Sequence[tuple[str, bytes]]) -> NoReturn:
+    """Read inputs and end this process with the code that says what came of it."""
+    faulthandler.disable()
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
+    claimed = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    signal.alarm(WALL_SECONDS)
+    resource.setrlimit(resource.RLIMIT_AS, (claimed + MEMORY_BYTES,) * 2)
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
+    for name, data in inputs:
+        if (reader := reader_of(name, data)) is not None and (code := _code_of(reader, data)):
+            os._exit(code)
+    os._exit(0)
+
+
+def _code_of(reader: Reader, data: bytes) -> int:
     try:
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (1, 2):
-            os.dup2(nowhere, descriptor)
-        signal.alarm(WALL_SECONDS)
-        claimed = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (claimed + MEMORY_BYTES,) * 2)
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
         reader(data)
     except MemoryError:
-        code = OUT_OF_MEMORY
-    except BaseException as error:  # noqa: BLE001 - any raised error is harmless
+        return OUT_OF_MEMORY
+    except BaseException as error:  # noqa: BLE001 - any other raised error is harmless
         text = f"{type(error).__name__} {error}".lower()
-        code = PANIC if "panic" in text else OUT_OF_MEMORY if "alloc" in text and "failed" in text else 0
-    os._exit(code)
+        return PANIC if "panic" in text else OUT_OF_MEMORY if "alloc" in text and "failed" in text else 0
+    return 0
+
+
+def harms(inputs: Sequence[tuple[str, bytes]]) -> dict[str, str]:
+    """Return what the harmful ones of some inputs do: all are read in one process, and each in its own if that fails."""
+    return {name: what for name, data in inputs if (what := harm(name, data))} if _harm(inputs) else {}
 
 
 def kept_files(folders: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
@@ -246,47 +264,43 @@ def kept_files(folders: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
 
 
 def made_inputs() -> Iterator[tuple[str, bytes]]:
-    """Yield the inputs that the code of tests and benchmarks makes, each with where it comes from and its file name."""
-    from tests.hostile.files import BATCHES, LOGS, SNAPSHOTS
+    """Yield the inputs that the code of tests and benchmarks makes: where each comes from with a file name, and it."""
+    from tests.hostile.files import FILES
     from tests.hostile.new_kinds import KINDS
     from tests.hostile.yaml_texts import TEXTS
-    from tests.memory.test_hostile import EXECUTING, EXHAUSTING
+    from tests.memory.test_hostile import CALLING, CLAIMING
 
     from benchmarks.fuzz import corpus
     from benchmarks.fuzz.targets import TARGETS
-    from benchmarks.fuzz.verbs import Verb
 
-    yield from ((f"yaml_texts: {name}/args.yaml", text.encode()) for name, text in TEXTS.items())
-    for name, data in (EXECUTING | EXHAUSTING).items():
-        yield f"memory/test_hostile: {name}/hostile.pickle", data
-    for name, make in (BATCHES | LOGS | SNAPSHOTS | KINDS).items():
+    yield from ((f"YAML: {name}/args.yaml", text.encode()) for name, text in TEXTS.items())
+    yield from ((f"pickle: {name}/hostile.pickle", data) for name, data in (CALLING | CLAIMING).items())
+    for name, make in (KINDS | {name: make for name, (_, make) in FILES.items()}).items():
         with tempfile.TemporaryDirectory() as place:
             make(Path(place))
             for file, data in kept_files([Path(place)]):
-                yield f"hostile: {name}/{file}".replace(".py", ".settings.py"), data
+                yield f"hostile: {name}/{file}", data
     for target in TARGETS:
-        file = target.open.file if isinstance(target.open, Verb) else ""
-        for number, seed in enumerate((*target.seeds(), *corpus.read(corpus.archive_of(target.name)))):
-            data = target.wrap(seed) if target.wrap is not None else seed
-            yield f"fuzz: {target.name} {number}/{file}".replace(".py", ".settings.py"), data
+        for number, data in enumerate((*target.seeds(), *corpus.kept(target.name))):
+            yield f"fuzz: {target.name} {number}/{target.file}", target.made(data)
 
 
 def main() -> int:
     """Print what was checked and what is harmful, and return 1 if anything is."""
     folders = [Path(name).resolve() for name in sys.argv[1:]]
-    inputs = kept_files(folders) if folders else (*kept_files([ROOT / "tests", ROOT / "benchmarks"]), *made_inputs())
+    own = (one for one in kept_files([ROOT / "tests", ROOT / "benchmarks"]) if not one[0].endswith(".py"))
+    found = kept_files(folders) if folders else chain(own, made_inputs())
+    inputs = (one for one in found if reader_of(*one) is not None)
     checked, harmful = Counter[str](), dict[str, str]()
-    for name, data in inputs:
-        if reader_of(name, data) is None:
-            continue
-        checked["".join(Path(name).suffixes[-1:]) or "none"] += 1
-        if what := harm(name, data):
-            harmful[name] = what
-            print(f"{name}: {what}", flush=True)
-    print("\n| suffix | inputs |\n| --- | ---: |")
+    while together := list(islice(inputs, TOGETHER)):
+        checked.update(Path(name).suffix or "none" for name, _ in together)
+        harmful |= harms(together)
+    print("| suffix | inputs |\n| --- | ---: |")
     for suffix, count in checked.most_common():
         print(f"| {suffix} | {count} |")
     print(f"| all | {checked.total()} |\n\n{len(harmful)} harmful")
+    for name, what in harmful.items():
+        print(f"{name}: {what}")
     return int(bool(harmful))
 
 

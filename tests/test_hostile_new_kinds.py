@@ -14,6 +14,7 @@ from mldebug_mcp.knowledge.errors import is_fragmented
 from mldebug_mcp.server.calls import CALLS
 from tests.hostile.new_kinds import KINDS
 
+
 @pytest.mark.parametrize("name", KINDS)
 def test_a_hostile_file_is_answered_or_refused_in_one_line(tmp_path: Path, name: str) -> None:
     tool, arguments = KINDS[name](tmp_path)

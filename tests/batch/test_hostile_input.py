@@ -37,12 +37,17 @@ def test_a_torch_archive_with_code_is_refused(tmp_path: Path) -> None:
     assert not CALLS
 
 
-def test_a_tensor_that_shows_one_number_many_times_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["batch.pt", "batch.npz"])
+def test_a_small_file_that_stands_for_many_numbers_is_refused(name: str, tmp_path: Path) -> None:
     import torch
 
-    torch.save({"input_ids": torch.zeros(1, dtype=torch.int64).expand(1000, 100_000)}, tmp_path / "batch.pt")
-    with pytest.raises(InputError, match="bytes that stand for 800,000,000; save what is in it as parquet"):
-        inspect_batch(tmp_path / "batch.pt")
+    shape = (128, 80_000)
+    if name == "batch.pt":
+        torch.save({"input_ids": torch.zeros(1, dtype=torch.int64).expand(shape)}, tmp_path / name)
+    else:
+        np.savez_compressed(tmp_path / name, input_ids=np.zeros(shape, np.int64))
+    with pytest.raises(InputError, match=r"bytes that stand for 81,920,\d+; save what is in it as parquet"):
+        inspect_batch(tmp_path / name)
 
 
 def test_pickled_objects_in_npz_are_refused(tmp_path: Path) -> None:

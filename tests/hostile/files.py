@@ -37,14 +37,6 @@ def template(folder: Path, rounds: int = 1500) -> Arguments:
     return {"path": str(folder / "chats.jsonl"), "tokenizer": str(folder / "tokenizer")}
 
 
-def npz(folder: Path) -> Arguments:
-    """Zeros, which take a thousandth of their size when they are compressed."""
-    import numpy as np
-
-    np.savez_compressed(folder / "batch.npz", input_ids=np.zeros((128, 80_000), np.int64))
-    return {"path": str(folder / "batch.npz")}
-
-
 def parquet(folder: Path) -> Arguments:
     """Rows of token ids that are all one list, which the file holds once."""
     import pyarrow as pa
@@ -65,7 +57,6 @@ def gzipped_pickle(folder: Path) -> Arguments:
 
 FILES: dict[str, tuple[str, Callable[[Path], Arguments]]] = {
     "chat template": ("inspect_batch", template),
-    "npz": ("inspect_batch", npz),
     "parquet": ("inspect_batch", parquet),
     "gzipped pickle": ("check_memory", gzipped_pickle),
 }
