@@ -8,6 +8,8 @@ panic, and the end of time or memory are not: then the exit code is 1. With fold
 temporary folders of a test run (`pytest --basetemp FOLDER`) hold the inputs that tests write themselves.
 """
 
+# ruff: noqa: E402 - libraries read variables of the environment when they are imported
+
 from __future__ import annotations
 
 import ast
@@ -15,6 +17,7 @@ import bz2
 import configparser
 import csv
 import faulthandler
+import gc
 import gzip
 import io
 import json
@@ -138,7 +141,7 @@ def _template(data: bytes) -> None:
     environment = ImmutableSandboxedEnvironment(extensions=[loopcontrols])
     environment.globals |= {"raise_exception": ValueError, "strftime_now": str}
     source = data.decode(errors="replace").replace("endgeneration", "endset").replace("generation", "set _said")
-    environment.from_string(source).render(messages=CHAT, bos_token="<s>", eos_token="</s>", tools=None)
+    environment.from_string(source).render(messages=CHAT, tools=None)
 
 
 def _tokenizer(data: bytes) -> None:
@@ -226,6 +229,7 @@ def _harm(inputs: Sequence[tuple[str, bytes]]) -> str:
 def _read_within_limits(inputs: Sequence[tuple[str, bytes]]) -> NoReturn:
     """Read inputs and end this process with the code that says what came of it."""
     faulthandler.disable()
+    gc.freeze()  # what was imported is not looked through again and again
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (1, 2):
         os.dup2(nowhere, descriptor)
@@ -251,7 +255,7 @@ def _code_of(reader: Reader, data: bytes) -> int:
 
 
 def harms(inputs: Sequence[tuple[str, bytes]]) -> dict[str, str]:
-    """Return what the harmful ones of some inputs do: all are read in one process, and each in its own if that fails."""
+    """Return what the harmful ones of some inputs do; each is read in a process of its own if all in one fail."""
     return {name: what for name, data in inputs if (what := harm(name, data))} if _harm(inputs) else {}
 
 

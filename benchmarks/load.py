@@ -6,8 +6,8 @@ All cheap tools, small diagnoses, resources, errors, unknown tools, bad argument
 fixed seed. Over stdio they go through one session, one after another, and a small diagnosis in the mix is compared with
 the median of the same call alone in the same session: by the wall clock, and by the CPU time of the server, for on a
 busy machine the wall clock says more about the machine. With --http many sessions call at once. With --hostile every
-tenth call names a file that is refused, or takes more time than it may (`tests/hostile`), and memory may grow by a tenth; over
-stdio the server is pinged again and again while it answers such a call.
+tenth call names a file that is refused, or takes more time than it may (`tests/hostile`), and memory may grow by a
+tenth; over stdio the server is pinged again and again while it answers such a call.
 
 Exits with 1 if a call did not end as it should, if the resident memory after the warm-up and at the end differ by more
 than 5 %, or if, over stdio, the 99th percentile of the small diagnosis is more than 3 times the call alone by both

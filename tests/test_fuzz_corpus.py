@@ -12,7 +12,6 @@ from benchmarks.fuzz.meter import Cost, metered
 from benchmarks.fuzz.mutate import Mutator
 from benchmarks.fuzz.oracle import check_error
 from benchmarks.fuzz.targets import TARGETS, Target, inside
-from benchmarks.harmless import harm
 
 from mldebug_mcp.errors import MLDebugError
 

@@ -13,7 +13,7 @@ from tests.batch.kit import make_hf
 
 Arguments = dict[str, Any]
 MESSAGES = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
-SECONDS, BYTES = 0.4, 96 * 1024 * 1024
+SECONDS, BYTES = 0.4, 64 * 1024 * 1024
 LOWERED = f"""
 from mldebug_mcp import limits
 limits.SECONDS, limits.BYTES = {SECONDS}, {BYTES}
@@ -28,7 +28,7 @@ def lowered(folder: Path) -> dict[str, str]:
 
 
 def template(folder: Path, rounds: int = 1500) -> Arguments:
-    """A tokenizer whose chat template counts to the square of a number, which takes longer where each line is traced."""
+    """A tokenizer whose chat template counts in two loops, which takes longer where each line is traced."""
     hf = make_hf("chatml")
     numbers = f"range({rounds})"
     hf.chat_template = f"{{% for a in {numbers} %}}{{% for b in {numbers} %}}{{% endfor %}}{{% endfor %}}"
@@ -42,16 +42,16 @@ def parquet(folder: Path) -> Arguments:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.table({"input_ids": pa.array([[7] * 4096] * 4096)})
+    table = pa.table({"input_ids": pa.array([[7] * 4096] * 2048)})
     pq.write_table(table, folder / "batch.parquet", compression="zstd")
     return {"path": str(folder / "batch.parquet")}
 
 
 def gzipped_pickle(folder: Path) -> Arguments:
-    """A pickle of two million empty lists, in ten kilobytes."""
+    """A pickle of a million empty lists, in five kilobytes."""
     body = b"\x80\x02}q\x00(X\x08\x00\x00\x00segmentsq\x01]q\x02("
     end = b"eX\x0d\x00\x00\x00device_tracesq\x03]q\x04u."
-    (folder / "snapshot.pickle.gz").write_bytes(gzip.compress(body + b"]K\x01K\x01" * 2_000_000 + end))
+    (folder / "snapshot.pickle.gz").write_bytes(gzip.compress(body + b"]K\x01K\x01" * 1_000_000 + end))
     return {"path": str(folder / "snapshot.pickle.gz")}
 
 

@@ -7,11 +7,11 @@ import math
 from pathlib import Path
 
 import pytest
+from tests.hostile.pickles import CALLS, NOTE
 
 from mldebug_mcp import folders
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import read_run
-from tests.hostile.pickles import CALLS, NOTE
 
 ROWS = [{"step": step, "loss": 3.0 - step / 100} for step in range(10, 60, 10)]
 

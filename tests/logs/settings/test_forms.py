@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 import tomlkit
 import yaml
+from tests.hostile.pickles import CALLS, NOTE
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.logs.settings import Settings, settings_printed_in
 from mldebug_mcp.logs.settings.files import read_settings
-from tests.hostile.pickles import CALLS, NOTE
 
 WANTED: Mapping[str, object] = {
     "learning_rate": 3e-4,
