@@ -81,6 +81,11 @@ def _json(data: bytes) -> None:
             HTMLParser().feed(output)
 
 
+def _json_lines(data: bytes) -> None:
+    _json(data)
+    pl.read_ndjson(data)
+
+
 def _html_in(notebook: object) -> Iterator[str]:
     """Yield the HTML that cells of a notebook print."""
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
@@ -170,7 +175,7 @@ BY_BEGINNING: Mapping[bytes, Reader] = {
     **{bytes([0x80, protocol]): pickle.loads for protocol in range(2, 6)},
 }
 BY_SUFFIX: Mapping[str, Reader] = {
-    **dict.fromkeys((".json", ".jsonl", ".ipynb"), _json),
+    **dict.fromkeys((".json", ".ipynb"), _json),
     **dict.fromkeys((".yaml", ".yml"), _yaml),
     **dict.fromkeys((".csv", ".tsv"), _table),
     **dict.fromkeys((".pt", ".pth"), _torch),
@@ -181,6 +186,7 @@ BY_SUFFIX: Mapping[str, Reader] = {
     ".html": lambda data: HTMLParser().feed(data.decode()),
     ".ini": lambda data: configparser.ConfigParser().read_string(data.decode()),
     ".jinja": _template,
+    ".jsonl": _json_lines,
     ".md": lambda data: MarkdownIt("commonmark").enable("table").render(data.decode()),
     ".npz": _arrays,
     ".safetensors": safetensors.numpy.load,
