@@ -6,8 +6,8 @@ All cheap tools, small diagnoses, resources, errors, unknown tools, bad argument
 fixed seed. Over stdio they go through one session, one after another, and a small diagnosis in the mix is compared with
 the median of the same call alone in the same session: by the wall clock, and by the CPU time of the server, for on a
 busy machine the wall clock says more about the machine. With --http many sessions call at once. With --hostile every
-tenth call names a file that was made to stop or fill the server (`tests/hostile`), and memory may grow by a tenth; over
-stdio the server is pinged again and again while it answers such a call.
+tenth call names a file that is refused, or takes more time than it may (`tests/hostile`), and memory may grow by a
+tenth; over stdio the server is pinged again and again while it answers such a call.
 
 Exits with 1 if a call did not end as it should, if the resident memory after the warm-up and at the end differ by more
 than 5 %, or if, over stdio, the 99th percentile of the small diagnosis is more than 3 times the call alone by both
@@ -155,15 +155,12 @@ def small_diagnosis() -> Call:
 
 
 def hostile_calls(folder: Path) -> list[Call]:
-    """Return calls that name hostile files; these are written into a folder."""
-    from tests.hostile.files import BATCHES, LOGS, SNAPSHOTS
+    """Return calls that take more than they may, or name YAML that says too much; writes the files into a folder."""
+    from tests.hostile.files import template
     from tests.hostile.yaml_texts import TEXTS
 
-    made = []
-    for name, files in (("inspect_batch", BATCHES), ("diagnose_run", LOGS), ("check_memory", SNAPSHOTS)):
-        for what, make in files.items():
-            (folder / what).mkdir()
-            made.append(tool(name, "refused", f"hostile {name}", **make(folder / what)))
+    (folder / "template").mkdir()
+    made = [tool("inspect_batch", "refused", "hostile template", **template(folder / "template", rounds=5000))]
     for number, (what, text) in enumerate(TEXTS.items()):
         config = folder / f"hostile{number}.yaml"
         config.write_text(text)

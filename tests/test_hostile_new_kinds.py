@@ -14,34 +14,11 @@ from mldebug_mcp.knowledge.errors import is_fragmented
 from mldebug_mcp.server.calls import CALLS
 from tests.hostile.new_kinds import KINDS
 
-QUICK = (
-    "a duration that is no number",
-    "an archive that asks for a password",
-    "100,000 counters that fall back",
-    "a counter that falls for ever",
-    "a name of 50,000 parts",
-    "text of line ends",
-    "INI of defaults without values",
-    "a pickle that doubles",
-    "a notebook of wrong types",
-    "evaluations that claim a terabyte",
-    "a zst of a window of terabytes",
-    "TOML of deep lists",
-    "a gzip of 100,000 members",
-    "a notebook of 100,000 cells",
-    "100,000 columns of JSON",
-    "Python of two million numbers",
-    "a bar of digits in the place of its times",
-    "lines of 64 KiB of words for a record",
-    "lines of 64 KiB of words for a run",
-)
-"""Those that took longest before, and some of each kind."""
 
-
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_hostile_file_is_answered_or_refused_in_one_line(tmp_path: Path, name: str) -> None:
     tool, arguments = KINDS[name](tmp_path)
-    with metered(Cost()):  # stops what would never end
+    with metered(Cost()):  # stops what takes too long
         said = answer_of(tool, arguments)
     assert re.fullmatch(r"[^\n]{10,2000}", said)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mldebug_mcp import yaml_text
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.settings.files import read_settings
 from tests.hostile.yaml_texts import TEXTS, aliases, nested_merges
@@ -20,6 +21,15 @@ def test_a_yaml_that_says_too_much_is_refused_in_one_line(text: str, tmp_path: P
     ) as raised:
         read_settings(path)
     assert "\n" not in str(raised.value)
+
+
+def test_a_yaml_of_more_values_than_are_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "args.yaml"
+    path.write_text("a: [" + "1, " * 99 + "1]")
+    assert len(read_settings(path)) == 1
+    monkeypatch.setattr(yaml_text, "MAX_NODES", 100)
+    with pytest.raises(InputError, match="more than 100 values"):
+        read_settings(path)
 
 
 @pytest.mark.parametrize("text", [nested_merges(3), aliases(3)])

@@ -10,8 +10,8 @@ resident memory beyond the start (`meter.py`); all text in the answer clean and 
 (`oracle.py`). Whatever breaks the promise is printed, and the input kept in the folder. So are the results of each of
 the rounds that the inputs are given in: a run that was ended, or had no `--minutes` left, goes on there.
 
-`--served N` gives a sample of the inputs to the stdio server too, see `served.py`. `--save-corpus` keeps the inputs
-that led somewhere new, see `corpus.py`.
+`--served N` gives a sample of the inputs to the stdio server too, see `served.py`. `--save-corpus` keeps a few
+short texts that led somewhere new and harm no outside library (`benchmarks.harmless`), see `corpus.py`.
 """
 
 from __future__ import annotations
@@ -49,8 +49,7 @@ def main() -> int:
     chosen = [target for target in TARGETS if options.only in (None, target.name)]
     outcomes = _all(chosen, options)
     if options.save_corpus:
-        for target in chosen:
-            corpus.save(target.name, corpus.read(corpus.archive_of(target.name, options.keep)))
+        corpus.save(chosen, options.keep)
     _print(outcomes)
     served = serve(chosen, options.served, options.seed, options.keep) if options.served else None
     if served is not None:

@@ -74,8 +74,8 @@ class Fuzzer:
     def run(self, inputs: int, seed: str) -> Outcome:
         """Give the target that many inputs, after its seeds and what led somewhere new in earlier rounds."""
         warnings.simplefilter("ignore")
-        target, pool = self._target, corpus.archive_of(self._target.name, self._keep)
-        before = corpus.read(pool) or corpus.read(corpus.archive_of(target.name))
+        target, pool = self._target, corpus.found_file(self._target.name, self._keep)
+        before = corpus.read(pool) or corpus.kept(target.name)
         mutator = Mutator([*target.seeds(), *before], seed, in_place=target.in_place, maker=target.maker)
         last = _shared(last_of(self._keep, target))
         with tempfile.TemporaryDirectory() as place, inside(Path(place)):
@@ -97,7 +97,7 @@ class Fuzzer:
 
     def _one(self, parse: Parse, data: bytes, last: mmap.mmap) -> bool:
         """Give the target an input, and return whether it led somewhere new."""
-        made = self._target.wrap(data) if self._target.wrap is not None else data
+        made = self._target.made(data)
         last[:] = made.ljust(len(last), b"\0")[: len(last)]
         cost = Cost()
         try:

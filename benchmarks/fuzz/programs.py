@@ -83,7 +83,7 @@ LITERALS = (
     "range(9)|list",
     "'<|im_start|>'",
     "'\u202e\\x1b[31m'",
-    "9999999999",
+    "9999",
     "'a'*99",
     "namespace(a=1)",
 )
@@ -101,41 +101,22 @@ CALLS = (
     "messages[::-1]",
     "messages[99].content",
 )
-UNBOUNDED = (
-    "9**9**9**9",
-    "'a' * 99999999999",
-    "range(99999999)|list",
-    "lipsum(n=999999)",
-    "('ab' * 90000000)|list|sort",
-    "(range(99999)|list * 900)|pprint",
-    "strftime_now('%Y' * 900000000)",
-    "'%999999999d' % 1",
-    "'a'|center(9999999999)",
-    "messages|batch(99999999, 'x')|list",
-    "'{:>9999999999}'.format(1)",
-)
-"""What only the limits of a process stop."""
 
 
 def template(random: Random) -> bytes:
     """Write a chat template that no loop but those over what there is makes long."""
-    return _block(random, 0, ()).encode()
+    return _block(random, 0).encode()
 
 
-def unbounded(random: Random) -> bytes:
-    """Write a chat template that may want all time and memory that there is."""
-    return _block(random, 0, UNBOUNDED).encode()
+def _block(random: Random, depth: int) -> str:
+    return "".join(_statement(random, depth) for _ in range(random.randrange(1, 4)))
 
 
-def _block(random: Random, depth: int, more: tuple[str, ...]) -> str:
-    return "".join(_statement(random, depth, more) for _ in range(random.randrange(1, 4)))
-
-
-def _statement(random: Random, depth: int, more: tuple[str, ...]) -> str:  # noqa: PLR0911 - one for each kind
+def _statement(random: Random, depth: int) -> str:  # noqa: PLR0911 - one for each kind
     def inner() -> str:
-        return _block(random, depth + 1, more) if depth < 4 else "a"
+        return _block(random, depth + 1) if depth < 4 else "a"
 
-    value = _expression(random, depth, more)
+    value = _expression(random, depth)
     kind = random.randrange(12)
     if kind < 4:
         return f"{{{{ {value} }}}}"
@@ -168,9 +149,7 @@ def _statement(random: Random, depth: int, more: tuple[str, ...]) -> str:  # noq
     )
 
 
-def _expression(random: Random, depth: int, more: tuple[str, ...]) -> str:
-    if more and random.random() < 0.1:
-        return random.choice(more)
+def _expression(random: Random, depth: int) -> str:
     one = random.choice(random.choice((NAMES, LITERALS, CALLS)))
     for _ in range(random.randrange(3)):
         kind = random.randrange(5)
@@ -181,7 +160,7 @@ def _expression(random: Random, depth: int, more: tuple[str, ...]) -> str:
         elif kind == 2:
             one = f"({one} is {random.choice(('', 'not '))}{random.choice(TESTS)})"
         elif depth < 6:
-            one = f"({one} {random.choice(OPERATORS)} {_expression(random, depth + 3, more)})"
+            one = f"({one} {random.choice(OPERATORS)} {_expression(random, depth + 3)})"
     return one
 
 

@@ -1,8 +1,7 @@
 """A sample of the inputs through a real stdio server, where the limits of helper processes count.
 
 After each call the server has to answer a ping; a call that the limits ended is counted, and is no failure: that is
-what they are for. In chat templates, whose time and memory are bounded by them alone, half of the programs may want
-all there is.
+what they are for.
 """
 
 from __future__ import annotations
@@ -10,17 +9,17 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.stdio_process import Process
 
-from benchmarks.fuzz import corpus, programs
+from benchmarks.fuzz import corpus
 from benchmarks.fuzz.mutate import Mutator
 from benchmarks.fuzz.oracle import BrokenPromiseError, check_text, texts
 from benchmarks.fuzz.targets import Target
-from benchmarks.fuzz.verbs import TEMPLATE, Verb
+from benchmarks.fuzz.verbs import Verb
 
 PING_SECONDS = 0.1
 ENDED = ("than its size explains", "a library crashed on this input")
@@ -68,7 +67,7 @@ def serve(targets: Sequence[Target], inputs: int, seed: str, keep: Path) -> Serv
                 verb, mutator, target = made[number % len(made)]
                 own = folder / corpus.slug(f"{verb.call} {verb.file}")
                 if verb.call != "read_probe_batch":
-                    _one(server, served, target, verb.given(own, _made(target, mutator)), keep)
+                    _one(server, served, target, verb.given(own, target.made(mutator.make())), keep)
             server.process.kill()
     return served
 
@@ -76,18 +75,11 @@ def serve(targets: Sequence[Target], inputs: int, seed: str, keep: Path) -> Serv
 def _inputs(target: Target, seed: str, keep: Path) -> tuple[Verb, Mutator, Target]:
     verb = target.open
     assert isinstance(verb, Verb)
-    if verb is TEMPLATE:
-        target = replace(target, maker=programs.unbounded)
-    found = corpus.read(corpus.archive_of(target.name, keep))
+    found = corpus.read(corpus.found_file(target.name, keep))
     mutator = Mutator(
         [*target.seeds(), *found], f"{seed} served {target.name}", in_place=target.in_place, maker=target.maker
     )
     return verb, mutator, target
-
-
-def _made(target: Target, mutator: Mutator) -> bytes:
-    data = mutator.make()
-    return target.wrap(data) if target.wrap is not None else data
 
 
 def _one(server: Process, served: Served, target: Target, arguments: dict[str, Any], keep: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.fuzz import pages, parsers, programs, runs, seeds, settings_seeds, verbs
-from benchmarks.fuzz.verbs import Parse, configured, diagnosed, inspected, run_folder
+from benchmarks.fuzz.verbs import Parse, Verb, configured, diagnosed, inspected, run_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,15 @@ class Target:
     wrap: Callable[[bytes], bytes] | None = None
     in_place: bool = False
     maker: Callable[[Random], bytes] | None = None
+
+    @property
+    def file(self) -> str:
+        """The name of the file that an input becomes; "" where it becomes none."""
+        return self.open.file if isinstance(self.open, Verb) else ""
+
+    def made(self, data: bytes) -> bytes:
+        """Return the input that is made of damaged data."""
+        return data if self.wrap is None else self.wrap(data)
 
 
 _FORMS = settings_seeds.made_form

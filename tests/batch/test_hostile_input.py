@@ -12,47 +12,49 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.batch.kit import Inspect, Maker
+from tests.hostile.pickles import CALLS, Calling
 
+from mldebug_mcp.batch.formats import json_file
 from mldebug_mcp.batch.tokenizer import load_tokenizer
 from mldebug_mcp.diagnose import inspect_batch
 from mldebug_mcp.errors import InputError
 
 
-class Bomb:
-    """Unpickled, it would write a file."""
-
-    def __init__(self, target: Path) -> None:
-        self.target = target
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Path.write_text, (self.target, "ran"))
-
-
 @pytest.mark.parametrize("name", ["batch.pt", "batch.bin"])
 def test_a_pickle_is_refused_and_not_run(name: str, tmp_path: Path) -> None:
-    target = tmp_path / "ran"
-    (tmp_path / name).write_bytes(pickle.dumps({"input_ids": Bomb(target)}))
+    (tmp_path / name).write_bytes(pickle.dumps({"input_ids": Calling()}))
     with pytest.raises(InputError, match="nothing in it was run"):
         inspect_batch(tmp_path / name)
-    assert not target.exists()
+    assert not CALLS
 
 
 def test_a_torch_archive_with_code_is_refused(tmp_path: Path) -> None:
     import torch
 
-    target = tmp_path / "ran"
-    torch.save({"input_ids": Bomb(target)}, tmp_path / "batch.pt")
+    torch.save({"input_ids": Calling()}, tmp_path / "batch.pt")
     with pytest.raises(InputError, match="nothing in it was run"):
         inspect_batch(tmp_path / "batch.pt")
-    assert not target.exists()
+    assert not CALLS
+
+
+@pytest.mark.parametrize("name", ["batch.pt", "batch.npz"])
+def test_a_small_file_that_stands_for_many_numbers_is_refused(name: str, tmp_path: Path) -> None:
+    import torch
+
+    shape = (128, 80_000)
+    if name == "batch.pt":
+        torch.save({"input_ids": torch.zeros(1, dtype=torch.int64).expand(shape)}, tmp_path / name)
+    else:
+        np.savez_compressed(tmp_path / name, input_ids=np.zeros(shape, np.int64))
+    with pytest.raises(InputError, match=r"bytes that stand for 81,920,\d+; save what is in it as parquet"):
+        inspect_batch(tmp_path / name)
 
 
 def test_pickled_objects_in_npz_are_refused(tmp_path: Path) -> None:
-    target = tmp_path / "ran"
-    np.savez(tmp_path / "batch.npz", input_ids=np.array([Bomb(target)], dtype=object))
+    np.savez(tmp_path / "batch.npz", input_ids=np.array([Calling()], dtype=object))
     with pytest.raises(InputError, match="plain arrays"):
         inspect_batch(tmp_path / "batch.npz")
-    assert not target.exists()
+    assert not CALLS
 
 
 @pytest.mark.parametrize(
@@ -86,6 +88,13 @@ def test_files_that_are_no_batch_get_a_line(name: str, content: bytes | None, sa
     assert "\n" not in str(caught.value)
 
 
+def test_a_json_of_more_lists_than_are_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_file, "MAX_LISTS", 100)
+    (tmp_path / "batch.json").write_text('{"input_ids": [' + "[]," * 100 + "[]]}")
+    with pytest.raises(InputError, match="more than 100 lists"):
+        inspect_batch(tmp_path / "batch.json")
+
+
 def test_a_column_of_thousands_of_characters_is_named_in_short(tmp_path: Path) -> None:
     (tmp_path / "batch.json").write_text(json.dumps({f"rejected_{'x' * 5000}_input_ids": 1e300}))
     with pytest.raises(InputError, match="whole numbers") as caught:
@@ -94,7 +103,7 @@ def test_a_column_of_thousands_of_characters_is_named_in_short(tmp_path: Path) -
 
 
 def test_a_safetensors_header_that_lies_is_refused(tmp_path: Path) -> None:
-    header = json.dumps({"input_ids": {"dtype": "I64", "shape": [10**9, 10**9], "data_offsets": [0, 8]}}).encode()
+    header = json.dumps({"input_ids": {"dtype": "I64", "shape": [10**3, 10**3], "data_offsets": [0, 8]}}).encode()
     (tmp_path / "lie.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + b"\0" * 8)
     with pytest.raises(InputError, match="broken safetensors"):
         inspect_batch(tmp_path / "lie.safetensors")
@@ -171,15 +180,15 @@ def test_a_template_that_raises_is_a_line(inspect: Inspect) -> None:
     assert inspect([{"input_ids": [5, 6, 7]}], Tokenizer(hf, "x")) == {}
 
 
-def test_a_template_that_loops_for_ever_is_a_line(inspect: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_template_that_takes_longer_than_it_may_is_a_line(inspect: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.batch.kit import make_hf
 
     from mldebug_mcp.batch import time_limit
     from mldebug_mcp.batch.tokenizer import Tokenizer
 
-    monkeypatch.setattr(time_limit, "SECONDS", 0.05)
+    monkeypatch.setattr(time_limit, "SECONDS", 0.0)
     before = sys.gettrace()
-    loop = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    loop = "{% for a in range(99) %}{% for b in range(99) %}{% endfor %}{% endfor %}"
     for template in (loop, loop + "{% generation %}{% endgeneration %}"):
         hf = make_hf("chatml")
         hf.chat_template = template

@@ -1,6 +1,8 @@
-"""YAML that is small and stands for much."""
+"""YAML that stands for a little more than is read of it: PyYAML alone reads each text, or raises an error, at once."""
 
 from __future__ import annotations
+
+from mldebug_mcp.yaml_text import MAX_DEPTH, MAX_DIGITS
 
 
 def nested_merges(levels: int, a_level: int = 9) -> str:
@@ -13,21 +15,20 @@ def nested_merges(levels: int, a_level: int = 9) -> str:
 
 
 def aliases(levels: int, a_level: int = 9) -> str:
-    """The classic: a list of lists of lists of one."""
+    """Each level is a list that names the one below it `a_level` times."""
     lines = (f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * a_level)}]" for level in range(1, levels + 1))
     return "\n".join(["a0: &a0 [x]", *lines])
 
 
+LONG_NUMBER = ":".join(["1"] * (MAX_DIGITS // 2 + 1))
 TEXTS = {
-    "merges, 431 bytes and 34 s": nested_merges(7),
-    "merges that never end": nested_merges(12),
-    "aliases": aliases(12),
+    "merges": nested_merges(4, 12),
+    "aliases": aliases(5),
     "an alias inside of itself": "a: &a [*a]",
     "a merge of itself": "a: &a {<<: *a}",
-    "deep lists": "a: " + "[" * 100_000,
-    "a number in base 60": "a: " + ":".join(["1"] * 100_000),
-    "a number in base 60, tagged": "a: !!int " + "'" + ":".join(["1"] * 100_000) + "'",
-    "many values": "a: [" + "1, " * 150_000 + "1]",
+    "deep lists": "a: " + "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1),
+    "a number in base 60": f"a: {LONG_NUMBER}",
+    "a number in base 60, tagged": f"a: !!int '{LONG_NUMBER}'",
     "a bool that is none": "a: !!bool foo",
     "an int of nothing": "a: !!int ''",
     "a time that is none": "a: !!timestamp foo",

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
+from tests.hostile.pickles import CALLS, NOTE
 
 from mldebug_mcp import folders
 from mldebug_mcp.errors import InputError
@@ -106,9 +107,9 @@ def test_hydra_keeps_the_configuration_in_a_hidden_folder(tmp_path: Path) -> Non
 
 def test_nothing_in_a_pickled_configuration_is_run(tmp_path: Path) -> None:
     _jsonl(tmp_path / "metrics.jsonl", ROWS)
-    (tmp_path / "training_args.bin").write_bytes(b"cos\nsystem\n(S'touch owned'\ntR.")
+    (tmp_path / "training_args.bin").write_bytes(b"c" + NOTE + b"(S'called'\ntR.")
     assert "training_args.bin: no settings in it" in " ".join(read_run(tmp_path).notes)
-    assert not Path("owned").exists()
+    assert not CALLS
 
 
 def test_an_empty_folder_says_what_was_looked_for(tmp_path: Path) -> None:

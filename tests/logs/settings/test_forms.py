@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import tomlkit
 import yaml
+from tests.hostile.pickles import CALLS, NOTE
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import read_run
@@ -238,11 +239,10 @@ def test_training_arguments_of_transformers_are_read_in_all_their_forms(tmp_path
 
 
 def test_nothing_in_saved_arguments_is_run(tmp_path: Path) -> None:
-    owned = tmp_path / "owned"
     path = tmp_path / "training_args.bin"
-    path.write_bytes(b"cos\nsystem\n(S'touch " + str(owned).encode() + b"'\ntR}(S'lr'\nF0.1\nuS'lr'\nF0.1\nsb.")
+    path.write_bytes(b"c" + NOTE + b"(S'called'\ntR}(S'lr'\nF0.1\nuS'lr'\nF0.1\nsb.")
     assert read_settings(path).number("learning_rate") == 0.1
-    assert not owned.exists()
+    assert not CALLS
 
 
 def test_the_metadata_and_the_configuration_of_wandb_are_both_read(tmp_path: Path) -> None:
