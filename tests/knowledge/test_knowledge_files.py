@@ -12,9 +12,10 @@ from mldebug_mcp.diagnose.search import indexed
 from mldebug_mcp.errors import CatalogueError
 from mldebug_mcp.files import knowledge_folder
 from mldebug_mcp.knowledge.asked import asked
-from mldebug_mcp.knowledge.catalogue import catalogue, read_catalogue
+from mldebug_mcp.knowledge.catalogue import catalogue
 from mldebug_mcp.knowledge.consistency import documents, problems
 from mldebug_mcp.knowledge.markdown import parse_blocks
+from mldebug_mcp.knowledge.sources import read_catalogue
 
 ROOT = knowledge_folder()
 
@@ -85,6 +86,47 @@ def test_every_cause_of_the_playbook_has_effects_and_steps_of_its_own() -> None:
     for cause in catalogue().causes.values():
         assert cause.next_steps
         assert cause.effects or cause.id == "healthy"
+
+
+def test_every_link_is_quoted_or_counted_or_one_of_a_snapshot() -> None:
+    from mldebug_mcp.symptoms.memory import memory_symptoms
+
+    links = catalogue().links
+    assert len(links) > 1000
+    assert all(link.quotes or link.counted or link.outcome in memory_symptoms() for link in links)
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("bad_batch,loss_spike,often,\n", "has 6 cells, not 4"),
+        ("bad_batch,loss_spike,mostly,,,\n", "'mostly' does not say how often"),
+        ("bad_batch,loss_spike,,,,\n", "give a word for how often, or counts"),
+        ("bad_batch,loss_spike,often,,three,4\n", "seen and runs are numbers"),
+        ("bad_batch,,often,,3,4\n", "the cause or the outcome is missing"),
+        ("bad_batch,loss_spike,often,,3,4\nbad_batch,loss_spike,often,,3,4\n", "are linked twice"),
+        ("no_cause,loss_spike,often,,3,4\n", "no_cause has no section"),
+        ("bad_batch,loss_spike,often,no_quote,3,4\n", "cite no_quote, which no record holds"),
+    ],
+)
+def test_a_row_of_the_links_that_breaks_their_form_is_named(row: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "links.csv").write_text(f"cause,outcome,word,quotes,seen,runs\n{row}", encoding="utf-8")
+    with pytest.raises(CatalogueError, match=rf"links\.csv:[123]: .*{problem}"):
+        read_catalogue(ROOT, tmp_path)
+
+
+def test_counts_are_written_beside_words_and_quotes_that_stay(tmp_path: Path) -> None:
+    from mldebug_mcp.knowledge.tables import counts, read_links, with_counts, write_links
+
+    links = read_links()
+    write_links(with_counts(links, counts(links)), tmp_path)
+    assert read_links(tmp_path) == links
+    write_links(with_counts(links, {"bad_batch": {"loss_spike": (1, 2), "reward_zero": (0.5, 3)}}), tmp_path)
+    found = {(link.cause, link.outcome): link for link in read_links(tmp_path)}
+    assert found["bad_batch", "loss_spike"].counted == (1, 2)
+    assert found["bad_batch", "loss_spike"].quotes == ("axolotl_spike_one_sample",)
+    assert found["bad_batch", "reward_zero"].counted == (0.5, 3)
+    assert sum(link.counted is not None for link in found.values()) == 2
 
 
 def test_every_source_is_quoted_and_every_quote_has_a_generality() -> None:
