@@ -2,9 +2,10 @@
 
     python -m benchmarks.links [--list]
 
-A link is a row of PLAYBOOK.md. It is quoted where the row cites a quote, and counted where runs of `benchmarks/faults`
-with that cause, in which the symptom can be judged, are in the fit. A link with neither does not weigh in the ranking.
-With `--list` these are printed, by cause: find a source for them, or inject the cause and fit anew.
+A link is a row of `links.csv` with a word. It is quoted where the row cites a quote, and counted where runs of
+`benchmarks/faults` with that cause, in which the symptom can be judged, are in the fit. A link with neither weighs only
+for a memory snapshot, of which no runs are counted. With `--list` these are printed, by cause: find a source for them,
+or inject the cause and fit anew.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from mldebug_mcp.knowledge import catalogue
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A row of the playbook, and what it rests on."""
+    """A row of the table, and what it rests on."""
 
     cause: str
     symptom: str
@@ -39,7 +40,7 @@ def links() -> Iterator[Link]:
 
 def main() -> None:
     """Print how many links rest on what, and those that rest on nothing."""
-    parser = argparse.ArgumentParser("benchmarks.links", description="What each link of the playbook rests on.")
+    parser = argparse.ArgumentParser("benchmarks.links", description="What each link of cause and symptom rests on.")
     parser.add_argument("--list", action="store_true", help="list the links with neither a quote nor a count")
     listed = parser.parse_args().list
     found = list(links())

@@ -8,10 +8,10 @@ import shlex
 import pytest
 
 from mldebug_mcp.cli.parser import make_parser
+from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.report.commands import as_command
-from tests.conftest import ROOT
 
-CALLS = sorted(set(re.findall(r"- call: `([^`]+)`", (ROOT / "PLAYBOOK.md").read_text(encoding="utf-8"))))
+CALLS = sorted({step.call for cause in catalogue().causes.values() for step in cause.next_steps if step.call})
 
 
 @pytest.mark.parametrize("call", CALLS)

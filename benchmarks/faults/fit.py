@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 
 import torch
 
@@ -20,7 +19,6 @@ from mldebug_mcp.diagnose.calibrate import (
     AMONG_FAULTS,
     FILE,
     LEAST_SHOWN,
-    Counts,
     Fitted,
     LabelledRun,
     Powers,
@@ -35,6 +33,7 @@ from mldebug_mcp.diagnose.likeness import write as write_likeness
 from mldebug_mcp.diagnose.ranking import Evidence, Ranked, not_too_sure, rank
 from mldebug_mcp.diagnose.weighing import Candidate, weigh
 from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.knowledge.tables import read_links, with_counts, write_links
 from mldebug_mcp.models import Finding
 from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.symptoms import symptoms
@@ -219,26 +218,16 @@ def _runs(ones: Sequence[Judged]) -> str:
     return f"{runs} runs" if runs == len(ones) else f"{len(ones)} logs of {runs} runs"
 
 
-def _plain(counts: Counts) -> dict[str, list[float]]:
-    """Return counts as short as they can be written: whole ones as integers."""
-    return {name: [int(n) if n == int(n) else round(n, 3) for n in pair] for name, pair in counts.items()}
-
-
 def write(numbers: Fitted, likeness: Likeness) -> None:
     """Write both where the package reads them."""
     write_counted(numbers)
     write_likeness(likeness)
 
 
-def write_counted(numbers: Fitted, path: Path = FILE) -> None:
-    """Write the numbers, one cause per line."""
-    rows = numbers.model_dump()
-    counted = {cause: _plain(seen) for cause, seen in numbers.causes.items()}
-    causes = ",\n".join(f"    {json.dumps(cause)}: {json.dumps(seen)}" for cause, seen in counted.items())
-    without = _plain(numbers.healthy)
-    healthy = ",\n".join(f"    {json.dumps(symptom)}: {json.dumps(seen)}" for symptom, seen in without.items())
-    fitted = ("provenance", "links", "beside", "alone", "among_faults")
-    head = "".join(f"  {json.dumps(name)}: {json.dumps(rows[name])},\n" for name in fitted)
-    path.write_text(
-        f'{{\n{head}  "causes": {{\n{causes}\n  }},\n  "healthy": {{\n{healthy}\n  }}\n}}\n', encoding="utf-8"
-    )
+def write_counted(numbers: Fitted) -> None:
+    """Write the powers to `fitted.json`, and the counts to the table of links, which keeps its words and quotes."""
+    counted = {**numbers.causes, SOUND: numbers.healthy}
+    write_links(with_counts(read_links(), counted))
+    powers = numbers.model_dump(exclude={"causes", "healthy"})
+    rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in powers.items())
+    FILE.write_text(f"{{\n{rows}\n}}\n", encoding="utf-8")

@@ -156,8 +156,8 @@ def knowledge(folder: Path) -> Parse:
         outcomes: list[object] = []
         reads: tuple[Callable[[], int], ...] = (
             lambda: len(list(read_evidence(records))),
-            lambda: sum(len(read_causes(sections)) for sections in read_sections(page).values()),
-            lambda: sum(len(read_menus(sections)) for sections in read_sections(page).values()),
+            lambda: sum(len(read_causes(sections)) for sections in read_sections(folder).values()),
+            lambda: sum(len(read_menus(sections)) for sections in read_sections(folder).values()),
         )
         for read in reads:
             try:

@@ -12,9 +12,11 @@ from mldebug_mcp.diagnose.search import indexed
 from mldebug_mcp.errors import CatalogueError
 from mldebug_mcp.files import knowledge_folder
 from mldebug_mcp.knowledge.asked import asked
-from mldebug_mcp.knowledge.catalogue import catalogue, read_catalogue
+from mldebug_mcp.knowledge.catalogue import catalogue
 from mldebug_mcp.knowledge.consistency import documents, problems
 from mldebug_mcp.knowledge.markdown import parse_blocks
+from mldebug_mcp.knowledge.sources import read_catalogue
+from mldebug_mcp.knowledge.tables import FOLDER, counts, read_links, with_counts, write_links
 
 ROOT = knowledge_folder()
 
@@ -26,6 +28,14 @@ def copy(tmp_path: Path) -> Path:
         shutil.copy(ROOT / name, tmp_path / name)
     for name in ("references", "evidence"):
         shutil.copytree(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """Return a copy of the tables that a test may break."""
+    for path in FOLDER.glob("*.csv"):
+        shutil.copy(path, tmp_path / path.name)
     return tmp_path
 
 
@@ -69,8 +79,8 @@ def test_a_quote_without_its_record_is_noticed(copy: Path) -> None:
 def test_a_cause_without_a_citation_of_its_main_claim_is_noticed(copy: Path) -> None:
     change(
         copy / "PLAYBOOK.md",
-        "([Axolotl](evidence/axolotl_stability.md#axolotl_spike_one_sample)).\n\n- prior",
-        ".\n\n- prior",
+        "([Axolotl](evidence/axolotl_stability.md#axolotl_spike_one_sample)).\n\n**Shows",
+        ".\n\n**Shows",
     )
     assert "bad_batch: the main claim has no citation" in found(copy)
 
@@ -85,6 +95,70 @@ def test_every_cause_of_the_playbook_has_effects_and_steps_of_its_own() -> None:
     for cause in catalogue().causes.values():
         assert cause.next_steps
         assert cause.effects or cause.id == "healthy"
+
+
+def test_every_link_is_quoted_or_counted_or_one_of_a_snapshot() -> None:
+    from mldebug_mcp.symptoms.memory import memory_symptoms
+
+    links = catalogue().links
+    assert len(links) > 1000
+    assert all(link.quotes or link.counted or link.outcome in memory_symptoms() for link in links)
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("bad_batch,loss_spike,often,\n", "has 6 cells, not 4"),
+        ("bad_batch,loss_spike,mostly,,,\n", "'mostly' does not say how often"),
+        ("bad_batch,loss_spike,,,,\n", "give a word for how often, or counts"),
+        ("bad_batch,loss_spike,often,,three,4\n", "seen and runs are numbers"),
+        ("bad_batch,,often,,3,4\n", "the cause or the outcome is missing"),
+        ("bad_batch,loss_spike,often,,3,4\nbad_batch,loss_spike,often,,3,4\n", "are linked twice"),
+        ("no_cause,loss_spike,often,,3,4\n", "no_cause has no page"),
+        ("bad_batch,loss_spike,often,no_quote,3,4\n", "cite no_quote, which no record holds"),
+    ],
+)
+def test_a_row_of_the_links_that_breaks_their_form_is_named(row: str, problem: str, tables: Path) -> None:
+    (tables / "links.csv").write_text(f"cause,outcome,word,quotes,seen,runs\n{row}", encoding="utf-8")
+    with pytest.raises(CatalogueError, match=rf"links\.csv:[123]: .*{problem}"):
+        read_catalogue(ROOT, tables)
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("bad_batch,,15\n", "has 12 cells, not 3"),
+        ("bad_batch,,many,,,,,,,,,\n", "runs of 1000 are numbers"),
+        ("bad_batch,,,20,,,,,,,,\n", "`any` is needed"),
+        ("bad_batch,,0,,,,,,,,,\n", "all numbers are above 0"),
+        ("no_cause,,15,,,,,,,,,\n", "no_cause has no page"),
+        ("bad_batch,ghost,15,,,,,,,,,\n", "ghost has no page"),
+    ],
+)
+def test_a_row_of_the_causes_that_breaks_their_form_is_named(row: str, problem: str, tables: Path) -> None:
+    head = (FOLDER / "causes.csv").read_text(encoding="utf-8").splitlines()[0]
+    (tables / "causes.csv").write_text(f"{head}\n{row}", encoding="utf-8")
+    with pytest.raises(CatalogueError, match=rf"causes\.csv:2: .*{problem}"):
+        read_catalogue(ROOT, tables)
+
+
+def test_a_cause_without_a_row_of_its_own_is_a_rare_one(tables: Path) -> None:
+    head = (FOLDER / "causes.csv").read_text(encoding="utf-8").splitlines()[0]
+    (tables / "causes.csv").write_text(f"{head}\n", encoding="utf-8")
+    cause = read_catalogue(ROOT, tables).causes["bad_batch"]
+    assert (cause.prior_for("sft"), cause.mistaken_for) == (2.0, ())
+
+
+def test_counts_are_written_beside_words_and_quotes_that_stay(tmp_path: Path) -> None:
+    links = read_links()
+    write_links(with_counts(links, counts(links)), tmp_path)
+    assert read_links(tmp_path) == links
+    write_links(with_counts(links, {"bad_batch": {"loss_spike": (1, 2), "reward_zero": (0.5, 3)}}), tmp_path)
+    found = {(link.cause, link.outcome): link for link in read_links(tmp_path)}
+    assert found["bad_batch", "loss_spike"].counted == (1, 2)
+    assert found["bad_batch", "loss_spike"].quotes == ("axolotl_spike_one_sample",)
+    assert found["bad_batch", "reward_zero"].counted == (0.5, 3)
+    assert sum(link.counted is not None for link in found.values()) == 2
 
 
 def test_every_source_is_quoted_and_every_quote_has_a_generality() -> None:
@@ -134,18 +208,52 @@ def test_menus_lead_to_every_cause() -> None:
     assert all(menu.first and menu.quotes for menu in known.menus.values())
 
 
+def test_each_menu_has_three_hypotheses_healthy_and_unknown_among_them() -> None:
+    for menu in catalogue().menus.values():
+        assert {"healthy", "unknown"} < set(menu.causes), menu.id
+        assert len(menu.causes) >= 3, menu.id
+
+
+def test_the_playbook_is_short_enough_to_be_read() -> None:
+    text = (ROOT / "PLAYBOOK.md").read_text(encoding="utf-8")
+    assert len(text.encode()) <= 90_000
+    assert "guess" not in text
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "problem"),
+    [
+        ("PLAYBOOK.md", "**Fix:** Drop or repair", "Drop or repair", "bad_batch: `**Fix:**` is missing"),
+        ("PLAYBOOK.md", "**Shows:** one spike", "**Shown:** one spike", r"`\*\*Shown:\*\*` is not expected here"),
+        ("PLAYBOOK.md", "Confirms: both runs", "Shows: both runs", "bad_batch: a check is `ACTION"),
+        ("PLAYBOOK.md", "One batch is malformed", "**Shows:** One batch", "is not expected here; allowed once are"),
+        ("references/causes.md", "## bad_batch", "## no_batch", "no_batch has no page in PLAYBOOK.md"),
+        ("references/causes.md", "image features. (minutes)", "image features.", "bad_batch: a check is `ACTION"),
+        (
+            "references/causes.md",
+            "2. Save the batch",
+            "- Save the batch",
+            "bad_batch: the checks are one numbered list",
+        ),
+        ("references/causes.md", "idefics_instant_spike_recovers", "no_quote", "bad_batch cites no_quote"),
+    ],
+)
+def test_a_page_that_breaks_the_grammar_is_named_with_its_line(
+    copy: Path, file: str, old: str, new: str, problem: str
+) -> None:
+    change(copy / file, old, new)
+    pattern = problem.replace("**Fix:**", r"\*\*Fix:\*\*")
+    with pytest.raises(CatalogueError, match=rf"^{file}:[1-9]\d+: .*{pattern}"):
+        read_catalogue(copy)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
         ("**First:** look at the steps before", "Look at the steps before", "a menu is a paragraph"),
         ("- in the first steps or as", "- in the first steps, as", ""),
-        ("[bad_batch](#bad_batch), [adam", "[bad_batch](#no_batch), [adam", ""),
-        ("one jump that recovers: [bad", "one jump that recovers [bad", "an item of a menu is"),
-        (
-            "[hardware_fault](#hardware_fault)\n\n## menu_nan",
-            "[ghost](#ghost)\n\n## menu_nan",
-            "names ghost, which has no",
-        ),
+        ("one jump that recovers: bad", "one jump that recovers bad", "an item of a menu is"),
+        ("one node only: hardware_fault", "one node only: ghost", "names ghost, which has no"),
     ],
 )
 def test_a_menu_that_breaks_the_grammar_is_named(copy: Path, old: str, new: str, problem: str) -> None:

@@ -1,6 +1,6 @@
 """Numbers counted on labelled runs: frequencies, backgrounds, how evidence is weighed, how sharp probabilities are.
 
-The words in PLAYBOOK.md are where a frequency starts; runs with a known cause move it:
+The words in `links.csv` are where a frequency starts; runs with a known cause move it:
 
     frequency = (seen + 4 * word) / (runs + 4)
 
@@ -8,8 +8,8 @@ where `runs` are those with the cause in which the symptom could be judged, and 
 counts as much as four runs. What runs with a cause showed is linked with it without a word, too: chance stands for the
 word then, and counts as twelve runs. The background of a symptom is moved in the same way by healthy runs. The trust in
 each question is that under which the labelled causes are most probable, the sharpness the one under which probabilities
-are closest to how often they are right. `fitted.json` holds what was counted, and on what;
-`python -m benchmarks.faults fit` writes it.
+are closest to how often they are right. `links.csv` holds the words and what was counted, `fitted.json` the powers and
+on what both rest; `python -m benchmarks.faults fit` writes the counts and the powers.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from pydantic import BaseModel, ConfigDict
 
 from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.diagnose.weighing import WEIGHT, Trust
-from mldebug_mcp.knowledge.entries import Cause
+from mldebug_mcp.knowledge import Cause, catalogue
+from mldebug_mcp.knowledge.tables import counts
 from mldebug_mcp.models import State
 from mldebug_mcp.models.base import SOUND
 
 WORD_COUNTS_AS = 4
-"""Runs that a word of PLAYBOOK.md, or a background chosen by hand, counts as."""
+"""Runs that a word of `links.csv`, or a background chosen by hand, counts as."""
 MISSED, UNLISTED = 0.15, 0.25
 """See `Trust`. Chosen: nothing missed and nothing unlisted fit the runs of one author best, which logs of other people
 contradict; with these, the causes of authors whom the fit never saw come first most often."""
@@ -39,7 +40,7 @@ AMONG_FAULTS = 1.4
 be 95 % sure was wrong in runs of authors whom the fit never saw; with 1 fewer have their cause first."""
 SHARPNESSES = tuple(round(0.5 + 0.05 * step, 2) for step in range(19))
 LEAST_SHOWN = 1.0
-"""Runs with a cause that showed a symptom, from which they are linked without a word in the playbook. Chosen: one run;
+"""Runs with a cause that showed a symptom, from which they are linked without a word. Chosen: one run;
 with two, the runs of authors whom the fit never saw have their cause among three a little less often."""
 CHANCE_COUNTS_AS = 12
 """Runs that chance counts as where no word says how often a cause shows a symptom. Chosen: with four, as a word, runs
@@ -79,8 +80,8 @@ class Fitted(BaseModel):
         beside: Powers of evidence where the numbers of a run speak beside its findings (`likeness`).
         alone: Powers where findings speak alone, as in a log of a few records.
         among_faults: See `rank`.
-        causes: How often each cause showed each symptom.
-        healthy: How often healthy runs did.
+        causes: How often each cause showed each symptom; kept in `links.csv`.
+        healthy: How often healthy runs did; kept there too.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -100,7 +101,7 @@ class Fitted(BaseModel):
     def counted(self, cause: str, symptom: str) -> bool:
         """Say whether runs with a cause were counted in which a symptom could be judged.
 
-        Where nothing at all was counted, the words of the playbook stand for counts.
+        Where nothing at all was counted, the words stand for counts.
         """
         return not self.causes or self.causes.get(cause, {}).get(symptom, (0, 0))[1] >= LEAST_COUNTED
 
@@ -191,5 +192,8 @@ def fingerprint(causes: Iterable[Cause]) -> str:
 def fitted() -> Fitted:
     """Return the numbers that ship with the package, or none if nothing has been counted yet."""
     if not FILE.is_file():
-        return Fitted(provenance="nothing was counted: the words of PLAYBOOK.md stand alone")
-    return Fitted.model_validate_json(FILE.read_text(encoding="utf-8"))
+        return Fitted(provenance="nothing was counted: the words of links.csv stand alone")
+    numbers = Fitted.model_validate_json(FILE.read_text(encoding="utf-8"))
+    causes: dict[str, Counts] = counts(catalogue().links)
+    healthy = causes.pop(SOUND, {})
+    return numbers.model_copy(update={"causes": causes, "healthy": healthy})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mldebug_mcp.knowledge import Cause, Quote, catalogue
-from mldebug_mcp.knowledge.playbook import LINK
 
 MAX_CITATIONS = 3
 SPECIAL = frozenset({"rl", "vision", "diffusion", "vlm"})
@@ -46,9 +45,8 @@ def quotes_for(cause: Cause, seen: Collection[str], kind: str, present: Collecti
     """
     shown = [quote for effect in cause.effects if effect.symptom in seen for quote in effect.quotes]
     elsewhere = {quote for effect in cause.effects for quote in effect.quotes} - set(shown)
-    on_cause = _cited(cause.summary, cause.fix)
-    contrary = set(_cited(cause.against, cause.disagreement)) - set(on_cause)
-    whole = [quote for quote in (*on_cause, *cause.quotes) if quote not in elsewhere | contrary]
+    unfit = elsewhere | set(cause.contrary)
+    whole = [quote for quote in (*cause.on_cause, *cause.quotes) if quote not in unfit]
     known = catalogue().quotes
 
     def fitness(quote: str) -> tuple[bool, bool, int]:
@@ -58,10 +56,6 @@ def quotes_for(cause: Cause, seen: Collection[str], kind: str, present: Collecti
     ranked = sorted(dict.fromkeys([*shown, *whole]), key=fitness)
     near = [quote for quote in ranked if _distance(known[quote], kind) < FAR]
     return tuple(near if near or kind in DOMAINS else ranked)[:MAX_CITATIONS]
-
-
-def _cited(*texts: str) -> list[str]:
-    return [match["quote"] for text in texts for match in LINK.finditer(text)]
 
 
 def _distance(quote: Quote, kind: str) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from mldebug_mcp.diagnose.next_call import after_explanation
 from mldebug_mcp.errors import UnknownIdError
 from mldebug_mcp.knowledge import Cause, Menu, Quote, Source, catalogue
+from mldebug_mcp.knowledge.entries import Frequency
 from mldebug_mcp.knowledge.errors import KnownError, known_errors
 from mldebug_mcp.models import Explanation
 from mldebug_mcp.suggest import nearest
@@ -142,10 +143,28 @@ def _cause(cause: Cause) -> Explanation:
         id=cause.id,
         kind="cause",
         title=cause.id,
-        text=cause.markdown + side_by_side(cause),
+        text=f"{cause.markdown}{_outcomes(cause)}{_further(cause)}{side_by_side(cause)}",
         citations=catalogue().cite(cause.quotes),
         related=related,
     )
+
+
+def _outcomes(cause: Cause) -> str:
+    """Return all outcomes of a cause by how often it shows them."""
+    by_word = {word: [one.symptom for one in cause.effects if one.frequency is word] for word in Frequency}
+    shown = "; ".join(f"{word} {', '.join(ids)}" for word, ids in by_word.items() if ids)
+    return f"\n\n**Outcomes:** {shown}." if shown else ""
+
+
+def _further(cause: Cause) -> str:
+    """Return the checks beyond that of the page, and where sources disagree."""
+    checks = "".join(
+        f"\n{number}. {step.action} ({step.cost}) Confirms: {step.confirms}. Refutes: {step.refutes}."
+        + (f" Call: `{step.call}`" if step.call else "")
+        for number, step in enumerate(cause.next_steps[1:], start=2)
+    )
+    disagreement = f"\n\n**Disagreement:** {cause.disagreement}" if cause.disagreement else ""
+    return (f"\n\n**Further checks:**\n{checks}" if checks else "") + disagreement
 
 
 def side_by_side(cause: Cause) -> str:

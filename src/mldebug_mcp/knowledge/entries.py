@@ -86,7 +86,7 @@ class Effect(Entry):
 
     symptom: str
     frequency: Frequency
-    quotes: tuple[str, ...] = Field(description="Ids of the quotes that say so; empty where it is our guess.")
+    quotes: tuple[str, ...] = Field(description="Ids of the quotes that say so; empty where it was only counted.")
 
 
 class Cause(Entry):
@@ -97,10 +97,13 @@ class Cause(Entry):
     prior: dict[str, float] = Field(description="How many of 1000 runs have it, by kind of run; `any` is the default.")
     mistaken_for: tuple[str, ...]
     effects: tuple[Effect, ...]
-    against: str
+    shows: str = Field(description="Its strongest outcomes, in words.")
+    against: str = Field(description="What rules it out.")
     next_steps: tuple[NextStep, ...]
     fix: str
     disagreement: str = ""
+    on_cause: tuple[str, ...] = Field((), description="Ids of the quotes on the cause as a whole or its fix.")
+    contrary: tuple[str, ...] = Field((), description="Ids of the quotes on what contradicts it.")
     disagreeing: tuple[str, ...] = Field((), description="Ids of the quotes that `Disagreement` sets side by side.")
     quotes: tuple[str, ...] = Field(description="Ids of all quotes that the section cites, in order.")
     markdown: str = Field(description="The section as it stands in the file.")

@@ -1,10 +1,19 @@
-"""PLAYBOOK.md → its sections, and from those the causes. The head of that file describes the grammar."""
+"""PLAYBOOK.md and references/causes.md → the causes.
+
+A page of PLAYBOOK.md stands under `## id`: a paragraph on what goes wrong, with a citation of its main claim, then
+paragraphs that begin with `**Shows:**`, `**Rules it out:**`, `**Check:**` and `**Fix:**`.
+
+references/causes.md may have a section for the same id: further checks as a numbered list, and paragraphs that begin
+with `**Disagreement:**`, `**More quotes:**`, `**On the first check:**` or `**Quotes against it:**`.
+
+A check is the action, its cost in brackets, then `Confirms:`, `Refutes:` and, where one of our tools makes it, `Call:`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NoReturn, cast
@@ -12,41 +21,56 @@ from typing import Literal, NoReturn, cast
 from mldebug_mcp.errors import CatalogueError
 from mldebug_mcp.knowledge.entries import Cause, Effect, Frequency
 from mldebug_mcp.knowledge.markdown import Block, parse_blocks
+from mldebug_mcp.knowledge.tables import CauseRow, Link
 from mldebug_mcp.models import NextStep
 
 FILE = "PLAYBOOK.md"
-
-LINK = re.compile(r"\]\(evidence/(?P<source>\w+)\.md#(?P<quote>\w+)\)")
-"""A citation: a link to a quote's record."""
-_LABEL = re.compile(r"\*\*(Against|Next steps|Fix|Disagreement):\*\*\s*")
-_COST = re.compile(r"\s*\((seconds|minutes|hours)\)\s*$")
-_STEP_FIELDS = ("confirms", "refutes", "call")
+FURTHER = "references/causes.md"
+"""What the pages leave out: further checks and quotes, and where sources disagree."""
 CAUSES = "Causes"
-"""The part of the file that holds the causes."""
+"""The part of the files that holds the causes."""
+SHOWS, RULES_OUT, CHECK, FIX = "Shows", "Rules it out", "Check", "Fix"
+DISAGREEMENT, MORE, FIRST_CHECK, CONTRARY = "Disagreement", "More quotes", "On the first check", "Quotes against it"
 
-
-@dataclass(slots=True)
-class _Draft:
-    heading: Block
-    summary: str = ""
-    fields: dict[str, str] = field(default_factory=dict)
-    labelled: dict[str, str] = field(default_factory=dict)
-    effects: list[Effect] = field(default_factory=list)
-    steps: list[dict[str, str]] = field(default_factory=list)
+_LINK = re.compile(r"\]\((?:\.\./)?evidence/\w+\.md#(\w+)\)")
+"""A citation: a link to a quote's record."""
+_LABEL = re.compile(r"\*\*([^*]+):\*\*\s*")
+_STEP = re.compile(
+    r"(?P<action>.+) \((?P<cost>seconds|minutes|hours)\) Confirms: (?P<confirms>.+?)\.? "
+    r"Refutes: (?P<refutes>.+?)\.?(?: Call: `(?P<call>[^`]+)`)?"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of the file: what stands under one second-level heading."""
+    """A section of a file: what stands under one second-level heading."""
 
+    file: str
     heading: Block
     blocks: Sequence[Block]
     markdown: str
 
+    @property
+    def id(self) -> str:
+        """The id of what it is about."""
+        return self.heading.text
 
-def read_sections(path: Path) -> dict[str, list[Section]]:
-    """Return the sections of the file by the first-level heading that they stand under."""
-    text = path.read_text(encoding="utf-8")
+    def labelled(self, allowed: Iterable[str]) -> dict[str, str]:
+        """Return its paragraphs that begin with a label; raises CatalogueError where one is not allowed here."""
+        found: dict[str, str] = {}
+        for block in self.blocks:
+            label = _LABEL.match(block.text) if block.kind == "paragraph" else None
+            if label is None:
+                continue
+            if label[1] not in allowed or label[1] in found:
+                fail(self, block, f"`**{label[1]}:**` is not expected here; allowed once are {', '.join(allowed)}")
+            found[label[1]] = block.text[label.end() :].strip()
+        return found
+
+
+def read_sections(folder: Path, file: str = FILE) -> dict[str, list[Section]]:
+    """Return the sections of a file by the first-level heading that they stand under."""
+    text = (folder / file).read_text(encoding="utf-8")
     lines, blocks = text.splitlines(), parse_blocks(text)
     tops = [index for index, block in enumerate(blocks) if block.kind == "heading" and block.level <= 2]
     parts: dict[str, list[Section]] = {}
@@ -57,105 +81,117 @@ def read_sections(path: Path) -> dict[str, list[Section]]:
             part = parts.setdefault(heading.text, [])
             continue
         last_line = blocks[end].line - 1 if end < len(blocks) else len(lines)
-        part.append(Section(heading, blocks[start + 1 : end], "\n".join(lines[heading.line - 1 : last_line]).strip()))
+        markdown = "\n".join(lines[heading.line - 1 : last_line]).strip()
+        part.append(Section(file, heading, blocks[start + 1 : end], markdown))
     return parts
 
 
-def read_causes(sections: Sequence[Section]) -> list[Cause]:
-    """Return the causes in file order; raises CatalogueError where a section breaks the grammar."""
-    return [_cause(section) for section in sections]
+def read_causes(
+    pages: Sequence[Section],
+    further: Sequence[Section] = (),
+    links: Iterable[Link] = (),
+    rows: Mapping[str, CauseRow] | None = None,
+) -> list[Cause]:
+    """Return the causes in file order.
+
+    Args:
+        pages: The sections of PLAYBOOK.md on causes.
+        further: Those of references/causes.md.
+        links: The rows of `links.csv`.
+        rows: The rows of `causes.csv`.
+
+    Raises:
+        CatalogueError: a section breaks the grammar.
+    """
+    effects: dict[str, list[Effect]] = {}
+    for link in links:
+        if link.word:
+            effect = Effect(symptom=link.outcome, frequency=Frequency(link.word), quotes=link.quotes)
+            effects.setdefault(link.cause, []).append(effect)
+    known, by_id = {page.id for page in pages}, {section.id: section for section in further}
+    for section in further:
+        if section.id not in known:
+            fail(section, section.heading, f"{section.id} has no page in {FILE}")
+    return [
+        _cause(page, by_id.get(page.id), effects.get(page.id, ()), (rows or {}).get(page.id, CauseRow()))
+        for page in pages
+    ]
 
 
-def _cause(section: Section) -> Cause:
-    draft = _Draft(section.heading)
-    for block in section.blocks:
-        _take(draft, block)
-    cause = draft.heading.text
-    for name in ("Against", "Fix"):
-        if not draft.labelled.get(name):
-            fail(draft.heading, f"{cause}: `**{name}:**` is missing")
-    if not draft.summary or not draft.steps:
-        fail(draft.heading, f"{cause}: the first paragraph or `**Next steps:**` is missing")
+def _cause(page: Section, further: Section | None, effects: Sequence[Effect], row: CauseRow) -> Cause:
+    said = page.labelled((SHOWS, RULES_OUT, CHECK, FIX))
+    for label in (SHOWS, RULES_OUT, CHECK, FIX):
+        if not said.get(label):
+            fail(page, page.heading, f"{page.id}: `**{label}:**` is missing")
+    summary = next((block.text for block in page.blocks), "")
+    if not summary or _LABEL.match(summary):
+        fail(page, page.heading, f"{page.id}: the first paragraph, on what goes wrong, is missing")
+    more = {} if further is None else further.labelled((DISAGREEMENT, MORE, FIRST_CHECK, CONTRARY))
+    on_cause = _cited(summary, said[FIX], more.get(MORE, ""))
+    contrary = _cited(said[RULES_OUT], more.get(CONTRARY, ""))
+    disagreeing = _cited(more.get(DISAGREEMENT, ""))
+    of_effects = tuple(quote for effect in effects for quote in effect.quotes)
+    on_checks = _cited(said[CHECK], more.get(FIRST_CHECK, ""), *_items(further))
     return Cause(
-        id=cause,
-        summary=draft.summary,
-        prior=_prior(draft),
-        mistaken_for=tuple(filter(None, map(str.strip, draft.fields.get("mistaken for", "").split(",")))),
-        effects=tuple(draft.effects),
-        against=draft.labelled["Against"],
-        next_steps=tuple(_next_step(draft, number, step) for number, step in enumerate(draft.steps, start=1)),
-        fix=draft.labelled["Fix"],
-        disagreement=draft.labelled.get("Disagreement", ""),
-        disagreeing=_cited(draft.labelled.get("Disagreement", "")),
-        quotes=_cited(section.markdown),
-        markdown=section.markdown,
+        id=page.id,
+        summary=summary,
+        prior=dict(row.prior),
+        mistaken_for=row.mistaken_for,
+        effects=tuple(effects),
+        shows=said[SHOWS],
+        against=said[RULES_OUT],
+        next_steps=tuple(_next_steps(page, said[CHECK], further)),
+        fix=said[FIX],
+        disagreement=more.get(DISAGREEMENT, "").replace("](../", "]("),
+        on_cause=on_cause,
+        contrary=tuple(quote for quote in dict.fromkeys((*contrary, *disagreeing)) if quote not in on_cause),
+        disagreeing=disagreeing,
+        quotes=tuple(dict.fromkeys((*on_cause, *of_effects, *contrary, *on_checks, *disagreeing))),
+        markdown=page.markdown,
     )
 
 
-def _cited(markdown: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(match["quote"] for match in LINK.finditer(markdown)))
+def _items(section: Section | None) -> list[str]:
+    return [block.text for block in section.blocks if block.kind == "item"] if section is not None else []
 
 
-def _take(draft: _Draft, block: Block) -> None:
-    match block.kind:
-        case "paragraph" if label := _LABEL.match(block.text):
-            draft.labelled[label[1]] = block.text[label.end() :].strip()
-        case "paragraph" if not draft.summary:
-            draft.summary = block.text
-        case "row":
-            draft.effects.append(_effect(block))
-        case "item" if block.ordered and block.level == 1:
-            draft.steps.append({"action": block.text})
-        case "item":
-            name, colon, value = block.text.partition(":")
-            into = draft.steps[-1] if draft.steps else draft.fields
-            if not colon or name not in (_STEP_FIELDS if draft.steps else ("prior", "mistaken for")):
-                fail(block, f"{draft.heading.text}: {name!r} is not a field here")
-            into[name] = value.strip()
-        case _:
-            fail(block, f"{draft.heading.text}: a {block.kind} does not belong here")
+def _cited(*texts: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(match[1] for text in texts for match in _LINK.finditer(text)))
 
 
-def _effect(row: Block) -> Effect:
-    if len(row.cells) != 3:
-        fail(row, "a row has three cells: symptom, how often, source")
-    symptom, word, source = row.cells
-    quotes = tuple(match["quote"] for match in LINK.finditer(source))
-    if word not in map(str, Frequency):
-        fail(row, f"{word!r} does not say how often; use {', '.join(Frequency)}")
-    if not quotes and source != "guess":
-        fail(row, f"{symptom}: cite a quote, or write `guess`")
-    return Effect(symptom=symptom, frequency=Frequency(word), quotes=quotes)
+def cited(section: Section) -> tuple[str, ...]:
+    """Return the ids of the quotes that a section cites, in order."""
+    return _cited(section.markdown)
 
 
-def _prior(draft: _Draft) -> dict[str, float]:
-    prior: dict[str, float] = {}
-    for part in draft.fields.get("prior", "").split(","):
-        kind, _, weight = part.strip().partition(" ")
-        try:
-            prior[kind] = float(weight)
-        except ValueError:
-            fail(draft.heading, f"{draft.heading.text}: `- prior:` is `any N, kind N`, not {part.strip()!r}")
-    if prior.get("any", 0) <= 0 or min(prior.values()) <= 0:
-        fail(draft.heading, f"{draft.heading.text}: `- prior:` needs `any N` with N > 0")
-    return prior
+def _next_steps(page: Section, check: str, further: Section | None) -> Iterable[NextStep]:
+    """Yield the check of the page, then those that follow."""
+    first = next(block for block in page.blocks if block.text.startswith(f"**{CHECK}:**"))
+    yield _next_step(page, first, check, 1)
+    if further is None:
+        return
+    for number, block in enumerate((block for block in further.blocks if block.kind == "item"), start=2):
+        if block.number is None or block.level > 1:
+            fail(further, block, f"{page.id}: the checks are one numbered list")
+        yield _next_step(further, block, block.text, number)
 
 
-def _next_step(draft: _Draft, number: int, step: Mapping[str, str]) -> NextStep:
-    cost = _COST.search(step["action"])
-    if cost is None or not step.get("confirms") or not step.get("refutes"):
+def _next_step(section: Section, block: Block, text: str, number: int) -> NextStep:
+    step = _STEP.fullmatch(text)
+    if step is None:
         fail(
-            draft.heading,
-            f"{draft.heading.text}: a next step ends in its cost and has `- confirms:` and `- refutes:`",
+            section,
+            block,
+            f"{section.id}: a check is `ACTION (seconds) Confirms: … Refutes: …`, then `Call:` or nothing",
         )
     return NextStep(
-        id=f"{draft.heading.text}.{number}",
-        action=plain(_COST.sub("", step["action"])),
-        cost=cast("Literal['seconds', 'minutes', 'hours']", cost[1]),
+        id=f"{section.id}.{number}",
+        action=plain(step["action"]),
+        cost=cast("Literal['seconds', 'minutes', 'hours']", step["cost"]),
         confirms=plain(step["confirms"]),
         refutes=plain(step["refutes"]),
-        call=step["call"].strip("`") if "call" in step else None,
-        for_causes=[draft.heading.text],
+        call=step["call"],
+        for_causes=[section.id],
     )
 
 
@@ -164,6 +200,6 @@ def plain(markdown: str) -> str:
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", markdown)
 
 
-def fail(block: Block, problem: str) -> NoReturn:
-    """Raise a CatalogueError that names the line of a block."""
-    raise CatalogueError(FILE, block.line, problem)
+def fail(section: Section, block: Block, problem: str) -> NoReturn:
+    """Raise a CatalogueError that names the file and the line of a block."""
+    raise CatalogueError(section.file, block.line, problem)

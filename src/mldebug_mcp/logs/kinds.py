@@ -11,7 +11,7 @@ from mldebug_mcp.logs.settings import Settings
 from mldebug_mcp.logs.settings.grammar import words_of
 
 KINDS = ("pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", "diffusion", "boosting")
-"""The kinds of run that PLAYBOOK.md has priors for; `unknown` is the rest."""
+"""The kinds of run that `causes.csv` has priors for; `unknown` is the rest."""
 
 NEAR = 0.2
 """Share of ln V by which the first loss of a language model may be off it: an initialisation adds some tenths of a nat,

@@ -1,0 +1,108 @@
+"""The prepared catalogue: all that the knowledge files hold, as one JSON file that loads fast.
+
+The wheel carries it, made when the package was built. In an editable install it is made when the sources have other
+bytes than those it was made of, and kept beside the compiled modules; where nothing can be written there, it is made
+in memory at each start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from mldebug_mcp.files import knowledge_folder
+from mldebug_mcp.knowledge.catalogue import Catalogue
+from mldebug_mcp.knowledge.entries import Cause, Menu, Quote, Source
+from mldebug_mcp.knowledge.tables import Link
+
+SHIPPED = "catalogue.json"
+"""Its name in the wheel, beside the knowledge files."""
+_HERE = Path(__file__).parent
+KEPT = _HERE / "__pycache__" / "catalogue.prepared"
+"""Where an editable install keeps it: made from sources, as compiled modules are."""
+
+
+def load() -> Catalogue:
+    """Return the catalogue: the one that the wheel carries, or one that the sources have made.
+
+    Raises:
+        CatalogueError: a source breaks its grammar.
+    """
+    folder = knowledge_folder()
+    with contextlib.suppress(OSError):
+        return from_json((folder / SHIPPED).read_bytes())
+    return load_kept(folder, KEPT)
+
+
+def load_kept(folder: Path, kept: Path) -> Catalogue:
+    """Return the catalogue of the sources in a folder; it is made anew where they are not those it was made of."""
+    digest = digest_of_sources(folder)
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+        first, _, rest = kept.read_bytes().partition(b"\n")
+        if first.decode() == digest:
+            return from_json(rest)
+    from mldebug_mcp.knowledge.sources import read_catalogue  # and with it the parser of Markdown
+
+    made = read_catalogue(folder)
+    with contextlib.suppress(OSError):
+        _write(kept, f"{digest}\n{to_json(made)}".encode())
+    return made
+
+
+def digest_of_sources(folder: Path) -> str:
+    """Return what tells the sources in a folder, and the code that reads them, from others: a digest of their bytes."""
+    pages = [folder / "PLAYBOOK.md", folder / "references" / "causes.md", *sorted((folder / "evidence").glob("*.md"))]
+    digest = hashlib.sha256()
+    for path in (*pages, *sorted(_HERE.glob("*.csv")), *sorted(_HERE.glob("*.py"))):
+        content = path.read_bytes()
+        digest.update(f"{path.name} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def to_json(made: Catalogue) -> str:
+    """Return a catalogue as JSON; each source is written once."""
+    rows = {
+        "sources": [source.model_dump(mode="json") for source in made.sources.values()],
+        "quotes": [
+            quote.model_dump(mode="json", exclude={"source"}) | {"source": quote.source.id}
+            for quote in made.quotes.values()
+        ],
+        "causes": [cause.model_dump(mode="json") for cause in made.causes.values()],
+        "menus": [menu.model_dump(mode="json") for menu in made.menus.values()],
+        "links": [[link.cause, link.outcome, link.word, link.quotes, link.counted] for link in made.links],
+    }
+    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+
+
+def from_json(text: bytes) -> Catalogue:
+    """Return the catalogue that was written as JSON.
+
+    Raises:
+        ValueError: it is no such JSON.
+    """
+    rows: dict[str, list[Any]] = json.loads(text)
+    sources = {row["id"]: Source.model_validate(row) for row in rows["sources"]}
+    quotes = {row["id"]: Quote.model_validate(row | {"source": sources[row["source"]]}) for row in rows["quotes"]}
+    causes = {row["id"]: Cause.model_validate(row) for row in rows["causes"]}
+    menus = {row["id"]: Menu.model_validate(row) for row in rows["menus"]}
+    links = [
+        Link(cause, outcome, word, tuple(cited), tuple(counted) if counted else None)
+        for cause, outcome, word, cited, counted in rows["links"]
+    ]
+    return Catalogue(causes, quotes, sources, menus, links)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file at once, so that a process that reads it meanwhile finds the old one or the new one."""
+    path.parent.mkdir(exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
