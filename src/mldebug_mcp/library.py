@@ -11,7 +11,8 @@ from typing import Any
 from mldebug_mcp.diagnose.diagnosis import diagnose
 from mldebug_mcp.diagnose.outcomes import Outcome
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs import Run, folder
+from mldebug_mcp.logs import Run
+from mldebug_mcp.logs.folder import read_run as read_path
 from mldebug_mcp.logs.in_memory import Data, run_of_data
 from mldebug_mcp.logs.plan import concluded
 from mldebug_mcp.logs.settings import Settings
@@ -73,7 +74,7 @@ def read_run(
         InputError: it cannot be used; the message says why and what to do.
     """
     if isinstance(path, str | PathLike):
-        read = folder.read_run(path, config, run, names)
+        read = read_path(path, config, run, names)
     elif run:
         raise InputError("run= names one of several runs of a folder or a file; for data in memory leave it out")
     else:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from mldebug_mcp.logs import Run
+from mldebug_mcp.logs.columns import ascends
 from mldebug_mcp.logs.run import Floats
-from mldebug_mcp.logs.steps import ascends
 from mldebug_mcp.models import RunSummary
 
 MAIN_METRICS = ("loss", "eval_loss", "reward", "grad_norm")

@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mldebug_mcp.logs.columns import Column, Columns, Rows, carried_forward
+from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, carried_forward
 from mldebug_mcp.logs.names import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.recorded import Recorded
 from mldebug_mcp.logs.roles import Quantity, role_of
-from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.logs.steps import MOST_STEPS
 
 DENSE = 1 / 6

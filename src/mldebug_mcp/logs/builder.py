@@ -23,7 +23,7 @@ from mldebug_mcp.logs.beside import (
     numbers_in,
     single_in,
 )
-from mldebug_mcp.logs.columns import Column, Columns, Rows, stretches_of
+from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, stretches_of
 from mldebug_mcp.logs.endings import Tail
 from mldebug_mcp.logs.error_lines import is_error
 from mldebug_mcp.logs.messages import Messages
@@ -32,7 +32,7 @@ from mldebug_mcp.logs.naming import join_counters, join_cut_box, named_columns
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.process_starts import Start
 from mldebug_mcp.logs.recorded import Recorded
-from mldebug_mcp.logs.run import Floats, Incident, Run
+from mldebug_mcp.logs.run import Incident, Run
 from mldebug_mcp.logs.segments import restart_note, segment_starts
 from mldebug_mcp.logs.series import SeriesOfRun
 from mldebug_mcp.logs.settings import Settings, settings_printed_in

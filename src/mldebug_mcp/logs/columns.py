@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.logs.run import Floats
-
+Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _SPARSE = 8
@@ -181,3 +180,8 @@ def _spelled_out(parts: Sequence[Rows | range]) -> Rows:
     lengths = np.array([len(part) for part in parts], dtype=np.int64)
     rows: Rows = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
     return rows + np.arange(len(rows))
+
+
+def ascends(values: Floats) -> bool:
+    """Say whether each value is larger than the one before."""
+    return bool(np.all(values[1:] > values[:-1]))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.documents import take_document
+from mldebug_mcp.logs.decoding.pandas_frame import polars_frame
 from mldebug_mcp.logs.decoding.plain import plain_record, plain_value
 from mldebug_mcp.logs.plan import concluded
 from mldebug_mcp.logs.roles.given import given_names
@@ -55,8 +56,6 @@ def _take(data: object, builder: RunBuilder) -> None:
         builder.formats.append("DataFrame")
         _take_frame(cast("pl.DataFrame", data), builder)
     elif hasattr(data, "isna") and hasattr(data, "columns"):
-        from mldebug_mcp.logs.decoding.pandas_frame import polars_frame
-
         builder.formats.append("DataFrame")
         _take_frame(polars_frame(cast("pd.DataFrame", data), builder.note), builder)
     elif isinstance(data, Mapping):

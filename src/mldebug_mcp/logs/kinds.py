@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Collection, Container
 
+from mldebug_mcp.logs.conventions.frameworks import BOOSTER
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.settings import Settings
 from mldebug_mcp.logs.settings.grammar import words_of
@@ -16,9 +17,6 @@ KINDS = ("pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", 
 NEAR = 0.2
 """Share of ln V by which the first loss of a language model may be off it: an initialisation adds some tenths of a nat,
 and a first record may be a mean over the first steps. Chosen by hand; a classifier beside a vocabulary is far below."""
-
-BOOSTER = "booster"
-"""The setting that says which boosted trees are trained: XGBoost's own name, and what the readers call them."""
 
 _TELLING = ("task", "stage", "trainer", "trainer_type", "rl", "framework", "algorithm", "model", "model_type")
 """Settings whose words tell what is trained, and how."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mldebug_mcp.logs.attempt import Ending
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.kinds import kind_of_run
-from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.logs.run import Run
 from mldebug_mcp.text import figure
 
 SLACK = 0.02

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.errors import InputError, MissingExtraError
 from mldebug_mcp.logs.attempt import Attempt, Ending, Message, fatal
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.roles import Quantity, Role, role_of
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.facts import Facts, facts_of
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 SHOWN = 12
 """Columns that are named where one was not found."""
-Floats = NDArray[np.float64]
 
 __all__ = ["Attempt", "Ending", "Floats", "Incident", "Message", "Run", "Scalar", "Segment", "Series", "Sibling"]
 

@@ -159,7 +159,7 @@ def _lists_records(path: Path) -> bool:
             head = file.read(HEAD_BYTES)
     except (InputError, OSError):
         return False
-    from mldebug_mcp.logs.formats.yaml_records import lists_records  # few folders have YAML that may be a log
+    from mldebug_mcp.logs.decoding.yaml_items import lists_records  # few folders have YAML that may be a log
 
     return head.startswith(b"- ") or lists_records(head.decode("utf-8", errors="replace"))
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from mldebug_mcp.logs.columns import Column
-from mldebug_mcp.logs.run import Floats
-from mldebug_mcp.logs.steps import ascends, telling
+from mldebug_mcp.logs.columns import Column, Floats, ascends
+from mldebug_mcp.logs.steps import telling
 
 INTERLEAVED = 0.05
 """Share of records out of order above which a log has several writers at a time, not restarts; chosen: a run does not

@@ -9,10 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from mldebug_mcp.logs.columns import Column, Columns, Rows
+from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, ascends
 from mldebug_mcp.logs.names import COUNTERS
-from mldebug_mcp.logs.run import Floats, Segment, Series
-from mldebug_mcp.logs.steps import ascends
+from mldebug_mcp.logs.run import Segment, Series
 
 _CLOCK = re.compile(r"_runtime$|_per_second$|^elapsed$|^timestamp$|^_step$")
 _SAID = 3

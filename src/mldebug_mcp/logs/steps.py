@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mldebug_mcp.logs.columns import Column, Rows, carried_forward
+from mldebug_mcp.logs.columns import Column, Floats, Rows, ascends, carried_forward
 from mldebug_mcp.logs.names import COUNTERS, is_telling
 from mldebug_mcp.logs.roles import Quantity, role_of
-from mldebug_mcp.logs.run import Floats
 
 MOST_STEPS = 2.0**63
 """No program counts further."""
@@ -239,8 +238,3 @@ def _stands_still(values: Floats, name: str) -> bool:
     if name == "step" and bool(np.all(rises >= 0)):
         return not bool(np.any(rises))
     return float(np.mean(rises == 0)) > (0.75 if name == "step" else 0.5)
-
-
-def ascends(values: Floats) -> bool:
-    """Say whether each value is larger than the one before."""
-    return bool(np.all(values[1:] > values[:-1]))

@@ -19,7 +19,7 @@ from mldebug_mcp.logs.conventions.abbreviations import (
     shares_of_phases,
 )
 from mldebug_mcp.logs.conventions.evaluations import filtered_nan, held_evaluation, scores_of_evaluation, taking_turns
-from mldebug_mcp.logs.conventions.frameworks import OF_FRAMEWORKS, is_boosted, wandb_export
+from mldebug_mcp.logs.conventions.frameworks import BOOSTER, OF_FRAMEWORKS, is_boosted, wandb_export
 from mldebug_mcp.logs.conventions.letters import accuracy_beside_loss, objective_alone
 from mldebug_mcp.logs.conventions.losses import (
     bare_phases,
@@ -32,7 +32,6 @@ from mldebug_mcp.logs.conventions.losses import (
 from mldebug_mcp.logs.conventions.pairs import pairs
 from mldebug_mcp.logs.conventions.phases import beside_both_losses, of_training_inside
 from mldebug_mcp.logs.conventions.units import batch_in_epoch, clock, memory, percentages, rates, time_and_data
-from mldebug_mcp.logs.kinds import BOOSTER
 
 
 @dataclass(frozen=True, slots=True)

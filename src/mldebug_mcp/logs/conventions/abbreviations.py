@@ -13,14 +13,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from mldebug_mcp.logs.columns import Column, Columns, rename
+from mldebug_mcp.logs.columns import Column, Columns, Floats, ascends, rename
 from mldebug_mcp.logs.names import canonical, normal
 from mldebug_mcp.logs.roles import Quantity, role_of
 from mldebug_mcp.logs.roles.grammar import MAX_NAME
 from mldebug_mcp.logs.roles.lexicon import PHASES, SET_ASIDE
 from mldebug_mcp.logs.roles.quantities import PAIRS
-from mldebug_mcp.logs.run import Floats
-from mldebug_mcp.logs.steps import ascends
 
 _WORD = re.compile(r"[^\W_]+%?|[%#]")
 _SHARE_OF = re.compile(rf"({'|'.join(one for one in PHASES if one.isascii())}) ?%", re.IGNORECASE)

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mldebug_mcp.logs.columns import Column, Columns, Rows, rename, stretches_of
+from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, rename, stretches_of
 from mldebug_mcp.logs.names import canonical
 from mldebug_mcp.logs.roles import role_of
-from mldebug_mcp.logs.run import Floats
 
 HELD = 3
 """Records with one evaluation loss, on average, from which on it is one that is printed again; chosen by hand."""

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from mldebug_mcp.logs.columns import Column, Columns, stretches_of
+from mldebug_mcp.logs.columns import Column, Columns, ascends, stretches_of
 from mldebug_mcp.logs.names import canonical, normal
-from mldebug_mcp.logs.steps import ascends
 
+BOOSTER = "booster"
+"""The setting that says which boosted trees are trained: XGBoost's own name, and what the readers call them."""
 _SCORES = (
     "average_score",
     "avg_score",

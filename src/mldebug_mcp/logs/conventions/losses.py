@@ -6,14 +6,13 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.logs.columns import Column, Columns, stretches_of
+from mldebug_mcp.logs.columns import Column, Columns, Floats, stretches_of
 from mldebug_mcp.logs.names import canonical, is_evaluation, is_telling, is_training_loss, normal
 from mldebug_mcp.logs.roles import Quantity, role_of
 from mldebug_mcp.logs.roles.grammar import MAX_NAME
 from mldebug_mcp.logs.roles.lexicon import SET_ASIDE
 from mldebug_mcp.logs.roles.meanings import METHODS, NAMED_LOSSES
 from mldebug_mcp.logs.roles.words import segments_of, sorted_out
-from mldebug_mcp.logs.run import Floats
 
 _PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
 _ERRORS = ("total", "objective", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2", "l")

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.decoding.json_values import is_column
 from mldebug_mcp.logs.decoding.points import Points
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.run import Floats
 
 MAX_DEPTH = 8
 """Objects within each other that are looked into: Visdom nests six."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.conventions.frameworks import are_measures_of_boosting
 from mldebug_mcp.logs.decoding.curves import curves_in
-from mldebug_mcp.logs.decoding.json_values import is_column
+from mldebug_mcp.logs.decoding.json_values import Object, is_column, parse_object
 from mldebug_mcp.logs.decoding.points import add_points
 from mldebug_mcp.logs.names import is_telling
 from mldebug_mcp.logs.settings.printed import is_configuration
+from mldebug_mcp.logs.source import LogFile
 
 SELDOM = 2
 """Rows for one value, from which on a column is one of what is measured seldom: a chosen number."""
@@ -82,3 +83,18 @@ def _grouped(document: Mapping[str, object]) -> dict[str, list[object]]:
     # XGBoost's and LightGBM's `evals_result` holds their measures alone; printed, they stand behind a hyphen.
     between = "-" if are_measures_of_boosting({name for group in groups.values() for name in group}) else "/"
     return {f"{key}{between}{name}": column for key, group in groups.items() for name, column in group.items()}
+
+
+def objects_by_line(file: LogFile, builder: RunBuilder) -> Iterator[Object]:
+    """Yield the object of each line; the lines that are none are counted in the notes."""
+    broken = 0
+    for line in file.lines():
+        if not line.strip():
+            continue
+        record = parse_object(line)
+        if record is not None:
+            yield record
+        else:
+            broken += 1
+    if broken:
+        builder.note(f"skipped {broken} line(s) that are not JSON objects")

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.decoding import protobuf
 from mldebug_mcp.logs.decoding.event_settings import settings_of_summary
 from mldebug_mcp.logs.decoding.points import Points
-from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.logs.settings import Settings
 
 Bytes = NDArray[np.uint8]

@@ -7,9 +7,9 @@ little. A quote may hold line ends, so from the first one on everything goes row
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import polars as pl
@@ -21,15 +21,22 @@ from mldebug_mcp.logs.decoding.frames import add_frame
 from mldebug_mcp.logs.numbers import parse_number
 from mldebug_mcp.logs.source import LogFile
 
-if TYPE_CHECKING:
-    from mldebug_mcp.logs.decoding.rows import Rows
-
 _SAMPLE = 100
 _NOTHING = ("None", "none", "NA", "N/A", "null", "NULL", "-", "--")
 """Cells that say that there is no value, besides empty ones."""
 
 
-def read_fast(file: LogFile, rows: Rows, builder: RunBuilder, delimiter: str, comments: int) -> Iterator[str]:
+class TakesRows(Protocol):
+    """Reads rows one by one; `header` holds the names of the columns once they are known, `empty` rows are counted."""
+
+    header: list[str]
+    empty: int
+
+    def take(self, rows: Iterable[list[str]]) -> None:
+        """Read rows."""
+
+
+def read_fast(file: LogFile, rows: TakesRows, builder: RunBuilder, delimiter: str, comments: int) -> Iterator[str]:
     """Read a table by blocks as far as that goes; return the lines that are left.
 
     Args:
@@ -60,7 +67,7 @@ def read_fast(file: LogFile, rows: Rows, builder: RunBuilder, delimiter: str, co
     return iter(())
 
 
-def _behind_header(block: bytes, rows: Rows, delimiter: str, comments: int) -> bytes:
+def _behind_header(block: bytes, rows: TakesRows, delimiter: str, comments: int) -> bytes:
     """Give the lines up to the header to `rows` and return the rest of the first block."""
     number = 0
     while block and not rows.header:
@@ -75,7 +82,7 @@ def _behind_header(block: bytes, rows: Rows, delimiter: str, comments: int) -> b
 class _Table:
     """Reads blocks of rows whose columns are of one type each."""
 
-    def __init__(self, builder: RunBuilder, rows: Rows, delimiter: str, body: bytes) -> None:
+    def __init__(self, builder: RunBuilder, rows: TakesRows, delimiter: str, body: bytes) -> None:
         self._builder = builder
         self._rows = rows
         self._delimiter = delimiter

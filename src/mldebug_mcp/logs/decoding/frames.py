@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.logs.beside import ENVELOPES, MAX_DEPTH, is_long, named_of_evaluation, phase_in, tells_kind
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.run import Floats
+from mldebug_mcp.logs.columns import Floats
 
 _MAY_SPELL_A_NUMBER = r"(?i)^\s*\[?\s*[-+]?[\d.,]+(?:e[-+]?\d+)?[\s%]*\]?\s*$|nan|inf|tensor\(|1\.#"
 """Matches at least what `numbers.parse_number` takes."""

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.progress import checkpoint
-
-if TYPE_CHECKING:
-    from mldebug_mcp.logs.builder import RunBuilder
-    from mldebug_mcp.logs.source import LogFile
 
 _DECODER = json.JSONDecoder()
 OBJECTS_BETWEEN_CHECKPOINTS = 16_384
@@ -84,21 +79,6 @@ def objects_in(text: str, start: int = 0) -> Iterator[Object]:
         except (ValueError, RecursionError):
             return
         yield value
-
-
-def objects_by_line(file: LogFile, builder: RunBuilder) -> Iterator[Object]:
-    """Yield the object of each line; the lines that are none are counted in the notes."""
-    broken = 0
-    for line in file.lines():
-        if not line.strip():
-            continue
-        record = parse_object(line)
-        if record is not None:
-            yield record
-        else:
-            broken += 1
-    if broken:
-        builder.note(f"skipped {broken} line(s) that are not JSON objects")
 
 
 def cut_off(name: str, records: int) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.decoding.plain import plain_value
@@ -20,6 +19,7 @@ from mldebug_mcp.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
 Flags: TypeAlias = "NDArray[np.bool_]"
 
@@ -55,6 +55,8 @@ def polars_frame(frame: pd.DataFrame, note: Callable[[str], None]) -> pl.DataFra
             "NaN; records (dicts) without the keys that were not logged tell them apart"
         )
     held = logged | values
+    import polars as pl
+
     return pl.DataFrame([_series(name, frame.iloc[:, at], held[:, at]) for at, name in enumerate(names)])
 
 
@@ -71,6 +73,8 @@ def _distinct(frame: pd.DataFrame) -> list[str]:
 
 
 def _series(name: str, column: pd.Series[Any], held: Flags) -> pl.Series:
+    import polars as pl
+
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiu":
         series = pl.Series(name, column.to_numpy(np.float64))
         return series if held.all() else pl.select(pl.when(pl.Series(held)).then(series).alias(name)).to_series()

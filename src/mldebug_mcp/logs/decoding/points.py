@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import canonical
-from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.text import shorten
 
 BEHIND = 2.0

@@ -18,7 +18,7 @@ from numpy.lib import format as npy
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.run import Floats
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import shorten
 

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.decoding.blocks import blocks, is_fast, lines_of
 from mldebug_mcp.logs.error_lines import is_error
 from mldebug_mcp.logs.numbers import parse_number
-from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import clean
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.json_values import objects_by_line
+from mldebug_mcp.logs.decoding.documents import objects_by_line
 from mldebug_mcp.logs.roles.lexicon import PHASES
 from mldebug_mcp.logs.roles.words import words_in
 from mldebug_mcp.logs.source import LogFile

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.lines.counters import Counters
 from mldebug_mcp.logs.lines.epoch_batches import EpochBatches
 from mldebug_mcp.logs.lines.leftovers import Leftovers
@@ -22,7 +23,6 @@ from mldebug_mcp.logs.lines.ranks import Ranks
 from mldebug_mcp.logs.lines.rounded_steps import RoundedSteps
 from mldebug_mcp.logs.names import COUNTERS, canonical, is_known, is_telling
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.run import Floats
 
 NEAR = 20
 """Lines below a record in which metrics without a counter belong to it."""

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.columns import Column, Rows, stretches_of
-from mldebug_mcp.logs.run import Floats
+from mldebug_mcp.logs.columns import Column, Floats, Rows, stretches_of
 
 _WAITING = 50
 """Dicts that wait for the next drawing."""

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.lines.assembler import Assembler
 from mldebug_mcp.logs.lines.bars import Bar
 from mldebug_mcp.logs.lines.counters import Counters
 from mldebug_mcp.logs.lines.parsed import Parsed
 from mldebug_mcp.logs.lines.said import Drawing
 from mldebug_mcp.logs.names import is_evaluation
-from mldebug_mcp.logs.run import Floats
 
 
 class _Last(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.run import Floats
+from mldebug_mcp.logs.columns import Floats
 
 USUAL = 2.0
 """Times the interval within an epoch that a counter over all of them may move by where the epoch rises; chosen."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import canonical
-from mldebug_mcp.logs.run import Floats
 
 Shape = tuple[str, ...]
 

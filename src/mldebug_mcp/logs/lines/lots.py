@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.logs.columns import Rows
+from mldebug_mcp.logs.columns import Floats, Rows
 from mldebug_mcp.logs.lines.parsed import Parsed
-from mldebug_mcp.logs.run import Floats
 
 
 class Lot(NamedTuple):

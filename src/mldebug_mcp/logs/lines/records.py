@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.lines.assembler import Assembler
 from mldebug_mcp.logs.lines.bar_steps import BarSteps
 from mldebug_mcp.logs.lines.drawn import DrawnBars
@@ -17,7 +18,6 @@ from mldebug_mcp.logs.lines.said import Drawing, Said
 from mldebug_mcp.logs.lines.shapes import Shape
 from mldebug_mcp.logs.lines.together import Together
 from mldebug_mcp.logs.numbers import HUGE
-from mldebug_mcp.logs.run import Floats
 
 Lines = NDArray[np.int64]
 

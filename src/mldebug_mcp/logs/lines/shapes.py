@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.lines.bars import Bar
 from mldebug_mcp.logs.lines.counters import Counters
 from mldebug_mcp.logs.lines.parsed import is_remark
@@ -24,7 +25,6 @@ from mldebug_mcp.logs.lines.said import Drawing, Said
 from mldebug_mcp.logs.lines.skeletons import Span
 from mldebug_mcp.logs.names import is_known
 from mldebug_mcp.logs.numbers import HUGE
-from mldebug_mcp.logs.run import Floats
 
 MAX_NUMBERS = 90
 """Numbers in a line of which a shape is learnt."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.logs.run import Floats
+from mldebug_mcp.logs.columns import Floats
 
 WHOLE, DECIMAL, ODD = 1, 2, 3
 """What stands in a skeleton for a whole number, for another one, and for what only looks like one, such as "1.2.3"."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.beside import SUMMARY_MARKS, name_in_record
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.lines.assembler import Assembler
 from mldebug_mcp.logs.lines.bar_steps import BarSteps, Dicts, may_train
 from mldebug_mcp.logs.lines.lots import Lot, carried
@@ -20,7 +21,6 @@ from mldebug_mcp.logs.lines.said import Said
 from mldebug_mcp.logs.lines.shapes import Shape
 from mldebug_mcp.logs.names import canonical
 from mldebug_mcp.logs.numbers import HUGE
-from mldebug_mcp.logs.run import Floats
 
 Lines = NDArray[np.int64]
 

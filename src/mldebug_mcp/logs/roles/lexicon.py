@@ -1,41 +1,22 @@
-"""The words that names of metrics are made of.
+"""The words that names of metrics are made of; the words themselves stand in `words.json`.
 
-Each word stands here once, with what it means: usually itself in its plain form, sometimes several words. What is not
-here is not understood, and a name with such a word is of a quantity only where the quantity has parts (`Loss` and
-`box_loss`). To teach the readers a new word, add it to `SYNONYMS`; to teach them
-a new quantity, to `MEANINGS` in `meanings`.
+Each word stands there once, with what it means: usually itself in its plain form, sometimes several words. What is not
+there is not understood, and a name with such a word is of a quantity only where the quantity has parts (`Loss` and
+`box_loss`). A new word goes into the `synonyms` of the file, a new quantity into its `quantities`.
 """
 
 from __future__ import annotations
 
 from mldebug_mcp.logs.roles import languages
-from mldebug_mcp.logs.roles.word_lists import all_of, grouped
+from mldebug_mcp.logs.roles.word_lists import METRIC_GROUPS, METRICS, all_of, grouped
 
-PHASES = grouped(
-    "train: training tr trn",
-    "eval: evaluation evaluate evaluating val vali valid validation validate va test testing tst dev holdout heldout "
-    "ho oof ood cv te probe probing zeroshot",
-)
+PHASES = grouped(METRIC_GROUPS["phases"])
 PHASES |= languages.PHASES
-PARTS_OF_A_MODEL = frozenset(
-    {"layer", "layers", "block", "blocks", "stem", "head", "trunk", "backbone", "encoder", "decoder", "embed",
-     "embedding", "embeddings", "attn", "attention", "mlp", "conv", "fc", "linear", "weight", "bias", "input", "output"}
-)  # fmt: skip
+PARTS_OF_A_MODEL = all_of(METRICS["parts_of_a_model"])
 """Words that name a part of a model and nothing else, below what is measured of it."""
-STATISTICS = grouped(
-    "mean: avg average averaged avr",
-    "median:",
-    "max: maximum peak inf",
-    "min: minimum",
-    "std: stddev stdev",
-    "var: variance",
-    "sum:",
-    "count:",
-    "last: latest",
-    "best:",
-    "ema: smoothed smooth running moving",
-    "p50: p05 p10 p25 p75 p90 p95 p99",
-) | {one: one for one in ("p05", "p10", "p25", "p75", "p90", "p95", "p99")}
+STATISTICS = grouped(METRIC_GROUPS["statistics"]) | {
+    one: one for one in ("p05", "p10", "p25", "p75", "p90", "p95", "p99")
+}
 STATISTICS |= languages.STATISTICS
 
 SECONDS = {
@@ -60,237 +41,25 @@ UNITS = SECONDS.keys() | GIB.keys() | SHARES.keys() | THOUSANDS.keys()
 SHORT_UNITS = frozenset({"s", "b", "h", "g", "k", "m", "min", "us"})
 """... that are other words elsewhere: they count as units only at the end of a name."""
 
-NAMESPACES = all_of("""
-    perf performance performances profile profiler profiling system sys metrics metric charts chart stats stat
-    statistics info log logs logger logging monitor monitoring main misc progress rollout rollouts hardware
-    telemetry board tb tensorboard wandb trainer global glb globals general common default overall learner learners
-    runners sampler objective ppo results result state status history output outputs diagnostics ray tune debug
-    internal dict meter meters tracker resource resources dynamics scheduler
-""")
+NAMESPACES = all_of(METRICS["namespaces"])
 """Where a metric stands, which says nothing of what it is."""
-SOFT = all_of("""
-    step steps batch epoch base set total global current model lm gpt env environment num number optimizer group
-    param_group default embedding preference this region used usage use process proc reduced cumulative main overall
-    gpu cuda device active allocated reserved cached torch l2 func metric sofar so far abs binary categorical sparse
-    coarse mean_of world sampled lifetime undiscounted adam full watts celsius unclipped
-""")
+SOFT = all_of(METRICS["soft"])
 """Words that a name may have besides those of its quantity and still be that of the whole."""
-SPOILERS = all_of("""
-    thresh tol tolerance dim
-    weight coefficient scale decay type limit threshold alpha beta gamma lambda warmup target clip budget patience
-    schedule factor mult multiplier enabled interval every freq frequency ratio size window range path file dir mode
-    name seed version epsilon improvement delta cap final initial start end init warm at annealing before after
-    until left remaining smoothing reduction mismatch non momentum sign signs agree agreement δ recovered
-""")
+SPOILERS = all_of(METRICS["spoilers"])
 """Words that make a setting, or something else, of a name that would be that of a part."""
 
-SYNONYMS = grouped(
-    *"""
-    loss: losses xent objf
-    v loss: lossv
-    q loss: lossq
-    policy loss: losspi
-    d loss: lossd dloss
-    g loss: lossg gloss
-    d err: errd
-    g err: errg
-    cost: costs
-    accuracies: accs
-    accuracy: acc accu prec
-    perplexity: ppl ppx pppl
-    cross entropy: crossentropy
-    ce: xe
-    logloss loss: logloss mlogloss
-    gradient: grad grads gradients
-    norm: norms
-    gradient norm: gn gnorm gradnorm grdn
-    learning:
-    rate:
-    learning rate: lr lrs lrate
-    weight: weights wt param params parameter parameters
-    coefficient: coef coeff
-    scale: scaler scaling
-    step: iteration iter itr minibatch
-    steps: iterations iters its it
-    time steps: timestep timesteps
-    update: upd
-    remaining: remain
-    updates: nupdates
-    time: timing timings duration durations
-    elapsed: passed
-    wall: walltime
-    timestamp: unix
-    runtime:
-    eta:
-    data: dataset
-    data load: dataloader dataloading dataload
-    load: loading loader
-    fetch: fetching
-    wait: waiting waits stall
-    reader:
-    fp16: bf16 amp
-    forward: fwd
-    backward: bwd
-    optimizer: opt optim
-    adam: adamw adafactor lion sgd muon rmsprop adagrad lamb decoupledadamw
-    adam: decoupledsgdw decoupledlionw sgdw lionw radam nadam
-    batch: batches
-    batch size: bsz
-    epoch: epochs epch
-    ep:
-    episode: episodes episodic
-    round: rounds
-    server:
-    communication:
-    frame: frames
-    index: idx i
-    kimg:
-    env: environment
-    interacts:
-    length: len lengths
-    reward: rewards rew ret return returns
-    total: tot 总 cumulative
-    current: cur curr
-    score: scores cider spice comet bertscore bleurt pickscore kappa qwk
-    completion: completions response responses
-    prompt: prompts query queries
-    clip: clipped clipping
-    truncated: trunc truncation
-    fraction: frac ratio
-    zero:
-    value: vf critic values vals vpred
-    q:
-    qf:
-    v:
-    td:
-    function:
-    policy: actor pi pol
-    surrogate: surr
-    mu:
-    pg:
-    entropy: ent
-    kl: kld
-    div: divergence
-    approx:
-    explained:
-    advantage: adv advantages
-    exploration:
-    chosen:
-    rejected: reject
-    margin: margins
-    logps: logp logprob logprobs
-    logits: logit
-    token: tok
-    tokens: toks words
-    samples: sample examples example ex images image imgs img sequences sequence seqs seq rows sentences sentence sent
-    seen:
-    consumed: processed
-    input:
-    num: number
-    throughput: speed
-    tokens per second: tps wps tgs
-    steps per second: ups sps
-    frame per second: fps
-    samples per second: ips qps
-    flops: tflops tflop flop flos gflops gflop
-    mfu: hfu
-    memory: mem memories
-    gpu memory: vram hbm
-    allocated: alloc
-    gpu: cuda device
-    host memory: ram rss
-    host: cpu
-    utilisation: util utilization
-    temperature: temp
-    power:
-    skipped: skip
-    nan:
-    discriminator: disc
-    generator: gen
-    d:
-    g:
-    err:
-    real:
-    fake:
-    x:
-    z:
-    d x: dx
-    g z: gz
-    d g z: dgz
-    prob: probability
-    f1: fscore idf1 macrof1 microf1
-    auc: auroc aucroc roc prauc aucpr auprc mauc gauc
-    precision: ppv
-    recall: sens sensitivity tpr
-    map: ap lwlrap averageprecision
-    small map: aps
-    medium map: apm
-    large map: apl
-    iou: miou fwiou giou jaccard
-    dice: mdice
-    ndcg: dcg
-    mrr:
-    hit: hits hr pck
-    bleu: sacrebleu
-    chrf:
-    rouge: rouge1 rouge2 rougel rougelsum
-    meteor:
-    psnr:
-    ssim:
-    r2: rsquared r² nse
-    squared: square
-    r:
-    correlation: pearson pearsonr pearsons spearman spearmanr spearmanrho matthews kendall kendalltau srcc plcc pcc corr
-    correlation: corrcoef mcc ρ
-    success: win pass solve solved
-    wer: cer uer ter
-    mae:
-    l1:
-    mse:
-    l2:
-    rmse: rmsle nrmse
-    mape: smape wape
-    fid: fid50k fid10k fid5k
-    lpips:
-    elbo:
-    bpb: bpc bpd
-    error: errors merror
-    error rate: eer
-    nll loss: nll
-    top:
-    """.strip().splitlines()
-)
+SYNONYMS = grouped(METRIC_GROUPS["synonyms"])
 SYNONYMS |= {word: meaning for word, meaning in languages.SYNONYMS.items() if word not in SYNONYMS}
 """Word → what it means: one word or several."""
 
-PHRASES = {
-    ("io", "u"): "iou",
-    ("held", "out"): "eval",
-    ("in", "domain"): "eval",
-    ("out", "domain"): "eval",
-    ("out", "of", "domain"): "eval",
-    ("out", "of", "fold"): "eval",
-    ("out", "of", "distribution"): "eval",
-    ("zero", "shot"): "eval",
-    ("0", "shot"): "eval",
-    ("rate", "train"): "learning rate",
-    ("rate", "d", "learning"): "learning rate",
-    ("exact", "match"): "em",
-    ("rollout", "correlation"): "mismatch",
-    ("system", "memory", "usage"): "host memory",
-    ("absolute", "error"): "mae",
-    ("absolute", "percentage", "error"): "mape",
-    ("squared", "error"): "mse",
-    ("root", "mean", "squared", "error"): "rmse",
-    ("kullback", "leibler", "div"): "kl",
-}
+PHRASES = {tuple(phrase.split()): meaning for phrase, meaning in METRIC_GROUPS["phrases"].items()}
 """Words that stand one after another → those that they mean."""
-AXIS = frozenset({"vs", "versus"})
+AXIS = all_of(METRICS["axis"])
 """Words after which a name says what it is drawn over: "lm loss vs samples"."""
-PLACES = frozenset({"loss", "time", "learning", "throughput", "tokens", "samples"})
+PLACES = all_of(METRICS["places"])
 """Words of quantities under which loggers also gather what is measured beside them: `throughput/mfu`."""
 
-NEGATED = frozenset({"objf"})
+NEGATED = all_of(METRICS["negated"])
 """Words for what is maximised: Kaldi's objective function is a log-probability per frame, minus a loss."""
 SET_ASIDE = ("summary/", "epoch_mean/")
 """Where the readers put averages over a run or an epoch: they are no series of it, whatever their names say."""
