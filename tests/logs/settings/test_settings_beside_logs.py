@@ -56,7 +56,7 @@ def test_a_document_of_records_holds_its_configuration(tmp_path: Path) -> None:
 )
 def test_settings_are_read_from_python_source_that_is_never_run(tmp_path: Path, source: str) -> None:
     (tmp_path / "train.log").write_text(LINES)
-    (tmp_path / "setup_of_run.py").write_text(f"{source}open({str(tmp_path / 'ran')!r}, 'w')\n")
+    (tmp_path / "train.py").write_text(f"{source}open({str(tmp_path / 'ran')!r}, 'w')\n")
     run = read_run(tmp_path)
     assert run.setting("learning_rate") == 0.003
     assert run.setting("num_train_epochs") == 12
