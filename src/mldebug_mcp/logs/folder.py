@@ -173,10 +173,16 @@ def _read_folder(
     if own and not wanted:
         run = _with_what_came_after(run, others)
         told = shorten(", ".join(name for name, _ in others), 300)
-        builder.note(f"this folder holds a run of its own, {own.name}, which is read; other runs in it: {told}")
-    configured = [(name, _with_settings(other, configs[name])) for name, other in others[:MAX_SIBLINGS]]
-    siblings = siblings_of(_with_settings(run, configs[chosen]), configured)
-    return replace(run, siblings=siblings, notes=(*run.notes, *builder.notes)), configs[chosen]
+        if own.is_shared:
+            builder.note(
+                f"this folder holds {len(runs)} runs; only {own.name}, the longest, is read here; "
+                f"`mldebug-mcp runs` (diagnose_runs) judges each; run=NAME (--run NAME) reads another: {told}"
+            )
+        else:
+            builder.note(f"this folder holds a run of its own, {own.name}, which is read; other runs in it: {told}")
+    with_settings = [(name, _with_settings(other, configs[name])) for name, other in others[:MAX_SIBLINGS]]
+    siblings = siblings_of(chosen, _with_settings(run, configs[chosen]), with_settings)
+    return replace(run, siblings=siblings, notes=(*builder.notes, *run.notes)), configs[chosen]
 
 
 def _beside(named: list[RunFolder], places: list[RunFolder]) -> list[RunFolder]:
