@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def fingerprint(place: RunFolder) -> str:
     """Return what changes with the files of a place, with its name, and with the version that judges them."""
     digest = hashlib.blake2b(f"{__version__}\0{FILE.stat().st_mtime_ns}\0{place.folder}".encode(), digest_size=16)
-    for file in sorted((*place.all_files(), *place.config())):
+    for file in sorted((*place.all_files(), *(one.path for one in place.config()))):
         status = file.stat()
         digest.update(f"\0{file}\0{status.st_size}\0{status.st_mtime_ns}".encode(errors="surrogateescape"))
     return digest.hexdigest()

@@ -70,15 +70,8 @@ def phase_in(text: str) -> str:
     return phase if len(rest) < MAX_WORDS and _WITH_PHASE.issuperset(rest) else ""
 
 
-def tells_evaluation(name: str, names: Iterable[str]) -> bool:
-    """Say whether a file is named as the evaluation of another one: "eval" beside "train", "log_val" beside "log"."""
-    phase, rest = _parted(name)
-    others = map(_parted, names)
-    return phase == "eval" and any(one != "eval" and rest == beside for one, beside in others)
-
-
 def _parted(name: str) -> tuple[str, tuple[str, ...]]:
-    """Return the phase that the name of a file tells, "" if none, and its other words."""
+    """Return the phase that a short text names, "" if none, and its other words."""
     words = [word.lower() for word in _WORD.findall(_HUMP.sub(" ", name))]
     phases = {PHASES[word] for word in words if word in PHASES}
     return phases.pop() if len(phases) == 1 else "", tuple(word for word in words if word not in PHASES)

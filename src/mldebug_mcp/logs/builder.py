@@ -260,6 +260,8 @@ class RunBuilder:
         made.remark(self.note)
         self._note_left_out()
         settings = Settings.merged(settings_printed_in(whole.head), self._settings)
+        if not settings:
+            self.notes += [note for note in settings.notes if note not in self.notes]
         resumes = [row for row in recorded.resumes if 0 < row < len(step)]
         if note := whole.note(step_name):
             self.notes.insert(0, note)

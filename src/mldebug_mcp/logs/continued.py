@@ -20,6 +20,8 @@ GAP = 3.0
 """Intervals between records that may lie between the end of a log and the beginning of the one that goes on."""
 LATE = 5.0
 """Intervals after the beginning of the first log before which another one that begins may be a run of its own."""
+SHARED = 0.5
+"""Share of the metrics that a run which goes on elsewhere has in common with its beginning. Chosen."""
 LEAST, ALIKE = 3, 1e-3
 """Losses that two logs must share to be of one run, and the relative difference that rounding makes. Chosen."""
 
@@ -72,6 +74,9 @@ def _goes_on(first: Named, then: Named) -> bool:
     if here == there or _folder(here) != _folder(there) or before.formats != after.formats:
         return False
     if before.step_name != after.step_name or before.step_name == "record":
+        return False
+    names = before.series.keys() | after.series.keys()
+    if len(before.series.keys() & after.series.keys()) < SHARED * len(names):
         return False
     shared = [(before[name].step, after[name].step) for name in RESULTS if name in before and name in after]
     if not shared or min(map(len, shared[0])) < 2:

@@ -13,13 +13,14 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.continued import goes_further, joined
 from mldebug_mcp.logs.elsewhere import brought_in
 from mldebug_mcp.logs.merge import merged
-from mldebug_mcp.logs.places import ReadLog, Refused, file_names, read_one, read_place, read_places
+from mldebug_mcp.logs.places import ReadLog, Refused, file_names, read_one, read_place, read_places, settings_beside
 from mldebug_mcp.logs.plan import concluded
 from mldebug_mcp.logs.roles.given import given_names
 from mldebug_mcp.logs.run import Run, require_logged
 from mldebug_mcp.logs.run_folders import LOG_SUFFIXES, MAX_DEPTH, RunFolder, runs_in
 from mldebug_mcp.logs.settings import Settings
-from mldebug_mcp.logs.settings.files import find_settings, read_found, read_settings
+from mldebug_mcp.logs.settings.files import SettingsFile, read_found, read_settings
+from mldebug_mcp.logs.settings.settings import Setting
 from mldebug_mcp.logs.siblings import MAX_SIBLINGS, siblings_of
 from mldebug_mcp.paths import expanded, unreadable
 from mldebug_mcp.text import shorten
@@ -28,6 +29,8 @@ MAX_RUNS = 300
 """Runs of a folder that are read to find the longest: some seconds' work."""
 MAX_BESIDE = 32 * 1024 * 1024
 """Bytes of logs that are read of the runs beside one that was asked for by its name."""
+MAX_DIFFERENT = 4
+"""Settings that differ between the log and a file that a note names."""
 
 REASONS = 3
 """Files that could not be read of which it is said why."""
@@ -71,14 +74,15 @@ def _read(path: str | Path, config: str | Path | None, run: str, read_log: ReadL
         if is_folder(place):
             found, beside = _read_folder(place, run, notes, read_log)
         else:
-            found, beside = _read_file(place, run), find_settings([place.parent], [place])
+            found, beside = _read_file(place, run), settings_beside(place)
         found = replace(found, path=str(path))
         if config is not None:
             named = expanded(config)
             read = read_settings(named)
-            found = _configured(found, read, (f"configuration read from {named.name}", *read.notes))
+            notes += [f"configuration read from {shorten(named.name, 80)} (it was named)", *read.notes]
+            found = replace(found, settings=Settings.merged(read, found.settings))
         else:
-            found = _configured(found, *read_found(beside))
+            found = configured(found, *read_found(beside))
         found = concluded(found)
         note = accumulation_note(found)
         notes += [] if note is None else [note]
@@ -91,9 +95,20 @@ def _read(path: str | Path, config: str | Path | None, run: str, read_log: ReadL
         ) from None
 
 
-def _configured(run: Run, read: Settings, notes: Sequence[str]) -> Run:
-    """Add the settings of files."""
-    return replace(run, settings=Settings.merged(read, run.settings), notes=(*run.notes, *notes))
+def configured(run: Run, of_files: Settings, notes: Sequence[str]) -> Run:
+    """Return a run with the settings of files that it is tied to, below those that its log holds."""
+    differ = [name for name, one in run.settings.items() if one.known and _differs(one, of_files.get(name))]
+    if differ:
+        shown = ", ".join(
+            f"{name} is {run.settings[name].value} in the log and {of_files[name].value} in {of_files[name].source}"
+            for name in differ[:MAX_DIFFERENT]
+        )
+        notes = (*notes, f"settings in the log stand before those of files: {shorten(shown, 300)}")
+    return replace(run, settings=Settings.merged(run.settings, of_files), notes=(*run.notes, *notes))
+
+
+def _differs(setting: Setting, other: Setting | None) -> bool:
+    return other is not None and other.known and other.value != setting.value
 
 
 def _read_file(path: Path, wanted: str) -> Run:
@@ -109,7 +124,9 @@ def _no_such_run(path: Path, wanted: str, names: Sequence[str]) -> InputError:
     return InputError(f"{shorten(str(path), 200)}: no run {shorten(wanted, 60)!r}; there {there}")
 
 
-def _read_folder(folder: Path, wanted: str, notes: list[str], read_log: ReadLog) -> tuple[Run, tuple[Path, ...]]:
+def _read_folder(
+    folder: Path, wanted: str, notes: list[str], read_log: ReadLog
+) -> tuple[Run, tuple[SettingsFile, ...]]:
     """Read one run of a folder, and find its configuration; its notes name the other runs."""
     builder = RunBuilder()
     builder.wanted_run = wanted
@@ -134,7 +151,7 @@ def _read_folder(folder: Path, wanted: str, notes: list[str], read_log: ReadLog)
     with_series = [one for one in read if one.run.series] or read
     runs = [(one.name, one.run) for one in with_series]
     runs = runs if wanted else joined(runs)
-    configs = {one.name: one.place.config(refused.paths) for one in with_series}
+    configs = {one.name: one.config(refused.paths) for one in with_series}
     if wanted and not any(one.holds_runs for one in with_series):
         name = next((one.name for one in with_series if wanted in (one.name, one.place.name, *one.files)), "")
         if not name:
@@ -156,10 +173,16 @@ def _read_folder(folder: Path, wanted: str, notes: list[str], read_log: ReadLog)
     if own and not wanted:
         run = _with_what_came_after(run, others)
         told = shorten(", ".join(name for name, _ in others), 300)
-        builder.note(f"this folder holds a run of its own, {own.name}, which is read; other runs in it: {told}")
-    configured = [(name, _with_settings(other, configs[name])) for name, other in others[:MAX_SIBLINGS]]
-    siblings = siblings_of(_with_settings(run, configs[chosen]), configured)
-    return replace(run, siblings=siblings, notes=(*run.notes, *builder.notes)), configs[chosen]
+        if own.is_shared:
+            builder.note(
+                f"this folder holds {len(runs)} runs; only {own.name}, the longest, is read here; "
+                f"`mldebug-mcp runs` (diagnose_runs) judges each; run=NAME (--run NAME) reads another: {told}"
+            )
+        else:
+            builder.note(f"this folder holds a run of its own, {own.name}, which is read; other runs in it: {told}")
+    with_settings = [(name, _with_settings(other, configs[name])) for name, other in others[:MAX_SIBLINGS]]
+    siblings = siblings_of(chosen, _with_settings(run, configs[chosen]), with_settings)
+    return replace(run, siblings=siblings, notes=(*builder.notes, *run.notes)), configs[chosen]
 
 
 def _beside(named: list[RunFolder], places: list[RunFolder]) -> list[RunFolder]:
@@ -173,8 +196,8 @@ def _beside(named: list[RunFolder], places: list[RunFolder]) -> list[RunFolder]:
     return others
 
 
-def _with_settings(run: Run, files: tuple[Path, ...]) -> Run:
-    return replace(run, settings=Settings.merged(read_found(files)[0], run.settings))
+def _with_settings(run: Run, files: tuple[SettingsFile, ...]) -> Run:
+    return configured(run, *read_found(files))
 
 
 def _largest(places: list[RunFolder], notes: list[str]) -> list[RunFolder]:
@@ -193,6 +216,8 @@ def _with_what_came_after(own: Run, others: Sequence[tuple[str, Run]]) -> Run:
 
     A run that crashed leaves the state of its last checkpoint, and event files that go up to the crash.
     """
+    if "hf_trainer_state" not in own.formats:
+        return own
     further = [item for item in others if goes_further(own, item[1])]
     return merged([("trainer_state.json", own), *further]) if further else own
 
@@ -208,5 +233,4 @@ def runs_of(place: RunFolder) -> list[Run]:
     if not found:
         said = "; ".join((refused.of_logs or refused.reasons)[:REASONS])
         raise InputError(f"{place.name}: no training log in it{f' ({said})' if said else ''}")
-    settings = place.config(refused.paths)
-    return [concluded(replace(_with_settings(one.run, settings), path=one.name)) for one in found]
+    return [concluded(replace(_with_settings(one.run, one.config(refused.paths)), path=one.name)) for one in found]

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from mldebug_mcp.access import is_file
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs.beside import tells_evaluation
+from mldebug_mcp.folders import entries
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.merge import merged, of_evaluation
 from mldebug_mcp.logs.ranks.job import told_by_ranks
@@ -15,13 +16,18 @@ from mldebug_mcp.logs.ranks.recordings import joined_ranks, with_its_hang
 from mldebug_mcp.logs.readers import read_files
 from mldebug_mcp.logs.rotation import rotated
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.logs.run_folders import EVALUATION_FOLDERS, RunFolder
-from mldebug_mcp.logs.same_run import grouped
+from mldebug_mcp.logs.run_folders import EVALUATION_FOLDERS, RunFolder, may_be_log
+from mldebug_mcp.logs.same_run import are_named_as_one, grouped, holds_evaluation
+from mldebug_mcp.logs.settings.files import SettingsFile, find_settings
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import shorten
 
 ReadLog = Callable[[Path, str, Sequence[Path]], tuple[Run, bool]]
 """Reads a log as `read_one` does."""
+MAX_OTHER_LOGS = 20
+"""Logs in the folder of one that was named that are read to see whether they are other runs; more are. Chosen."""
+MAX_OTHER_BYTES = 32 * 1024 * 1024
+"""... and bytes of them."""
 ONLY_ERRORS = "no metrics in it, only lines that read like errors"
 
 
@@ -57,13 +63,29 @@ def file_names(place: RunFolder) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A run that was read from a folder: its name, where it stands, and the names of its files."""
+    """A run that was read from a folder: its name, where it stands, and the names of its files.
+
+    Args:
+        name: Its name, as `run=NAME` takes it.
+        place: The folder that it is in.
+        run: As it was read, without the settings of files.
+        files: Names by which it can be asked for.
+        holds_runs: One of its logs holds several runs.
+        logs: Its logs.
+        is_shared: The folder holds other runs too.
+    """
 
     name: str
     place: RunFolder
     run: Run
     files: tuple[str, ...]
     holds_runs: bool
+    logs: tuple[Path, ...] = ()
+    is_shared: bool = False
+
+    def config(self, texts: Sequence[Path] = ()) -> tuple[SettingsFile, ...]:
+        """Return the files with its settings; see `RunFolder.config`."""
+        return self.place.config(texts, self.logs, is_shared=self.is_shared)
 
 
 def read_places(places: list[RunFolder], refused: Refused, read_log: ReadLog, wanted: str = "") -> list[Read]:
@@ -100,6 +122,7 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
     if ranks is not None:
         place = replace(place, files=[*place.files, *ranks.worth_reading], ranks={})
     runs: list[tuple[str, Run]] = []
+    logs: dict[str, Path] = {}
     several = False
     wanted = "" if wanted in (place.name, *file_names(place)) else wanted
     for files in _together(place.files):
@@ -110,20 +133,41 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
             continue
         several = several or holds_runs
         below = files[0].parent != place.folder and files[0].parent.name.lower() in EVALUATION_FOLDERS
-        if below or tells_evaluation(files[0].stem, [other.stem for other in place.files]):
+        if below or holds_evaluation(files[0].name, [other.name for other in place.files]):
             run = of_evaluation(run)
-        runs.append((shorten(str(files[0].relative_to(place.folder)), 80), run))
+        name = shorten(str(files[0].relative_to(place.folder)), 80)
+        logs[name] = files[0]
+        runs.append((name, run))
     groups = grouped([(name, with_its_hang(run, place.folder)) for name, run in joined_ranks(runs)])
     found = []
+    is_shared = sum(bool(run.series) for group in groups for _, run in group[:1]) > 1
     for group in groups:
         names = [name if place.name == "." else f"{place.name}/{name}" for name, _ in group]
         name = place.name if len(groups) == 1 else names[0]
         known = (*names, *(Path(one).stem for one in names))
-        found.append(Read(name, place, merged(group), known, several))
+        own = tuple(logs[one] for one, _ in group)
+        found.append(Read(name, place, merged(group), known, several, own, is_shared))
     if ranks is not None and found:
         first = found[0].run
         found[0] = replace(found[0], run=replace(first, ranks=ranks, notes=(*ranks.lines(), *first.notes)))
     return found
+
+
+def settings_beside(path: Path) -> tuple[SettingsFile, ...]:
+    """Return the files with the settings of a log that was named, in its folder."""
+    return find_settings([path.parent], [path], owns_folder=lambda: _owns_folder(path))
+
+
+def _owns_folder(path: Path) -> bool:
+    """Say whether the folder of a log holds no other run: logs that its name does not tie to it are read."""
+    logs = [one for one in entries(path.parent) if may_be_log(one) and is_file(one)]
+    unknown = [one for one in logs if one != path and not are_named_as_one(path.name, one.name)]
+    if len(unknown) > MAX_OTHER_LOGS or sum(one.stat().st_size for one in unknown) > MAX_OTHER_BYTES:
+        return False
+    if not unknown:
+        return True
+    found = read_place(RunFolder(".", path.parent, [path, *unknown]), Refused(), read_one, "")
+    return sum(bool(one.run.series) for one in found) < 2
 
 
 def _together(files: list[Path]) -> list[list[Path]]:

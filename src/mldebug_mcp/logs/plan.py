@@ -12,8 +12,8 @@ from mldebug_mcp.logs.kinds import kind_of_run
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.text import figure
 
-SLACK = 0.02
-"""The last records of a complete run may be missing: up to this share of the plan, or two logging intervals."""
+ROUNDING = 1e-3
+"""Share of an interval that rounding makes."""
 TOTALS = ("total_steps", "max_steps", "total_iterations", "num_training_steps")
 """Metrics by which some trainers log the plan in each record."""
 
@@ -27,17 +27,21 @@ class Plan:
         planned: How many of them.
         reached: Where the log ends.
         interval: Distance between records.
+        from_zero: The log counts from 0, so that the last of N is N-1.
     """
 
     unit: str
     planned: float
     reached: float
     interval: float
+    from_zero: bool = False
 
     @property
     def is_done(self) -> bool:
-        """Whether no more is missing than the last records of a complete run."""
-        return self.planned - self.reached <= max(SLACK * self.planned, 2 * self.interval)
+        """Whether the next record would lie beyond the plan."""
+        missing = self.planned - self.reached
+        last = self.interval * (1 + ROUNDING)
+        return missing <= last if self.from_zero else missing < self.interval * (1 - ROUNDING)
 
 
 def plan_of(run: Run) -> Plan | None:
@@ -52,27 +56,28 @@ def plan_of(run: Run) -> Plan | None:
         steps, counted = epochs, _counted_epochs(run)
     if counted is None or steps is None:
         return None
-    unit, reached, interval = counted
-    return Plan(unit, steps, reached, interval) if 0 < reached <= 1.05 * steps else None
+    unit, counter = counted
+    reached = float(counter[-1])
+    if not 0 < reached <= 1.05 * steps:
+        return None
+    return Plan(unit, steps, reached, _interval(counter), from_zero=float(counter[0]) == 0)
 
 
-def _counted_steps(run: Run) -> tuple[str, float, float] | None:
+def _counted_steps(run: Run) -> tuple[str, Floats] | None:
     if run.step_name != "step" or not run.series:
         return None
-    longest = max(run.series.values(), key=len)
-    return "step", run.last_step, _interval(longest.step)
+    longest = max(run.series.values(), key=len).step
+    return "step", longest if longest[-1] == run.last_step else np.append(longest, run.last_step)
 
 
-def _counted_epochs(run: Run) -> tuple[str, float, float] | None:
+def _counted_epochs(run: Run) -> tuple[str, Floats] | None:
     if run.step_name == "epoch" and run.series:
         counter = np.unique(max(run.series.values(), key=len).step)
     elif "epoch" in run and len(run["epoch"].finite):
         counter = np.unique(run["epoch"].finite.value)
     else:
         return None
-    whole = bool(np.all(counter == np.round(counter)))
-    # Whole epochs may be counted from 0: then the last of N is N-1. One missing is never told from that.
-    return "epoch", float(counter[-1]), max(1.0, _interval(counter) / 2) if whole else _interval(counter)
+    return "epoch", counter
 
 
 def _interval(steps: Floats) -> float:

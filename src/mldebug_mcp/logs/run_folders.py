@@ -16,7 +16,7 @@ from mldebug_mcp.errors import InputError
 from mldebug_mcp.folders import entries, walk
 from mldebug_mcp.logs.ranks.files import Job, jobs_in
 from mldebug_mcp.logs.rotation import log_name
-from mldebug_mcp.logs.settings.files import FILE_NAMES, find_settings
+from mldebug_mcp.logs.settings.files import FILE_NAMES, SettingsFile, find_settings
 from mldebug_mcp.logs.source import HEAD_BYTES
 
 LOG_SUFFIXES = (
@@ -81,15 +81,20 @@ class RunFolder:
     checkpoints: list[Path] = field(default_factory=list)
     ranks: dict[tuple[str, ...], list[Path]] = field(default_factory=dict)
 
-    def config(self, texts: Sequence[Path] = ()) -> tuple[Path, ...]:
-        """Return the run's configuration: in its folder, beside one of its logs, or in its newest checkpoint.
+    def config(
+        self, texts: Sequence[Path] = (), logs: Sequence[Path] = (), *, is_shared: bool = False
+    ) -> tuple[SettingsFile, ...]:
+        """Return a run's configuration: in its folder, beside one of its logs, or in its newest checkpoint.
 
         Args:
             texts: Files that are no logs, as they hold no metrics: what a script printed of its arguments.
+            logs: The logs of the run; by default all files.
+            is_shared: The folder holds other runs too.
         """
-        beside = [self.folder, *(file.parent for file in self.files)]
+        logs = logs or self.files
+        beside = [self.folder, *(file.parent for file in logs)]
         checkpoints = sorted(self.checkpoints, key=_checkpoint_step, reverse=True)[:1]
-        return find_settings([*beside, *checkpoints], self.files, texts)
+        return find_settings([*beside, *checkpoints], logs, texts, lambda: not is_shared)
 
     def all_files(self) -> list[Path]:
         """Return its files, those of its ranks included."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 
 from mldebug_mcp.logs.run import Run, Scalar, Sibling
 
@@ -11,16 +13,32 @@ SHARED = 0.7
 AS_LONG = 3.0
 """Times as many steps that the longer of two runs with the same metrics may have. Chosen by hand."""
 MAX_SIBLINGS = 50
+_FIRST_WORD = re.compile(r"[^\W\d_]+")
 
 
-def siblings_of(run: Run, others: Sequence[tuple[str, Run]]) -> tuple[Sibling, ...]:
-    """Return which of other runs belong to the same sweep, with what is set otherwise in them."""
+def siblings_of(name: str, run: Run, others: Sequence[tuple[str, Run]]) -> tuple[Sibling, ...]:
+    """Return which of other runs belong to the same sweep, with what is set otherwise in them.
+
+    Args:
+        name: The name of the run.
+        run: The run.
+        others: Other runs, by name.
+    """
     found = [
-        Sibling(name, other.path, _otherwise(run.config, other.config), other)
-        for name, other in others
-        if _share_settings(run.config, other.config) or _log_alike(run, other)
+        Sibling(other_name, other.path, _otherwise(run.config, other.config), other)
+        for other_name, other in others
+        if _share_settings(run.config, other.config) or (_may_be_one_sweep(name, other_name) and _log_alike(run, other))
     ]
     return tuple(found[:MAX_SIBLINGS])
+
+
+def _may_be_one_sweep(name: str, other: str) -> bool:
+    """Say whether the names of two runs allow that they are of one sweep: logs of one folder have to begin alike."""
+    here, there = PurePath(name), PurePath(other)
+    if here.parent != there.parent or not (here.suffix and there.suffix):
+        return True
+    first, other_first = (_FIRST_WORD.match(path.name) for path in (here, there))
+    return first is not None and other_first is not None and first[0] == other_first[0]
 
 
 def _otherwise(own: Mapping[str, Scalar], other: Mapping[str, Scalar]) -> dict[str, Scalar]:

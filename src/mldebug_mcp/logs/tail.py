@@ -12,12 +12,13 @@ from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.blocks import BLOCK_BYTES, first_line_end, whole_lines
 from mldebug_mcp.logs.endings import tail_of
-from mldebug_mcp.logs.folder import read_run
-from mldebug_mcp.logs.places import ONLY_ERRORS, read_one
+from mldebug_mcp.logs.folder import configured, read_run
+from mldebug_mcp.logs.places import ONLY_ERRORS, read_one, settings_beside
 from mldebug_mcp.logs.plan import concluded
 from mldebug_mcp.logs.readers import Reader, reader_of, skipped_lines
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.logs.settings.files import find_settings, read_found
+from mldebug_mcp.logs.settings import Settings
+from mldebug_mcp.logs.settings.files import read_found
 from mldebug_mcp.logs.settings.printed import settings_in_head
 from mldebug_mcp.logs.source import HEAD_BYTES, LogFile
 from mldebug_mcp.text import shorten
@@ -102,6 +103,7 @@ class LogTail:
         self._reader: Reader | None = None
         self._follower: TakesBytes | None = None
         self._builder = RunBuilder()
+        self._of_files: tuple[Settings, tuple[str, ...]] = (Settings(), ())
         self._identity = (0, 0)
         self._beginning = b""
         self._seen = (0, 0)
@@ -162,11 +164,7 @@ class LogTail:
             follower = reader.follow(file, self._builder)
             self._follower = _Lines(follower) if isinstance(follower, TakesLines) else follower
             self.position = len("\ufeff".encode()) if file.encoding == "utf-8-sig" else 0
-        beside = find_settings([self._path.parent], [self._path]) if self._configured else ()
-        settings, notes = read_found(beside)
-        self._builder.configure(settings)
-        for note in notes:
-            self._builder.note(note)
+        self._of_files = read_found(settings_beside(self._path) if self._configured else ())
 
     def _grown(self, file: LogFile) -> Run:
         assert self._follower is not None  # noqa: S101 - a programming error
@@ -185,7 +183,7 @@ class LogTail:
         self._follower.tell(moment)
         moment.ends(tail_of(file))
         moment.configure(settings_in_head(file.head))
-        run = moment.build(str(self._path))
+        run = configured(moment.build(str(self._path)), *self._of_files)
         self.holds_runs = moment.holds_runs
         if not run.series and not run.messages:
             raise InputError(f"{shorten(str(self._path), 200)}: no metrics in it yet; wait for the first log record")

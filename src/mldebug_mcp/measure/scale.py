@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 
@@ -13,6 +14,10 @@ MAX_LN_VOCABULARY = math.log(262_144)
 
 LEAST_LN_VOCABULARY = math.log(65)
 """ln of the smallest in common use, the characters of one book (nanoGPT's)."""
+
+MIN_CLASSES = 2
+_OF_A_CLASS = re.compile(r"(?:^|[_/.])(?:class|cls|label)[_/ -]?(?P<number>\d{1,4})(?:$|[_/.])")
+"""A metric of one class: `eval_accuracy/class_3`, `class_0_f1`."""
 
 KNOWS = 0.8
 """Of the loss of a uniform guess: a model that begins below it knows something. Chosen: by hand."""
@@ -31,8 +36,23 @@ def uniform_loss(run: Run) -> float | None:
 
     The source of the formula: karpathy_recipe, "verify loss @ init".
     """
-    count = run.facts.classes or run.facts.tokens
+    count = classes_of(run) or run.facts.tokens
     return math.log(count) if count is not None and count >= 2 else None
+
+
+def classes_of(run: Run) -> float | None:
+    """Return the number of classes by the settings, or by metrics of each class; None where neither shows it.
+
+    A loss does not: it comes near the logarithm of some whole number wherever it is.
+    """
+    if run.facts.classes is not None:
+        return run.facts.classes if run.facts.classes >= MIN_CLASSES else None
+    if run.kind in LANGUAGE_MODELS:
+        return None
+    numbers = {int(found["number"]) for name in run.series if (found := _OF_A_CLASS.search(name)) is not None}
+    if len(numbers) < MIN_CLASSES or min(numbers) > 1 or max(numbers) - min(numbers) >= len(numbers):
+        return None
+    return float(len(numbers))
 
 
 def predicts_tokens(run: Run) -> bool:

@@ -278,7 +278,8 @@ def test_a_file_under_any_name_is_the_configuration_if_it_is_the_only_one_with_s
     (tmp_path / "labels.json").write_text('{"0": "cat", "1": "dog"}')
     run = _run(tmp_path)
     assert run.setting("learning_rate") == 3e-4
-    assert "configuration read from my_experiment.yaml" in run.notes
+    told = "configuration read from my_experiment.yaml (the only configuration in the folder of the run)"
+    assert told in run.notes
 
 
 def test_of_several_files_the_namesake_of_the_log_is_the_configuration_and_without_one_none_is(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from mldebug_mcp import diagnose_run
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.attempt import Ending
@@ -130,3 +132,28 @@ def test_a_slow_last_step_of_which_there_were_others_before_is_absent() -> None:
 def test_slow_last_steps_of_a_run_that_reached_its_plan_are_not_judged() -> None:
     seconds = [0.006] * 47 + [2.0] * 3
     assert state("last_steps_slow", run_of(loss=HALF, step_time=seconds, config={"max_steps": 50})) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "ends"),
+    [(1, 10, "open"), (1, 11, "open"), (1, 12, "finished"), (0, 10, "open"), (0, 11, "finished")],
+)
+def test_a_run_is_finished_at_the_last_planned_epoch_and_not_before(
+    first: int, last: int, ends: str, tmp_path: Path
+) -> None:
+    lines = (
+        f"Epoch {at} | train loss {2 / (at + 1):.4f} | val loss {2.1 / (at + 1):.4f}\n" for at in range(first, last + 1)
+    )
+    (tmp_path / "train.log").write_text("config: lr=0.001 batch=64 epochs=12 optimizer=Adam\n" + "".join(lines))
+    run = read_run(tmp_path / "train.log")
+    assert run.ending.how == ends
+    stops = seen("log_stops", run)
+    assert stops.state is (State.PRESENT if ends == "open" else State.ABSENT)
+    share = f"{last / 12:.0%}"
+    assert (f"the log stops at {share} of the plan, epoch {last} of 12" in stops.summary) is (ends == "open")
+
+
+@pytest.mark.parametrize(("every", "first", "done"), [(500, 0, True), (500, 500, False), (300, 300, True)])
+def test_steps_are_done_where_the_next_record_lies_beyond_the_plan(every: int, first: int, done: bool) -> None:
+    run = run_of(loss=dict.fromkeys(range(first, 10_000, every), 1.0), config={"max_steps": 10_000})
+    assert (state("log_stops", run) is State.ABSENT) is done

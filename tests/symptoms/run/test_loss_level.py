@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,11 +42,21 @@ def test_few_records_tell_where_the_log_begins_late() -> None:
     assert (state("loss_at_chance", late), state("loss_at_chance", early)) == (State.PRESENT, State.UNKNOWN)
 
 
-def test_an_accuracy_tells_how_many_classes_a_uniform_guess_has() -> None:
-    loss = np.concatenate([decay(40, 5.0, 3.47, 9), np.full(60, 3.466)])
-    guessing, learning = dict.fromkeys(range(10, 101, 10), 0.03), dict.fromkeys(range(10, 101, 10), 0.25)
-    assert state("loss_at_chance", run_of(loss=loss, eval_accuracy=guessing)) is State.PRESENT
-    assert state("loss_at_chance", run_of(loss=loss, eval_accuracy=learning)) is State.ABSENT
+def test_neither_a_loss_nor_an_accuracy_tells_among_how_many_classes_is_guessed() -> None:
+    for loss, right in ((3.466, 0.03), (2.302, 0.1085), (2.081, 0.15)):
+        run = run_of(loss=np.full(20, loss), accuracy=np.full(20, right), every=10, kind="supervised")
+        found = seen("loss_at_chance", run)
+        assert (found.state, found.summary) == (State.UNKNOWN, "the number of classes or tokens is not known")
+        assert "ln(" not in seen("loss_plateau", run).summary
+
+
+@pytest.mark.parametrize(
+    "known", [{"config": {"num_labels": 10}}, {f"eval_accuracy/class_{at}": 0.1 for at in range(10)}]
+)
+def test_settings_and_metrics_of_each_class_tell_the_number_of_classes(known: dict[str, Any]) -> None:
+    metrics = {name: np.full(20, value) for name, value in known.items() if name != "config"}
+    run = run_of({"loss": np.full(20, 2.302), **metrics}, every=10, kind="supervised", config=known.get("config"))
+    assert "ln(10)" in seen("loss_at_chance", run).summary
 
 
 def test_a_loss_that_stays_above_that_of_a_guess_is_present() -> None:
@@ -72,11 +83,6 @@ def test_an_evaluation_that_is_better_than_a_guess_shows_that_nothing_is_guessed
     guessing = run_of(loss=loss, eval_loss=dict.fromkeys(range(20, 201, 20), 3.47), kind="supervised", config=config)
     assert state("loss_at_chance", learning) is State.ABSENT
     assert state("loss_at_chance", guessing) is State.PRESENT
-
-
-def test_of_the_numbers_of_classes_that_the_accuracy_allows_the_nearest_is_named() -> None:
-    run = run_of(loss=np.full(20, 2.302), accuracy=np.full(20, 0.1085), every=10)
-    assert "ln(10)" in seen("loss_at_chance", run).summary
 
 
 def test_a_loss_that_has_fallen_to_where_two_classes_would_be_guessed_is_no_guess() -> None:
@@ -148,12 +154,8 @@ def test_an_r2_that_never_leaves_that_of_the_mean_is_at_chance() -> None:
     assert state("loss_at_chance", run_of(loss=loss, eval_r2=learns)) is not State.PRESENT
 
 
-def test_few_noisy_records_at_chance_are_told_by_an_accuracy_that_is_a_guess() -> None:
+def test_few_noisy_records_at_chance_are_told_where_the_classes_are_known() -> None:
     loss = [1.86, 3.04, 2.03, 1.76, 1.67, 2.14, 2.01, 1.91, 1.85, 1.58, 1.63, 1.89, 1.87, 1.93, 1.89, 1.79, 1.68, 2.1]
     right = dict(zip(range(30, 190, 30), [0.207, 0.176, 0.207, 0.191, 0.176, 0.234], strict=True))
-    assert state("loss_at_chance", run_of(loss=loss, eval_accuracy=right, kind="supervised", every=10)) is State.PRESENT
-    knows = dict.fromkeys(right, 0.55)
-    assert (
-        state("loss_at_chance", run_of(loss=loss, eval_accuracy=knows, kind="supervised", every=10))
-        is not State.PRESENT
-    )
+    about: dict[str, Any] = {"kind": "supervised", "every": 10, "config": {"num_labels": 6}}
+    assert state("loss_at_chance", run_of(loss=loss, eval_accuracy=right, **about)) is State.PRESENT

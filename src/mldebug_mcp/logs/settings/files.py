@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from mldebug_mcp.access import is_file, is_folder
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.folders import entries
 from mldebug_mcp.logs.settings.forms import MAX_YAML_BYTES, UnreadableError, values_in
+from mldebug_mcp.logs.settings.python_source import only_assigns
 from mldebug_mcp.logs.settings.settings import Settings
-from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.logs.source import HEAD_BYTES, LogFile
 from mldebug_mcp.text import shorten
 
 MAX_CONFIG_BYTES = 4 * 1024 * 1024
@@ -33,6 +35,11 @@ FILE_NAMES = (
 )  # fmt: skip
 """Where trainers leave their configuration, in the order in which they are believed."""
 
+_SAYS_WHAT_IT_IS = frozenset(
+    {"config", "configuration", "cfg", "conf", "settings", "args", "arguments", "hparams", "params", "opts", "options",
+     "log", "train", "training", "run", "metrics", "history", "output", "out", "stdout", "results"}
+)  # fmt: skip
+"""Words in names of configurations and logs that tell no run from another."""
 _SUFFIXES = frozenset({".json", ".yaml", ".yml", ".toml", ".ini", ".cfg"})
 _NOT_SETTINGS = re.compile(
     r"trainer_state|tokenizer|vocab|special_tokens|added_tokens|merges|generation_config|index\.json|results|metrics|package"
@@ -62,69 +69,162 @@ def read_settings(path: Path) -> Settings:
     return Settings.of(values, path.name, path.stem)
 
 
-def find_settings(places: Iterable[Path], logs: Sequence[Path] = (), texts: Sequence[Path] = ()) -> tuple[Path, ...]:
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """A file with the settings of a run.
+
+    Args:
+        path: The file.
+        tie: Why it is taken for the configuration of the run.
+    """
+
+    path: Path
+    tie: str
+
+
+def find_settings(
+    places: Iterable[Path],
+    logs: Sequence[Path] = (),
+    texts: Sequence[Path] = (),
+    owns_folder: Callable[[], bool] = lambda: True,
+) -> tuple[SettingsFile, ...]:
     """Return the files that hold the configuration of a run, in the order in which they are believed.
 
-    Those in the first folder that has some: under a usual name, else under the name of the log, else the only one with
-    settings in it.
+    Those in the first folder that has some. The log names a file, or a file has the name of the log. Where the folder
+    holds no other run, a usual name ties a file to it too, and so does being the only configuration there. Python
+    source counts where no other file does.
 
     Args:
         places: Folders, those nearest to the run first.
         logs: The run's own logs.
-        texts: Text that was printed beside them and holds no metrics, whatever its name ends in.
+        texts: Text that was printed next to them and holds no metrics, whatever its name ends in.
+        owns_folder: Says whether the folder holds no other run; asked only where that matters.
     """
     for place in dict.fromkeys(places):
-        found = tuple(place / name for name in FILE_NAMES if is_file(place / name)) or _others(place, logs, texts)
+        found = _tied_in(place, logs, texts, owns_folder)
         if found:
             return found
     return ()
 
 
-def read_found(paths: Sequence[Path]) -> tuple[Settings, tuple[str, ...]]:
+def read_found(files: Sequence[SettingsFile]) -> tuple[Settings, tuple[str, ...]]:
     """Return the settings in files that nobody named, and notes on them: a broken one is left out."""
     found, notes = [], []
-    for path in paths:
+    for file in files:
         try:
-            settings = read_settings(path)
+            settings = read_settings(file.path)
         except InputError as error:
             notes.append(f"read without its configuration: {error}")
             continue
         found.append(settings)
-        notes.append(f"configuration read from {shorten(path.name, 80)}")
+        notes.append(f"configuration read from {shorten(file.path.name, 80)} ({file.tie})")
     merged = Settings.merged(*found)
     return merged, (*notes, *merged.notes)
 
 
-def _others(place: Path, logs: Sequence[Path], texts: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the file of a folder that is a configuration by what is in it: the log's namesake, else the only one."""
-    return _only(place, logs, texts, _SUFFIXES) or _only(place, logs, (), frozenset({".py"}))
+def _tied_in(
+    place: Path, logs: Sequence[Path], texts: Sequence[Path], owns_folder: Callable[[], bool]
+) -> tuple[SettingsFile, ...]:
+    usual = tuple(place / name for name in FILE_NAMES if is_file(place / name))
+    others = _candidates(place, logs, texts, _SUFFIXES)
+    source = _candidates(place, logs, (), frozenset({".py"}))
+    if not (usual or others or source):
+        return ()
+    heads = _heads(logs)
+    named = [path for path in (*usual, *others) if _names(heads, path) and _holds_settings(path)]
+    found = [SettingsFile(path, "the log names it") for path in named]
+    if usual and owns_folder():
+        found += [SettingsFile(path, "a usual name in the folder of the run") for path in usual if path not in named]
+    return tuple(found) or _tied_by_name(others, logs, owns_folder) or _source_of(source, heads, logs, owns_folder)
 
 
-def _only(place: Path, logs: Sequence[Path], texts: Sequence[Path], suffixes: frozenset[str]) -> tuple[Path, ...]:
-    candidates = (
-        [] if not is_folder(place) else list(islice(_candidates(place, logs, texts, suffixes), MAX_LOOKED_AT + 1))
-    )
-    stems = {log.stem for log in logs}
+def _tied_by_name(
+    candidates: Sequence[Path], logs: Sequence[Path], owns_folder: Callable[[], bool]
+) -> tuple[SettingsFile, ...]:
+    """Return the configuration with the name of a log, else the only one in the folder of the run."""
+    namesakes = [path for path in candidates if _is_namesake(path, logs)]
     if len(candidates) > MAX_LOOKED_AT:
-        candidates = [path for path in candidates if path.stem in stems]
+        candidates = namesakes
     found = [path for path in candidates if _holds_settings(path)]
-    namesakes = [path for path in found if path.stem in stems]
-    return tuple(namesakes[:1] or (found if len(found) == 1 else ()))
+    for path in found:
+        if path in namesakes:
+            return (SettingsFile(path, "it has the name of the log"),)
+    if len(found) == 1 and owns_folder():
+        return (SettingsFile(found[0], "the only configuration in the folder of the run"),)
+    return ()
 
 
-def _candidates(place: Path, logs: Sequence[Path], texts: Sequence[Path], suffixes: frozenset[str]) -> Iterator[Path]:
+def _source_of(
+    source: Sequence[Path], heads: str, logs: Sequence[Path], owns_folder: Callable[[], bool]
+) -> tuple[SettingsFile, ...]:
+    """Return the Python source of a run: what the log names, its namesake, or the only one that does nothing but set.
+
+    A script in the folder of a log may be another program's. MMEngine leaves a source of assignments alone.
+    """
+    source = source[:MAX_LOOKED_AT]
+    for path in source:
+        if _names(heads, path) and _holds_settings(path):
+            return (SettingsFile(path, "the log names it"),)
+    for path in source:
+        if _is_namesake(path, logs) and _holds_settings(path):
+            return (SettingsFile(path, "it has the name of the log"),)
+    found = [path for path in source if _only_assigns(path) and _holds_settings(path)]
+    if len(found) == 1 and owns_folder():
+        return (SettingsFile(found[0], "the only configuration in the folder of the run"),)
+    return ()
+
+
+def _heads(logs: Sequence[Path]) -> str:
+    """Return the beginnings of logs of text, in which they may name their configuration."""
+    heads = []
+    for path in logs[:MAX_LOOKED_AT]:
+        try:
+            heads.append(LogFile.open(path).head[:HEAD_BYTES])
+        except (InputError, OSError):
+            continue
+    return "\n".join(heads)
+
+
+def _names(heads: str, path: Path) -> bool:
+    return re.search(rf"(?<![\w.-]){re.escape(path.name)}(?![\w.-])", heads) is not None
+
+
+def _is_namesake(path: Path, logs: Sequence[Path]) -> bool:
+    """Say whether a file has the name of a log apart from common words: `bert.log`, `config_bert.yml`."""
+    own = _name_words(path)
+    return any(path.stem == log.stem or (own and own == _name_words(log)) for log in logs)
+
+
+def _name_words(path: Path) -> list[str]:
+    return [word for word in re.findall(r"[^\W_]+", path.stem.lower()) if word not in _SAYS_WHAT_IT_IS]
+
+
+def _only_assigns(path: Path) -> bool:
     try:
-        listed = entries(place)
+        return only_assigns(LogFile.open(path).text())
+    except (InputError, OSError):
+        return False
+
+
+def _candidates(place: Path, logs: Sequence[Path], texts: Sequence[Path], suffixes: frozenset[str]) -> tuple[Path, ...]:
+    """Return the files of a folder that may hold settings under a name of their own; at most one beyond the limit."""
+    try:
+        listed = entries(place) if is_folder(place) else []
     except (OSError, InputError):
-        return
-    for path in listed:
-        if path in texts or (
+        return ()
+    found = (
+        path
+        for path in listed
+        if path in texts
+        or (
             path.suffix.lower() in suffixes
             and path not in logs
+            and path.name not in FILE_NAMES
             and not _NOT_SETTINGS.search(path.name.lower())
             and is_file(path)
-        ):
-            yield path
+        )
+    )
+    return tuple(islice(found, MAX_LOOKED_AT + 1))
 
 
 def _holds_settings(path: Path) -> bool:

@@ -10,10 +10,11 @@ from itertools import islice
 from mldebug_mcp.logs.lines.prefixes import without_prefix
 from mldebug_mcp.logs.settings.blocks import pair_in, settings_in_block
 from mldebug_mcp.logs.settings.command_line import STARTED, settings_in_command
+from mldebug_mcp.logs.settings.grammar import settings_of
 from mldebug_mcp.logs.settings.reprs import NotAnObjectError, parse_object, value_in
 from mldebug_mcp.logs.settings.settings import Settings
 from mldebug_mcp.logs.settings.values import number_of
-from mldebug_mcp.text import clean
+from mldebug_mcp.text import clean, shorten
 
 MAX_LINES = 3000
 MAX_LINE = 20_000
@@ -33,9 +34,28 @@ _LOGGER = re.compile(r"^\s*[A-Za-z_][\w.]*(?:\s-(?=\s)|:(?=\s+[A-Za-z_][\w./-]{0
 """The name of a logger behind time and level."""
 _MARK = re.compile(r"[ \t]{0,40}(?:#+|=+>|>+)[ \t]{1,8}(?=[A-Za-z_])")
 """What may stand before each setting of a block: a comment above a table, an arrow."""
-_ON_A_LINE = re.compile(r"(?<![^\s,;|])([A-Za-z_][\w.-]{0,80})=([^\s,;|=]{1,200})(?=[\s,;|]|$)")
-MOST_BESIDE = 0.25
-"""Share of a line of settings that is none of them. Chosen: a value may hold blanks, a sentence is more."""
+_VALUE = r"""'[^']{0,200}'|"[^"]{0,200}"|\([^()]{0,200}\)|\[[^][]{0,200}\]|"""
+_EQUALS = re.compile(rf"(?<![^\s,;|([])([A-Za-z_][\w./-]{{0,80}})=({_VALUE}[^\s,;|=]{{1,200}})(?=[\s,;|)\]]|$)")
+_KEY = r"(?:^|[:\s])(?P<key>[A-Za-z_][\w./-]{0,80}(?: [A-Za-z_][\w./-]{0,40}){0,2})"
+_PART = re.compile(rf"{_KEY}\s?(?:[:=]\s?|\s(?=[-+]?[\d.]))(?P<value>{_VALUE}[^\s:=]{{1,200}})")
+"""A part of a line of settings between separators: `batch size: 64`, `lr = 1.0`, `epochs 12`."""
+_LABELLED_PART = re.compile(rf"{_KEY}\s?(?:[:=]\s?|\s)(?P<value>{_VALUE}[^\s:=]{{1,200}})")
+"""... behind a label, where a blank does for any value: `optimizer Adam`."""
+_SEPARATOR = re.compile(r"[,;|](?![^(\[]*[)\]])")
+_LABEL = re.compile(
+    r"\b(?:config(?:uration)?s?|hyper-?param(?:eter)?s?|settings|arguments|args|options)\b[^:=]{0,40}[:=]",
+    re.IGNORECASE,
+)
+"""What stands before settings on a line."""
+_COMMON = re.compile(r"\b(?:lr|learning|batch|epochs?|optim)", re.IGNORECASE)
+MIN_ON_A_LINE = 3
+"""Settings that make a line one of settings."""
+MAX_LINE_OF_PAIRS = 2000
+"""Characters of such a line."""
+MAX_LABEL_WORDS = 6
+"""Words before the first setting of a line. Chosen: a sentence has more."""
+MAX_OTHER = 0.25
+"""Share of a line behind its first setting that is no setting. Chosen: a value may hold blanks, a sentence is more."""
 _BRACE = re.compile(r"[{]")
 _SAID = re.compile(
     r"\bvocab(?:ulary)?(?:[ _]?size)?(?: is| of|:|=)?\s{0,3}=?\s{0,3}(?P<number>\d[\d,]{0,12})(?![\w.%])"
@@ -67,8 +87,10 @@ def settings_printed_in(lines: Sequence[str], first_line: int = 1) -> Settings:
         first_line: Number of the first of them in its file, from 1.
     """
     clean = [_message(line[:MAX_LINE]) for line in islice(lines, MAX_LINES)]
-    found = [Settings.of(values, f"printed at line {first_line + at}") for at, values in _configurations(clean)]
-    return Settings.merged(*found)
+    configurations = list(_configurations(clean))
+    found = [Settings.of(values, f"printed at line {first_line + at}") for at, values in configurations]
+    notes = () if found else _not_read(clean, first_line)
+    return Settings.merged(*found, Settings(notes=notes))
 
 
 def _message(line: str) -> str:
@@ -93,8 +115,11 @@ def is_configuration(values: Mapping[str, object], *, told: bool = False, once: 
     if told and len(values) >= LEAST_ARGUMENTS:
         return True
     is_record = any(_counts(name, value) for name, value in values.items()) or _holds_step(values)
-    least = LEAST_ONCE if once and len(values) >= LEAST_ARGUMENTS else LEAST_KNOWN
-    return not is_record and len(Settings.of(values).known) >= least
+    if is_record:
+        return False
+    known = len(Settings.of(values).known)
+    is_plain = once and (len(values) >= LEAST_ARGUMENTS or known >= max(MIN_ON_A_LINE, len(values) - 1))
+    return known >= (LEAST_ONCE if is_plain else LEAST_KNOWN)
 
 
 def _holds_step(values: Mapping[str, object]) -> bool:
@@ -120,8 +145,11 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
                 continue
         if said := _said_in(line):
             yield at, said
-        if is_configuration(several := _on_a_line(line)):
+        several = _on_a_line(line)
+        if several and is_configuration(several, once=not _line_comes_again(lines, at, several)):
             yield at, several
+            at += 1
+            continue
         if STARTED.search(line) and "-" in line:
             end = _end_of_command(lines, at)
             values = settings_in_command("\n".join(lines[at:end]))
@@ -165,14 +193,56 @@ def _comes_again(lines: Sequence[str], behind: int, values: Mapping[str, object]
 
 
 def _on_a_line(line: str) -> dict[str, object]:
-    """Return the settings of a line that holds several, `lr=0.1  batch_size=64`, and hardly anything else."""
-    if line.count("=") < LEAST_ARGUMENTS:
+    """Return the settings of a line that holds several and hardly anything else but a label in front.
+
+    They are written `lr=0.1  batch=64  epochs=3`, or between commas, semicolons or bars as `lr: 0.1 | batch size: 64`.
+    What the values are does not matter.
+    """
+    if len(line) > MAX_LINE_OF_PAIRS or not _COMMON.search(line):
         return {}
-    found = list(_ON_A_LINE.finditer(line))
-    beside = len("".join(line.split())) - sum(len(one[0]) for one in found)
-    if len(found) < LEAST_ARGUMENTS or beside > MOST_BESIDE * len(line):
+    return _with_equals(line) or _between_separators(line)
+
+
+def _with_equals(line: str) -> dict[str, object]:
+    found = list(_EQUALS.finditer(line)) if line.count("=") >= MIN_ON_A_LINE else []
+    if len(found) < MIN_ON_A_LINE or len(line[: found[0].start()].split()) > MAX_LABEL_WORDS:
         return {}
-    return {one[1]: value_in(one[2]) for one in found}
+    rest = re.sub(r"[\s,;|()\[\]]+", "", line[found[0].start() :])
+    other = len(rest) - sum(len(re.sub(r"[\s,;|()\[\]]+", "", one[0])) for one in found)
+    return {one[1]: value_in(one[2]) for one in found} if other <= MAX_OTHER * len(rest) else {}
+
+
+def _between_separators(line: str) -> dict[str, object]:
+    label = _LABEL.search(line)
+    pattern = _PART if label is None else _LABELLED_PART
+    parts = [part.strip() for part in _SEPARATOR.split(line[label.end() if label else 0 :]) if part.strip()]
+    if len(parts) < MIN_ON_A_LINE or len(parts[0].split()) > MAX_LABEL_WORDS + MIN_ON_A_LINE:
+        return {}
+    first = list(pattern.finditer(parts[0]))
+    found = [one for one in (*first[-1:], *map(pattern.fullmatch, parts[1:])) if one is not None]
+    if len(found) < MIN_ON_A_LINE or len(found) < (1 - MAX_OTHER) * len(parts):
+        return {}
+    return {(one["key"] if at else _without_label(one["key"])): value_in(one["value"]) for at, one in enumerate(found)}
+
+
+def _without_label(key: str) -> str:
+    """Return the first key of a line without words of a label: "run with lr" is `lr`."""
+    words = key.split()
+    ends = (" ".join(words[at:]) for at in range(len(words)))
+    return next((end for end in ends if settings_of(end)), key)
+
+
+def _line_comes_again(lines: Sequence[str], at: int, values: Mapping[str, object]) -> bool:
+    """Say whether one of the lines behind a line of settings has all its keys, as the records of a log have."""
+    return any(all(key in line for key in values) for line in lines[at + 1 : at + 1 + LOOKS_AHEAD])
+
+
+def _not_read(lines: Sequence[str], first_line: int) -> tuple[str, ...]:
+    """Return a note on the first line that is labelled as settings, where none was read."""
+    for at, line in enumerate(lines):
+        if _LABEL.search(line) and len(_COMMON.findall(line)) > 1 and not _BRACE.search(line):
+            return (f"line {first_line + at} looks like settings and is not read: {shorten(line.strip(), 120)}",)
+    return ()
 
 
 def _said_in(line: str) -> dict[str, object]:

@@ -21,13 +21,29 @@ def settings_in_source(text: str) -> dict[str, object]:
     Raises:
         ValueError: it is no Python, or very much of it.
     """
+    return dict(pair for statement in _statements(text) for pair in _told(statement))
+
+
+def only_assigns(text: str) -> bool:
+    """Say whether a Python file does nothing but import and assign, as a configuration does and a program does not."""
+    try:
+        statements = _statements(text)
+    except ValueError:
+        return False
+    return all(
+        isinstance(one, ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign)
+        or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+        for one in statements
+    )
+
+
+def _statements(text: str) -> list[ast.stmt]:
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"{len(text):,} characters of Python are too many for settings")
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, MemoryError) as error:
+        return ast.parse(text).body
+    except (SyntaxError, MemoryError, RecursionError) as error:
         raise ValueError(f"no Python source ({type(error).__name__})") from None
-    return dict(pair for statement in tree.body for pair in _told(statement))
 
 
 def _told(statement: ast.stmt) -> Iterator[tuple[str, object]]:

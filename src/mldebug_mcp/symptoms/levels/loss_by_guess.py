@@ -12,7 +12,7 @@ from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.answers import has_settled, no_better_than_the_mean, nothing_right
 from mldebug_mcp.measure.beginning import PASSES, epoch_at
 from mldebug_mcp.measure.quality import ACCURACIES, as_shares
-from mldebug_mcp.measure.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss
+from mldebug_mcp.measure.scale import uniform_loss
 from mldebug_mcp.measure.statistics import end_level, median, start_level
 from mldebug_mcp.symptoms.levels.loss_scale_suspicious import loss_scale_suspicious
 from mldebug_mcp.symptoms.levels.loss_slow import creeps_below
@@ -25,12 +25,7 @@ EXACTLY, FROM_TWO = 0.01, 0.2
 """Nats off ln 2 where the number of classes is not known, and share of it off which it began. Chosen: a loss that falls
 from far may come by."""
 NEAR_BY_ACCURACY = 0.08
-"""... of ln(1 / accuracy). Chosen: an accuracy of a few per cent is known to no more than that."""
-OFTEN_RIGHT, SELDOM_RIGHT = 1.35, 0.75
-"""Times that a guess is right over so few rows, at most and at least. Chosen: over 100 rows and four classes it is off
-by 17 % as a rule; what has learnt is right twice as often as the exponential of its loss, and more."""
-LEAST_ACCURACY, MOST_ACCURACY = math.exp(-MAX_LN_VOCABULARY), 0.42
-"""Accuracies that tell among how many it guesses. Chosen: from the largest vocabulary to three classes."""
+"""... of ln 2 where the accuracy keeps to a half. Chosen: labels that are noise leave a loss a little above it."""
 KNOWS = 0.2
 """Share below a guess of an evaluation that knows more. Chosen: whatever dropout adds in training."""
 LEAST_ACCURACIES = 4
@@ -78,7 +73,7 @@ def loss_at_chance(run: Run) -> Evidence | None:
         return _never_right(run, loss, wrong)
     start, end = start_level(loss.value), end_level(loss.value)
     known = uniform_loss(run)
-    uniform = known if known is not None else _guessed(run, start, end)
+    uniform = known if known is not None else _of_two(run, start, end)
     near = NEAR if known is not None else NEAR_BY_ACCURACY
     _refuse_few(run, loss, end, uniform)
     if abs(end - uniform) > near * uniform and (known is None or not _worse(run, start, end, known)):
@@ -139,10 +134,10 @@ def _evaluation_knows_more(run: Run, uniform: float) -> bool:
     return len(evaluation) > 0 and float(evaluation[-1]) < (1 - KNOWS) * uniform
 
 
-def _guessed(run: Run, start: float, end: float) -> float:
-    """Return the loss of a uniform guess where nobody tells among how many: between two, or 1 / accuracy.
+def _of_two(run: Run, start: float, end: float) -> float:
+    """Return ln 2 where the loss stands there, or the accuracy at a half, from start to end.
 
-    Of the whole numbers that the accuracy allows, that whose guess is nearest to the loss is taken.
+    Among how many others a model guesses neither a loss nor an accuracy tells: 2.08 is near ln 8 in ten classes too.
     """
     two, right = math.log(2), _accuracies(run)
     halves = len(right) > 0 and float(np.abs(right - 1 / 2).max()) <= HALF
@@ -150,17 +145,7 @@ def _guessed(run: Run, start: float, end: float) -> float:
         halves and abs(start - end) <= STANDS * end
     ):
         return two
-    accuracy = median(right) if len(right) else 0.0
-    if not LEAST_ACCURACY < accuracy <= MOST_ACCURACY:
-        raise CannotTell("the number of classes or tokens is not known")
-    of_text = run.kind in LANGUAGE_MODELS  # most of whose tokens are no guess, however low the accuracy
-    fewest, most = (
-        accuracy ** -(1 - NEAR_BY_ACCURACY) if of_text else SELDOM_RIGHT / accuracy,
-        accuracy ** -(1 + NEAR_BY_ACCURACY) if of_text else OFTEN_RIGHT / accuracy,
-    )
-    classes = min(max(math.exp(min(end, MAX_LN_VOCABULARY)), fewest), most)
-    whole = [one for one in (math.floor(classes), round(classes), math.ceil(classes)) if fewest <= one <= most]
-    return min((math.log(one) for one in whole), key=lambda one: abs(one - end), default=-math.log(accuracy))
+    raise CannotTell("the number of classes or tokens is not known")
 
 
 def loss_at_collapse(run: Run) -> Evidence | None:

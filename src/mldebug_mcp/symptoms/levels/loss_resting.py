@@ -50,10 +50,10 @@ that learns shows it."""
 MOST_NOISE, MOST_NOISE_LONG = 0.12, 0.3
 """Share of the level that `SURE` errors may be, in a long log too. Chosen: more could hide what runs gain."""
 NEAR_CHANCE = 0.02
-"""Within this share of ln(classes) the model guesses; a third of it where they are not known. Chosen: as noise goes."""
-SETTLING, SETTLING_GUESSED = 1.5, 1.15
-"""Times ln(classes) from which a new classifier falls without learning, and where these are guessed. Chosen: usual
-initialisations; a loss that falls from far may pass by."""
+"""Within this share of ln(classes) the model guesses. Chosen: as noise goes."""
+SETTLING, SETTLING_OF_TWO = 1.5, 1.15
+"""Times ln(classes) from which a new classifier falls without learning, and where two classes are taken for granted.
+Chosen: usual initialisations; a loss that falls from far may pass by."""
 FROM_SCRATCH, STUCK = 0.1, 0.01
 """Share of its first loss that a new language model gains from frequencies, and that it moves later. Chosen: less is
 stuck."""
@@ -63,8 +63,6 @@ LEAST_EVALUATIONS = 4
 """Chosen: fewer show no trend."""
 RISES = 1.1
 """Times the first level: no level above it is one of standing still. Chosen: as wide as the noise of short logs."""
-USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
-"""Chosen: what data sets have."""
 
 
 def loss_constant(run: Run) -> Evidence | None:
@@ -139,7 +137,7 @@ def _ends_at(run: Run, chance: float | None, start: float, loss: Series) -> bool
     """Say whether a fall ends at the loss of a guess, and began no farther above than new models do."""
     if chance is None or abs(end_level(loss.value) - chance) > NEAR_CHANCE * chance:
         return False
-    return start <= chance * (SETTLING if uniform_loss(run) is not None else SETTLING_GUESSED)
+    return start <= chance * (SETTLING if uniform_loss(run) is not None else SETTLING_OF_TWO)
 
 
 def _refuse_nothing_right(run: Run, loss: Series) -> None:
@@ -199,17 +197,15 @@ def _evaluation_falls(run: Run) -> bool:
 
 
 def _chance(run: Run, best: float) -> float | None:
-    """Return ln(classes) if the lowest level lies near it: the configured number, else a usual one, more narrowly."""
-    configured = uniform_loss(run)
-    if configured is not None:
-        return configured if abs(best - configured) < NEAR_CHANCE * configured else None
-    if run.kind in LANGUAGE_MODELS or _begins_late(run):
-        return None  # a loss may come near the logarithm of a usual number by chance
-    for number in USUAL_CLASSES:
-        near = NEAR_CHANCE if number == 2 else NEAR_CHANCE / 3
-        if abs(best - math.log(number)) < near * math.log(number):
-            return math.log(number)
-    return None
+    """Return ln(classes), by default of two, if the lowest level lies near it.
+
+    Of more classes the number has to be known: every loss lies near the logarithm of some whole number.
+    """
+    known = uniform_loss(run)
+    if known is None and (run.kind in LANGUAGE_MODELS or _begins_late(run)):
+        return None
+    guess = math.log(2) if known is None else known
+    return guess if abs(best - guess) < NEAR_CHANCE * guess else None
 
 
 def loss_stall(run: Run) -> Evidence | None:

@@ -63,7 +63,7 @@ def log_falls_silent(run: Run) -> Evidence:
 def log_stops(run: Run) -> Evidence | None:
     """The log ends before the number of steps or epochs that was planned.
 
-    A run that is still going looks the same. Not this when: only the last logging interval is missing; the run says
+    A run that is still going looks the same. Not this when: the next record would lie beyond the plan; the run says
     that it finished, or was set to stop early (remarks); the log is the state saved with a checkpoint.
     """
     plan = plan_of(run)
@@ -81,8 +81,8 @@ def log_stops(run: Run) -> Evidence | None:
         f"; {_SAID[run.ending.how]}{f': {run.ending.text}' * bool(run.ending.text)}" if run.ending.how in _SAID else ""
     )
     return Evidence(
-        f"the log ends at {plan.unit} {figure(plan.reached)} of {figure(plan.planned)} "
-        f"({plan.reached / plan.planned:.0%}){harmless or last}",
+        f"the log stops at {plan.reached / plan.planned:.0%} of the plan, {plan.unit} {figure(plan.reached)} of "
+        f"{figure(plan.planned)}{harmless or last}",
         steps=(run.last_step,),
         values=_values(plan),
         present=not harmless,
