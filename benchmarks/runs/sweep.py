@@ -24,7 +24,8 @@ from benchmarks.faults.faults import FAULTS
 from benchmarks.faults.logs import write_log
 from benchmarks.faults.loop import Setup
 from benchmarks.faults.tasks import TASKS
-from mldebug_mcp.diagnose.runs import Answered, answered
+from mldebug_mcp.diagnose.levels import Answered
+from mldebug_mcp.diagnose.runs import answered
 from mldebug_mcp.diagnose.shared_settings import shared_settings
 from mldebug_mcp.logs.run_folders import runs_in
 

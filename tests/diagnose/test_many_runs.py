@@ -14,7 +14,8 @@ from scipy import stats
 from mldebug_mcp import InputError, compare_runs, diagnose_run, diagnose_runs
 from mldebug_mcp.cli import main
 from mldebug_mcp.diagnose.contest import contest
-from mldebug_mcp.diagnose.runs import Answered, answered
+from mldebug_mcp.diagnose.levels import Answered
+from mldebug_mcp.diagnose.runs import answered
 from mldebug_mcp.diagnose.shared_settings import fisher, shared_settings
 from mldebug_mcp.logs.run_folders import RunFolder
 from mldebug_mcp.models.runs import RunRow

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from mldebug_mcp.diagnose.runs import Answered
+from mldebug_mcp.diagnose.levels import Answered
 from mldebug_mcp.diagnose.shared_settings import shared_settings
 from mldebug_mcp.diagnose.swept import sweep_of
 from mldebug_mcp.models.runs import BestSetting, RunRow, Runs

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from mldebug_mcp.access import LONGEST_PATH, is_file, is_folder, require
 from mldebug_mcp.diagnose.collectives import behind
-from mldebug_mcp.diagnose.next_call import after_a_sound_log, after_error, after_words
+from mldebug_mcp.diagnose.next_call import after_a_sound_log, after_error, after_words, without_error
 from mldebug_mcp.diagnose.problems import classify
+from mldebug_mcp.diagnose.search import search_folklore
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.errors import KnownError, Role, match
@@ -179,7 +180,7 @@ def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> 
         problem="known message" if first.known else problem.name,
         matches=matches,
         advice=(first.known[0].fix if first.known else problem.advice) + where,
-        next_step=after_error(error, matches),
+        next_step=after_error(error, matches, _is_found),
         notes=_notes(first, same, judged, log, ranks),
     )
 
@@ -247,10 +248,15 @@ def _from_words(head: str, log: FailureLog) -> ErrorExplanation:
         problem="no error found",
         advice="Give the lines around the first traceback, from every rank if there are several. A run that stops "
         "without a message was usually killed from outside: look at dmesg and the scheduler's log.",
-        next_step=after_error(None, ()),
+        next_step=without_error(),
         notes=[_cut_off(log) if log.cut_off else f"{counted(log.lines, 'line')} read; none reads like an error"],
     )
 
 
 def _cut_off(log: FailureLog) -> str:
     return f"the traceback at line {log.cut_off} ends before its exception: give the lines below it too"
+
+
+def _is_found(words: str) -> bool:
+    found = search_folklore(words)
+    return bool(found.quotes or found.entries)

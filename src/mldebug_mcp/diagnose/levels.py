@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.settings import Scalar
+from mldebug_mcp.models.runs import RunRow
 from mldebug_mcp.text import figure
 
 MOST_VALUES = 12
@@ -17,6 +18,15 @@ RANGES = 5
 """Ranges, of as many runs each, that the numbers of a random search are cut into. Chosen."""
 NOT_ASKED = ("seed", "path", "dir", "name", "run_id", "output", "date", "time", "trial")
 """Words in settings that differ in every run by design."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A run among many: its name as it stands on the disk, its line, and its settings by canonical name."""
+
+    name: str
+    row: RunRow
+    settings: Mapping[str, Scalar]
 
 
 @dataclass(frozen=True, slots=True)

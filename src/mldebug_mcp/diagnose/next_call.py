@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from mldebug_mcp.models import Call, EntryHit, Explanation, Hypothesis, NextStep, QuoteHit
@@ -99,25 +99,27 @@ def after_explanation(entry: Explanation) -> Call:
     )
 
 
-def after_error(error: FirstError | None, matches: Sequence[ErrorMatch]) -> Call:
+def after_error(error: FirstError, matches: Sequence[ErrorMatch], finds: Callable[[str], bool]) -> Call:
     """Return a call that explains the matching message, else a search for its words, if that finds anything."""
     if matches:
         return _read(matches[0].id, "this message: cause, fix, and what it is mistaken for")
-    words = " ".join(re.findall(r"[A-Za-z_]{3,}", error.text)[:20]) if error else ""
+    words = " ".join(re.findall(r"[A-Za-z_]{3,}", error.text)[:20])
     if not words:
-        return _read("menu_it_hangs", "a run that stopped without a message")
-    from mldebug_mcp.diagnose.search import search_folklore  # it needs this module
-
-    found = search_folklore(words)
-    if not found.quotes and not found.entries:
+        return without_error()
+    if not finds(words):
         return _read(OTHER, _ON_LEADER[OTHER])
     return Call(tool="search_folklore", arguments={"query": words, "kind": "any"}, why="what is known about its words")
+
+
+def without_error() -> Call:
+    """Return a call that explains what to look for after a run that stopped without a message."""
+    return _read("menu_it_hangs", "a run that stopped without a message")
 
 
 def after_a_sound_log(path: str) -> Call:
     """Return a diagnosis of a log in which no line reads like an error."""
     if not is_sendable(path):
-        return after_error(None, ())
+        return without_error()
     return Call(tool="diagnose_run", arguments={"path": path}, why="no line is an error: what do its metrics show?")
 
 

@@ -8,15 +8,12 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mldebug_mcp import __version__
 from mldebug_mcp.diagnose.calibrate import FILE
+from mldebug_mcp.diagnose.levels import Answered
 from mldebug_mcp.logs.run_folders import RunFolder
 from mldebug_mcp.models.runs import RunRow
-
-if TYPE_CHECKING:
-    from mldebug_mcp.diagnose.runs import Answered
 
 
 def fingerprint(place: RunFolder) -> str:
@@ -72,8 +69,6 @@ class RunCache:
 
 
 def _read(file: Path) -> Iterator[tuple[str, list[Answered]]]:
-    from mldebug_mcp.diagnose.runs import Answered
-
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             mark, rows = json.loads(line)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -13,7 +12,7 @@ from typing import TypeAlias
 from mldebug_mcp.access import is_folder, require
 from mldebug_mcp.diagnose.diagnosis import gather
 from mldebug_mcp.diagnose.hypotheses import judge_causes
-from mldebug_mcp.diagnose.levels import levels_of
+from mldebug_mcp.diagnose.levels import Answered, levels_of
 from mldebug_mcp.diagnose.next_call import diagnose_call
 from mldebug_mcp.diagnose.rests_on import speaks_first
 from mldebug_mcp.diagnose.run_cache import RunCache, fingerprint
@@ -25,7 +24,6 @@ from mldebug_mcp.logs.elsewhere import brought_in
 from mldebug_mcp.logs.folder import runs_of
 from mldebug_mcp.logs.ranks.job import RanksTold
 from mldebug_mcp.logs.run_folders import RunFolder, runs_in
-from mldebug_mcp.logs.settings import Scalar
 from mldebug_mcp.measure.run_result import result_of
 from mldebug_mcp.measure.thinned import thinned
 from mldebug_mcp.models import State
@@ -44,15 +42,6 @@ STRETCHES = 12
 """Stretches of a run whose extremes are drawn of it: some fifty points."""
 BROKEN = ("error", "silence", "interrupted", "cut")
 """Ways to end that need a look even where no cause leads."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """A run among many: its name as it stands on the disk, its line, and its settings by canonical name."""
-
-    name: str
-    row: RunRow
-    settings: Mapping[str, Scalar]
 
 
 def diagnose_runs(

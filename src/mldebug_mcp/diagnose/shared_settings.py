@@ -12,18 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mldebug_mcp.diagnose.levels import Level, levels_of
+from mldebug_mcp.diagnose.levels import Answered, Level, levels_of
 from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.logs.settings import Scalar
 from mldebug_mcp.models.runs import RunRow, SharedSetting
 from mldebug_mcp.text import figure
-
-if TYPE_CHECKING:
-    from mldebug_mcp.diagnose.runs import Answered
 
 LEAST_SICK = 3
 """Runs with a cause from which it is asked what they share. Chosen: no two runs can be told from chance."""

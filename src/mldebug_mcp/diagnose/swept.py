@@ -14,17 +14,14 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from mldebug_mcp.diagnose.levels import Level, is_number, levels_of
+from mldebug_mcp.diagnose.levels import Answered, Level, is_number, levels_of
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.models.runs import BestSetting, RunRow, Sweep
-
-if TYPE_CHECKING:
-    from mldebug_mcp.diagnose.runs import Answered
 
 Edge: TypeAlias = Literal["lowest", "highest", ""]
 LEAST_RUNS = 5
