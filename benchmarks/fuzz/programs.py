@@ -83,7 +83,6 @@ LITERALS = (
     "range(9)|list",
     "'<|im_start|>'",
     "'\u202e\\x1b[31m'",
-    "9999",
     "'a'*99",
     "namespace(a=1)",
 )
