@@ -102,6 +102,7 @@ def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None
         answers = sorted(_answers(places, kept, work), key=lambda one: _attention(one.row))
     finally:
         kept.write()  # what was read before it was interrupted is not read again
+    notes += kept.notes
     look = diagnose_call(LOOK, str(path), run=answers[0].name)
     return Runs(
         path=str(path),
