@@ -447,7 +447,7 @@ KNOWN = {
     ("logs/elsewhere.py", "is_file"), ("logs/elsewhere.py", "is_dir"),  # of that copy, and of a member
     ("probe/job.py", "is_dir"), ("probe/job.py", "is_file"),  # of interpreters, which may lie outside
     ("diagnose/likeness.py", "is_file"),  # our own file
-    ("diagnose/run_cache.py", "is_file"), ("diagnose/run_cache.py", "read_text"),  # our own file; no tool names one
+    ("diagnose/run_cache.py", "is_file"), ("diagnose/run_cache.py", "read_bytes"),  # our own file; no tool names one
 }  # fmt: skip
 
 

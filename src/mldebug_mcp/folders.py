@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
+from mldebug_mcp import limits
 from mldebug_mcp.access import held_folder, is_file, is_folder
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
@@ -23,7 +24,9 @@ def entries(folder: Path, limit: int = MAX_ENTRIES) -> list[Path]:
         OSError: it cannot be read.
     """
     with held_folder(folder) as place, os.scandir(place) as listed:
-        return sorted(folder / entry.name for entry in islice(listed, limit))
+        names = sorted(entry.name for entry in islice(listed, limit))
+    limits.listing(1 + len(names))
+    return [folder / name for name in names]
 
 
 def matching(folder: Path, ending: str) -> list[Path]:

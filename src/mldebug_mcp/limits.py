@@ -8,20 +8,33 @@ neither, and macOS does not hold the bound on memory.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec, PathFinder
 from mmap import PAGESIZE
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 SECONDS = 3.0
 """Processor time of a call that reads little. The slowest of them takes about one."""
 SECONDS_PER_MIB = 2.0
 """Beside it, for each MiB that is read. Text logs, the slowest to read, take about a third of that."""
+SECONDS_PER_FILE = 0.1
+"""For each file that is read, however small. A run of a folder takes a third of that to read and judge."""
+MOST_FILES = 1000
+"""Files that the time of a call grows with."""
+SECONDS_PER_ENTRY = 0.0005
+"""For each entry of a folder that is listed. It takes about a third of that."""
+SHARE_FOR_JUDGING = 1 / 3
+"""Of the processor time of a call: what is read of many runs stops there, and is judged in the time that is left."""
 TIMES_WALL = 20
-"""A call that waits, uses no processor time: it ends after this many times the time that it may use."""
+"""A call that waits, uses no processor time: it ends after this many times the time that it may use, and after more
+where calls wait for a core: so many times as there are processes for each core."""
 BYTES = 640 * 1024 * 1024
 """Memory of a call that reads little, beside what the process holds when the call begins."""
 BYTES_PER_BYTE = 20
@@ -34,6 +47,11 @@ class _Call:
     """What the call that is running may use; `memory` is 0 where that cannot be bounded."""
 
     memory: int
+    patience: float = TIMES_WALL
+    """Seconds on the clock for a second of processor time."""
+    seconds: float = 0.0
+    """Processor time that it was given so far."""
+    is_lifted: bool = False
     files: dict[object, int] = field(default_factory=dict)
     """The sizes of the files that it has read."""
 
@@ -49,8 +67,8 @@ def begin(size: int = 0) -> None:
     for end in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(end, signal.SIG_DFL)
     claimed = _claimed()
-    _running = _Call(claimed + BYTES if claimed else 0)
-    _set_time(SECONDS, SECONDS * TIMES_WALL)
+    _running = _Call(claimed + BYTES if claimed else 0, TIMES_WALL * max(1.0, _load()), SECONDS)
+    _set_time(SECONDS, SECONDS * _running.patience)
     reading(size)
 
 
@@ -72,17 +90,46 @@ def reading(size: int, file: object = None) -> None:
     """
     if _running is None or sys.platform == "win32":
         return
+    more = 0.0
     if file is not None:
+        more = SECONDS_PER_FILE if file not in _running.files and len(_running.files) < MOST_FILES else 0.0
         before = _running.files.get(file, 0)
         _running.files[file] = max(before, size)
         size = max(0, size - before)
-    more = size / _MIB * SECONDS_PER_MIB
-    used, waited = signal.getitimer(signal.ITIMER_PROF)[0], signal.getitimer(signal.ITIMER_REAL)[0]
-    if used and waited:
-        _set_time(used + more, waited + more * TIMES_WALL)
+    _allow(more + size / _MIB * SECONDS_PER_MIB)
     if _running.memory:
         _running.memory += size * BYTES_PER_BYTE
         _set_memory(_running.memory)
+
+
+def listing(entries: int) -> None:
+    """Allow the time that looking at so many entries of a folder takes."""
+    _allow(entries * SECONDS_PER_ENTRY)
+
+
+def _allow(more: float) -> None:
+    if _running is None or sys.platform == "win32":
+        return
+    left, waited = signal.getitimer(signal.ITIMER_PROF)[0], signal.getitimer(signal.ITIMER_REAL)[0]
+    _running.seconds += more
+    if left and waited:
+        _set_time(left + more, waited + more * _running.patience)
+
+
+def must_judge_now() -> bool:
+    """Return whether so much of the processor time is used that no more should be read; never where there is no limit.
+
+    Ask between two runs of many, and say in the answer which were not read.
+    """
+    left = seconds_left()
+    return left is not None and _running is not None and left < _running.seconds * SHARE_FOR_JUDGING
+
+
+def _load() -> float:
+    """Return how many processes there are for each core that want one, or 0 where the system does not say."""
+    with suppress(OSError, AttributeError):
+        return os.getloadavg()[0] / (os.cpu_count() or 1)
+    return 0.0
 
 
 def seconds_left() -> float | None:
@@ -95,20 +142,51 @@ def seconds_left() -> float | None:
 @contextmanager
 def unhurried() -> Iterator[None]:
     """Lift the limits for work that is no stranger's: to import a large library takes seconds."""
-    if _running is None or sys.platform == "win32":
+    if _running is None or _running.is_lifted or sys.platform == "win32":
         yield
         return
     used, waited = signal.getitimer(signal.ITIMER_PROF)[0], signal.getitimer(signal.ITIMER_REAL)[0]
     before = _claimed()
     _set_time(0, 0)
     _set_memory(0)
+    _running.is_lifted = True
     try:
         yield
     finally:
+        _running.is_lifted = False
         _set_time(used, waited)
         if _running.memory:
             _running.memory += max(0, _claimed() - before)
             _set_memory(_running.memory)
+
+
+def leave_out_imports() -> None:
+    """Lift the limits while a module is loaded, from now on in this process.
+
+    Which call is the first to need a large library is chance, and loading it is no work on the input of that call.
+    """
+    sys.meta_path.insert(sys.meta_path.index(PathFinder), _Finder())
+
+
+class _Finder:
+    """Finds modules as `PathFinder` does, with loaders that lift the limits."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            for step in ("create_module", "exec_module"):
+                if hasattr(spec.loader, step):
+                    setattr(spec.loader, step, _in_no_hurry(getattr(spec.loader, step)))
+        return spec
+
+
+def _in_no_hurry(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def load(about: Any) -> Any:  # noqa: ANN401 - a specification or a module, as the import system calls it
+        with unhurried():
+            return step(about)
+
+    return load
 
 
 def _set_time(processor: float, wall: float) -> None:

@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -146,6 +147,119 @@ def test_a_run_that_changed_is_read_again_and_a_broken_cache_is_made_anew(tmp_pa
     assert {row.step for row in diagnose_runs(folder, cache=cache).rows} == {500, 199}
     cache.write_bytes(b"\xff{]\n[1]\n")
     assert len(diagnose_runs(folder, cache=cache).rows) == 2
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pair")
+    write(folder / "a", 1)
+    write(folder / "b", 2, HIGH)
+    return folder
+
+
+OTHER_HOMES = {
+    "a file in the way": {"XDG_CACHE_HOME": "{file}"},
+    "a folder that cannot be made": {"XDG_CACHE_HOME": "/dev/null/cache"},
+    "a home that is no folder": {"HOME": "/dev/null"},
+    "a home of nobody": {"MLDEBUG_MCP_CACHE": "~nobody-of-this-name/cache"},
+    "a folder that is named and is a file": {"MLDEBUG_MCP_CACHE": "{file}"},
+}
+
+
+@pytest.mark.parametrize("variables", OTHER_HOMES.values(), ids=OTHER_HOMES)
+def test_a_cache_that_cannot_be_written_is_a_note_and_the_runs_are_answered(
+    pair: Path, tmp_path: Path, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value.format(file=tmp_path / "file"))
+    assert main(["runs", str(pair), "--processes", "1", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert len(answer["rows"]) == 2
+    assert any("not kept for the next call" in note and "--no-cache" in note for note in answer["notes"])
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_a_folder_in_the_place_of_the_cache_is_a_note_and_leaves_no_temporary_file(pair: Path, tmp_path: Path) -> None:
+    (tmp_path / "kept.jsonl").mkdir()
+    answer = diagnose_runs(pair, cache=tmp_path / "kept.jsonl")
+    assert len(answer.rows) == 2
+    assert ["cannot be written" in note for note in answer.notes] == [True]
+    assert [one.name for one in tmp_path.iterdir()] == ["kept.jsonl"]
+
+
+def test_a_cache_without_room_is_a_note_and_leaves_no_temporary_file(pair: Path, tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        answer = diagnose_runs(pair, cache=tmp_path / "kept.jsonl")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert len(answer.rows) == 2
+    assert "not kept for the next call" in answer.notes[0]
+    assert not list(tmp_path.iterdir())
+
+
+def _entries(text: bytes, change: Callable[[Any], object]) -> bytes:
+    """Return a cache whose entries were changed, as if a disk had changed them: valid JSON all the same."""
+    return b"\n".join(json.dumps(change(json.loads(line[line.index(b"[") :]))).encode() for line in text.splitlines())
+
+
+CORRUPT: dict[str, Callable[[bytes], bytes]] = {
+    "cut in the middle": lambda text: text[: -len(text) // 4],
+    "another number": lambda text: text.replace(b'"step": 199', b'"step": 198'),
+    "bytes that are no text": lambda text: b"\xff\x00" + text,
+    "nothing": lambda _: b"\n\n",
+    "lists in lists": lambda _: b"[" * 500 + b"]" * 500,
+    "no rows": lambda text: _entries(text, lambda entry: [entry[0], []]),
+    "settings that are none": lambda text: _entries(text, lambda entry: [entry[0], [[*entry[1][0][:2], 3]]]),
+    "a name that is none": lambda text: _entries(text, lambda entry: [entry[0], [[7, *entry[1][0][1:]]]]),
+    "an unknown cause": lambda text: text.replace(b'"healthy"', b'"nothing"'),
+}
+
+
+@pytest.mark.parametrize("corrupt", CORRUPT.values(), ids=CORRUPT)
+def test_a_corrupt_cache_changes_no_answer_and_is_a_note(
+    pair: Path, tmp_path: Path, corrupt: Callable[[bytes], bytes]
+) -> None:
+    cache = tmp_path / "kept.jsonl"
+    whole = diagnose_runs(pair, cache=cache)
+    cache.write_bytes(corrupt(cache.read_bytes()))
+    answer = diagnose_runs(pair, cache=cache)
+    assert answer.rows == whole.rows
+    assert answer.notes == ["the cache of earlier answers was damaged; runs whose answers were lost are read again"]
+    assert diagnose_runs(pair, cache=cache).notes == []
+
+
+@pytest.mark.parametrize("off", ["--no-cache", "MLDEBUG_MCP_CACHE"])
+def test_the_cache_can_be_switched_off(pair: Path, tmp_path: Path, off: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    if off == "MLDEBUG_MCP_CACHE":
+        monkeypatch.setenv(off, "off")
+    assert main(["runs", str(pair), "--processes", "1", *([off] if off.startswith("-") else [])]) == 0
+    assert not list(tmp_path.rglob("*"))
+
+
+def test_the_cache_lies_where_a_variable_says(pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert main(["runs", str(pair), "--processes", "1"]) == 0
+    assert [one.suffix for one in (tmp_path / "home" / ".cache" / "mldebug-mcp").iterdir()] == [".jsonl"]
+    monkeypatch.setenv("MLDEBUG_MCP_CACHE", str(tmp_path / "moved"))
+    assert main(["runs", str(pair), "--processes", "1"]) == 0
+    assert [one.suffix for one in (tmp_path / "moved").iterdir()] == [".jsonl"]
+
+
+def test_runs_whose_ranks_wrote_files_of_their_own_are_kept_too(tmp_path: Path) -> None:
+    for rank in range(4):
+        write(tmp_path / "runs" / "job" / f"rank{rank}", 1)
+    first = diagnose_runs(tmp_path / "runs", cache=tmp_path / "kept.jsonl")
+    assert first.rows[0].ranks is not None
+    assert diagnose_runs(tmp_path / "runs", cache=tmp_path / "kept.jsonl") == first
 
 
 def test_of_too_many_runs_the_newest_are_read_and_the_note_says_so(sweep: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +28,11 @@ def add_runs(verbs: Commands) -> None:
     add_json(runs)
     runs.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="default: one per core")
     runs.add_argument("--ray", metavar="ADDRESS", help="have it done by a Ray cluster; local starts one here")
-    runs.add_argument("--no-cache", action="store_true", help="read every run anew, and keep nothing")
+    runs.add_argument(
+        "--no-cache",
+        action="store_true",
+        help="read every run anew, and keep nothing (MLDEBUG_MCP_CACHE: a folder for what is kept, or off)",
+    )
     runs.add_argument("--check", action="store_true", help="exit with 1 if a fault leads in any run")
     runs.set_defaults(command=do_runs)
 
@@ -53,14 +56,21 @@ def with_sides_named(arguments: Sequence[str]) -> list[str]:
 
 def do_runs(options: argparse.Namespace) -> int:
     """Diagnose all runs of a folder."""
+    from mldebug_mcp.diagnose.run_cache import cache_file
     from mldebug_mcp.diagnose.runs import diagnose_runs
     from mldebug_mcp.logs.elsewhere import is_elsewhere
 
     if options.processes < 1:
         raise InputError("--processes: at least 1")
+    cache, problems = None, []
+    if not options.no_cache and not is_elsewhere(options.path):
+        try:
+            cache = cache_file(options.path)
+        except InputError as error:
+            problems.append(str(error))
     with shown_progress():
-        cache = None if options.no_cache or is_elsewhere(options.path) else _cache_of(options.path)
         answer = diagnose_runs(options.path, processes=options.processes, cache=cache, ray=options.ray)
+    answer = answer.model_copy(update={"notes": [*answer.notes, *problems]})
     if options.html:
         from mldebug_mcp.report.runs_html import write_runs_html
 
@@ -87,13 +97,6 @@ def do_compare(options: argparse.Namespace) -> int:
         answer = compare_runs(matching(options.a), matching(options.b), options.metric, best=options.best)
     print(answer.to_json(indent=2) if options.json else "\n".join([told(answer), *answer.notes]))
     return DONE
-
-
-def _cache_of(path: str) -> Path:
-    """Return the file in the user's cache that keeps the answers about a folder."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    name = hashlib.blake2b(os.path.realpath(path).encode(errors="surrogateescape"), digest_size=12).hexdigest()
-    return Path(home) / "mldebug-mcp" / f"runs-{name}.jsonl"
 
 
 def _write_csv(answer: Runs, file: Path) -> None:

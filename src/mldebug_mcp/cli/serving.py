@@ -131,17 +131,16 @@ def do_serve(options: argparse.Namespace) -> int:
     names = ("host", "port", "token", "allowed_hosts", "allowed_origins")
     settings = {name: value for name in names if (value := getattr(options, name, None)) is not None}
     if getattr(options, "http", False):
-        _serve_http(access, settings)
-    elif settings:
+        return _serve_http(access, settings)
+    if settings:
         raise InputError(f"--{next(iter(settings)).replace('_', '-').removesuffix('s')} is for HTTP: add --http")
-    else:
-        if sys.stdin.isatty():
-            print(_TO_A_PERSON, file=sys.stderr, flush=True)
-        serve_stdio(access)
+    if sys.stdin.isatty():
+        print(_TO_A_PERSON, file=sys.stderr, flush=True)
+    serve_stdio(access)
     return DONE
 
 
-def _serve_http(access: Access, settings: dict[str, Any]) -> None:
+def _serve_http(access: Access, settings: dict[str, Any]) -> int:
     from mldebug_mcp.server import helpers, make_server
     from mldebug_mcp.server.http import serve_http
     from mldebug_mcp.server.listener import listen
@@ -153,7 +152,4 @@ def _serve_http(access: Access, settings: dict[str, Any]) -> None:
     for line in lines:
         print(f"mldebug-mcp: {line}", file=sys.stderr, flush=True)
     pool = helpers(access)
-    try:
-        serve_http(make_server(access, pool), listener)
-    finally:
-        pool.close()
+    return serve_http(make_server(access, pool), listener, pool.close)

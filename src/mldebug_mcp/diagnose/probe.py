@@ -59,7 +59,7 @@ async def probe(
     job = _job(found, model, entry, {"device": device, "memory_bytes": memory_limit(memory_gb), **settings})
     raw = await run_probe(job, find_python(python), on_progress)
     raw.notes[:0] = found.notes if found is not None else []
-    answer = interpret(raw)
+    answer = await asyncio.to_thread(interpret, raw)
     given = {"batch": batch, "model": model, "entry": entry, "python": python}
     again = _with_more_time(raw, answer, given, {**settings, "time_limit": job.time_limit})
     return answer if again is None else answer.model_copy(update={"next_step": again})

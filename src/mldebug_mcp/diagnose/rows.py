@@ -76,7 +76,7 @@ def rows_at(
     if not is_file(place) and not is_folder(place):
         raise InputError(f"{shorten(str(path), 200)}: no such file or folder; name the log or the folder of a run")
     if isinstance(step, bool) or not 0 <= step < LAST_STEP:
-        raise InputError(f"step is {step}; a step is a whole number from 0 up")
+        raise InputError(f"step is {step}; a step is a whole number from 0 to {LAST_STEP - 1}")
     resumed = None if resumed_at is None else tuple(sorted(resumed_at))
     options = SamplerOptions(
         sampler, seed, batch_size, accumulation, world, rows, drop_last, split_batches, dispatch_batches, past_end,

@@ -157,8 +157,11 @@ def _before(orders: Orders, micros: Sequence[MicroBatch], number: int, first: in
     fed: list[tuple[int, int, int]] = []
     before = min(one.epoch for one in micros) - 1
     if before >= 0:
-        order = orders.of(before)
-        fed += [(before, place, int(order[place])) for place in np.flatnonzero(np.isin(order, rows)).tolist()]
+        places_before = orders.places_of(before, rows)
+        fed += [
+            (before, place, row)
+            for place, row in zip(places_before, orders.rows_at(before, np.array(places_before, np.int64)), strict=True)
+        ]
     # Within a pass a row comes again only where a rank is given the first ones to fill its last batch.
     places = {(one.epoch, place) for one in micros for place in one.places.tolist()}
     fed += [(epoch, place, *orders.rows_at(epoch, np.array([place]))) for epoch, place in sorted(places)]

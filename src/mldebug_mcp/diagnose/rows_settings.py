@@ -225,7 +225,9 @@ def _whole(
         return default
     value, source = known[name]
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value < most:
-        raise InputError(f"{name} is {shorten(str(value), 40)} ({source}); it is a whole number from {least} up")
+        raise InputError(
+            f"{name} is {shorten(str(value), 40)} ({source}); it is a whole number from {least} to {most - 1}"
+        )
     return value
 
 

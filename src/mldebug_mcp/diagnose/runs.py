@@ -19,6 +19,7 @@ from mldebug_mcp.diagnose.run_cache import RunCache, fingerprint
 from mldebug_mcp.diagnose.shared_settings import shared_settings
 from mldebug_mcp.diagnose.swept import sweep_of
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.limits import must_judge_now
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.elsewhere import brought_in
 from mldebug_mcp.logs.folder import runs_of
@@ -88,9 +89,10 @@ def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None
         places = sorted(places, key=_newest, reverse=True)[:most]
     kept = RunCache(expanded(cache) if cache is not None else None)
     try:
-        answers = sorted(_answers(places, kept, work), key=lambda one: _attention(one.row))
+        answers = sorted(_answers(places, kept, work, notes), key=lambda one: _attention(one.row))
     finally:
         kept.write()  # what was read before it was interrupted is not read again
+    notes += kept.notes
     look = diagnose_call(LOOK, str(path), run=answers[0].name)
     return Runs(
         path=str(path),
@@ -116,14 +118,21 @@ def answered(place: RunFolder) -> list[Answered]:
         return [Answered(place.name, unread, {})]
 
 
-def _answers(places: Sequence[RunFolder], cache: RunCache, work: Work) -> Iterator[Answered]:
+def _answers(places: Sequence[RunFolder], cache: RunCache, work: Work, notes: list[str]) -> Iterator[Answered]:
     prints = [fingerprint(place) for place in places]
     fresh = [(place, mark) for place, mark in zip(places, prints, strict=True) if mark not in cache]
     for number, (mark, found) in enumerate(work(fresh), start=1):
         checkpoint(f"{number} of {len(fresh)} runs diagnosed")
         cache.keep(mark, found)
+        if number < len(fresh) and must_judge_now():
+            notes.append(
+                f"{number} of {len(fresh)} runs were read in the time that a call may take, and the others were not "
+                "looked at; name a folder below, or use `mldebug-mcp runs`, which has no such limit"
+            )
+            break
     for mark in prints:
-        yield from cache.answers(mark)
+        if mark in cache:
+            yield from cache.answers(mark)
 
 
 def _diagnosed(fresh: Fresh, processes: int, ray: str | None) -> Iterator[tuple[str, list[Answered]]]:

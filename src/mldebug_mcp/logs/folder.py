@@ -136,9 +136,9 @@ def _read_folder(
         return builder.build(str(folder)), ()
     places, refused = runs_in(folder, notes), Refused()
     named = [place for place in places if wanted and wanted in (place.name, *file_names(place))]
-    read = read_places(named, refused, read_log)
+    read = read_places(named, refused, read_log, notes)
     beside = _beside(named, places) if read else _largest(places, notes)
-    read += read_places(beside, refused, read_log, "" if read else wanted)
+    read += read_places(beside, refused, read_log, notes, "" if read else wanted)
     if not read:
         said = refused.of_logs or (refused.reasons if len(refused.reasons) <= REASONS else [])
         looked = "; ".join([*said[:REASONS], *notes])

@@ -9,6 +9,7 @@ from pathlib import Path
 from mldebug_mcp.access import is_file
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.folders import entries
+from mldebug_mcp.limits import must_judge_now
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.merge import merged, of_evaluation
 from mldebug_mcp.logs.ranks.job import told_by_ranks
@@ -88,10 +89,24 @@ class Read:
         return self.place.config(texts, self.logs, is_shared=self.is_shared)
 
 
-def read_places(places: list[RunFolder], refused: Refused, read_log: ReadLog, wanted: str = "") -> list[Read]:
-    """Read the runs of several places; `wanted` is looked for inside of a log if there is but one place."""
+def read_places(
+    places: list[RunFolder], refused: Refused, read_log: ReadLog, notes: list[str], wanted: str = ""
+) -> list[Read]:
+    """Read the runs of several places; `wanted` is looked for inside of a log if there is but one place.
+
+    `notes` says so where the time that a call may take ends before all of them are read.
+    """
     inside = wanted if len(places) == 1 else ""
-    return [one for place in places for one in read_place(place, refused, read_log, inside)]
+    found: list[Read] = []
+    for number, place in enumerate(places, start=1):
+        found += read_place(place, refused, read_log, inside)
+        if found and number < len(places) and must_judge_now():
+            notes.append(
+                f"{number} of {len(places)} run folders were read in the time that a call may take; the others were "
+                "not looked at; name the folder of one run, or use the command line, which has no such limit"
+            )
+            break
+    return found
 
 
 @dataclass(slots=True)

@@ -33,8 +33,16 @@ class Orders:
         """Return the rows in the order of a pass, shape (rows,); raises InputError if that is too much work."""
         return self._up_to(self.plan.rows, epoch)
 
+    def places_of(self, epoch: int, rows: Ints) -> list[int]:
+        """Return the places of some rows in the order of a pass, sorted; raises InputError if that is too much work."""
+        if self.plan.order == "sequential":
+            return np.unique(rows).tolist()
+        return np.flatnonzero(np.isin(self.of(epoch), rows)).tolist()
+
     def rows_at(self, epoch: int, places: Ints) -> list[int]:
         """Return the rows at some places of the order of a pass; raises InputError if that is too much work."""
+        if self.plan.order == "sequential":  # of a pass of any length nothing is made
+            return places.tolist()
         last = int(places.max(initial=0))
         order: list[int] = self._up_to(min(self.plan.rows, (last // AT_ONCE + 1) * AT_ONCE), epoch)[places].tolist()
         return order

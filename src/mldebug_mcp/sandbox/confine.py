@@ -25,7 +25,7 @@ _SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/opt", "/nix", "/gnu", "/sys/dev
 """Where libraries are, and what the machine's processors are like."""
 _SINGLE = (
     "/etc/ld.so.cache", "/etc/localtime", "/etc/timezone", "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",
-    "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm/overcommit_memory",
+    "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/loadavg", "/proc/sys/vm/overcommit_memory",
 )  # fmt: skip
 
 

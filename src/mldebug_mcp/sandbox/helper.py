@@ -39,6 +39,7 @@ def main(module: str) -> None:
     start = json.loads(requests.readline())
     roots = start["roots"]
     confine(roots, start["scratch"], start["parent"])
+    limits.leave_out_imports()
     work = import_module(module)
     work.prepare()
     calls = cast("Mapping[str, Call]", work.CALLS)
@@ -46,6 +47,7 @@ def main(module: str) -> None:
     most = limits.resident() + MOST_HELD
     _say(answers, {"ready": True})
     while line := requests.readline():
+        _say(answers, {"begun": True})  # from here on an end without an answer is due to this call
         request = json.loads(line)
         answer = _answer(calls[request["call"]], request["arguments"], access, answers, len(line))
         # Out of memory, what is left may be torn into pieces.

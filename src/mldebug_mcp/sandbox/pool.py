@@ -10,6 +10,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +26,12 @@ IDLE_SECONDS = 600.0
 """... and for how long: one that has read a batch holds some hundred megabytes, and one is started in a second."""
 LONGEST_ANSWER = 256 * 1024 * 1024
 """Bytes: the batch of a probe, of four million numbers in each column, is the longest. Answers are a thousandth."""
+START_PAUSE = 0.02
+"""Seconds before a helper is started, in which a call that is cancelled, as many at once are, starts none: starting
+one holds up the server for some milliseconds."""
+REMOVALS = 100
+"""Times that a folder is removed, `REMOVAL_PAUSE` apart: a helper that was killed just now may still write into it."""
+REMOVAL_PAUSE = 0.02
 _GRACE = 2.0
 _OUT_OF_TIME = tuple(-getattr(signal, name, 0) for name in ("SIGPROF", "SIGALRM", "SIGXCPU"))
 _KEPT_VARIABLES = frozenset({
@@ -39,6 +46,10 @@ class UnexpectedError(Exception):
     """A call failed with an error that is not one of ours; its message is the traceback."""
 
 
+class _GoneError(Exception):
+    """A helper ended before it began with a call."""
+
+
 @dataclass(slots=True)
 class _Helper:
     """A running helper and its folder for temporary files."""
@@ -49,8 +60,10 @@ class _Helper:
     """Ends it if no call comes for long."""
 
     async def call(self, name: str, arguments: Mapping[str, object], told: Callable[[str], None]) -> dict[str, Any]:
-        """Return the answer to a call; raises as the end of the helper demands."""
+        """Return the answer to a call; raises as the end of the helper demands, `_GoneError` if it was gone before."""
         await self._send({"call": name, "arguments": arguments})
+        if not await self._line():
+            raise _GoneError
         while "doing" in (message := await self._receive()):
             told(str(message["doing"]))
         return message
@@ -67,15 +80,18 @@ class _Helper:
             await self.process.stdin.drain()
 
     async def _receive(self) -> dict[str, Any]:
-        assert self.process.stdout is not None  # noqa: S101
-        try:
-            line = await self.process.stdout.readline()
-        except ValueError:
-            raise InputError("the whole answer would be too long to send; ask for the short one") from None
+        line = await self._line()
         if not line:
             raise InputError(_why(await self.process.wait()))
         message: dict[str, Any] = json.loads(line)
         return message
+
+    async def _line(self) -> bytes:
+        assert self.process.stdout is not None  # noqa: S101
+        try:
+            return await self.process.stdout.readline()
+        except ValueError:
+            raise InputError("the whole answer would be too long to send; ask for the short one") from None
 
     def stay(self) -> None:
         """Do not end it for want of calls."""
@@ -92,7 +108,7 @@ class _Helper:
 
     def clear(self) -> None:
         """Remove what it wrote: of an archive that may be thousands of files."""
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        _remove(self.scratch)
 
     async def ended(self) -> None:
         """Wait for the end, so that none is left behind as a zombie."""
@@ -115,6 +131,9 @@ class Pool:
     roots: Sequence[str] | None = None
     idle: list[_Helper] = field(default_factory=list)
     running: list[_Helper] = field(default_factory=list)
+    folder: str = ""
+    """Holds the folders of all helpers, from the start of the first one on."""
+    is_closed: bool = False
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST))
 
     async def call(self, name: str, arguments: Mapping[str, object], told: Callable[[str], None]) -> Any:  # noqa: ANN401 - JSON
@@ -130,19 +149,28 @@ class Pool:
             UnexpectedError: it failed otherwise.
         """
         async with self.places:
-            helper = self._kept() or await self._start()
-            self.running.append(helper)
-            kept = False
             try:
-                message = await helper.call(name, arguments, told)
-                kept = not message["last"] and len(self.idle) < KEPT
-            finally:
-                self.running.remove(helper)
-                if kept:
-                    self._keep(helper)
-                else:
-                    await self._end(helper)
+                message = await self._made(self._kept() or await self._start(), name, arguments, told)
+            except _GoneError:  # while it was idle: the system ends processes where memory is short
+                message = await self._made(await self._start(), name, arguments, told)
         return _result(message)
+
+    async def _made(
+        self, helper: _Helper, name: str, arguments: Mapping[str, object], told: Callable[[str], None]
+    ) -> dict[str, Any]:
+        """Have a call done by a helper, which is kept afterwards or ended."""
+        self.running.append(helper)
+        kept = False
+        try:
+            message = await helper.call(name, arguments, told)
+            kept = not message["last"] and len(self.idle) < KEPT and not self.is_closed
+        finally:
+            self.running.remove(helper)
+            if kept:
+                self._keep(helper)
+            else:
+                await self._end(helper)
+        return message
 
     async def warm(self) -> None:
         """Start a helper, so that the first call need not wait for it."""
@@ -169,15 +197,27 @@ class Pool:
         await self._end(helper)
 
     def close(self) -> None:
-        """End all helpers."""
+        """End all helpers, also one that is being started, and remove what they wrote."""
+        self.is_closed = True
         for helper in (*self.idle, *self.running):
             helper.stay()
             helper.end()
-            helper.clear()
         self.idle.clear()
+        if self.folder:
+            _remove(self.folder)
 
     async def _start(self) -> _Helper:
-        scratch = tempfile.mkdtemp(prefix="mldebug-helper-")
+        await asyncio.sleep(START_PAUSE)
+        if self.is_closed:
+            raise InputError("the server is ending")
+        try:
+            # Written down before anything is awaited, so that whoever closes the pool removes it.
+            self.folder = self.folder or tempfile.mkdtemp(prefix="mldebug-helpers-")
+            scratch = tempfile.mkdtemp(dir=self.folder)
+        except OSError as error:
+            raise InputError(
+                f"no folder for temporary files can be made ({error.strerror}); make room, or set TMPDIR"
+            ) from None
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-P", "-m", "mldebug_mcp.sandbox.helper", self.module,
@@ -185,16 +225,22 @@ class Pool:
                 start_new_session=True, env=_environment(scratch), limit=LONGEST_ANSWER,
             )  # fmt: skip
         except OSError as error:
-            shutil.rmtree(scratch, ignore_errors=True)
+            _remove(scratch)
             raise InputError(
                 f"no process can be started to read files in ({error.strerror}); end some others"
             ) from None
+        except BaseException:  # cancelled: asyncio has ended the process
+            _remove(scratch)
+            raise
         helper = _Helper(process, scratch)
+        self.running.append(helper)  # so that closing the pool ends it
         try:
             await helper.begin(self.roots)
         except BaseException:
             await self._end(helper)
             raise
+        finally:
+            self.running.remove(helper)
         return helper
 
     @staticmethod
@@ -202,6 +248,15 @@ class Pool:
         helper.end()
         cleared = asyncio.get_running_loop().run_in_executor(None, helper.clear)  # the server answers others meanwhile
         await asyncio.shield(asyncio.gather(helper.ended(), cleared))
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder into which a process that is ending may still write."""
+    for _ in range(REMOVALS):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.lexists(folder):
+            return
+        time.sleep(REMOVAL_PAUSE)
 
 
 def _environment(scratch: str) -> dict[str, str]:

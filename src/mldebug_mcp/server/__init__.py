@@ -113,6 +113,13 @@ def make_server(access: Access | None = None, pool: Pool | None = None) -> MCPSe
     return server
 
 
+def endings() -> list[signal.Signals]:
+    """Return the signals that end a server in order, but not a hang-up that whoever started it has it ignore."""
+    named = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP"))
+    there = [one for one in named if one is not None]
+    return [one for one in there if one.name != "SIGHUP" or signal.getsignal(one) is not signal.SIG_IGN]
+
+
 def serve_stdio(access: Access | None = None) -> None:
     """Serve over standard input and output until the input ends or the process is told to stop."""
     access = access_from() if access is None else access
@@ -120,11 +127,13 @@ def serve_stdio(access: Access | None = None) -> None:
     server = make_server(access, pool)
 
     def stop(number: int, _frame: object) -> None:
+        for ending in endings():
+            signal.signal(ending, signal.SIG_IGN)  # one end is enough
         pool.close()
         # A normal exit would wait for the thread that reads standard input, and for any tool running in a thread.
         os._exit(128 + number)
 
-    for ending in (signal.SIGINT, signal.SIGTERM):
+    for ending in endings():
         signal.signal(ending, stop)
     try:
         server.run("stdio")

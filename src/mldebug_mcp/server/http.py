@@ -6,7 +6,10 @@ import hmac
 import logging
 import os
 import re
+import signal
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -18,6 +21,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from mldebug_mcp.server import endings
 from mldebug_mcp.server.listener import PATH, Listener
 
 MAX_HEADERS = 16 * 1024
@@ -38,8 +42,17 @@ END_SECONDS = 0.3
 """From the signal to the exit, whatever is running: some clients kill the process half a second later."""
 
 
-def serve_http(server: MCPServer[Any], listener: Listener) -> None:
-    """Serve at a bound address until the process is told to stop."""
+def serve_http(server: MCPServer[Any], listener: Listener, clear: Callable[[], None]) -> int:
+    """Serve at a bound address until the process is told to stop.
+
+    Args:
+        server: What is served.
+        listener: Where.
+        clear: Called before the process ends, from any thread: removes what must not stay behind.
+
+    Returns:
+        The exit status: 128 and the number of the signal, as of a program that a signal ended.
+    """
     application = server.streamable_http_app(
         streamable_http_path=PATH,
         transport_security=listener.security,
@@ -47,7 +60,12 @@ def serve_http(server: MCPServer[Any], listener: Listener) -> None:
         max_sessions=MAX_SESSIONS,
     )
     config = configuration(TokenGate(application, listener.token))
-    anyio.run(_Server(config).serve, [listener.socket])
+    serving = _Server(config, clear)
+    try:
+        anyio.run(serving.serve, [listener.socket])
+    finally:
+        clear()
+    return serving.status
 
 
 def configuration(application: ASGIApp) -> uvicorn.Config:
@@ -137,10 +155,29 @@ class _BoundedProtocol(H11Protocol):
 class _Server(uvicorn.Server):
     """Exits soon after a signal. A tool running in a thread cannot be stopped, and is not waited for."""
 
+    def __init__(self, config: uvicorn.Config, clear: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.clear = clear
+        self.status = 0
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take the signals that end a server. uvicorn's own way ends the process by them before anything is cleared."""
+        for ending in endings():
+            signal.signal(ending, self.handle_exit)
+        yield
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
+        if self.status:
+            return
+        self.status = 128 + sig
         # Calls that are cut off from here on are not worth an error message.
         logging.disable(logging.CRITICAL)
-        last = threading.Timer(END_SECONDS, os._exit, [128 + sig])
+        last = threading.Timer(END_SECONDS, self._end)
         last.daemon = True
         last.start()
+
+    def _end(self) -> None:
+        self.clear()
+        os._exit(self.status)

@@ -60,8 +60,10 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     Use it to verify a model or when it does not learn: can it memorize one batch or example, is the initial loss right,
     do gradients reach all parameters, which layer or module outputs the first NaN, is a custom loss buggy?
     """
-    from mldebug_mcp.diagnose.probe import probe
     from mldebug_mcp.probe import Progress
+
+    await asyncio.to_thread(_prepare)  # importing takes seconds on a busy machine, in which others are answered
+    from mldebug_mcp.diagnose.probe import probe
     from mldebug_mcp.report.probe_concise import concise_probe
 
     async with _reporting(context) as note:
@@ -74,6 +76,15 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
             )  # fmt: skip
     pictures = await asyncio.to_thread(picture_of, answer)
     return reply(answer, detail, concise_probe, *pictures)
+
+
+def _prepare() -> None:
+    """Import and read what a probe needs."""
+    from mldebug_mcp.diagnose import probe  # noqa: F401
+    from mldebug_mcp.knowledge import catalogue
+    from mldebug_mcp.report import probe_concise  # noqa: F401
+
+    catalogue()
 
 
 @asynccontextmanager
