@@ -206,6 +206,8 @@ _ANSWERS: Mapping[str, Answer] = {
 }
 """The checks of PLAYBOOK.md that only read what was logged or set."""
 _SETTLED: Mapping[str, tuple[str, ...]] = {
+    "missing_zero_grad.1": ("gradients_kept",),
+    "missing_zero_grad.2": ("gradients_kept",),
     "bad_data_pocket.1": ("loss_spike_single", "loss_spikes_regular", "loss_spikes_recur", "loss_periodic"),
     "exploding_gradients.1": ("grad_norm_growing", "gradient_lost_first"),
     "invalid_math.1": ("loss_climbs_to_nan",),
