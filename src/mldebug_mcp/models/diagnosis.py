@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 
 _SHOWN = 3
 """Hypotheses in the line that stands for a diagnosis in a notebook."""
+
+
+_PLACEHOLDER = re.compile(r"[A-Z_]+")
+
+
+def _in_words(path: str) -> str:
+    """Return a path; what stands for data that have none, such as DATA_IN_MEMORY, in words."""
+    return path.lower().replace("_", " ") if _PLACEHOLDER.fullmatch(path) else path
 
 
 class State(StrEnum):
@@ -205,6 +214,6 @@ class Diagnosis(Model):
         """Return a line, as a notebook shows a value: whole, there would be a hundred findings in it."""
         causes = ", ".join(f"{one.cause} {percent(one.probability)}" for one in self.hypotheses[:_SHOWN])
         seen = ", ".join(one.symptom for one in self.present) or "nothing unusual"
-        return f"<Diagnosis of {self.run.path}: {causes}; seen: {seen}>"
+        return f"<Diagnosis of {_in_words(self.run.path)}: {causes}; seen: {seen}>"
 
     __str__ = __repr__

@@ -20,7 +20,14 @@ MIN_PROBABILITY, MIN_PROBABILITY_WITH_FACTS = 0.01, 0.05
 """Hypotheses below these are counted, not shown, and shown without their facts. Chosen."""
 MAX_REASONS = 2
 """Facts for and against a hypothesis in the short form. Chosen."""
-PLACEHOLDERS = {"OTHER_RUN": "a run that went well", "BATCH": "a saved batch", "FILE.py:function": "your training step"}
+PLACEHOLDERS = {
+    "OTHER_RUN": "a run that went well",
+    "BATCH": "a saved batch",
+    "FILE.py:function": "your training step",
+    "SNAPSHOT.pickle": "a snapshot of GPU memory",
+    "MESSAGE": "the error message",
+    "DATA_IN_MEMORY": "a file of the log",
+}
 """What a command needs of the reader, by how it stands in the command."""
 
 
