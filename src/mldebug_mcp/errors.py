@@ -26,7 +26,9 @@ class MissingExtraError(MLDebugError):
     """An optional dependency is missing."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"this needs {package}: pip install 'mldebug-mcp[{extra}]'")
+        super().__init__(
+            f"this needs {package}: pip install 'mldebug-mcp[{extra}]', or in a clone pip install '.[{extra}]'"
+        )
 
 
 def is_failure(error: BaseException) -> bool:

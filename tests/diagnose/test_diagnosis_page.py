@@ -119,11 +119,11 @@ def test_the_worst_event_is_pointed_at_and_a_healthy_run_has_none() -> None:
 @pytest.mark.parametrize(
     ("example", "told"),
     [
-        ("loss_spike", ("It may be bad_batch (", "%)</b> <span>a hypothesis, no verdict: ")),
-        ("healthy", ("Nothing stands out (", "%)</b>")),
+        ("loss_spike", ("<b>Probably a bad batch (", "<dt>Why</dt>", "<dt>Next</dt>", "<dt>Fix</dt>")),
+        ("healthy", ("<b>Healthy (", "nothing unusual in loss (")),
     ],
 )
-def test_the_page_begins_with_what_leads_and_how_sure_that_is(example: str, told: tuple[str, str]) -> None:
+def test_the_page_begins_with_what_leads_and_how_sure_that_is(example: str, told: tuple[str, ...]) -> None:
     before_the_curves = page_of(read_run(EXAMPLES / example)).partition("<figure")[0]
 
     assert all(one in before_the_curves for one in told)
@@ -144,8 +144,8 @@ def test_the_page_has_the_sheet_of_the_run_with_unusual_settings_beside_what_is_
 
 
 def test_a_page_on_next_to_nothing_says_so_first() -> None:
-    assert "Too little seen" in page_of(run_of(loss=[3.0, 2.0]))
-    assert "Too little seen" in page_of(run_of({"widgets": np.linspace(1, 2, 50)}))
+    assert "Cannot be judged: " in page_of(run_of(loss=[3.0, 2.0]))
+    assert "Cannot be judged: " in page_of(run_of({"widgets": np.linspace(1, 2, 50)}))
 
 
 def test_siblings_are_drawn_behind_a_run_and_do_not_stretch_its_scale(tmp_path: Path) -> None:

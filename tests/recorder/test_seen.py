@@ -201,3 +201,40 @@ def test_a_recording_that_lists_no_rows_for_a_step_is_read(tmp_path: Path) -> No
     lines = [json.dumps(one) for one in ({"recorder": 1, "time": 1.0}, *records)]
     (tmp_path / "recorder.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert "row_again" not in read_run(tmp_path)
+
+
+def test_a_loop_that_never_clears_gradients_is_named_with_what_is_left_of_earlier_updates(tmp_path: Path) -> None:
+    path = updated(tmp_path, clears=False)
+    finding = seen(path)["gradients_kept"]
+    assert finding.steps == [2]
+    assert "gradients are not zero before the backward pass" in finding.summary
+    assert diagnose_run(path).hypotheses[0].cause == "missing_zero_grad"
+
+
+@pytest.mark.parametrize("loop", ["accumulates", "sets zeros", "has another backward pass in between"])
+def test_a_loop_that_clears_gradients_once_between_updates_is_none_that_keeps_them(tmp_path: Path, loop: str) -> None:
+    path = updated(tmp_path, clears=True, loop=loop)
+    states = {one.symptom: one.state for one in diagnose_run(path).findings}
+    assert states["gradients_kept"] is State.ABSENT
+
+
+def updated(path: Path, *, clears: bool, loop: str = "") -> Path:
+    """Train for thirty steps and return the file."""
+    torch.manual_seed(0)
+    model = classifier()
+    optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+    with Recorder(path, every=1) as recorder:
+        recorder.watch(model, optimizer)
+        batches = [one for _ in range(30) for one in loader()][:30]
+        for inputs, labels in batches:
+            with recorder.step():
+                if clears:
+                    optimizer.zero_grad(set_to_none=loop != "sets zeros")
+                for _ in range(3 if loop == "accumulates" else 1):
+                    value = cross_entropy(model(inputs), labels)
+                    torch.autograd.backward(value)
+                optimizer.step()
+                if loop == "has another backward pass in between":
+                    torch.autograd.backward(cross_entropy(model(inputs), labels))
+                recorder.log(loss=value)
+    return recorder.path

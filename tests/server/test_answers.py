@@ -240,7 +240,7 @@ async def test_unlikely_causes_are_folded_also_where_unknown_leads(client: Clien
 async def test_a_run_with_a_fault_keeps_its_rivals_and_checks(client: Client, examples: Path) -> None:
     result = await client.call_tool("diagnose_run", {"path": str(examples / "loss_spike")})
     assert result.structured_content is not None
-    assert result.structured_content["hypotheses"][0]["fix"]
+    assert result.structured_content["verdict"]["fix"]
     assert result.structured_content["next_steps"]
 
 

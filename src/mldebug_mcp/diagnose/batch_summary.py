@@ -106,7 +106,7 @@ class BatchCounts:
             tokens=self.tokens,
             trained_tokens=self.trained if self.knows_trained else None,
             padding_tokens=self.positions - self.tokens,
-            trained_share=self.trained / self.tokens if self.knows_trained and self.tokens else None,
+            trained_share=min(1.0, self.trained / self.tokens) if self.knows_trained and self.tokens else None,
             padding_share=(self.positions - self.tokens) / self.positions if self.positions else 0,
             truncated_rows=cut,
             lengths=self._length_summary(),

@@ -59,6 +59,8 @@ def compare_runs(a: Sequence[str | Path], b: Sequence[str | Path], metric: str =
         first, second = [one for one, _ in pairs], [two for _, two in pairs]
     of_a, of_b = ([_value(run, found.metric, best=best) for run in runs] for runs in (first, second))
     answer = contest(of_a, of_b, found.metric, higher=found.higher_is_better, paired=pairs is not None)
+    if _is_share(first[0], found.metric, [*of_a, *of_b]):
+        answer = answer.model_copy(update={"low": max(-1.0, answer.low), "high": min(1.0, answer.high)})
     results = list(zip([*of_a, *of_b], [*first, *second], strict=True))
     worst = (min if found.higher_is_better else max)(results, key=lambda one: one[0])[1]
     look = diagnose_call("what the log of the worst of them tells", worst.path)
@@ -131,6 +133,12 @@ def _value(run: Run, metric: str, *, best: bool) -> float:
     if found is None:
         raise InputError(_lacks(run, metric))
     return found.best if best else found.last
+
+
+def _is_share(run: Run, metric: str, values: Sequence[float]) -> bool:
+    """Say whether a metric lies between 0 and 1, so that no difference of two is beyond 1."""
+    role = run[metric].role
+    return role is not None and role.quantity.is_share and all(0 <= value <= 1 for value in values)
 
 
 def _lacks(run: Run, metric: str) -> str:

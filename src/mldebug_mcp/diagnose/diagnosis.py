@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mldebug_mcp.diagnose.advice import without_what_is_done
 from mldebug_mcp.diagnose.answered import with_answers
 from mldebug_mcp.diagnose.calibrate import fitted
 from mldebug_mcp.diagnose.compare import compare, suspects
@@ -22,6 +23,7 @@ from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.diagnose.results import names_nothing, without_result
 from mldebug_mcp.diagnose.rows_call import with_rows
 from mldebug_mcp.diagnose.run_summary import run_summary
+from mldebug_mcp.diagnose.run_verdict import not_judged, verdict_of
 from mldebug_mcp.diagnose.separating import with_what_separates
 from mldebug_mcp.diagnose.sheet import sheet_of
 from mldebug_mcp.diagnose.ties import describe_ties
@@ -102,15 +104,24 @@ def diagnose(
     seen = known.findings
     told = [*known.evidence, *told_by_checks(checked)]
     hypotheses = judge_causes(seen, run.kind, told, run.path)
-    hypotheses = with_what_separates(with_answers(run, without_made(hypotheses, checked)))
+    hypotheses = without_what_is_done(run, with_answers(run, without_made(hypotheses, checked), seen))
+    hypotheses = with_what_separates(hypotheses)
     hypotheses = with_rows(run, seen, hypotheses)
     next_steps = order_next_steps(hypotheses)
     causes = {one.id: one for one in candidates(run.kind)}
     likelihood = Likelihood(causes, backgrounds(), fitted().powers(told).weight)
     missing = what_to_log(run, seen, hypotheses, likelihood)
+    summary, sheet = run_summary(run), sheet_of(run, seen, missing)
+    no_result = without_result(run)
+    little = hardly_judged(seen, run)
+    if no_result or little:
+        verdict = not_judged(summary, "".join(no_result), missing)
+    else:
+        verdict = verdict_of(summary, sheet, seen, hypotheses)
     return Diagnosis(
-        run=run_summary(run),
-        sheet=sheet_of(run, seen, missing),
+        verdict=verdict,
+        run=summary,
+        sheet=sheet,
         findings=seen,
         hypotheses=hypotheses,
         next_steps=next_steps,
@@ -119,8 +130,8 @@ def diagnose(
         what_to_log=missing,
         comparison=known.comparison,
         notes=[
-            *without_result(run),
-            *([HARDLY_JUDGED] if hardly_judged(seen, run) else []),
+            *no_result,
+            *([HARDLY_JUDGED] if little else []),
             *run.notes,
             *known.problems,
         ],

@@ -9,12 +9,22 @@ from mldebug_mcp.diagnose.calibrate import Fitted, fitted
 from mldebug_mcp.diagnose.citations import quotes_for
 from mldebug_mcp.diagnose.known_errors import beside
 from mldebug_mcp.diagnose.next_steps import applies, looks_up_a_message, possible_call
-from mldebug_mcp.diagnose.ranking import SPEAKS, Evidence, Ranked, credence, in_bits, not_too_sure, rank
+from mldebug_mcp.diagnose.ranking import (
+    LEAST_SHOWN,
+    SPEAKS,
+    Evidence,
+    Kind,
+    Ranked,
+    credence,
+    in_bits,
+    not_too_sure,
+    rank,
+)
 from mldebug_mcp.diagnose.ties import tied
 from mldebug_mcp.diagnose.weighing import Candidate, weigh
 from mldebug_mcp.knowledge import Catalogue, catalogue
 from mldebug_mcp.knowledge.playbook import plain
-from mldebug_mcp.models import Finding, Hypothesis, NextStep, State
+from mldebug_mcp.models import Finding, Hypothesis, NextStep, Reason, State
 from mldebug_mcp.symptoms import symptoms
 
 LEADING = 0.02
@@ -49,7 +59,17 @@ def judge_causes(
     ranked = not_too_sure(rank(priors, evidence, powers.sharpness, numbers.among_faults), evidence)
     ties = tied(ranked)
     by_state = {state: {one.symptom for one in findings if one.state is state} for state in State}
-    return [_hypothesis(known, item, path, kind, tied_with=ties.get(item.id, []), states=by_state) for item in ranked]
+    kinds = {one.because: one.kind for one in evidence}
+    summaries = {one.symptom: one.summary for one in findings if one.state is State.PRESENT}
+    return [
+        _with_reasons(
+            _hypothesis(known, item, path, kind, tied_with=ties.get(item.id, []), states=by_state),
+            item,
+            kinds,
+            summaries,
+        )
+        for item in ranked
+    ]
 
 
 def independent(findings: Sequence[Finding]) -> list[Finding]:
@@ -164,6 +184,35 @@ def _hypothesis(
             "citations": known.cite(quotes_for(cause, seen, kind, states[State.PRESENT])),
         }
     )
+
+
+def _with_reasons(one: Hypothesis, item: Ranked, kinds: Mapping[str, Kind], summaries: Mapping[str, str]) -> Hypothesis:
+    """Return a hypothesis with what weighs for and against it, as facts, strongest first."""
+    if item.probability < LEADING:
+        return one
+    weighing = sorted(item.bits.items(), key=lambda told: -abs(told[1]))
+    reasons = [
+        Reason(
+            fact=_fact(what, kinds[what], summaries),
+            bits=bits,
+            kind=kinds[what],
+            symptom=what if kinds[what] == "finding" else "",
+        )
+        for what, bits in weighing
+        if abs(bits) > LEAST_SHOWN
+    ]
+    return one.model_copy(update={"reasons": reasons})
+
+
+def _fact(what: str, kind: Kind, summaries: Mapping[str, str]) -> str:
+    """Return what weighs as a fact: of a finding its summary, of one that is absent what it would be."""
+    if kind != "finding":
+        return what
+    if what in summaries:
+        return summaries[what]
+    known = symptoms().get(what)
+    title = known.title.rstrip(".") if known is not None else what
+    return f"not seen: {title[:1].lower()}{title[1:]}"
 
 
 def _filled(step: NextStep, path: str, kind: str, *, errors: bool) -> NextStep:

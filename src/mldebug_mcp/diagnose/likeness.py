@@ -24,7 +24,6 @@ from mldebug_mcp.diagnose.calibrate import fitted
 from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.logs import Run
 from mldebug_mcp.measure.vector import COMPARED, vector_of
-from mldebug_mcp.text import figure
 
 Floats = NDArray[np.float32]
 FILE = Path(__file__).parent / "likeness.npz"
@@ -35,24 +34,8 @@ EVEN = 0.5
 fit never saw are named less often."""
 RESULTS = frozenset(f"{phase}{one}: last / first" for one in COMPARED for phase in ("", "eval "))
 """One of which a log holds at least: without the course of a result there is nothing to be like."""
-SAID = "its numbers"
-NAMED = 2
-"""Numbers that are told of a cause, those that speak most for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the numbers of a run lie among those of the trained runs.
-
-    Args:
-        names: The numbers that are known.
-        adds: What each adds to the logarithm of each cause, beyond what it adds to all, shape (names, causes).
-        usual: Whether a third of all runs have that very number, such as no value that is not finite; shape (names,).
-    """
-
-    names: list[str]
-    adds: Floats
-    usual: NDArray[np.bool_]
+OTHER_STATISTICS = "other statistics of the curves"
+"""How this evidence is named in answers: no single number decides."""
 
 
 @dataclass(frozen=True)
@@ -79,28 +62,20 @@ class Likeness:
     def _number(self) -> Mapping[str, int]:
         return {name: number for number, name in enumerate(self.names)}
 
-    def place(self, vector: Mapping[str, float]) -> Place:
-        """Return where the numbers of a run lie."""
+    def bits(self, vector: Mapping[str, float]) -> dict[str, float]:
+        """Return how much the numbers of a run speak for each cause, with a trust of one."""
         names = [name for name in vector if name in self._number]
         number = np.array([self._number[name] for name in names], dtype=np.int64)
         values, knots = np.array([vector[name] for name in names]), self.knots[number]
         row, share = between(knots, values)
         row += (number * self.knots.shape[1])[:, None]
         adds = np.einsum("nk,nkc->nc", share, self.weights[row])
-        return Place(names, adds - adds.mean(axis=1, keepdims=True), (knots == values[:, None]).sum(axis=1) > 1)
-
-    def bits(self, place: Place) -> dict[str, float]:
-        """Return how much the numbers speak for each cause, with a trust of one."""
-        scores = self.bias + place.adds.sum(axis=0)
+        adds -= adds.mean(axis=1, keepdims=True)
+        scores = self.bias + adds.sum(axis=0)
         highest = float(scores.max())
         logs = scores - highest - math.log(float(np.exp(scores - highest).sum()))
         told = (logs - EVEN * np.log(self.shares)) / math.log(2)
         return dict(zip(self.causes, map(float, told), strict=True))
-
-    def speaking(self, place: Place, cause: str, sign: int) -> list[str]:
-        """Return the names of the numbers that speak most for a cause (+1), or against it (-1)."""
-        said = np.where(place.usual, 0.0, sign * place.adds[:, self.causes.index(cause)])
-        return [place.names[one] for one in np.argsort(-said, kind="stable")[:NAMED] if said[one] > 0]
 
 
 def between(knots: Floats, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], Floats]:
@@ -134,23 +109,14 @@ def told_by(model: Likeness, vector: Mapping[str, float], trust: float) -> list[
     """
     if not trust or not has_a_course(vector):
         return []
-    place = model.place(vector)
-    told = model.bits(place)
     return [
-        Evidence(cause, trust * bits, _said(model, place, vector, cause, bits), "numbers", ABOUT)
-        for cause, bits in told.items()
+        Evidence(cause, trust * bits, OTHER_STATISTICS, "numbers", ABOUT) for cause, bits in model.bits(vector).items()
     ]
 
 
 def has_a_course(vector: Mapping[str, float]) -> bool:
     """Say whether a result is among the numbers that has more than a few records."""
     return not RESULTS.isdisjoint(vector)
-
-
-def _said(model: Likeness, place: Place, vector: Mapping[str, float], cause: str, bits: float) -> str:
-    names = model.speaking(place, cause, 1 if bits > 0 else -1)
-    named = "; ".join(f"{name} {figure(vector[name])}" for name in names)
-    return f"{SAID}, such as {named}" if named else SAID
 
 
 def write(model: Likeness, path: Path = FILE) -> None:

@@ -28,6 +28,12 @@ ONE_PASS = 1.05
 """Passes over the data up to which no row comes a second time; loaders round up."""
 LOST = 3
 """Last records of a loss that is lost for good; chosen by hand: a single one may be skipped."""
+CLIP_THAT_BOUNDS = 10.0
+"""Largest norm of a clipped gradient that bounds an update. Chosen: ten times what is usual."""
+RECORDS_BEFORE = 5
+"""Records of the gradient norm before it is lost that have to be ordinary. Chosen."""
+ORDINARY = 1e6
+"""Losses and norms below this are far from what float32 cannot hold, 3e38, also when they are squared. Chosen."""
 LONG_WARMUP = 0.05
 """Share of the plan from which a warm-up is no short one: usual are 0.01 to 0.1."""
 
@@ -87,6 +93,45 @@ def _clipped_as_usual(run: Run) -> str | None:
     return f"gradients are clipped at {figure(clip)}, as is usual" if usual and clip else None
 
 
+def _clipping_bounds_updates(run: Run) -> str | None:
+    """Say that clipping bounds each update, which a gradient that explodes needs to be without."""
+    clip = run.facts.clip
+    bounds = clip is not None and 0 < clip <= CLIP_THAT_BOUNDS
+    return f"gradients are clipped at {figure(clip)}, which bounds each update" if bounds and clip else None
+
+
+def _backward_alone_fails(run: Run) -> str | None:
+    """Say that the gradient of an ordinary loss is NaN, after ordinary ones, in a precision without overflow.
+
+    Updates that are too large make the weights or the loss huge first: what no number of the record before is near
+    cannot overflow in the backward pass, unless the precision is fp16.
+    """
+    if not all(name in run for name in ("loss", "grad_norm")) or not _holds_large_numbers(run):
+        return None
+    loss, norm = run["loss"], run["grad_norm"]
+    lost = np.flatnonzero(np.isnan(norm.value))
+    if not len(lost) or not lost[0]:
+        return None
+    at = int(lost[0])
+    beside = loss.value[loss.step == norm.step[at]]
+    before = norm.value[max(0, at - RECORDS_BEFORE) : at]
+    ordinary = len(beside) and np.isfinite(beside).all() and (np.abs(beside) < ORDINARY).all()
+    if not ordinary or not np.isfinite(before).all() or (before >= ORDINARY).any():
+        return None
+    return (
+        f"grad_norm is NaN at {run.place(float(norm.step[at]))} with a loss of {figure(float(beside[0]))}, after "
+        f"{figure(float(before[-1]))} one record before: a backward pass of ordinary numbers fails"
+    )
+
+
+def _holds_large_numbers(run: Run) -> bool:
+    """Say whether a run computes in a precision that overflows at 1e38 only, as far as it says."""
+    scaled = next(run.with_role(Quantity.LOSS_SCALE, Quantity.SKIPPED_STEPS), None) is not None
+    if run.facts.precision is None:
+        return _fp16_unnamed(run) is not None
+    return run.facts.precision in {"fp32", "bf16", "not fp16"} and not scaled
+
+
 def _no_decay(run: Run) -> str | None:
     return "it needs weight decay, which is 0" if run.facts.optimizer.weight_decay == 0 else None
 
@@ -95,7 +140,8 @@ def _shuffled(run: Run) -> str | None:
     return "the data are shuffled, by the configuration" if run.settings.flag("shuffle") else None
 
 
-def _warmed_up(run: Run) -> str | None:
+def warmed_up(run: Run) -> str | None:
+    """Return how long the warm-up is, where it is no short one."""
     steps, plan = run.facts.schedule.warmup_steps, run.facts.plan
     long = steps is not None and plan is not None and LONG_WARMUP * plan <= steps < plan
     return f"the warm-up takes {figure(steps)} of {figure(plan)} steps" if long and steps and plan else None
@@ -159,17 +205,18 @@ _OF_SETTINGS: Mapping[str, tuple[Need, ...]] = {
     "clip_too_tight": (Need(_no_clipping), Need(_clipped_as_usual, HARDLY)),
     "weight_decay_too_high": (Need(_no_decay),),
     "unshuffled_data": (Need(_shuffled, HARDLY),),
-    "insufficient_warmup": (Need(_warmed_up, HARDLY), Need(_rewards_rise, HARDLY)),
+    "insufficient_warmup": (Need(warmed_up, HARDLY), Need(_rewards_rise, HARDLY)),
     "lr_too_high": (Need(_rewards_rise, HARDLY),),
     "kl_blowup": (Need(_rewards_rise, HARDLY),),
     "overfitting": (Need(_one_pass, HARDLY),),
+    "exploding_gradients": (Need(_clipping_bounds_updates, HARDLY),),
     "class_imbalance": (Need(_ranks_nothing, HARDLY),),
 }
 NEEDS: Mapping[str, tuple[Need, ...]] = {
     cause: (
         *_OF_SETTINGS.get(cause, ()),
         *((_FINITE,) if cause in NO_WAY_TO_NAN else ()),
-        *((Need(_lost_at_once, HARDLY),) if cause in _BY_UPDATES else ()),
+        *((Need(_lost_at_once, HARDLY), Need(_backward_alone_fails, HARDLY)) if cause in _BY_UPDATES else ()),
     )
     for cause in dict.fromkeys((*_OF_SETTINGS, *NO_WAY_TO_NAN, *_BY_UPDATES))
 }

@@ -17,7 +17,6 @@ from mldebug_mcp.logs.run_folders import RunFolder
 from mldebug_mcp.models.runs import RunRow
 from mldebug_mcp.text import shorten
 
-
 CACHE_VARIABLE = "MLDEBUG_MCP_CACHE"
 """The folder for the answers of `mldebug-mcp runs`, or "off"."""
 MAX_CACHE_BYTES = 1024**3

@@ -170,6 +170,7 @@ def _row(run: Run, place: RunFolder) -> RunRow:
         metric="" if result is None else result.metric,
         better="" if result is None else "higher" if result.higher_is_better else "lower",
         last=None if result is None else result.last,
+        final=None if result is None else float(run[result.metric].value[-1]),
         best=None if result is None else result.best,
         best_step=None if result is None else result.best_step,
         ranks=None if run.ranks is None else _ranks(run.ranks),

@@ -29,6 +29,7 @@ def _told(one: Hypothesis, other: Hypothesis) -> str:
 
 
 def _check(step: NextStep) -> str:
-    """Return the first sentence of a check, and what the log says to it."""
-    told = f"{step.id}: {shorten(step.action.split('. ')[0].rstrip('.'), LONGEST)}"
+    """Return the first sentence of a check, where it is short, and what the log says to it."""
+    action = step.action.split(". ")[0].rstrip(".")
+    told = f"{step.id}: {action}" if len(action) <= LONGEST else step.id
     return f"{told}; the log says: {shorten(step.answer, LONGEST)}" if step.answer else told

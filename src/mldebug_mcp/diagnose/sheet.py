@@ -35,9 +35,9 @@ _ENDS = {
     "finished": "the run finished",
     "error": "the log ends in an error",
     "interrupted": "the run was interrupted",
-    "silence": "the log falls silent while its clock runs on",
-    "cut": "the log is cut off inside of a line",
-    "open": "the log ends without a closing word, as of a run that is still going or was killed",
+    "silence": "no more records come while the clock of the log runs on",
+    "cut": "the log is cut off in the middle of a line",
+    "open": "the log ends without a closing record: the run goes on or was killed",
 }
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mldebug_mcp.diagnose.information import Likelihood, worth
-from mldebug_mcp.diagnose.likeness import SAID
 from mldebug_mcp.diagnose.next_steps import COST, FALSE_CONFIRMATION, SENSITIVITY
 from mldebug_mcp.diagnose.ranking import Ranked
 from mldebug_mcp.diagnose.what_to_log import LEADING, metrics_that_split
@@ -41,13 +40,8 @@ def _for(one: Ranked) -> float:
 
 
 def _distance(one: Ranked, other: Ranked) -> float:
-    mine, theirs = _by_what(one), _by_what(other)
-    return sum(abs(mine.get(said, 0.0) - theirs.get(said, 0.0)) for said in mine.keys() | theirs.keys())
-
-
-def _by_what(one: Ranked) -> dict[str, float]:
-    """Return the bits of a cause; its numbers say the same of another cause with other ones of them named."""
-    return {SAID if said.startswith(SAID) else said: bits for said, bits in one.bits.items()}
+    known = one.bits.keys() | other.bits.keys()
+    return sum(abs(one.bits.get(what, 0.0) - other.bits.get(what, 0.0)) for what in known)
 
 
 def describe_ties(

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mldebug_mcp.diagnose.advice import without_what_is_done
 from mldebug_mcp.diagnose.answered import with_answers
 from mldebug_mcp.diagnose.diagnosis import Known, gather
 from mldebug_mcp.diagnose.hypotheses import judge_causes
@@ -73,7 +74,9 @@ def update_diagnosis(
     before = judge_causes(known.findings, known.kind, told, str(path) or "LOG")
     after = judge_causes(known.findings, known.kind, [*told, *checked], str(path) or "LOG")
     remaining = without_made(after, outcomes)
-    remaining = with_what_separates(remaining if logged is None else with_answers(logged, remaining))
+    if logged is not None:
+        remaining = without_what_is_done(logged, with_answers(logged, remaining, known.findings))
+    remaining = with_what_separates(remaining)
     remaining = remaining if logged is None else with_rows(logged, known.findings, remaining)
     next_steps = order_next_steps(remaining)
     return Update(

@@ -11,6 +11,10 @@ from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.measure.unknown import CannotTell
 from mldebug_mcp.text import counted, figure
 
+KEPT = "gradients_kept"
+"""As a recording names the least norm of gradients before a backward pass since the last update."""
+MOSTLY = 0.8
+"""Share of the looks. Chosen: the first one has nothing to keep, a path that skips a step may keep some."""
 LEAST = 3
 """Looks. Chosen: at the first one nothing is learnt yet, and one may be odd."""
 STALE = 0.5
@@ -57,6 +61,23 @@ def stale_statistics(run: Run) -> Seen | None:
         return None
     said = f"{name} has running statistics {figure(off)} deviations off those of the batches, at {looks} looks"
     return Seen(said, (), {"off": off, "looks": looks})
+
+
+def gradients_kept(run: Run) -> Seen | None:
+    """Return that gradients are never cleared between two updates."""
+    if KEPT not in run or len(run[KEPT].finite) < LEAST:
+        raise CannotTell("no recorder looked whether gradients are cleared")
+    looks = run[KEPT].finite
+    kept = looks.value > 0
+    if kept.mean() < MOSTLY:
+        return None
+    first = int(kept.argmax())
+    said = (
+        f"gradients are not zero before the backward pass, at {int(kept.sum())} of {counted(len(kept), 'look')}: from "
+        f"earlier updates a norm of {figure(float(looks.value[first]))} is left at "
+        f"{run.place(float(looks.step[first]))}, and {figure(float(looks.value[-1]))} at the end"
+    )
+    return Seen(said, (float(looks.step[first]),), {"looks": len(kept), "kept": float(kept.sum())})
 
 
 def few_features(run: Run) -> Seen | None:

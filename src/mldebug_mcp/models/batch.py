@@ -83,7 +83,9 @@ class BatchSummary(Model):
         None, description="Tokens that the loss is computed on; null if that is not known."
     )
     padding_tokens: int = Field(0, description="Tokens that are padding.")
-    trained_share: Number | None = Field(None, description="Share of the tokens that are trained on.")
+    trained_share: Number | None = Field(
+        None, description="Share of the tokens that are trained on; 1 where padding is too."
+    )
     padding_share: Number = Field(0, description="Share of all positions that are padding: wasted computation.")
     truncated_rows: int = Field(0, description="Rows whose completion was cut off.")
     lengths: Lengths = Field(default_factory=Lengths, description="Tokens per row, without padding.")

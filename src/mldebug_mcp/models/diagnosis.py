@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 
 _SHOWN = 3
 """Hypotheses in the line that stands for a diagnosis in a notebook."""
+
+
+_PLACEHOLDER = re.compile(r"[A-Z_]+")
+
+
+def _in_words(path: str) -> str:
+    """Return a path; what stands for data that have none, such as DATA_IN_MEMORY, in words."""
+    return path.lower().replace("_", " ") if _PLACEHOLDER.fullmatch(path) else path
 
 
 class State(StrEnum):
@@ -53,6 +62,15 @@ class NextStep(Model):
     answer: Text = Field("", description="What the log says to it by itself; such a check is not asked for.")
 
 
+class Reason(Model):
+    """One thing that makes a cause more or less likely, as a fact about the run."""
+
+    fact: Text = Field(description="What is seen, set or printed, in words and numbers.")
+    bits: Number = Field(description="How much it weighs: positive for the cause, negative against it.")
+    kind: str = Field(description="finding, numbers (all curves together), log, error, reference or check.")
+    symptom: str = Field("", description="Id of the finding, where it is one.")
+
+
 class Hypothesis(Model):
     """A cause judged on one run."""
 
@@ -65,6 +83,9 @@ class Hypothesis(Model):
     symptoms: list[str] = Field(
         default_factory=list,
         description="Ids of the findings that are present and speak for it, strongest first: by a bit or more, if any.",
+    )
+    reasons: list[Reason] = Field(
+        default_factory=list, description="The same as facts, strongest first; of hypotheses from 2 % on."
     )
     separates: Text = Field("", description="The check, by its id, that would tell it from the next hypothesis.")
     fix: Text = Field("", description="What usually helps once the cause is confirmed.")
@@ -123,19 +144,32 @@ class RunSummary(Model):
     last: dict[str, Number] = Field(default_factory=dict, description="Last values of the main metrics.")
 
 
+class RunVerdict(Model):
+    """What a reader needs first: the leading hypotheses in plain words, the facts behind them, and the fix."""
+
+    kind: Literal["fault", "healthy", "unclear", "not judged"] = Field(
+        "unclear", description="What leads: a fault, `healthy`, none of both; not judged: too little was logged."
+    )
+    headline: Text = Field("", description="The leading hypotheses with their probabilities; they are no verdict.")
+    causes: list[str] = Field(default_factory=list, description="Ids of the hypotheses that the headline names.")
+    facts: list[Text] = Field(default_factory=list, description="Two or three facts that the first one rests on.")
+    fix: Text = Field("", description="What usually helps, once the first cause is confirmed.")
+
+
 class Diagnosis(Model):
     """The answer to "what is wrong with this run?": observations, then hypotheses, then next steps."""
 
+    verdict: RunVerdict = Field(default_factory=RunVerdict, description="What to read first.")
+    next_steps: list[NextStep] = Field(
+        description="Checks that tell the leading hypotheses apart, what tells most for its cost first."
+    )
+    next_step: NextCall = None
     run: RunSummary = Field(description="What was read.")
     sheet: Sheet = Field(default_factory=Sheet, description="What was observed, to judge from without the log.")
     findings: list[Finding] = Field(
         description="Every symptom with its state; in a concise answer those that are present."
     )
     hypotheses: list[Hypothesis] = Field(description="Best first; probabilities sum to 1.")
-    next_steps: list[NextStep] = Field(
-        description="Checks that tell the leading hypotheses apart, what tells most for its cost first."
-    )
-    next_step: NextCall = None
     ties: list[Tie] = Field(default_factory=list, description="Leading hypotheses that the log cannot tell apart.")
     what_to_log: list[MetricToLog] = Field(
         default_factory=list,
@@ -180,6 +214,6 @@ class Diagnosis(Model):
         """Return a line, as a notebook shows a value: whole, there would be a hundred findings in it."""
         causes = ", ".join(f"{one.cause} {percent(one.probability)}" for one in self.hypotheses[:_SHOWN])
         seen = ", ".join(one.symptom for one in self.present) or "nothing unusual"
-        return f"<Diagnosis of {self.run.path}: {causes}; seen: {seen}>"
+        return f"<Diagnosis of {_in_words(self.run.path)}: {causes}; seen: {seen}>"
 
     __str__ = __repr__

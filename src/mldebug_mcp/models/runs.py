@@ -35,6 +35,7 @@ class RunRow(Model):
     metric: Text = Field("", description="The result that `last` and `best` are of.")
     better: Literal["higher", "lower", ""] = Field("", description="Which way that result is better.")
     last: Number | None = Field(None, description="The median of the last tenth of its values.")
+    final: Number | None = Field(None, description="Its last value as logged: NaN where the run ended so.")
     best: Number | None = Field(None, description="Its best single value.")
     best_step: Number | None = Field(None, description="The step of that value.")
     cause: str = Field("", description="The leading hypothesis: no verdict.")

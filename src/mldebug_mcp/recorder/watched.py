@@ -15,6 +15,7 @@ from mldebug_mcp.recorder.evaluated import NAME as ROWS_EVALUATED
 from mldebug_mcp.recorder.evaluated import Evaluated
 from mldebug_mcp.recorder.guard import guarded
 from mldebug_mcp.recorder.inputs import APART, SPREAD, Inputs, spread
+from mldebug_mcp.recorder.kept_gradients import KEPT, KeptGradients
 from mldebug_mcp.recorder.late import Value, is_finite, number_of
 from mldebug_mcp.recorder.layers import Layers
 from mldebug_mcp.recorder.origin import origin_of
@@ -59,6 +60,7 @@ class Watched:
         self._norms, self._normed = Budget(every=1), time.perf_counter()
         self._spreads, self._spread_at = Budget(every=1, share=SPREADS), time.perf_counter()
         self._evaluated, self._inputs = Evaluated(), Inputs()
+        self._kept = KeptGradients(model, _total_norm)
         self._forward_began: Value = None
         self._optimizer_began: Value = None
         self._told: set[str] = set()
@@ -139,6 +141,7 @@ class Watched:
             return
         step.forward(self._forward_began, step.now())
         self._forward_began = None
+        self._kept.watch(logits_of(output), deep=step.deep)
         loss = None if hasattr(output, "dtype") else _loss_of(output)
         if loss is not None and loss.numel() == 1:
             step.model_losses.append(number_of(loss))
@@ -176,8 +179,11 @@ class Watched:
     @guarded
     def _after_optimizer(self, _optimizer: Value, _args: Value, _kwargs: Value) -> None:
         step = self._step
+        kept = self._kept.updated()
         if step is None or self._optimizer_began is None:
             return
+        if kept is not None:
+            step.draft.put(KEPT, kept)
         step.took("time/optimizer_s", self._optimizer_began, step.now())
         self._optimizer_began = None
         if step.deep:

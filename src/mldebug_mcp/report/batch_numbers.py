@@ -9,12 +9,19 @@ BAR = 30
 """Blocks of the longest bar of the histogram."""
 
 
+def _trained(batch: BatchSummary, trained: int) -> str:
+    """Return how many labels are trained on; labels at padding can make them more than there are tokens."""
+    if trained > batch.tokens:
+        return f"{trained:,} labels, more than the {batch.tokens:,} {batch.unit}: padding is trained on too"
+    return f"{trained:,} ({float(batch.trained_share or 0):.1%})"
+
+
 def numbers(batch: BatchSummary) -> list[tuple[str, str]]:
     """Return the table's lines: what each number is, and the number."""
     lengths = batch.lengths
     lines = [("rows of the sample" if batch.sampled else "rows", f"{batch.rows:,}"), (batch.unit, f"{batch.tokens:,}")]
     if batch.trained_tokens is not None:
-        lines.append(("trained on", f"{batch.trained_tokens:,} ({float(batch.trained_share or 0):.1%})"))
+        lines.append(("trained on", _trained(batch, batch.trained_tokens)))
     lines.append(("padding", f"{batch.padding_tokens:,} ({float(batch.padding_share):.1%} of all positions)"))
     lines.append(
         (

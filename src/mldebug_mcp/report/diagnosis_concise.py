@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
 from mldebug_mcp.diagnose.ranking import credence
+from mldebug_mcp.diagnose.run_verdict import whole_clauses
 from mldebug_mcp.diagnose.what_to_log import LEAST_STEPS
-from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, NextStep, RunSummary, Sheet, State, Update
+from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, RunSummary, RunVerdict, Sheet, Update
 from mldebug_mcp.models.base import OTHER, SOUND
 from mldebug_mcp.report.fit import DIGITS, fitted, length, rounded
 from mldebug_mcp.report.quotes import quoted_once
+from mldebug_mcp.report.sections import worth_showing
 from mldebug_mcp.report.sheet_lines import least_room, lines_within
 from mldebug_mcp.text import shorten
 
@@ -23,20 +24,17 @@ MAX_CAUSES, MAX_HYPOTHESES = 5, 30
 """Causes that are shown; more only if many are about as likely, so that there is no leader."""
 MAX_FOR, MAX_AGAINST, MAX_FACT = 2, 1, 120
 DETAILED = 1
-"""Hypotheses that keep their fix and a quote."""
+"""Hypotheses that keep a quote."""
 LEAST_DETAILED = 0.05
 """... if they are at least so probable: advice on what is hardly so is in the way (chosen)."""
 MAX_QUOTE = 240
 MAX_STEPS = 2
-MAX_SENTENCE = 200
-"""Characters of a summary or a fix; `explain` returns them in full."""
 MAX_FINDINGS = 20
 MAX_NOTES, MAX_NOTE = 4, 200
 MAX_TO_LOG, MAX_HOW = 2, 160
 MAX_FINDING_STEPS = 3
 MAX_METRICS, MAX_NAME = 8, 40
 MAX_SETTINGS, MAX_PARTINGS = 8, 6
-MAX_STEP_TEXT = 120
 MAX_PATH = 120
 """Characters of a path above which only its name is given."""
 LIMIT, BRIEF = 6000, 2500
@@ -65,15 +63,9 @@ def is_clearly_healthy(diagnosis: Diagnosis) -> bool:
         (leader.cause == SOUND and leader.probability >= CLEARLY_HEALTHY and max(rivals, default=0.0) <= RIVAL)
         and bool(diagnosis.run.last)
         and diagnosis.run.steps >= LEAST_STEPS
-        and HARDLY_JUDGED not in diagnosis.notes
+        and diagnosis.verdict.kind != "not judged"
         and len(worth_showing(diagnosis.findings)) <= MAX_USUAL
     )
-
-
-def worth_showing(findings: list[Finding]) -> list[Finding]:
-    """Return the findings that are present, then the remarks on harmless things."""
-    seen = [finding for finding in findings if finding.state is State.PRESENT]
-    return seen + [finding for finding in findings if finding.state is State.ABSENT and finding.summary]
 
 
 def concise(diagnosis: Diagnosis) -> Diagnosis:
@@ -97,6 +89,7 @@ class _Most:
     citations: int
     remarks: int
     separates: int
+    fix: bool = False
 
 
 _FORMS = (
@@ -125,19 +118,21 @@ def _judged(diagnosis: Diagnosis, most: _Most) -> Diagnosis:
     steps = diagnosis.next_steps[: min(most.steps, 1 if diagnosis.hypotheses[0].cause == SOUND else MAX_STEPS)]
     shown = worth_showing(diagnosis.findings)[: max(len(diagnosis.present), most.remarks)][:MAX_FINDINGS]
     return Diagnosis(
+        verdict=diagnosis.verdict,
         run=_brief(diagnosis.run),
         findings=[
             Finding(symptom=one.symptom, state=one.state, summary=one.summary, steps=one.steps[:MAX_FINDING_STEPS])
             for one in shown
         ],
         hypotheses=hypotheses,
-        next_steps=[_brief_step(one) for one in steps],
+        next_steps=steps,
         next_step=diagnosis.next_step,
         notes=[*notes, *note],
         **_filled(
             ties=diagnosis.ties,
             what_to_log=[
-                one.model_copy(update={"how": shorten(one.how, MAX_HOW)}) for one in diagnosis.what_to_log[:MAX_TO_LOG]
+                one.model_copy(update={"how": whole_clauses(one.how, MAX_HOW)})
+                for one in diagnosis.what_to_log[:MAX_TO_LOG]
             ],
             comparison=_brief_comparison(diagnosis.comparison),
         ),
@@ -156,11 +151,6 @@ def _brief_comparison(comparison: Comparison | None) -> Comparison | None:
     )
 
 
-def _brief_step(step: NextStep) -> NextStep:
-    texts = {name: shorten(getattr(step, name), MAX_STEP_TEXT) for name in ("action", "confirms", "refutes")}
-    return step.model_copy(update=texts)
-
-
 def _healthy(diagnosis: Diagnosis) -> Diagnosis:
     """Return what was read, that nothing stands out, and what was not logged; other fields are left unset."""
     seen = worth_showing(diagnosis.findings)
@@ -171,6 +161,7 @@ def _healthy(diagnosis: Diagnosis) -> Diagnosis:
         *([f"not logged: {', '.join(missing)}"] if missing else []),
     ]
     return Diagnosis(
+        verdict=RunVerdict(kind=diagnosis.verdict.kind, headline=diagnosis.verdict.headline),
         run=_brief(diagnosis.run),
         findings=[Finding(symptom=one.symptom, state=one.state, summary=one.summary) for one in seen],
         hypotheses=[
@@ -201,7 +192,7 @@ def _brief(run: RunSummary) -> RunSummary:
 
 def concise_update(update: Update) -> Update:
     """Return the update with the hypotheses that matter; causes that are left out are counted under `unknown`."""
-    hypotheses, note = _likely(update.hypotheses, _FORMS[0])
+    hypotheses, note = _likely(update.hypotheses, replace(_FORMS[0], fix=True))  # it has no verdict to hold the fix
     return update.model_copy(
         update={
             "hypotheses": hypotheses,
@@ -249,7 +240,7 @@ def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
 
 
 def _short(hypothesis: Hypothesis, folded: float, most: _Most, place: int) -> Hypothesis:
-    """Return a hypothesis in its short form; that in the first place has its fix and a quote."""
+    """Return a hypothesis in its short form; that in the first place has a quote, and the verdict its fix."""
     probability = hypothesis.probability + (folded if hypothesis.cause == OTHER else 0.0)
     always: dict[str, Any] = {"cause": hypothesis.cause, "probability": probability, "credence": credence(probability)}
     facts = hypothesis.because[:MAX_FOR], hypothesis.against[:MAX_AGAINST]
@@ -264,7 +255,7 @@ def _short(hypothesis: Hypothesis, folded: float, most: _Most, place: int) -> Hy
     if place >= DETAILED:
         return Hypothesis(**always, **told)
     always["citations"] = [one for one in hypothesis.citations if len(one.text) <= MAX_QUOTE][: most.citations]
-    return Hypothesis(**always, **told, **_filled(fix=shorten(hypothesis.fix, MAX_SENTENCE)))
+    return Hypothesis(**always, **told, **_filled(fix=hypothesis.fix if most.fix else ""))
 
 
 def _filled(**fields: object) -> dict[str, Any]:

@@ -14,7 +14,7 @@ CURVES = ("loss", "eval_loss", "reward", "grad_norm")
 MOST_CURVES = 4
 NARROW = 72
 """Columns below which curves have lines of their own."""
-_NAME = 12
+_NAME = 13
 
 
 def curve_lines(run: Run, diagnosis: Diagnosis, width: int) -> list[Text]:
@@ -47,7 +47,7 @@ def worst_step(run: Run, diagnosis: Diagnosis, name: str) -> float | None:
 
 def _curve(run: Run, name: str, step: float | None, width: int) -> list[Text]:
     wide = width >= NARROW
-    bars, column = sparkline(run[name], width - (44 if wide else 4), step)
+    bars, column = sparkline(run[name], width - (45 if wide else 4), step)
     first, last = figure(float(run[name].value[0])), figure(float(run[name].value[-1]))
     if wide:
         lines = [Text.assemble(f"{shorten(name, _NAME):>{_NAME}} {first:>9} ", (bars, "cyan"), f" {last}")]

@@ -8,7 +8,6 @@ from pathlib import Path
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Diagnosis
 from mldebug_mcp.report.curves import panels
-from mldebug_mcp.report.diagnosis_concise import worth_showing
 from mldebug_mcp.report.diagnosis_parts import (
     citation_html,
     compared_html,
@@ -21,16 +20,20 @@ from mldebug_mcp.report.diagnosis_parts import (
     to_log_html,
     verdict_html,
 )
+from mldebug_mcp.report.sections import notes_on, settings_section, worth_showing
 from mldebug_mcp.report.sheet_html import SHEET_STYLE, events_html, quantities_html, ran_html, settings_html
-from mldebug_mcp.report.shown import ONCE_CHECKED, SHOWN_STEPS, leading_citations, notes_on
+from mldebug_mcp.report.shown import ONCE_CHECKED, SHOWN_STEPS, leading_citations
 from mldebug_mcp.report.siblings_html import siblings_html
 from mldebug_mcp.report.web_page import web_page
 from mldebug_mcp.report.writing import write_file
 
 _STYLE = """
 .verdict { font-size: 1.1rem; border-left: .35rem solid var(--line); padding: .5rem 1rem; margin: 1rem 0; }
-.verdict span { color: var(--dim); } .verdict.cause { border-color: var(--warn); }
+.verdict { font-size: 1rem; } .verdict > p { font-size: 1.15rem; } .verdict.fault { border-color: var(--warn); }
 .verdict.healthy { border-color: var(--good); }
+.verdict dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .2rem .8rem; margin: .6rem 0 0; }
+.verdict dt { font-weight: bold; } .verdict dd { margin: 0; } .verdict dd p { margin: 0 0 .2rem; }
+.verdict code { overflow-wrap: anywhere; }
 .panel { margin: 1rem 0; } figcaption { display: flex; flex-wrap: wrap; justify-content: space-between; }
 .key output { color: var(--dim); } .options { margin: 0; font-size: .85rem; }
 #tools { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; font-size: .85rem; margin: 1rem 0; }
@@ -128,12 +131,12 @@ def page_parts(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> 
         verdict_html(diagnosis),
         ran_html(diagnosis.sheet),
         *([_TOOLS, *pictures] if pictures else []),
-        section("Settings", settings_html(diagnosis.sheet)),
-        section("What was logged", quantities_html(diagnosis.sheet)),
-        section("What happened when", events_html(diagnosis.sheet, run.step_name)),
         section("Seen in the log", seen_html(diagnosis, seen)),
+        section("What happened when", events_html(diagnosis.sheet, run.step_name)),
+        section("What was logged", quantities_html(diagnosis.sheet)),
+        section("Settings", settings_html(diagnosis.sheet, settings_section(diagnosis))),
         compared_html(diagnosis),
-        section("Beside its sweep", siblings_html(run)),
+        section("Other runs of its sweep", siblings_html(run)),
         section("What it may be (hypotheses, not verdicts)", hypotheses_html(diagnosis)),
         section("Check next", f"<ol>{steps}</ol>{once}" if steps else ""),
         section("Tied", "".join(paragraph(tie.summary) for tie in diagnosis.ties)),

@@ -11,25 +11,43 @@ from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.report.commands import as_command
 from mldebug_mcp.report.curves import Panel
 from mldebug_mcp.report.panel_json import panel_json
+from mldebug_mcp.report.sections import (
+    Check,
+    hypotheses_shown,
+    other_hypotheses,
+    reasons_of,
+    title_of,
+    verdict_block,
+)
 from mldebug_mcp.report.shown import (
-    SHOWN_HYPOTHESES,
     also_for,
-    in_a_sentence,
-    nothing_seen,
-    others_together,
     partings,
     settings_apart,
 )
 from mldebug_mcp.report.svg import colours, panel_svg
-from mldebug_mcp.report.verdict_line import verdict_line
 from mldebug_mcp.report.web_page import prose
 from mldebug_mcp.text import figure, percent
 
 
 def verdict_html(diagnosis: Diagnosis) -> str:
-    """Return the line that comes first."""
-    line = verdict_line(diagnosis)
-    return f'<p class="verdict {line.kind}"><b>{escape(line.head)}</b> <span>{escape(line.text)}</span></p>'
+    """Return the verdict block: what leads, why, the next check with its command, the fix."""
+    block = verdict_block(diagnosis)
+    rows = [("Why", "".join(f"<p>{prose(fact)}</p>" for fact in block.facts))]
+    rows += [("Next", _check_html(block.check))] if block.check is not None else []
+    rows += [("Fix", f"<p>{prose(block.fix)}</p>")] if block.fix else []
+    lines = "".join(f"<dt>{name}</dt><dd>{body}</dd>" for name, body in rows if body)
+    kind = block.kind.replace(" ", "-")
+    more = f"<dl>{lines}</dl>" if lines else ""
+    return f'<div class="verdict {kind}"><p><b>{prose(block.headline)}</b></p>{more}</div>'
+
+
+def _check_html(check: Check) -> str:
+    outcome = f"confirms: {check.confirms}; refutes: {check.refutes}." if check.confirms else ""
+    rest = " ".join([*([outcome] if outcome else []), *([f"({check.needs})"] if check.needs else [])])
+    return (
+        f"<p>{prose(check.action)} <span class=dim>({escape(check.id)}: {check.cost})</span></p>"
+        f"<p><code class=call>{escape(check.command)}</code></p>{paragraph(rest, 'dim') if rest else ''}"
+    )
 
 
 def section(title: str, body: str) -> str:
@@ -83,7 +101,9 @@ def _key(panel: Panel, *, readings: bool = False) -> str:
 def seen_html(diagnosis: Diagnosis, seen: Sequence[Finding]) -> str:
     """Return the list of what is seen, numbered as in the pictures."""
     items = "".join(_finding(number, one) for number, one in enumerate(seen, start=1))
-    return f"<ul class=seen>{items}</ul>" if seen else paragraph(nothing_seen(diagnosis))
+    if seen:
+        return f"<ul class=seen>{items}</ul>"
+    return "" if diagnosis.verdict.kind == "not judged" else paragraph("nothing unusual")
 
 
 def _finding(number: int, finding: Finding) -> str:
@@ -105,30 +125,30 @@ def compared_html(diagnosis: Diagnosis) -> str:
 
 
 def hypotheses_html(diagnosis: Diagnosis) -> str:
-    """Return the leading hypotheses as a table, with what speaks for each and against it."""
-    rest, words = others_together(diagnosis)
-    shown = diagnosis.hypotheses[:SHOWN_HYPOTHESES]
-    rows = [_hypothesis(one, folded=place > 0) for place, one in enumerate(shown)]
-    rows.append(
-        f"<tr><td class=number>{percent(rest)}</td><td class=share></td><td class=dim>{escape(words)}</td></tr>"
-    )
+    """Return the leading hypotheses as a table, with the facts for and against each."""
+    rows = [_hypothesis(one, folded=place > 0) for place, one in enumerate(hypotheses_shown(diagnosis, whole=True))]
     head = "<tr><th scope=col>probability</th><th scope=col class=share>share</th><th scope=col>hypothesis</th></tr>"
-    return f"<table class=likely><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+    table = f"<table class=likely><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"{table}{paragraph(other_hypotheses(diagnosis), 'dim')}"
 
 
 def _hypothesis(one: Hypothesis, *, folded: bool) -> str:
-    reasons = {"for it": one.because, "against it": one.against[:3]}
-    told = "".join(paragraph(f"{side}: {', '.join(said)}", "dim") for side, said in reasons.items() if said)
-    said = f": {prose(in_a_sentence(one))}" if one.summary else ""
+    sides = {"for it": reasons_of(one, +1, whole=True), "against it": reasons_of(one, -1, whole=True)}
+    facts = "".join(
+        f"<p class=dim>{side}:</p><ul class=dim>{''.join(f'<li>{prose(fact)}</li>' for fact in some)}</ul>"
+        for side, some in sides.items()
+        if some
+    )
+    title = f": {prose(title_of(one))}" if title_of(one) else ""
     fix = paragraph(f"the usual fix: {one.fix}", "dim") if one.fix and one.because else ""
-    reasons_html = f"{told}{fix}"
-    if folded and reasons_html:
-        reasons_html = f"<details><summary>what speaks for it and against it</summary>{reasons_html}</details>"
+    more = f"{facts}{fix}"
+    if folded and more:
+        more = f"<details><summary>facts for and against it</summary>{more}</details>"
     return (
         f"<tr><td class=number><b>{percent(one.probability)}</b><br><span class=dim>{escape(one.credence)}</span></td>"
         f'<td class=share><span class=bar><span class="{"good" if one.cause == SOUND else "cause"}" '
         f'style="width:{one.probability:.1%}"></span></span></td>'
-        f"<td><b>{escape(one.cause)}</b>{said}{reasons_html}</td></tr>"
+        f"<td><b>{escape(one.cause)}</b>{title}{more}</td></tr>"
     )
 
 

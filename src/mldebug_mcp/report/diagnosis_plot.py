@@ -10,8 +10,8 @@ from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Diagnosis, Finding
 from mldebug_mcp.report.curves import MAX_NAME, Panel, labels, panels
-from mldebug_mcp.report.diagnosis_concise import worth_showing
 from mldebug_mcp.report.figure import figure_class
+from mldebug_mcp.report.sections import worth_showing
 from mldebug_mcp.report.svg import ONSET, REFERENCE, colours
 from mldebug_mcp.report.writing import write_file
 from mldebug_mcp.text import figure, percent, shorten

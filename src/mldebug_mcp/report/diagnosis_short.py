@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mldebug_mcp.models import Diagnosis
-from mldebug_mcp.report.verdict_line import verdict_line
 from mldebug_mcp.text import figure, shorten
 
 SHOWN = 4
@@ -17,4 +16,4 @@ def short_line(diagnosis: Diagnosis) -> str:
     seen = [one.symptom for one in diagnosis.present]
     more = f" and {len(seen) - SHOWN} more" if len(seen) > SHOWN else ""
     told = f"; seen: {', '.join(seen[:SHOWN])}{more}" if seen else ""
-    return shorten(f"{run.path}{come}: {verdict_line(diagnosis).head}{told}", LONGEST)
+    return shorten(f"{run.path}{come}: {diagnosis.verdict.headline}{told}", LONGEST)

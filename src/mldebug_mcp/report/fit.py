@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import TypeVar
 
-from mldebug_mcp.models import Call, Citation, Hypothesis, Model, RankedCause
+from mldebug_mcp.models import Call, Citation, Hypothesis, Model, RankedCause, RunVerdict
 
 _ROOM = (
     (4000, 200), (2000, 80), (1200, 50), (800, 30), (500, 24), (350, 18), (250, 14), (180, 11), (120, 9), (80, 8),
@@ -75,7 +75,7 @@ def _cut_field(name: str, value: object, characters: int, entries: int) -> objec
 def _cut(value: object, characters: int, entries: int) -> object:
     if isinstance(value, str):
         return value if len(value) <= characters else value[: characters - 1] + "…"
-    if isinstance(value, Call):
+    if isinstance(value, Call | RunVerdict):  # what tells what to do is whole; a verdict bounds itself
         return value
     if isinstance(value, Model):
         return _cut_model(value, characters, entries)

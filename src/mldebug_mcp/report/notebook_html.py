@@ -7,8 +7,8 @@ from html import escape
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Diagnosis
 from mldebug_mcp.report.curves import panels
-from mldebug_mcp.report.diagnosis_concise import worth_showing
 from mldebug_mcp.report.diagnosis_parts import hypotheses_html, picture_html, seen_html, verdict_html
+from mldebug_mcp.report.sections import worth_showing
 from mldebug_mcp.report.shown import what_was_read
 from mldebug_mcp.text import clean
 
@@ -17,8 +17,9 @@ SHOWN_PANELS = 3
 _STYLE = """
 .mldebug { max-width: 60rem; font-size: 14px; line-height: 1.45; }
 .mldebug svg { width: 100%; height: auto; } .mldebug p { margin: .3rem 0; } .mldebug .dim { opacity: .75; }
+.mldebug .verdict dt { font-weight: bold; } .mldebug .verdict dd { margin: 0 0 .2rem 1rem; }
 .mldebug .verdict { border-left: .3rem solid #888; padding: .3rem .8rem; }
-.mldebug .verdict.cause { border-color: #b26a00; } .mldebug .verdict.healthy { border-color: #2e7d32; }
+.mldebug .verdict.fault { border-color: #b26a00; } .mldebug .verdict.healthy { border-color: #2e7d32; }
 .mldebug .key span { display: inline-block; width: 11px; height: 11px; margin: 0 4px 0 12px; }
 .mldebug .seen { list-style: none; padding: 0; }
 .mldebug .seen .number { display: inline-block; min-width: 1.5em; margin-right: .5rem; border-radius: 1em;

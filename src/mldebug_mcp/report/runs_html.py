@@ -11,7 +11,7 @@ import numpy as np
 
 from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.models.runs import RunRow, Runs
-from mldebug_mcp.report.runs_terminal import headline, rank_lines, shared_line, sweep_lines
+from mldebug_mcp.report.runs_terminal import headline, rank_lines, result_of_row, shared_line, sweep_lines
 from mldebug_mcp.report.scale import Scale, scale_of
 from mldebug_mcp.report.svg import COLOURS, ONSET
 from mldebug_mcp.report.web_page import web_page
@@ -110,7 +110,7 @@ def _card(row: RunRow, scales: dict[str, Scale]) -> str:
     rank = row.last if row.last is None or row.better != "higher" else -row.last
     lines = [
         f"<p><b>{escape(row.cause)}</b> {percent(row.probability)}{_since(row)}</p>" if row.cause else "",
-        "" if row.last is None else f"<p>{escape(row.metric)} {figure(row.last)}, best {figure(row.best or 0.0)}</p>",
+        "" if row.last is None else f"<p>{escape(result_of_row(row))}, best {figure(row.best or 0.0)}</p>",
         f"<p class=dim>{escape(_settings(row))}</p>" if row.settings else "",
         f"<p class=dim>{escape(', '.join(row.seen))}</p>" if row.seen else "",
         f"<p class=dim>{escape(shorten(row.note, 200))}</p>" if row.note else "",
@@ -150,8 +150,10 @@ def _curve(row: RunRow, scales: dict[str, Scale]) -> str:
         at = WIDTH * (row.onset - step[0]) / (step[-1] - step[0] or 1.0)
         onset = f'<line x1="{at:.1f}" x2="{at:.1f}" y1="0" y2="{HEIGHT}" stroke="{ONSET}" stroke-dasharray="3 3"/>'
     told = f"{row.metric} over {row.step_name}s"
+    first, last = figure(float(step[0])), figure(float(step[-1]))
+    axis = f"{escape(shorten(row.metric, 40))} over {escape(row.step_name)} {first} to {last}"
     return (
         f'<svg viewBox="0 -2 {WIDTH} {HEIGHT + 4}" role="img" aria-label="{escape(told)}">{onset}'
         f'<polyline fill="none" stroke="{COLOURS[0]}" stroke-width="1.5" stroke-linejoin="round" points="{points}"/>'
-        f"{lost}</svg>"
+        f"{lost}</svg><p class=dim>{axis}</p>"
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -101,6 +103,15 @@ def _setting_line(one: BestSetting) -> str:
     return line
 
 
+def result_of_row(row: RunRow) -> str:
+    """Return the result of a run; of one that ended in NaN also what it was before."""
+    if row.last is None:
+        return ""
+    if row.final is not None and not math.isfinite(row.final):
+        return f"{row.metric} {figure(row.final)} (before: {figure(row.last)})"
+    return f"{row.metric} {figure(row.last)}"
+
+
 def _cells(row: RunRow) -> tuple[Text, ...]:
     if row.ending == "unread":
         return Text(shorten(row.name, LONGEST_NAME)), Text("unread", style="dim"), *[Text("")] * 2, Text(
@@ -111,7 +122,7 @@ def _cells(row: RunRow) -> tuple[Text, ...]:
         Text(shorten(row.name, LONGEST_NAME)),
         Text(row.ending, style="red" if row.ending == "error" else ""),
         Text("" if row.step is None else figure(row.step)),
-        Text("" if row.last is None else f"{row.metric} {figure(row.last)}"),
+        Text(result_of_row(row)),
         Text(said, style="bold red" if row.is_sick else "green" if row.cause == SOUND else "yellow"),
         Text("" if row.onset is None else figure(row.onset)),
     )

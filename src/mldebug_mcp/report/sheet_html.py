@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from mldebug_mcp.models.sheet import EventFact, QuantityFact, SettingFact, Sheet
+from mldebug_mcp.report.sections import Section
 from mldebug_mcp.text import figure
 
 SHEET_STYLE = """
@@ -24,10 +25,13 @@ def ran_html(sheet: Sheet) -> str:
     return f"<ul class=ran>{lines}</ul>" if lines else ""
 
 
-def settings_html(sheet: Sheet) -> str:
-    """Return the settings that matter, the unusual ones marked beside what is usual."""
-    items = "".join(f"<li>{_setting(one)}</li>" for one in sheet.settings)
-    return f"<ul class=settings>{items}</ul>" if items else ""
+def settings_html(sheet: Sheet, shown: Section) -> str:
+    """Return the settings: unusual ones marked with what is usual, then those in use, and all of them folded."""
+    marked = "".join(f"<li>{_setting(one)}</li>" for one in sheet.settings if one.usual)
+    used = "".join(f"<li>{escape(line)}</li>" for line in shown.lines if line not in shown.marked)
+    items = f"<ul class=settings>{marked}{used}</ul>" if marked or used else ""
+    every = "".join(f"<li>{_setting(one)}</li>" for one in sheet.settings)
+    return f"{items}<details><summary>all settings</summary><ul class=settings>{every}</ul></details>" if every else ""
 
 
 def quantities_html(sheet: Sheet) -> str:
@@ -44,8 +48,8 @@ def events_html(sheet: Sheet, step_name: str) -> str:
 
 
 def _setting(one: SettingFact) -> str:
-    told = f"{escape(one.name)} = {escape(one.value)}"
-    return f"<mark>{told}</mark> <span class=dim>(usual: {escape(one.usual)})</span>" if one.usual else told
+    shown = f"{escape(one.name)} = {escape(one.value)}"
+    return f"<mark>{shown}</mark> <span class=dim>(usual: {escape(one.usual)})</span>" if one.usual else shown
 
 
 def _quantity(one: QuantityFact) -> str:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
-from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
-from mldebug_mcp.diagnose.results import NO_RESULT
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.run import Sibling
-from mldebug_mcp.models import Citation, Comparison, Diagnosis, Hypothesis, NextStep, State
+from mldebug_mcp.models import Citation, Comparison, Diagnosis, Hypothesis, NextStep
 from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.text import counted, figure, shorten
 
@@ -17,7 +13,6 @@ SHOWN_STEPS = 3
 SHOWN_SETTINGS, LONGEST_VALUE = 3, 24
 CITED = 0.1
 """Probability below which a hypothesis other than the leader has no quote shown (chosen)."""
-_BITS = re.compile(r" \([+-][\d.]+ bits\)$")
 ONCE_CHECKED = "Once a check is made, run the same command with --outcome CHECK=confirms or =refutes"
 
 
@@ -30,38 +25,15 @@ def what_was_read(diagnosis: Diagnosis, run: Run) -> str:
     )
 
 
-def nothing_seen(diagnosis: Diagnosis) -> str:
-    """Return what stands in place of findings where there is none."""
-    if diagnosis.notes and diagnosis.notes[0].startswith(NO_RESULT):
-        return diagnosis.notes[0]
-    return "too little to judge" if HARDLY_JUDGED in diagnosis.notes else "nothing unusual"
-
-
 def otherwise(sibling: Sibling) -> str:
     """Return what is set otherwise in another run of a sweep."""
     told = [f"{name}={shorten(str(value), LONGEST_VALUE)}" for name, value in sibling.settings.items()]
     return ", ".join(told[:SHOWN_SETTINGS]) + (", …" if len(told) > SHOWN_SETTINGS else "")
 
 
-def without_bits(said: str) -> str:
-    """Return what speaks for or against a cause without how much it does."""
-    return _BITS.sub("", said)
-
-
-def in_a_sentence(one: Hypothesis) -> str:
-    """Return the first sentence of what a cause is, or nothing."""
-    return f"{one.summary.split('. ')[0].rstrip('.')}." if one.summary else ""
-
-
 def also_for(step: NextStep) -> list[str]:
     """Return the causes that a check bears on beside its own."""
     return [cause for cause in step.for_causes if not step.id.startswith(f"{cause}.")]
-
-
-def others_together(diagnosis: Diagnosis) -> tuple[float, str]:
-    """Return the probability of the causes that are not shown, and how many they are."""
-    rest = diagnosis.hypotheses[SHOWN_HYPOTHESES:]
-    return sum(one.probability for one in rest), f"{counted(len(rest), 'other cause')} together"
 
 
 def leading_citations(hypotheses: list[Hypothesis]) -> list[Citation]:
@@ -97,13 +69,6 @@ def _times(factor: float | None) -> str:
     if factor is None:
         return ""
     return f": {figure(factor)} times" if factor > 1 else f": 1/{figure(1 / factor)}"
-
-
-def notes_on(diagnosis: Diagnosis) -> list[str]:
-    """Return the notes, and how many symptoms cannot be judged."""
-    unknown = sum(finding.state is State.UNKNOWN for finding in diagnosis.findings)
-    judged = [f"{unknown} of {len(diagnosis.findings)} symptoms cannot be judged from this log"] if unknown else []
-    return [*diagnosis.notes, *judged]
 
 
 def _value(value: str | float | None) -> str:

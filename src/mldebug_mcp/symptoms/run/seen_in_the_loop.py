@@ -21,6 +21,10 @@ def _seen(name: str, background: float, see: Callable[[Run], looks.Seen | None],
 
 
 READINGS = (
+    _seen("gradients_kept", 0.001, looks.gradients_kept, """Gradients are not zero before any backward pass.
+
+        So each update takes those of all updates before. Not this when: they are cleared once between two updates, as
+        where they are accumulated on purpose."""),
     _seen("rows_come_again", 0.002, fed.rows_start_over, """From a resume on come the rows of an earlier stretch again.
 
         In the order that they had. Not this when: a new pass begins there; lost steps are made again."""),
@@ -54,9 +58,9 @@ READINGS = (
 
 @question(
     *(one.outcome for one in READINGS),
-    any_of=("row_again", "rows_evaluated", "inputs_*", "recomputed/*", "statistics_apart/*"),
+    any_of=("gradients_kept", "row_again", "rows_evaluated", "inputs_*", "recomputed/*", "statistics_apart/*"),
     whole_run=True,
 )
 def seen_in_the_loop(run: Run) -> Answers:
-    """Look at the rows, at the inputs of evaluation, at the loss, then for what is odd in batches and layers."""
+    """Look at gradients, rows, inputs of evaluation and the loss, then for what is odd in batches and layers."""
     return first_of(run, READINGS)

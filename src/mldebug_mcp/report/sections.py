@@ -1,0 +1,214 @@
+"""An answer as its sections, in the order in which a person reads: text, short form and pages all take them from here.
+
+First stands the verdict block: what leads and how sure that is, the facts behind it, the next check with its command,
+the fix. What tells what to do is whole. Then comes what was observed, then the other hypotheses and the notes.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, NextStep, State
+from mldebug_mcp.models.base import NO_FAULTS
+from mldebug_mcp.report.commands import as_command
+from mldebug_mcp.text import figure, percent
+
+MAX_OTHER_HYPOTHESES = 4
+MIN_PROBABILITY, MIN_PROBABILITY_WITH_FACTS = 0.01, 0.05
+"""Hypotheses below these are counted, not shown, and shown without their facts. Chosen."""
+MAX_REASONS = 2
+"""Facts for and against a hypothesis in the short form. Chosen."""
+PLACEHOLDERS = {
+    "OTHER_RUN": "a run that went well",
+    "BATCH": "a saved batch",
+    "FILE.py:function": "your training step",
+    "SNAPSHOT.pickle": "a snapshot of GPU memory",
+    "MESSAGE": "the error message",
+    "DATA_IN_MEMORY": "a file of the log",
+}
+"""What a command needs of the reader, by how it stands in the command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The next check.
+
+    Args:
+        id: As `--outcome` takes it.
+        cost: How long it takes: seconds, minutes or hours.
+        action: What to do, whole.
+        command: A command that makes it, or that takes its outcome.
+        needs: What stands in the command that the reader has to fill in, in words.
+        confirms: What shows that the cause is there.
+        refutes: What shows that it is not.
+        cause: The cause that it is about.
+    """
+
+    id: str
+    cost: str
+    action: str
+    command: str
+    needs: str
+    confirms: str
+    refutes: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A titled part of an answer.
+
+    Args:
+        title: Its title; empty for the lines that come before all others.
+        lines: One fact a line.
+        marked: Lines of them that are unusual.
+    """
+
+    title: str
+    lines: Sequence[str]
+    marked: frozenset[str] = field(default_factory=frozenset)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The verdict block.
+
+    Args:
+        kind: "fault", "healthy", "unclear" or "not judged".
+        headline: What leads, with probabilities and ids.
+        facts: What it rests on.
+        check: The next check; None where there is nothing to check.
+        fix: What usually helps.
+    """
+
+    kind: str
+    headline: str
+    facts: Sequence[str]
+    check: Check | None
+    fix: str
+
+
+def verdict_block(diagnosis: Diagnosis) -> Block:
+    """Return what a reader needs first."""
+    verdict = diagnosis.verdict
+    asks = verdict.kind in ("fault", "unclear") and diagnosis.next_steps
+    check = _check(diagnosis, diagnosis.next_steps[0]) if asks else None
+    return Block(verdict.kind, verdict.headline, verdict.facts, check, verdict.fix)
+
+
+def _check(diagnosis: Diagnosis, step: NextStep) -> Check:
+    """Return a check with the command that makes it; where none of ours does, the one that takes its outcome."""
+    path = shlex.quote(diagnosis.run.path)
+    command = as_command(step.call) if step.call else f"mldebug-mcp diagnose {path} --outcome {step.id}=confirms"
+    needs = [f"{name} stands for {words}" for name, words in PLACEHOLDERS.items() if name in command]
+    return Check(
+        id=step.id,
+        cost=step.cost,
+        action=step.action,
+        command=command,
+        needs=", ".join(needs) if step.call else "run it with what you see: =confirms or =refutes",
+        confirms=step.confirms,
+        refutes=step.refutes,
+        cause=step.id.partition(".")[0],
+    )
+
+
+def observed(diagnosis: Diagnosis, *, whole: bool = False) -> Iterator[Section]:
+    """Yield what was observed: what ran, what is seen, events, quantities, and the settings that are unusual or used.
+
+    Args:
+        diagnosis: In full.
+        whole: Whether to yield all of it.
+    """
+    sheet, unit = diagnosis.sheet, diagnosis.run.step_name
+    yield Section("What ran", sheet.ran)
+    seen = [finding_line(one) for one in worth_showing(diagnosis.findings)]
+    yield Section("Seen in the log", seen or ["nothing unusual"] if diagnosis.verdict.kind != "not judged" else seen)
+    yield Section("Events", [f"{unit} {figure(one.step)}: {one}" for one in sheet.events])
+    shown = sheet.quantities if whole else [one for one in sheet.quantities if one.matters]
+    yield Section("Logged", [" | ".join(one.parts) for one in shown])
+    yield settings_section(diagnosis, whole=whole)
+    if whole:
+        yield Section("Not judged", sheet.not_judged)
+
+
+def settings_section(diagnosis: Diagnosis, *, whole: bool = False) -> Section:
+    """Return the settings: the unusual ones, and those that a finding or a reason names; with `whole` all of them."""
+    settings = diagnosis.sheet.settings
+    marked = [str(one) for one in settings if one.usual]
+    used = [str(one) for one in settings if not one.usual and (whole or one.name in _named(diagnosis))]
+    return Section("Settings", [*marked, *(["; ".join(used)] if used else [])], frozenset(marked))
+
+
+def _named(diagnosis: Diagnosis) -> set[str]:
+    """Return the words of what the answer says: a setting among them is one that it uses."""
+    verdict = diagnosis.verdict
+    texts = [verdict.headline, *verdict.facts, verdict.fix, *(one.summary for one in diagnosis.present)]
+    texts += [one.fact for hypothesis in diagnosis.hypotheses[:2] for one in hypothesis.reasons if one.kind == "log"]
+    words = {word.strip(",.;:`()=") for text in texts for word in text.split()}
+    return words | USUALLY_USED
+
+
+USUALLY_USED = {"learning_rate", "effective_batch", "optim", "computes_in", "max_steps", "num_train_epochs"}
+"""Settings that are shown of every run: nobody judges a run without them."""
+
+
+def finding_line(one: Finding) -> str:
+    """Return a finding in a line."""
+    return f"{one.symptom}: {one.summary}" + ("" if one.state is State.PRESENT else " (harmless)")
+
+
+def worth_showing(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings that are present, then the remarks on harmless things."""
+    seen = [finding for finding in findings if finding.state is State.PRESENT]
+    return seen + [finding for finding in findings if finding.state is State.ABSENT and finding.summary]
+
+
+def hypotheses_shown(diagnosis: Diagnosis, *, whole: bool = False) -> list[Hypothesis]:
+    """Return the hypotheses worth a line: the leader, and those behind it."""
+    most = 1 + MAX_OTHER_HYPOTHESES
+    likely = [one for one in diagnosis.hypotheses[:most] if whole or one.probability >= MIN_PROBABILITY]
+    return likely or diagnosis.hypotheses[:1]
+
+
+def reasons_of(one: Hypothesis, sign: int, *, whole: bool = False, bits: bool = False) -> list[str]:
+    """Return the facts for (+1) or against (-1) a hypothesis, strongest first.
+
+    Args:
+        one: The hypothesis.
+        sign: +1 or -1.
+        whole: Whether to return all of them, what all curves together weigh among them.
+        bits: Whether to say how much each weighs.
+    """
+    if not whole and one.probability < MIN_PROBABILITY_WITH_FACTS:
+        return []
+    reasons = [reason for reason in one.reasons if reason.bits * sign > 0 and (whole or reason.kind != "numbers")]
+    shown = reasons if whole else reasons[:MAX_REASONS]
+    return [f"{_fact(reason.fact)}{f' ({reason.bits:+.1f} bits)' if bits else ''}" for reason in shown]
+
+
+def _fact(text: str) -> str:
+    """Return the first clause of a fact: the whole of it stands under what is seen."""
+    return text.partition("; ")[0]
+
+
+def other_hypotheses(diagnosis: Diagnosis) -> str:
+    """Return how many hypotheses are not shown, and their probability together."""
+    rest = diagnosis.hypotheses[1 + MAX_OTHER_HYPOTHESES :]
+    return f"{percent(sum(one.probability for one in rest))} for {len(rest)} other causes together"
+
+
+def title_of(one: Hypothesis) -> str:
+    """Return what a hypothesis says goes wrong, in its first sentence."""
+    if one.cause in NO_FAULTS or not one.summary:
+        return ""
+    return f"{one.summary.split('. ')[0].rstrip('.')}."
+
+
+def notes_on(diagnosis: Diagnosis, *, whole: bool = False) -> list[str]:
+    """Return the notes; with `whole` also how many symptoms cannot be judged."""
+    unknown = sum(finding.state is State.UNKNOWN for finding in diagnosis.findings)
+    count = f"{unknown} of {len(diagnosis.findings)} symptoms cannot be judged from this log"
+    return [*diagnosis.notes, *([count] if whole and unknown else [])]
