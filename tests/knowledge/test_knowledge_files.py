@@ -154,11 +154,10 @@ def test_counts_are_written_beside_words_and_quotes_that_stay(tmp_path: Path) ->
     write_links(with_counts(links, counts(links)), tmp_path)
     assert read_links(tmp_path) == links
     write_links(with_counts(links, {"bad_batch": {"loss_spike": (1, 2), "reward_zero": (0.5, 3)}}), tmp_path)
-    found = {(link.cause, link.outcome): link for link in read_links(tmp_path)}
-    assert found["bad_batch", "loss_spike"].counted == (1, 2)
-    assert found["bad_batch", "loss_spike"].quotes == ("axolotl_spike_one_sample",)
-    assert found["bad_batch", "reward_zero"].counted == (0.5, 3)
-    assert sum(link.counted is not None for link in found.values()) == 2
+    found = {(link.cause, link.outcome): (link.quotes, link.counted) for link in read_links(tmp_path)}
+    assert found["bad_batch", "loss_spike"] == (("axolotl_spike_one_sample",), (1, 2))
+    assert found["bad_batch", "reward_zero"] == ((), (0.5, 3))
+    assert sum(counted is not None for _, counted in found.values()) == 2
 
 
 def test_every_source_is_quoted_and_every_quote_has_a_generality() -> None:
