@@ -4,7 +4,7 @@ MLDebugError
 ├── InputError          the input cannot be used: missing, unreadable, empty, binary, not a log
 ├── UnknownIdError      an id that is not in the catalogue
 ├── MissingExtraError   an optional dependency is needed; says how to install it
-└── CatalogueError      PLAYBOOK.md, SKILL.md or an evidence record breaks its grammar
+└── CatalogueError      a knowledge file (playbook, evidence record or table) breaks its grammar
 """
 
 from __future__ import annotations

@@ -55,7 +55,8 @@ def written(entry: str) -> str:
     if cause is None:
         error = known_errors()[entry]
         return f"{error.cause} {error.fix}"
-    return f"{cause.markdown} {cause.next_steps} {cause.disagreement}"
+    checks = [f"{step.action} {step.confirms} {step.refutes}" for step in cause.next_steps]
+    return " ".join([cause.markdown, *checks, cause.disagreement])
 
 
 @pytest.mark.parametrize(("mistake", "entry", "words"), COVERED, ids=[case[0] for case in COVERED])

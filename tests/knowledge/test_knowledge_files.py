@@ -16,7 +16,7 @@ from mldebug_mcp.knowledge.catalogue import catalogue
 from mldebug_mcp.knowledge.consistency import documents, problems
 from mldebug_mcp.knowledge.markdown import parse_blocks
 from mldebug_mcp.knowledge.sources import read_catalogue
-from mldebug_mcp.knowledge.tables import FOLDER, counts, read_links, with_counts, write_links
+from mldebug_mcp.knowledge.tables import FOLDER, Link, counts, read_links, with_counts, write_links
 
 ROOT = knowledge_folder()
 
@@ -154,11 +154,10 @@ def test_counts_are_written_beside_words_and_quotes_that_stay(tmp_path: Path) ->
     write_links(with_counts(links, counts(links)), tmp_path)
     assert read_links(tmp_path) == links
     write_links(with_counts(links, {"bad_batch": {"loss_spike": (1, 2), "reward_zero": (0.5, 3)}}), tmp_path)
-    found = {(link.cause, link.outcome): link for link in read_links(tmp_path)}
-    assert found["bad_batch", "loss_spike"].counted == (1, 2)
-    assert found["bad_batch", "loss_spike"].quotes == ("axolotl_spike_one_sample",)
-    assert found["bad_batch", "reward_zero"].counted == (0.5, 3)
-    assert sum(link.counted is not None for link in found.values()) == 2
+    found = read_links(tmp_path)
+    assert Link("bad_batch", "loss_spike", "always", ("axolotl_spike_one_sample",), (1, 2)) in found
+    assert Link("bad_batch", "reward_zero", "", (), (0.5, 3)) in found
+    assert [link.outcome for link in found if link.counted] == ["loss_spike", "reward_zero"]
 
 
 def test_every_source_is_quoted_and_every_quote_has_a_generality() -> None:

@@ -1,4 +1,4 @@
-"""The knowledge files at the root (PLAYBOOK.md, SKILL.md, evidence/) → a catalogue that programs can ask."""
+"""The knowledge files (PLAYBOOK.md, references/causes.md, evidence/, tables) → a catalogue that programs can ask."""
 
 from __future__ import annotations
 

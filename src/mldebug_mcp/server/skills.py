@@ -30,7 +30,7 @@ TTL_MS = 3_600_000
 """How long a host may keep the manifest: the files change only with the installed version."""
 
 _MARKDOWN = "text/markdown"
-_PLAYBOOK = "Menus of hypotheses by situation, and every cause in full"
+_PLAYBOOK = "Menus of hypotheses by situation, and a page for each cause"
 _PAGE = "A reference page of the skill"
 
 

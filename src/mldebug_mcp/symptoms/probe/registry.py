@@ -1,7 +1,7 @@
 """What a symptom of a probe is, and how it is judged.
 
 Unlike those of a log, these name their causes themselves: a probe measures one thing at a time, so what a measurement
-can mean stands best beside it. The frequencies are guesses in the words of PLAYBOOK.md.
+can mean stands best beside it. The frequencies are chosen, in the words of `links.csv`.
 """
 
 from __future__ import annotations
