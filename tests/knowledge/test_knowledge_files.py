@@ -11,8 +11,8 @@ import pytest
 from mldebug_mcp.diagnose.search import indexed
 from mldebug_mcp.errors import CatalogueError
 from mldebug_mcp.files import knowledge_folder
+from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.asked import asked
-from mldebug_mcp.knowledge.catalogue import catalogue
 from mldebug_mcp.knowledge.consistency import documents, problems
 from mldebug_mcp.knowledge.markdown import parse_blocks
 from mldebug_mcp.knowledge.sources import read_catalogue

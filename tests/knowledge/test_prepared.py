@@ -10,7 +10,7 @@ import pytest
 
 from mldebug_mcp.errors import CatalogueError
 from mldebug_mcp.files import knowledge_folder
-from mldebug_mcp.knowledge.catalogue import catalogue
+from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.prepared import from_json, load_kept, to_json
 from mldebug_mcp.knowledge.sources import read_catalogue
 

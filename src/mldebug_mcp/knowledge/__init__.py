@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.knowledge.catalogue import Catalogue, catalogue
+from mldebug_mcp.knowledge.catalogue import Catalogue
 from mldebug_mcp.knowledge.entries import Cause, Menu, Quote, Source
+from mldebug_mcp.knowledge.prepared import catalogue
 
 __all__ = ["Catalogue", "Cause", "Menu", "Quote", "Source", "catalogue"]

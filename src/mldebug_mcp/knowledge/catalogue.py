@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from mldebug_mcp.knowledge.entries import Cause, Menu, Quote, Source
 from mldebug_mcp.knowledge.tables import Link
@@ -32,11 +31,3 @@ class Catalogue:
     def quotes_of(self, source: str) -> list[Quote]:
         """Return the quotes of a source in file order."""
         return [quote for quote in self.quotes.values() if quote.source.id == source]
-
-
-@lru_cache(maxsize=1)
-def catalogue() -> Catalogue:
-    """Return the catalogue that ships with the package, read once."""
-    from mldebug_mcp.knowledge.prepared import load
-
-    return load()

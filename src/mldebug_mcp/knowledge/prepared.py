@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,12 @@ SHIPPED = "catalogue.json"
 _HERE = Path(__file__).parent
 KEPT = _HERE / "__pycache__" / "catalogue.prepared"
 """Where an editable install keeps it: made from sources, as compiled modules are."""
+
+
+@lru_cache(maxsize=1)
+def catalogue() -> Catalogue:
+    """Return the catalogue that ships with the package, read once."""
+    return load()
 
 
 def load() -> Catalogue:

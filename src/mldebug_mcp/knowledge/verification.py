@@ -14,10 +14,11 @@ from urllib.parse import urlsplit
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.files import knowledge_folder
-from mldebug_mcp.knowledge.catalogue import Catalogue, catalogue
+from mldebug_mcp.knowledge.catalogue import Catalogue
 from mldebug_mcp.knowledge.consistency import problems
 from mldebug_mcp.knowledge.entries import Grade, Quote
 from mldebug_mcp.knowledge.evidence import normalised
+from mldebug_mcp.knowledge.prepared import catalogue
 from mldebug_mcp.models import EvidenceReport, QuoteCheck
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
