@@ -128,8 +128,10 @@ def test_the_last_record_of_a_log_is_no_settings() -> None:
 
 
 def test_a_block_of_metrics_is_no_settings() -> None:
-    rows = {"rollout/": "", "ep_rew_mean": 26.7, "time/": "", "iterations": 2, "total_timesteps": 512, "train/": "",
-            "clip_fraction": 0, "clip_range": 0.2, "entropy_loss": -0.693, "learning_rate": 0.0003, "loss": 46.6}  # fmt: skip
+    rows = {
+        "rollout/": "", "ep_rew_mean": 26.7, "time/": "", "iterations": 2, "total_timesteps": 512, "train/": "",
+        "clip_fraction": 0, "clip_range": 0.2, "entropy_loss": -0.693, "learning_rate": 0.0003, "loss": 46.6,
+    }  # fmt: skip
     assert not settings_printed_in([f"| {key:24}| {value:<14}|" for key, value in rows.items()])
 
 

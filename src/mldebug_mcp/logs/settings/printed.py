@@ -244,7 +244,7 @@ def _line_comes_again(lines: Sequence[str], at: int, values: Mapping[str, object
 
 
 def _measures(values: Mapping[str, object]) -> bool:
-    """Say whether a line or block holds a number that training measures, such as a loss, or counts: `step`, not `steps`."""
+    """Say whether values hold a number that training measures, such as a loss, or counts: `step`, not `steps`."""
     numbers = [key for key, value in values.items() if number_of(value) is not None]
     return any(is_telling(key) or (canonical(key) in COUNTERS and not key.lower().endswith("s")) for key in numbers)
 
