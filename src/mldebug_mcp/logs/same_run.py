@@ -16,6 +16,7 @@ import numpy as np
 
 from mldebug_mcp.logs.continued import goes_further
 from mldebug_mcp.logs.names import canonical
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.roles.lexicon import PHASES
 from mldebug_mcp.logs.rotation import log_name
 from mldebug_mcp.logs.run import Run, Series
@@ -35,6 +36,7 @@ NEAR = 0.15
 LONG_NUMBER = 5
 """Digits from which on a number in a name is a time, a process or a job, and no count of runs. Chosen."""
 
+_CLOCKS = (Quantity.ELAPSED, Quantity.TIMESTAMP)
 _RANK = re.compile(
     r"(?:rank|worker|gpu|node|proc(?:ess)?|task|local|host|device|stdout|stderr)s?[-_.]?\d+", re.IGNORECASE
 )
@@ -48,6 +50,7 @@ _HOLDS = frozenset({
     "trainer", "state", "eval", "val", "valid", "validation", "test", "out", "output", "stdout", "err", "stderr",
     "console", "terminal", "screen", "nohup", "slurm", "job", "run", "events", "tfevents", "wandb", "learner",
     "driver", "debug", "info", "error", "errors", "json", "csv", "txt", "data", "epoch", "step", "steps",
+    "all", "recorder",
 })  # fmt: skip
 """Words by which a file of a run folder is named for what it holds. None of them names a run."""
 _STREAMS = frozenset({"err", "out", "stdout", "stderr", "nohup", "slurm", "console", "terminal", "screen", "job"})
@@ -114,15 +117,27 @@ def _is_same(one: Named, other: Named) -> bool | None:
 
 def _hold_one_metric_each(one: Named, other: Named) -> bool:
     (name, run), (other_name, another) = one, other
-    if len(run.series) != 1 or len(another.series) != 1 or run.series.keys() == another.series.keys():
+    here, there = _only_metric(run), _only_metric(another)
+    if here is None or there is None or here.name == there.name or run.step_name != another.step_name:
         return False
-    return run.step_name == another.step_name and _without_metric(name, run) == _without_metric(other_name, another)
+    return _without_metric(name, here) == _without_metric(other_name, there)
 
 
-def _without_metric(name: str, run: Run) -> list[str]:
-    (metric, series), *_ = run.series.items()
-    named = {*_WORD.findall(metric.lower()), *_WORD.findall(series.logged_as.lower())}
-    return [word for word in _words(name) if word not in named and canonical(word) != metric]
+def _only_metric(run: Run) -> Series | None:
+    """Return the one metric of a log, besides the time at which it was logged; None if it holds several."""
+    metrics = [one for one in run.series.values() if one.role is None or one.role.quantity not in _CLOCKS]
+    return metrics[0] if len(metrics) == 1 else None
+
+
+def _without_metric(name: str, metric: Series) -> list[str]:
+    """Return the words of the name of a log that tell neither its metric nor a phase."""
+    words = _without_phase(_words(name))
+    ends = range(len(words))
+    named = next((at for at in ends if canonical("_".join(words[at:])) == metric.name.removeprefix("eval_")), None)
+    if named is not None:
+        return words[:named]
+    own = {*_WORD.findall(metric.name.lower()), *_WORD.findall(metric.logged_as.lower())}
+    return [word for word in words if word not in own]
 
 
 def _add_error_lines(groups: list[list[Named]], item: Named) -> None:

@@ -121,6 +121,20 @@ def test_records_are_no_settings() -> None:
     assert not settings_printed_in([f"lr=0.001 batch={at} epochs=3 loss=2.5" for at in range(9)])
 
 
+def test_the_last_record_of_a_log_is_no_settings() -> None:
+    records = [f"itr={at} learning_rate={at / 1000} total_loss=4.3 batch=16 grad_clip=1.0" for at in range(1, 9)]
+    assert not settings_printed_in(records)
+    assert not settings_printed_in(records[-1:])
+
+
+def test_a_block_of_metrics_is_no_settings() -> None:
+    rows = {
+        "rollout/": "", "ep_rew_mean": 26.7, "time/": "", "iterations": 2, "total_timesteps": 512, "train/": "",
+        "clip_fraction": 0, "clip_range": 0.2, "entropy_loss": -0.693, "learning_rate": 0.0003, "loss": 46.6,
+    }  # fmt: skip
+    assert not settings_printed_in([f"| {key:24}| {value:<14}|" for key, value in rows.items()])
+
+
 def test_settings_in_the_log_stand_before_those_of_files(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("config: lr=1.0 batch=64 epochs=8 optimizer=Adam\n" + LINES)
     (tmp_path / "config.json").write_text(json.dumps({**SETTINGS, "weight_decay": 0.1}))

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import islice
 
 from mldebug_mcp.logs.lines.prefixes import without_prefix
+from mldebug_mcp.logs.names import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.settings.blocks import pair_in, settings_in_block
 from mldebug_mcp.logs.settings.command_line import STARTED, settings_in_command
 from mldebug_mcp.logs.settings.grammar import settings_of
@@ -146,7 +147,11 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
         if said := _said_in(line):
             yield at, said
         several = _on_a_line(line)
-        if several and is_configuration(several, once=not _line_comes_again(lines, at, several)):
+        if (
+            several
+            and not _measures(several)
+            and is_configuration(several, once=not _line_comes_again(lines, at, several))
+        ):
             yield at, several
             at += 1
             continue
@@ -160,7 +165,7 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
         block = _block_at(lines, at)
         if len(block) > 1:
             values, told = settings_in_block(block)
-            if is_configuration(values, told=told):
+            if is_configuration(values, told=told) and (told or not _measures(values)):
                 yield at, values
             at += len(block)
             continue
@@ -233,8 +238,15 @@ def _without_label(key: str) -> str:
 
 
 def _line_comes_again(lines: Sequence[str], at: int, values: Mapping[str, object]) -> bool:
-    """Say whether one of the lines behind a line of settings has all its keys, as the records of a log have."""
-    return any(all(key in line for key in values) for line in lines[at + 1 : at + 1 + LOOKS_AHEAD])
+    """Say whether a line near a line of settings, above or below, has all its keys, as the records of a log have."""
+    near = (*lines[max(0, at - LOOKS_AHEAD) : at], *lines[at + 1 : at + 1 + LOOKS_AHEAD])
+    return any(all(key in line for key in values) for line in near)
+
+
+def _measures(values: Mapping[str, object]) -> bool:
+    """Say whether values hold a number that training measures, such as a loss, or counts: `step`, not `steps`."""
+    numbers = [key for key, value in values.items() if number_of(value) is not None]
+    return any(is_telling(key) or (canonical(key) in COUNTERS and not key.lower().endswith("s")) for key in numbers)
 
 
 def _not_read(lines: Sequence[str], first_line: int) -> tuple[str, ...]:
