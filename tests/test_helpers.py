@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -152,8 +153,17 @@ def wait_until(what: Callable[[], bool]) -> None:
     raise AssertionError("it did not come to that")
 
 
+SIGNALS = {
+    "terminated": "SIGTERM",
+    "interrupted": "SIGINT",
+    "hung up": "SIGHUP",
+    "quit": "SIGQUIT",
+    "killed": "SIGKILL",
+}
+
+
 @linux
-@pytest.mark.parametrize("ending", ["killed", "terminated", "input closed"])
+@pytest.mark.parametrize("ending", [*SIGNALS, "input closed"])
 def test_no_helper_and_no_file_outlives_the_server(tmp_path: Path, ending: str) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -167,10 +177,69 @@ def test_no_helper_and_no_file_outlives_the_server(tmp_path: Path, ending: str) 
             assert running.process.stdin
             running.process.stdin.close()
         else:
-            running.process.send_signal(signal.SIGKILL if ending == "killed" else signal.SIGTERM)
-        running.process.wait(60)
+            number = getattr(signal, SIGNALS[ending])
+            running.process.send_signal(number)
+        status = running.process.wait(60)
+        assert status == (0 if ending == "input closed" else -number if ending == "killed" else 128 + number)
         wait_until(lambda: not Path(f"/proc/{helper}").exists() or state(helper) == "Z")
         assert ending == "killed" or not list(scratch.iterdir())
+
+
+@pytest.mark.parametrize("pause", [0, 0.005, 0.02, 0.05, 0.2])
+def test_a_client_that_leaves_right_after_its_first_call_leaves_no_file(tmp_path: Path, pause: float) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    running = Process(tmp_path, TMPDIR=str(scratch))
+    with running.process:
+        running.start()
+        request = {"jsonrpc": "2.0", "id": 7, "method": "tools/call"}
+        call = {"name": "diagnose_run", "arguments": {"path": log(tmp_path)}}
+        running.send(json.dumps({**request, "params": call}).encode())
+        time.sleep(pause)
+        assert running.process.stdin
+        running.process.stdin.close()
+        running.process.wait(60)
+        assert not list(scratch.iterdir())
+
+
+@linux
+def test_a_helper_that_was_ended_while_it_was_idle_is_replaced_and_the_call_made_again(
+    server: Process, folder: Path
+) -> None:
+    call(server, "diagnose_run", path=log(folder))
+    for helper in children(server.process.pid):
+        os.kill(helper, signal.SIGKILL)
+    failed, said = call(server, "diagnose_run", path=log(folder))
+    assert not failed, said
+
+
+@linux
+def test_a_folder_of_very_many_runs_is_answered_with_what_was_looked_at(server: Process, folder: Path) -> None:
+    text = Path(log(folder)).read_bytes()
+    for number in range(1500):
+        run = folder / "many" / f"run{number:04}"
+        run.mkdir(parents=True)
+        (run / "log.jsonl").write_bytes(text)
+    failed, said = call(server, "diagnose_runs", path=str(folder / "many"))
+    assert not failed, said
+    assert "only the newest 200 of 1,500 runs were read" in said
+
+
+@linux
+def test_a_web_of_links_is_answered_with_what_was_looked_at(server: Process, folder: Path) -> None:
+    text = Path(log(folder)).read_bytes()
+    web = folder / "web"
+    for number in range(40):
+        (web / f"run{number:02}").mkdir(parents=True)
+        (web / f"run{number:02}" / "log.jsonl").write_bytes(text)
+    for number in range(40):
+        for other in range(40):
+            (web / f"run{number:02}" / f"to{other:02}").symlink_to(f"../run{other:02}")
+            (web / f"run{number:02}" / f"log{other:02}.jsonl").symlink_to(f"../run{other:02}/log.jsonl")
+    for tool in ("diagnose_runs", "diagnose_run"):
+        failed, said = call(server, tool, path=str(web))
+        assert not failed, said
+    assert "were not looked at" in said
 
 
 @linux
@@ -296,6 +365,65 @@ async def test_a_helper_that_is_called_again_and_again_is_kept(tmp_path: Path, m
     helpers.close()
     await used[0].ended()
     assert len({helper.process.pid for helper in used}) == 1
+
+
+@pytest.mark.anyio
+async def test_calls_that_are_cancelled_at_once_start_few_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    async def start(*_: object, **__: object) -> None:
+        started.append(1)
+        await anyio.sleep(60)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+    helpers = pool.Pool("mldebug_mcp.server.calls")
+    calls = [asyncio.create_task(helpers.call("diagnose_run", {}, lambda _: None)) for _ in range(200)]
+    while len(started) < pool.MOST:
+        await anyio.sleep(0.01)
+    for one in calls:
+        one.cancel()
+        await anyio.sleep(0)
+    await asyncio.gather(*calls, return_exceptions=True)
+    helpers.close()
+    assert len(started) <= 2 * pool.MOST
+
+
+SLOW_TO_IMPORT = """
+import time
+end = time.process_time() + 0.6
+while time.process_time() < end:
+    pass
+"""
+IMPORTING = """
+from mldebug_mcp import limits
+
+def prepare():
+    limits.SECONDS = 0.3
+
+def work():
+    import slow_to_import
+
+def spin():
+    while True:
+        pass
+
+CALLS = {"work": work, "spin": spin}
+"""
+
+
+@linux
+@pytest.mark.anyio
+async def test_a_call_may_import_what_takes_longer_than_the_call_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow_to_import.py").write_text(SLOW_TO_IMPORT)
+    (tmp_path / "importing.py").write_text(IMPORTING)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, sys.path)]))
+    helpers = pool.Pool("importing")
+    await helpers.call("work", {}, lambda _: None)
+    with pytest.raises(InputError, match="more time than its size explains"):
+        await helpers.call("spin", {}, lambda _: None)
+    helpers.close()
 
 
 HOARDING = """

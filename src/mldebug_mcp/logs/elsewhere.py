@@ -7,7 +7,6 @@ folder goes with the answer. A server with roots brings nothing from the network
 from __future__ import annotations
 
 import shutil
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from mldebug_mcp.logs.run_folders import MAX_DEPTH, may_be_log
 from mldebug_mcp.logs.settings.files import FILE_NAMES
 from mldebug_mcp.paths import expanded, unreadable
 from mldebug_mcp.progress import checkpoint
+from mldebug_mcp.temporary import make_folder
 from mldebug_mcp.text import counted, shorten
 
 MOST_FILES = 50_000
@@ -59,7 +59,7 @@ def brought_in(path: str | Path) -> Iterator[str | Path]:
     if not is_elsewhere(path) or ("://" not in str(path) and is_folder(expanded(path))):
         yield path
         return
-    folder = Path(tempfile.mkdtemp(prefix="mldebug-in-"))
+    folder = Path(make_folder("mldebug-in-"))
     place = str(path)
     try:
         found = _bring(place, folder)
