@@ -137,8 +137,8 @@ def _answers(places: Sequence[RunFolder], cache: RunCache, work: Work, notes: li
         cache.keep(mark, found)
         if number < len(fresh) and must_judge_now():
             notes.append(
-                f"{number} of {len(fresh)} runs were read in the time that a call may take, and the others were not "
-                "looked at; name a folder below, or use `mldebug-mcp runs`, which has no such limit"
+                f"{number} of {len(fresh)} runs were read in the time that a call may take; the others were not looked "
+                "at; name a folder below, or use `mldebug-mcp runs`, which has no such limit"
             )
             break
     for mark in prints:
