@@ -270,19 +270,24 @@ async def test_a_slow_probe_does_not_hold_up_other_calls(
         assert "went on" in await probing
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
 @pytest.mark.anyio
-async def test_a_signal_ends_the_server_and_its_probe(tmp_path: Path, number: signal.Signals) -> None:
+async def test_a_signal_ends_the_server_with_its_number_and_the_probe_and_leaves_no_file(
+    tmp_path: Path, examples: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("torch")
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
     with http_server() as server:
         async with server.client() as client:
             probing = asyncio.create_task(probe(client, tmp_path))
             process = await started(tmp_path)
+            await client.call_tool("diagnose_run", {"path": str(examples / "overfit")})
             server.process.send_signal(number)
-            assert await asyncio.to_thread(server.process.wait, PATIENCE) in {-number, 128 + number}
+            assert await asyncio.to_thread(server.process.wait, PATIENCE) == 128 + number
             probing.cancel()
             async with asyncio.timeout(PATIENCE):
-                while Path(f"/proc/{process}").exists():
+                while Path(f"/proc/{process}").exists() or list((tmp_path / "scratch").iterdir()):
                     await asyncio.sleep(0.02)
         written = server.end()
     assert "Traceback" not in written
