@@ -20,6 +20,8 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.conftest import PATIENCE
+
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
@@ -147,11 +149,10 @@ def state(process: int) -> str:
 
 
 def wait_until(what: Callable[[], bool]) -> None:
-    for _ in range(3000):
-        if what():
-            return
+    end = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < end, "it did not come to that"
         time.sleep(0.02)
-    raise AssertionError("it did not come to that")
 
 
 SIGNALS = {
@@ -180,7 +181,7 @@ def test_no_helper_and_no_file_outlives_the_server(tmp_path: Path, ending: str) 
         else:
             number = getattr(signal, SIGNALS[ending])
             running.process.send_signal(number)
-        status = running.process.wait(60)
+        status = running.process.wait(PATIENCE)
         assert status == (0 if ending == "input closed" else -number if ending == "killed" else 128 + number)
         wait_until(lambda: not Path(f"/proc/{helper}").exists() or state(helper) == "Z")
         assert ending == "killed" or not list(scratch.iterdir())
@@ -199,7 +200,7 @@ def test_a_client_that_leaves_right_after_its_first_call_leaves_no_file(tmp_path
         time.sleep(pause)
         assert running.process.stdin
         running.process.stdin.close()
-        running.process.wait(60)
+        running.process.wait(PATIENCE)
         assert not list(scratch.iterdir())
 
 
@@ -359,7 +360,7 @@ async def test_a_helper_that_nothing_calls_ends_and_the_next_call_gets_another(
             assert answer["structuredContent"]["run"]["path"].endswith("log.jsonl")
             (helper,) = helpers.idle
             assert helper.retirement is not None
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE):
                 await helper.retirement
             assert helper.process.returncode is not None
             assert not helpers.idle
@@ -375,7 +376,7 @@ async def test_the_server_answers_others_while_it_removes_what_a_helper_left(
     answered, waited = threading.Event(), []
 
     def slow(folder: str, *, ignore_errors: bool) -> None:
-        waited.append(answered.wait(20))
+        waited.append(answered.wait(PATIENCE))
         rmtree(folder, ignore_errors=ignore_errors)
 
     rmtree = shutil.rmtree
@@ -388,7 +389,7 @@ async def test_the_server_answers_others_while_it_removes_what_a_helper_left(
         await anyio.sleep(0.05)
     answered.set()
     assert helper.retirement is not None
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         await helper.retirement
     assert waited == [True]
     assert not Path(helper.scratch).exists()
@@ -437,7 +438,6 @@ while time.process_time() < end:
 """
 IMPORTING = """
 from mldebug_mcp import limits
-
 def prepare():
     limits.SECONDS = 0.3
 

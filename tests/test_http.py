@@ -24,11 +24,11 @@ from mldebug_mcp.cli import main
 from mldebug_mcp.server import http as http_module
 from mldebug_mcp.server.http import MAX_BODY
 from mldebug_mcp.server.listener import DEFAULT_HOST, DEFAULT_PORT, PATH, TOKEN_VARIABLE
+from tests.conftest import PATIENCE
 
 from .http_process import LEGACY, MODERN, TOKEN, HttpServer, http_server
 
 DOCUMENTATION = (Path(__file__).parent.parent / "docs" / "http.md").read_text(encoding="utf-8")
-PATIENCE = 30.0
 PUBLIC = "0.0.0.0"  # noqa: S104 - it is what is refused
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
 SPOKEN = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -384,7 +384,6 @@ import asyncio, sys
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-
 async def main(url, token, mode, entry):
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=600) as http,
