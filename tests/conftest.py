@@ -8,6 +8,8 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
+PATIENCE = 300.0
+"""Seconds after which what a test waits for will not come, also where sixteen others want the same core."""
 
 # The same examples at every run, however busy the machine: what fails here fails everywhere.
 settings.register_profile("repeatable", derandomize=True, deadline=None)

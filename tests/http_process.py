@@ -12,6 +12,8 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.conftest import PATIENCE
+
 TOKEN = "a-token-of-the-tests"
 LEGACY, MODERN = "legacy", "2026-07-28"
 
@@ -36,7 +38,7 @@ class HttpServer:
     def end(self) -> str:
         """End it, if it has not ended, and return all that it wrote."""
         self.process.terminate()
-        self.process.wait(timeout=20)
+        self.process.wait(PATIENCE)
         assert self.process.stderr
         return "".join(self.said) + self.process.stderr.read()
 
@@ -44,7 +46,7 @@ class HttpServer:
     async def client(self, mode: str = LEGACY, headers: dict[str, str] | None = None) -> AsyncIterator[Client]:
         """Connect as the SDK's client does, in either era of the protocol."""
         async with (
-            httpx2.AsyncClient(headers=headers or {"Authorization": f"Bearer {TOKEN}"}, timeout=60) as http,
+            httpx2.AsyncClient(headers=headers or {"Authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE) as http,
             Client(streamable_http_client(self.url, http_client=http), mode=mode) as client,
         ):
             yield client

@@ -22,6 +22,7 @@ from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.probe.job import check_entry, check_interpreter
 from mldebug_mcp.server import make_server
+from tests.conftest import PATIENCE
 from tests.stdio_process import Process
 
 pytestmark = pytest.mark.anyio
@@ -134,7 +135,7 @@ async def test_a_pipe_or_a_device_in_any_argument_is_refused_and_not_waited_for(
     os.mkfifo(root / "pipe")
     async with Client(make_server(Access((str(root), "/dev")))) as client:
         for path in (str(root / "pipe"), "/dev/zero"):
-            with anyio.fail_after(60):
+            with anyio.fail_after(PATIENCE):
                 value = [path] * 2 if tool == "compare_runs" else path
                 answer = await client.call_tool(tool, {**given, argument: value})
             assert answer.is_error, (path, answer.content)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -306,6 +307,24 @@ def test_a_picture_leaves_nothing_in_the_home_of_the_user(tmp_path: Path, exampl
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "curves.png").stat().st_size > 1000
     assert list(home.rglob("*")) == []
+
+
+@pytest.mark.parametrize("arguments", [["diagnose", "runs.zip"], ["probe", "batch.json"]])
+def test_a_process_that_may_write_no_file_says_so(tmp_path: Path, arguments: list[str]) -> None:
+    resource = pytest.importorskip("resource")
+    with zipfile.ZipFile(tmp_path / "runs.zip", "w") as archive:
+        archive.writestr("a/log.jsonl", '{"step": 1, "loss": 2}\n{"step": 2, "loss": 1}\n')
+    (tmp_path / "batch.json").write_text('{"input_ids": [[1, 5, 6]], "labels": [[1, 5, 6]]}')
+    done = subprocess.run(
+        [sys.executable, "-m", "mldebug_mcp", arguments[0], str(tmp_path / arguments[1])],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
+    )
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "its limit on file sizes is 0" in done.stderr
 
 
 def test_reading_a_database_with_a_journal_leaves_nothing_beside_it(tmp_path: Path) -> None:

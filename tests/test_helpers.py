@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -12,12 +13,15 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+
+from tests.conftest import PATIENCE
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -152,15 +156,23 @@ def state(process: int) -> str:
 
 
 def wait_until(what: Callable[[], bool]) -> None:
-    for _ in range(3000):
-        if what():
-            return
+    end = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < end, "it did not come to that"
         time.sleep(0.02)
-    raise AssertionError("it did not come to that")
+
+
+SIGNALS = {
+    "terminated": "SIGTERM",
+    "interrupted": "SIGINT",
+    "hung up": "SIGHUP",
+    "quit": "SIGQUIT",
+    "killed": "SIGKILL",
+}
 
 
 @linux
-@pytest.mark.parametrize("ending", ["killed", "terminated", "input closed"])
+@pytest.mark.parametrize("ending", [*SIGNALS, "input closed"])
 def test_no_helper_and_no_file_outlives_the_server(tmp_path: Path, ending: str) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -174,10 +186,109 @@ def test_no_helper_and_no_file_outlives_the_server(tmp_path: Path, ending: str) 
             assert running.process.stdin
             running.process.stdin.close()
         else:
-            running.process.send_signal(signal.SIGKILL if ending == "killed" else signal.SIGTERM)
-        running.process.wait(60)
+            number = getattr(signal, SIGNALS[ending])
+            running.process.send_signal(number)
+        status = running.process.wait(PATIENCE)
+        assert status == (0 if ending == "input closed" else -number if ending == "killed" else 128 + number)
         wait_until(lambda: not Path(f"/proc/{helper}").exists() or state(helper) == "Z")
         assert ending == "killed" or not list(scratch.iterdir())
+
+
+@pytest.mark.parametrize("pause", [0, 0.005, 0.02, 0.05, 0.2])
+def test_a_client_that_leaves_right_after_its_first_call_leaves_no_file(tmp_path: Path, pause: float) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    running = Process(tmp_path, TMPDIR=str(scratch))
+    with running.process:
+        running.start()
+        request = {"jsonrpc": "2.0", "id": 7, "method": "tools/call"}
+        call = {"name": "diagnose_run", "arguments": {"path": log(tmp_path)}}
+        running.send(json.dumps({**request, "params": call}).encode())
+        time.sleep(pause)
+        assert running.process.stdin
+        running.process.stdin.close()
+        running.process.wait(PATIENCE)
+        assert not list(scratch.iterdir())
+
+
+@linux
+def test_a_helper_that_was_ended_while_it_was_idle_is_replaced_and_the_call_made_again(
+    server: Process, folder: Path
+) -> None:
+    call(server, "diagnose_run", path=log(folder))
+    for helper in children(server.process.pid):
+        os.kill(helper, signal.SIGKILL)
+    failed, said = call(server, "diagnose_run", path=log(folder))
+    assert not failed, said
+
+
+@linux
+def test_a_folder_of_very_many_runs_is_answered_with_what_was_looked_at(server: Process, folder: Path) -> None:
+    text = Path(log(folder)).read_bytes()
+    for number in range(1500):
+        run = folder / "many" / f"run{number:04}"
+        run.mkdir(parents=True)
+        (run / "log.jsonl").write_bytes(text)
+    failed, said = call(server, "diagnose_runs", path=str(folder / "many"))
+    assert not failed, said
+    assert "only the newest 200 of 1,500 runs were read" in said
+
+
+@linux
+def test_a_web_of_links_is_answered(server: Process, folder: Path) -> None:
+    text = Path(log(folder)).read_bytes()
+    web = folder / "web"
+    for number in range(20):
+        (web / f"run{number:02}").mkdir(parents=True)
+        (web / f"run{number:02}" / "log.jsonl").write_bytes(text)
+    for number in range(20):
+        for other in range(20):
+            (web / f"run{number:02}" / f"to{other:02}").symlink_to(f"../run{other:02}")
+            (web / f"run{number:02}" / f"log{other:02}.jsonl").symlink_to(f"../run{other:02}/log.jsonl")
+    for tool in ("diagnose_runs", "diagnose_run"):
+        failed, said = call(server, tool, path=str(web))
+        assert not failed, said
+
+
+@asynccontextmanager
+async def helpers_of(module: str) -> AsyncIterator[pool.Pool]:
+    helpers = pool.Pool(module)
+    try:
+        yield helpers
+    finally:
+        idle = list(helpers.idle)
+        helpers.close()
+        for helper in idle:
+            await helper.ended()
+
+
+HURRIED = """
+from mldebug_mcp import limits
+from mldebug_mcp.server.calls import CALLS
+from mldebug_mcp.server.calls import prepare as prepare_calls
+
+def prepare():
+    prepare_calls()
+    limits.SECONDS, limits.SECONDS_PER_FILE, limits.SECONDS_PER_MIB, limits.SECONDS_PER_ENTRY = {seconds}, 0.0, 0.0, 0.0
+"""
+
+
+@linux
+@pytest.mark.anyio
+@pytest.mark.parametrize(("tool", "seconds"), [("diagnose_runs", 2.0), ("diagnose_run", 1.2)])
+async def test_runs_for_which_the_time_of_a_call_is_too_short_are_said_not_to_be_looked_at(
+    tmp_path: Path, tool: str, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hurried.py").write_text(HURRIED.format(seconds=seconds))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, sys.path)]))
+    for number in range(200):
+        (tmp_path / "runs" / f"{number:03}").mkdir(parents=True)
+        for part in range(4):
+            log(tmp_path / "runs" / f"{number:03}", f"log{part}.jsonl")
+    arguments = {"path": str(tmp_path / "runs"), "detail": "full"}
+    async with helpers_of("hurried") as helpers:
+        answer = await helpers.call(tool, {"arguments": arguments, "whole": None}, lambda _: None)
+    assert any("the others were not looked at" in note for note in answer["structuredContent"]["notes"])
 
 
 @linux
@@ -256,7 +367,7 @@ async def test_a_helper_that_nothing_calls_ends_and_the_next_call_gets_another(
             assert answer["structuredContent"]["run"]["path"].endswith("log.jsonl")
             (helper,) = helpers.idle
             assert helper.retirement is not None
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE):
                 await helper.retirement
             assert helper.process.returncode is not None
             assert not helpers.idle
@@ -272,7 +383,7 @@ async def test_the_server_answers_others_while_it_removes_what_a_helper_left(
     answered, waited = threading.Event(), []
 
     def slow(folder: str, *, ignore_errors: bool) -> None:
-        waited.append(answered.wait(20))
+        waited.append(answered.wait(PATIENCE))
         rmtree(folder, ignore_errors=ignore_errors)
 
     rmtree = shutil.rmtree
@@ -285,7 +396,7 @@ async def test_the_server_answers_others_while_it_removes_what_a_helper_left(
         await anyio.sleep(0.05)
     answered.set()
     assert helper.retirement is not None
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         await helper.retirement
     assert waited == [True]
     assert not Path(helper.scratch).exists()
@@ -303,6 +414,63 @@ async def test_a_helper_that_is_called_again_and_again_is_kept(tmp_path: Path, m
     helpers.close()
     await used[0].ended()
     assert len({helper.process.pid for helper in used}) == 1
+
+
+@pytest.mark.anyio
+async def test_calls_that_are_cancelled_at_once_start_few_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    async def start(*_: object, **__: object) -> None:
+        started.append(1)
+        await anyio.sleep(60)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+    helpers = pool.Pool("mldebug_mcp.server.calls")
+    calls = [asyncio.create_task(helpers.call("diagnose_run", {}, lambda _: None)) for _ in range(200)]
+    while len(started) < pool.MOST:
+        await anyio.sleep(0.01)
+    for one in calls:
+        one.cancel()
+        await anyio.sleep(0)
+    await asyncio.gather(*calls, return_exceptions=True)
+    helpers.close()
+    assert len(started) <= 2 * pool.MOST
+
+
+SLOW_TO_IMPORT = """
+import time
+end = time.process_time() + 0.6
+while time.process_time() < end:
+    pass
+"""
+IMPORTING = """
+from mldebug_mcp import limits
+def prepare():
+    limits.SECONDS = 0.3
+
+def work():
+    import slow_to_import
+
+def spin():
+    while True:
+        pass
+
+CALLS = {"work": work, "spin": spin}
+"""
+
+
+@linux
+@pytest.mark.anyio
+async def test_a_call_may_import_what_takes_longer_than_the_call_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow_to_import.py").write_text(SLOW_TO_IMPORT)
+    (tmp_path / "importing.py").write_text(IMPORTING)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, sys.path)]))
+    async with helpers_of("importing") as helpers:
+        await helpers.call("work", {}, lambda _: None)
+        with pytest.raises(InputError, match="more time than its size explains"):
+            await helpers.call("spin", {}, lambda _: None)
 
 
 HOARDING = """

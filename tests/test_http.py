@@ -24,11 +24,11 @@ from mldebug_mcp.cli import main
 from mldebug_mcp.server import http as http_module
 from mldebug_mcp.server.http import MAX_BODY
 from mldebug_mcp.server.listener import DEFAULT_HOST, DEFAULT_PORT, PATH, TOKEN_VARIABLE
+from tests.conftest import PATIENCE
 
 from .http_process import LEGACY, MODERN, TOKEN, HttpServer, http_server
 
 DOCUMENTATION = (Path(__file__).parent.parent / "docs" / "http.md").read_text(encoding="utf-8")
-PATIENCE = 30.0
 PUBLIC = "0.0.0.0"  # noqa: S104 - it is what is refused
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
 SPOKEN = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -270,19 +270,24 @@ async def test_a_slow_probe_does_not_hold_up_other_calls(
         assert "went on" in await probing
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
 @pytest.mark.anyio
-async def test_a_signal_ends_the_server_and_its_probe(tmp_path: Path, number: signal.Signals) -> None:
+async def test_a_signal_ends_the_server_with_its_number_and_the_probe_and_leaves_no_file(
+    tmp_path: Path, examples: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("torch")
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
     with http_server() as server:
         async with server.client() as client:
             probing = asyncio.create_task(probe(client, tmp_path))
             process = await started(tmp_path)
+            await client.call_tool("diagnose_run", {"path": str(examples / "overfit")})
             server.process.send_signal(number)
-            assert await asyncio.to_thread(server.process.wait, PATIENCE) in {-number, 128 + number}
+            assert await asyncio.to_thread(server.process.wait, PATIENCE) == 128 + number
             probing.cancel()
             async with asyncio.timeout(PATIENCE):
-                while Path(f"/proc/{process}").exists():
+                while Path(f"/proc/{process}").exists() or list((tmp_path / "scratch").iterdir()):
                     await asyncio.sleep(0.02)
         written = server.end()
     assert "Traceback" not in written
@@ -379,7 +384,6 @@ import asyncio, sys
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-
 async def main(url, token, mode, entry):
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=600) as http,

@@ -28,6 +28,7 @@ LAYERS = (
         "paths",
         "progress",
         "suggest",
+        "temporary",
         "text",
         "yaml_text",
     },

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mldebug_mcp import diagnose_run
+from tests.conftest import PATIENCE
 
 nbformat = pytest.importorskip("nbformat")
 nbclient = pytest.importorskip("nbclient")
@@ -18,7 +19,7 @@ def test_a_cell_that_ends_in_a_diagnosis_shows_what_the_library_gives(examples: 
     cells = [f"import mldebug_mcp\nmldebug_mcp.diagnose_run({run!r})", "print(_)\n_.to_frame()"]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
 
-    nbclient.NotebookClient(book, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    nbclient.NotebookClient(book, timeout=int(PATIENCE), resources={"metadata": {"path": str(tmp_path)}}).execute()
 
     (shown,), (printed, frame) = (cell["outputs"] for cell in book.cells)
     assert shown["data"]["text/html"] == diagnose_run(run)._repr_html_()

@@ -12,6 +12,7 @@ import pytest
 from mldebug_mcp.cli.live_page import LivePage
 from mldebug_mcp.cli.page_server import GRACE, IDLE, PageServer
 from mldebug_mcp.logs.followed import FollowedRun
+from tests.conftest import PATIENCE
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -29,7 +30,7 @@ class Shown:
     def ask(
         self, method: str = "GET", path: str | None = None, body: str | None = None, **headers: str
     ) -> tuple[int, str, http.client.HTTPMessage]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=PATIENCE)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, self.server.path if path is None else path, body, named)
         answer = connection.getresponse()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import PATIENCE
 from tests.stdio_process import Process
 
 
@@ -55,13 +56,13 @@ def test_the_server_ends_when_its_input_ends(server: Process) -> None:
     server.start()
     assert server.process.stdin
     server.process.stdin.close()
-    assert server.process.wait(timeout=10) == 0
+    assert server.process.wait(PATIENCE) == 0
 
 
 def test_the_server_ends_on_sigterm(server: Process) -> None:
     server.start()
     server.process.send_signal(signal.SIGTERM)
-    assert server.process.wait(timeout=10) != 0
+    assert server.process.wait(PATIENCE) == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize(
@@ -128,4 +129,4 @@ def test_a_client_that_leaves_standard_error_unread_is_answered(server: Process)
     assert server.ask("ping")["result"] == {}
     assert server.process.stdin
     server.process.stdin.close()
-    assert server.process.wait(timeout=30) == 0
+    assert server.process.wait(PATIENCE) == 0

@@ -51,30 +51,41 @@ def walk(
         depth: Levels that are read, its own included.
         enters: Whether to descend into a folder below it.
         notes: Gets a note if there are more than `most` entries, and of each folder that may not be read.
-        most: Entries that are looked at, by default `MAX_ENTRIES`.
+        most: Entries that are looked at, by default `MAX_ENTRIES`; and half as many below a level that takes them
+            all, so that a folder of very many folders is not one without files.
     """
     most = MAX_ENTRIES if most is None else most
-    left = most
+    left, reserve = most, most // 2
     level = [folder]
     for _ in range(depth):
         below: list[Path] = []
+        is_cut = False
         for place in level:
-            try:
-                found = entries(place, left)
-            except (OSError, InputError) as error:
-                if notes is not None and isinstance(error, PermissionError):
-                    notes.append(f"{shorten(str(place), 120)}: this folder may not be read, and was left out")
-                continue
+            found = _readable(place, left + 1, notes)
+            is_cut = len(found) > left
+            found = found[:left]
             left -= len(found)
             for path in found:
                 if is_file(path):
                     yield path
                 elif not path.is_symlink() and enters(path) and is_folder(path):
                     below.append(path)
-            if left <= 0:
-                if notes is not None:
-                    notes.append(
-                        f"only {most:,} entries of the folder were looked at; name the log itself if it was not found"
-                    )
-                return
+            if is_cut:
+                break
+        if is_cut:
+            if notes is not None and reserve:
+                notes.append(
+                    f"only {most:,} entries of the folder were looked at; name the log itself if it was not found"
+                )
+            left, reserve = reserve, 0
         level = below
+
+
+def _readable(folder: Path, limit: int, notes: list[str] | None) -> list[Path]:
+    """Return the entries of a folder; none of one that may not be read, which is noted."""
+    try:
+        return entries(folder, limit)
+    except (OSError, InputError) as error:
+        if notes is not None and isinstance(error, PermissionError):
+            notes.append(f"{shorten(str(folder), 120)}: this folder may not be read, and was left out")
+        return []

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -40,6 +41,8 @@ BYTES = 640 * 1024 * 1024
 BYTES_PER_BYTE = 20
 """Beside it, for each byte that is read: Python holds a pickled list of short tuples in 18."""
 _MIB = 1024 * 1024
+_SOON = 0.001
+"""Seconds; a timer of none would never end."""
 
 
 @dataclass(slots=True)
@@ -47,10 +50,14 @@ class _Call:
     """What the call that is running may use; `memory` is 0 where that cannot be bounded."""
 
     memory: int
-    patience: float = TIMES_WALL
+    patience: float
     """Seconds on the clock for a second of processor time."""
-    seconds: float = 0.0
+    granted: float = 0.0
     """Processor time that it was given so far."""
+    end: float = field(default_factory=time.process_time)
+    """The processor time of this process at which it ends ..."""
+    last: float = field(default_factory=time.monotonic)
+    """... and the time on the clock."""
     is_lifted: bool = False
     files: dict[object, int] = field(default_factory=dict)
     """The sizes of the files that it has read."""
@@ -67,8 +74,8 @@ def begin(size: int = 0) -> None:
     for end in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(end, signal.SIG_DFL)
     claimed = _claimed()
-    _running = _Call(claimed + BYTES if claimed else 0, TIMES_WALL * max(1.0, _load()), SECONDS)
-    _set_time(SECONDS, SECONDS * _running.patience)
+    _running = _Call(claimed + BYTES if claimed else 0, TIMES_WALL * max(1.0, _load()))
+    _grant(SECONDS)
     reading(size)
 
 
@@ -96,7 +103,7 @@ def reading(size: int, file: object = None) -> None:
         before = _running.files.get(file, 0)
         _running.files[file] = max(before, size)
         size = max(0, size - before)
-    _allow(more + size / _MIB * SECONDS_PER_MIB)
+    _grant(more + size / _MIB * SECONDS_PER_MIB)
     if _running.memory:
         _running.memory += size * BYTES_PER_BYTE
         _set_memory(_running.memory)
@@ -104,16 +111,24 @@ def reading(size: int, file: object = None) -> None:
 
 def listing(entries: int) -> None:
     """Allow the time that looking at so many entries of a folder takes."""
-    _allow(entries * SECONDS_PER_ENTRY)
+    _grant(entries * SECONDS_PER_ENTRY)
 
 
-def _allow(more: float) -> None:
-    if _running is None or sys.platform == "win32":
-        return
-    left, waited = signal.getitimer(signal.ITIMER_PROF)[0], signal.getitimer(signal.ITIMER_REAL)[0]
-    _running.seconds += more
-    if left and waited:
-        _set_time(left + more, waited + more * _running.patience)
+def _grant(seconds: float) -> None:
+    if _running is not None and seconds:
+        _running.granted += seconds
+        _running.end += seconds
+        _running.last += seconds * _running.patience
+        _set_timers(_running)
+
+
+def _set_timers(call: _Call) -> None:
+    """Have the process ended when the time has run out.
+
+    What is left is worked out from clocks and not from the timers: setting one adds a tick of the kernel each time.
+    """
+    if not call.is_lifted:
+        _set_time(max(_SOON, call.end - time.process_time()), max(_SOON, call.last - time.monotonic()))
 
 
 def must_judge_now() -> bool:
@@ -122,7 +137,7 @@ def must_judge_now() -> bool:
     Ask between two runs of many, and say in the answer which were not read.
     """
     left = seconds_left()
-    return left is not None and _running is not None and left < _running.seconds * SHARE_FOR_JUDGING
+    return left is not None and _running is not None and left < _running.granted * SHARE_FOR_JUDGING
 
 
 def _load() -> float:
@@ -136,7 +151,7 @@ def seconds_left() -> float | None:
     """Return the processor time that the call may still use, for a process of its own; None for any."""
     if _running is None or sys.platform == "win32":
         return None
-    return signal.getitimer(signal.ITIMER_PROF)[0]
+    return max(0.0, _running.end - time.process_time())
 
 
 @contextmanager
@@ -145,8 +160,7 @@ def unhurried() -> Iterator[None]:
     if _running is None or _running.is_lifted or sys.platform == "win32":
         yield
         return
-    used, waited = signal.getitimer(signal.ITIMER_PROF)[0], signal.getitimer(signal.ITIMER_REAL)[0]
-    before = _claimed()
+    used, waited, before = time.process_time(), time.monotonic(), _claimed()
     _set_time(0, 0)
     _set_memory(0)
     _running.is_lifted = True
@@ -154,7 +168,9 @@ def unhurried() -> Iterator[None]:
         yield
     finally:
         _running.is_lifted = False
-        _set_time(used, waited)
+        _running.end += time.process_time() - used
+        _running.last += time.monotonic() - waited
+        _set_timers(_running)
         if _running.memory:
             _running.memory += max(0, _claimed() - before)
             _set_memory(_running.memory)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,22 @@ def spiked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, int]:
     lines(folder / "recorder.jsonl", recorded)
     data = lines(folder / "data.csv.jsonl", [{"features": row.tolist(), "label": 0} for row in np.round(x, 4)])
     return folder, data, int(np.flatnonzero(order == PLANTED)[0]) // BATCH + 1
+
+
+def test_a_sequential_pass_of_two_billion_rows_takes_no_memory(tmp_path: Path) -> None:
+    tracemalloc.start()
+    answer = rows_at(
+        tmp_path, 400_000_000, sampler="sequential", batch_size=4, rows=2_000_000_000, accumulation=1, first_step=1
+    )
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 * 1024**2
+    assert [one.row for one in answer.rows] == list(range(1_599_999_996, 1_600_000_000))
+
+
+def test_a_sequential_pass_feeds_the_rows_of_the_pass_before_again(tmp_path: Path) -> None:
+    answer = rows_at(tmp_path, 4, sampler="sequential", batch_size=4, rows=8, first_step=1)
+    assert [(one.row, one.before) for one in answer.rows] == [(4, [2]), (5, [2]), (6, [2]), (7, [2])]
 
 
 def test_a_planted_row_of_ten_thousand_is_named_by_one_call_after_the_spike(spiked: tuple[Path, Path, int]) -> None:

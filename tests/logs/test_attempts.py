@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.conftest import PATIENCE
 from tests.logs.reading import read
 
 from mldebug_mcp import diagnose_run
@@ -173,7 +174,11 @@ def test_the_output_of_a_program_that_was_started_three_times_is_read_by_its_las
     with log.open("a") as file:
         for batch in ("64", "64", "8"):
             subprocess.run(
-                [sys.executable, "-c", LOOP, batch], stdout=file, stderr=subprocess.STDOUT, check=False, timeout=60
+                [sys.executable, "-c", LOOP, batch],
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                check=False,
+                timeout=PATIENCE,
             )
     run = read_run(log)
     assert [one.records for one in run.attempts] == [7, 7, 40]

@@ -53,6 +53,22 @@ def test_an_archive_is_read_as_the_folder_that_it_was(archive: Path) -> None:
     assert diagnose_run(f"zip://sweep/a/log.jsonl::{archive}").run.last_step == 59
 
 
+def test_of_an_archive_of_very_many_files_whole_runs_are_unpacked_and_a_note_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(elsewhere, "MOST_OF_ONE", 6)
+    files = {f"r{number}/{name}": LOG for number in range(5) for name in ("log.jsonl", "logs/eval.jsonl")}
+    path = packed(tmp_path / "runs.zip", {**files, "r3/log.jsonl": LOG + LOG.replace('"step": ', '"step": 1')})
+    answer = diagnose_run(path)
+    assert answer.run.path == str(path)
+    assert any("only 6 of 10 files of the archive" in note and "5 folders" in note for note in answer.notes)
+    assert any("read r3" in note for note in answer.notes)
+    assert diagnose_run(path, run="r4").run.last_step == 59
+    some = diagnose_runs(path, most=2)
+    assert "only 6 of 10 files of the archive" in some.notes[0]
+    assert len(diagnose_runs(path).rows) == 5
+
+
 def test_a_file_url_of_a_folder_is_read(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "log.jsonl").write_text(LOG)

@@ -116,6 +116,35 @@ async def gone(pids: Path) -> bool:
     return True
 
 
+IMPORTED = """
+import asyncio, sys, threading
+from importlib.machinery import PathFinder
+from mcp import Client
+from mldebug_mcp.server import make_server
+
+class Watch:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name in ("numpy", "mldebug_mcp.diagnose.probe", "mldebug_mcp.report.probe_concise"):
+            print(name, threading.current_thread() is threading.main_thread())
+        return None
+
+async def main():
+    async with Client(make_server()) as client:
+        sys.meta_path.insert(0, Watch)
+        await client.call_tool("probe_overfit", {})
+
+asyncio.run(main())
+"""
+
+
+async def test_the_first_probe_imports_in_a_thread_so_that_others_are_answered() -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", IMPORTED, stdout=asyncio.subprocess.PIPE)
+    output = (await process.communicate())[0].decode().split()
+    assert "mldebug_mcp.diagnose.probe" in output
+    assert "True" not in output
+
+
 async def test_a_third_probe_waits_for_one_of_two_and_says_so(client: Client, tmp_path: Path) -> None:
     (tmp_path / "pipeline.py").write_text(
         "import os, pathlib, time\n"

@@ -8,6 +8,7 @@ import pytest
 
 from mldebug_mcp.recorder import Alarm, Recorder
 from mldebug_mcp.recorder.alarm import Looks, look
+from tests.conftest import PATIENCE
 
 
 def found(cause: str) -> Alarm:
@@ -27,7 +28,7 @@ def looks(monkeypatch: pytest.MonkeyPatch, causes: list[str]) -> list[str]:
 
     monkeypatch.setattr("mldebug_mcp.recorder.alarm.look", next_look)
     watching = Looks(Path("run"), 0.01, lambda alarm: told.append(alarm.cause))
-    assert over.wait(30)
+    assert over.wait(PATIENCE)
     watching.stop()
     return told
 

@@ -16,10 +16,9 @@ import pytest
 from mldebug_mcp import diagnose_run, read_run
 from mldebug_mcp.models import State
 from mldebug_mcp.recorder import Recorder
+from tests.conftest import PATIENCE
 from tests.hostile.pickles import CALLS, Calling
 from tests.recorder.loops import lines, steps
-
-PATIENCE = 120.0
 
 
 def wait_for(there: Callable[[], object]) -> None:

@@ -19,9 +19,8 @@ from mldebug_mcp.diagnose.memory import check_memory
 from mldebug_mcp.models import Diagnosis
 from mldebug_mcp.progress import checkpoint, listening
 from mldebug_mcp.server import progress as reports
+from tests.conftest import PATIENCE
 from tests.memory import scenarios
-
-PATIENCE = 60
 
 
 class Stop(BaseException):

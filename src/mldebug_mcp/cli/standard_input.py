@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.temporary import temporary_folder
 
 STANDARD_INPUT = "standard input"
 MAX_BYTES = 1024 * 1024 * 1024
@@ -22,7 +22,7 @@ def kept_input() -> Iterator[Path]:
     Raises:
         InputError: more comes than `MAX_BYTES`, or what is done inside refuses it; the message calls it what it is.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder("mldebug-input-") as folder:
         path = Path(folder) / STANDARD_INPUT
         left = MAX_BYTES
         with path.open("wb") as kept:

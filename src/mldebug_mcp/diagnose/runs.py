@@ -21,7 +21,7 @@ from mldebug_mcp.diagnose.swept import sweep_of
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.limits import must_judge_now
 from mldebug_mcp.logs import Run, Series
-from mldebug_mcp.logs.elsewhere import brought_in
+from mldebug_mcp.logs.elsewhere import Choice, brought_in
 from mldebug_mcp.logs.folder import runs_of
 from mldebug_mcp.logs.ranks.job import RanksTold
 from mldebug_mcp.logs.run_folders import RunFolder, runs_in
@@ -66,8 +66,11 @@ def diagnose_runs(
         InputError: it is no folder, or holds no run; or there is no such cluster.
         MissingExtraError: Ray, or the package that a URL needs, is not installed.
     """
-    with brought_in(path) as place:
+    choice = None if most is None else Choice(newest=True)
+    with brought_in(path, choice) as place:
         found = _runs_of_folder(place, cache, most, partial(_diagnosed, processes=processes, ray=ray))
+    if choice is not None and choice.notes:
+        found = found.model_copy(update={"notes": [*choice.notes, *found.notes]})
     if place == path:
         return found
     rows = [one.model_copy(update={"path": str(path)}) for one in found.rows]
@@ -126,8 +129,8 @@ def _answers(places: Sequence[RunFolder], cache: RunCache, work: Work, notes: li
         cache.keep(mark, found)
         if number < len(fresh) and must_judge_now():
             notes.append(
-                f"{number} of {len(fresh)} runs were read in the time that a call may take, and the others were not "
-                "looked at; name a folder below, or use `mldebug-mcp runs`, which has no such limit"
+                f"{number} of {len(fresh)} runs were read in the time that a call may take; the others were not looked "
+                "at; name a folder below, or use `mldebug-mcp runs`, which has no such limit"
             )
             break
     for mark in prints:

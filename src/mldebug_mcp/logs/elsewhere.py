@@ -6,27 +6,33 @@ folder goes with the answer. A server with roots brings nothing from the network
 
 from __future__ import annotations
 
+import os
 import shutil
-import tempfile
+import time
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from mldebug_mcp import limits
 from mldebug_mcp.access import Access, confined, current, is_folder, open_input
 from mldebug_mcp.errors import InputError, MissingExtraError
-from mldebug_mcp.logs.run_folders import MAX_DEPTH, may_be_log
+from mldebug_mcp.logs.run_folders import MAX_DEPTH, home_of, may_be_log
 from mldebug_mcp.logs.settings.files import FILE_NAMES
 from mldebug_mcp.paths import expanded, unreadable
 from mldebug_mcp.progress import checkpoint
+from mldebug_mcp.temporary import make_folder
 from mldebug_mcp.text import counted, shorten
 
 MOST_FILES = 50_000
 MOST_BYTES = 4 * 1024**3
 """Bytes that are brought in at once; of an archive `TIMES_PACKED` times its own size at most."""
+MOST_OF_ONE = 5_000
+"""Files that are unpacked of an archive for the answer about one run, or about few of many. Chosen: some two seconds'
+work, and as many files as 300 runs have."""
 TIMES_PACKED = 200
 """Chosen: logs pack to a tenth, a very even one to a hundredth, a bomb to a thousandth and less."""
 LEAST_BYTES = 16 * 1024**2
@@ -45,12 +51,54 @@ def is_elsewhere(path: str | Path) -> bool:
     return text.lower().endswith(".zip") or "::" in text or _scheme(text) in ("zip", *SCHEMES)
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which files of an archive of very many are unpacked: those of some runs, whole.
+
+    Args:
+        run: The run that is asked for, which comes first.
+        newest: Whether the newest runs are chosen, else the largest.
+        notes: Gets what was left out.
+    """
+
+    run: str = ""
+    newest: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def of(self, members: list[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
+        """Return the members that are unpacked."""
+        if len(members) <= MOST_OF_ONE:
+            return members
+        runs: dict[PurePosixPath, list[zipfile.ZipInfo]] = {}
+        for member in members:
+            runs.setdefault(home_of(PurePosixPath(member.filename)), []).append(member)
+        chosen: list[zipfile.ZipInfo] = []
+        for name in sorted(runs, key=lambda name: self._order(name, runs[name]), reverse=True):
+            chosen += runs[name][: MOST_OF_ONE - len(chosen)]
+            if len(chosen) == MOST_OF_ONE:
+                break
+        what = "newest" if self.newest else "largest"
+        self.notes.append(
+            f"only {len(chosen):,} of {len(members):,} files of the archive were unpacked, those of the {what} of "
+            f"{counted(len(runs), 'folder')}; unpack it and name the folder, or name a folder in it (zip://FOLDER::…)"
+        )
+        return chosen
+
+    def _order(self, name: PurePosixPath, members: list[zipfile.ZipInfo]) -> tuple[bool, object]:
+        asked = bool(self.run) and name.match(self.run)
+        return asked, max(one.date_time for one in members) if self.newest else sum(one.file_size for one in members)
+
+
 @contextmanager
-def brought_in(path: str | Path) -> Iterator[str | Path]:
+def brought_in(path: str | Path, choice: Choice | None = None) -> Iterator[str | Path]:
     """Yield a path in this machine's file system: the path itself, or a temporary folder with what it holds.
 
     Takes `runs.zip`, `zip://INNER::file:///runs.zip`, `memory://`, `s3://`, `gs://`, and archives in these
     (`zip://::s3://bucket/runs.zip`).
+
+    Args:
+        path: The path.
+        choice: What is unpacked of an archive of very many files; by default all of them.
 
     Raises:
         InputError: it cannot be read, is not allowed, or holds too much.
@@ -59,10 +107,10 @@ def brought_in(path: str | Path) -> Iterator[str | Path]:
     if not is_elsewhere(path) or ("://" not in str(path) and is_folder(expanded(path))):
         yield path
         return
-    folder = Path(tempfile.mkdtemp(prefix="mldebug-in-"))
+    folder = Path(make_folder("mldebug-in-"))
     place = str(path)
     try:
-        found = _bring(place, folder)
+        found = _bring(place, folder, choice)
         access = current()
         roots = None if access.roots is None else (*access.roots, str(folder.resolve()))
         with confined(Access(roots, access.pythons)):
@@ -80,7 +128,7 @@ def _scheme(text: str) -> str:
     return text.partition("://")[0].lower() if "://" in text else ""
 
 
-def _bring(place: str, folder: Path) -> Path:
+def _bring(place: str, folder: Path, choice: Choice | None) -> Path:
     """Bring what stands at a place into a folder, and return the path of it there."""
     first, chained, archive = place.partition("::")
     if not chained:
@@ -96,18 +144,18 @@ def _bring(place: str, folder: Path) -> Path:
         if not archive.lower().endswith(".zip"):
             return found
         with open_input(found) as file:
-            return _unpacked(file, found.stat().st_size, inner, folder / "logs", place)
+            return _unpacked(file, found.stat().st_size, inner, folder / "logs", place, choice=choice)
     if _scheme(archive) == "zip":
         raise InputError(f"{shorten(place, 200)}: no archive is named; write zip://INNER::file:///PATH/runs.zip")
     file_path = expanded(archive)
     try:
         with open_input(file_path) as file:
-            return _unpacked(file, file_path.stat().st_size, inner, folder / "logs", place)
+            return _unpacked(file, file_path.stat().st_size, inner, folder / "logs", place, choice=choice)
     except OSError as error:
         raise InputError(f"{unreadable(file_path, error)}; check the path") from None
 
 
-def _unpacked(file: BinaryIO, size: int, inner: str, folder: Path, place: str) -> Path:
+def _unpacked(file: BinaryIO, size: int, inner: str, folder: Path, place: str, *, choice: Choice | None) -> Path:
     """Unpack what may be logs below a folder of an archive, counting what comes out of it."""
     folder.mkdir()
     name, left = shorten(place, 200), max(LEAST_BYTES, min(MOST_BYTES, TIMES_PACKED * size))
@@ -115,8 +163,9 @@ def _unpacked(file: BinaryIO, size: int, inner: str, folder: Path, place: str) -
     try:
         with zipfile.ZipFile(file) as archive:
             members = [one for one in archive.infolist() if _is_wanted(one.filename, below) and not one.is_dir()]
-            _require_few(name, len(members))
-            for member in members:
+            chosen = members if choice is None else choice.of(members)
+            _require_few(name, len(chosen))
+            for member in chosen:
                 left -= _copied(archive, member, _inside(folder, member.filename, below), left, name)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError) as error:
         raise InputError(
@@ -139,6 +188,9 @@ def _copied(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path, left:
                 raise InputError(f"{name}: too much comes out of this archive; unpack it, and name the folder")
             limits.reading(len(piece))
             out.write(piece)
+    with suppress(ValueError, OverflowError, OSError):  # which run is the newest
+        when = time.mktime((*member.date_time, 0, 0, -1))
+        os.utime(path, (when, when))
     checkpoint(f"unpacked {shorten(member.filename, 60)}")
     return copied
 

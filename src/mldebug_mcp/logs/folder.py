@@ -11,7 +11,7 @@ from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.accumulation import accumulation_note
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.continued import goes_further, joined
-from mldebug_mcp.logs.elsewhere import brought_in
+from mldebug_mcp.logs.elsewhere import Choice, brought_in
 from mldebug_mcp.logs.merge import merged
 from mldebug_mcp.logs.places import ReadLog, Refused, file_names, read_one, read_place, read_places, settings_beside
 from mldebug_mcp.logs.plan import concluded
@@ -59,8 +59,10 @@ def read_run(
             a name that `names` explains.
     """
     read_log = read_log or read_one
-    with given_names(names or {}), brought_in(path) as place:
-        found = replace(_read(place, config, run, read_log), path=str(path))
+    choice = Choice(run)
+    with given_names(names or {}), brought_in(path, choice) as place:
+        found = _read(place, config, run, read_log)
+    found = replace(found, path=str(path), notes=(*found.notes, *choice.notes))
     if names:
         require_logged(names, found, str(path))
     return found

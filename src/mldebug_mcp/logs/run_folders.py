@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PurePosixPath
 
 from mldebug_mcp.access import open_input
 from mldebug_mcp.errors import InputError
@@ -173,6 +173,16 @@ def _may_be_text(path: Path) -> bool:
     """Say whether a file may be a log under a name of its own, such as absl's `train.INFO`: its reader tells."""
     name = path.name
     return not (name in _NOT_LOGS or name.startswith(".") or name.lower().endswith(_NO_TEXT))
+
+
+def home_of(path: PurePosixPath) -> PurePosixPath:
+    """Return the folder of the run that a member of an archive belongs to, by names alone."""
+    place = path.parent
+    while place.name and (
+        place.name.lower() in _PARTS or place.name.startswith(".") or _CHECKPOINT.fullmatch(place.name)
+    ):
+        place = place.parent
+    return place
 
 
 def _home(folder: Path, path: Path) -> Path:

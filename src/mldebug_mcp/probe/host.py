@@ -14,7 +14,6 @@ import os
 import signal
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -27,6 +26,7 @@ from pydantic import ValidationError
 
 from mldebug_mcp.probe.job import GIB, Job, clean_environment, memory_limit
 from mldebug_mcp.probe.measured import Failure, Measured
+from mldebug_mcp.temporary import temporary_folder
 from mldebug_mcp.text import figure, shorten
 
 WORKER = Path(__file__).parent / "worker" / "__main__.py"
@@ -89,7 +89,7 @@ async def run_probe(job: Job, python: str, on_progress: Callable[[Progress], Non
     Cancelling ends the worker, with everything it started, before the cancellation is passed on.
     """
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="mldebug-probe-", ignore_cleanup_errors=True) as folder:
+    with temporary_folder("mldebug-probe-") as folder:
         job_file, result_file = Path(folder) / "job.json", Path(folder) / "result.json"
         job_file.write_text(job.model_dump_json(), encoding="utf-8")
         end = _End()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 from typing import TYPE_CHECKING
 
 from mldebug_mcp.errors import MissingExtraError
+from mldebug_mcp.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ def figure_class() -> type[Figure]:
         MissingExtraError: matplotlib is not installed.
     """
     named = os.environ.get(_FOLDER)
-    with tempfile.TemporaryDirectory(prefix="mldebug-fonts-") as folder:
+    with temporary_folder("mldebug-fonts-") as folder:
         os.environ[_FOLDER] = named or folder
         try:
             from matplotlib.figure import Figure

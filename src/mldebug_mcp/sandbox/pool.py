@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import Any
 
 from mldebug_mcp.errors import InputError, MLDebugError
 from mldebug_mcp.offline import OFFLINE
+from mldebug_mcp.temporary import make_folder
 
 MOST = 4
 """Calls at the same time: each may take a processor and a good part of the memory. Chosen by hand."""
@@ -210,14 +210,9 @@ class Pool:
         await asyncio.sleep(START_PAUSE)
         if self.is_closed:
             raise InputError("the server is ending")
-        try:
-            # Written down before anything is awaited, so that whoever closes the pool removes it.
-            self.folder = self.folder or tempfile.mkdtemp(prefix="mldebug-helpers-")
-            scratch = tempfile.mkdtemp(dir=self.folder)
-        except OSError as error:
-            raise InputError(
-                f"no folder for temporary files can be made ({error.strerror}); make room, or set TMPDIR"
-            ) from None
+        # Written down before anything is awaited, so that whoever closes the pool removes it.
+        self.folder = self.folder or make_folder("mldebug-helpers-")
+        scratch = make_folder("", self.folder)
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-P", "-m", "mldebug_mcp.sandbox.helper", self.module,

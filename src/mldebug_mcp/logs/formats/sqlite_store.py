@@ -10,7 +10,6 @@ import contextlib
 import math
 import shutil
 import sqlite3
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +23,7 @@ from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
 from mldebug_mcp.logs.decoding.json_values import parse_object
 from mldebug_mcp.logs.decoding.points import Points, add_points
 from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.temporary import temporary_folder
 from mldebug_mcp.text import shorten
 
 NAME = "sqlite"
@@ -102,7 +102,7 @@ def _opened(file: LogFile) -> Iterator[sqlite3.Connection]:
     if place.stat().st_size + journal.stat().st_size > _MAX_COPIED:
         raise InputError(f"{file.name}: its journal has records that are not in it; open it once with the program "
                          "that wrote it, or run `sqlite3 FILE 'PRAGMA wal_checkpoint'`")  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="mldebug-sqlite-") as folder:
+    with temporary_folder("mldebug-sqlite-") as folder:
         for one in (place, journal):
             with open_input(one) as source, (Path(folder) / one.name).open("wb") as target:
                 shutil.copyfileobj(source, target)
