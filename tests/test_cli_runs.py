@@ -23,8 +23,8 @@ def test_a_quoted_pattern_is_answered_in_a_line_for_each_run(
     assert main(["diagnose", str(examples / "*" / "log.jsonl")]) == 0
 
     healthy, spike = lines_of(capsys)
-    assert healthy.startswith(f"{examples / 'healthy' / 'log.jsonl'} (step 400): Nothing stands out (")
-    assert "It may be bad_batch (" in spike
+    assert healthy.startswith(f"{examples / 'healthy' / 'log.jsonl'} (step 400): Healthy (")
+    assert "Probably a bad batch (" in spike
     assert "%); seen: loss_spike, " in spike
 
 
@@ -49,7 +49,7 @@ def test_a_run_that_cannot_be_read_does_not_keep_the_others_from_being_answered(
 
     told = capsys.readouterr()
     assert "nothing" in told.err
-    assert "Nothing stands out" in told.out
+    assert "Healthy (" in told.out
 
 
 def test_a_folder_named_like_a_pattern_is_that_folder(

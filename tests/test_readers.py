@@ -81,7 +81,7 @@ def test_the_hidden_form_holds_the_observations_and_names_no_cause(asked: Path) 
         assert whole["hypotheses"]
         assert observed == {**{name: whole[name] for name in ("run", "sheet", "findings")}, "notes": observed["notes"]}
         assert CAUSES.isdisjoint(re.findall(r"\w+", hidden))
-        assert "nothing stands out" not in observed["notes"]
+        assert "nothing unusual" not in observed["notes"]
 
 
 def test_every_cause_has_a_line_with_one_sentence_and_no_link(asked: Path) -> None:

@@ -283,7 +283,7 @@ def test_the_command_prints_a_table_writes_csv_and_fails_a_check(
     table = tmp_path / "runs.csv"
     assert main(["runs", str(sweep), "--no-cache", "--processes", "1", "--csv", str(table), "--check"]) == 1
     said = capsys.readouterr().out
-    assert "13 runs: a fault leads in 5, nothing stands out in 7, 1 could not be read" in said
+    assert "13 runs: a fault leads in 5, 7 healthy, 1 could not be read" in said
     assert "5 of 5 such runs have learning_rate = 0.03, 0 of 7 others" in said
     with table.open(newline="") as file:
         assert [row["name"] for row in csv.DictReader(file)][-1] == "broken"

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from mldebug_mcp.cli import main
+from mldebug_mcp.diagnose.runs import diagnose_runs
 from mldebug_mcp.models.runs import RunRow, Runs
-from mldebug_mcp.report.runs_html import MOST_CARDS, runs_html
+from mldebug_mcp.report.runs_html import MOST_CARDS, runs_html, write_runs_html
 
 NAN = float("nan")
 
@@ -73,3 +74,13 @@ def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "5 runs" in capsys.readouterr().out
     page = (tmp_path / "p.html").read_text(encoding="utf-8")
     assert page.count("<polyline") == 5
+
+
+def test_a_folder_gets_a_page_for_each_run_which_its_card_links_to(tmp_path: Path) -> None:
+    examples = Path(__file__).parents[2] / "examples"
+    write_runs_html(diagnose_runs(examples), tmp_path / "pages")
+    index = (tmp_path / "pages" / "index.html").read_text(encoding="utf-8")
+    for number, name in enumerate(re.findall(r'<h3><a href="run-\d+.html">(\w+)</a>', index), start=1):
+        page = (tmp_path / "pages" / f"run-{number}.html").read_text(encoding="utf-8")
+        assert name in page.partition("</h1>")[0].rpartition("<h1>")[2]
+    assert index.count('<h3><a href="run-') == 5

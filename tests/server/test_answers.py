@@ -185,7 +185,7 @@ async def test_a_healthy_run_is_answered_in_a_few_lines(
     assert [one["cause"] for one in answer["hypotheses"]] == ["healthy", "unknown"]
     assert sum(one["probability"] for one in answer["hypotheses"]) == pytest.approx(1)
     assert answer["hypotheses"][0]["credence"]
-    assert "nothing stands out" in answer["notes"]
+    assert "nothing unusual" in answer["notes"]
     assert answer["next_step"]["arguments"] == {"id": "healthy"}
     assert answer["notes"][-1].startswith("shortened; everything: ")
 

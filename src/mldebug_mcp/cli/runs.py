@@ -23,7 +23,11 @@ def add_runs(verbs: Commands) -> None:
     runs = verb(verbs, "runs", says)
     runs.add_argument("path", metavar="FOLDER", help="a folder of runs, up to four levels deep")
     runs.add_argument("--all", action="store_true", help="all rows, not only the first ones")
-    runs.add_argument("--html", metavar="FILE", help="also write a page with a small curve of each run, and filters")
+    runs.add_argument(
+        "--html",
+        metavar="FILE",
+        help="also write a page with a small curve of each run, and filters; into a folder also a page for each run",
+    )
     runs.add_argument("--csv", metavar="FILE", help="also write the rows as CSV")
     add_json(runs)
     runs.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="default: one per core")

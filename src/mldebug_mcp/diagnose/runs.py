@@ -14,7 +14,7 @@ from mldebug_mcp.diagnose.diagnosis import gather
 from mldebug_mcp.diagnose.hypotheses import judge_causes
 from mldebug_mcp.diagnose.levels import Answered, levels_of
 from mldebug_mcp.diagnose.next_call import diagnose_call
-from mldebug_mcp.diagnose.rests_on import speaks_first
+from mldebug_mcp.diagnose.rests_on import rests_on, speaks_first
 from mldebug_mcp.diagnose.run_cache import RunCache, fingerprint
 from mldebug_mcp.diagnose.shared_settings import shared_settings
 from mldebug_mcp.diagnose.swept import sweep_of
@@ -27,8 +27,8 @@ from mldebug_mcp.logs.ranks.job import RanksTold
 from mldebug_mcp.logs.run_folders import RunFolder, runs_in
 from mldebug_mcp.measure.run_result import result_of
 from mldebug_mcp.measure.thinned import thinned
-from mldebug_mcp.models import State
-from mldebug_mcp.models.base import OTHER
+from mldebug_mcp.models import Finding, Hypothesis, State
+from mldebug_mcp.models.base import NO_FAULTS, OTHER
 from mldebug_mcp.models.runs import Ranks, RunRow, Runs
 from mldebug_mcp.paths import expanded
 from mldebug_mcp.progress import checkpoint
@@ -163,6 +163,7 @@ def _row(run: Run, place: RunFolder) -> RunRow:
     known = gather(run)
     leader, result = judge_causes(known.findings, run.kind, known.evidence, run.path)[0], result_of(run)
     present = [one for one in known.findings if one.state is State.PRESENT]
+    drawn = _drawn(run, leader, present, "" if result is None else result.metric)
     row = RunRow(
         name=run.path,
         path=str(place.folder),
@@ -177,12 +178,22 @@ def _row(run: Run, place: RunFolder) -> RunRow:
         best=None if result is None else result.best,
         best_step=None if result is None else result.best_step,
         ranks=None if run.ranks is None else _ranks(run.ranks),
-        curve=() if result is None else _curve(run[result.metric]),
+        curve=_curve(run[drawn]) if drawn else (),
+        curve_metric=drawn,
         cause=leader.cause,
         probability=leader.probability,
         seen=[one.symptom for one in present],
     )
     return row.model_copy(update={"onset": speaks_first(present, leader)}) if row.is_sick else row
+
+
+def _drawn(run: Run, leader: Hypothesis, present: Sequence[Finding], metric: str) -> str:
+    """Return which metric to draw: the result, unless the strongest finding for a fault rests on others alone."""
+    strongest = next((one for name in leader.symptoms[:1] for one in present if one.symptom == name), None)
+    if leader.cause in NO_FAULTS or strongest is None:
+        return metric
+    names = [name for name in rests_on(run, strongest) if len(run[name].finite) > 1]
+    return metric if metric in names or not names else names[0]
 
 
 def _ranks(told: RanksTold) -> Ranks:

@@ -48,7 +48,10 @@ class RunRow(Model):
     ranks: Ranks | None = Field(None, description="Where each rank wrote files of its own.")
     note: Text = Field("", description="Why it could not be read.")
     curve: SkipJsonSchema[tuple[tuple[float, float], ...]] = Field(
-        (), exclude=True, repr=False, description="Steps and values of that result, thinned, to be drawn."
+        (), exclude=True, repr=False, description="Steps and values of what is drawn, thinned."
+    )
+    curve_metric: SkipJsonSchema[str] = Field(
+        "", exclude=True, repr=False, description="What is drawn: the result, or the curve that a fault shows in."
     )
 
     @property

@@ -19,7 +19,7 @@ _COMMANDS = {
 
 
 def as_command(call: str) -> str:
-    """Return a call such as `check_memory(path="a", against="b")` as a command, or as it is if it is no such call."""
+    """Return a call such as `check_memory(path="a", against="b")` as a command; another call as it is."""
     parsed = ast.parse(call, mode="eval").body
     if not isinstance(parsed, ast.Call) or not isinstance(parsed.func, ast.Name) or parsed.func.id not in _COMMANDS:
         return call

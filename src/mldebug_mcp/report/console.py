@@ -29,7 +29,7 @@ def console_for(*, colour: bool | None = None) -> Console:
 
 
 class _Console(Console):
-    """A console whose closed pipe is told as any other: rich by itself ends the process with 1."""
+    """A console that reports a closed pipe as any other: rich by itself ends the process with 1."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

@@ -25,13 +25,13 @@ COLUMNS = 400
 MOST_PANELS, MOST_CURVES = 8, 6
 MOST_MARKS = 40
 MOST_SIBLINGS = 6
-"""More curves in one panel are not told apart (chosen)."""
+"""More curves in one panel cannot be distinguished (chosen)."""
 LEAST_SHARE = 0.5
-"""Of the height of a panel that the run itself keeps beside its siblings (chosen)."""
+"""Of the height of a panel that the run itself keeps when siblings are drawn (chosen)."""
 MAX_NAME = 60
 REFERENCE_RUN = "the reference run"
 USUAL = ("loss", "reward", "accuracy", "grad_norm", "learning_rate")
-"""Metrics that are drawn whether or not anything was seen in them; an evaluation of the same name stands beside."""
+"""Metrics that are drawn whether or not anything was seen in them; an evaluation of the same name is drawn with it."""
 LINEAR = ("learning_rate",)
 """Drawn so whatever it spans: a schedule that ends near zero is known by its shape."""
 
@@ -44,7 +44,7 @@ class Curve:
         name: Of the metric.
         lines: Steps and values of each stretch between restarts, two arrays of shape (n,) each.
         lost: Steps at which the value was NaN or infinite, at most `MOST_MARKS`.
-        of: Of which other run it is, in words; "" for the run itself.
+        of: The other run that it is from, in words; "" for the run itself.
     """
 
     name: str

@@ -21,7 +21,7 @@ from mldebug_mcp.text import shorten
 LEAST = 0.02
 """Hypotheses below this probability are counted under `unknown`."""
 MAX_CAUSES, MAX_HYPOTHESES = 5, 30
-"""Causes that are shown; more only if many are about as likely, so that there is no leader."""
+"""Causes that are shown; more only if many are about as likely, so that none leads."""
 MAX_FOR, MAX_AGAINST, MAX_FACT = 2, 1, 120
 DETAILED = 1
 """Hypotheses that keep a quote."""
@@ -51,7 +51,7 @@ MAX_USUAL, MAX_USUAL_SUMMARY = 2, 120
 """If `healthy` leads all the same, this many findings are named, in a sentence each."""
 USUAL = ("loss", "eval_loss", "grad_norm", "learning_rate")
 """Metrics whose absence is noted if nothing was found."""
-NOTHING = "nothing stands out"
+NOTHING = "nothing unusual"
 """What an answer notes that shows no finding."""
 
 
@@ -152,7 +152,7 @@ def _brief_comparison(comparison: Comparison | None) -> Comparison | None:
 
 
 def _healthy(diagnosis: Diagnosis) -> Diagnosis:
-    """Return what was read, that nothing stands out, and what was not logged; other fields are left unset."""
+    """Return what was read, that nothing is unusual, and what was not logged; other fields are left unset."""
     seen = worth_showing(diagnosis.findings)
     leader = round(diagnosis.hypotheses[0].probability, 2)
     missing = [name for name in USUAL if name not in diagnosis.run.metrics]
@@ -223,7 +223,7 @@ def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
     """Return the causes to leave out, least likely first, and their probability.
 
     They are counted under `unknown`. Fewer are left out if `unknown` would then overtake the leader, unless more than
-    `MAX_HYPOTHESES` are left: if that many are about as likely, there is no leader.
+    `MAX_HYPOTHESES` are left: if that many are about as likely, none leads.
     """
     leader, unknown = hypotheses[0], next(one for one in hypotheses if one.cause == OTHER)
     room = 1.0 if leader is unknown else leader.probability - unknown.probability

@@ -30,7 +30,7 @@ def plot_diagnosis(diagnosis: Diagnosis, run: Run, path: str | Path, reference: 
     """Save the picture as a PNG.
 
     Raises:
-        InputError: there is no curve to draw, or the file cannot be written.
+        InputError: no curve can be drawn, or the file cannot be written.
         MissingExtraError: matplotlib is not installed.
     """
     content = io.BytesIO()
@@ -42,7 +42,7 @@ def diagnosis_figure(diagnosis: Diagnosis, run: Run, reference: Run | None = Non
     """Draw the panels one above the other, with what was seen below them.
 
     Raises:
-        InputError: there is no curve to draw.
+        InputError: no curve can be drawn.
         MissingExtraError: matplotlib is not installed.
     """
     seen = worth_showing(diagnosis.findings)

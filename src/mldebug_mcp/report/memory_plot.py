@@ -29,7 +29,7 @@ COLOURS = {
     Category.TEMPORARY: "#eeca3b",
     Category.UNKNOWN: "#bab0ac",
 }
-"""One colour per category, told apart by people with colour blindness too (Vega's tableau10)."""
+"""One colour per category, distinct for people with colour blindness too (Vega's tableau10)."""
 MAX_DEVICES = 8
 MAX_STEP_LINES = 60
 

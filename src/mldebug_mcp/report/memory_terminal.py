@@ -29,7 +29,7 @@ from mldebug_mcp.text import counted, percent
 SHOWN_LEVERS = 6
 SHOWN_STEPS = 60
 SURE = {"certain": "", "high": " (very likely)", "medium": " (likely)", "low": " (a guess)", "not": ""}
-"""What is added to how a category was told, by how sure it is."""
+"""What is added to how a category was recognised, by how sure it is."""
 _COLOUR = {"error": "bold red", "warning": "bold yellow", "info": "bold"}
 
 

@@ -35,7 +35,7 @@ class RunDiagnosis(Diagnosis):
         """Draw the curves with the onset of what is seen in them, on a figure of matplotlib.
 
         Raises:
-            InputError: there is no curve to draw.
+            InputError: no curve can be drawn.
             MissingExtraError: matplotlib is not installed.
         """
         from mldebug_mcp.report.diagnosis_plot import diagnosis_figure

@@ -9,7 +9,7 @@ from mldebug_mcp.report.runs_terminal import headline
 MOST_ROWS = 25
 MOST_SEEN = 3
 MOST_SETTINGS = 6
-"""Settings that are told of a sweep, and of those that the sick ones share: the clearest."""
+"""Settings that are shown of a sweep, and of those that the sick ones share: the clearest."""
 
 
 def concise_runs(answer: Runs) -> Runs:

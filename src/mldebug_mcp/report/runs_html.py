@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
 
 import numpy as np
 
+from mldebug_mcp.diagnose.diagnosis import diagnose
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs import read_run
 from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.models.runs import RunRow, Runs
+from mldebug_mcp.progress import checkpoint
+from mldebug_mcp.report.diagnosis_html import diagnosis_html
 from mldebug_mcp.report.runs_terminal import headline, rank_lines, result_of_row, shared_line, sweep_lines
 from mldebug_mcp.report.scale import Scale, scale_of
 from mldebug_mcp.report.svg import COLOURS, ONSET
@@ -18,6 +23,8 @@ from mldebug_mcp.report.web_page import web_page
 from mldebug_mcp.report.writing import write_file
 from mldebug_mcp.text import counted, figure, percent, shorten
 
+MOST_PAGES = 500
+"""Runs that get a page of their own. Chosen: each takes a diagnosis."""
 MOST_CARDS = 3_000
 """Runs that are drawn: a browser shows so many without delay (chosen)."""
 WIDTH, HEIGHT = 200, 64
@@ -39,21 +46,62 @@ body { max-width: 90rem; }
 
 
 def write_runs_html(answer: Runs, path: str | Path) -> None:
-    """Write the runs as a page that opens anywhere.
+    """Write the runs as a page that opens anywhere; into a folder, as `index.html` with a page for each run.
 
     Raises:
         InputError: the file cannot be written.
     """
-    write_file(path, runs_html(answer))
+    if not is_page_folder(path):
+        write_file(path, runs_html(answer))
+        return
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{shorten(str(path), 200)}: cannot be made ({error.strerror}); name another folder") from None
+    pages = {}
+    for number, row in enumerate(answer.rows[:MOST_PAGES], start=1):
+        checkpoint(f"page {number} of {min(len(answer.rows), MOST_PAGES)}")
+        if page := _page_of(row, answer.path):
+            pages[row.name] = f"run-{number}.html"
+            write_file(folder / pages[row.name], page)
+    write_file(folder / "index.html", runs_html(answer, pages))
 
 
-def runs_html(answer: Runs) -> str:
-    """Return the page. All text from logs and names is escaped."""
+def is_page_folder(path: str | Path) -> bool:
+    """Say whether a path names a folder: one that is there, or a new name without an ending."""
+    place = Path(path)
+    return place.is_dir() or not (place.exists() or place.suffix)
+
+
+def _page_of(row: RunRow, root: str) -> str:
+    """Return the page of a run; nothing where it cannot be read by its name."""
+    if row.ending == "unread":
+        return ""
+    try:
+        run = read_run(root, run=row.name)
+    except InputError:
+        return ""
+    return diagnosis_html(diagnose(run), run)
+
+
+def runs_html(answer: Runs, pages: Mapping[str, str] | None = None) -> str:
+    """Return the page. All text from logs and names is escaped.
+
+    Args:
+        answer: The runs.
+        pages: The page of each run by its name, which its card links to.
+    """
     rows = answer.rows[:MOST_CARDS]
     scales = _scales(rows)
-    cards = "".join(_card(row, scales) for row in rows)
+    cards = "".join(_card(row, scales, (pages or {}).get(row.name, "")) for row in rows)
     left = len(answer.rows) - len(rows)
-    more = [f"{counted(left, 'further run')} not drawn: --json or --csv FILE has all"] if left else []
+    if pages is None:
+        linked = "for a page of each run: mldebug-mcp runs FOLDER --html PAGES (a folder)"
+    else:
+        linked = f"only the first {MOST_PAGES} runs have a page" if len(answer.rows) > MOST_PAGES else ""
+    more = [linked] if linked else []
+    more += [f"{counted(left, 'further run')} not drawn: --json or --csv FILE has all"] if left else []
     parts = [
         f"<h1>{escape(answer.path)}</h1><p>{escape(headline(answer))}</p>",
         _section("Ranks", rank_lines(answer)),
@@ -93,7 +141,7 @@ def _scales(rows: Iterable[RunRow]) -> dict[str, Scale]:
     """Return the scale of each metric, the same for all runs."""
     values: dict[str, list[float]] = defaultdict(list)
     for row in rows:
-        values[row.metric] += [value for _, value in row.curve if np.isfinite(value)]
+        values[row.curve_metric] += [value for _, value in row.curve if np.isfinite(value)]
     return {metric: scale_of([np.array(some)]) for metric, some in values.items()}
 
 
@@ -105,7 +153,7 @@ def _scale_told(scales: dict[str, Scale]) -> str:
     return f"All curves of a metric have one scale: {'; '.join(told)}." if told else "No run has a curve."
 
 
-def _card(row: RunRow, scales: dict[str, Scale]) -> str:
+def _card(row: RunRow, scales: dict[str, Scale], page: str) -> str:
     state = "sick" if row.is_sick else "healthy" if row.cause == SOUND else "unclear"
     rank = row.last if row.last is None or row.better != "higher" else -row.last
     lines = [
@@ -115,11 +163,13 @@ def _card(row: RunRow, scales: dict[str, Scale]) -> str:
         f"<p class=dim>{escape(', '.join(row.seen))}</p>" if row.seen else "",
         f"<p class=dim>{escape(shorten(row.note, 200))}</p>" if row.note else "",
     ]
+    name = escape(shorten(row.name, 80))
+    name = f'<a href="{page}">{name}</a>' if page else name
     step = "" if row.step is None else f", {escape(row.step_name)} {figure(row.step)}"
     return (
         f'<li class={state} data-cause="{escape(row.cause)}" data-ending="{escape(row.ending)}" '
         f'data-name="{escape(row.name)}" data-result="{"" if rank is None else rank}">'
-        f"<h3>{escape(shorten(row.name, 80))}</h3>{_curve(row, scales)}{''.join(lines)}"
+        f"<h3>{name}</h3>{_curve(row, scales)}{''.join(lines)}"
         f"<p class=dim>{escape(row.ending)}{step}</p></li>"
     )
 
@@ -141,7 +191,7 @@ def _curve(row: RunRow, scales: dict[str, Scale]) -> str:
     step, value = np.array(row.curve, float).T
     share = (step - step[0]) / (step[-1] - step[0] or 1.0)
     finite = np.isfinite(value)
-    x, y = WIDTH * share, HEIGHT * (1 - scales[row.metric].share(np.where(finite, value, 0.0)))
+    x, y = WIDTH * share, HEIGHT * (1 - scales[row.curve_metric].share(np.where(finite, value, 0.0)))
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b, shown in zip(x.tolist(), y.tolist(), finite, strict=True) if shown)
     mark = f'y="11" text-anchor="middle" font-size="12" fill="{ONSET}">\u00d7</text>'
     lost = "".join(f'<text x="{a:.1f}" {mark}' for a in x[~finite].tolist())
@@ -149,9 +199,9 @@ def _curve(row: RunRow, scales: dict[str, Scale]) -> str:
     if row.onset is not None and step[0] <= row.onset <= step[-1]:
         at = WIDTH * (row.onset - step[0]) / (step[-1] - step[0] or 1.0)
         onset = f'<line x1="{at:.1f}" x2="{at:.1f}" y1="0" y2="{HEIGHT}" stroke="{ONSET}" stroke-dasharray="3 3"/>'
-    told = f"{row.metric} over {row.step_name}s"
+    told = f"{row.curve_metric} over {row.step_name}s"
     first, last = figure(float(step[0])), figure(float(step[-1]))
-    axis = f"{escape(shorten(row.metric, 40))} over {escape(row.step_name)} {first} to {last}"
+    axis = f"{escape(shorten(row.curve_metric, 40))} over {escape(row.step_name)} {first} to {last}"
     return (
         f'<svg viewBox="0 -2 {WIDTH} {HEIGHT + 4}" role="img" aria-label="{escape(told)}">{onset}'
         f'<polyline fill="none" stroke="{COLOURS[0]}" stroke-width="1.5" stroke-linejoin="round" points="{points}"/>'

@@ -18,7 +18,7 @@ MOST_ROWS = 40
 LONGEST_NAME = 40
 LONGEST_NOTE = 60
 MOST_JOBS = 12
-"""Jobs of which the ranks are told."""
+"""Jobs whose ranks are shown."""
 
 
 def print_runs(console: Console, answer: Runs, most: int = MOST_ROWS) -> None:
@@ -51,7 +51,7 @@ def headline(answer: Runs) -> str:
     sick = sum(one.is_sick for one in answer.rows)
     sound = sum(one.cause == SOUND for one in answer.rows)
     rest = len(answer.rows) - unread - sick - sound
-    parts = [f"a fault leads in {sick}", f"nothing stands out in {sound}"]
+    parts = [f"a fault leads in {sick}", f"{sound} healthy"]
     parts += [f"{rest} unclear"] if rest else []
     parts += [f"{unread} could not be read"] if unread else []
     return f"{counted(len(answer.rows), 'run')}: {', '.join(parts)}"
@@ -87,7 +87,7 @@ def sweep_lines(sweep: Sweep | None) -> list[str]:
 
 
 def _setting_line(one: BestSetting) -> str:
-    """Return what is said of a setting; nothing where its levels do not differ beyond chance."""
+    """Return the line on a setting; nothing where its levels do not differ beyond chance."""
     if one.p > LEVEL:
         return ""
     line = f"{one.setting}: {one.best} is best of {', '.join(one.tried)}"

@@ -19,7 +19,7 @@ SMALLEST, LARGEST = 1e-300, 1e300
 """Beyond these the arithmetic of a picture would overflow."""
 MIDDLE = (0.025, 0.975)
 ROOM = 5.0
-"""Ranges of the middle 95 % of the values that are shown beside them; what lies farther is said in words."""
+"""Ranges of the middle 95 % of the values that are shown with them; what lies farther is named in words."""
 
 
 @dataclass(frozen=True, slots=True)

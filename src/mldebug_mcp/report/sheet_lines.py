@@ -1,4 +1,4 @@
-"""The sheet in as many characters as there are: what decides is kept, the rest is told in short, named or counted."""
+"""The sheet in as many characters as there are: what decides is kept, the rest is shortened, named or counted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST_EVENTS = 4
 LONGEST_EVENT = 160
 Step = Callable[[Sheet], Sheet]
 _BETWEEN = 2
-"""Characters between two lines in JSON, beside their quotation marks."""
+"""Characters between two lines in JSON, besides their quotation marks."""
 _ALSO = "also logged (read_metric shows them): "
 
 
@@ -23,7 +23,7 @@ def lines_within(sheet: Sheet, room: int) -> list[str]:
     """Return the lines of a sheet that fit into so many characters of JSON.
 
     What no finding rests on and no setting marks goes first: settings that are not known by name, the course of columns
-    that are no result, jumps of which no finding tells, from the least on. Only where what decides is itself too much,
+    that are not results, jumps without a finding, from the least on. Only where what decides is itself too much,
     lines are cut.
     """
     lines = lines_of(sheet)

@@ -32,12 +32,12 @@ def otherwise(sibling: Sibling) -> str:
 
 
 def also_for(step: NextStep) -> list[str]:
-    """Return the causes that a check bears on beside its own."""
+    """Return the causes that a check bears on besides its own."""
     return [cause for cause in step.for_causes if not step.id.startswith(f"{cause}.")]
 
 
 def leading_citations(hypotheses: list[Hypothesis]) -> list[Citation]:
-    """Return one citation for each hypothesis that something speaks for: for the leader, and for those near it."""
+    """Return one citation for each hypothesis that some fact supports: for the leader, and for those near it."""
     leading = [
         one
         for place, one in enumerate(hypotheses[:SHOWN_HYPOTHESES])

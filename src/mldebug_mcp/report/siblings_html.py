@@ -1,4 +1,4 @@
-"""A run beside the other runs of its sweep: what is set otherwise in each, and how it ends."""
+"""A run among the other runs of its sweep: what is set otherwise in each, and how it ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST_NAME = 60
 
 
 def siblings_html(run: Run) -> str:
-    """Return a table of the run and its siblings, best first; nothing where there is no sibling or no result."""
+    """Return a table of the run and its siblings, best first; nothing without siblings or results."""
     own = result_of(run)
     if own is None or not run.siblings:
         return ""

@@ -42,7 +42,7 @@ def web_page(title: str, parts: list[str], style: str = "", script: str = "", *,
     Args:
         title: Its title, as text.
         parts: What it holds, as HTML: text from outside is escaped already; it is cleaned here.
-        style: Rules that this page needs beside the common ones.
+        style: Rules that this page needs besides the common ones.
         script: What it runs, in plain ASCII.
         calls_home: Whether the script may ask the server that the page came from.
     """

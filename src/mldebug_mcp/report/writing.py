@@ -23,7 +23,7 @@ def write_file(path: str | Path, content: str | bytes) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file beside the one to be replaced, then put it in its place."""
+    """Write a file next to the one to be replaced, then put it in its place."""
     if path.exists() and not path.is_file():  # a terminal, a pipe or a folder: there is nothing to keep
         path.write_bytes(content)
         return
