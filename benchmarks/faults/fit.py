@@ -10,8 +10,6 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-import torch
-
 from benchmarks.faults.figures import calibration_error
 from benchmarks.faults.likeness import Numbered, fit_likeness
 from benchmarks.faults.report import Judged
@@ -28,9 +26,9 @@ from mldebug_mcp.diagnose.calibrate import (
     fingerprint,
     fit_sharpness,
 )
-from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates, independent
-from mldebug_mcp.diagnose.known_errors import beside
+from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates
 from mldebug_mcp.diagnose.likeness import ABOUT, Likeness, has_a_course
+from mldebug_mcp.diagnose.likeness import FILE as LIKENESS
 from mldebug_mcp.diagnose.likeness import write as write_likeness
 from mldebug_mcp.diagnose.ranking import Evidence, Ranked, not_too_sure, rank
 from mldebug_mcp.diagnose.weighing import Candidate, weigh
@@ -69,13 +67,12 @@ def _powers(
     """Return the powers under which the causes of runs are most probable, with their numbers or by findings alone."""
     ones = used if numbers else [replace(one, numbers={}) for one in used]
     questions = sorted({symptom.question.id for symptom in symptoms().values()}) + [ABOUT] * numbers
-    judged_as = [(one, findings(one)) for one in ones]
     trust = fit_trust(
-        [folds[one.task].weighed(one, found, questions, alike[one.name] * _counts_as(one)) for one, found in judged_as],
+        [folds[one.task].weighed(one, one.findings, questions, alike[one.name] * _counts_as(one)) for one in ones],
         questions,
     )
     powers = Powers(**asdict(trust))
-    known = [(one, folds[one.task].evidence(one, found, powers)) for one, found in judged_as]
+    known = [(one, folds[one.task].evidence(one, one.findings, powers)) for one in ones]
 
     def error(sharpness: float) -> float:
         ranked = [folds[one.task].rank(one, evidence, sharpness) for one, evidence in known]
@@ -120,7 +117,7 @@ def _counts_as(one: Judged) -> float:
 def without_each(judged: Sequence[Judged], processes: int = 1) -> dict[str, list[Judged]]:
     """Return the runs of each author's loops as they are judged with numbers fitted on all runs but those."""
     authors = sorted({one.loops for one in judged} - {""})
-    with multiprocessing.get_context("spawn").Pool(processes, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
         left = pool.map(partial(_without, judged), authors, chunksize=1)
     return dict(zip(authors, left, strict=True))
 
@@ -128,7 +125,7 @@ def without_each(judged: Sequence[Judged], processes: int = 1) -> dict[str, list
 def _without(judged: Sequence[Judged], author: str) -> list[Judged]:
     numbers, likeness = fit([one for one in judged if one.loops != author])
     ranker, own = Ranker(numbers, likeness), [one for one in judged if one.loops == author and one.states]
-    ranked = [ranker.ranked(one, findings(one)) for one in own]
+    ranked = [ranker.ranked(one, one.findings) for one in own]
     return [_judged(*both) for both in zip(own, ranked, strict=True)]
 
 
@@ -185,14 +182,8 @@ def _judged(one: Judged, ranked: Sequence[Ranked]) -> Judged:
 
 def _labelled(one: Judged) -> LabelledRun:
     """Return the run with the findings that count when it is ranked: what another one brings about is not counted."""
-    states = {finding.symptom: finding.state for finding in findings(one)}
+    states = {finding.symptom: finding.state for finding in one.findings}
     return LabelledRun((one.label.cause, *one.label.also), states, one.trained)
-
-
-def findings(one: Judged) -> list[Finding]:
-    """Return the findings of a run that count when it is ranked: what another one brings about is left out."""
-    found = [Finding(symptom=symptom, state=state) for symptom, state in one.states.items()]
-    return independent(beside(found, one.evidence))
 
 
 def _counted(ones: Sequence[Judged]) -> Fitted:
@@ -205,8 +196,8 @@ def _counted(ones: Sequence[Judged]) -> Fitted:
         for cause, seen in sorted(causes.items())
     }
     return Fitted(
-        provenance=f"counted on {_runs(ones)} of benchmarks/faults, tuning part (tasks: {tasks})"
-        + (f", and of benchmarks/loops ({loops})" if loops else ""),
+        provenance=f"counted on {_runs(ones)} of benchmarks/corpus (own tasks: {tasks})"
+        + (f" (authors: {loops})" if loops else ""),
         links=fingerprint(catalogue().causes.values()),
         causes=listed,
         healthy=dict(sorted(healthy.items())),
@@ -224,13 +215,13 @@ def _plain(counts: Counts) -> dict[str, list[float]]:
     return {name: [int(n) if n == int(n) else round(n, 3) for n in pair] for name, pair in counts.items()}
 
 
-def write(numbers: Fitted, likeness: Likeness) -> None:
-    """Write both where the package reads them."""
-    write_counted(numbers)
-    write_likeness(likeness)
+def write(numbers: Fitted, likeness: Likeness, folder: Path | None = None) -> None:
+    """Write both into a folder; where the package reads them without one."""
+    write_counted(numbers, folder / FILE.name if folder else FILE)
+    write_likeness(likeness, folder / LIKENESS.name if folder else LIKENESS)
 
 
-def write_counted(numbers: Fitted, path: Path = FILE) -> None:
+def write_counted(numbers: Fitted, path: Path) -> None:
     """Write the numbers, one cause per line."""
     rows = numbers.model_dump()
     counted = {cause: _plain(seen) for cause, seen in numbers.causes.items()}
