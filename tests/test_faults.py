@@ -1,4 +1,4 @@
-"""The benchmark of known faults: runs are made, labelled and judged."""
+"""The benchmark of known faults: trained runs are judged, counted and compared."""
 
 from __future__ import annotations
 
@@ -6,90 +6,44 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-
-pytest.importorskip("torch")
-
+from benchmarks.corpus.archive import folder_of
+from benchmarks.corpus.labels import Label, read_labels, write_labels
+from benchmarks.faults import fit
 from benchmarks.faults.ablation import ablate
 from benchmarks.faults.compare import by_cause, compare
 from benchmarks.faults.compare import judge as ask
 from benchmarks.faults.figures import table
 from benchmarks.faults.others import RUNMEDIC, RUNWISE
-from benchmarks.faults.report import judge, report
-from benchmarks.faults.runs import SUBJECTS, Case, cases, make, other_cases
+from benchmarks.faults.report import Judged, judge, report
+from benchmarks.faults.trust import Weighed, fit_trust
+from benchmarks.faults.young import judge_young
 
+from mldebug_mcp.diagnose.calibrate import Fitted
 from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.models import State
 from mldebug_mcp.symptoms import symptoms
 
-MADE = (
-    Case("tabular", "not_in_optimizer", 1, 1),
-    Case("tabular", "hang", 2, 1),
-    Case("grpo_sum", "reward_constant", 1, 1),
-    Case("ppo_chain", "agent_reward_constant", 1, 1),
-)
+GROSS = ("not_in_optimizer", "hang", "reward_constant", "agent_reward_constant")
+"""Faults that any log shows."""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("made")
-    for case in MADE:
-        make(case, place)
-    return place
-
-
-def test_each_run_has_a_log_and_a_label_with_the_injected_cause(folder: Path) -> None:
-    causes = {file.name.split("-")[1]: json.loads(file.read_text())["cause"] for file in folder.glob("*.label.json")}
-    assert causes == {
-        "not_in_optimizer": "params_not_training",
-        "hang": "hang",
-        "reward_constant": "reward_broken",
-        "agent_reward_constant": "reward_broken",
-    }
+    """Some runs of our own, of the test part: the grossest of each of these faults."""
+    into = tmp_path_factory.mktemp("corpus")
+    own = folder_of("own", into)
+    labels = {name: label for name, label in read_labels(own).items() if not label.tuning and label.shows}
+    few = {fault: [name for name in labels if name.split("-")[1] == fault][-1] for fault in GROSS}
+    write_labels(own, {name: labels[name] for name in few.values()})
+    return own
 
 
 def test_gross_faults_are_named_among_the_first_three(folder: Path) -> None:
     judged = judge(folder)
     assert [one.name for one in judged if not one.right(3)] == []
-    assert f"| faulty runs whose log shows it | {len(MADE)} |" in report(judged)
-
-
-def test_a_run_that_stops_has_its_last_words_and_its_plan_in_the_folder(folder: Path) -> None:
-    run = folder / "tabular-hang-2-1"
-    assert "Watchdog caught collective operation timeout" in (run / "train.log").read_text()
-    assert json.loads((run / "config.json").read_text())["max_steps"] == 400
-
-
-def test_every_cause_is_injected_in_both_parts_and_names_are_unique() -> None:
-    every = [case for case in cases(subset=False) if case.subject.needs == ("torch",)]
-    parts = [{case.rules.cause for case in every if case.tuning is tuning} for tuning in (True, False)]
-    assert parts[0] == parts[1]
-    assert len({case.name for case in every}) == len(every)
-
-
-def test_at_least_one_run_in_four_is_healthy_and_there_are_six_hundred() -> None:
-    every = [case for case in cases(subset=False) if case.subject.needs == ("torch",)]
-    assert len(every) >= 600
-    assert sum(case.rules.cause == "healthy" for case in every) >= len(every) / 4
-
-
-def test_what_lacks_its_package_is_left_out_with_a_message(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("benchmarks.faults.runs.find_spec", lambda name: name if name == "torch" else None)
-    made = {case.task for case in cases(subset=True)}
-    assert made
-    assert all(SUBJECTS[task].needs == ("torch",) for task in made)
-    told = capsys.readouterr().err
-    assert "runs of hf_gpt2 are left out: they need transformers and accelerate" in told
-    assert "runs of lightning_tabular are left out: they need pytorch_lightning" in told
-    assert "runs of trl_sft_reversal are left out: they need transformers and accelerate and trl" in told
-
-
-def test_the_subset_has_each_fault() -> None:
-    every, few = (
-        {case.fault for case in cases(subset=subset) if case.subject.needs == ("torch",)} for subset in (False, True)
-    )
-    assert every == few
+    assert f"| faulty runs whose log shows it | {len(GROSS)} |" in report(judged)
 
 
 def test_findings_of_other_tools_count_as_causes_that_exist() -> None:
@@ -108,14 +62,6 @@ def test_a_comparison_goes_on_without_the_other_tools_and_says_how_to_get_them(
     assert sum(int(row["runs"]) for row in by_cause(said)) == int(rows[0]["faulty runs"])
 
 
-def test_other_tasks_get_every_kind_of_fault_and_share_no_task_with_the_two_parts() -> None:
-    others = list(other_cases())
-    assert {case.task for case in others}.isdisjoint({case.task for case in cases(subset=False)})
-    assert len({case.rules.cause for case in others}) > 40
-    assert {"healthy"} < {case.rules.cause for case in others if case.task == "ctr"}
-    assert not any(case.tuning for case in others)
-
-
 def test_a_report_shows_further_runs_in_a_column_of_their_own(folder: Path) -> None:
     judged = judge(folder)
     shown = report(judged, {"once more": judged})
@@ -130,3 +76,54 @@ def test_taking_away_the_questions_that_tell_of_a_fault_loses_it(folder: Path) -
     shown = {name for name, row in rows.items() if int(row["runs that show one"])}
     assert any(int(rows[name]["first"]) < 0 for name in shown)
     assert all(int(row["tasks"]) <= int(row["runs that show one"]) for row in rows.values())
+
+
+def test_healthy_runs_are_judged_while_they_are_young(tmp_path: Path) -> None:
+    run = tmp_path / "calm"
+    run.mkdir()
+    run.joinpath("log.jsonl").write_text(
+        "".join(json.dumps({"step": step, "loss": 3 * 0.99**step}) + "\n" for step in range(1, 31))
+    )
+    write_labels(tmp_path, {"calm": Label("healthy")})
+    assert [(one.records, one.accused) for one in judge_young(tmp_path)] == [(5, False), (10, False), (20, False)]
+
+
+def _judged(loops: str, cause: str, *, spikes: bool) -> Judged:
+    state = State.PRESENT if spikes else State.ABSENT
+    return Judged(
+        f"{loops or 'task'}-{cause}", Label(cause), [cause], 0.5, {"loss_spike": state}, "any", [], 1, loops=loops
+    )
+
+
+OURS = [_judged("", "bad_batch", spikes=True)] * 9 + [_judged("", "healthy", spikes=False)] * 9
+
+
+def test_runs_of_an_author_are_judged_with_numbers_that_others_gave() -> None:
+    left = fit.without_each(
+        [*OURS, _judged("other", "bad_batch", spikes=True), _judged("another", "healthy", spikes=False)]
+    )
+    assert {name: [one.causes[0] for one in ones] for name, ones in left.items()}.keys() == {"other", "another"}
+    assert left["another"][0].causes[0] == "healthy"
+    assert "bad_batch" in left["other"][0].causes[:3]
+
+
+def test_what_is_fitted_is_written_as_the_package_reads_it(tmp_path: Path) -> None:
+    authors = [_judged(author, "healthy", spikes=False) for author in ("other", "another")] * 9
+    fit.write(*fit.fit([replace(one, numbers={"loss: last / first": 0.5}) for one in (*OURS, *authors)]), tmp_path)
+    again = Fitted.model_validate_json((tmp_path / "fitted.json").read_text())
+    assert again.causes["bad_batch"]["loss_spike"][0] > 0
+    assert (tmp_path / "likeness.npz").stat().st_size > 0
+
+
+def _weighed(good: float, bad: float, right: str) -> Weighed:
+    """A run of two causes, for the first of which two questions have these bits."""
+    seen = np.array([[good, bad], [0.0, 0.0]])
+    return Weighed(np.zeros(2), seen, np.zeros(2), np.array([right == "first", right == "second"], dtype=float), 1.0)
+
+
+def test_a_question_that_is_mostly_right_is_trusted_more_than_one_that_is_not() -> None:
+    runs = [_weighed(good, bad, "first") for good in (1, 1, 1, -1) for bad in (1, -1)]
+    runs += [_weighed(-good, bad, "second") for good in (1, 1, 1, -1) for bad in (1, -1)]
+    powers = fit_trust(runs, ["good", "bad"]).questions
+    assert powers["good"] == pytest.approx(np.log2(3), rel=0.2), "three of four are right: odds of three"
+    assert powers["bad"] < 0.5 * powers["good"]

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
-
-pytest.importorskip("torch")
-
+from benchmarks.corpus.labels import INDEX, Label, read_labels, write_labels
 from benchmarks.faults.deciding import SETTINGS, still_shown
 from benchmarks.faults.figures import calibration_error
 from benchmarks.faults.fit import fit
 from benchmarks.faults.invariance import Answer, Pair, by_change, by_finding, worst_styles
 from benchmarks.faults.recorded import recorded, steps_per_pass, story
 from benchmarks.faults.report import Judged, by_part
-from benchmarks.faults.restyle import HELD, case_of, content, labels, poorer, restyle, suited, with_interval
-from benchmarks.faults.runs import Label
+from benchmarks.faults.restyle import HELD, content, poorer, restyle, suited, with_interval
 
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.models import State
@@ -40,8 +37,8 @@ def _made(folder: Path, name: str = NAME, label: Label | None = None, *, config:
     (run / "log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
     if config:
         (run / "config.json").write_text(json.dumps({"learning_rate": 1e-3, "max_steps": 200, "gamma": 0.9}))
-    label = label or Label("healthy", (), None, 200, shows=True, tuning=True)
-    (folder / f"{name}.label.json").write_text(json.dumps(asdict(label)))
+    there = read_labels(folder) if (folder / INDEX).exists() else {}
+    write_labels(folder, there | {name: label or Label("healthy", steps=200)})
     return folder
 
 
@@ -68,38 +65,52 @@ def test_steps_that_were_made_twice_are_those_of_a_resume(tmp_path: Path) -> Non
 
 def test_each_version_can_be_read_and_its_label_says_whose_it_is(tmp_path: Path) -> None:
     restyle(_made(tmp_path / "made"), tmp_path / "styled", versions=3)
-    found = dict(labels(tmp_path / "styled"))
+    found = read_labels(tmp_path / "styled")
     assert [*found] == [f"{NAME}-v{number}" for number in (1, 2, 3)]
     for name, label in found.items():
         assert (label.cause, label.of, label.tuning, label.style_seen) == ("healthy", NAME, True, True)
         assert "loss" in read_run(tmp_path / "styled" / name)
-    assert len({label.style for label in found.values()}) > 1
-    assert case_of(f"{NAME}").name == NAME
+    assert len({label.restyled for label in found.values()}) > 1
 
 
 def test_versions_are_the_same_each_time_they_are_drawn(tmp_path: Path) -> None:
     made = _made(tmp_path / "made")
     for place in ("a", "b"):
         restyle(made, tmp_path / place)
-    assert [*labels(tmp_path / "a")] == [*labels(tmp_path / "b")]
+    assert read_labels(tmp_path / "a") == read_labels(tmp_path / "b")
 
 
 def test_only_the_test_part_is_written_in_the_styles_that_are_held_back(tmp_path: Path) -> None:
     for task, tuning in (("tabular", True), ("images", False)):
         for seed in range(6):
-            label = Label("healthy", (), None, 200, shows=True, tuning=tuning)
+            label = Label("healthy", steps=200, tuning=tuning)
             _made(tmp_path / "made", f"{task}-as_usual-1-{seed}", label)
     restyle(tmp_path / "made", tmp_path / "styled")
-    found = [label for _, label in labels(tmp_path / "styled")]
+    found = [*read_labels(tmp_path / "styled").values()]
     assert all(label.style_seen for label in found if label.tuning)
     assert {label.style_seen for label in found if not label.tuning} == {True, False}
-    named = [label for label in found if label.style in STYLES]
-    assert all((STYLES[label.style].form in HELD) is not label.style_seen for label in named)
+    named = [label for label in found if label.restyled in STYLES]
+    assert all((STYLES[label.restyled].form in HELD) is not label.style_seen for label in named)
+
+
+def test_a_run_whose_settings_decide_keeps_them_in_every_version(tmp_path: Path) -> None:
+    kept = {}
+    for decide in (True, False):
+        made = tmp_path / f"made {decide}"
+        for seed in range(8):
+            _made(made, f"tabular-rate_low-1-{seed}", Label("lr_too_low", steps=200, settings_decide=decide))
+        restyle(made, tmp_path / f"{decide}")
+        versions = [tmp_path / f"{decide}" / name for name in read_labels(tmp_path / f"{decide}")]
+        kept[decide] = [
+            any(b"gamma" in file.read_bytes() for file in run.rglob("*") if file.is_file()) for run in versions
+        ]
+    assert all(kept[True])
+    assert not all(kept[False])
 
 
 def test_a_poorer_log_keeps_its_loss_and_lacks_something(tmp_path: Path) -> None:
     whole = content(recorded(_made(tmp_path) / NAME), NAME)
-    label = Label("healthy", (), None, 200, shows=True, tuning=True)
+    label = Label("healthy", steps=200)
     drawn = [poorer(whole, label, Random(seed)) for seed in range(40)]
     assert all(max(one.story.curves[LOSS]) == 200 and len(one.story.curves[LOSS]) >= 40 for one in drawn)
     assert all(("eval", "loss") in one.story.curves for one in drawn)
@@ -139,7 +150,7 @@ def test_a_fault_shows_no_longer_where_what_decides_about_it_is_gone() -> None:
 
 
 def _judged(name: str, of: str, state: State, *, cause: str = "healthy", seen: bool = True) -> Judged:
-    label = Label(cause, (), None, 200, shows=True, tuning=True, style="csv" if of else "", of=of, style_seen=seen)
+    label = Label(cause, steps=200, restyled="csv" if of else "", of=of, style_seen=seen)
     return Judged(name, label, [cause], 0.9, {"loss_spike": state}, "any", [], 1.0)
 
 

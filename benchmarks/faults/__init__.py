@@ -1,16 +1,18 @@
-"""Training runs with known faults: really trained, logged as frameworks log, and diagnosed.
+"""How often the diagnosis is right, on the trained runs of `benchmarks.corpus`, and what is fitted on them.
 
-    python -m benchmarks.faults train [--subset]     train the runs that are missing (resumable)
-    python -m benchmarks.faults report               diagnose them and print the tables
-    python -m benchmarks.faults compare              ask other tools about the same runs
+    python -m benchmarks.faults report       diagnose all runs and print the tables
+    python -m benchmarks.faults fit          count and fit on the tuning part; the package reads what it writes
+    python -m benchmarks.faults compare      ask other tools about the same runs
 
-A run is a task (what is learned), a fault (what is wrong), a severity, a seed and a way of logging. Its label holds the
-injected cause and the causes that the same observables would justify as well. Runs are split by task into a tuning and
-a test part: numbers are fitted on one and reported on the other.
+Runs of our own are split by task into a tuning and a test part: numbers are fitted on one and reported on the other.
+Runs of each author are left out of the fit in turn (`loops`), and the same run is written in other styles
+(`invariance`). `young` cuts healthy runs short, and `ablate` takes each question away.
 
-- experiment.py: what every kind of run has in common; loop.py with tasks.py and other_tasks.py: a plain loop; grpo.py,
-  preference.py, agents.py: GRPO, DPO, PPO and DQN; trainer.py: the Trainer of Transformers
-- faults/: what is wrong, one module for each kind of experiment or part of it
-- runs.py, logs.py: which runs there are, and how they are logged; report.py: how often the diagnosis is right;
-  compare.py, others.py: what other tools say; figures.py: the figures that the README shows
+- sets.py: which runs a command reads; restyle.py with recorded.py and deciding.py: the same runs in other styles
+- report.py: how often the diagnosis is right; fit.py with trust.py and likeness.py: what is fitted
+- compare.py, others.py: what other tools answer; figures.py: the figures that the pages show
 """
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # processes work side by side; numpy reads it when it is imported

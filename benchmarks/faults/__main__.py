@@ -1,57 +1,65 @@
-"""`python -m benchmarks.faults train|fit|report|loops|ablate|restyle|invariance|young|compare`."""
+"""`python -m benchmarks.faults fit|report|loops|ablate|invariance|young|compare`."""
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sys
-import time
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 
+from benchmarks.corpus.archive import OWN
 from benchmarks.faults import compare, invariance
 from benchmarks.faults.ablation import ablate
 from benchmarks.faults.figures import Rows, keep, table
 from benchmarks.faults.fit import fit, without_each, write
-from benchmarks.faults.report import accuracy, by_part, judge, per_cause, report
-from benchmarks.faults.restyle import restyle
-from benchmarks.faults.runs import Case, cases, make, other_cases
+from benchmarks.faults.report import accuracy, by_part, per_cause, report
+from benchmarks.faults.sets import EVERY, STYLED, judged, runs_of
 from benchmarks.faults.young import judge_young, stages
 
-FOLDER = Path(__file__).parent / "made"
-
-
-def train_missing(wanted: Iterable[Case], folder: Path, processes: int) -> None:
-    """Train the runs that have no label yet."""
-    missing = [case for case in wanted if not (folder / f"{case.name}.label.json").exists()]
-    began = time.monotonic()
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        for number, name in enumerate(pool.imap_unordered(partial(make, folder=folder), missing), start=1):
-            if sys.stderr.isatty() or number % 50 == 0 or number == len(missing):
-                print(f"{number} of {len(missing)} runs, {time.monotonic() - began:.0f} s: {name}", file=sys.stderr)
+READS: Mapping[str, tuple[str, ...]] = {
+    "fit": EVERY,
+    "report": EVERY,
+    "loops": EVERY,
+    "ablate": (OWN,),
+    "invariance": (OWN,),
+    "young": (OWN, STYLED),
+    "compare": (OWN,),
+}
+"""The sets that each command reads unless `--sets` names others. `invariance` and `compare` read the first alone."""
 
 
 def main() -> None:
     """Run the command."""
+    options = _options()
+    names = options.sets or READS[options.command]
+    folders = {name: runs_of(name) for name in names} | dict(options.beside)
+    first = next(iter(folders.values()))
+    if options.command == "invariance":
+        found = invariance.measure(first, options.runs, options.styles, seed=options.seed, processes=options.processes)
+        print(
+            "\n\n".join(table(rows) for rows in (invariance.worst_styles(found), invariance.by_finding(found)) if rows)
+        )
+        _show({"invariance": invariance.by_change(found)}, save=options.save)
+    elif options.command == "young":
+        young = {name: judge_young(folder) for name, folder in folders.items()}
+        _show({"young": stages(by_part(young.pop(OWN, []), young))}, save=options.save)
+    elif options.command == "compare":
+        said = compare.judge(first, options.tools, options.sample, options.seed)
+        _show({"comparison": compare.compare(said), "comparison_by_cause": compare.by_cause(said)}, save=options.save)
+    else:
+        _of_judged(options, folders)
+
+
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="benchmarks.faults", description="Runs with known faults, and their diagnosis."
     )
-    parser.add_argument(
-        "command", choices=["train", "fit", "report", "loops", "ablate", "restyle", "invariance", "young", "compare"]
-    )
-    parser.add_argument("--subset", action="store_true", help="one run of each fault and part: a few minutes")
-    parser.add_argument("--folder", type=Path, default=FOLDER)
-    parser.add_argument(
-        "--fresh", type=int, default=0, help="train: the test part, with seeds moved by this; give it a --folder"
-    )
-    parser.add_argument("--other-tasks", action="store_true", help="train: tasks of neither part; give it a --folder")
+    parser.add_argument("command", choices=[*READS])
+    parser.add_argument("--sets", nargs="+", choices=EVERY, help="the sets to read; without it, what the command needs")
     parser.add_argument(
         "--beside", action="append", default=[], type=_named, metavar="NAME=FOLDER",
-        help="report, young: a folder of further runs, for another column; fit, ablate: counted as well; repeatable",
+        help="a folder of further runs of the author NAME, with a labels.jsonl; repeatable",
     )  # fmt: skip
-    parser.add_argument("--into", type=Path, help="restyle: where the versions go")
-    parser.add_argument("--versions", type=int, default=2, help="restyle: so many of each run")
     parser.add_argument("--runs", type=int, default=200, help="invariance: so many runs, chosen by --seed")
     parser.add_argument("--styles", type=int, default=40, help="invariance: so many styles")
     parser.add_argument("--processes", type=int, default=2)
@@ -62,47 +70,29 @@ def main() -> None:
         help=f"compare: a Python that has the other tools. {compare.HOW}",
     )
     parser.add_argument("--sample", type=int, help="compare: this many runs, chosen by --seed")
-    parser.add_argument(
-        "--save",
-        action="store_true",
-        help="keep the figures for the README; not for fit",
-    )
+    parser.add_argument("--save", action="store_true", help="keep the figures for the pages; not for fit")
+    parser.add_argument("--into", type=Path, help="fit: a folder for the fitted files; without it, the package's own")
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    if options.command == "train":
-        wanted = other_cases() if options.other_tasks else cases(subset=options.subset, fresh=options.fresh)
-        train_missing(wanted, options.folder, options.processes)
-    elif options.command == "restyle":
-        restyle(options.folder, options.into or parser.error("restyle needs --into"), options.versions, options.seed)
-    elif options.command == "invariance":
-        found = invariance.measure(
-            options.folder, options.runs, options.styles, seed=options.seed, processes=options.processes
-        )
-        print(
-            "\n\n".join(table(rows) for rows in (invariance.worst_styles(found), invariance.by_finding(found)) if rows)
-        )
-        _show({"invariance": invariance.by_change(found)}, save=options.save)
-    elif options.command == "fit":
-        write(*fit([one for folder in (options.folder, *dict(options.beside).values()) for one in judge(folder)]))
+    return parser.parse_args()
+
+
+def _of_judged(options: argparse.Namespace, folders: Mapping[str, Path]) -> None:
+    """Run a command on diagnosed runs."""
+    sets = judged(folders, options.processes)
+    every = [one for ones in sets.values() for one in ones]
+    if options.command == "fit":
+        write(*fit(every), options.into)
     elif options.command == "loops":
-        ones = [one for folder in (options.folder, *dict(options.beside).values()) for one in judge(folder)]
-        _show({"loops": accuracy([], without_each(ones, options.processes))}, save=options.save)
+        _show({"loops": accuracy([], without_each(every, options.processes))}, save=options.save)
     elif options.command == "ablate":
-        ones = [one for folder in (options.folder, *dict(options.beside).values()) for one in judge(folder)]
-        _show({"ablation": ablate(ones, options.processes)}, save=options.save)
-    elif options.command == "young":
-        further = {name: judge_young(folder) for name, folder in options.beside}
-        _show({"young": stages(by_part(judge_young(options.folder), further))}, save=options.save)
-    elif options.command == "compare":
-        said = compare.judge(options.folder, options.tools, options.sample, options.seed)
-        _show({"comparison": compare.compare(said), "comparison_by_cause": compare.by_cause(said)}, save=options.save)
+        _show({"ablation": ablate(every, options.processes)}, save=options.save)
     else:
-        judged, beside = judge(options.folder), {name: judge(folder) for name, folder in options.beside}
-        print(report(judged, beside))
+        own = sets.pop(OWN, [])
+        print(report(own, sets))
         if options.save:
-            parts = by_part(judged, beside).items()
+            parts = by_part(own, sets).items()
             unseen = [one for name, ones in parts for one in ones if not name.startswith("tuning")]
-            _keep({"accuracy": accuracy(judged, beside), "causes": per_cause(unseen)})
+            _keep({"accuracy": accuracy(own, sets), "causes": per_cause(unseen)})
 
 
 def _named(text: str) -> tuple[str, Path]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from benchmarks.faults.figures import Rows
-from benchmarks.faults.fit import Ranker, findings
+from benchmarks.faults.fit import Ranker
 from benchmarks.faults.report import REFUSED, Judged
 from mldebug_mcp.diagnose.calibrate import fitted
 from mldebug_mcp.diagnose.likeness import shipped
@@ -52,7 +52,7 @@ def ablate(judged: Sequence[Judged], processes: int) -> Rows:
     outcomes: dict[str, set[str]] = {}
     for symptom in symptoms().values():
         outcomes.setdefault(symptom.question.id, set()).add(symptom.id)
-    counted = [findings(one) for one in ones]
+    counted = [one.findings for one in ones]
     whole = _without(ones, counted, frozenset())
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         rest = dict(

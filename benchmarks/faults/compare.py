@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.corpus.labels import Label, read_labels
 from benchmarks.faults.figures import Rows, share
 from benchmarks.faults.others import PACKAGES, TOOLS, Said, lacking
-from benchmarks.faults.runs import Label
 from mldebug_mcp.diagnose import diagnose
 from mldebug_mcp.logs import Run, read_run
 
@@ -76,11 +75,7 @@ def by_cause(judged: Mapping[str, Sequence[Case]]) -> Rows:
 
 
 def _test_part(folder: Path) -> dict[str, Label]:
-    labels = {
-        file.name.removesuffix(".label.json"): Label(**json.loads(file.read_text(encoding="utf-8")))
-        for file in folder.glob("*.label.json")
-    }
-    return {name: label for name, label in labels.items() if label.shows and not label.tuning}
+    return {name: label for name, label in read_labels(folder).items() if label.shows and not label.tuning}
 
 
 def _ours(run: Run) -> Said:

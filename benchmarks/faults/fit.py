@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-
-import torch
+from pathlib import Path
 
 from benchmarks.faults.figures import calibration_error
 from benchmarks.faults.likeness import Numbered, fit_likeness
@@ -26,14 +25,14 @@ from mldebug_mcp.diagnose.calibrate import (
     fingerprint,
     fit_sharpness,
 )
-from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates, independent
-from mldebug_mcp.diagnose.known_errors import beside
+from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates
 from mldebug_mcp.diagnose.likeness import ABOUT, Likeness, has_a_course
+from mldebug_mcp.diagnose.likeness import FILE as LIKENESS
 from mldebug_mcp.diagnose.likeness import write as write_likeness
 from mldebug_mcp.diagnose.ranking import Evidence, Ranked, not_too_sure, rank
 from mldebug_mcp.diagnose.weighing import Candidate, weigh
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.tables import read_links, with_counts, write_links
+from mldebug_mcp.knowledge.tables import FOLDER, read_links, with_counts, write_links
 from mldebug_mcp.models import Finding
 from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.symptoms import symptoms
@@ -68,13 +67,12 @@ def _powers(
     """Return the powers under which the causes of runs are most probable, with their numbers or by findings alone."""
     ones = used if numbers else [replace(one, numbers={}) for one in used]
     questions = sorted({symptom.question.id for symptom in symptoms().values()}) + [ABOUT] * numbers
-    judged_as = [(one, findings(one)) for one in ones]
     trust = fit_trust(
-        [folds[one.task].weighed(one, found, questions, alike[one.name] * _counts_as(one)) for one, found in judged_as],
+        [folds[one.task].weighed(one, one.findings, questions, alike[one.name] * _counts_as(one)) for one in ones],
         questions,
     )
     powers = Powers(**asdict(trust))
-    known = [(one, folds[one.task].evidence(one, found, powers)) for one, found in judged_as]
+    known = [(one, folds[one.task].evidence(one, one.findings, powers)) for one in ones]
 
     def error(sharpness: float) -> float:
         ranked = [folds[one.task].rank(one, evidence, sharpness) for one, evidence in known]
@@ -119,7 +117,7 @@ def _counts_as(one: Judged) -> float:
 def without_each(judged: Sequence[Judged], processes: int = 1) -> dict[str, list[Judged]]:
     """Return the runs of each author's loops as they are judged with numbers fitted on all runs but those."""
     authors = sorted({one.loops for one in judged} - {""})
-    with multiprocessing.get_context("spawn").Pool(processes, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
         left = pool.map(partial(_without, judged), authors, chunksize=1)
     return dict(zip(authors, left, strict=True))
 
@@ -127,7 +125,7 @@ def without_each(judged: Sequence[Judged], processes: int = 1) -> dict[str, list
 def _without(judged: Sequence[Judged], author: str) -> list[Judged]:
     numbers, likeness = fit([one for one in judged if one.loops != author])
     ranker, own = Ranker(numbers, likeness), [one for one in judged if one.loops == author and one.states]
-    ranked = [ranker.ranked(one, findings(one)) for one in own]
+    ranked = [ranker.ranked(one, one.findings) for one in own]
     return [_judged(*both) for both in zip(own, ranked, strict=True)]
 
 
@@ -184,14 +182,8 @@ def _judged(one: Judged, ranked: Sequence[Ranked]) -> Judged:
 
 def _labelled(one: Judged) -> LabelledRun:
     """Return the run with the findings that count when it is ranked: what another one brings about is not counted."""
-    states = {finding.symptom: finding.state for finding in findings(one)}
+    states = {finding.symptom: finding.state for finding in one.findings}
     return LabelledRun((one.label.cause, *one.label.also), states, one.trained)
-
-
-def findings(one: Judged) -> list[Finding]:
-    """Return the findings of a run that count when it is ranked: what another one brings about is left out."""
-    found = [Finding(symptom=symptom, state=state) for symptom, state in one.states.items()]
-    return independent(beside(found, one.evidence))
 
 
 def _counted(ones: Sequence[Judged]) -> Fitted:
@@ -204,8 +196,8 @@ def _counted(ones: Sequence[Judged]) -> Fitted:
         for cause, seen in sorted(causes.items())
     }
     return Fitted(
-        provenance=f"counted on {_runs(ones)} of benchmarks/faults, tuning part (tasks: {tasks})"
-        + (f", and of benchmarks/loops ({loops})" if loops else ""),
+        provenance=f"counted on {_runs(ones)} of benchmarks/corpus (own tasks: {tasks})"
+        + (f" (authors: {loops})" if loops else ""),
         links=fingerprint(catalogue().causes.values()),
         causes=listed,
         healthy=dict(sorted(healthy.items())),
@@ -218,16 +210,16 @@ def _runs(ones: Sequence[Judged]) -> str:
     return f"{runs} runs" if runs == len(ones) else f"{len(ones)} logs of {runs} runs"
 
 
-def write(numbers: Fitted, likeness: Likeness) -> None:
-    """Write both where the package reads them."""
-    write_counted(numbers)
-    write_likeness(likeness)
-
-
-def write_counted(numbers: Fitted) -> None:
-    """Write the powers to `fitted.json`, and the counts to the table of links, which keeps its words and quotes."""
+def write(numbers: Fitted, likeness: Likeness, folder: Path | None = None) -> None:
+    """Write the powers, the counts and the classifier into a folder; where the package reads them without one."""
+    write_powers(numbers, folder / FILE.name if folder else FILE)
     counted = {**numbers.causes, SOUND: numbers.healthy}
-    write_links(with_counts(read_links(), counted))
+    write_links(with_counts(read_links(), counted), folder or FOLDER)
+    write_likeness(likeness, folder / LIKENESS.name if folder else LIKENESS)
+
+
+def write_powers(numbers: Fitted, path: Path) -> None:
+    """Write the powers, one kind per line; the counts stand in the table of links."""
     powers = numbers.model_dump(exclude={"causes", "healthy"})
     rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in powers.items())
-    FILE.write_text(f"{{\n{rows}\n}}\n", encoding="utf-8")
+    path.write_text(f"{{\n{rows}\n}}\n", encoding="utf-8")

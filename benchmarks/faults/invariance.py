@@ -20,6 +20,7 @@ from tests.restyle.styles import STYLES
 from tests.restyle.templates import TEMPLATES
 from tests.restyle.variants import with_scaled_steps, with_weight_norm
 
+from benchmarks.corpus.labels import Label, read_labels
 from benchmarks.faults.deciding import BRIEF, columns
 from benchmarks.faults.figures import Rows, share
 from benchmarks.faults.recorded import recorded
@@ -28,12 +29,10 @@ from benchmarks.faults.restyle import (
     Content,
     content,
     faithful,
-    labels,
     suited,
     version_of,
     with_interval,
 )
-from benchmarks.faults.runs import Label
 from mldebug_mcp.diagnose import diagnose_run
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.models import State
@@ -76,7 +75,7 @@ class Pair:
 
 def sampled(made: Path, count: int, seed: int) -> list[tuple[str, Label]]:
     """Return so many runs of a folder, drawn at random, that can be written anew."""
-    every = [one for one in labels(made) if not one[1].style]
+    every = [*read_labels(made).items()]
     drawn = Random(seed).sample(every, len(every))  # noqa: S311 - repeatable
     return [(name, label) for name, label in drawn if _content(made, name) is not None][:count]
 

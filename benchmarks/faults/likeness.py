@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax
 
 from mldebug_mcp.diagnose.likeness import Likeness, between
 
@@ -45,31 +46,41 @@ def fit_likeness(runs: Sequence[Numbered]) -> Likeness:
     causes = sorted({cause for run in runs for cause in run.causes})
     names = _known_names(runs)
     knots = np.array([_knots(name, runs) for name in names], dtype=np.float32).reshape(-1, KNOTS)
-    design = torch.from_numpy(SCALE * design_of(runs, names, knots))
-    right = torch.from_numpy(_right(runs, causes))
-    counts = torch.tensor([run.weight for run in runs])
-    counts = counts * len(runs) / counts.sum()
-    shares = (counts[:, None] * right).sum(dim=0) / counts.sum()
-    weights = torch.zeros(design.shape[1], len(causes), requires_grad=True)
-    bias = torch.log(shares + SMALLEST_SHARE).clone().requires_grad_()
-    optimizer = torch.optim.LBFGS([weights, bias], max_iter=ROUNDS, history_size=8, line_search_fn="strong_wolfe")
+    design = SCALE * design_of(runs, names, knots)
+    right = _right(runs, causes)
+    counts = np.array([run.weight for run in runs], dtype=np.float32)
+    counts *= len(runs) / counts.sum()
+    wanted = counts[:, None] * right
+    shares = wanted.sum(axis=0) / counts.sum()
+    shape = (design.shape[1], len(causes))
 
-    def cost() -> torch.Tensor:
-        optimizer.zero_grad()
-        logs = torch.log_softmax(design @ weights + bias, dim=1)
-        loss = (SMOOTH * (weights**2).sum() - (counts[:, None] * right * logs).sum()) / len(runs)
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss
+    def cost(packed: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return the cost of weights and bias, one after the other, and its slope."""
+        weights, bias = _unpacked(packed, shape)
+        logs = log_softmax(design @ weights + bias, axis=1)
+        by_score = np.exp(logs) * counts[:, None] - wanted
+        by_weight = design.T @ by_score + 2 * SMOOTH * weights
+        total = SMOOTH * float((weights**2).sum()) - float((wanted * logs).sum())
+        slope = np.concatenate([by_weight.ravel(), by_score.sum(axis=0)])
+        return total / len(runs), slope.astype(np.float64) / len(runs)
 
-    optimizer.step(cost)  # type: ignore[no-untyped-call]
+    start = np.concatenate([np.zeros(shape[0] * shape[1]), np.log(shares + SMALLEST_SHARE)])
+    options = {"maxiter": ROUNDS, "maxcor": 8}
+    weights, bias = _unpacked(minimize(cost, start, jac=True, method="L-BFGS-B", options=options).x, shape)
     return Likeness(
         tuple(causes),
         np.asarray(shares + SMALLEST_SHARE, dtype=np.float32),
         tuple(names),
         knots,
-        np.asarray(SCALE * weights.detach(), dtype=np.float32),
-        np.asarray(bias.detach(), dtype=np.float32),
+        SCALE * weights,
+        bias,
     )
+
+
+def _unpacked(packed: NDArray[np.float64], shape: tuple[int, int]) -> tuple[Floats, Floats]:
+    """Return weights of this shape, and the bias that stands behind them."""
+    single = packed.astype(np.float32)
+    return single[: shape[0] * shape[1]].reshape(shape), single[shape[0] * shape[1] :]
 
 
 def _known_names(runs: Sequence[Numbered]) -> list[str]:

@@ -1,7 +1,7 @@
-"""A trained run as the benchmark wrote it, read back into a story that can be written in any style.
+"""A run of our own set, read back into a story that can be written in any style.
 
 It is read here, and not with the package's reader, so that a mistake of that reader is in the answers and not in the
-question. Only the forms that `logs` writes are read.
+question. Only the forms that the runs of that set have are read.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 
 from tests.restyle.story import OWN, Curve, Quantity, Resume, Setting, Story
 
-from benchmarks.faults.experiment import Record
-
+Record = dict[str, float]
+"""Metrics of a step by name; `step` is one of them."""
 GIB = 2.0**30
 """Bytes in the unit that the benchmark logs memory in."""
 STEP = ("step", "time/total_timesteps")
@@ -65,7 +65,7 @@ class Recorded:
 
 
 def recorded(folder: Path) -> Recorded:
-    """Read the folder of a run that `runs.make` wrote."""
+    """Read the folder of a run."""
     config = folder / "config.json"
     file = next(path for path in sorted(folder.iterdir()) if path != config)
     text, last_words = file.read_text(encoding="utf-8"), ""

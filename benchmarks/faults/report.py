@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from benchmarks.corpus.labels import Label, read_labels
 from benchmarks.faults.figures import Rows, calibration_error, share, table
-from benchmarks.faults.runs import Label
-from benchmarks.loops.labels import made_by
 from mldebug_mcp.diagnose import diagnose
 from mldebug_mcp.diagnose.diagnosis import told_by_run
+from mldebug_mcp.diagnose.hypotheses import independent
+from mldebug_mcp.diagnose.known_errors import beside
 from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.measure.vector import vector_of
-from mldebug_mcp.models import State
+from mldebug_mcp.models import Finding, State
 
 REFUSED = "refused"
 """What stands in place of the causes of a log that could not be read: it is right for no run."""
@@ -65,30 +66,34 @@ class Judged:
         onset, near = self.label.onset, max(0.02 * self.label.steps, self.interval)
         return onset is not None and any(abs(step - onset) <= near for step in self.onsets)
 
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """The findings that count when it is ranked: what another one brings about is left out."""
+        found = [Finding(symptom=symptom, state=state) for symptom, state in self.states.items()]
+        return independent(beside(found, self.evidence))
+
     def right(self, places: int) -> bool:
         """Whether the injected cause, or one that the same observables justify, stands among the first places."""
         return bool({self.label.cause, *self.label.also} & set(self.causes[:places]))
 
 
-def judge(folder: Path, processes: int = 2) -> list[Judged]:
-    """Diagnose every run of a folder: those that `train` made, and those of other loops that `labels.jsonl` lists."""
-    own = [(file.with_name(file.name.removesuffix(".label.json")), "", _label(file)) for file in _labels(folder)]
-    loops = folder.name.replace("-", "_")
-    others = [(folder / one.run, f"{loops}-{one.label.cause}-{one.run}", one.label) for one in made_by(folder)]
+def judge(folder: Path, author: str = "", processes: int = 2) -> list[Judged]:
+    """Diagnose every run that the index of a folder lists.
+
+    Args:
+        folder: The runs and their index.
+        author: Whose loops trained them; empty for our own, whose names begin with their task and fault.
+        processes: How many work side by side.
+    """
+    runs = [
+        (folder / run, f"{author}-{label.cause}-{run}" if author else run, label, author)
+        for run, label in read_labels(folder).items()
+    ]
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        return pool.starmap(_judged, [*own, *others], chunksize=16)
+        return pool.starmap(_judged, runs, chunksize=16)
 
 
-def _labels(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.label.json"))
-
-
-def _label(file: Path) -> Label:
-    return Label(**json.loads(file.read_text(encoding="utf-8")))
-
-
-def _judged(path: Path, named: str, label: Label) -> Judged:
-    name, loops = named or path.name, named.partition("-")[0]
+def _judged(path: Path, name: str, label: Label, loops: str) -> Judged:
     try:
         run = read_run(path)
     except InputError:
@@ -110,16 +115,16 @@ def _judged(path: Path, named: str, label: Label) -> Judged:
     )
 
 
-def report(judged: Sequence[Judged], beside: Mapping[str, Sequence[Judged]] | None = None) -> str:
+def report(judged: Sequence[Judged], further: Mapping[str, Sequence[Judged]] | None = None) -> str:
     """Return the tables, for both parts and for further runs by what they are."""
-    parts = by_part(judged, beside or {})
+    parts = by_part(judged, further or {})
     tables = [f"## {name} part\n\n{table(per_cause(ones))}" for name, ones in parts.items()]
-    return "\n\n".join([table(accuracy(judged, beside or {})), *tables])
+    return "\n\n".join([table(accuracy(judged, further or {})), *tables])
 
 
-def accuracy(judged: Sequence[Judged], beside: Mapping[str, Sequence[Judged]]) -> Rows:
+def accuracy(judged: Sequence[Judged], further: Mapping[str, Sequence[Judged]]) -> Rows:
     """Return how often the diagnosis is right: one row per measure, one column per part."""
-    columns = {name: _measures(ones) for name, ones in by_part(judged, beside).items()}
+    columns = {name: _measures(ones) for name, ones in by_part(judged, further).items()}
     measures = next(iter(columns.values()))
     return [{"": what, **{name: column[what] for name, column in columns.items()}} for what in measures]
 
@@ -132,7 +137,7 @@ class _Labelled(Protocol):
 Run = TypeVar("Run", bound=_Labelled)
 
 
-def by_part(judged: Sequence[Run], beside: Mapping[str, Sequence[Run]]) -> dict[str, list[Run]]:
+def by_part(judged: Sequence[Run], further: Mapping[str, Sequence[Run]]) -> dict[str, list[Run]]:
     """Return the runs of the tuning part, of the test part and further ones by what they are; no part is empty.
 
     Runs that were written anew are kept apart by part and by whether the fit saw their style.
@@ -140,15 +145,15 @@ def by_part(judged: Sequence[Run], beside: Mapping[str, Sequence[Run]]) -> dict[
     parts: dict[str, list[Run]] = {"tuning": [], "test": []}
     for one in judged:
         parts.setdefault(_part(one.label), []).append(one)
-    for name, ones in beside.items():
+    for name, ones in further.items():
         for one in ones:
-            parts.setdefault(_part(one.label) if one.label.style else name, []).append(one)
+            parts.setdefault(_part(one.label) if one.label.restyled else name, []).append(one)
     return {name: ones for name, ones in parts.items() if ones}
 
 
 def _part(label: Label) -> str:
     part = "tuning" if label.tuning else "test"
-    if not label.style:
+    if not label.restyled:
         return part
     return f"{part}, styles the fit saw" if label.style_seen else f"{part}, styles it never saw"
 

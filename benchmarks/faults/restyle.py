@@ -1,4 +1,4 @@
-"""Write each trained run in other styles, with a label beside each version as beside the run itself.
+"""Write each trained run in other styles, and an index of these versions.
 
 The first version of a run tells what its log tells, as far as the form has a place for it. Further ones are poorer: a
 longer interval, columns or the configuration left out, three or four digits. Some forms are for the test part alone.
@@ -6,11 +6,12 @@ longer interval, columns or the configuration left out, three or four digits. So
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import shutil
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -25,9 +26,9 @@ from tests.restyle.styles import STYLES
 from tests.restyle.templates import TEMPLATES
 from tests.restyle.write import Written, write
 
+from benchmarks.corpus.labels import Label, read_labels, write_labels
 from benchmarks.faults.deciding import BRIEF, SETTINGS, columns, still_shown
 from benchmarks.faults.recorded import KEYS, Recorded, recorded, steps_per_pass, story
-from benchmarks.faults.runs import Case, Label
 
 HELD = frozenset(
     {"json_nested", "logfmt", "colon_tabs", "space_bars", "brackets", "grid", "columns", "yaml_documents"}
@@ -39,10 +40,12 @@ KEEP_REPEATS = frozenset({*LINES, "csv", "tsv", "json_array"})
 """Forms that keep the records of steps that were made twice."""
 OWN_PACE = frozenset({"bar", "lightning_bar", "keras", "keras2"})
 """Forms that print a pace of their own, which is not that of the run."""
+VERSIONS = 2
+"""Of each run."""
 POLICIES = ("grpo", "dpo", "ppo", "dqn", "trl_grpo", "trl_dpo")
 """Tasks whose every column may decide."""
 LEAST_RECORDS = 40
-"""Records of the loss that a longer interval leaves, as in `runs.thinned`."""
+"""Records of the loss that a longer interval leaves."""
 MAY_GO = ("gradient_norm", "learning_rate", "accuracy")
 CLOSE = 0.01
 """Relative error of a number as printed; a style whose digits lose more is not for this run."""
@@ -75,42 +78,41 @@ class Version:
     columns: frozenset[str]
 
 
-def case_of(name: str) -> Case:
-    """Return the case that a run is named after."""
-    task, fault, *severity, seed = name.split("-")
-    return Case(task, fault, float("-".join(severity)), int(seed))
+def restyle(made: Path, into: Path, versions: int = VERSIONS, seed: int = 0, processes: int = 2) -> None:
+    """Write versions of every run of a folder into another, which is emptied; print which cannot be written anew."""
+    shutil.rmtree(into, ignore_errors=True)
+    into.mkdir(parents=True)
+    write = partial(_versions, made=made, into=into, versions=versions, seed=seed)
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        written = pool.map(write, read_labels(made).items(), chunksize=8)
+    write_labels(into, {name: label for labels in written for name, label in labels.items()})
 
 
-def labels(made: Path) -> Iterator[tuple[str, Label]]:
-    """Yield the runs of a folder by name."""
-    for file in sorted(made.glob("*.label.json")):
-        yield file.name.removesuffix(".label.json"), Label(**json.loads(file.read_text(encoding="utf-8")))
-
-
-def restyle(made: Path, into: Path, versions: int = 2, seed: int = 0) -> None:
-    """Write versions of every run of a folder that has none yet; tell which runs cannot be written anew."""
-    into.mkdir(parents=True, exist_ok=True)
-    for name, label in labels(made):
-        if (into / f"{name}-v{versions}.label.json").exists():
-            continue
-        try:
-            draws = [Random(f"{seed} {name} {number}") for number in range(1, versions + 1)]  # noqa: S311 - repeatable
-            _write_versions(name, recorded(made / name), label, into, draws)
-        except ValueError as error:
-            print(f"{name}: {error}", file=sys.stderr)
-
-
-def _write_versions(name: str, run: Recorded, label: Label, into: Path, draws: Sequence[Random]) -> None:
-    whole = content(run, name)
+def _versions(run: tuple[str, Label], *, made: Path, into: Path, versions: int, seed: int) -> dict[str, Label]:
+    """Write the versions of a run and return their labels; none where its log cannot be told as a story."""
+    name, label = run
+    try:
+        whole = content(recorded(made / name), name)
+    except ValueError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return {}
     before = columns(whole.story.curves, settings=whole.told, passes=whole.passes)
-    also = _deciding(case_of(name), before)
-    for number, draw in enumerate(draws, start=1):
+    also = set(before) if name.startswith(POLICIES) else {SETTINGS} if label.settings_decide else set()
+    found: dict[str, Label] = {}
+    for number in range(1, versions + 1):
+        draw = Random(f"{seed} {name} {number}")  # noqa: S311 - repeatable
         given = whole if number == 1 else poorer(whole, label, draw, keep=also)
         held = not label.tuning and draw.random() < 0.5
-        version = written(given, draw, into / f"{name}-v{number}", held=held)
+        try:
+            version = written(given, draw, into / f"{name}-v{number}", held=held)
+        except ValueError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            return found
         shows = label.shows and still_shown(label.cause, before, version.columns, also)
-        styled = replace(label, shows=shows, style=version.style.name, of=name, style_seen=not held)
-        (into / f"{name}-v{number}.label.json").write_text(json.dumps(asdict(styled)), encoding="utf-8")
+        found[f"{name}-v{number}"] = replace(
+            label, shows=shows, restyled=version.style.name, of=name, style_seen=not held
+        )
+    return found
 
 
 def content(run: Recorded, name: str) -> Content:
@@ -120,15 +122,6 @@ def content(run: Recorded, name: str) -> Content:
         ValueError: it cannot be told as a story.
     """
     return Content(story(run, name), bool(run.config), bool(steps_per_pass(run.records)))
-
-
-def _deciding(case: Case, before: Collection[str]) -> set[str]:
-    """Return the columns that decide about a run for what it is or what its fault does to its settings."""
-    if case.task.startswith(POLICIES):
-        return set(before)
-    experiment = case.subject.usual(case.seed)
-    case.rules.apply(experiment, case.severity)
-    return {SETTINGS} if experiment.config or experiment.ends_at else set()
 
 
 def poorer(whole: Content, label: Label, draw: Random, *, keep: Collection[str] = ()) -> Content:

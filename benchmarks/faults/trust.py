@@ -12,17 +12,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax
 
 from mldebug_mcp.diagnose.calibrate import MISSED, UNLISTED
 from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.diagnose.weighing import Candidate, Trust, weigh
 from mldebug_mcp.models import Finding, State
 
+Floats = NDArray[np.float64]
 PLAIN = Trust(1.0, 0.0, UNLISTED)
 """With which bits are told as they are."""
-STEPS, RATE = 120, 0.05
-"""Of Adam. Chosen: the loss does not move any more."""
 TIED = 0.01
 """How strongly the questions are held to one trust: times the sum of the squares of their logarithms' differences from
 it. Chosen: among 0.003 to 0.03 it had most causes first in runs of authors that it was not fitted on."""
@@ -42,10 +43,10 @@ class Weighed:
         weight: What the run counts.
     """
 
-    start: torch.Tensor
-    seen: torch.Tensor
-    absent: torch.Tensor
-    right: torch.Tensor
+    start: Floats
+    seen: Floats
+    absent: Floats
+    right: Floats
     weight: float
 
 
@@ -72,9 +73,9 @@ def weighed(
     """
     place = {cause.id: number for number, cause in enumerate(causes)}
     column = {question: number for number, question in enumerate(questions)}
-    start = np.array([math.log2(cause.prior) for cause in causes], dtype=np.float32)
-    seen = np.zeros((len(causes), len(questions)), dtype=np.float32)
-    absent, labels = np.zeros(len(causes), dtype=np.float32), np.zeros(len(causes), dtype=np.float32)
+    start = np.array([math.log2(cause.prior) for cause in causes])
+    seen = np.zeros((len(causes), len(questions)))
+    absent, labels = np.zeros(len(causes)), np.zeros(len(causes))
     states = {finding.symptom: finding.state for finding in found}
     for one in weigh(causes, found, background, PLAIN):
         if states[one.because] is State.ABSENT:
@@ -87,30 +88,35 @@ def weighed(
         elif one.cause in place:
             start[place[one.cause]] += one.bits
     labels[[place[cause] for cause in right if cause in place]] = 1.0
-    return Weighed(
-        torch.from_numpy(start), torch.from_numpy(seen), torch.from_numpy(absent), torch.from_numpy(labels), weight
-    )
+    return Weighed(start, seen, absent, labels, weight)
 
 
 def fit_trust(runs: Sequence[Weighed], questions: Sequence[str]) -> Trust:
     """Return the trust under which the right causes of the runs are most probable."""
     start, seen, absent, right = (
-        torch.stack([getattr(run, name) for run in runs]) for name in ("start", "seen", "absent", "right")
+        np.stack([getattr(run, name) for run in runs]) for name in ("start", "seen", "absent", "right")
     )
-    weights = torch.tensor([run.weight for run in runs])
+    weights = np.array([run.weight for run in runs])
     weights = weights / weights.sum()
-    every, apart = torch.zeros(2, requires_grad=True), torch.zeros(len(questions), requires_grad=True)
-    optimizer = torch.optim.Adam([every, apart], lr=RATE)
-    for _ in range(STEPS):
-        optimizer.zero_grad()
-        gone = torch.exp(every[1]) * absent
-        left = torch.log2((1 - MISSED) * torch.exp2(gone) + MISSED)
-        scores = start + seen @ torch.exp(every[0] + apart) + left
-        of_right = (torch.softmax(scores * math.log(2), dim=-1) * right).sum(dim=-1)
-        loss = -(weights * torch.log(of_right.clamp_min(LEAST))).sum() + TIED * (apart**2).sum()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-    one, of_absent = (round(float(number), 3) for number in torch.exp(every.detach()))
-    each = torch.exp((every[0] + apart).detach()).tolist()
-    powers = {question: round(power, 3) for question, power in zip(questions, each, strict=True)}
+
+    def cost(logarithms: Floats) -> tuple[float, Floats]:
+        """Return the cost of the logarithms of powers (of all, of what is absent, of each question), and its slope."""
+        every, of_absent, apart = logarithms[0], math.exp(logarithms[1]), logarithms[2:]
+        powers, gone = np.exp(every + apart), of_absent * absent
+        left = np.log2((1 - MISSED) * np.exp2(gone) + MISSED)
+        logs = log_softmax((start + seen @ powers + left) * math.log(2), axis=1)
+        of_right = (np.exp(logs) * right).sum(axis=1)
+        counted = np.where(of_right > LEAST, weights / np.maximum(of_right, LEAST), 0.0)[:, None]
+        by_score = -math.log(2) * counted * np.exp(logs) * (right - of_right[:, None])
+        by_power = powers * np.einsum("rc,rcq->q", by_score, seen)
+        kept = (1 - MISSED) * np.exp2(gone) / ((1 - MISSED) * np.exp2(gone) + MISSED)
+        slope = np.array([by_power.sum(), (by_score * kept * gone).sum(), *(by_power + 2 * TIED * apart)])
+        return -(weights * np.log(np.maximum(of_right, LEAST))).sum() + TIED * (apart**2).sum(), slope
+
+    found = minimize(cost, np.zeros(2 + len(questions)), jac=True, method="L-BFGS-B").x
+    one, of_absent = (round(float(number), 3) for number in np.exp(found[:2]))
+    powers = {
+        question: round(float(power), 3)
+        for question, power in zip(questions, np.exp(found[0] + found[2:]), strict=True)
+    }
     return Trust(one, MISSED, UNLISTED, of_absent, powers)

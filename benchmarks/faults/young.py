@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.corpus.labels import Label, read_labels
 from benchmarks.faults.figures import Rows
-from benchmarks.faults.runs import Label
 from mldebug_mcp.diagnose import diagnose
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.run import Ending, Segment, Series
@@ -65,9 +64,7 @@ def judge_young(folder: Path, lengths: Sequence[int] = LENGTHS) -> list[Young]:
 
 
 def _healthy(folder: Path) -> Iterator[tuple[str, Label, Run]]:
-    for file in sorted(folder.glob("*.label.json")):
-        name = file.name.removesuffix(".label.json")
-        label = Label(**json.loads(file.read_text(encoding="utf-8")))
+    for name, label in read_labels(folder).items():
         if label.cause == "healthy":
             yield name, label, read_run(folder / name)
 

@@ -20,17 +20,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.faults.faults import FAULTS
-from benchmarks.faults.logs import write_log
-from benchmarks.faults.loop import Setup
-from benchmarks.faults.tasks import TASKS
+from benchmarks.corpus import example
 from mldebug_mcp.diagnose.levels import Answered
 from mldebug_mcp.diagnose.runs import answered
 from mldebug_mcp.diagnose.shared_settings import shared_settings
 from mldebug_mcp.logs.run_folders import runs_in
 
 RUNS = 60
-TASK = "images"
 TIMES = (0.5, 1.0, 1.5, 100.0)
 """Multiples of the usual learning rate; the last breaks a run."""
 DATA = ("v1", "v2", "v3", "v3-extended")
@@ -42,11 +38,11 @@ def train(folder: Path, sweep: int, number: int) -> None:
     """Train a run of a sweep and write its log and configuration."""
     torch.set_num_threads(1)
     draw = np.random.default_rng([sweep, number])
-    setup = Setup.usual(TASKS[TASK], seed=1000 * sweep + number)
-    times, data = float(draw.choice(TIMES)), str(draw.choice(DATA))
-    setup.lr, setup.clip = setup.lr * times, 0.0
+    setup = example.Setup(seed=1000 * sweep + number, clip=0.0)
+    setup.rate *= float(draw.choice(TIMES))
+    data = str(draw.choice(DATA))
     if data == DATA[-1]:
-        FAULTS["bad_batch"].apply(setup, 10)
+        example.bad_batches(setup)
     setup.batch, setup.weight_decay = int(draw.choice([32, 48, 64])), float(draw.choice([0.0, 0.01, 0.02]))
     setup.config = {
         "dataset": data,
@@ -56,7 +52,7 @@ def train(folder: Path, sweep: int, number: int) -> None:
     }
     run = folder / f"run_{number:02}"
     run.mkdir(parents=True)
-    write_log(run, "jsonl", setup.train(), setup)
+    (run / "log.jsonl").write_text(example.json_lines(example.train(setup)), encoding="utf-8")
     (run / "config.json").write_text(json.dumps(setup.settings()), encoding="utf-8")
 
 

@@ -1,0 +1,1 @@
+"""Trained runs with known faults, as a data set: see README.md."""

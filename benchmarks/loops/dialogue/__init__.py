@@ -1,1 +1,0 @@
-"""Tiny language-model and reinforcement-learning runs, each trained for real, with known faults."""

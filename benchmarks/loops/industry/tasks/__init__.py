@@ -1,1 +1,0 @@
-"""The tasks, each with its runs."""

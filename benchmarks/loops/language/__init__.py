@@ -1,1 +1,0 @@
-"""Language-model and reinforcement-learning runs with faults planted in the training code."""

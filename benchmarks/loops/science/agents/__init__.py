@@ -1,1 +1,0 @@
-"""Loops of reinforcement learning: an actor-critic, a generator rewarded by groups, Q-learning."""

@@ -1,1 +1,0 @@
-"""Models with their data, one field of research a file."""

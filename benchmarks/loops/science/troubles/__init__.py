@@ -1,1 +1,0 @@
-"""Faults planted in the loop, the data or the machine."""

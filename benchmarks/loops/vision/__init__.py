@@ -1,1 +1,0 @@
-"""Tiny runs that are really trained, each with one planted fault or none, logged as practitioners log."""
