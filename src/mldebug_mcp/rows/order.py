@@ -35,10 +35,7 @@ class Orders:
 
     def places_of(self, epoch: int, rows: Ints) -> list[int]:
         """Return the places of some rows in the order of a pass, sorted; raises InputError if that is too much work."""
-        if self.plan.order == "sequential":
-            places = np.unique(rows)
-        else:
-            places = np.flatnonzero(np.isin(self.of(epoch), rows))
+        places = np.unique(rows) if self.plan.order == "sequential" else np.flatnonzero(np.isin(self.of(epoch), rows))
         return [int(one) for one in places]
 
     def rows_at(self, epoch: int, places: Ints) -> list[int]:
