@@ -43,7 +43,7 @@ class Client:
         self.server.send(json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **about}).encode())
 
     def longest_ping(self, until: int | None = None) -> float:
-        """Return the longest time of a ping, in seconds: of `PINGS`, or of those up to the answer to a request."""
+        """Return the longest time of a ping in seconds: of `PINGS`, or of those up to the answer to a request."""
         longest, left = 0.0, PINGS
         while left:
             self.number += 1

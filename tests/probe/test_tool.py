@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from mcp import Client
+from tests.conftest import PATIENCE
 
 pytest.importorskip("torch")
 
@@ -23,7 +24,7 @@ from mldebug_mcp.probe import host
 from mldebug_mcp.server import make_server
 from mldebug_mcp.server.probe_tool import picture_of
 
-from .test_process import HOSTILE, PATIENCE, alive
+from .test_process import HOSTILE, alive
 
 pytestmark = pytest.mark.anyio
 

@@ -35,14 +35,13 @@ class Orders:
 
     def places_of(self, epoch: int, rows: Ints) -> list[int]:
         """Return the places of some rows in the order of a pass, sorted; raises InputError if that is too much work."""
-        if self.plan.order == "sequential":
-            return np.unique(rows).tolist()
-        return np.flatnonzero(np.isin(self.of(epoch), rows)).tolist()
+        places = np.unique(rows) if self.plan.order == "sequential" else np.flatnonzero(np.isin(self.of(epoch), rows))
+        return [int(one) for one in places]
 
     def rows_at(self, epoch: int, places: Ints) -> list[int]:
         """Return the rows at some places of the order of a pass; raises InputError if that is too much work."""
         if self.plan.order == "sequential":  # of a pass of any length nothing is made
-            return places.tolist()
+            return [int(one) for one in places]
         last = int(places.max(initial=0))
         order: list[int] = self._up_to(min(self.plan.rows, (last // AT_ONCE + 1) * AT_ONCE), epoch)[places].tolist()
         return order
