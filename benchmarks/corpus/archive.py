@@ -6,6 +6,7 @@ import hashlib
 import io
 import shutil
 import tarfile
+import tempfile
 from pathlib import Path
 
 from benchmarks.corpus.labels import INDEX, read_labels
@@ -42,11 +43,14 @@ def folder_of(name: str, into: Path = UNPACKED) -> Path:
     folder, digest = into / name, digest_of(name)
     stamp = folder / STAMP
     if not stamp.is_file() or stamp.read_text(encoding="utf-8") != digest:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        with tarfile.open(archive_of(name)) as archive:
-            archive.extractall(folder, filter="data")
-        stamp.write_text(digest, encoding="utf-8")
+        into.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=into) as scratch:  # so that no other command reads half of a set
+            fresh = Path(scratch) / name
+            with tarfile.open(archive_of(name)) as archive:
+                archive.extractall(fresh, filter="data")
+            (fresh / STAMP).write_text(digest, encoding="utf-8")
+            shutil.rmtree(folder, ignore_errors=True)
+            fresh.rename(folder)
     return folder
 
 
