@@ -25,8 +25,8 @@ WIDTHS = {"on-wide": WIDTH, "on-narrow": 360}
 _STYLE = """
 .on-narrow { display: none; }
 @media (max-width: 40rem) { .on-wide { display: none; } .on-narrow { display: block; } }
-td, p, li { overflow-wrap: anywhere; }
-@media (max-width: 40rem) { td { display: block; padding: 0; } td.number { text-align: left; font-weight: bold; }
+p, li { overflow-wrap: anywhere; }
+@media (max-width: 40rem) { td { overflow-wrap: anywhere; display: block; padding: 0; } td.number { text-align: left; font-weight: bold; }
   tr { display: block; margin-bottom: .6rem; } }
 """
 GRID_LINES = 4

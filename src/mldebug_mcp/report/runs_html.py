@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -79,7 +80,7 @@ def _page_of(row: RunRow, root: str) -> str:
     if row.ending == "unread":
         return ""
     try:
-        run = read_run(root, run=row.name)
+        run = replace(read_run(root, run=row.name), path=str(Path(root) / row.name))
     except InputError:
         return ""
     return diagnosis_html(diagnose(run), run)
