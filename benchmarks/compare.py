@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from mldebug_mcp.diagnose.contest import LEVEL, contest
-from mldebug_mcp.logs.run import Floats
+from mldebug_mcp.judge.group_comparison import LEVEL, contest
+from mldebug_mcp.logs.columns import Floats
 
 EFFECTS = (0.0, 0.5, 1.0, 2.0)
 """True differences, in standard deviations of what they are held against."""

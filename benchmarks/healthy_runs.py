@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.logs.run import Run, Scalar, Segment, Series
-from mldebug_mcp.logs.settings import Settings
+from mldebug_mcp.logs.run import Run, Segment, Series
+from mldebug_mcp.logs.settings import Scalar, Settings
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator

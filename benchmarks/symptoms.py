@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.healthy_runs import FAMILIES, Floats, Generator, draw_run, healthy, noise_of, with_loss
+from mldebug_mcp.checks import symptoms
+from mldebug_mcp.checks.asking import judge
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import Finding, State
-from mldebug_mcp.symptoms import symptoms
-from mldebug_mcp.symptoms.asking import judge
 
 EACH = 24
 """Healthy runs per family."""

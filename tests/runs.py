@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mldebug_mcp.checks import symptoms
+from mldebug_mcp.checks.asking import judge
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.plan import concluded
-from mldebug_mcp.logs.run import Run, Scalar
+from mldebug_mcp.logs.kinds import concluded
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.settings import Scalar
 from mldebug_mcp.models import Finding, State
-from mldebug_mcp.symptoms import symptoms
-from mldebug_mcp.symptoms.asking import judge
 
 Curve = Sequence[float | None] | NDArray[np.float64] | Mapping[int, float] | Mapping[float, float]
 """Values at steps 1, 2, 3, ... (None: not logged there), or a mapping of step to value."""

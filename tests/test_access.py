@@ -15,18 +15,18 @@ import anyio
 import pytest
 from mcp import Client
 
-from mldebug_mcp import access
-from mldebug_mcp.access import Access, OutsideError, access_from, confined, open_input
 from mldebug_mcp.cli import main
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core import access
+from mldebug_mcp.core.access import Access, OutsideError, access_from, confined, open_input
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs import read_run
-from mldebug_mcp.probe.job import check_entry, check_interpreter
+from mldebug_mcp.probe.host import check_entry, check_interpreter
 from mldebug_mcp.server import make_server
 from tests.conftest import PATIENCE
 from tests.stdio_process import Process
 
 pytestmark = pytest.mark.anyio
-SOURCE = Path(access.__file__).parent
+SOURCE = Path(access.__file__).parent.parent
 RECORDS = "".join(f'{{"step": {step}, "loss": {4 - step / 50}}}\n' for step in range(1, 40))
 SECRET = "hunter2 is the loss: 1.5"
 
@@ -306,7 +306,7 @@ def test_a_folder_that_holds_itself_and_one_of_many_entries_are_bounded(
     (root / "again").symlink_to(root)
     (root / "round").symlink_to(root / "round")
     assert read_run(root).records == 39
-    monkeypatch.setattr("mldebug_mcp.folders.MAX_ENTRIES", 3)
+    monkeypatch.setattr("mldebug_mcp.core.access.MAX_ENTRIES", 3)
     for number in range(5):
         (root / f"a{number}.jsonl").write_text(RECORDS)
     assert any("only 3 entries of the folder" in note for note in read_run(root).notes)
@@ -432,23 +432,25 @@ OPENERS = {
     "listdir",
 }
 OWN_FILES = (
-    "access.py", "folders.py", "capture.py", "clients/", "files.py", "cli/", "knowledge/", "server/", "report/",
+    "core/access.py", "core/paths.py", "core/preferences.py",
+    "capture.py", "clients/", "cli/", "knowledge/", "server/", "report/",
     "recorder/", "probe/worker/", "probe/host.py",
-    "probe/supervisor.py", "diagnose/calibrate.py", "limits.py", "sandbox/",
+    "probe/supervisor.py", "judge/calibration.py", "core/limits.py", "core/sandbox/",
 )  # fmt: skip
 """They open files of the package, of the user's own writing, of the system, or made by themselves."""
 KNOWN = {
     ("batch/tokenizer.py", "is_file"),  # of the copy that the library reads
-    ("batch/fast_tokenizer.py", "is_file"), ("batch/fast_tokenizer.py", "read_text"),  # of the same copy
-    ("batch/fast_tokenizer.py", "glob"),
-    ("logs/source.py", "open"),  # of what is unpacked; the packed file is opened by `open_input`
+    ("batch/tokenizer_files.py", "is_file"), ("batch/tokenizer_files.py", "read_text"),  # of the same copy
+    ("batch/tokenizer_files.py", "glob"),
+    ("logs/log_file.py", "open"),  # of what is unpacked; the packed file is opened by `open_input`
     ("logs/formats/sqlite_store.py", "open"),  # of a copy; what is copied is opened by `open_input`
     ("logs/settings/pickled.py", "open"),  # of an entry in an archive
-    ("logs/elsewhere.py", "open"),  # of a member of an archive, and of the copy that is made of it
-    ("logs/elsewhere.py", "is_file"), ("logs/elsewhere.py", "is_dir"),  # of that copy, and of a member
-    ("probe/job.py", "is_dir"), ("probe/job.py", "is_file"),  # of interpreters, which may lie outside
-    ("diagnose/likeness.py", "is_file"),  # our own file
-    ("diagnose/run_cache.py", "is_file"), ("diagnose/run_cache.py", "read_bytes"),  # our own file; no tool names one
+    ("logs/remote_files.py", "open"),  # of a member of an archive, and of the copy that is made of it
+    ("logs/remote_files.py", "is_file"), ("logs/remote_files.py", "is_dir"),  # of that copy, and of a member
+    ("probe/host.py", "is_dir"), ("probe/host.py", "is_file"),  # of interpreters, which may lie outside
+    ("logs/names/lexicon.py", "read_text"),  # our own file
+    ("judge/classifier.py", "is_file"),  # our own file
+    ("judge/runs.py", "is_file"), ("judge/runs.py", "read_bytes"),  # our own file; no tool names one
 }  # fmt: skip
 
 

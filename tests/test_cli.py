@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mldebug_mcp.cli import main
-from mldebug_mcp.diagnose import diagnose_run
+from mldebug_mcp.judge import diagnose_run
 from mldebug_mcp.knowledge import catalogue
 
 
@@ -160,7 +160,7 @@ def test_what_cannot_be_loaded_beside_a_log_is_told_by_the_diagnosis_alone(
     def fails() -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("mldebug_mcp.diagnose.diagnosis.prepare", fails)
+    monkeypatch.setattr("mldebug_mcp.judge.diagnosis.prepare", fails)
     assert main(["diagnose", str(examples / "loss_spike")]) == 0
     printed = capsys.readouterr()
     assert "loss_spike: loss jumps" in printed.out
@@ -206,7 +206,7 @@ def test_a_log_of_one_record_is_not_said_to_show_nothing_unusual(
 def test_long_work_says_what_it_does_on_a_terminal_and_leaves_nothing_of_it_there(
     examples: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mldebug_mcp.cli.progress.QUIET", 0.0)
+    monkeypatch.setattr("mldebug_mcp.cli.commands.QUIET", 0.0)
     assert main(["diagnose", str(examples / "loss_spike")]) == 0
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

@@ -12,8 +12,8 @@ import pytest
 
 from mldebug_mcp.cli import main
 from mldebug_mcp.cli.alarm import notifying, running, sending
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.models.watching import News
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.models.runs import News
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 ALARM = News(what="leader", text="may be: $(touch evil) `touch evil` <b>", alarm=True)

@@ -20,10 +20,10 @@ from benchmarks.faults.report import Judged, judge, report
 from benchmarks.faults.trust import Weighed, fit_trust
 from benchmarks.faults.young import judge_young
 
-from mldebug_mcp.diagnose.calibrate import Fitted
+from mldebug_mcp.checks import symptoms
+from mldebug_mcp.judge.calibration import Fitted
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import State
-from mldebug_mcp.symptoms import symptoms
 
 GROSS = ("not_in_optimizer", "hang", "reward_constant", "agent_reward_constant")
 """Faults that any log shows."""

@@ -9,8 +9,8 @@ import pytest
 from mldebug_mcp import diagnose_run
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Diagnosis
+from mldebug_mcp.report.concise import fitted, length
 from mldebug_mcp.report.diagnosis_concise import concise
-from mldebug_mcp.report.fit import fitted, length
 
 LIMITS = (9_000, 7_500, 6_000, 5_000)
 

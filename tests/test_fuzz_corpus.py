@@ -13,7 +13,7 @@ from benchmarks.fuzz.mutate import Mutator
 from benchmarks.fuzz.oracle import check_error
 from benchmarks.fuzz.targets import TARGETS, Target, inside
 
-from mldebug_mcp.errors import MLDebugError
+from mldebug_mcp.core.errors import MLDebugError
 
 DAMAGED = 6
 """Inputs of each target; `python -m benchmarks.fuzz` makes many more."""

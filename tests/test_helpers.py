@@ -26,8 +26,8 @@ from tests.conftest import PATIENCE
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.sandbox import landlock, pool
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.sandbox import confine, pool
 from tests.hostile.files import FILES, lowered, template
 from tests.hostile.yaml_texts import TEXTS
 from tests.stdio_process import Process
@@ -306,7 +306,7 @@ def test_a_helper_gets_no_secret_of_the_environment(tmp_path: Path) -> None:
 
 CONFINED = """
 import os, socket, sys
-from mldebug_mcp.sandbox.confine import confine
+from mldebug_mcp.core.sandbox.confine import confine
 root, scratch, secret = sys.argv[1:]
 confine([root], scratch, os.getppid())
 print(open(root + "/inside.txt").read())
@@ -326,7 +326,7 @@ import numpy, tokenizers
 
 
 @linux
-@pytest.mark.skipif(landlock.version() < 6, reason="the kernel cannot hold a process to it")
+@pytest.mark.skipif(confine.version() < 6, reason="the kernel cannot hold a process to it")
 def test_a_helper_opens_only_the_roots_and_the_interpreter_and_reaches_no_network(tmp_path: Path) -> None:
     import socket
 

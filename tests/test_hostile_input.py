@@ -19,29 +19,29 @@ import pytest
 from mcp import Client
 from rich.console import Console
 
-from mldebug_mcp.access import Access
-from mldebug_mcp.batch.formats import arrow
-from mldebug_mcp.diagnose import diagnose_run
-from mldebug_mcp.diagnose.batch import inspect_batch
-from mldebug_mcp.diagnose.explain_error import explain_error
-from mldebug_mcp.diagnose.memory import check_memory
-from mldebug_mcp.diagnose.probe import interpret
-from mldebug_mcp.errors import InputError, MLDebugError
+from mldebug_mcp.batch.formats import parquet as arrow
+from mldebug_mcp.core.access import Access
+from mldebug_mcp.core.errors import InputError, MLDebugError
+from mldebug_mcp.core.text import clean
+from mldebug_mcp.judge import diagnose_run
+from mldebug_mcp.judge.batch import inspect_batch
+from mldebug_mcp.judge.explain_error import explain_error
+from mldebug_mcp.judge.memory import check_memory
+from mldebug_mcp.judge.probe import interpret
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.logs.formats import parquet
+from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.settings.files import read_settings
-from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.memory.read import read_memory
 from mldebug_mcp.models.base import Model
 from mldebug_mcp.probe.host import read_result
-from mldebug_mcp.report.batch_html import page
 from mldebug_mcp.report.console import console_for
 from mldebug_mcp.report.diagnosis_terminal import print_diagnosis
-from mldebug_mcp.report.memory_html import memory_html
+from mldebug_mcp.report.memory_page import memory_html
+from mldebug_mcp.report.pages import page
 from mldebug_mcp.server import make_server
-from mldebug_mcp.text import clean
 
 pytestmark = pytest.mark.anyio
 EVIL = (

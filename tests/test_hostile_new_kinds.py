@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from benchmarks.fuzz.meter import Cost, metered
 
-from mldebug_mcp.errors import MLDebugError
+from mldebug_mcp.core.errors import MLDebugError
 from mldebug_mcp.knowledge.errors import is_fragmented
 from mldebug_mcp.server.calls import CALLS
 from tests.hostile.new_kinds import KINDS

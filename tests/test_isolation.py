@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from mldebug_mcp.access import Access, confined
 from mldebug_mcp.batch import tokenizer_files
 from mldebug_mcp.batch.tokenizer import load_tokenizer
 from mldebug_mcp.batch.tokenizer_files import copied
-from mldebug_mcp.diagnose.batch import inspect_batch
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.access import Access, confined
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.judge.batch import inspect_batch
 from tests.hostile.tokenizers import SECRET, batch_of_ids, naming_a_file
 from tests.stdio_process import Process
 

@@ -14,35 +14,33 @@ SOURCE = Path(__file__).parent.parent / "src" / "mldebug_mcp"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = (
-    {
-        "access",
-        "config_json",
-        "errors",
-        "files",
-        "folders",
-        "lazy",
-        "sandbox",
-        "limits",
-        "models",
-        "offline",
-        "paths",
-        "progress",
-        "suggest",
-        "temporary",
-        "text",
-        "yaml_text",
-    },
-    {"knowledge", "logs", "batch", "probe", "memory", "rows", "capture", "clients", "recorder"},
-    {"measure"},
-    {"symptoms"},
-    {"diagnose"},
+    {"core", "models"},
+    {"knowledge", "logs", "batch", "probe", "memory", "capture", "clients", "recorder"},
+    {"rows"},
+    {"checks"},
+    {"judge"},
     {"report"},
-    {"server", "cli", "library", "__main__"},
+    {"server", "cli", "api", "__main__"},
 )
 WITHOUT_CIRCLES = (
-    "batch", "cli", "clients", "knowledge", "measure", "memory", "models", "probe", "report", "server", "symptoms",
+    "batch", "checks", "cli", "clients", "core", "judge", "knowledge", "memory", "models", "probe", "recorder",
+    "report", "rows", "server",
 )  # fmt: skip
-OBSERVERS = {"logs", "batch", "probe", "memory", "rows"}
+FLOORS_OF_LOGS = (
+    {"numbers", "unpack", "log_file", "line_prefixes", "columns"},
+    {"names", "failures"},
+    {"json_yaml", "settings"},
+    {"files", "remote_files", "ranks", "run", "kinds"},
+    {"endings", "align", "attempts", "builder", "rank_recordings"},
+    {"documents"},
+    {"text"},
+    {"formats"},
+    {"merge"},
+    {"read", "in_memory"},
+    {"follow"},
+)
+"""The rooms of the logs in the order of their steps: what each is made of stands below it."""
+OBSERVERS = {"logs", "batch", "probe", "memory"}
 HEAVY = ("torch", "transformers", "pandas", "matplotlib", "numpy", "yaml", "markdown_it", "sqlite3", "pyarrow")
 
 
@@ -166,3 +164,17 @@ def test_no_modules_of_the_logs_import_each_other_in_a_circle() -> None:
     while leaves := {name for name, needed in left.items() if not needed}:
         left = {name: needed - leaves for name, needed in left.items() if name not in leaves}
     assert not left, f"in a circle, or above one: {sorted(left)}"
+
+
+def test_a_step_of_reading_a_log_imports_only_from_its_own_floor_and_those_below() -> None:
+    floors = {room: number for number, rooms in enumerate(FLOORS_OF_LOGS) for room in rooms}
+    graph = _imports_within("logs")
+    rooms = {module: module.removeprefix("mldebug_mcp.logs").strip(".").split(".")[0] for module in graph}
+    assert floors.keys() == set(rooms.values()) - {""}
+    wrong = [
+        (module, other)
+        for module, used in graph.items()
+        for other in used
+        if rooms[module] and (not rooms[other] or floors[rooms[other]] > floors[rooms[module]])
+    ]
+    assert not wrong, f"these import a later step: {wrong}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.probe.job import clean_environment
+from mldebug_mcp.probe.host import clean_environment
 
 from .stdio_process import Process
 

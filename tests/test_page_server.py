@@ -9,9 +9,8 @@ from threading import Thread
 
 import pytest
 
-from mldebug_mcp.cli.live_page import LivePage
-from mldebug_mcp.cli.page_server import GRACE, IDLE, PageServer
-from mldebug_mcp.logs.followed import FollowedRun
+from mldebug_mcp.cli.live_page import GRACE, IDLE, LivePage, PageServer
+from mldebug_mcp.logs.follow import FollowedRun
 from tests.conftest import PATIENCE
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

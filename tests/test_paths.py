@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mldebug_mcp import InputError, check_memory, diagnose_run, estimate_memory, explain_error, inspect_batch
-from mldebug_mcp.paths import expanded
+from mldebug_mcp.core.paths import expanded
 
 LOG = [{"step": step, "loss": 2.0 - step / 100} for step in range(1, 60)]
 

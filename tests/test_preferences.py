@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mldebug_mcp.cli import main
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.preferences import find_preferences
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.preferences import find_preferences
 
 LOG = "step,L\n" + "".join(f"{step},{3 / (1 + step / 20)}\n" for step in range(100))
 

@@ -4,7 +4,7 @@ import pytest
 
 from mldebug_mcp.models.probe import ProbeResult
 from mldebug_mcp.report.console import console_for
-from mldebug_mcp.report.probe_terminal import print_probe
+from mldebug_mcp.report.data_terminal import print_probe
 
 
 def test_of_a_probe_that_failed_the_failure_is_printed_alone(capsys: pytest.CaptureFixture[str]) -> None:

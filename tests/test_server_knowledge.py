@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import PaginatedRequestParams, Request, ResourceTemplateReference
 
 from mldebug_mcp.server import make_server
-from mldebug_mcp.server.skills import URI, GetSkillParams, GetSkillResult, ListSkillsResult
+from mldebug_mcp.server.resources import URI, GetSkillParams, GetSkillResult, ListSkillsResult
 
 pytestmark = pytest.mark.anyio
 

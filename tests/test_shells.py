@@ -12,7 +12,7 @@ import pytest
 
 import mldebug_mcp
 from mldebug_mcp.cli import main
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from mldebug_mcp.cli import main
-from mldebug_mcp.diagnose.explain import explain
-from mldebug_mcp.diagnose.read_metric import read_metric
-from mldebug_mcp.errors import InputError, UnknownIdError
+from mldebug_mcp.core.errors import InputError, UnknownIdError
+from mldebug_mcp.core.text import did_you_mean, nearest
+from mldebug_mcp.judge.explain import explain
+from mldebug_mcp.judge.read_metric import read_metric
 from mldebug_mcp.memory.estimate import estimate_memory
-from mldebug_mcp.suggest import did_you_mean, nearest
 
 
 @pytest.mark.parametrize(

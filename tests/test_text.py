@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mldebug_mcp.text import clean, figure, percent, shorten
+from mldebug_mcp.core.text import clean, figure, percent, shorten
 
 
 @pytest.mark.parametrize(

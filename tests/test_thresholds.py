@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = tuple(ROOT / "src" / "mldebug_mcp" / name for name in ("symptoms", "measure"))
+FOLDERS = tuple(ROOT / "src" / "mldebug_mcp" / name for name in ("checks",))
 ORIGINS = ("Source", "Fitted", "Chosen")
 """A source of `evidence` or a formula; counted on labelled runs; by hand, for the reason given."""
 ORIGIN = re.compile(rf"\b({'|'.join(ORIGINS)}): .")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp import yaml_text
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core import config_files
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs.settings.files import read_settings
 from tests.hostile.yaml_texts import TEXTS, aliases, nested_merges
 
@@ -27,7 +27,7 @@ def test_a_yaml_of_more_values_than_are_read_is_refused(tmp_path: Path, monkeypa
     path = tmp_path / "args.yaml"
     path.write_text("a: [" + "1, " * 99 + "1]")
     assert len(read_settings(path)) == 1
-    monkeypatch.setattr(yaml_text, "MAX_NODES", 100)
+    monkeypatch.setattr(config_files, "MAX_NODES", 100)
     with pytest.raises(InputError, match="more than 100 values"):
         read_settings(path)
 

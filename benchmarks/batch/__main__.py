@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mldebug_mcp.diagnose.batch import inspect_batch
+from mldebug_mcp.judge.batch import inspect_batch
 
 ROWS_AT_ONCE = 16_384
 MEAN_LENGTH = 512

@@ -14,10 +14,10 @@ from functools import partial
 from benchmarks.faults.figures import Rows
 from benchmarks.faults.fit import Ranker
 from benchmarks.faults.report import REFUSED, Judged
-from mldebug_mcp.diagnose.calibrate import fitted
-from mldebug_mcp.diagnose.likeness import shipped
+from mldebug_mcp.checks import symptoms
+from mldebug_mcp.judge.calibration import fitted
+from mldebug_mcp.judge.classifier import shipped
 from mldebug_mcp.models import Finding, State
-from mldebug_mcp.symptoms import symptoms
 
 
 @dataclass(frozen=True)

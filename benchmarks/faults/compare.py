@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.corpus.labels import Label, read_labels
 from benchmarks.faults.figures import Rows, share
 from benchmarks.faults.others import PACKAGES, TOOLS, Said, lacking
-from mldebug_mcp.diagnose import diagnose
+from mldebug_mcp.judge import diagnose
 from mldebug_mcp.logs import Run, read_run
 
 OURS = "mldebug-mcp"

@@ -14,7 +14,8 @@ from benchmarks.faults.figures import calibration_error
 from benchmarks.faults.likeness import Numbered, fit_likeness
 from benchmarks.faults.report import Judged
 from benchmarks.faults.trust import Weighed, fit_trust, weighed
-from mldebug_mcp.diagnose.calibrate import (
+from mldebug_mcp.checks import symptoms
+from mldebug_mcp.judge.calibration import (
     AMONG_FAULTS,
     FILE,
     LEAST_SHOWN,
@@ -25,17 +26,15 @@ from mldebug_mcp.diagnose.calibrate import (
     fingerprint,
     fit_sharpness,
 )
-from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates
-from mldebug_mcp.diagnose.likeness import ABOUT, Likeness, has_a_course
-from mldebug_mcp.diagnose.likeness import FILE as LIKENESS
-from mldebug_mcp.diagnose.likeness import write as write_likeness
-from mldebug_mcp.diagnose.ranking import Evidence, Ranked, not_too_sure, rank
-from mldebug_mcp.diagnose.weighing import Candidate, weigh
+from mldebug_mcp.judge.classifier import ABOUT, Likeness, has_a_course
+from mldebug_mcp.judge.classifier import FILE as LIKENESS
+from mldebug_mcp.judge.classifier import write as write_likeness
+from mldebug_mcp.judge.hypotheses import backgrounds, candidates
+from mldebug_mcp.judge.ranking import Candidate, Evidence, Ranked, not_too_sure, rank, weigh
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.tables import FOLDER, read_links, with_counts, write_links
+from mldebug_mcp.knowledge.catalogue import FOLDER, read_links, with_counts, write_links
 from mldebug_mcp.models import Finding
 from mldebug_mcp.models.base import SOUND
-from mldebug_mcp.symptoms import symptoms
 
 HEALTHY_COUNTS_AS = 2.0
 """Faulty runs that a healthy one counts as where trust is fitted. Chosen: a false alarm costs more than a fault that

@@ -33,8 +33,8 @@ from benchmarks.faults.restyle import (
     version_of,
     with_interval,
 )
-from mldebug_mcp.diagnose import diagnose_run
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.judge import diagnose_run
 from mldebug_mcp.models import State
 
 PLAIN = STYLES["jsonl_plain"]

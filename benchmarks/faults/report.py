@@ -12,14 +12,14 @@ from typing import Protocol, TypeVar
 
 from benchmarks.corpus.labels import Label, read_labels
 from benchmarks.faults.figures import Rows, calibration_error, share, table
-from mldebug_mcp.diagnose import diagnose
-from mldebug_mcp.diagnose.diagnosis import told_by_run
-from mldebug_mcp.diagnose.hypotheses import independent
-from mldebug_mcp.diagnose.known_errors import beside
-from mldebug_mcp.diagnose.ranking import Evidence
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.checks.vector import vector_of
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.judge import diagnose
+from mldebug_mcp.judge.diagnosis import told_by_run
+from mldebug_mcp.judge.evidence import beside
+from mldebug_mcp.judge.hypotheses import independent
+from mldebug_mcp.judge.ranking import Evidence
 from mldebug_mcp.logs import read_run
-from mldebug_mcp.measure.vector import vector_of
 from mldebug_mcp.models import Finding, State
 
 REFUSED = "refused"

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from mldebug_mcp.diagnose.calibrate import MISSED, UNLISTED
-from mldebug_mcp.diagnose.ranking import Evidence
-from mldebug_mcp.diagnose.weighing import Candidate, Trust, weigh
+from mldebug_mcp.judge.calibration import MISSED, UNLISTED
+from mldebug_mcp.judge.ranking import Candidate, Evidence, Trust, weigh
 from mldebug_mcp.models import Finding, State
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.corpus.labels import Label, read_labels
 from benchmarks.faults.figures import Rows
-from mldebug_mcp.diagnose import diagnose
+from mldebug_mcp.judge import diagnose
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.run import Ending, Segment, Series
 from mldebug_mcp.models import Diagnosis

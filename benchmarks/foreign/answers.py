@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from benchmarks.foreign.judged import PLACES, Judged
 from benchmarks.foreign.labels import HEALTHY, UNKNOWN, Truth, truth
 from benchmarks.labelled import Labelled
-from mldebug_mcp.diagnose import diagnose_run
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.judge import diagnose_run
 from mldebug_mcp.models import Diagnosis, State
 
 FEW = 3

@@ -21,7 +21,7 @@ from benchmarks.fuzz.mutate import LONGEST, Mutator
 from benchmarks.fuzz.oracle import check_error
 from benchmarks.fuzz.targets import Target, by_name, inside
 from benchmarks.fuzz.verbs import Parse
-from mldebug_mcp.errors import MLDebugError
+from mldebug_mcp.core.errors import MLDebugError
 
 LISTED = 10
 """The slowest and the largest inputs that are kept."""

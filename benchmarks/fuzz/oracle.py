@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import NoReturn
 
+from mldebug_mcp.core.text import clean
 from mldebug_mcp.models.base import Model
-from mldebug_mcp.text import clean
 
 LONGEST_ERROR = 2000
 LONGEST_TEXT = 20_000

@@ -39,11 +39,11 @@ def mlflow(folder: Path) -> Parse:
 
 def settings(folder: Path) -> Parse:
     """A configuration, through every reader of one."""
-    from mldebug_mcp.batch.model_config import read_model_config
-    from mldebug_mcp.errors import MLDebugError
+    from mldebug_mcp.batch.batch import read_model_config
+    from mldebug_mcp.core.errors import MLDebugError
     from mldebug_mcp.logs.settings.files import read_settings
     from mldebug_mcp.memory.estimate import estimate_memory
-    from mldebug_mcp.probe.job import read_config as read_probe_config
+    from mldebug_mcp.probe.host import read_config as read_probe_config
 
     training, model = (folder / "args.yaml", folder / "args.json"), folder / "config.json"
 
@@ -69,9 +69,9 @@ def settings(folder: Path) -> Parse:
 
 def cleaned(folder: Path) -> Parse:
     """The functions that all text from outside goes through."""
-    from mldebug_mcp.logs.names import canonical
+    from mldebug_mcp.core.text import clean, shorten
+    from mldebug_mcp.logs.names.metrics import canonical
     from mldebug_mcp.logs.numbers import parse_number
-    from mldebug_mcp.text import clean, shorten
 
     del folder
 
@@ -89,11 +89,11 @@ def cleaned(folder: Path) -> Parse:
 
 def lines(folder: Path) -> Parse:
     """The readers of a line of a text log, each by itself."""
-    from mldebug_mcp.logs.lines.bars import bar_in
-    from mldebug_mcp.logs.lines.counters import find_counters
-    from mldebug_mcp.logs.lines.dicts import dict_in
-    from mldebug_mcp.logs.lines.pairs import pairs_in
-    from mldebug_mcp.logs.lines.prefixes import without_prefix
+    from mldebug_mcp.logs.line_prefixes import without_prefix
+    from mldebug_mcp.logs.text.bars import bar_in
+    from mldebug_mcp.logs.text.counters import find_counters
+    from mldebug_mcp.logs.text.pairs import pairs_in
+    from mldebug_mcp.logs.text.parsed_line import dict_in
 
     del folder
 
@@ -108,7 +108,7 @@ def lines(folder: Path) -> Parse:
 
 def protobuf(folder: Path) -> Parse:
     """Messages of Protocol Buffers, as event files and W&B's hold them."""
-    from mldebug_mcp.logs.decoding import protobuf
+    from mldebug_mcp.logs.formats import protobuf
 
     del folder
 
@@ -128,7 +128,7 @@ def protobuf(folder: Path) -> Parse:
 
 def opcodes(folder: Path) -> Parse:
     """The scan of a pickle before it is loaded, and the loading of what passes."""
-    from mldebug_mcp.memory.pickle_scan import scan
+    from mldebug_mcp.memory.read import scan
 
     del folder
 
@@ -140,10 +140,9 @@ def opcodes(folder: Path) -> Parse:
 
 def knowledge(folder: Path) -> Parse:
     """Pages of the playbook and records of evidence."""
-    from mldebug_mcp.errors import CatalogueError
-    from mldebug_mcp.knowledge.evidence import read_evidence
-    from mldebug_mcp.knowledge.menus import read_menus
+    from mldebug_mcp.core.errors import CatalogueError
     from mldebug_mcp.knowledge.playbook import read_causes, read_sections
+    from mldebug_mcp.knowledge.sources import read_evidence, read_menus
 
     records = folder / "evidence"
     records.mkdir()
@@ -171,7 +170,7 @@ def knowledge(folder: Path) -> Parse:
 
 def probe_result(folder: Path) -> Parse:
     """What the worker of a probe leaves."""
-    from mldebug_mcp.diagnose.probe import interpret
+    from mldebug_mcp.judge.probe import interpret
     from mldebug_mcp.probe.host import read_result
 
     path = folder / "result.json"
@@ -189,14 +188,14 @@ def probe_result(folder: Path) -> Parse:
 
 def calls(folder: Path) -> Parse:
     """Calls of all tools over the wire; the probe's worker alone is not started."""
-    import mldebug_mcp.diagnose.probe
+    import mldebug_mcp.judge.probe
     from mldebug_mcp.probe.host import RawProbe
 
     async def no_probe(*_: object) -> RawProbe:
         await asyncio.sleep(0)
         return RawProbe()
 
-    vars(mldebug_mcp.diagnose.probe)["run_probe"] = no_probe
+    vars(mldebug_mcp.judge.probe)["run_probe"] = no_probe
     for name, content in (
         ("run.jsonl", seeds.json_lines()[0]),
         ("batch.json", seeds.json_batches()[0]),

@@ -290,7 +290,7 @@ def in_names(text: str) -> bytes:
 
 def promise_broken(parse: Parse, data: bytes) -> str:
     """Return how a verb breaks its promise on an input; "" where it answers or refuses within its limits."""
-    from mldebug_mcp.errors import MLDebugError
+    from mldebug_mcp.core.errors import MLDebugError
 
     try:
         with suppress(MLDebugError), metered(Cost()):

@@ -87,7 +87,7 @@ URLS = (
 
 def located(folder: Path) -> Parse:
     """The diagnosis of what a path or a URL names, in a server that may read one folder alone."""
-    from mldebug_mcp.access import Access, confined
+    from mldebug_mcp.core.access import Access, confined
     from mldebug_mcp.server import calls
 
     calls.prepare()

@@ -137,9 +137,9 @@ def by_blocks(name: str) -> Callable[[Path], Parse]:
     """Return the diagnosis of a log that is read as large ones are: by blocks, in compiled code."""
 
     def opened(folder: Path) -> Parse:
-        from mldebug_mcp.logs.decoding import blocks
+        from mldebug_mcp.logs import log_file
 
-        vars(blocks)["FAST_BYTES"] = 1
+        vars(log_file)["FAST_BYTES"] = 1
         return diagnosed(name)(folder)
 
     return opened
@@ -178,7 +178,7 @@ PROBED = Verb("read_probe_batch", "batch.json", {"path": "FILE"})
 
 def looked_at(folder: Path) -> Parse:
     """`watch`: a log that grows by pieces, is cut off, and goes on as another run."""
-    from mldebug_mcp.diagnose.watch import Watch
+    from mldebug_mcp.judge.watch import Watch
 
     path = folder / "train.log"
 
@@ -202,9 +202,9 @@ def looked_at(folder: Path) -> Parse:
 
 def asked(folder: Path) -> Parse:
     """Search, and the explanation of an id that nobody gave."""
-    from mldebug_mcp.diagnose.explain import explain
-    from mldebug_mcp.diagnose.search import search_folklore
-    from mldebug_mcp.errors import MLDebugError
+    from mldebug_mcp.core.errors import MLDebugError
+    from mldebug_mcp.judge.explain import explain
+    from mldebug_mcp.judge.search import search_folklore
 
     del folder
 

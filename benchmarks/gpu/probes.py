@@ -25,7 +25,7 @@ from benchmarks.gpu.entries import GIB
 from benchmarks.gpu.running import Clock, Outcome, Told, run_case
 from benchmarks.probe.overhead import SUBJECTS, ratio
 from mldebug_mcp import probe_overfit
-from mldebug_mcp.diagnose.probe import probe
+from mldebug_mcp.judge.probe import probe
 
 PART = "probes"
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ from benchmarks.gpu.running import Clock, Outcome, Skip, Told, run_case
 from benchmarks.gpu.totals import Totals
 from benchmarks.gpu.workload import Workload
 from benchmarks.memory.measured import PROGRAMS, work
-from mldebug_mcp.diagnose.memory import check_memory
+from mldebug_mcp.judge.memory import check_memory
 from mldebug_mcp.models.memory import MemoryReport
 
 PART = "snapshots"

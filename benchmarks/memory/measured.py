@@ -15,9 +15,9 @@ spec = importlib.util.spec_from_file_location('viz', os.path.join(where, 'cuda',
 viz = importlib.util.module_from_spec(spec); spec.loader.exec_module(viz)
 """
 _OURS = """
-from mldebug_mcp.diagnose.memory import check_memory
+from mldebug_mcp.judge.memory import check_memory
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.symptoms.memory import memory_symptoms
+from mldebug_mcp.checks.memory import memory_symptoms
 memory_symptoms(); catalogue()
 """
 PROGRAMS = {

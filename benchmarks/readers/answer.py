@@ -13,7 +13,7 @@ from typing import Any
 from mcp import Client
 from mcp_types import TextContent
 
-from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
+from mldebug_mcp.judge.diagnosis import HARDLY_JUDGED
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.report.diagnosis_concise import NOTHING
 from mldebug_mcp.server import make_server

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 
 from mldebug_mcp.logs import Run
-from mldebug_mcp.logs.decoding.tfrecord import Records
-from mldebug_mcp.logs.lines.counters import find_counters
-from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.logs.formats.protobuf import Records
+from mldebug_mcp.logs.log_file import LogFile
+from mldebug_mcp.logs.text.counters import find_counters
 
 TOLERANCE = 0.02
 

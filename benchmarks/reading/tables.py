@@ -10,7 +10,7 @@ from benchmarks.labelled import columns
 from benchmarks.reading.counted import TOLERANCE, close, why
 from benchmarks.reading.reads import Read
 from mldebug_mcp.logs import Run
-from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.logs.log_file import LogFile
 
 MOST = 60
 """Names that a list shows."""

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from mldebug_mcp.diagnose.runs import diagnose_runs
+from mldebug_mcp.judge.runs import diagnose_runs
 
 FAILS, STRAGGLES = 0.4, 0.7
 """Where among the ranks the first to fail and the slow one stand."""

@@ -21,10 +21,9 @@ import numpy as np
 import torch
 
 from benchmarks.corpus import example
-from mldebug_mcp.diagnose.levels import Answered
-from mldebug_mcp.diagnose.runs import answered
-from mldebug_mcp.diagnose.shared_settings import shared_settings
-from mldebug_mcp.logs.run_folders import runs_in
+from mldebug_mcp.judge.runs import answered
+from mldebug_mcp.judge.sweep import Answered, shared_settings
+from mldebug_mcp.logs.files import runs_in
 
 RUNS = 60
 TIMES = (0.5, 1.0, 1.5, 100.0)

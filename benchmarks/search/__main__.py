@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.search import plain
 
-from mldebug_mcp.diagnose.search import search_folklore
+from mldebug_mcp.judge.search import search_folklore
 from mldebug_mcp.models import EntryHit, QuoteHit
 
 Question = dict[str, object]

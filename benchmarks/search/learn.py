@@ -25,11 +25,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from mldebug_mcp import knowledge
-from mldebug_mcp.diagnose.search import indexed
-from mldebug_mcp.knowledge.asked import asked_for
-from mldebug_mcp.knowledge.documents import Document
-from mldebug_mcp.knowledge.learnt import ALONE, FILE, NEXT, NO_CAUSE, OTHER, PIECE, features
-from mldebug_mcp.knowledge.search_index import Index
+from mldebug_mcp.judge.search import indexed
+from mldebug_mcp.knowledge.search_index import Document, Index, asked_for
+from mldebug_mcp.knowledge.wording import ALONE, LEARNT_FILE, NEXT, NO_CAUSE, OTHER, PIECE, features
 
 Floats = NDArray[np.float32]
 LEAST = 2
@@ -203,9 +201,9 @@ def main() -> None:
     """Fit the model and write it."""
     documents = list(indexed())
     model = learn([*of_entries(documents), *of_questions()], Index(documents))
-    file = Path(knowledge.__file__).parent / FILE
+    file = Path(knowledge.__file__).parent / LEARNT_FILE
     np.savez_compressed(file, allow_pickle=False, **model)
-    print(f"{FILE}: {model['weights'].shape[0]} features, {file.stat().st_size / 1e3:.0f} kB")
+    print(f"{LEARNT_FILE}: {model['weights'].shape[0]} features, {file.stat().st_size / 1e3:.0f} kB")
 
 
 if __name__ == "__main__":

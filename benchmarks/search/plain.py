@@ -21,7 +21,7 @@ it: 0.540 first and 0.758 among the first three. `real.jsonl` holds titles to th
 was changed for them: 0.661 and 0.831; 0.627 and 0.814 before the last phrases. Who wrote the questions of the threads
 also wrote those phrases, and had read most of these threads. Since then the even lines are used to tune.
 
-`symptoms.jsonl` holds what people see, in their words, numbers and slips, on every cause, some of it titles of issues.
+`checks.jsonl` holds what people see, in their words, numbers and slips, on every cause, some of it titles of issues.
 It was written before the index was looked at, ordered by hash, and measured before anything was changed for it: 0.739
 first and 0.877 among the first three. Of `others.jsonl`, questions of other fields, 0.371 were answered falsely then.
 
@@ -46,7 +46,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mldebug_mcp.diagnose.search import search_folklore
+from mldebug_mcp.judge.search import search_folklore
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.errors import known_errors
 from mldebug_mcp.models import EntryHit, QuoteHit

@@ -7,25 +7,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.lazy import lazily
+from mldebug_mcp.core.lazy import lazily
 
 if TYPE_CHECKING:
-    from mldebug_mcp.diagnose.batch import inspect_batch
-    from mldebug_mcp.diagnose.contest import compare_runs
-    from mldebug_mcp.diagnose.explain import explain
-    from mldebug_mcp.diagnose.explain_error import explain_error
-    from mldebug_mcp.diagnose.memory import check_memory
-    from mldebug_mcp.diagnose.probe import probe_overfit
-    from mldebug_mcp.diagnose.read_metric import read_metric
-    from mldebug_mcp.diagnose.rows import rows_at
-    from mldebug_mcp.diagnose.runs import diagnose_runs
-    from mldebug_mcp.diagnose.search import search_folklore
-    from mldebug_mcp.diagnose.update import update_diagnosis
-    from mldebug_mcp.diagnose.watch import watch_run
-    from mldebug_mcp.errors import CatalogueError, InputError, MissingExtraError, MLDebugError, UnknownIdError
-    from mldebug_mcp.library import diagnose_run, read_run
+    from mldebug_mcp.api import InteractiveShell, RunDiagnosis, diagnose_run, read_run
+    from mldebug_mcp.core.errors import CatalogueError, InputError, MissingExtraError, MLDebugError, UnknownIdError
+    from mldebug_mcp.judge.batch import inspect_batch
+    from mldebug_mcp.judge.explain import explain
+    from mldebug_mcp.judge.explain_error import explain_error
+    from mldebug_mcp.judge.group_comparison import compare_runs
+    from mldebug_mcp.judge.memory import check_memory
+    from mldebug_mcp.judge.probe import probe_overfit
+    from mldebug_mcp.judge.read_metric import read_metric
+    from mldebug_mcp.judge.rows import rows_at
+    from mldebug_mcp.judge.runs import diagnose_runs
+    from mldebug_mcp.judge.search import search_folklore
+    from mldebug_mcp.judge.update import update_diagnosis
+    from mldebug_mcp.judge.watch import watch_run
     from mldebug_mcp.logs import Run, Series
-    from mldebug_mcp.magic import InteractiveShell
     from mldebug_mcp.memory.estimate import estimate_memory
     from mldebug_mcp.models import (
         BatchInspection,
@@ -41,11 +40,9 @@ if TYPE_CHECKING:
         State,
         Update,
     )
+    from mldebug_mcp.models.batch import RowsAt
     from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
-    from mldebug_mcp.models.rows import RowsAt
-    from mldebug_mcp.models.runs import Contest, Runs
-    from mldebug_mcp.models.watching import News
-    from mldebug_mcp.report.run_diagnosis import RunDiagnosis
+    from mldebug_mcp.models.runs import Contest, News, Runs
 
 __version__ = "0.1.0"
 
@@ -96,7 +93,7 @@ __all__ = [
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Add the magic `%diagnose` to IPython or Jupyter: `%load_ext mldebug_mcp`."""
-    from mldebug_mcp.magic import add_magic
+    from mldebug_mcp.api import add_magic
 
     add_magic(shell)
 
@@ -110,35 +107,35 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
     __getattr__ = lazily(
         __name__,
         {
-            "diagnose_run": "library",
-            "inspect_batch": "diagnose",
-            "compare_runs": "diagnose.contest",
-            "diagnose_runs": "diagnose.runs",
-            "rows_at": "diagnose.rows",
-            "RowsAt": "models.rows",
+            "diagnose_run": "api",
+            "inspect_batch": "judge",
+            "compare_runs": "judge.group_comparison",
+            "diagnose_runs": "judge.runs",
+            "rows_at": "judge.rows",
+            "RowsAt": "models.batch",
             "Contest": "models.runs",
             "Runs": "models.runs",
-            "explain": "diagnose.explain",
-            "explain_error": "diagnose.explain_error",
-            "check_memory": "diagnose.memory",
+            "explain": "judge.explain",
+            "explain_error": "judge.explain_error",
+            "check_memory": "judge.memory",
             "estimate_memory": "memory.estimate",
             "MemoryEstimate": "models.memory",
             "MemoryReport": "models.memory",
-            "News": "models.watching",
-            "update_diagnosis": "diagnose.update",
-            "watch_run": "diagnose.watch",
-            "read_metric": "diagnose.read_metric",
-            "search_folklore": "diagnose.search",
-            "probe_overfit": "diagnose.probe",
+            "News": "models.runs",
+            "update_diagnosis": "judge.update",
+            "watch_run": "judge.watch",
+            "read_metric": "judge.read_metric",
+            "search_folklore": "judge.search",
+            "probe_overfit": "judge.probe",
             "Run": "logs",
             "Series": "logs",
-            "read_run": "library",
-            "RunDiagnosis": "report.run_diagnosis",
-            "CatalogueError": "errors",
-            "InputError": "errors",
-            "MLDebugError": "errors",
-            "MissingExtraError": "errors",
-            "UnknownIdError": "errors",
+            "read_run": "api",
+            "RunDiagnosis": "api",
+            "CatalogueError": "core.errors",
+            "InputError": "core.errors",
+            "MLDebugError": "core.errors",
+            "MissingExtraError": "core.errors",
+            "UnknownIdError": "core.errors",
             "BatchInspection": "models",
             "Diagnosis": "models",
             "ErrorExplanation": "models",

@@ -20,7 +20,7 @@ if not all(map(find_spec, NEEDED)):
 @pytest.fixture
 def inspect(tmp_path: Path) -> Inspect:
     """Write a batch as JSON and inspect it; returns the severity of each finding by check."""
-    from mldebug_mcp.diagnose.batch import inspect_batch
+    from mldebug_mcp.judge.batch import inspect_batch
 
     def look(
         batch: Any, tokenizer: Tokenizer | None = None, purpose: str = "auto", model: Any = None

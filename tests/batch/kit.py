@@ -149,7 +149,7 @@ class Maker:
         self.hf = self.tokenizer.hf
 
     def row(self, first: int = 0, turns: int = 1) -> dict[str, list[int]]:
-        from mldebug_mcp.batch.chats import conversation_row
+        from mldebug_mcp.batch.conversations import conversation_row
 
         row = conversation_row(talk(turns, first), self.tokenizer)
         return {"input_ids": row.ids, "labels": row.labels}

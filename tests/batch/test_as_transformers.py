@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from tests.batch.kit import FAMILIES, TEXT, make_hf, talk
 
-from mldebug_mcp.batch.chat_template import ChatTemplate
-from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
+from mldebug_mcp.batch.tokenizer import ChatTemplate, Tokenizer, load_tokenizer
 
 pytest.importorskip("transformers")
 import tokenizers

@@ -190,7 +190,7 @@ def test_a_transcript_without_a_token_trains_on_nothing(inspect: Inspect) -> Non
 def test_whole_numbers_in_rows_are_indices_and_not_unscaled_features(tmp_path: Path) -> None:
     import numpy as np
 
-    from mldebug_mcp.diagnose import inspect_batch
+    from mldebug_mcp.judge import inspect_batch
 
     rng = np.random.default_rng(0)
     classes = np.arange(16) % 3

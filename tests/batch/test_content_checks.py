@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.batch.kit import Inspect, Maker
 
-from mldebug_mcp.diagnose.batch import inspect_batch
+from mldebug_mcp.judge.batch import inspect_batch
 
 CHAT = ["chatml", "llama3", "mistral", "gemma", "own"]
 

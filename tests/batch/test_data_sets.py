@@ -11,13 +11,13 @@ import pytest
 from tests.batch.kit import Maker
 
 from mldebug_mcp.batch import fingerprints
-from mldebug_mcp.batch.formats import arrow
+from mldebug_mcp.batch.formats import parquet
 from mldebug_mcp.batch.read import open_data
 from mldebug_mcp.cli import main
-from mldebug_mcp.diagnose import inspect_batch
-from mldebug_mcp.diagnose.batch_pass import BatchPass, pass_over
+from mldebug_mcp.judge import inspect_batch
+from mldebug_mcp.judge.batch_pass import BatchPass, pass_over
 from mldebug_mcp.models import BatchInspection
-from mldebug_mcp.report.batch_concise import concise_inspection
+from mldebug_mcp.report.concise import concise_inspection
 
 EOS, PAD = 2, 0
 MODEL = '{"vocab_size": 32000, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}'
@@ -48,7 +48,7 @@ def config(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow, "MOST_BYTES", 20_000)
+    monkeypatch.setattr(parquet, "MOST_BYTES", 20_000)
 
 
 def by_check(answer: BatchInspection) -> dict[str, Any]:
@@ -225,7 +225,7 @@ def test_nearly_repeated_rows_are_counted_beside_repeated_ones(tmp_path: Path, c
 def test_splits_in_one_folder_have_to_be_named(tmp_path: Path) -> None:
     from datasets import Dataset, DatasetDict
 
-    from mldebug_mcp.errors import InputError
+    from mldebug_mcp.core.errors import InputError
 
     made = Maker("chatml")
     splits = DatasetDict({name: Dataset.from_list(made.rows()) for name in ("train", "test")})

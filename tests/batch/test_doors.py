@@ -13,15 +13,15 @@ from rich.console import Console
 from tests.batch.kit import Maker
 
 from mldebug_mcp.capture import save_batch
+from mldebug_mcp.checks.batch import batch_checks
 from mldebug_mcp.cli import main
-from mldebug_mcp.diagnose import inspect_batch
-from mldebug_mcp.diagnose.explain import explain
-from mldebug_mcp.diagnose.next_steps import possible_call
-from mldebug_mcp.progress import listening
-from mldebug_mcp.report.batch_concise import concise_inspection
-from mldebug_mcp.report.batch_terminal import KINDS, coloured, print_inspection
+from mldebug_mcp.core.limits import listening
+from mldebug_mcp.judge import inspect_batch
+from mldebug_mcp.judge.explain import explain
+from mldebug_mcp.judge.next_steps import possible_call
+from mldebug_mcp.report.concise import concise_inspection
+from mldebug_mcp.report.data_terminal import KINDS, coloured, print_inspection
 from mldebug_mcp.server import make_server
-from mldebug_mcp.symptoms.batch import batch_checks
 
 VOCABULARY = [
     "all_labels_masked", "row_labels_masked", "prompt_not_masked", "padding_not_masked", "eos_masked", "missing_bos",

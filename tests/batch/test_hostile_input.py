@@ -16,8 +16,8 @@ from tests.hostile.pickles import CALLS, Calling
 
 from mldebug_mcp.batch.formats import json_file
 from mldebug_mcp.batch.tokenizer import load_tokenizer
-from mldebug_mcp.diagnose import inspect_batch
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.judge import inspect_batch
 
 
 @pytest.mark.parametrize("name", ["batch.pt", "batch.bin"])
@@ -183,10 +183,10 @@ def test_a_template_that_raises_is_a_line(inspect: Inspect) -> None:
 def test_a_template_that_takes_longer_than_it_may_is_a_line(inspect: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.batch.kit import make_hf
 
-    from mldebug_mcp.batch import time_limit
+    from mldebug_mcp.batch import tokenizer
     from mldebug_mcp.batch.tokenizer import Tokenizer
 
-    monkeypatch.setattr(time_limit, "SECONDS", 0.0)
+    monkeypatch.setattr(tokenizer, "SECONDS", 0.0)
     before = sys.gettrace()
     loop = "{% for a in range(99) %}{% for b in range(99) %}{% endfor %}{% endfor %}"
     for template in (loop, loop + "{% generation %}{% endgeneration %}"):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.batch.kit import Inspect, Maker, talk
 
-from mldebug_mcp.diagnose.batch import inspect_batch
+from mldebug_mcp.judge.batch import inspect_batch
 
 CHAT = ["chatml", "llama3", "mistral", "gemma", "own"]
 IGNORE = -100

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.diagnose import inspect_batch
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.judge import inspect_batch
 
 
 def table(rows: int = 200) -> dict[str, list[object]]:

@@ -9,7 +9,7 @@ from tests.batch.kit import Inspect, tokenizer_of
 from tests.batch.test_text_without_tokenizer import sentence
 
 from mldebug_mcp.batch.tokenizer import Tokenizer
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 
 COUNT = 24
 ROWS: dict[str, Any] = {

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from mldebug_mcp import inspect_batch
-from mldebug_mcp.batch.part import Part
-from mldebug_mcp.batch.picked import count_rows, picked
-from mldebug_mcp.batch.table import Table
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.batch.read import count_rows, picked
+from mldebug_mcp.batch.table import Part, Table
+from mldebug_mcp.core.errors import InputError
 
 ROWS = 2500
 WANTED = [2499, 7, 0, 1024, 7]

@@ -14,9 +14,9 @@ from tests.batch.kit import Maker
 from tests.batch.test_data_sets import MODEL, as_parquet, random_rows
 
 from mldebug_mcp.cli import main
-from mldebug_mcp.diagnose import inspect_batch
-from mldebug_mcp.diagnose.ray_pass import on_ray
-from mldebug_mcp.errors import InputError, MissingExtraError
+from mldebug_mcp.core.errors import InputError, MissingExtraError
+from mldebug_mcp.judge import inspect_batch
+from mldebug_mcp.judge.ray import on_ray
 
 # Ray warns of settings of its own.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")

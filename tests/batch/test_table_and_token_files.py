@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.batch import read_batches
-from mldebug_mcp.diagnose import inspect_batch
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.judge import inspect_batch
 
 
 def test_csv_with_text_and_classes_is_read(tmp_path: Path) -> None:

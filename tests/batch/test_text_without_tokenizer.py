@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.batch.kit import TALK, Inspect, talk, tokenizer_of
 
-from mldebug_mcp.diagnose import inspect_batch
-from mldebug_mcp.diagnose.probe_batch import read_probe_batch
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.judge import inspect_batch
+from mldebug_mcp.judge.probe import read_probe_batch
 
 WORDS = ("river", "prime", "bridge", "letter", "engine", "garden", "number", "window", "summer", "copper", "violin")
 

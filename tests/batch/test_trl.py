@@ -11,7 +11,7 @@ import pytest
 from tests.batch.kit import Maker
 
 from mldebug_mcp.capture import save_batch
-from mldebug_mcp.diagnose import inspect_batch
+from mldebug_mcp.judge import inspect_batch
 
 CHAT = ["chatml", "llama3", "mistral", "gemma"]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mldebug_mcp.clients import jsonc
 from mldebug_mcp.clients.entries import Entry, put_entry, snippet
 from mldebug_mcp.clients.table import CLIENTS
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 
 COMMAND = ("/opt/venv/bin/mldebug-mcp",)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.yaml_text import MAX_DEPTH, MAX_DIGITS
+from mldebug_mcp.core.config_files import MAX_DEPTH, MAX_DIGITS
 
 
 def nested_merges(levels: int, a_level: int = 9) -> str:

@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 
-from mldebug_mcp.knowledge.bm25 import Bm25, Stems
+from mldebug_mcp.knowledge.search_index import Bm25, Stems
 
 ROWS = [
     ("loss spike", "the loss jumped and came back after a spike in the gradients"),

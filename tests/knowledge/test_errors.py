@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.diagnose.explain_error import explain_error
-from mldebug_mcp.errors import CatalogueError
+from mldebug_mcp.core.errors import CatalogueError
+from mldebug_mcp.judge.explain_error import explain_error
 from mldebug_mcp.knowledge import errors as module
 from mldebug_mcp.knowledge.errors import KnownError, Role, is_fragmented, known_errors, match
 
-# A row that asks for the code besides is tested with a traceback, in tests/diagnose.
+# A row that asks for the code besides is tested with a traceback, in tests/judge.
 WITH_MESSAGE = [row for row in known_errors().values() if row.pattern and not row.code]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # A quantifier without a bound, or one over a group: what makes a pattern slow on hostile text.

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.diagnose.search import indexed
-from mldebug_mcp.errors import CatalogueError
-from mldebug_mcp.files import knowledge_folder
+from mldebug_mcp.core.errors import CatalogueError
+from mldebug_mcp.core.paths import knowledge_folder
+from mldebug_mcp.judge.search import indexed
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.asked import asked
-from mldebug_mcp.knowledge.consistency import documents, problems
-from mldebug_mcp.knowledge.markdown import parse_blocks
+from mldebug_mcp.knowledge.catalogue import FOLDER, Link, counts, read_links, with_counts, write_links
+from mldebug_mcp.knowledge.playbook import parse_blocks
+from mldebug_mcp.knowledge.search_index import asked
 from mldebug_mcp.knowledge.sources import read_catalogue
-from mldebug_mcp.knowledge.tables import FOLDER, Link, counts, read_links, with_counts, write_links
+from mldebug_mcp.knowledge.verification import documents, problems
 
 ROOT = knowledge_folder()
 
@@ -98,7 +98,7 @@ def test_every_cause_of_the_playbook_has_effects_and_steps_of_its_own() -> None:
 
 
 def test_every_link_is_quoted_or_counted_or_one_of_a_snapshot() -> None:
-    from mldebug_mcp.symptoms.memory import memory_symptoms
+    from mldebug_mcp.checks.memory import memory_symptoms
 
     links = catalogue().links
     assert len(links) > 1000
@@ -296,8 +296,8 @@ def test_the_reference_implementation_of_the_specification_accepts_the_skill(cop
 
 
 def test_questions_of_the_search_benchmark_name_ids_that_exist() -> None:
+    from mldebug_mcp.checks import symptoms
     from mldebug_mcp.knowledge.errors import known_errors
-    from mldebug_mcp.symptoms import symptoms
 
     known = catalogue()
     ids = {*known.quotes, *known.causes, *known.menus, *known_errors(), *symptoms()}

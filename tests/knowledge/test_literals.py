@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from mldebug_mcp.knowledge.errors import known_errors, match
-from mldebug_mcp.knowledge.literals import required_words
+from mldebug_mcp.knowledge.errors import known_errors, match, required_words
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.knowledge.markdown import Block, parse_blocks
+from mldebug_mcp.knowledge.playbook import Block, parse_blocks
 
 
 def test_items_know_their_depth_and_their_number() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mldebug_mcp import search_folklore
-from mldebug_mcp.knowledge.numbers import AT_CHANCE, AT_START, OF_PAIRS, OF_SOFTMAX, meanings
+from mldebug_mcp.knowledge.search_index import AT_CHANCE, AT_START, OF_PAIRS, OF_SOFTMAX, meanings
 
 
 @pytest.mark.parametrize(

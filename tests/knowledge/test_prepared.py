@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.errors import CatalogueError
-from mldebug_mcp.files import knowledge_folder
+from mldebug_mcp.core.errors import CatalogueError
+from mldebug_mcp.core.paths import knowledge_folder
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.prepared import from_json, load_kept, to_json
 from mldebug_mcp.knowledge.sources import read_catalogue

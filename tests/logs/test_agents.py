@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.logs.reading import Points, assert_holds, points, read
 
-from mldebug_mcp.logs.names import canonical
+from mldebug_mcp.logs.names.metrics import canonical
 
 AGENTS: dict[str, tuple[str, str, Mapping[str, Points]]] = {
     "reinforce": (

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.formats import text_log
-from mldebug_mcp.logs.lines import memory, shapes
-from mldebug_mcp.logs.lines.skeletons import Skeletons
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.text import known_shapes, line_shape
+from mldebug_mcp.logs.text.line_shape import Skeletons
 
 SAMPLES = Path(__file__).parent / "samples"
 STEPS = 1100
@@ -59,8 +59,8 @@ def test_learning_reads_no_more_lines_than_a_text_has_where_shapes_do_not_come_a
     names = ["".join(chr(ord("a") + int(digit)) for digit in str(number)) for number in range(1000, 2000)]
     text = "".join(f"step {at} loss 0.5 {name}: {at}.5\n" * 2 for at, name in enumerate(names)).encode()
     with (
-        patch.object(memory, "FREE_READS", 0),
-        patch("mldebug_mcp.logs.lines.alike.learn", wraps=shapes.learn) as learn,
+        patch.object(known_shapes, "FREE_READS", 0),
+        patch("mldebug_mcp.logs.text.known_shapes.learn", wraps=line_shape.learn) as learn,
     ):
         run = assert_read_alike(text)
     assert run.records == 2000
@@ -318,7 +318,7 @@ def test_shapes_outlast_more_kinds_of_noise_than_are_remembered() -> None:
         f"opened blob{number}x{number * 7} of the store\nstep {number}: loss {1 / number:.4f}"
         for number in range(1, 400)
     ]
-    with patch.object(memory, "MAX_KEYS", 50), patch.object(text_log, "FIRST_BYTES", 512):
+    with patch.object(known_shapes, "MAX_KEYS", 50), patch.object(text_log, "FIRST_BYTES", 512):
         run = assert_read_alike(("\n".join(noise) + "\n").encode())
     assert len(run["loss"]) == 399
 

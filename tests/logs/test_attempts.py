@@ -12,7 +12,7 @@ from tests.conftest import PATIENCE
 from tests.logs.reading import read
 
 from mldebug_mcp import diagnose_run
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.models import State
 

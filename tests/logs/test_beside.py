@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mldebug_mcp.logs import Run, read_run
-from mldebug_mcp.logs.decoding.blocks import FAST_BYTES
+from mldebug_mcp.logs.log_file import FAST_BYTES
 
 TAKING_TURNS = [
     {"step": 1, "kind": "train_step", "loss": 2.5},

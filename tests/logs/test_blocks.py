@@ -12,19 +12,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs import Run, read_run
-from mldebug_mcp.logs.decoding import blocks, fast_jsonl
-from mldebug_mcp.logs.decoding.blocks import pieces
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.logs import Run, log_file, read_run
+from mldebug_mcp.logs.formats import frames
+from mldebug_mcp.logs.log_file import pieces
 
 NEVER = 1 << 60
 
 
 def read(path: Path, *, fast: bool) -> Run | str:
     with (
-        patch.object(blocks, "FAST_BYTES", 1 if fast else NEVER),
-        patch.object(blocks, "BLOCK_BYTES", 2000),
-        patch.object(fast_jsonl, "PIECE_BYTES", 300),
+        patch.object(log_file, "FAST_BYTES", 1 if fast else NEVER),
+        patch.object(log_file, "BLOCK_BYTES", 2000),
+        patch.object(frames, "PIECE_BYTES", 300),
     ):
         try:
             return read_run(path)

@@ -17,16 +17,15 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs import LogTail, read_run
-from mldebug_mcp.logs.decoding import blocks, unpack
-from mldebug_mcp.logs.decoding.replayed import replayed
-from mldebug_mcp.progress import listening
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.limits import listening
+from mldebug_mcp.logs import LogTail, log_file, read_run, unpack
+from mldebug_mcp.logs.log_file import replayed
 
 pytest.importorskip("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 if sys.version_info >= (3, 14):
-    from compression import zstd
+    from backports import zstd
 else:
     from backports import zstd
 
@@ -83,7 +82,7 @@ def test_a_json_document_is_known_by_the_name_before_compression(tmp_path: Path,
 @every_packing
 def test_a_large_log_is_read_by_blocks_and_says_the_same(tmp_path: Path, suffix: str) -> None:
     path = packed(tmp_path, "log.jsonl", lines(2000), suffix)
-    with patch.object(blocks, "FAST_BYTES", 1), patch.object(blocks, "BLOCK_BYTES", 5000):
+    with patch.object(log_file, "FAST_BYTES", 1), patch.object(log_file, "BLOCK_BYTES", 5000):
         fast = read_run(path)
     assert fast.records == 2000
     assert fast["loss"].value.tolist() == read_run(path)["loss"].value.tolist()
@@ -131,13 +130,13 @@ def test_a_file_that_swells_beyond_any_log_is_refused_early(tmp_path: Path, suff
     path = packed(tmp_path, "even.log", b"loss: 1.0\n" * 400_000, suffix)
     told: list[str] = []
     with (
-        patch.object(unpack, "SMALL_BYTES", 2 * unpack.PIECE_BYTES),
+        patch.object(unpack, "SMALL_BYTES", 2 * unpack.UNPACKED_PIECE_BYTES),
         patch.object(unpack, "MAX_RATIO", 20),
         listening(told.append),
         pytest.raises(InputError, match=r"more than 20 bytes come out for each byte of it.*; unpack it yourself"),
     ):
         read_run(path)
-    assert max(int(one.split()[1].replace(",", "")) for one in told) <= 2 * unpack.PIECE_BYTES
+    assert max(int(one.split()[1].replace(",", "")) for one in told) <= 2 * unpack.UNPACKED_PIECE_BYTES
 
 
 def test_a_file_larger_than_the_limit_is_refused_whatever_its_ratio(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from mldebug_mcp import InputError, diagnose_run, diagnose_runs
-from mldebug_mcp.access import access_from, confined
 from mldebug_mcp.cli import main
-from mldebug_mcp.errors import MissingExtraError
-from mldebug_mcp.logs import elsewhere
-from mldebug_mcp.logs.elsewhere import brought_in
+from mldebug_mcp.core.access import access_from, confined
+from mldebug_mcp.core.errors import MissingExtraError
+from mldebug_mcp.logs import remote_files
+from mldebug_mcp.logs.remote_files import brought_in
 
 LOG = "".join(json.dumps({"step": step, "loss": 2.0 - step / 100}) + "\n" for step in range(1, 60))
 RUNS = {
@@ -56,7 +56,7 @@ def test_an_archive_is_read_as_the_folder_that_it_was(archive: Path) -> None:
 def test_of_an_archive_of_very_many_files_whole_runs_are_unpacked_and_a_note_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(elsewhere, "MOST_OF_ONE", 6)
+    monkeypatch.setattr(remote_files, "MOST_OF_ONE", 6)
     files = {f"r{number}/{name}": LOG for number in range(5) for name in ("log.jsonl", "logs/eval.jsonl")}
     path = packed(tmp_path / "runs.zip", {**files, "r3/log.jsonl": LOG + LOG.replace('"step": ', '"step": 1')})
     answer = diagnose_run(path)
@@ -111,7 +111,7 @@ def test_a_bomb_is_refused_while_it_is_unpacked(tmp_path: Path) -> None:
 
 
 def test_an_archive_of_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elsewhere, "MOST_FILES", 10)
+    monkeypatch.setattr(remote_files, "MOST_FILES", 10)
     with pytest.raises(InputError, match="12 files are too many"):
         diagnose_runs(packed(tmp_path / "many.zip", {f"{number}.log": LOG for number in range(12)}))
 

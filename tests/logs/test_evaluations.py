@@ -14,7 +14,7 @@ import pytest
 from tests.hostile.pickles import CALLS, Calling
 from tests.logs.reading import points
 
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs import read_run
 
 SAMPLE = Path(__file__).parent / "samples" / "stable_baselines3" / "evaluated" / "evaluations.npz"

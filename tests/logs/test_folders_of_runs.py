@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs import read_run
-from mldebug_mcp.logs.folder import runs_of
-from mldebug_mcp.logs.run_folders import runs_in
+from mldebug_mcp.logs.files import runs_in
+from mldebug_mcp.logs.read import runs_of
 
 SAMPLES = Path(__file__).parent / "samples"
 OF_ONE_RUN = ("events.out.tfevents.simple", "mlflow.db", "trackio.db", "run.wandb")

@@ -8,7 +8,7 @@ from tests.logs.reading import read
 
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.logs.kinds import KINDS, kind_of_run
-from mldebug_mcp.logs.names import canonical
+from mldebug_mcp.logs.names.metrics import canonical
 from mldebug_mcp.logs.settings import Scalar, Settings
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from mldebug_mcp.logs.roles import Role, role_of
+from mldebug_mcp.logs.names import Role, role_of
 
 NAMES = Path(__file__).with_name("metric_names.txt")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.logs.names import (
+from mldebug_mcp.logs.names.metrics import (
     canonical,
     factor,
     is_known,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.logs import Run, read_run
-from mldebug_mcp.logs.roles import Quantity, role_of
+from mldebug_mcp.logs.names import Quantity, role_of
 
 RECORDS = 24
 FALLS = 2.5 * np.exp(-np.arange(RECORDS) / 8) + 0.3

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.logs.reading import points
 
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs import Run, read_run
 
 SAMPLES = Path(__file__).parent / "samples" / "notebook"

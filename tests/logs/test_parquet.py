@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.logs.formats import parquet
 

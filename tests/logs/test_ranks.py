@@ -10,8 +10,7 @@ import pytest
 
 from mldebug_mcp import diagnose_run, diagnose_runs
 from mldebug_mcp.cli import main
-from mldebug_mcp.logs.ranks.files import jobs_in
-from mldebug_mcp.logs.run_folders import runs_in
+from mldebug_mcp.logs.files import jobs_in, runs_in
 
 RANKS = 12
 OOM = (

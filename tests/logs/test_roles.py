@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
-from mldebug_mcp.logs.roles import Quantity, Role, normal, role_of
-from mldebug_mcp.logs.roles.idioms import IDIOMS
+from mldebug_mcp.logs.names import Quantity, Role, normal, role_of
+from mldebug_mcp.logs.names.lexicon import IDIOMS
 
 PLACES = ("", "perf", "metrics", "system", "charts")
 PHASES = {"": "", "train": "train", "val": "eval", "eval": "eval", "test": "eval"}

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.hostile.pickles import CALLS, NOTE
 
-from mldebug_mcp import folders
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core import access
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs import read_run
 
 ROWS = [{"step": step, "loss": 3.0 - step / 100} for step in range(10, 60, 10)]
@@ -263,7 +263,7 @@ def test_a_damaged_event_file_is_told_of_and_not_passed_over(tmp_path: Path) -> 
 def test_of_very_many_runs_the_largest_are_read_and_any_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mldebug_mcp.logs.folder.MAX_RUNS", 3)
+    monkeypatch.setattr("mldebug_mcp.logs.read.MAX_RUNS", 3)
     for number in range(9):
         _version(tmp_path / f"run_{number}", range(20 + 10 * (number == 4)))
     run = read_run(tmp_path)
@@ -275,14 +275,14 @@ def test_of_very_many_runs_the_largest_are_read_and_any_by_its_name(
 def test_a_folder_that_may_not_be_read_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _jsonl(tmp_path / "metrics.jsonl", ROWS)
     (tmp_path / "private").mkdir()
-    listed = folders.entries
+    listed = access.entries
 
     def refuse(folder: Path, limit: int = 1000) -> list[Path]:  # root, as in containers, may read everything
         if folder.name == "private":
             raise PermissionError(13, "Permission denied", str(folder))
         return listed(folder, limit)
 
-    monkeypatch.setattr("mldebug_mcp.folders.entries", refuse)
+    monkeypatch.setattr("mldebug_mcp.core.access.entries", refuse)
     assert any("private: this folder may not be read" in note for note in read_run(tmp_path).notes)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs import Run, read_run
 
 

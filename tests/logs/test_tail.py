@@ -9,12 +9,11 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs import FolderTail, LogTail, Run, read_run
-from mldebug_mcp.logs import tail as tail_module
-from mldebug_mcp.logs.decoding.blocks import whole_lines
+from mldebug_mcp.logs import follow as tail_module
 from mldebug_mcp.logs.formats import tensorboard, text_log
-from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.logs.log_file import LogFile, whole_lines
 
 
 def append(path: Path, text: str) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.logs.roles import word_lists
-from mldebug_mcp.logs.roles.words import words_in
+from mldebug_mcp.logs.names import lexicon
+from mldebug_mcp.logs.names.words import words_in
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -21,7 +21,7 @@ SEEN, UNSEEN = HERE / "words_seen.txt", HERE / "words_unseen.txt"
 LOGS = ("fault_runs/runs", "fault_runs_2/runs", "real_logs/files", "real_logs_2/files", "cases")
 LARGEST = 30_000_000
 
-FILE = json.loads(Path(word_lists.__file__).with_name("words.json").read_text(encoding="utf-8"))
+FILE = json.loads(Path(lexicon.__file__).with_name("words.json").read_text(encoding="utf-8"))
 WORD = re.compile(rb"[A-Za-z0-9\x80-\xff]{1,60}")
 PART = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\D)(?=\d)|(?<=\d)(?=\D)")
 

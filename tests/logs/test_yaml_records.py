@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs import read_run
 
 RECORDS = "".join(

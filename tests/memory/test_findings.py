@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mldebug_mcp.diagnose.memory import check_memory
+from mldebug_mcp.checks.memory import memory_symptoms
+from mldebug_mcp.judge.memory import check_memory
 from mldebug_mcp.models.memory import MemoryReport
-from mldebug_mcp.symptoms.memory import memory_symptoms
 from tests.memory import scenarios
 from tests.memory.allocator import MIB, Allocator, OutOfMemory
 from tests.memory.conftest import Save

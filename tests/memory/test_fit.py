@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from mldebug_mcp.cli import main
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.memory.estimate import estimate_memory
-from mldebug_mcp.memory.gpus import CAPACITY, gpu_of
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.memory.estimate import CAPACITY, estimate_memory, gpu_of
 from mldebug_mcp.models.memory import MemoryFit
 from tests.memory.test_estimate import LLAMA_8B
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.diagnose.memory import check_memory
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.memory import safe_pickle
-from mldebug_mcp.memory.pickle_scan import MAX_STRING, MAX_TUPLES, SPARE
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.judge.memory import check_memory
+from mldebug_mcp.memory import read
+from mldebug_mcp.memory.read import MAX_STRING, MAX_TUPLES, SPARE
 from tests.hostile.pickles import CALLS, NOTE
 from tests.memory import scenarios
 from tests.memory.allocator import MIB, Allocator
@@ -97,7 +97,7 @@ def test_a_pickle_that_claims_more_than_a_snapshot_holds_is_refused_in_little_me
 
 
 def test_the_second_fence_refuses_globals_and_persistent_ids_too() -> None:
-    unpickler = safe_pickle._SafeUnpickler(io.BytesIO())
+    unpickler = read._SafeUnpickler(io.BytesIO())
     with pytest.raises(pickle.UnpicklingError, match="refused to import"):
         unpickler.find_class("os", "system")
     with pytest.raises(pickle.UnpicklingError, match="persistent"):

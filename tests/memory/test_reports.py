@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.cli import main
-from mldebug_mcp.diagnose.explain import explain
-from mldebug_mcp.diagnose.memory import check_memory, report
-from mldebug_mcp.errors import InputError, UnknownIdError
+from mldebug_mcp.core.errors import InputError, UnknownIdError
+from mldebug_mcp.judge.explain import explain
+from mldebug_mcp.judge.memory import check_memory, report
 from mldebug_mcp.memory.read import read_memory
 from mldebug_mcp.memory.timeline import timeline
-from mldebug_mcp.report.memory_concise import concise_memory
-from mldebug_mcp.report.memory_html import memory_html
+from mldebug_mcp.report.concise import concise_memory
+from mldebug_mcp.report.memory_page import memory_html
 from tests.memory import scenarios
 from tests.memory.allocator import MIB, Allocator, OutOfMemory
 from tests.memory.conftest import Save
@@ -181,7 +181,7 @@ def test_a_picture_of_a_text_is_refused(tmp_path: Path) -> None:
         "GiB is free."
     )
 
-    from mldebug_mcp.report.memory_plot import plot_memory
+    from mldebug_mcp.report.memory_page import plot_memory
 
     with pytest.raises(InputError, match="no history"):
         plot_memory(read_memory(path), tmp_path / "x.png")

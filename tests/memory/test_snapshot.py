@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from torch.cuda import _memory_viz
 
-from mldebug_mcp.diagnose.memory import check_memory
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.memory.holes import free_at
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.judge.memory import check_memory
 from mldebug_mcp.memory.read import read_memory
+from mldebug_mcp.memory.replay import free_at
 from tests.memory import scenarios
 from tests.memory.allocator import MIB, Allocator
 from tests.memory.conftest import Save

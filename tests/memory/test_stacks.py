@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mldebug_mcp.memory.stacks import Phase, Stacks
+from mldebug_mcp.memory.tables import Phase, Stacks
 
 TORCH = "/opt/venv/lib/python3.11/site-packages/torch"
 HF = "/opt/venv/lib/python3.11/site-packages/transformers"

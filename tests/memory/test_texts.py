@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.diagnose.memory import check_memory
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.memory.texts import parse_text
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.judge.memory import check_memory
+from mldebug_mcp.memory.read import parse_text
 
 GIB = 1024**3
 MIB = 1024**2

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mldebug_mcp.diagnose.memory import check_memory
+from mldebug_mcp.judge.memory import check_memory
 from tests.memory import scenarios
 from tests.memory.allocator import MIB, Allocator
 from tests.memory.conftest import Save

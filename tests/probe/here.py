@@ -8,14 +8,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mldebug_mcp.diagnose.probe import interpret
+from mldebug_mcp.judge.probe import interpret
 from mldebug_mcp.models import ProbeResult
 from mldebug_mcp.probe import Job, Measured
 from mldebug_mcp.probe.host import RawProbe
 from mldebug_mcp.probe.measured import Failure
-from mldebug_mcp.probe.worker.failure import KnownFailure
 from mldebug_mcp.probe.worker.job import run_job
-from mldebug_mcp.probe.worker.report import Report
+from mldebug_mcp.probe.worker.report import KnownFailure, Report
 
 
 def probe_here(folder: Path, device: str = "cpu", **settings: Any) -> ProbeResult:

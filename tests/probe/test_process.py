@@ -17,8 +17,8 @@ from tests.conftest import PATIENCE
 
 pytest.importorskip("torch")
 
-from mldebug_mcp.diagnose.probe import probe, probe_overfit
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.judge.probe import probe, probe_overfit
 from mldebug_mcp.models import ProbeResult
 from mldebug_mcp.probe import Progress, supervisor
 

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from mldebug_mcp.diagnose.probe import interpret
+from mldebug_mcp.judge.probe import interpret
 from mldebug_mcp.models import Finding
 from mldebug_mcp.probe import Measured
 from mldebug_mcp.probe.host import RawProbe

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from mldebug_mcp.diagnose.probe import interpret, probe_overfit
+from mldebug_mcp.judge.probe import interpret, probe_overfit
 from mldebug_mcp.probe import Measured
 from mldebug_mcp.probe.host import RawProbe
 

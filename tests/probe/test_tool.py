@@ -22,7 +22,7 @@ from mldebug_mcp.models import ProbeResult
 from mldebug_mcp.models.probe import CurvePoint
 from mldebug_mcp.probe import host
 from mldebug_mcp.server import make_server
-from mldebug_mcp.server.probe_tool import picture_of
+from mldebug_mcp.server.data_tools import picture_of
 
 from .test_process import HOSTILE, alive
 
@@ -126,7 +126,7 @@ from mldebug_mcp.server import make_server
 class Watch:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name in ("numpy", "mldebug_mcp.diagnose.probe", "mldebug_mcp.report.probe_concise"):
+        if name in ("numpy", "mldebug_mcp.judge.probe", "mldebug_mcp.report.concise"):
             print(name, threading.current_thread() is threading.main_thread())
         return None
 
@@ -142,7 +142,7 @@ asyncio.run(main())
 async def test_the_first_probe_imports_in_a_thread_so_that_others_are_answered() -> None:
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", IMPORTED, stdout=asyncio.subprocess.PIPE)
     output = (await process.communicate())[0].decode().split()
-    assert "mldebug_mcp.diagnose.probe" in output
+    assert "mldebug_mcp.judge.probe" in output
     assert "True" not in output
 
 

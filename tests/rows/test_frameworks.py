@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mldebug_mcp import diagnose_run, rows_at
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -6,8 +6,7 @@ from itertools import product
 
 import pytest
 
-from mldebug_mcp.rows.order import Orders
-from mldebug_mcp.rows.plan import Plan
+from mldebug_mcp.rows.plan import Orders, Plan
 
 connector = pytest.importorskip("lightning.pytorch.trainer.connectors.data_connector")
 data = pytest.importorskip("torch.utils.data")

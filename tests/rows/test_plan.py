@@ -8,9 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mldebug_mcp.rows.order import Orders
-from mldebug_mcp.rows.plan import Plan, Sharing
-from mldebug_mcp.rows.shuffle import Generator
+from mldebug_mcp.rows.plan import Generator, Orders, Plan, Sharing
 
 torch = pytest.importorskip("torch")
 data = pytest.importorskip("torch.utils.data")

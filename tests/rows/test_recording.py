@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.rows.recording import fed_before, read_recording, recordings_in
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.rows.plan import fed_before, read_recording, recordings_in
 
 HEAD = {"recorder": 1, "rows_kind": "index", "data_length": 100}
 START = {"recorder": 1, "time": 1.5}

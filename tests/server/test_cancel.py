@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from mldebug_mcp.diagnose import diagnose_run
-from mldebug_mcp.diagnose.batch import inspect_batch
-from mldebug_mcp.diagnose.explain_error import explain_error
-from mldebug_mcp.diagnose.memory import check_memory
+from mldebug_mcp.core.limits import checkpoint, listening
+from mldebug_mcp.judge import diagnose_run
+from mldebug_mcp.judge.batch import inspect_batch
+from mldebug_mcp.judge.explain_error import explain_error
+from mldebug_mcp.judge.memory import check_memory
 from mldebug_mcp.models import Diagnosis
-from mldebug_mcp.progress import checkpoint, listening
-from mldebug_mcp.server import progress as reports
+from mldebug_mcp.server import isolated as reports
 from tests.conftest import PATIENCE
 from tests.memory import scenarios
 
@@ -114,7 +114,7 @@ def test_without_a_listener_nothing_is_told(tmp_path: Path) -> None:
 async def test_cancelling_a_call_ends_its_thread_and_the_server_lives_on(
     monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    from mldebug_mcp import diagnose
+    from mldebug_mcp import judge
     from mldebug_mcp.server import make_server
 
     begun, ended = asyncio.Event(), threading.Event()
@@ -128,7 +128,7 @@ async def test_cancelling_a_call_ends_its_thread_and_the_server_lives_on(
         finally:
             ended.set()
 
-    monkeypatch.setattr(diagnose, "diagnose_run", works_for_ever)
+    monkeypatch.setattr(judge, "diagnose_run", works_for_ever)
     async with Client(make_server(), mode=mode) as client:
         call = asyncio.create_task(client.call_tool("diagnose_run", {"path": "log.jsonl"}))
         async with asyncio.timeout(PATIENCE):
@@ -144,7 +144,7 @@ async def test_cancelling_a_call_ends_its_thread_and_the_server_lives_on(
 async def test_a_long_call_says_every_second_what_it_does(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mldebug_mcp import diagnose
+    from mldebug_mcp import judge
 
     monkeypatch.setattr(reports, "SECONDS", 0.001)
     told: list[tuple[float, str]] = []
@@ -162,7 +162,7 @@ async def test_a_long_call_says_every_second_what_it_does(
         assert enough.wait(PATIENCE)
         return diagnose_run(as_json_lines(tmp_path))
 
-    monkeypatch.setattr(diagnose, "diagnose_run", works)
+    monkeypatch.setattr(judge, "diagnose_run", works)
     result = await client.call_tool("diagnose_run", {"path": "log.jsonl"}, progress_callback=note)
 
     assert not result.is_error

@@ -14,7 +14,9 @@ import pytest
 from mcp import Client
 from mcp_types import CallToolResult
 
-from mldebug_mcp.diagnose.explain import explain
+from mldebug_mcp.checks import symptoms
+from mldebug_mcp.checks.batch import batch_checks
+from mldebug_mcp.judge.explain import explain
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.errors import known_errors
 from mldebug_mcp.models import (
@@ -30,13 +32,10 @@ from mldebug_mcp.models import (
     RunSummary,
     State,
 )
+from mldebug_mcp.report.concise import concise_explanation, concise_probe
 from mldebug_mcp.report.diagnosis_concise import LIMIT as DIAGNOSIS
 from mldebug_mcp.report.diagnosis_concise import concise
-from mldebug_mcp.report.knowledge_concise import concise_explanation
-from mldebug_mcp.report.probe_concise import concise_probe
 from mldebug_mcp.server.reply import LIMIT, reply
-from mldebug_mcp.symptoms import symptoms
-from mldebug_mcp.symptoms.batch import batch_checks
 from tests.memory import scenarios
 
 pytestmark = pytest.mark.anyio
@@ -149,7 +148,7 @@ async def test_a_batch_with_megabyte_rows_and_everything_wrong(client: Client, t
 async def test_a_batch_that_fails_every_check_with_endless_texts(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mldebug_mcp.diagnose import batch as verb
+    from mldebug_mcp.judge import batch as verb
     from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, Place, RowView, TemplateView
 
     whole = BatchInspection(

@@ -1,28 +1,397 @@
-"""A tokenized batch or data set, as the checks see it."""
+"""A tokenized batch or data set as the checks see it, with boxes, cells and totals."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.model_config import ModelConfig
-from mldebug_mcp.batch.ragged import Ints, Ragged
-from mldebug_mcp.batch.roles import RowRoles, read_roles
-from mldebug_mcp.batch.sequences import Sequences
-from mldebug_mcp.batch.table import Column
+from mldebug_mcp.batch.columns import ROW_NUMBERS, depth, row_count
+from mldebug_mcp.batch.roles import END, Encoder, RowRoles, Words, read_roles
+from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences
+from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.tokenizer import Tokenizer
-from mldebug_mcp.batch.words import END, Encoder, Words
+from mldebug_mcp.core.config_files import read_config_json
 
 if TYPE_CHECKING:
-    from mldebug_mcp.batch.boxes import Boxes
-    from mldebug_mcp.batch.other_columns import Rest
-    from mldebug_mcp.batch.overlap import Overlap
-    from mldebug_mcp.batch.totals import Totals
+    from mldebug_mcp.batch.columns import Rest
+
+# Targets of object detectors: one mapping for each image, with its boxes and their classes.
+
+
+_COLUMNS = ("labels", "targets", "target")
+LARGEST_SHARE = 1.5
+"""Coordinates above this are no shares of the image: a box may reach a little beyond its edge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """The boxes of a batch.
+
+    Args:
+        values: Four numbers for each box, shape (boxes, 4).
+        rows: The place of each box's image.
+        classes: Each box's class, shape (boxes,); empty where they do not fit.
+        as_shares: Whether they are to be centre and size as shares of the image, as for DETR (`class_labels`), and
+            not corners in pixels, as torchvision's detectors want them (`labels`).
+    """
+
+    values: Floats
+    rows: Ints
+    classes: Ints
+    as_shares: bool
+
+    def wrong(self) -> tuple[str, Ints]:
+        """Return what is wrong with boxes, and in which images; empty where nothing is."""
+        values = self.values
+        if self.as_shares:
+            beyond = np.unique(self.rows[(values > LARGEST_SHARE).any(axis=1)])
+            return f"boxes reach {np.nanmax(values, initial=0):.4g}, where shares of the image are wanted", beyond
+        turned = ~((values[:, 2] > values[:, 0]) & (values[:, 3] > values[:, 1]))
+        return f"{int(turned.sum())} boxes have no width or height between their corners", np.unique(self.rows[turned])
+
+
+def boxes_of(table: Table) -> Boxes | None:
+    """Return the boxes of the targets, or None where no column holds any that can be read."""
+    for name in _COLUMNS:
+        column = table.columns.get(name)
+        if isinstance(column, list) and column and all(isinstance(one, Mapping) and "boxes" in one for one in column):
+            found = list(_each([one for one in column if isinstance(one, Mapping)]))
+            if not found:
+                return None
+            values, rows, classes = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            as_shares = any("class_labels" in one for one in column if isinstance(one, Mapping))
+            return Boxes(values, rows, classes if len(classes) == len(values) else classes[:0], as_shares)
+    return None
+
+
+def _each(targets: list[Mapping[str, object]]) -> Iterator[tuple[Floats, Ints, Ints]]:
+    """Yield the boxes, their place and their classes, image by image; images without boxes are left out."""
+    for place, target in enumerate(targets):
+        try:
+            boxes = np.asarray(target["boxes"], np.float64).reshape(-1, 4)
+            classes = np.asarray(target.get("class_labels", target.get("labels", [])), np.int64).reshape(-1)
+        except (TypeError, ValueError, OverflowError):
+            continue
+        if len(boxes):
+            yield boxes, np.full(len(boxes), place), classes
+
+
+# A table of measurements: one number or one word for each row and column, and what is counted of each column.
+
+
+MOST_COLUMNS = 1000
+LEAST_ROWS = 10
+"""Rows from which a file of single numbers is taken for a table of measurements, not for a few settings. Chosen."""
+_STEP, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+"""Odd constants of the generator SplitMix64."""
+
+
+def cells_of(table: Table) -> dict[str, Column]:
+    """Return the columns of a table that has one value for each row and column, else nothing."""
+    columns = dict(list(table.columns.items())[:MOST_COLUMNS])
+    if len(columns) < 2 or any(isinstance(one, Ragged) or depth(one) != 1 for one in columns.values()):
+        return {}
+    if len({row_count(one) for one in columns.values()}) != 1:
+        return {}
+    return {name: one for name, one in columns.items() if name.lower() not in ROW_NUMBERS}
+
+
+def is_numeric(column: Column) -> bool:
+    """Return whether a column of cells holds numbers."""
+    return _numbers(column) is not None
+
+
+def _numbers(column: Column) -> Floats | None:
+    """Return the cells as numbers, what is missing as NaN; None if they are words."""
+    if isinstance(column, np.ndarray):
+        return column.astype(np.float64) if column.dtype.kind in "fiub" else None
+    if isinstance(column, Ragged) or not isinstance(next(filter(None, column), 0), (int, float)):
+        return None
+    try:
+        return np.asarray(column, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+@dataclass(slots=True)
+class CellCounts:
+    """What is counted of one column.
+
+    Args:
+        rows: Its cells.
+        value: The first of them, as text.
+        constant: Whether all others are the same.
+        numeric: Whether they are numbers.
+        sum: Equal for columns that hold the same values in the same rows.
+    """
+
+    rows: int = 0
+    value: str = ""
+    constant: bool = True
+    numeric: bool = True
+    sum: int = 0
+
+    @classmethod
+    def of(cls, column: Column, numbers: Ints) -> CellCounts:
+        """Count the cells of one piece; `numbers` are those of its rows."""
+        found = _numbers(column)
+        array = _keys(column) if found is None else found
+        mixed = (array.view(np.uint64) + numbers.astype(np.uint64) * _STEP) * _MIX
+        mixed ^= mixed >> np.uint64(29)
+        first = str(column[0]) if len(array) else ""  # type: ignore[index]
+        constant = bool(np.all(array == array[:1]))
+        return cls(len(array), first, constant, found is not None, int((mixed * _STEP).sum(dtype=np.uint64)))
+
+    def merge(self, later: CellCounts) -> None:
+        """Add the cells of rows further on in the file."""
+        if not later.rows:
+            return
+        self.constant &= later.constant and (not self.rows or self.value == later.value)
+        self.value = self.value if self.rows else later.value
+        self.numeric &= later.numeric
+        self.rows += later.rows
+        self.sum = (self.sum + later.sum) % 2**64
+
+
+def _keys(column: Column) -> Floats:
+    """Return a number for each text."""
+    texts = [repr(value) for value in column]  # type: ignore[union-attr]
+    known = {text: float(zlib.crc32(text.encode("utf-8", "surrogatepass"))) for text in set(texts)}
+    return np.array([known[text] for text in texts], np.float64)
+
+
+# What a check needs to know of all rows together, counted piece by piece in bounded memory: lengths and classes.
+
+
+LONGEST = 10_000
+"""Longest rows of each side whose numbers are kept."""
+MAX_CLASSES = 1_000_000
+"""Classes that are told apart; of more, the rarer half is forgotten."""
+
+
+@dataclass(slots=True)
+class LengthCounts:
+    """Rows by length, and which rows are the longest.
+
+    Args:
+        counts: Rows of each length, padding left out.
+        longest: The longest rows seen, and perhaps more: their lengths.
+        numbers: Their numbers in the file.
+    """
+
+    counts: Counter[int] = field(default_factory=Counter)
+    longest: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    numbers: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def add(self, lengths: Ints, numbers: Ints) -> None:
+        """Count rows."""
+        count_into(self.counts, lengths)
+        self._keep(lengths, numbers)
+
+    def merge(self, later: LengthCounts) -> None:
+        """Count what rows further on in the file have shown."""
+        self.counts.update(later.counts)
+        self._keep(later.longest, later.numbers)
+
+    def _keep(self, lengths: Ints, numbers: Ints) -> None:
+        lengths, numbers = np.concatenate([self.longest, lengths]), np.concatenate([self.numbers, numbers])
+        if len(lengths) > 2 * LONGEST:
+            kept = np.lexsort((numbers, -lengths))[:LONGEST]
+            lengths, numbers = lengths[kept], numbers[kept]
+        self.longest, self.numbers = lengths, numbers
+
+
+@dataclass(slots=True)
+class Totals:
+    """Counts over the pieces seen so far.
+
+    Args:
+        lengths: By the name of the side.
+        classes: Rows of each class label from 0 up.
+        labels: Class labels in all.
+        cells: By the name of the column of a table of measurements.
+    """
+
+    lengths: dict[str, LengthCounts] = field(default_factory=dict)
+    classes: Counter[int] = field(default_factory=Counter)
+    labels: int = 0
+    cells: dict[str, CellCounts] = field(default_factory=dict)
+
+    def add_cells(self, name: str, column: Column, numbers: Ints) -> None:
+        """Count the cells of a column."""
+        self.cells.setdefault(name, CellCounts()).merge(CellCounts.of(column, numbers))
+
+    def add_lengths(self, side: str, lengths: Ints, numbers: Ints) -> None:
+        """Count the rows of a side."""
+        self.lengths.setdefault(side, LengthCounts()).add(lengths, numbers)
+
+    def add_classes(self, labels: Ints) -> None:
+        """Count class labels; negative ones mark rows without one."""
+        labels = labels[labels >= 0]
+        self.labels += len(labels)
+        count_into(self.classes, labels)
+        self._forget()
+
+    def merge(self, later: Totals) -> None:
+        """Add what rows further on in the file have shown."""
+        for side, counts in later.lengths.items():
+            self.lengths.setdefault(side, LengthCounts()).merge(counts)
+        self.labels += later.labels
+        self.classes.update(later.classes)
+        for name, cells in later.cells.items():
+            self.cells.setdefault(name, CellCounts()).merge(cells)
+        self._forget()
+
+    def _forget(self) -> None:
+        if len(self.classes) > MAX_CLASSES:
+            self.classes = Counter(dict(self.classes.most_common(MAX_CLASSES // 2)))
+
+
+def count_into(counts: Counter[int], values: Ints) -> None:
+    """Count whole numbers."""
+    kinds, found = np.unique(values, return_counts=True)
+    counts.update(dict(zip(kinds.tolist(), found.tolist(), strict=True)))
+
+
+def arrays_of(counts: Counter[int]) -> tuple[Ints, Ints]:
+    """Return what was counted, in order, and how often each occurs."""
+    values = np.array(sorted(counts), np.int64)
+    return values, np.array([counts[int(value)] for value in values], np.int64)
+
+
+def median_of(values: npt.NDArray[np.number], counts: Ints) -> float:
+    """Return the median of values with these counts, as `numpy.median` does."""
+    order = np.argsort(values)
+    sums = np.cumsum(counts[order])
+    middle = np.array([(sums[-1] - 1) // 2, sums[-1] // 2])
+    found: Floats = values[order][np.searchsorted(sums, middle, side="right")].astype(np.float64)
+    return float(found.mean())
+
+
+# What rows of a data set share, with each other and with those of another one.
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What rows share. Pairs are row numbers: a row, and the earlier or other one.
+
+    Args:
+        exact, near: Pairs within the data set; near ones are not exact.
+        rows: Rows looked at.
+        against: The other data set's path, or "".
+        against_rows: Its rows.
+        against_exact, against_near: Pairs of a row of the data set and one of the other.
+    """
+
+    exact: Ints
+    near: Ints
+    rows: int
+    against: str = ""
+    against_rows: int = 0
+    against_exact: Ints | None = None
+    against_near: Ints | None = None
+
+
+# The model's `config.json`: the few numbers that a batch has to fit.
+
+
+_IMAGE_TOKEN = ("image_token_id", "image_token_index")
+
+_RELATIVE = ("rope_theta", "rope_scaling", "rope_parameters", "rotary_dim", "rotary_pct", "alibi")
+"""Settings of models in which only the distance between tokens counts, so that padding in front moves nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """What a batch is checked against. Everything is None, empty or False if the file does not say."""
+
+    vocab_size: int | None = None
+    bos: int | None = None
+    eos: tuple[int, ...] = ()
+    pad: int | None = None
+    num_labels: int | None = None
+    max_positions: int | None = None
+    encoder_decoder: bool = False
+    decoder_start: int | None = None
+    token_classification: bool = False
+    relative_positions: bool = False
+    image_token: int | None = None
+    image_merge: int | None = None
+    image_tokens: int | None = None
+    given: bool = field(default=False)
+
+
+def read_model_config(path: str | Path) -> ModelConfig:
+    """Read a model's `config.json`, or the one in a folder.
+
+    Raises:
+        InputError: it cannot be read, or is not a JSON object.
+    """
+    settings, _ = read_config_json(path)
+    return _from(settings)
+
+
+def _from(settings: Mapping[str, object]) -> ModelConfig:
+    text = settings.get("text_config")
+    inner: Mapping[str, object] = text if isinstance(text, dict) else {}
+
+    def number(*names: str) -> int | None:
+        for source in (inner, settings):
+            for name in names:
+                value = source.get(name)
+                if isinstance(value, int) and not isinstance(value, bool):
+                    return value
+        return None
+
+    eos = settings.get("eos_token_id", inner.get("eos_token_id"))
+    ends = [eos] if isinstance(eos, int) else eos if isinstance(eos, list) else []
+    vision = settings.get("vision_config")
+    sight: Mapping[str, object] = vision if isinstance(vision, dict) else {}
+    return ModelConfig(
+        vocab_size=number("vocab_size"),
+        bos=number("bos_token_id"),
+        eos=tuple(end for end in ends if isinstance(end, int)),
+        pad=number("pad_token_id"),
+        num_labels=_classes(settings, number("num_labels", "num_classes")),
+        max_positions=number("max_position_embeddings", "n_positions"),
+        decoder_start=number("decoder_start_token_id"),
+        encoder_decoder=settings.get("is_encoder_decoder") is True,
+        token_classification="ForTokenClassification" in str(settings.get("architectures")),
+        relative_positions=any(name in source for source in (inner, settings) for name in _RELATIVE),
+        image_token=number(*_IMAGE_TOKEN),
+        image_merge=_whole(sight.get("spatial_merge_size")),
+        image_tokens=_image_tokens(settings),
+        given=True,
+    )
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _classes(settings: Mapping[str, object], number: int | None) -> int | None:
+    names = settings.get("id2label")
+    return len(names) if isinstance(names, dict) and names else number
+
+
+def _image_tokens(settings: Mapping[str, object]) -> int | None:
+    """Return how many placeholders an image takes, where the configuration fixes that."""
+    for name in ("image_seq_length", "mm_tokens_per_image", "image_seq_len"):
+        if (told := _whole(settings.get(name))) is not None:
+            return told
+    return None
+
+
+# A tokenized batch or data set, as the checks see it.
+
 
 Purpose = Literal["sft", "pretraining", "dpo", "generation", "classification", "embedding", "vlm"]
 PURPOSES: tuple[Purpose, ...] = ("sft", "pretraining", "dpo", "generation", "classification", "embedding", "vlm")
@@ -170,3 +539,25 @@ class Batch:
                     return tuple(found)
                 found.append(read_roles(side, index, self.tokenizer))
         return tuple(found)
+
+
+# What is known of a batch besides the content of its file.
+
+
+@dataclass(slots=True)
+class Context:
+    """What is known besides the file's content: the same for each piece of a large file.
+
+    Args:
+        path: As the user gave it.
+        formats: The readers used.
+        purpose: As the user gave it, or None to infer it.
+        first: The number of the piece's first row.
+    """
+
+    path: str
+    formats: tuple[str, ...] = ()
+    purpose: Purpose | None = None
+    tokenizer: Tokenizer | None = None
+    model: ModelConfig = field(default_factory=ModelConfig)
+    first: int = 0

@@ -1,7 +1,11 @@
-"""Columns → `Batch`: find out what each column is, compare their lengths, infer the purpose."""
+"""Columns become a `Batch`.
+
+It finds out what each column is, what pads the rows, what the targets are, and the purpose.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -9,23 +13,350 @@ from itertools import islice
 import numpy as np
 
 from mldebug_mcp.batch import columns as names
-from mldebug_mcp.batch.batch import Batch, Problem
-from mldebug_mcp.batch.boxes import boxes_of
-from mldebug_mcp.batch.cells import LEAST_ROWS, cells_of, is_numeric
-from mldebug_mcp.batch.columns import Kind, depth, find, row_count
-from mldebug_mcp.batch.context import Context
-from mldebug_mcp.batch.other_columns import decoder_inputs, float_columns, integer_columns, rest_of
-from mldebug_mcp.batch.padding import padding_token
-from mldebug_mcp.batch.pair_scores import exchanged_pairs
-from mldebug_mcp.batch.preference_rows import split_preference_halves, with_prompt_apart
-from mldebug_mcp.batch.purpose import infer_purpose
-from mldebug_mcp.batch.ragged import Bools, Ints, Ragged
-from mldebug_mcp.batch.sequences import Sequences
+from mldebug_mcp.batch.batch import LEAST_ROWS as BATCH_LEAST_ROWS
+from mldebug_mcp.batch.batch import Batch, Context, Problem, Purpose, boxes_of, cells_of, is_numeric
+from mldebug_mcp.batch.columns import (
+    Kind,
+    decoder_inputs,
+    depth,
+    exchanged_pairs,
+    find,
+    float_columns,
+    integer_columns,
+    is_float,
+    ragged,
+    rest_of,
+    row_count,
+)
+from mldebug_mcp.batch.roles import Words
+from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Ragged, Sequences, hides_words
 from mldebug_mcp.batch.table import Column, Table
-from mldebug_mcp.batch.targets import are_classes, are_targets, of_speech, target_rows, with_usual_names
-from mldebug_mcp.batch.words import Words
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.text import shorten
+from mldebug_mcp.batch.templates import ASSISTANT
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import shorten
+
+# Which token pads the rows: as the tokenizer or the model's configuration says, else as the rows themselves show.
+
+
+LEAST_RUN = 3
+"""Equal tokens at the edge of a row that look like padding if nothing else tells. Chosen by hand: text sometimes
+repeats a token twice, but not three times at the very end of several rows."""
+LEAST_ROWS = 2
+"""Rows that have to end so where no label tells and the token stands inside rows too."""
+
+
+def padding_token(
+    ids: Ragged, attention: Ragged | None, labels: Ragged | None, context: Context
+) -> tuple[int | None, bool]:
+    """Return the padding token, and whether the same token may also be the real end or beginning of a text."""
+    tokenizer, model = context.tokenizer, context.model
+    told = tokenizer.pad if tokenizer is not None else None
+    pad = told if told is not None else model.pad
+    if pad is None or not bool(np.any(ids.flat == pad)):
+        inferred = _inferred(ids, attention, labels)
+        pad = pad if inferred is None else inferred
+    if pad is None:
+        return None, False
+    ends = (tokenizer.ends | {tokenizer.bos}) if tokenizer is not None else {*model.eos, model.bos}
+    unknown = tokenizer is None and not model.eos and attention is not None
+    content = unknown and bool(np.any((attention.flat != 0) & (ids.flat == pad)))  # type: ignore[union-attr]
+    return pad, pad in ends or content
+
+
+def _inferred(ids: Ragged, attention: Ragged | None, labels: Ragged | None) -> int | None:
+    if not len(ids.flat):
+        return None
+    if attention is not None:
+        seen = attention.flat != 0
+        for part in (ids.flat[~seen], ids.flat[seen]):  # the second is for a mask that is the wrong way round
+            if len(part) and bool(np.all(part == part[0])) and len(part) < len(ids.flat):
+                return int(part[0])
+        if bool((~seen).any()):
+            return None
+    return _from_edges(ids, labels)
+
+
+def _from_edges(ids: Ragged, labels: Ragged | None) -> int | None:
+    """Return the token that fills the ends, or else the beginnings, of some rows but not of all."""
+    full = np.flatnonzero(ids.lengths >= LEAST_RUN)
+    if len(full) < 2 or bool(np.any(ids.lengths != ids.lengths[0])):
+        return None
+    for at_end in (True, False):
+        edge = (ids.offsets[1:] - 1 if at_end else ids.offsets[:-1])[full]
+        step = -1 if at_end else 1
+        same = np.logical_and.reduce([ids.flat[edge] == ids.flat[edge + step * away] for away in range(1, LEAST_RUN)])
+        tokens = np.unique(ids.flat[edge[same]])
+        if len(tokens) != 1 or bool(same.all()) or tokens[0] < 0:
+            continue
+        token = int(tokens[0])
+        if _is_masked(edge[same], labels) or _only_at_edge(ids, token, at_end=at_end):
+            return token
+        if labels is None and int(same.sum()) >= LEAST_ROWS:
+            return token
+    return None
+
+
+def _is_masked(edge: Ints, labels: Ragged | None) -> bool:
+    """Whether no label there is trained on."""
+    return labels is not None and bool(np.all(labels.flat[edge] == IGNORE))
+
+
+def _only_at_edge(ids: Ragged, token: int, *, at_end: bool) -> bool:
+    """Whether a token stands nowhere but in one run at that edge of its rows: text repeats what it also uses inside."""
+    starts, stops = ids.offsets[:-1], ids.offsets[1:]
+    places = np.flatnonzero(ids.flat == token)
+    rows = ids.row_of(places)
+    found = np.bincount(rows, minlength=ids.rows)
+    # Of n in a row, all lie at its end if the first is n from the end.
+    order = np.searchsorted(rows, np.arange(ids.rows), side="left")
+    some = np.flatnonzero(found)
+    first, last = places[order[some]], places[order[some] + found[some] - 1]
+    at_edge = stops[some] - first == found[some] if at_end else last - starts[some] + 1 == found[some]
+    return bool(np.all(at_edge))
+
+
+# Labels that are not a copy of the inputs: targets of an encoder-decoder, transcripts of speech, classes of a row.
+
+
+SPEECH = ("input_features", "input_values")
+LOOKED_AT = 32
+"""Rows that are looked at to tell targets from labels that were cut."""
+COPIED = 0.8
+"""Share of a row's labels that have to stand in its inputs to call them a copy. Chosen by hand."""
+NEARLY_ALL = 0.95
+"""Share of tokens that have to be the next ones to call two arrays inputs and targets. Chosen by hand."""
+
+
+def with_usual_names(table: Table) -> Table:
+    """Return the table with `x` and `y` (or inputs and targets) named for what they are, if y holds x's next tokens."""
+    if find(table.columns, "", "ids"):
+        return table
+    for one, two in (("x", "y"), ("inputs", "targets"), ("input", "target")):
+        x, y = table.columns.get(one), table.columns.get(two)
+        if x is not None and y is not None and _are_next_tokens(x, y):
+            new = {one: "input_ids", two: "targets"}
+            table.columns = {new.get(name, name): column for name, column in table.columns.items()}
+            table.notes.append(f"{one} and {two} were read as token ids and their next tokens")
+            return table
+    return table
+
+
+def _are_next_tokens(x: Column, y: Column) -> bool:
+    if is_float(x) or is_float(y):
+        return False
+    try:
+        (ids, _), (targets, _) = ragged(x), ragged(y)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    if ids.rows != targets.rows or bool(np.any(ids.lengths != targets.lengths)) or len(ids.flat) < 2 * ids.rows + 2:
+        return False
+    inside = np.ones(len(ids.flat), np.bool_)
+    inside[ids.offsets[:-1]] = False
+    places = np.flatnonzero(inside)
+    return float(np.mean(ids.flat[places] == targets.flat[places - 1])) >= NEARLY_ALL
+
+
+def are_classes(ids: Ragged, labels: Ragged) -> bool:
+    """Return whether labels are a 0 or 1 for each of several classes, not labels of tokens."""
+    if labels.rows != ids.rows or not labels.rows or bool(np.any(labels.lengths != labels.lengths[0])):
+        return False
+    other = float(np.mean(labels.lengths != ids.lengths)) > 0.5
+    return other and bool(np.all((labels.flat == 0) | (labels.flat == 1)))
+
+
+def are_targets(ids: Ragged, labels: Ragged) -> bool:
+    """Return whether labels, of other lengths than the inputs, are separate texts and not a cut copy of them."""
+    if labels.rows != ids.rows or not labels.rows or float(np.mean(labels.lengths != ids.lengths)) <= 0.5:
+        return False
+    looked = [_stands_in(labels.row(row), ids.row(row)) for row in range(min(labels.rows, LOOKED_AT))]
+    told = [inside for inside in looked if inside is not None]
+    return bool(told) and sum(told) < 0.5 * len(told)
+
+
+def _stands_in(labels: np.typing.NDArray[np.integer], ids: np.typing.NDArray[np.integer]) -> bool | None:
+    """Return whether the labels of a row stand in its inputs, one after the other; None for a row without labels.
+
+    Labels that run on behind the end of the inputs are a copy with something added.
+    """
+    labels = labels[labels != IGNORE]
+    if not len(labels):
+        return None
+    starts = np.flatnonzero(ids == labels[0])
+    parts = (ids[start : start + len(labels)] for start in starts[:LOOKED_AT].tolist())
+    return any(len(part) >= COPIED * len(labels) and np.array_equal(part, labels[: len(part)]) for part in parts)
+
+
+def of_speech(table: Table) -> Ragged | None:
+    """Return the transcripts of a batch of speech, or None for other batches."""
+    name = find(table.columns, "", "labels")
+    if name is None or not any(column in table.columns for column in SPEECH) or is_float(table.columns[name]):
+        return None
+    try:
+        rows, _ = ragged(table.columns[name])
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return rows if len(rows.flat) > rows.rows > 1 else None
+
+
+def target_rows(labels: Ragged, numbers: Ints, context: Context) -> Sequences:
+    """Return target labels as token rows that are trained on where they are not ignored."""
+    trained = labels.flat != IGNORE
+    told = context.tokenizer.pad if context.tokenizer is not None else None
+    pad = told if told is not None else context.model.pad
+    ids = Ragged(np.where(trained, labels.flat, 0 if pad is None else pad), labels.offsets)
+    attention = Ragged(trained.astype(np.int8), labels.offsets)
+    pad, may_end = padding_token(ids, attention, labels, context)
+    return Sequences("labels", ids, numbers, labels=labels, attention=attention, pad=pad, pad_may_end=may_end)
+
+
+# The purpose of a batch, if the user did not give it.
+
+
+FEW_CLASSES = 64
+"""Labels of tokens below this number, and equal to hardly any token, are classes of tokens, not tokens."""
+SHARED_PROMPTS = 0.9
+_THOUGHT = re.compile(r"</?think(?:ing)?>")
+"""What templates of reasoning models open, or open and close, for the answer that is to be generated."""
+
+
+def is_preference(side: Sequences, table: Table, purpose: Purpose | None) -> bool:
+    """Whether the rows are chosen completions followed by the rejected ones of the same prompts."""
+    if side.loss_mask is None or side.labels is not None or side.rows < 2 or side.rows % 2:
+        return False
+    if purpose is not None:
+        return purpose == "dpo"
+    if "completion_mask" not in table.columns or side.attention is None:
+        return False
+    return _shares_prompts(side)
+
+
+def _shares_prompts(side: Sequences) -> bool:
+    half = side.rows // 2
+    same = 0
+    for row in range(half):
+        prompts = [_prompt(side, row), _prompt(side, row + half)]
+        same += bool(len(prompts[0])) and np.array_equal(prompts[0], prompts[1])
+    return same >= SHARED_PROMPTS * half
+
+
+def _prompt(side: Sequences, row: int) -> Ints:
+    assert side.loss_mask is not None  # noqa: S101 - the caller saw one
+    trained = np.flatnonzero(side.loss_mask.row(row))
+    return side.ids.row(row)[: int(trained[0]) if len(trained) else 0].astype(np.int64)
+
+
+def infer_purpose(
+    sides: list[Sequences],
+    floats: Mapping[str, object],
+    context: Context,
+    table: Table,
+    *,
+    has_classes: bool,
+    has_targets: bool,
+) -> Purpose:
+    """Return the purpose that the columns and labels suggest."""
+    seen = {side.name for side in sides}
+    if seen & {"chosen", "rejected"}:
+        return "dpo"
+    if seen - {"", "prompt", "completion"}:
+        return "embedding"
+    # Beside a completion, or a mask of it, a label of each row says whether the completion is wanted (KTO).
+    has_classes = has_classes and not any(side.loss_mask is not None or side.name == "completion" for side in sides)
+    if not has_targets and (not sides or has_classes or "labels" in floats or context.model.token_classification):
+        return "classification"
+    if not has_targets and ("pixel_values" in floats or any(name.startswith("image_grid") for name in table.columns)):
+        return "vlm"
+    return "sft" if has_targets else _of_tokens(sides[0], context, table)
+
+
+def _of_tokens(side: Sequences, context: Context, table: Table) -> Purpose:
+    if side.name or side.trained is None:
+        return "sft" if not side.name and _has_answers(side, context) else "generation"
+    if _labels_are_classes(side):
+        return "classification"
+    if hides_words(side, context.tokenizer.mask if context.tokenizer is not None else None, table.columns):
+        return "pretraining"
+    masked = side.content & ~side.trained
+    # A packed batch masks the first token of each document; an instruction batch masks prompts.
+    return (
+        "pretraining"
+        if int(masked.sum()) <= 0.02 * int(side.content.sum()) and not _has_roles(side, context)
+        else "sft"
+    )
+
+
+def _labels_are_classes(side: Sequences) -> bool:
+    if side.labels is None or side.trained is None:
+        return False
+    # Padding may be labelled with class 0, which is the padding token's number too.
+    used = side.trained & side.content
+    labels, ids = side.labels.flat[used], side.ids.flat[used]
+    if not len(labels) or int(labels.max()) >= FEW_CLASSES or int(labels.min()) < 0 or int(ids.max()) < 2 * FEW_CLASSES:
+        return False
+    return float(np.mean(labels == ids)) < 0.05
+
+
+def _has_roles(side: Sequences, context: Context) -> bool:
+    """Whether the first rows show the turns of a conversation."""
+    from mldebug_mcp.batch.roles import read_roles
+
+    if context.tokenizer is None:
+        return False
+    return any(read_roles(side, index, context.tokenizer).turns for index in range(min(side.rows, 4)))
+
+
+def _has_answers(side: Sequences, context: Context) -> bool:
+    """Whether the first rows end with the words of an assistant, not with the marker before them."""
+    from mldebug_mcp.batch.roles import read_roles
+
+    if context.tokenizer is None:
+        return False
+    rows = [read_roles(side, index, context.tokenizer) for index in range(min(side.rows, 4))]
+    return any(
+        row.turns and row.turns[-1].role == ASSISTANT and _THOUGHT.sub("", row.words(row.turns[-1])).strip()
+        for row in rows
+    )
+
+
+# Rows of pairs, and of completions with separate prompts, as the checks take them.
+
+
+def split_preference_halves(sides: list[Sequences], table: Table, purpose: Purpose | None) -> list[Sequences]:
+    """Return chosen and rejected rows if a batch holds one after the other, as TRL's preference collator makes it."""
+    if len(sides) != 1 or sides[0].name or not is_preference(sides[0], table, purpose):
+        return sides
+    side, half = sides[0], sides[0].rows // 2
+    return [_part(side, "chosen", np.arange(half)), _part(side, "rejected", np.arange(half, 2 * half))]
+
+
+def _part(side: Sequences, name: str, rows: Ints) -> Sequences:
+    def take(column: Ragged | None) -> Ragged | None:
+        return None if column is None else column.take(rows)
+
+    return Sequences(
+        name, side.ids.take(rows), side.numbers[: len(rows)], take(side.labels), take(side.attention),
+        take(side.positions), take(side.loss_mask), pad=side.pad, pad_may_end=side.pad_may_end,
+    )  # fmt: skip
+
+
+def with_prompt_apart(sides: list[Sequences]) -> list[Sequences]:
+    """Return the sides; completions whose prompts stand in a column of their own are trained on as a whole."""
+    by_name = {side.name: side for side in sides}
+    if "prompt" not in by_name or len(sides) == 1:
+        return sides
+    return [side if side.name == "prompt" or side.trained is not None else _trained_whole(side) for side in sides]
+
+
+def _trained_whole(side: Sequences) -> Sequences:
+    mask = side.attention if side.attention is not None else Ragged(side.content.astype(np.int8), side.ids.offsets)
+    return Sequences(
+        side.name, side.ids, side.numbers, side.labels, side.attention, side.positions, mask,
+        pad=side.pad, pad_may_end=side.pad_may_end,
+    )  # fmt: skip
+
+
+# Columns → `Batch`: find out what each column is, compare their lengths, infer the purpose.
+
 
 _BESIDE_IDS: tuple[Kind, ...] = ("labels", "attention", "positions", "loss_mask")
 MAX_PROBLEM_ROWS = 1000
@@ -126,7 +457,7 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
 def _are_measurements(cells: Mapping[str, Column]) -> bool:
     """Return whether there are several numbers for each of several rows."""
     numeric = sum(map(is_numeric, cells.values()))
-    return numeric > 1 and row_count(next(iter(cells.values()))) >= LEAST_ROWS
+    return numeric > 1 and row_count(next(iter(cells.values()))) >= BATCH_LEAST_ROWS
 
 
 def _targets(found: _Found) -> Sequences | None:

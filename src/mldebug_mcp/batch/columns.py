@@ -1,24 +1,30 @@
-"""Which column is what: the names that trainers use for token ids, labels, masks and inputs, in one place."""
+"""Which column is what. It knows the names that trainers use for tokens, labels, masks, scores and other inputs."""
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
-from collections.abc import Mapping, Set
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.ragged import Ints, Ragged, as_integers, whole_numbers
-from mldebug_mcp.batch.table import Column
+from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, as_integers, whole_numbers
+from mldebug_mcp.batch.table import Column, Table
+
+# Which column is what: the names that trainers use for token ids, labels, masks and inputs, in one place.
+
 
 Kind = Literal["ids", "labels", "attention", "positions", "loss_mask"]
 
 SIDES = ("chosen", "rejected", "prompt", "completion")
 NOT_SIDES = frozenset({"decoder", "labels", "reference", "ref"})
 """What `_input_ids` may follow without being a side of a pair or triplet."""
-_NAMES: Mapping[Kind, tuple[str, ...]] = {
+_COLUMNS_NAMES: Mapping[Kind, tuple[str, ...]] = {
     "ids": ("input_ids", "token_ids", "tokens", "input_tokens", "ids"),
     "labels": ("labels", "label_ids", "targets", "target_ids"),
     "attention": ("attention_mask",),
@@ -88,7 +94,7 @@ _SEVERAL_WORDS = re.compile(r"\S\s+\S|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{
 
 def find(columns: Mapping[str, Column], side: str, kind: Kind) -> str | None:
     """Return the name of the column that holds this for a side ("" for a plain batch), or None."""
-    for name in _NAMES[kind]:
+    for name in _COLUMNS_NAMES[kind]:
         for spelt in (name,) if not side else (f"{side}_{name}", f"{name}_{side}"):
             if spelt in columns:
                 return spelt
@@ -264,3 +270,136 @@ def is_indices(column: Column) -> bool:
 def ones_like(rows: Ragged) -> Ragged:
     """Return rows of the same lengths that hold ones."""
     return Ragged(np.ones(len(rows.flat), np.int8), rows.offsets)
+
+
+# Columns beside token ids, labels and masks: floats, class images, sizes of images, what a decoder is shown.
+
+
+CATEGORY = 16
+"""Characters up to which a value may be the name of a category; what is longer is text. Chosen by hand."""
+
+ROW_NUMBERS = frozenset({"id", "_id", "idx", "index", "uuid", "guid", "row_id", "sample_id", "__index_level_0__"})
+"""Columns that number the rows, and differ where all else is the same."""
+
+
+def float_columns(table: Table) -> dict[str, Floats]:
+    """Return the columns of floats by name, and inputs of networks that are given as bytes."""
+    arrays = {}
+    for name, column in table.columns.items():
+        if is_float(column) or (name in FLOAT_INPUTS and not is_indices(column)):
+            array = numbers(column)
+            if array is not None and array.size:
+                arrays[name] = array
+    return arrays
+
+
+def integer_columns(table: Table, notes: list[str]) -> dict[str, Ints]:
+    """Return the sizes of images by name, and as "labels" the classes of each pixel, where they are given."""
+    arrays: dict[str, Ints] = {}
+    for name in ("image_grid_thw", "num_images", "image_sizes"):
+        if name in table.columns:
+            try:
+                arrays[name] = np.asarray(table.columns[name], np.int64)
+            except (TypeError, ValueError):
+                notes.append(f"{name} is no array of whole numbers and was not used")
+    if (classes := _class_images(table)) is not None:
+        arrays["labels"] = classes
+    return arrays
+
+
+def _class_images(table: Table) -> Ints | None:
+    """Return the classes of each pixel, shape (rows, height, width), or None if the labels are something else."""
+    column = table.columns.get("labels")
+    if column is None or "pixel_values" not in table.columns or depth(column) != 3 or is_float(column):
+        return None
+    try:
+        return np.asarray(column, np.int64)
+    except (TypeError, ValueError):
+        return None
+
+
+def decoder_inputs(table: Table) -> Ragged | None:
+    """Return what a decoder is shown, or None where no column says so."""
+    column = table.columns.get("decoder_input_ids")
+    if column is None:
+        return None
+    try:
+        return ragged(column)[0]
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What rows hold beside floats and classes: text, categories, whole numbers.
+
+    Args:
+        keys: A key of each row's values, shape (rows,).
+        bits: How much they tell rows apart: the logarithm of how many combinations there could be.
+    """
+
+    keys: Ints
+    bits: float
+
+
+def rest_of(table: Table, among: Sequence[str], floats: Mapping[str, Floats], rows: int) -> Rest | None:
+    """Return what each row holds in these columns beside floats, classes and numbers of rows; None if nothing."""
+    wanted = frozenset(among)
+    columns = [
+        [column.row(row).tolist() for row in range(rows)]
+        if isinstance(column, Ragged)
+        else column.tolist()
+        if isinstance(column, np.ndarray)
+        else column
+        for name, column in table.columns.items()
+        if name in wanted
+        and name not in floats
+        and name not in CLASS_NAMES
+        and name.lower() not in ROW_NUMBERS
+        and row_count(column) == rows
+    ]
+    if not columns:
+        return None
+    keys = np.fromiter((hash(repr(row)) for row in zip(*columns, strict=True)), np.int64, rows)
+    return Rest(keys, sum(_bits(column) for column in columns))
+
+
+def _bits(column: Sequence[object]) -> float:
+    if any(len(str(value)) > CATEGORY for value in column[:100]):
+        return math.inf
+    return bits_to_tell_apart(np.array(list(Counter(map(str, column)).values()) or [1]))
+
+
+def bits_to_tell_apart(counts: Ints) -> float:
+    """Return how well a column tells two rows apart, in bits, from how often each of its values occurs.
+
+    Two rows agree in it with a probability of two to the minus that (Renyi's entropy of order two).
+    """
+    shares = counts / counts.sum()
+    return float(-np.log2(np.square(shares).sum()))
+
+
+# The scores of preference pairs, where a data set gives them: which completion was liked better.
+
+
+_PAIR_SCORES_NAMES = tuple(
+    (form.format("chosen", word), form.format("rejected", word))
+    for word in ("score", "rating", "reward")
+    for form in ("{1}_{0}", "{0}_{1}", "{0}-{1}")
+)
+
+
+def score_names(table: Table) -> tuple[str, ...]:
+    """Return the columns of the chosen and the rejected completion's score; empty if there are none."""
+    return next((pair for pair in _PAIR_SCORES_NAMES if set(pair) <= set(table.columns)), ())
+
+
+def exchanged_pairs(table: Table) -> tuple[str, Ints]:
+    """Return the places of the pairs whose rejected completion has the higher score, and of how many, in words."""
+    names = score_names(table)
+    columns = [numbers(table.columns[name]) for name in names]
+    if len(columns) != 2 or columns[0] is None or columns[1] is None or columns[0].shape != columns[1].shape:
+        return "", np.empty(0, np.int64)
+    chosen, rejected = columns[0].reshape(-1), columns[1].reshape(-1)
+    differing = int((chosen != rejected).sum())
+    return f"of {differing} pairs that differ in {' and '.join(names)}", np.flatnonzero(chosen < rejected)

@@ -1,10 +1,11 @@
-"""Text → tokens as the trainer would make them: chat template, completion masks, an end token where TRL adds one."""
+"""Text becomes tokens as the trainer would make them, with chat template, completion masks and end tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
 
-from mldebug_mcp.batch.chats import NotAConversationError, Row, conversation_row, messages_of, rendered, shared
 from mldebug_mcp.batch.columns import (
     ASKED_AND_SAID,
     CLASS_NAMES,
@@ -15,14 +16,117 @@ from mldebug_mcp.batch.columns import (
     holds_text,
     row_count,
     running_texts,
+    score_names,
 )
-from mldebug_mcp.batch.pair_scores import score_names
-from mldebug_mcp.batch.ragged import Ragged
+from mldebug_mcp.batch.roles import Encoder, Words
+from mldebug_mcp.batch.sequences import IGNORE, Ragged
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.templates import ASSISTANT
-from mldebug_mcp.batch.words import Encoder, Words
-from mldebug_mcp.errors import InputError, is_failure
-from mldebug_mcp.text import shorten
+from mldebug_mcp.core.errors import InputError, is_failure
+from mldebug_mcp.core.text import shorten
+
+# One conversation → a row of tokens, with the assistant's turns trained on.
+#
+# If the template has {% generation %} marks, these decide; otherwise each turn is found by rendering the conversation
+# up to it, as TRL and Axolotl do.
+
+
+_SPEAKERS = {
+    "human": "user",
+    "user": "user",
+    "gpt": ASSISTANT,
+    "assistant": ASSISTANT,
+    "model": ASSISTANT,
+    "system": "system",
+}
+
+
+_OTHER_WORDS = ("Qone", "~", "7")
+"""Words that no answer has in common with all of its beginning: what stands before them is the template's."""
+
+
+class NotAConversationError(ValueError):
+    """A row's messages do not form a conversation. The message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A tokenized row and, where it is known, what is trained on."""
+
+    ids: list[int]
+    trained: list[bool] | None = None
+
+    @property
+    def labels(self) -> list[int]:
+        """The labels: every token that is not known to be masked."""
+        if self.trained is None:
+            return self.ids
+        return [token if use else IGNORE for token, use in zip(self.ids, self.trained, strict=True)]
+
+
+def messages_of(value: object) -> list[dict[str, object]]:
+    """Return a conversation as messages with role and content; ShareGPT's from and value are taken too."""
+    if not isinstance(value, list) or not value:
+        raise NotAConversationError("holds no list of messages")
+    found: list[dict[str, object]] = []
+    for message in value:
+        if not isinstance(message, dict):
+            raise NotAConversationError("a message is not an object")
+        if "role" in message:
+            found.append({key: one for key, one in message.items() if one is not None})
+        elif "from" in message and "value" in message:
+            speaker = str(message["from"])
+            found.append({"role": _SPEAKERS.get(speaker, speaker), "content": message["value"]})
+        else:
+            raise NotAConversationError("a message has neither role and content nor from and value")
+    return found
+
+
+def rendered(messages: list[dict[str, object]], tokenizer: Encoder, *, prompt: bool = False) -> list[int]:
+    """Return a conversation as the tokens that the chat template makes of it; `prompt` asks for the answer's marker."""
+    if tokenizer.chat_template is None:
+        raise NotAConversationError("the tokenizer has no chat template to render messages with")
+    return tokenizer.encode(tokenizer.render(messages, add_generation_prompt=prompt), special=False)
+
+
+def conversation_row(value: object, tokenizer: Encoder) -> Row:
+    """Return a conversation rendered and tokenized, with the assistant's turns trained on.
+
+    Raises NotAConversationError if the messages do not form one.
+    """
+    if value is None or value == []:
+        return Row([], [])
+    messages = messages_of(value)
+    ids = rendered(messages, tokenizer)
+    marked = tokenizer.generation_mask(messages)
+    if marked is not None and len(marked) == len(ids):
+        return Row(ids, marked)
+    trained = [False] * len(ids)
+    for number, message in enumerate(messages):
+        if message.get("role") != ASSISTANT:
+            continue
+        before = (
+            len(shared(rendered(messages[:number], tokenizer, prompt=True), ids)) if number else _header(tokenizer, ids)
+        )
+        after = len(shared(rendered(messages[: number + 1], tokenizer), ids))
+        trained[before:after] = [True] * (after - before)
+    return Row(ids, trained)
+
+
+def _header(tokenizer: Encoder, ids: list[int]) -> int:
+    """Return how many tokens stand before the words of an assistant who speaks first."""
+    others = [rendered([{"role": ASSISTANT, "content": words}], tokenizer) for words in _OTHER_WORDS]
+    return min(len(shared(other, ids)) for other in others)
+
+
+def shared(one: list[int], two: list[int]) -> list[int]:
+    """Return what two rows begin with."""
+    least = min(len(one), len(two))
+    return one[: next((place for place in range(least) if one[place] != two[place]), least)]
+
+
+# Text → tokens as the trainer would make them: chat template, completion masks, an end token where TRL adds one.
+
 
 Message = Mapping[str, object]
 _CHATS = ("messages", "conversations", "conversation")
@@ -228,3 +332,54 @@ def _preferences(table: Table, tokenizer: Encoder) -> Table:
 
 def _is_chat(table: Table, name: str) -> bool:
     return isinstance(next((value for value in _listed(table.columns[name]) if value is not None), None), list)
+
+
+# Text inside lists and objects as columns of text: words with a tag each, as of CoNLL; translations by language.
+
+
+LOOKED_AT = 100
+
+
+def with_plain_texts(table: Table) -> Table:
+    """Return the table with lists of words joined, and objects of texts as one column for each of their names."""
+    columns: dict[str, Column] = {}
+    notes: list[str] = []
+    for name, column in table.columns.items():
+        values = [value for value in column[:LOOKED_AT] if value] if isinstance(column, list) else []
+        if _all_words(values):
+            columns[name if name != "tokens" else "words"] = [_joined(value) for value in cast("list[object]", column)]
+            notes.append(f"joined the texts in each list of {shorten(name, 40)}; tags beside them were not checked")
+        elif languages := _shared_names(values):
+            for language in languages:
+                columns[f"{name}.{language}"] = [
+                    _nested_text_text(value, language) for value in cast("list[object]", column)
+                ]
+        else:
+            columns[name] = column
+    return replace(table, columns=columns, notes=[*table.notes, *notes])
+
+
+def _all_words(values: list[object]) -> bool:
+    return bool(values) and all(
+        isinstance(value, list) and all(isinstance(word, str) for word in value) for value in values
+    )
+
+
+def _shared_names(values: list[object]) -> tuple[str, ...]:
+    """Return the names under which every one of these objects holds a text, if they hold nothing else."""
+    first = values[0] if values else None
+    if not isinstance(first, dict) or not all(
+        isinstance(value, dict) and value.keys() == first.keys() and all(isinstance(one, str) for one in value.values())
+        for value in values
+    ):
+        return ()
+    return tuple(map(str, first))
+
+
+def _joined(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else ""
+
+
+def _nested_text_text(value: object, name: str) -> str:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""

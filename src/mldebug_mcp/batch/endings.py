@@ -1,19 +1,234 @@
-"""How completions end: with an end token that is trained on, with one that is masked, cut off, or with none."""
+"""What checks ask of rows.
+
+How completions end, where documents meet, what pairs share, what the loss counts of each role.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from mldebug_mcp.batch.agreement import shift_of
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.batch.documents import holds_documents
-from mldebug_mcp.batch.other_templates import rows_of_another_template
-from mldebug_mcp.batch.ragged import Bools, Ints, Runs
-from mldebug_mcp.batch.role_losses import role_losses
-from mldebug_mcp.batch.sequences import Sequences
+from mldebug_mcp.batch.roles import RowRoles, Turn
+from mldebug_mcp.batch.sequences import Bools, Ints, Runs, Sequences, shift_of
+from mldebug_mcp.batch.templates import ASSISTANT, PROMPT_ROLES
+from mldebug_mcp.batch.tokenizer import Tokenizer
+
+# Where one document ends and the next begins inside a row.
+
+
+NOWHERE: Ints = np.empty(0, np.int64)
+
+
+def holds_documents(batch: Batch, side: Sequences) -> bool:
+    """Whether rows hold several documents, kept apart or not: then a row may begin and end inside one."""
+    return side.packed or bool(len(document_starts(batch, side)))
+
+
+def document_starts(batch: Batch, side: Sequences) -> Ints:
+    """Return the flat positions at which a further document begins inside a row.
+
+    A first token inside a row begins one. Without such tokens an end token ends one, unless it ends the turns of a
+    conversation; then a second system turn begins one, or a single masked token after an end (collators that join rows
+    mask the first token of each), or what follows an end of text that the template never writes between turns.
+    """
+    bos = batch.bos
+    if bos is not None and bos not in batch.ends and not _begins_turns(batch):
+        starts = np.flatnonzero(side.ids.flat == bos)
+        if len(starts):
+            return _inside(side, starts, bos)
+    if _ends_are_turns(batch):
+        found = np.union1d(_second_systems(batch, side), _separated(batch, side))
+        return np.union1d(found, _after_end_of_text(batch, side))
+    ends = np.flatnonzero(np.isin(side.ids.flat, np.fromiter(batch.ends, np.int64))) if batch.ends else NOWHERE
+    return _inside(side, ends + 1, None)
+
+
+def _begins_turns(batch: Batch) -> bool:
+    """Whether the chat template writes the first token before each exchange, as Llama 2's does."""
+    tokenizer = batch.tokenizer
+    return (
+        tokenizer is not None
+        and tokenizer.template is not None
+        and tokenizer.template.example.count(str(tokenizer.hf.bos_token)) > 1
+    )
+
+
+def _inside(side: Sequences, starts: Ints, bos: int | None) -> Ints:
+    start, stop = side.bounds
+    starts = starts[starts < len(side.ids.flat)]
+    row = side.ids.row_of(starts)
+    inside: Ints = starts[(starts > start[row]) & (starts < stop[row])]
+    if bos is None or not len(inside):
+        return inside
+    first: Ints = inside[side.ids.flat[inside - 1] != bos]
+    return first
+
+
+def _ends_are_turns(batch: Batch) -> bool:
+    if batch.purpose == "pretraining" and not any(row.turns for row in batch.roles):
+        return False
+    return batch.tokenizer is None or batch.tokenizer.template is not None or any(row.turns for row in batch.roles)
+
+
+def _separated(batch: Batch, side: Sequences) -> Ints:
+    if side.trained is None or not batch.ends or len(side.trained) < 3:
+        return NOWHERE
+    trained = side.trained
+    alone = np.flatnonzero(~trained[1:-1] & trained[:-2] & trained[2:]) + 1
+    # What follows has to be content: behind the last token padding may be trained on by mistake.
+    alone = alone[alone + 1 < side.bounds[1][side.ids.row_of(alone)]]
+    return _inside(side, alone[np.isin(side.ids.flat[alone - 1], np.fromiter(batch.ends, np.int64))], None)
+
+
+def _after_end_of_text(batch: Batch, side: Sequences) -> Ints:
+    """Return what follows the end token where it ends no turn: Phi-3's template writes it after the last one alone."""
+    tokenizer = batch.tokenizer
+    if tokenizer is None or tokenizer.eos is None or tokenizer.template is None:
+        return NOWHERE
+    end, example = str(tokenizer.hf.eos_token), tokenizer.template.example.rstrip()
+    if example.removesuffix(end).count(end):
+        return NOWHERE
+    return _inside(side, np.flatnonzero(side.ids.flat == tokenizer.eos) + 1, None)
+
+
+def _second_systems(batch: Batch, side: Sequences) -> Ints:
+    found = [
+        int(side.ids.offsets[row.index]) + turn.header
+        for row in batch.roles
+        if row.side is side
+        for number, turn in enumerate(row.turns)
+        if turn.role == "system" and number
+    ]
+    return np.array(found, np.int64)
+
+
+# Preference pairs: a chosen and a rejected row, and what they share.
+
+
+Row = npt.NDArray[np.integer]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A pair, by place in each side, with the padding left out.
+
+    Args:
+        number: The row's number in the file.
+        chosen, rejected: Places of the two rows in their sides.
+        chosen_start: The first content token of the chosen row, counted with its padding.
+        shared: Tokens that both begin with.
+        same: Whether both are the same, token for token.
+    """
+
+    number: int
+    chosen: int
+    rejected: int
+    chosen_start: int
+    shared: int
+    same: bool
+
+
+def content(side: Sequences, index: int) -> Row:
+    """Return a row without its padding."""
+    start, stop = side.bounds
+    return side.ids.flat[start[index] : stop[index]]
+
+
+def pairs(chosen: Sequences, rejected: Sequences) -> Iterator[Pair]:
+    """Yield the pairs whose rows were both read."""
+    places = {int(number): place for place, number in enumerate(rejected.numbers)}
+    for place, number in enumerate(chosen.numbers.tolist()):
+        if number not in places:
+            continue
+        one, two = content(chosen, place), content(rejected, places[number])
+        least = min(len(one), len(two))
+        apart = np.flatnonzero(one[:least] != two[:least])
+        shared = int(apart[0]) if len(apart) else least
+        start = int(chosen.bounds[0][place] - chosen.ids.offsets[place])
+        yield Pair(number, place, places[number], start, shared, shared == len(one) == len(two))
+
+
+# How much of each role's words the loss is computed on, row by row.
+
+
+MOST = 0.5
+"""Share of a turn's words that have to be trained on for the turn to count as trained. Chosen by hand: a mask may be
+off by a token or two, and nobody trains on half a turn on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoleLoss:
+    """A row whose turns and trained tokens are known.
+
+    Args:
+        roles: The row.
+        prompts_trained: Turns of the prompt's roles that are trained on, as token places.
+        only_prompts: Whether no turn of the assistant is trained on, though there is one.
+        prompt_tokens: Trained tokens in those turns.
+    """
+
+    roles: RowRoles
+    prompts_trained: tuple[Turn, ...]
+    only_prompts: bool
+    prompt_tokens: int
+
+
+def role_losses(batch: Batch) -> Iterator[RoleLoss]:
+    """Yield the decoded rows in which both turns and the loss are known."""
+    for row in batch.roles:
+        if row.side.trained is None or not row.turns or row.side.name == "prompt":
+            continue
+        offset = int(row.side.ids.offsets[row.index])
+        trained = row.side.trained[offset : int(row.side.ids.offsets[row.index + 1])]
+        prompts = tuple(turn for turn in row.turns if turn.role in PROMPT_ROLES and _share(trained, turn) > MOST)
+        answers = [_share(trained, turn) for turn in row.turns if turn.role == ASSISTANT and turn.stop > turn.start]
+        tokens = sum(int(trained[turn.start : turn.stop].sum()) for turn in prompts)
+        yield RoleLoss(row, prompts, bool(answers) and max(answers) <= MOST, tokens)
+
+
+def _share(trained: Bools, turn: Turn) -> float:
+    words = trained[turn.start : turn.stop]
+    return float(words.mean()) if len(words) else 0.0
+
+
+# Rows whose role markers are those of another template than the tokenizer's.
+
+
+PLAIN_WITHOUT_TEMPLATE = frozenset({"Mistral", "Zephyr"})
+"""Families whose first models spelt their markers in ordinary tokens."""
+
+
+def rows_of_another_template(batch: Batch) -> list[RowRoles]:
+    """Return the rows that hold role markers of another template than the tokenizer's, as plain text."""
+    tokenizer = batch.tokenizer
+    if tokenizer is None:
+        return []
+    own = tokenizer.template.family if tokenizer.template is not None else None
+    return [
+        row
+        for row in batch.roles
+        if row.turns
+        and row.family is not None
+        and row.family is not own
+        and not row.family.plain
+        and (own is not None or row.family.name not in PLAIN_WITHOUT_TEMPLATE)
+        and not _is_token(tokenizer, row)
+    ]
+
+
+def _is_token(tokenizer: Tokenizer, row: RowRoles) -> bool:
+    """Whether the first role marker of a row begins with a token that is special or was added."""
+    place = int(row.side.ids.offsets[row.index]) + row.turns[0].header
+    number = int(row.side.ids.flat[place])
+    return number in tokenizer.special_ids or number in tokenizer.hf.added_tokens_decoder
+
+
+# How completions end: with an end token that is trained on, with one that is masked, cut off, or with none.
+
 
 LOOK_BACK = 3
 """Trained tokens at the end of a turn among which the end token is looked for: some templates end in a line break."""

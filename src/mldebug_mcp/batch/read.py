@@ -1,4 +1,4 @@
-"""Reading a batch: its format, its columns, and the tokenizer and model configuration given with it."""
+"""Reading a batch, whole, in parts, as a sample, or some rows by their numbers."""
 
 from __future__ import annotations
 
@@ -7,25 +7,228 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
-from mldebug_mcp.batch.batch import MAX_ROLE_TOKENS, PURPOSES, Batch, Purpose
+import numpy as np
+
+from mldebug_mcp.batch.batch import (
+    MAX_ROLE_TOKENS,
+    PURPOSES,
+    Batch,
+    Context,
+    ModelConfig,
+    Problem,
+    Purpose,
+    read_model_config,
+)
 from mldebug_mcp.batch.build import build
-from mldebug_mcp.batch.columns import is_text
-from mldebug_mcp.batch.context import Context
-from mldebug_mcp.batch.formats import IN_PARTS, format_of
-from mldebug_mcp.batch.model_config import ModelConfig, read_model_config
-from mldebug_mcp.batch.nested_text import with_plain_texts
-from mldebug_mcp.batch.part import Part
-from mldebug_mcp.batch.picked import picked
-from mldebug_mcp.batch.rollouts import rollout_problems
-from mldebug_mcp.batch.sample import thinned
-from mldebug_mcp.batch.table import Table
+from mldebug_mcp.batch.columns import depth, is_float, is_text, numbers, row_count
+from mldebug_mcp.batch.conversations import with_plain_texts
+from mldebug_mcp.batch.formats import IN_PARTS, format_of, jsonl
+from mldebug_mcp.batch.roles import Words
+from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
+from mldebug_mcp.batch.table import Column, Part, Table, from_records
 from mldebug_mcp.batch.text_problems import text_problems
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
-from mldebug_mcp.batch.words import Words
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.paths import expanded
-from mldebug_mcp.progress import checkpoint
-from mldebug_mcp.text import shorten
+from mldebug_mcp.core.access import open_input
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.limits import checkpoint
+from mldebug_mcp.core.paths import expanded
+from mldebug_mcp.core.text import counted, shorten
+
+# A sample of a data set: rows spread evenly over it, chosen by a fixed seed, numbered as in the file.
+
+
+def thinned(tables: Iterator[Table], rows: int | None, sample: int, first: int = 0) -> Iterator[Table]:
+    """Yield the tables with about `sample` of their rows.
+
+    Args:
+        tables: The pieces of a file.
+        rows: How many rows the file has, or None if it has one piece, which then tells.
+        sample: How many rows are wanted.
+        first: The number of the first row in the file.
+
+    Raises:
+        InputError: no row is wanted.
+    """
+    if sample < 1:
+        raise InputError(f"a sample of {sample} rows holds nothing; ask for 1 or more")
+    for table in tables:
+        here = rows_of(table)
+        share = sample / max(rows if rows is not None else here, 1)
+        if here < 2 or share >= 1:
+            yield part_of(table, np.arange(here), first) if here >= 2 else table
+        else:
+            # Seeded by where it stands: a piece gives the same rows whether or not others are read before it.
+            chance = np.random.default_rng(first)
+            places = np.sort(chance.choice(here, size=max(1, round(share * here)), replace=False))
+            yield part_of(table, places, first)
+        first += here
+
+
+def rows_of(table: Table) -> int:
+    """Return the rows of a table: those of its first column of more than one dimension, else of any."""
+    columns = sorted(table.columns.values(), key=lambda column: depth(column) < 2)
+    return row_count(columns[0]) if columns else 0
+
+
+def part_of(table: Table, places: Ints, first: int) -> Table:
+    """Return some rows of a table whose first row has a number in the file."""
+    here = rows_of(table)
+    columns = {
+        name: _rows(column, places) if row_count(column) == here else column for name, column in table.columns.items()
+    }
+    return Table(columns, {}, table.notes, places + first)
+
+
+def _rows(column: Column, places: Ints) -> Column:
+    if isinstance(column, Ragged):
+        return column.take(places)
+    if isinstance(column, np.ndarray):
+        return column[places]
+    return [column[place] for place in places.tolist()]
+
+
+# Some rows of a data set, by their numbers: of files in parts only the parts that hold them are read.
+
+
+def count_rows(path: Path) -> int:
+    """Return how many rows a data set has; raises InputError if it cannot be read."""
+    reader = format_of(path)
+    if reader.NAME in IN_PARTS:
+        return reader.rows(path) or 0
+    if reader.NAME == jsonl.NAME:
+        return sum(1 for _ in _lines(path))
+    return sum(map(rows_of, reader.tables(path)))
+
+
+def picked(path: Path, numbers: Sequence[int]) -> Iterator[Table]:
+    """Yield the rows of these numbers (from 0) as one table; those that are not there are left out.
+
+    Raises:
+        InputError: none of them is there, or the data cannot be read.
+    """
+    wanted = np.unique(np.array(numbers, np.int64))
+    found = [table for table in _tables_with(path, wanted) if table.numbers is not None and len(table.numbers)]
+    if not found:
+        raise InputError(
+            f"{shorten(str(path), 200)}: none of the rows asked for is in it; it has "
+            f"{counted(count_rows(path), 'row')}, numbered from 0"
+        )
+    yield joined(found)
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """Return tables of the same file as one; a column that only some have is left out."""
+    first, *others = tables
+    if not others:
+        return first
+    shared = [name for name in first.columns if all(name in other.columns for other in others)]
+    columns = {name: _joined([table.columns[name] for table in tables]) for name in shared}
+    numbers = [table.numbers for table in tables if table.numbers is not None]
+    return replace(first, columns=columns, numbers=np.concatenate(numbers), notes=list(first.notes))
+
+
+def _tables_with(path: Path, wanted: Ints) -> Iterator[Table]:
+    reader = format_of(path)
+    if reader.NAME == jsonl.NAME:
+        yield from _of_lines(path, wanted)
+        return
+    if reader.NAME not in IN_PARTS:
+        yield from _with_numbers(reader.tables(path), wanted, 0)
+        return
+    parts = IN_PARTS[reader.NAME].parts(path)
+    ends = [part.first for part in parts[1:]] + [np.iinfo(np.int64).max]
+    for part, end in zip(parts, ends, strict=True):
+        if np.any((wanted >= part.first) & (wanted < end)):
+            yield from _with_numbers(IN_PARTS[reader.NAME].part_tables(part), wanted, part.first)
+
+
+def _with_numbers(tables: Iterator[Table], wanted: Ints, first: int) -> Iterator[Table]:
+    for table in tables:
+        here = rows_of(table)
+        places = wanted[(wanted >= first) & (wanted < first + here)] - first
+        if len(places):
+            yield part_of(table, places, first)
+        first += here
+        if first > wanted[-1]:
+            return
+
+
+def _of_lines(path: Path, wanted: Ints) -> Iterator[Table]:
+    """Yield the wanted lines; only they are parsed."""
+    sought, last = set(wanted.tolist()), int(wanted[-1])
+    numbers, records = [], []
+    for number, line in enumerate(_lines(path)):
+        record = jsonl.object_in(line) if number in sought else None
+        if record is not None:
+            numbers.append(number)
+            records.append(record)
+        if number >= last:
+            break
+    yield replace(from_records(records), numbers=np.array(numbers, np.int64), rows_without={})
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines that hold rows."""
+    with open_input(path) as file:
+        while line := file.readline(jsonl.MAX_LINE):
+            if line.lstrip(b"\xef\xbb\xbf \t")[:1] == b"{":
+                yield line
+
+
+def _joined(columns: Sequence[Column]) -> Column:
+    if all(isinstance(one, Ragged) for one in columns):
+        ragged = [one for one in columns if isinstance(one, Ragged)]
+        lengths = np.concatenate([one.lengths for one in ragged])
+        return Ragged(np.concatenate([one.flat for one in ragged]), offsets_of(lengths))
+    arrays = [one for one in columns if isinstance(one, np.ndarray)]
+    if len(arrays) == len(columns) and len({one.shape[1:] for one in arrays}) == 1:
+        return np.concatenate(arrays)
+    return [value for one in columns for value in _values(one)]
+
+
+def _values(column: Column) -> list[object]:
+    if isinstance(column, Ragged):
+        return [column.row(index).tolist() for index in range(column.rows)]
+    return list(column)
+
+
+# Rewards and advantages beside the rows of a rollout, read as they are in the file: text keeps none of its columns.
+
+
+ADVANTAGES = ("advantage", "advantages")
+REWARDS = ("reward", "rewards", "returns", *ADVANTAGES)
+LEAST_ROWS = 4
+"""Rows from which advantages of zero are no single group's. Chosen by hand."""
+MAX_ROWS = 1000
+
+
+def rollout_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
+    """Return what the rewards and advantages of a table show.
+
+    Args:
+        table: Columns as they are in the file.
+        first: The number of its first row.
+    """
+    found: list[Problem] = []
+    for name in REWARDS:
+        column = table.columns.get(name)
+        values = numbers(column) if column is not None and is_float(column) else None
+        if column is None or values is None or len(values) != row_count(column):
+            continue
+        flat = values.reshape(len(values), -1)
+        if name in ADVANTAGES and len(flat) >= LEAST_ROWS and flat.size and not flat.any():
+            found.append(Problem("advantages_zero", f"{name} are 0 in all {len(flat)} rows"))
+        wrong = np.flatnonzero(~np.isfinite(flat).all(axis=1))[:MAX_ROWS]
+        if len(wrong):
+            rows = wrong + first if table.numbers is None else table.numbers[wrong]
+            found.append(
+                Problem("nonfinite_values", f"{name} is NaN or Inf in {len(wrong)} row(s)", tuple(rows.tolist()))
+            )
+    return tuple(found)
+
+
+# Reading a batch: its format, its columns, and the tokenizer and model configuration given with it.
+
 
 LATER_ROLE_TOKENS = 10_000
 """Tokens of each piece after the first that are decoded to look for role markers."""

@@ -1,15 +1,20 @@
-"""Which token belongs to which role: rows decoded, with the turns that their markers show."""
+"""Which token belongs to which role, and text as words where there is no tokenizer."""
 
 from __future__ import annotations
 
+import json
+import re
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from mldebug_mcp.batch.ragged import Ints
-from mldebug_mcp.batch.sequences import Sequences
-from mldebug_mcp.batch.templates import Family, Span, family_of, spans
+from mldebug_mcp.batch.sequences import Ints, Sequences
+from mldebug_mcp.batch.templates import ASSISTANT, Family, Span, family_of, spans
 from mldebug_mcp.batch.tokenizer import Tokenizer
+
+# Which token belongs to which role: rows decoded, with the turns that their markers show.
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +86,107 @@ def read_roles(side: Sequences, index: int, tokenizer: Tokenizer) -> RowRoles:
 
 def _turn(row: RowRoles, span: Span) -> Turn:
     return Turn(span.role, *(row.first_token_from(place) for place in (span.header, span.start, span.stop, span.end)))
+
+
+# Text without its tokenizer, as words: enough for its roles, empty answers, repeats, lengths and equal pairs.
+#
+# `Words` answers what `conversations` asks of a tokenizer. A word's number is a hash of its text, so the same text has
+# the same numbers in every file; each turn is closed by `END`. What depends on the real tokens (template, ends,
+# truncation, vocabulary) cannot be judged of such rows.
+
+
+END = 0
+"""The number of what closes a turn or a text."""
+NOTE = (
+    "no tokenizer was given: the text is counted in words, and only roles, empty and repeated texts, leaks, lengths "
+    "and equal pairs are judged; templates, first and end tokens, truncation and the trainer's own masks need tokenizer"
+)
+KEPT_WORDS = 200_000
+"""Words whose texts are kept to show rows."""
+LONGEST_WORD = 200
+"""Letters of a word that are shown: encoded pictures and hashes are single words of megabytes."""
+_OPEN, _CLOSE = "\x02", "\x03"
+"""Control characters around a role's name and behind a turn; they are taken out of the text itself."""
+_BY_LETTER = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+"""Japanese, Chinese and Korean, which are read letter by letter."""
+_WORD = re.compile(rf"\x02[^\x02\n]*\n|\x03|\s*(?:[{_BY_LETTER}]|[^\W{_BY_LETTER}]+|[^\w\s\x02\x03])|\s+", re.UNICODE)
+"""A marker, a word or sign with the space before it, or space behind the last one, which counts for nothing."""
+_ANSWERING = frozenset({ASSISTANT, "model", "gpt", "function_call"})
+_SAID = ("reasoning_content", "thinking", "content", "tool_calls", "function_call")
+"""The fields of a message that hold what is said."""
+
+
+class Words:
+    """Stands in for a tokenizer that was not given: words for tokens, and a plain form of conversations."""
+
+    chat_template = "words"
+    eos = END
+
+    def __init__(self) -> None:
+        self._texts: dict[int, str] = {END: "‹end›"}
+        self._numbers: dict[str, int] = {_CLOSE: END}
+
+    def encode(self, text: str, *, special: bool = True) -> list[int]:
+        """Return the numbers of a text's words; `special=False` takes what `render` wrote, with its markers."""
+        known = self._numbers
+        words = _words(_without_markers(text) if special else text)
+        return [known[word] if word in known else self._number(word) for word in words]
+
+    def render(self, messages: Sequence[Mapping[str, object]], **options: object) -> str:
+        """Return a conversation as text with a marker before and behind each turn."""
+        asked = f"{_OPEN}{ASSISTANT}\n" if options.get("add_generation_prompt") else ""
+        return "".join(map(_words_turn, messages)) + asked
+
+    def generation_mask(self, messages: Sequence[Mapping[str, object]]) -> list[bool] | None:
+        """Return which numbers of a rendered conversation are the assistant's words and their end."""
+        mask: list[bool] = []
+        for message in messages:
+            count = len(_words(_words_turn(message)))
+            mask += [False, *[message.get("role") in _ANSWERING] * (count - 1)]
+        return mask
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return the text of each word."""
+        return [self._texts.get(number, f" ‹word {number}›") for number in ids]
+
+    def _number(self, word: str) -> int:
+        number = zlib.crc32(word.encode("utf-8", "surrogatepass")) >> 1 or 1
+        is_long = len(word) > LONGEST_WORD
+        if len(self._texts) < KEPT_WORDS:
+            shown = f"{word[:LONGEST_WORD]}…" if is_long else word
+            self._texts.setdefault(number, f"‹{word[1:-1]}› " if word.startswith(_OPEN) else shown)
+        if len(self._numbers) < KEPT_WORDS and not is_long:
+            self._numbers[word] = number
+        return number
+
+
+Encoder = Tokenizer | Words
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in _WORD.findall(text) if not word.isspace()]
+
+
+def _words_turn(message: Mapping[str, object]) -> str:
+    said = " ".join(filter(None, (_text(message.get(name)) for name in _SAID)))
+    role = _without_markers(str(message.get("role"))).replace("\n", " ")
+    return f"{_OPEN}{role}\n{_without_markers(said).strip()}{_CLOSE}"
+
+
+def _text(value: object) -> str:
+    """Return what a field says: text as it is, the parts of a list one after the other, anything else as JSON."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, list):
+        return " ".join(_part(part) for part in value)
+    return json.dumps(value, default=str, ensure_ascii=False)
+
+
+def _part(part: object) -> str:
+    if isinstance(part, dict) and isinstance(part.get("text"), str):
+        return str(part["text"])
+    return part if isinstance(part, str) else json.dumps(part, default=str, ensure_ascii=False)
+
+
+def _without_markers(text: str) -> str:
+    return text.replace(_OPEN, "").replace(_CLOSE, "")

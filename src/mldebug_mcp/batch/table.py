@@ -1,16 +1,23 @@
-"""What the readers of files return: columns, one piece of the file at a time."""
+"""What the readers of files return.
+
+A table holds columns of one piece of a file, a part is a stretch that can be read alone.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.ragged import Ints, Ragged
-from mldebug_mcp.text import shorten
+from mldebug_mcp.batch.sequences import Ints, Ragged
+from mldebug_mcp.core.text import shorten
+
+# What the readers of files return: columns, one piece of the file at a time.
+
 
 Column = Ragged | npt.NDArray[np.generic] | list[object]
 
@@ -79,3 +86,34 @@ def records_in(value: object) -> list[Mapping[str, object]] | None:
     if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
         return value
     return None
+
+
+# A stretch of a data set that can be read on its own, on any machine that sees the file.
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Row groups of a parquet file or record batches of an Arrow file, from `start` up to `stop`.
+
+    Args:
+        file: The file, or the whole path where a format is read in one go.
+        start, stop: Which of the file's groups.
+        first: The number of the first row in the data set.
+    """
+
+    file: Path
+    start: int = 0
+    stop: int = 0
+    first: int = 0
+
+
+def packed(file: Path, groups: list[tuple[int, int]], first: int, most_bytes: int) -> list[Part]:
+    """Return the parts of a file whose groups have these rows and bytes: as many groups each as `most_bytes` hold."""
+    parts: list[Part] = []
+    start = size = rows = 0
+    for number, (group_rows, group_bytes) in enumerate(groups):
+        if number > start and size + group_bytes > most_bytes:
+            parts.append(Part(file, start, number, first))
+            start, first, size, rows = number, first + rows, 0, 0
+        size, rows = size + group_bytes, rows + group_rows
+    return [*parts, Part(file, start, len(groups), first)] if groups else parts

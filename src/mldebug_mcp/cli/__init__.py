@@ -12,15 +12,14 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+from mldebug_mcp.cli.commands import DONE, UNUSABLE, prefer
 from mldebug_mcp.cli.data import do_probe
 from mldebug_mcp.cli.parser import make_parser, parsed
-from mldebug_mcp.cli.preferred import prefer
 from mldebug_mcp.cli.runs import with_sides_named
 from mldebug_mcp.cli.serving import do_serve
-from mldebug_mcp.cli.verbs import DONE, UNUSABLE
-from mldebug_mcp.errors import MLDebugError
-from mldebug_mcp.offline import OFFLINE
-from mldebug_mcp.text import LONGEST_ERROR, shorten
+from mldebug_mcp.core.errors import MLDebugError
+from mldebug_mcp.core.limits import OFFLINE
+from mldebug_mcp.core.text import LONGEST_ERROR, shorten
 
 _LIGHT = {"OPENBLAS_NUM_THREADS": "1", "PYDANTIC_DISABLE_PLUGINS": "1"}
 """Settings that let numpy and pydantic start faster: no threads for linear algebra, no search for plugins."""

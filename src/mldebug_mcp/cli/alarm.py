@@ -16,9 +16,9 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.models.watching import News
-from mldebug_mcp.text import shorten
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import shorten
+from mldebug_mcp.models.runs import News
 
 PATIENCE = 60.0
 """Seconds that a command may take: the watch waits for it."""

@@ -8,9 +8,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from mldebug_mcp.cli.commands import DONE, FOUND, Commands, count, show_line, verb
 from mldebug_mcp.cli.one_run import add_reading
-from mldebug_mcp.cli.progress import show_line
-from mldebug_mcp.cli.verbs import DONE, FOUND, Commands, count, verb
 
 if TYPE_CHECKING:
     from mldebug_mcp.cli.alarm import Alarm
@@ -64,8 +63,8 @@ def _share(text: str) -> float:
 
 def do_watch(options: argparse.Namespace) -> int:
     """Watch a run until it ends, the time is over, or a cause leads and that is what was waited for."""
-    from mldebug_mcp.diagnose.watch import EVERY, LOOKS, Watch
-    from mldebug_mcp.report.watch_terminal import print_news, print_status, what_now
+    from mldebug_mcp.judge.watch import EVERY, LOOKS, Watch
+    from mldebug_mcp.report.runs_terminal import print_news, print_status, what_now
 
     alarms = _alarms(options)
     watch = Watch(
@@ -119,10 +118,9 @@ def add_open(verbs: Commands) -> None:
 
 def do_open(options: argparse.Namespace) -> int:
     """Show the page of a run in the browser until nobody looks at it any more."""
-    from mldebug_mcp.cli.live_page import LivePage
-    from mldebug_mcp.cli.page_server import PageServer
+    from mldebug_mcp.cli.live_page import LivePage, PageServer
     from mldebug_mcp.logs import read_run
-    from mldebug_mcp.logs.followed import FollowedRun
+    from mldebug_mcp.logs.follow import FollowedRun
 
     reference = read_run(options.reference) if options.reference else None
     page = LivePage(options.path, FollowedRun(options.path, options.config, options.run, options.names), reference)

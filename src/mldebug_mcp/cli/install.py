@@ -15,13 +15,18 @@ from pathlib import Path
 
 from mldebug_mcp.clients import jsonc
 from mldebug_mcp.clients.entries import Entry, is_toml, put_entry, snippet
-from mldebug_mcp.clients.environment import training_environment
-from mldebug_mcp.clients.files import keep_copy, read_text, replace_text
-from mldebug_mcp.clients.launch import launch_command
-from mldebug_mcp.clients.skill import copy_skill, skill_folder
+from mldebug_mcp.clients.launch import (
+    copy_skill,
+    keep_copy,
+    launch_command,
+    read_text,
+    replace_text,
+    skill_folder,
+    training_environment,
+)
 from mldebug_mcp.clients.table import CLIENTS, Scope
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.text import clean
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import clean
 
 NO_PYTHON = "none"
 """What `--python` takes for no interpreter but the server's own."""

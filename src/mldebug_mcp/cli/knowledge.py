@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from mldebug_mcp.cli.progress import shown_progress
-from mldebug_mcp.cli.verbs import DONE, FOUND, Commands, add_json, count, print_json, verb
+from mldebug_mcp.cli.commands import DONE, FOUND, Commands, add_json, count, print_json, shown_progress, verb
 
 
 def add_knowledge(verbs: Commands) -> None:
@@ -43,7 +42,7 @@ def _add_search(verbs: Commands) -> None:
 
 def do_search(options: argparse.Namespace) -> int:
     """Search the catalogue."""
-    from mldebug_mcp.diagnose.search import search_folklore
+    from mldebug_mcp.judge.search import search_folklore
 
     answer = search_folklore(" ".join(options.query), options.domain, options.topic, options.kind, options.limit)
     if options.json:
@@ -58,14 +57,14 @@ def do_search(options: argparse.Namespace) -> int:
 
 def do_explain(options: argparse.Namespace) -> int:
     """Explain an id."""
-    from mldebug_mcp.diagnose.explain import explain
+    from mldebug_mcp.judge.explain import explain
 
     answer = explain(options.id)
     if options.json:
         print_json(answer)
     else:
         from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.explanation_terminal import print_explanation
+        from mldebug_mcp.report.knowledge_terminal import print_explanation
 
         print_explanation(console_for(), answer)
     return DONE
@@ -73,7 +72,7 @@ def do_explain(options: argparse.Namespace) -> int:
 
 def do_error(options: argparse.Namespace) -> int:
     """Explain an error message."""
-    from mldebug_mcp.diagnose.explain_error import explain_error, explain_lines
+    from mldebug_mcp.judge.explain_error import explain_error, explain_lines
 
     text = " ".join(options.text)
     with shown_progress():

@@ -11,10 +11,9 @@ from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.cli.progress import shown_progress
-from mldebug_mcp.cli.verbs import DONE, FOUND, UNUSABLE, Commands, add_json, count, print_json, verb
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.text import LONGEST_ERROR, shorten
+from mldebug_mcp.cli.commands import DONE, FOUND, UNUSABLE, Commands, add_json, count, print_json, shown_progress, verb
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import LONGEST_ERROR, shorten
 
 if TYPE_CHECKING:
     from mldebug_mcp.logs import Run
@@ -54,14 +53,14 @@ def _outcome(text: str) -> tuple[str, str]:
 
 def do_diagnose(options: argparse.Namespace) -> int:
     """Diagnose a run, or several in a line each."""
-    from mldebug_mcp.cli.several import matching
+    from mldebug_mcp.cli.inputs import matching
 
     paths = matching(options.paths)
     if len(paths) > 1 or options.short:
         return _diagnose_several(paths, options)
     answer, run, reference = _diagnosed(paths[0], options)
     if options.png:
-        from mldebug_mcp.report.diagnosis_plot import plot_diagnosis
+        from mldebug_mcp.report.chart import plot_diagnosis
 
         plot_diagnosis(answer, run, options.png, reference)
     if options.html:
@@ -72,8 +71,7 @@ def do_diagnose(options: argparse.Namespace) -> int:
         print_json(answer)
     else:
         from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.diagnosis_screen import print_screen
-        from mldebug_mcp.report.diagnosis_terminal import print_diagnosis
+        from mldebug_mcp.report.diagnosis_terminal import print_diagnosis, print_screen
 
         (print_diagnosis if options.long else print_screen)(console_for(), answer, run, bits=options.bits)
     return _code(answer, options)
@@ -90,7 +88,7 @@ def _diagnose_several(paths: Sequence[str], options: argparse.Namespace) -> int:
     if options.html or options.png or "-" in paths:
         told = "--html" if options.html else "--png" if options.png else "- (standard input)"
         raise InputError(f"{told} takes one run at a time; name one, without --short")
-    from mldebug_mcp.report.diagnosis_short import short_line
+    from mldebug_mcp.report.diagnosis_terminal import short_line
 
     codes = {DONE}
     for path in paths:
@@ -112,7 +110,7 @@ def _diagnosed(path: str, options: argparse.Namespace) -> tuple[Diagnosis, Run, 
     with shown_progress():
         with _preparing_diagnosis():
             run = run_of(path, options)
-        from mldebug_mcp.diagnose import diagnose
+        from mldebug_mcp.judge import diagnose
 
         reference = read_run(options.reference) if options.reference else None
         return diagnose(run, reference, outcomes=dict(options.outcomes)), run, reference
@@ -125,7 +123,7 @@ def _preparing_diagnosis() -> Iterator[None]:
     Compiled code parses a large log, so Python is free meanwhile. The thread starts at the reader's first checkpoint,
     when the reader has loaded what it needs itself.
     """
-    from mldebug_mcp.progress import listening
+    from mldebug_mcp.core.limits import listening
 
     thread = Thread(target=_prepare_diagnosis)
     with listening(lambda _: None if thread.ident else thread.start()):
@@ -136,10 +134,10 @@ def _preparing_diagnosis() -> Iterator[None]:
 
 def _prepare_diagnosis() -> None:
     with suppress(Exception):  # raised again, and reported, by the diagnosis itself
-        from mldebug_mcp.diagnose.diagnosis import prepare
+        from mldebug_mcp.judge.diagnosis import prepare
 
         prepare()
-        import_module("mldebug_mcp.report.diagnosis_screen")
+        import_module("mldebug_mcp.report.diagnosis_terminal")
 
 
 def add_read(verbs: Commands) -> None:
@@ -157,7 +155,7 @@ def add_read(verbs: Commands) -> None:
 
 def do_read(options: argparse.Namespace) -> int:
     """Print values of metrics."""
-    from mldebug_mcp.diagnose.read_metric import read_curves, require_points
+    from mldebug_mcp.judge.read_metric import read_curves, require_points
 
     require_points(options.points)
     with shown_progress():
@@ -167,7 +165,7 @@ def do_read(options: argparse.Namespace) -> int:
         print_json(answer)
     else:
         from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.metric_terminal import print_reading
+        from mldebug_mcp.report.runs_terminal import print_reading
 
         print_reading(console_for(), answer)
     return DONE
@@ -196,7 +194,7 @@ def run_of(path: str, options: argparse.Namespace) -> Run:
 
     if path != "-":
         return read_run(path, options.config, options.run, options.names)
-    from mldebug_mcp.cli.standard_input import STANDARD_INPUT, kept_input
+    from mldebug_mcp.cli.inputs import STANDARD_INPUT, kept_input
 
     with kept_input() as kept:
         return replace(read_run(kept, options.config, options.run, options.names), path=STANDARD_INPUT)

@@ -10,17 +10,14 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from mldebug_mcp import __version__
-from mldebug_mcp.cli.data import add_batch, add_probe
+from mldebug_mcp.cli.commands import DONE, Commands, verb
+from mldebug_mcp.cli.data import add_batch, add_estimate, add_memory, add_probe
 from mldebug_mcp.cli.going_on import add_open, add_watch
-from mldebug_mcp.cli.gpu_memory import add_estimate, add_memory
 from mldebug_mcp.cli.knowledge import add_knowledge
 from mldebug_mcp.cli.one_run import add_diagnose, add_read
-from mldebug_mcp.cli.rows import add_rows
-from mldebug_mcp.cli.runs import add_runs
+from mldebug_mcp.cli.runs import add_rows, add_runs
 from mldebug_mcp.cli.serving import add_access, add_install, add_serve, do_serve
-from mldebug_mcp.cli.verbs import DONE, Commands, verb
-from mldebug_mcp.suggest import did_you_mean, nearest
-from mldebug_mcp.text import LONGEST_ERROR, shorten
+from mldebug_mcp.core.text import LONGEST_ERROR, did_you_mean, nearest, shorten
 
 MEANT = {
     **dict.fromkeys(("analyse", "analyze", "check", "report", "why", "debug", "summary"), ("diagnose",)),

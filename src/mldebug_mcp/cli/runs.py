@@ -1,4 +1,4 @@
-"""The commands on many runs: `runs`, the sick ones of a folder, and `compare`, two kinds of runs."""
+"""The commands on many runs, and the command on the rows of a step."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.cli.progress import shown_progress
-from mldebug_mcp.cli.verbs import DONE, FOUND, Commands, add_json, print_json, verb
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.cli.commands import DONE, FOUND, Commands, add_json, print_json, shown_progress, verb
+from mldebug_mcp.core.errors import InputError
 
 if TYPE_CHECKING:
     from mldebug_mcp.models.runs import Runs
+
+# The commands on many runs: `runs`, the sick ones of a folder, and `compare`, two kinds of runs.
 
 
 def add_runs(verbs: Commands) -> None:
@@ -60,14 +61,13 @@ def with_sides_named(arguments: Sequence[str]) -> list[str]:
 
 def do_runs(options: argparse.Namespace) -> int:
     """Diagnose all runs of a folder."""
-    from mldebug_mcp.diagnose.run_cache import cache_file
-    from mldebug_mcp.diagnose.runs import diagnose_runs
-    from mldebug_mcp.logs.elsewhere import is_elsewhere
+    from mldebug_mcp.judge.runs import cache_file, diagnose_runs
+    from mldebug_mcp.logs.remote_files import is_remote
 
     if options.processes < 1:
         raise InputError("--processes: at least 1")
     cache, problems = None, []
-    if not options.no_cache and not is_elsewhere(options.path):
+    if not options.no_cache and not is_remote(options.path):
         try:
             cache = cache_file(options.path)
         except InputError as error:
@@ -76,7 +76,7 @@ def do_runs(options: argparse.Namespace) -> int:
         answer = diagnose_runs(options.path, processes=options.processes, cache=cache, ray=options.ray)
     answer = answer.model_copy(update={"notes": [*answer.notes, *problems]})
     if options.html:
-        from mldebug_mcp.report.runs_html import write_runs_html
+        from mldebug_mcp.report.pages import write_runs_html
 
         write_runs_html(answer, options.html)
     if options.csv:
@@ -94,8 +94,8 @@ def do_runs(options: argparse.Namespace) -> int:
 
 def do_compare(options: argparse.Namespace) -> int:
     """Compare two kinds of runs."""
-    from mldebug_mcp.cli.several import matching
-    from mldebug_mcp.diagnose.contest import compare_runs, told
+    from mldebug_mcp.cli.inputs import matching
+    from mldebug_mcp.judge.group_comparison import compare_runs, told
 
     with shown_progress():
         answer = compare_runs(matching(options.a), matching(options.b), options.metric, best=options.best)
@@ -123,3 +123,63 @@ def _write_csv(answer: Runs, file: Path) -> None:
 def _harmless(value: object) -> object:
     """Return a cell that no spreadsheet takes for a formula."""
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
+
+
+# The command `rows`: which rows were in the batch of a step.
+
+
+_SETTINGS = (
+    "sampler", "seed", "batch_size", "accumulation", "world", "rows", "drop_last", "split_batches", "dispatch_batches",
+    "past_end", "first_step", "resumed_at",
+)  # fmt: skip
+
+
+def add_rows(verbs: Commands) -> None:
+    """Add the command."""
+    rows = verb(verbs, "rows", "say which rows of the data were in the batch of a step, and what is odd in them")
+    rows.add_argument("path", metavar="PATH", help="a run folder, a log or a recording")
+    rows.add_argument("--step", type=int, required=True, metavar="N", help="the step, as the log numbers it")
+    rows.add_argument("--data", metavar="DATA", help="the training data as the sampler saw them, to show the rows")
+    rows.add_argument("--tokenizer", metavar="T", help="the tokenizer's folder or tokenizer.json, to decode them")
+    rows.add_argument(
+        "--sampler",
+        choices=("transformers", "accelerate", "lightning", "distributed", "random", "shuffle", "sequential"),
+        help="how rows were sampled, where no recording and no training_args.bin tells; random: RandomSampler with a "
+        "seeded generator, shuffle: DataLoader(shuffle=True, generator=…)",
+    )
+    rows.add_argument("--seed", type=int, help="what the sampler was seeded with")
+    rows.add_argument("--batch-size", type=int, metavar="N", help="rows of a micro-batch of one rank")
+    rows.add_argument("--accumulation", type=int, metavar="N", help="micro-batches of a step (default 1)")
+    rows.add_argument("--world", type=int, metavar="N", help="ranks that rows are divided among (default 1)")
+    rows.add_argument("--rows", type=int, metavar="N", help="rows of the data (default: counted in --data)")
+    rows.add_argument("--drop-last", action="store_true", default=None, help="a last, smaller batch is left out")
+    rows.add_argument("--split-batches", action="store_true", default=None, help="as Accelerate's setting")
+    rows.add_argument("--dispatch-batches", action="store_true", default=None, help="as Accelerate's setting")
+    rows.add_argument(
+        "--past-end", choices=("step", "carry"),
+        help="micro-batches left at the end of a pass make a smaller step, or go into the next one",
+    )  # fmt: skip
+    rows.add_argument("--first-step", type=int, choices=(0, 1), help="the number of the log's first step")
+    rows.add_argument(
+        "--resumed-at", type=int, action="append", metavar="N",
+        help="a step after which a resumed run began its pass anew (ignore_data_skip); repeatable",
+    )  # fmt: skip
+    add_json(rows)
+    rows.set_defaults(command=do_rows)
+
+
+def do_rows(options: argparse.Namespace) -> int:
+    """Tell the rows of a step."""
+    from mldebug_mcp.judge.rows import rows_at
+
+    settings = {name: getattr(options, name) for name in _SETTINGS}
+    with shown_progress():
+        answer = rows_at(options.path, options.step, options.data, options.tokenizer, **settings)
+    if options.json:
+        print(answer.to_json(indent=2))
+    else:
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.data_terminal import print_rows
+
+        print_rows(console_for(), answer)
+    return DONE

@@ -8,12 +8,12 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from mldebug_mcp.cli.verbs import DONE, Commands, verb
+from mldebug_mcp.cli.commands import DONE, Commands, verb
 from mldebug_mcp.clients.table import CLIENTS
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mldebug_mcp.access import Access
+    from mldebug_mcp.core.access import Access
 
 _TO_A_PERSON = """\
 mldebug-mcp: this is the MCP server; it waits for the messages of a client on standard input (Ctrl+C ends it).
@@ -116,9 +116,9 @@ def add_access(parser: argparse.ArgumentParser) -> None:
 
 def do_serve(options: argparse.Namespace) -> int:
     """Serve MCP over standard input and output, or over HTTP."""
-    from mldebug_mcp.access import ROOTS_VARIABLE, access_from
-    from mldebug_mcp.clients.environment import named_pythons
-    from mldebug_mcp.preferences import find_preferences
+    from mldebug_mcp.clients.launch import named_pythons
+    from mldebug_mcp.core.access import ROOTS_VARIABLE, access_from
+    from mldebug_mcp.core.preferences import find_preferences
     from mldebug_mcp.server import serve_stdio
 
     roots = getattr(options, "server_roots", ())

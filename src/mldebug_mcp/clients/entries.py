@@ -11,7 +11,7 @@ from typing import Any
 
 from mldebug_mcp.clients import jsonc, toml
 from mldebug_mcp.clients.table import Client
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 
 BYTE_ORDER_MARK = "\ufeff"
 

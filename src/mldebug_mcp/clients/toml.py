@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 
 
 def read(text: str, where: str) -> dict[str, Any]:

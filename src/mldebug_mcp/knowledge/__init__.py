@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.knowledge.catalogue import Catalogue
-from mldebug_mcp.knowledge.entries import Cause, Menu, Quote, Source
+from mldebug_mcp.knowledge.catalogue import Catalogue, Cause, Menu, Quote, Source
 from mldebug_mcp.knowledge.prepared import catalogue
 
 __all__ = ["Catalogue", "Cause", "Menu", "Quote", "Source", "catalogue"]

@@ -1,13 +1,313 @@
-"""The catalogue: everything the knowledge files hold, by id."""
+"""What the catalogue holds.
+
+These are sources with their quotes, causes, menus, and the tables that the ranking computes with.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal
 
-from mldebug_mcp.knowledge.entries import Cause, Menu, Quote, Source
-from mldebug_mcp.knowledge.tables import Link
-from mldebug_mcp.models import Citation
+from pydantic import Field
+
+from mldebug_mcp.core.errors import CatalogueError
+from mldebug_mcp.models import Citation, NextStep
+from mldebug_mcp.models.base import Frozen
+
+# What the catalogue holds: sources with their quotes, and causes.
+
+
+class Entry(Frozen):
+    """Base of the catalogue's entries."""
+
+
+class Source(Entry):
+    """Something that somebody published, from `evidence/<id>.md`."""
+
+    id: str
+    title: str
+    authors: str
+    year: str
+    url: str
+    licence: str
+    kind: str
+    regime: str = Field("", description="What was trained: kind of run, size, precision; empty where it is about all.")
+    accessed: str = ""
+    notes: str = ""
+
+
+Grade = Literal["primary", "compared", "secondary copy", "transcribed"]
+"""How sure the wording is, surest first; evidence/README.md says what each means."""
+
+
+class Quote(Entry):
+    """A passage of a source, verbatim."""
+
+    id: str
+    source: Source
+    text: str
+    locator: str = Field(min_length=1)
+    topics: tuple[str, ...]
+    domains: tuple[str, ...]
+    situations: tuple[str, ...]
+    generality: int = Field(
+        ge=1, le=5, description="1 holds for almost any training run, 5 for one setting of one tool."
+    )
+    verified_against: str
+    grade: Grade
+    sha256: str
+
+    def cite(self) -> Citation:
+        """Return the quote as answers carry it."""
+        return Citation(
+            id=self.id,
+            text=self.text,
+            source=self.source.id,
+            author=self.source.authors,
+            title=self.source.title,
+            year=self.source.year,
+            regime=self.source.regime,
+            url=self.source.url,
+            locator=self.locator,
+        )
+
+
+class Frequency(StrEnum):
+    """How often a run with a cause shows a symptom, in words; `share` is the number that the ranking starts from."""
+
+    ALWAYS = "always"
+    USUALLY = "usually"
+    OFTEN = "often"
+    SOMETIMES = "sometimes"
+    RARELY = "rarely"
+
+    @property
+    def share(self) -> float:
+        """The share of runs with the cause that show the symptom."""
+        return {"always": 0.95, "usually": 0.75, "often": 0.5, "sometimes": 0.25, "rarely": 0.08}[self.value]
+
+
+class Effect(Entry):
+    """A symptom that a cause produces."""
+
+    symptom: str
+    frequency: Frequency
+    quotes: tuple[str, ...] = Field(description="Ids of the quotes that say so; empty where it was only counted.")
+
+
+class Cause(Entry):
+    """A section of PLAYBOOK.md."""
+
+    id: str
+    summary: str = Field(description="What goes wrong: the first paragraph, as Markdown.")
+    prior: dict[str, float] = Field(description="How many of 1000 runs have it, by kind of run; `any` is the default.")
+    mistaken_for: tuple[str, ...]
+    effects: tuple[Effect, ...]
+    shows: str = Field(description="Its strongest outcomes, in words.")
+    against: str = Field(description="What rules it out.")
+    next_steps: tuple[NextStep, ...]
+    fix: str
+    disagreement: str = ""
+    on_cause: tuple[str, ...] = Field((), description="Ids of the quotes on the cause as a whole or its fix.")
+    contrary: tuple[str, ...] = Field((), description="Ids of the quotes on what contradicts it.")
+    disagreeing: tuple[str, ...] = Field((), description="Ids of the quotes that `Disagreement` sets side by side.")
+    quotes: tuple[str, ...] = Field(description="Ids of all quotes that the section cites, in order.")
+    markdown: str = Field(description="The section as it stands in the file.")
+
+    def prior_for(self, kind: str) -> float:
+        """Return the prior weight for a kind of run."""
+        return self.prior.get(kind, self.prior["any"])
+
+
+class MenuItem(Entry):
+    """What is seen in a situation, and the causes to think of."""
+
+    seen: str
+    causes: tuple[str, ...]
+
+
+class Menu(Entry):
+    """A section of PLAYBOOK.md by situation."""
+
+    id: str
+    summary: str = Field(description="The situation, as Markdown.")
+    first: str = Field(description="The first check, as Markdown.")
+    items: tuple[MenuItem, ...]
+    quotes: tuple[str, ...] = Field(description="Ids of all quotes that the section cites, in order.")
+    markdown: str = Field(description="The section as it stands in the file.")
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """All causes that the menu leads to, in order."""
+        return tuple(dict.fromkeys(cause for item in self.items for cause in item.causes))
+
+
+# The tables that the ranking computes with.
+#
+# `links.csv` has a row for each cause and outcome that belong together. It says how often runs with the cause show the
+# outcome, and where that is known from:
+#
+# - `word`: how often, before any run is counted: always, usually, often, sometimes or rarely. Empty where the counts
+#   alone link the two.
+# - `quotes`: ids of the quotes that say so, separated by spaces.
+# - `seen`, `runs`: labelled runs with the cause that showed the outcome, and those in which it could be judged.
+#   Several logs of one trained run share its one. `python -m benchmarks.faults fit` writes these two.
+#
+# The rows of `healthy` count how often healthy runs show each outcome.
+#
+# `causes.csv` has a row for each cause: what it is `mistaken_for` (ids, separated by spaces), and of 1000 runs how many
+# have it: `any`, and what differs for a kind of run. `boosting` is XGBoost, LightGBM and CatBoost. These are chosen.
+
+
+LINKS, CAUSES = "links.csv", "causes.csv"
+FOLDER = Path(__file__).parent
+"""Where the tables are."""
+ANY = "any"
+"""The column that holds for every kind of run without a number of its own."""
+PRIOR = 2.0
+"""Of 1000 runs, those with a cause that has no row in `causes.csv`. Chosen: a rare one."""
+KINDS = (ANY, "pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", "diffusion", "boosting")
+_COLUMNS = ("cause", "outcome", "word", "quotes", "seen", "runs")
+
+Counts = Mapping[str, Mapping[str, tuple[float, float]]]
+"""By cause and outcome: runs that showed it, and runs in which it could be judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A row of `links.csv`.
+
+    Args:
+        cause: Id of the cause.
+        outcome: Id of the symptom.
+        word: How often, in a word, before any run is counted; empty where counts alone link the two.
+        quotes: Ids of the quotes that say so.
+        counted: Labelled runs that showed it, and those in which it could be judged; None where none was counted.
+    """
+
+    cause: str
+    outcome: str
+    word: str
+    quotes: tuple[str, ...]
+    counted: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class CauseRow:
+    """A row of `causes.csv`.
+
+    Args:
+        mistaken_for: Ids of the causes that it is often confused with.
+        prior: Of 1000 runs, those that have it, by kind of run.
+    """
+
+    mistaken_for: tuple[str, ...] = ()
+    prior: Mapping[str, float] = field(default_factory=lambda: {ANY: PRIOR})
+
+
+def read_cause_rows(folder: Path = FOLDER) -> dict[str, CauseRow]:
+    """Return the rows of `causes.csv` by cause.
+
+    Raises:
+        CatalogueError: a row breaks the form of the table; the message names its line.
+    """
+    found: dict[str, CauseRow] = {}
+    for line, (cause, mistaken_for, *numbers) in _rows(folder / CAUSES, ("cause", "mistaken_for", *KINDS)):
+        try:
+            prior = {kind: float(number) for kind, number in zip(KINDS, numbers, strict=True) if number}
+        except ValueError:
+            raise CatalogueError(CAUSES, line, f"{cause}: runs of 1000 are numbers, or nothing") from None
+        if not cause or cause in found:
+            raise CatalogueError(CAUSES, line, f"the cause {cause!r} is missing or there twice")
+        if ANY not in prior or min(prior.values()) <= 0:
+            raise CatalogueError(CAUSES, line, f"{cause}: `{ANY}` is needed, and all numbers are above 0")
+        found[cause] = CauseRow(tuple(mistaken_for.split()), prior)
+    return found
+
+
+def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a table with their lines."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = csv.reader(file)
+        if next(rows, []) != [*columns]:
+            raise CatalogueError(path.name, 1, f"the columns are {','.join(columns)}")
+        for row in rows:
+            if len(row) != len(columns):
+                raise CatalogueError(path.name, rows.line_num, f"a row has {len(columns)} cells, not {len(row)}")
+            yield rows.line_num, row
+
+
+def read_links(folder: Path = FOLDER) -> list[Link]:
+    """Return the links in file order.
+
+    Raises:
+        CatalogueError: a row breaks the form of the table; the message names its line.
+    """
+    links: dict[tuple[str, str], Link] = {}
+    for line, row in _rows(folder / LINKS, _COLUMNS):
+        link = _link(row, line)
+        if (link.cause, link.outcome) in links:
+            raise CatalogueError(LINKS, line, f"{link.cause} and {link.outcome} are linked twice")
+        links[link.cause, link.outcome] = link
+    return list(links.values())
+
+
+def _link(row: Sequence[str], line: int) -> Link:
+    cause, outcome, word, quotes, seen, runs = row
+    if not cause or not outcome:
+        raise CatalogueError(LINKS, line, "the cause or the outcome is missing")
+    if word and word not in map(str, Frequency):
+        raise CatalogueError(LINKS, line, f"{word!r} does not say how often; use {', '.join(Frequency)}, or nothing")
+    if not word and not runs:
+        raise CatalogueError(LINKS, line, f"{cause} and {outcome}: give a word for how often, or counts")
+    try:
+        counted = (float(seen), float(runs)) if seen or runs else None
+    except ValueError:
+        raise CatalogueError(LINKS, line, f"seen and runs are numbers, not {seen!r} and {runs!r}") from None
+    return Link(cause, outcome, word, tuple(quotes.split()), counted)
+
+
+def counts(links: Iterable[Link]) -> dict[str, dict[str, tuple[float, float]]]:
+    """Return the counts by cause and outcome, in the order of their ids."""
+    counted: dict[str, dict[str, tuple[float, float]]] = {}
+    for link in sorted(links, key=lambda link: (link.cause, link.outcome)):
+        if link.counted is not None:
+            counted.setdefault(link.cause, {})[link.outcome] = link.counted
+    return counted
+
+
+def with_counts(links: Sequence[Link], counted: Counts) -> Iterator[Link]:
+    """Yield the links with other counts: those with a word in their order, then those that counts alone make."""
+    by_cause: dict[str, list[Link]] = {cause: [] for cause in (*(link.cause for link in links), *counted)}
+    for link in links:
+        by_cause[link.cause].append(link)
+    for cause, listed in by_cause.items():
+        found = counted.get(cause, {})
+        worded = [link for link in listed if link.word]
+        yield from (replace(link, counted=found.get(link.outcome)) for link in worded)
+        further = found.keys() - {link.outcome for link in worded}
+        yield from (Link(cause, outcome, "", (), found[outcome]) for outcome in sorted(further))
+
+
+def write_links(links: Iterable[Link], folder: Path = FOLDER) -> None:
+    """Write the table."""
+    with (folder / LINKS).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(_COLUMNS)
+        for link in links:
+            pair = ("", "") if link.counted is None else map(_number, link.counted)
+            writer.writerow((link.cause, link.outcome, link.word, " ".join(link.quotes), *pair))
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 3):g}" if value != int(value) else str(int(value))
+
+
+# The catalogue: everything the knowledge files hold, by id.
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from mldebug_mcp.files import knowledge_folder
-from mldebug_mcp.knowledge.catalogue import Catalogue
-from mldebug_mcp.knowledge.entries import Cause, Menu, Quote, Source
-from mldebug_mcp.knowledge.tables import Link
+from mldebug_mcp.core.paths import knowledge_folder
+from mldebug_mcp.knowledge.catalogue import Catalogue, Cause, Link, Menu, Quote, Source
 
 SHIPPED = "catalogue.json"
 """Its name in the wheel, beside the knowledge files."""

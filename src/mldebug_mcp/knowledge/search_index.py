@@ -1,19 +1,364 @@
-"""An index in memory over all that can be found: causes are ranked by what was learnt, other entries by their words."""
+"""An index in memory over all that can be found, by words and by what was learnt."""
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import sqlite3
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from mldebug_mcp.knowledge.asked import asked_for
-from mldebug_mcp.knowledge.bm25 import MOST_HELD, Bm25, Stems
-from mldebug_mcp.knowledge.concepts import DOMAINS, NAMES, STACK, STOPWORDS, concepts
-from mldebug_mcp.knowledge.documents import Answer, Document, Found
-from mldebug_mcp.knowledge.learnt import learnt
-from mldebug_mcp.knowledge.numbers import Meaning, meanings
-from mldebug_mcp.knowledge.wording import reworded, spelt
+from mldebug_mcp.knowledge.wording import DOMAINS, NAMES, STACK, STOPWORDS, concepts, learnt, reworded, spelt
+
+if TYPE_CHECKING:
+    from numpy import float64, int64
+    from numpy.typing import NDArray
+
+# How people ask for an entry, or tell of what it is about, in words that the entry itself does not use.
+#
+# `asked.jsonl` holds a line for each thing asked about: `about`, tags that entries are filed under or their own ids,
+# and `asked`, phrases. They are searched beside the words of the entry and never shown.
+
+
+FILE = "asked.jsonl"
+
+
+@lru_cache(maxsize=1)
+def asked() -> Mapping[str, tuple[str, ...]]:
+    """Return the phrases for each tag or id."""
+    phrases: dict[str, list[str]] = {}
+    for line in (Path(__file__).parent / FILE).read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        for tag in row["about"]:
+            phrases.setdefault(tag, []).extend(row["asked"])
+    return {tag: tuple(said) for tag, said in phrases.items()}
+
+
+def asked_for(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return the phrases for any of some tags and ids, each once."""
+    return tuple(dict.fromkeys(phrase for tag in tags for phrase in asked().get(tag, ())))
+
+
+# Numbers that mean something: the loss of a uniform guess, and the bounds of number formats and of clipped logarithms.
+#
+# A loss is recognised by its formula, so that 2.302, 2.3026 and 2.303 are all the logarithm of ten.
+
+
+CLASSES = (*range(2, 21), 26, 37, 50, 100, 101, 128, 200, 256, 365, 500, 512, 1000, 1024, 10_000, 21_841)
+"""Numbers of classes, and batch sizes of contrastive losses, that are usual. Chosen: of others, logarithms lie too near
+to each other to be recognised."""
+VOCABULARIES = (30_522, 32_000, 32_768, 50_257, 50_304, 65_536, 100_352, 128_256, 151_936, 256_000)
+"""Tokens of usual tokenizers. Source: the configurations of BERT, Llama 2, GPT-2, Llama 3, Qwen and Gemma."""
+SHORT = (2, 10, 1000)
+"""Classes whose loss is recognised with one digit after the point. Chosen: others are not told apart by one."""
+AT_CHANCE = ("loss_at_chance", "no_signal", "params_not_training", "lr_too_low", "loss_stuck_near_ln_c")
+AT_START = ("init_loss", "wrong_initial_loss", "initial_loss_high", "bad_init")
+OF_SOFTMAX = ("double_softmax",)
+OF_PAIRS = ("no_preference_signal", "dpo_margin_flat", "dpo_collapse")
+BOUNDS = {
+    87.3365: (
+        "the negative logarithm of the smallest normal float32, where a softmax has a zero",
+        "loss_at_clip",
+        "lr_too_high",
+        "bad_init",
+    ),
+    16.118: ("the negative logarithm of 1e-7, where Keras clips a probability", "loss_at_clip", "lr_too_high"),
+    18.4207: ("the negative logarithm of 1e-8, where some losses clip a probability", "loss_at_clip"),
+    65504.0: ("the largest number of fp16", "fp16_overflow"),
+}
+"""What a number is, and the symptom or cause that it speaks for. Source: IEEE 754, and the defaults of Keras."""
+DATA_SETS = {"cifar-?10\\b": 10, "mnist": 10, "cifar-?100": 100, "imagenet": 1000}
+"""Classes of data sets that are named instead of their number. Source: their own pages."""
+MOST_ABOVE = 30.0
+"""Times the loss of a uniform guess, up to which a first loss is told to be above it (chosen: what is more is no cross
+entropy)."""
+_LEAST_ABOVE = 1.05
+_HOW_MANY = r"(\d{1,3}(?:[,_]\d{3})+|\d{1,6})(k)?"
+_OF_WHAT = r"class|categor|way\b|label|vocab|words|negatives?|candidates?|logits|outputs"
+_COUNTED = re.compile(
+    rf"(?<![\w.]){_HOW_MANY}[ -](?:different |possible |token )?(?:{_OF_WHAT})"
+    rf"|(?:vocab(?:ulary)?|batch|classes)(?: size)?(?: of| is| ?[=:])? ?{_HOW_MANY}(?![\w.]|\.\d)"
+)
+_FIRST = re.compile(r"first|initial|start|begin|step 0|fresh|untrained|at init")
+_LOSS_OF = re.compile(r"(?:loss|entropy)[^\d]{0,30}$")
+_FLOOR = re.compile(r"softmax|under|below|lower|converge|plateau|floor|bottom")
+_IN_WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "ten": 10, "hundred": 100, "thousand": 1000}
+_NUMBER = re.compile(r"(?<![\w.,])\d{1,5}(?:\.\d{1,8})?(?![\w.%]|[.,]\d)")
+_STANDS = re.compile(
+    r"stuck|stay|stand|constant|not (?:move|change|decrease|go)|n.?t (?:move|change|decrease|go)|around"
+)
+_PAIRS = re.compile(r"\bdpo\b|preference|reward model|margin|chosen|\bkto\b|\borpo\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a number in a question means.
+
+    Args:
+        number: As it is written.
+        is_: What it is, in words.
+        tags: What entries on it are filed under.
+    """
+
+    number: str
+    is_: str
+    tags: tuple[str, ...]
+
+
+def meanings(question: str) -> Iterator[Meaning]:
+    """Yield what the numbers of a question in lower case mean, where they mean something."""
+    named = frozenset(counts(question))
+    for match in _NUMBER.finditer(question):
+        number = match[0]
+        meaning = _bound(number) or _floor(number, question, named) or _logarithm(number, question, named)
+        meaning = meaning or _above(match, question, named)
+        if meaning is not None:
+            yield meaning
+
+
+def counts(question: str) -> Iterator[int]:
+    """Yield the numbers of classes, tokens or candidates that a question in lower case names, above none."""
+    for match in _COUNTED.finditer(question):
+        digits, thousands = (match[1], match[2]) if match[1] else (match[3], match[4])
+        count = int(re.sub("[,_]", "", digits))
+        if count:
+            yield count * 1000 if thousands else count
+    yield from (
+        count for word, count in _IN_WORDS.items() if re.search(rf"\b{word}[ -](?:class|way|categor)", question)
+    )
+    yield from (count for name, count in DATA_SETS.items() if re.search(name, question))
+
+
+def _bound(number: str) -> Meaning | None:
+    digits = len(number.partition(".")[2])
+    for value, (is_, *tags) in BOUNDS.items():
+        if abs(float(number) - value) < 10.0**-digits and (digits > 1 or value == float(number)):
+            return Meaning(number, is_, tuple(tags))
+    return None
+
+
+def _floor(number: str, question: str, named: Collection[int]) -> Meaning | None:
+    """Return that a number is the least cross entropy of scores that went through a softmax already."""
+    known = sorted({count for count in (*named, *SHORT, 100) if count > 1}) if _FLOOR.search(question) else ()
+    for count in known if len(number.partition(".")[2]) > 1 else ():
+        if _equals(number, math.log(1 + (count - 1) / math.e)):
+            is_ = f"ln(1 + {count - 1}/e), the least cross entropy of {count} classes where a softmax is applied twice"
+            return Meaning(number, is_, OF_SOFTMAX)
+    return None
+
+
+def _logarithm(number: str, question: str, named: Collection[int]) -> Meaning | None:
+    """Return that a number is the loss of a uniform guess: rounded or cut off behind its last digit."""
+    digits = len(number.partition(".")[2])
+    usual = (*CLASSES, *VOCABULARIES) if digits > 1 else SHORT if digits and "loss" in question else ()
+    known = (*(sorted(one for one in named if one > 1) if digits else ()), *usual)
+    count = next((one for one in known if _equals(number, math.log(one))), None)
+    if count is None:
+        return None
+    is_ = f"ln {count}, the cross entropy of a uniform guess among {count}"
+    if count == 2 and _PAIRS.search(question):
+        return Meaning(number, f"{is_}: of chosen and rejected, nothing is told apart", OF_PAIRS)
+    stands = _STANDS.search(question) is not None
+    return Meaning(number, is_, AT_START if count in VOCABULARIES and not stands else AT_CHANCE)
+
+
+def _above(match: re.Match[str], question: str, named: Collection[int]) -> Meaning | None:
+    """Return that a first loss is above that of a uniform guess among what the question counts."""
+    count, number = max(named, default=1), match[0]
+    guess = math.log(count) * _LEAST_ABOVE
+    if not guess < float(number) < guess * MOST_ABOVE:
+        return None
+    if not (_FIRST.search(question) and _LOSS_OF.search(question[: match.start()])):
+        return None
+    return Meaning(number, f"above ln {count}, the cross entropy of a uniform guess among {count}", AT_START)
+
+
+def _equals(number: str, value: float) -> bool:
+    """Tell whether a number is a value: rounded or cut off behind its last digit."""
+    unit = 10.0 ** -len(number.partition(".")[2])
+    return -unit / 2 <= value - float(number) < unit
+
+
+# What can be searched, and what a search finds.
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Something that can be found.
+
+    Args:
+        kind: quote, cause, symptom, menu or error.
+        id: Its id.
+        title: A few words.
+        summary: A sentence that an answer shows.
+        text: All its text.
+        tags: What it is filed under.
+        domains: Domains it belongs to; empty for all.
+        generality: 1 holds for almost any run, 5 for one setting of one tool.
+        source: Who said it.
+        asked: How people ask for it, beside what `asked.jsonl` has on its tags.
+        leads_to: Ids of the causes that it speaks for.
+    """
+
+    kind: str
+    id: str
+    title: str
+    summary: str
+    text: str
+    tags: tuple[str, ...]
+    domains: tuple[str, ...] = ()
+    generality: int = 3
+    source: str = ""
+    asked: tuple[str, ...] = ()
+    leads_to: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A document with its score: higher is better."""
+
+    document: Document
+    score: float
+
+    @property
+    def key(self) -> str:
+        """Its kind and id."""
+        return f"{self.document.kind}:{self.document.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found, the words of the question that nothing here knows, where they make up much of it, and numbers."""
+
+    found: list[Found]
+    unknown: list[str]
+    numbers: tuple[Meaning, ...] = ()
+
+
+# BM25 over texts of several columns, in memory: SQLite's FTS5 cuts words and stems them, and NumPy adds up.
+#
+# What each word counts in each text does not depend on the question, so it is computed once; a question then adds a few
+# arrays, in a tenth of the time that FTS5 takes to rank. The scores are those of FTS5. Source: SQLite, FTS5, "The
+# bm25() function" (k1 1.2, b 0.75; a word in more than half of the texts counts next to nothing; a column's weight
+# multiplies how often the word stands in it).
+
+
+K1, B, LEAST_IDF = 1.2, 0.75, 1e-6
+MOST_HELD = 5_000
+"""Stems that are remembered of words in no text (chosen: beyond, a question's words are stemmed anew)."""
+_TOKENIZE = "tokenize='porter unicode61'"
+_POINT = re.compile(r"(?<=\d)\.(?=\d)")
+
+
+class Stems:
+    """The stem of each word, as FTS5 makes it. Threads may share it."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        """Stem the words of the texts at once; others are stemmed as they are asked for."""
+        self._lock = threading.Lock()
+        self._connection = sqlite3.connect(":memory:", check_same_thread=False)
+        _create(self._connection, 1)
+        known = sorted(words)
+        self._connection.executemany("INSERT INTO texts VALUES (?)", ((_one_number(word),) for word in known))
+        found: dict[int, list[str]] = defaultdict(list)
+        for row, term in self._connection.execute("SELECT doc, term FROM terms"):
+            found[row].append(term)
+        self._stems = {word: _alone(found[row]) for row, word in enumerate(known, start=1)}
+        self._most = len(known) + MOST_HELD
+
+    def of(self, word: str) -> str:
+        """Return the stem of a word; nothing for what is no single word."""
+        stem = self._stems.get(word)
+        if stem is None:
+            with self._lock:
+                self._connection.execute("DELETE FROM texts")
+                self._connection.execute("INSERT INTO texts VALUES (?)", (_one_number(word),))
+                stem = _alone([term for (term,) in self._connection.execute("SELECT term FROM terms")])
+                if len(self._stems) < self._most:
+                    self._stems[word] = stem
+        return stem
+
+
+class Bm25:
+    """Texts, each of the same columns. It is only read after it was built, so threads may share it."""
+
+    def __init__(self, rows: Sequence[Sequence[str]], weights: Sequence[float], stems: Stems) -> None:
+        """Count the words of texts; `weights` has what a word counts in each column."""
+        import numpy as np
+
+        connection = sqlite3.connect(":memory:")
+        _create(connection, len(weights))
+        places = ", ".join("?" * len(weights))
+        statement = f"INSERT INTO texts VALUES ({places})"  # noqa: S608  (question marks)
+        connection.executemany(statement, ([_one_number(text) for text in row] for row in rows))
+        counted: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+        lengths = np.zeros(len(rows))
+        by_column = {f"c{place}": weight for place, weight in enumerate(weights)}
+        for term, row, column in connection.execute("SELECT term, doc, col FROM terms"):
+            counted[term][row - 1] += by_column[column]
+            lengths[row - 1] += 1
+        connection.close()
+        self._stems = stems
+        self._size = len(rows)
+        saturation = K1 * (1 - B + B * lengths / max(lengths.mean(), 1e-9)) if rows else lengths
+        self._held: dict[str, tuple[NDArray[int64], NDArray[float64]]] = {}
+        for term, often in counted.items():
+            held = np.fromiter(often, dtype=np.int64)
+            times = np.fromiter(often.values(), dtype=np.float64)
+            rarity = max(math.log((len(rows) - len(held) + 0.5) / (len(held) + 0.5)), LEAST_IDF)
+            self._held[term] = held, rarity * times * (K1 + 1) / (times + saturation[held])
+
+    def holders(self, word: str) -> NDArray[int64]:
+        """Return the places of the texts that hold a word in any form."""
+        import numpy as np
+
+        held = self._held.get(self._stems.of(word))
+        return np.empty(0, dtype=np.int64) if held is None else held[0]
+
+    def ranked(self, words: Iterable[str], most: int) -> list[tuple[int, float]]:
+        """Return the places of the texts that hold any of some words with their scores, best first; `most` at most."""
+        import numpy as np
+
+        scores = np.zeros(self._size)
+        for stem in map(self._stems.of, words):
+            if stem in self._held:
+                held, counts = self._held[stem]
+                scores[held] += counts
+        return [(place, score) for place, score in highest(scores, most) if score > 0]
+
+
+def highest(scores: NDArray[Any], most: int) -> list[tuple[int, float]]:
+    """Return the places of the highest scores with them, highest first; equal ones in their order."""
+    import numpy as np
+
+    places = np.sort(np.argpartition(scores, -most)[-most:]) if most < len(scores) else np.arange(len(scores))
+    places = places[np.argsort(-scores[places], kind="stable")]
+    return list(zip(places.tolist(), scores[places].tolist(), strict=True))
+
+
+def _create(connection: sqlite3.Connection, columns: int) -> None:
+    names = ", ".join(f"c{place}" for place in range(columns))
+    connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5({names}, {_TOKENIZE})")
+    connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(texts, 'instance')")
+
+
+def _one_number(text: str) -> str:
+    """Return a text in which a number with a point is one word."""
+    return _POINT.sub("d", text)
+
+
+def _alone(stems: list[str]) -> str:
+    return stems[0] if len(stems) == 1 else ""
+
+
+# An index in memory over all that can be found: causes are ranked by what was learnt, other entries by their words.
+
 
 GENERALITY_STEP = 0.06
 """Share of the score per level of generality, fitted on the first half of benchmarks/search."""

@@ -13,8 +13,8 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.logs.folder import read_run
+from mldebug_mcp.logs.follow import FolderTail, LogTail
+from mldebug_mcp.logs.read import read_run
 from mldebug_mcp.logs.run import Message, Run, Segment, Series
-from mldebug_mcp.logs.tail import FolderTail, LogTail
 
 __all__ = ["FolderTail", "LogTail", "Message", "Run", "Segment", "Series", "read_run"]

@@ -1,32 +1,457 @@
 """A log is split into attempts before anything else: each start of the program is a run of its own.
 
-An attempt begins where every counter is back where the last attempt began. A counter that falls back less goes on from
-a checkpoint, which is a resume inside of one attempt, and so is one of which the log tells in words. `attempt_starts`
-finds where they begin; here it is said what each was, and which one is judged.
+An attempt begins where every counter is back where the last attempt began, or where what the program printed before
+its first record comes once more. A counter that falls back less goes on from a checkpoint, which is a resume inside
+of one attempt.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs.attempt import SURVIVED, Attempt, Ending, fatal
-from mldebug_mcp.logs.attempt_starts import CLOSING, MOST, Start, starts_in
-from mldebug_mcp.logs.columns import Columns
-from mldebug_mcp.logs.endings import INTERRUPTED, ending_of
-from mldebug_mcp.logs.names import COUNTERS, canonical
-from mldebug_mcp.logs.recorded import Recorded
-from mldebug_mcp.logs.steps import MOST_STEPS
-from mldebug_mcp.text import counted, figure, shorten
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import counted, figure, shorten
+from mldebug_mcp.logs.align import MOST_STEPS
+from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, carried_forward, stretches_of
+from mldebug_mcp.logs.endings import INTERRUPTED, Tail, ending_of
+from mldebug_mcp.logs.names import Quantity, role_of
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
+from mldebug_mcp.logs.run import SURVIVED, Attempt, Ending, Message, fatal
 
-SUBSTANCE = 20
+# Where a program starts again in one log: what it printed before its first record comes once more.
+#
+# No list of launchers is needed: banners, argument dumps, library warnings and the program's own first words are
+# whatever stands at the head of this log.
+
+
+MAX_HEAD_LINES = 400
+"""Different lines at the head of a log that are remembered."""
+MIN_REPEATED_HEAD_LINES = 3
+"""Lines of the head that must come again, in their order, before a record; of a shorter head all. Chosen by hand."""
+MAX_LINES_APART = 60
+"""Lines within which they come again."""
+NOWHERE = -1
+LETTERS = 6
+"""Letters of a line that says something: rules and numbers stand anywhere."""
+_RESUMED = re.compile(
+    r"\bresum(?:ing|ed)\b.{0,60}\b(?:from|checkpoint|ckpt|training|at (?:step|epoch|iter))"
+    r"|\b(?:loaded|restored)\b.{0,20}\b(?:checkpoint|ckpt)\b.{0,60}\b(?:step|epoch|iter(?:ation)?)\b",
+    re.IGNORECASE,
+)
+"""A line that tells of a resume; settings say `resume: path` and the like."""
+_RESUMES = ("esum", "oaded", "estored")
+EVENTS, RESUMES = ("event", "type", "status", "kind"), ("resum", "restor", "restart")
+"""Keys of an event in a log of objects, and how what they say of a resume begins."""
+KEPT_LINES = 400
+"""Lines below a start that are kept: a program prints its settings there."""
+
+
+@dataclass(slots=True)
+class ProcessStart:
+    """A program that starts again.
+
+    Args:
+        row: Index of the first record after it.
+        line: Line number of the first line that came again.
+        head: What it printed there, bounded; grows until the first record.
+    """
+
+    row: int
+    line: int
+    head: list[str] = field(default_factory=list)
+
+
+def tells_resume(line: str) -> bool:
+    """Say whether a line tells that training went on from a checkpoint."""
+    return any(part in line for part in _RESUMES) and _RESUMED.search(line) is not None
+
+
+def is_resume(record: Mapping[str, object]) -> bool:
+    """Say whether an object is no record but the event of a resume: `{"event": "resume", "step": 70}`."""
+    said = (record.get(key) for key in EVENTS)
+    return any(isinstance(one, str) and one.lower().startswith(RESUMES) for one in said)
+
+
+class ProcessStarts:
+    """Watches the lines that are no records.
+
+    `take` is asked for each line that is no plain record, with its skeleton, which is the line without its digits, or
+    an empty one for a line that says something of a record.
+    """
+
+    def __init__(self) -> None:
+        self._head: dict[str, int] = {}
+        self._frozen = False
+        self._found: list[tuple[int, int]] = []  # of the lines that came again: line number, place in the head
+        self._since: list[str] = []
+        self._row = 0
+        self._reached = MAX_HEAD_LINES
+        self._open: ProcessStart | None = None
+
+    def watches(self, skeleton: str) -> bool:
+        """Say whether lines of a skeleton count wherever they stand: those of the head, and all until it is known."""
+        return not self._frozen or skeleton in self._head
+
+    def is_busy(self, row: int) -> bool:
+        """Say whether every line counts up to the next record, as the head may be coming again."""
+        collects = self._open is not None and row <= self._open.row and len(self._open.head) < KEPT_LINES
+        return collects or (bool(self._found) and self._row == row)
+
+    def take(self, number: int, line: str, skeleton: str, row: int, *, failed: bool = False) -> ProcessStart | None:
+        """Take a line; return the start that it completes.
+
+        Args:
+            number: Its line number.
+            line: The line.
+            skeleton: The line without its digits; empty for one that has no place in a head.
+            row: Records so far.
+            failed: Whether error lines were seen so far: a program that died before its first record starts again too.
+        """
+        if self._open is not None:
+            if row <= self._open.row and len(self._open.head) < KEPT_LINES:
+                self._open.head.append(line)
+            else:
+                self._open = None
+        if not self._frozen:
+            if not (row or failed):
+                if len(self._head) < MAX_HEAD_LINES and _says_something(skeleton):
+                    # What stands there more than once has no place.
+                    self._head[skeleton] = NOWHERE if skeleton in self._head else len(self._head)
+                return None
+            self._frozen = True
+            self._head = {one: place for one, place in self._head.items() if place != NOWHERE}
+        return self._comes_again(number, line, skeleton, row)
+
+    def _comes_again(self, number: int, line: str, skeleton: str, row: int) -> ProcessStart | None:
+        if self._found and (row != self._row or number - self._found[0][0] > MAX_LINES_APART):
+            self._found, self._since = [], []
+        if self._found:
+            self._since.append(line)
+        place = self._head.get(skeleton)
+        if place is None or (self._found and place <= self._found[-1][1]):
+            return None
+        if not self._found:
+            if place > self._reached:  # the head of the program that has just started goes on
+                self._reached = place
+                return None
+            self._since = [line]
+        self._row = row
+        self._found.append((number, place))
+        if len(self._found) < min(MIN_REPEATED_HEAD_LINES, len(self._head)):
+            return None
+        self._open = ProcessStart(row, self._found[0][0], self._since)
+        self._reached, self._found, self._since = place, [], []
+        return self._open
+
+
+def _says_something(skeleton: str) -> bool:
+    return sum(map(str.isalpha, skeleton)) >= LETTERS
+
+
+# What was recorded of a log, or of one attempt in it, before names and steps are settled.
+
+
+@dataclass(slots=True)
+class Recorded:
+    """Columns by the names that they were logged with, and what stood between the records.
+
+    Args:
+        columns: Values with the row, the index of the record, of each.
+        rows: Records and events.
+        events: Rows of events, ascending: they do not count as records.
+        breaks: Rows at which the readers saw another file or table begin.
+        resumes: Rows before which the log tells of a resume, in words.
+        starts: Programs that started again.
+        messages: Lines that read like errors.
+        tail: The end of the text, for how it ends.
+    """
+
+    columns: Columns = field(default_factory=dict)
+    rows: int = 0
+    events: list[int] = field(default_factory=list)
+    breaks: list[int] = field(default_factory=list)
+    resumes: list[int] = field(default_factory=list)
+    starts: list[ProcessStart] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+    tail: Tail = field(default_factory=Tail)
+
+    @property
+    def records(self) -> int:
+        """Rows that are no events; of a log of nothing but events, those."""
+        return self.rows - len(self.events) or self.rows
+
+    def records_before(self, row: int) -> int:
+        """Return how many records stand before a row."""
+        return row - bisect_left(self.events, row) if self.rows > len(self.events) else row
+
+    def copy(self) -> Recorded:
+        """Return a copy that can be settled or added to."""
+        return Recorded(
+            {name: column.copy() for name, column in self.columns.items()},
+            self.rows, list(self.events), list(self.breaks), list(self.resumes), list(self.starts),
+            list(self.messages), self.tail,
+        )  # fmt: skip
+
+    def between(self, columns: Columns, first: int, last: int, messages: list[Message]) -> Recorded:
+        """Return some columns of the rows first <= row < last, counted from 0 again, with the messages of those."""
+
+        def inside(rows: list[int]) -> list[int]:
+            return [row - first for row in rows if first <= row < last]
+
+        cut = {name: _between(column, first, last) for name, column in columns.items()}
+        kept = {name: column for name, column in cut.items() if len(column)}
+        return Recorded(
+            kept, last - first, inside(self.events), inside(self.breaks), inside(self.resumes), [], messages,
+            self.tail if last == self.rows else Tail(),
+        )  # fmt: skip
+
+
+def _between(column: Column, first: int, last: int) -> Column:
+    rows, values = column.arrays()
+    low, high = column.before(first), column.before(last)
+    part = Column()
+    if high > low:
+        part.extend(stretches_of(rows[low:high] - first), values[low:high])
+    return part
+
+
+# Where the attempts of a log start: where every counter is back where it began.
+#
+# Where neither the log's head comes again nor a file begins nor an error stands between, a loss that goes on says that
+# only a counter within the pass over the data began anew.
+
+
+MAX_STARTS_PER_RECORD = 1 / 6
+"""Starts for each record, without another sign of a start, above which a log has several writers. Chosen by hand."""
+MIN_BELIEVED_STARTS = 3
+"""Starts that are believed in the shortest log."""
+MIN_FALL_IN_DEVIATIONS, MAX_SHARE_OF_FALL = 4.0, 0.25
+"""A loss goes on if what it fell by is clear of its noise, by so many standard deviations, and it stays within this
+share of that fall. Chosen by hand."""
+LOSSES_FOR_LEVEL = 5
+"""Losses that stand for the level at a place."""
+MAX_ATTEMPTS = 2000
+"""Attempts that are told apart, the last ones; what was logged before them is not judged. Chosen by hand."""
+MAX_FALLS = 5000
+"""Falls of the counters that are looked at, the last ones; a log with more has no attempts by its counters."""
+MOST_INTERVALS = 10_000
+"""Records of an attempt that tell its interval."""
+_SEEN = (Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN)
+CLOSING_NAMES = ("summary/train_runtime", "summary/total_flos")
+"""Names of what is logged once, when training has finished."""
+
+
+class AttemptStart(NamedTuple):
+    """Where an attempt starts: its first row, and the line of its first words, 0 where none is known."""
+
+    row: int
+    line: int
+
+
+def starts_in(recorded: Recorded) -> tuple[list[AttemptStart], list[int]]:
+    """Return where attempts start, the first at row 0, and the rows where a counter within a pass begins anew."""
+    lead = _leading(recorded.columns)
+    found: list[AttemptStart] = []
+    passes: list[int] = []
+    if lead is not None and recorded.rows and _may_start_again(recorded):
+        rows, loss = lead.arrays()
+        found, passes = _among_records(recorded, rows, loss)
+    starts = [*_died_before_records(recorded, 0), *found]
+    with_stubs: list[AttemptStart] = [AttemptStart(0, 0)]
+    for start in starts:
+        if start.row and start in found:
+            with_stubs += _died_before_records(recorded, start.row)
+        with_stubs.append(start)
+    with_stubs += _died_at_the_end(recorded)
+    return with_stubs, passes
+
+
+def _among_records(recorded: Recorded, rows: Rows, loss: Floats) -> tuple[list[AttemptStart], list[int]]:
+    everywhere = _counters(recorded)
+    counters = [counter[rows] for counter in everywhere]
+    candidates = _candidates(recorded, rows, counters)
+    begun, unsupported = 0, 0
+    found: list[tuple[int, int]] = []
+    passes: list[int] = []
+    resumes = sorted(recorded.resumes)
+    told_at_first = bool(resumes) and resumes[0] <= rows[0]
+    signs_at = _signs_at(recorded)
+    for at in candidates[-MAX_FALLS:]:
+        before, after = int(rows[at - 1]), int(rows[at])
+        if not all(_is_back(counter, begun, at) for counter in counters):
+            continue
+        told = _any_between(resumes, before, after) and not told_at_first
+        signs = _signs(recorded, signs_at, before, after)
+        goes_on = _goes_on(loss, begun, at)
+        if told or (goes_on and not signs):
+            passes += [after] * goes_on
+            continue
+        begun, unsupported = at, unsupported + (not signs)
+        found.append((before, after))
+        if unsupported > max(MIN_BELIEVED_STARTS, MAX_STARTS_PER_RECORD * len(rows)):
+            return [], []
+    return [_boundary(recorded, everywhere, *one) for one in found[-MAX_ATTEMPTS:]], passes
+
+
+def _candidates(recorded: Recorded, rows: Rows, counters: Sequence[Floats]) -> list[int]:
+    """Return where no counter rises from one record of the leading metric to the next, and one falls.
+
+    Where the program's head comes again, or an error stands between, they may stand still: it died after one record.
+    """
+    if len(rows) < 2:
+        return []
+    falls, rises = np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
+    for counter in counters:
+        falls[1:] |= counter[1:] < counter[:-1]
+        rises[1:] |= counter[1:] > counter[:-1]
+    errors = [one.records for one in recorded.messages if one.severity == "error"]
+    signs = [*recorded.breaks, *(start.row for start in recorded.starts), *errors]
+    still = np.unique(np.searchsorted(rows, np.array(signs, dtype=np.int64)))
+    falls[still[(still > 0) & (still < len(rows))]] = True
+    candidates: list[int] = np.flatnonzero(falls & ~rises).tolist()
+    return candidates
+
+
+def _is_back(counter: Floats, begun: int, at: int) -> bool:
+    """Say whether a counter is back where the attempt began, or within one interval of there."""
+    part = counter[begun : min(at, begun + MOST_INTERVALS)]
+    rises = np.diff(part)
+    interval = float(np.median(rises[rises > 0])) if bool(np.any(rises > 0)) else 0.0
+    return bool(counter[at] <= part[0] + interval)
+
+
+def _signs_at(recorded: Recorded) -> tuple[list[int], list[int]]:
+    """Return the rows of heads and files, and the numbers of records before errors, each in order."""
+    rows = sorted([*recorded.breaks, *(start.row for start in recorded.starts)])
+    return rows, sorted(one.records for one in recorded.messages if one.severity == "error")
+
+
+def _any_between(rows: Sequence[int], before: int, after: int) -> bool:
+    """Say whether one of some rows, which are in order, is above the first and up to the second."""
+    place = bisect_right(rows, before)
+    return place < len(rows) and rows[place] <= after
+
+
+def _signs(recorded: Recorded, signs_at: tuple[list[int], list[int]], before: int, after: int) -> bool:
+    """Say whether more than counters tells of a start between two records: a head, a file, an error, a closing."""
+    rows, errors = signs_at
+    if _any_between(rows, before, after):
+        return True
+    if _any_between(errors, recorded.records_before(before + 1) - 1, recorded.records_before(after)):
+        return True
+    closing = (column for name, column in recorded.columns.items() if name.startswith(CLOSING_NAMES))
+    return any(column.before(after) > column.before(before) for column in closing)
+
+
+def _goes_on(loss: Floats, begun: int, at: int) -> bool:
+    """Say whether the loss goes on where it was, and not where it began."""
+    before, after = loss[begun:at], loss[at : at + LOSSES_FOR_LEVEL]
+    first, last = (part[np.isfinite(part)] for part in (before[:LOSSES_FOR_LEVEL], before[-2 * LOSSES_FOR_LEVEL :]))
+    after = after[np.isfinite(after)]
+    if len(before) < 2 * LOSSES_FOR_LEVEL or not len(first) or not len(last) or not len(after):
+        return False
+    fall = float(np.median(last)) - float(first[0])
+    noise = float(np.median(np.abs(np.diff(last)))) if len(last) > 1 else 0.0
+    moved = float(np.median(after)) - float(np.median(last[-LOSSES_FOR_LEVEL:]))
+    return (
+        abs(fall) > MIN_FALL_IN_DEVIATIONS * noise
+        and abs(moved) <= max(MAX_SHARE_OF_FALL * abs(fall), noise)
+        and fall != 0
+    )
+
+
+def _boundary(recorded: Recorded, counters: Sequence[Floats], before: int, after: int) -> AttemptStart:
+    """Return where an attempt starts between two records of the leading metric: at its first words, else its record."""
+    start = next((one for one in reversed(recorded.starts) if before < one.row <= after), None)
+    if start is not None:
+        return AttemptStart(start.row, start.line)
+    row = next((row for row in recorded.breaks if before < row <= after), 0)
+    fell = (one for one in range(before + 1, after) if any(counter[one] < counter[one - 1] for counter in counters))
+    return AttemptStart(row or next(fell, after), 0)
+
+
+def _died_before_records(recorded: Recorded, row: int) -> list[AttemptStart]:
+    """Return the starts between two records that an error came before, but for the last: those died at once.
+
+    Before the first record, they are where each went on again.
+    """
+    here = [start.line for start in recorded.starts if start.row == row]
+    edges = [*here, np.inf] if row else [0, *here]
+    lines = here[:-1] if row else here
+    return [
+        AttemptStart(row, line)
+        for line, low, high in list(zip(lines, edges, edges[1:], strict=False))[-MAX_ATTEMPTS:]
+        if any(low <= one.line < high and one.severity == "error" for one in recorded.messages)
+    ]
+
+
+def _died_at_the_end(recorded: Recorded) -> list[AttemptStart]:
+    """Return starts behind the last record that came to an error at once."""
+    here = [start for start in recorded.starts if start.row == recorded.rows and recorded.rows]
+    edges = [*(start.line for start in here), np.inf][1:]
+    return [
+        AttemptStart(start.row, start.line)
+        for start, end in list(zip(here, edges, strict=False))[-MAX_ATTEMPTS:]
+        if any(start.line <= one.line < end and one.severity == "error" for one in recorded.messages)
+    ]
+
+
+def _leading(columns: Columns) -> Column | None:
+    """Return the fullest column of a metric that only training or evaluation has."""
+    known = [column for name, column in columns.items() if is_telling(name) and not name.startswith(CLOSING_NAMES)]
+    others = [column for name, column in columns.items() if canonical(name) not in COUNTERS]
+    return max(known or others, key=len, default=None)
+
+
+def _may_start_again(recorded: Recorded) -> bool:
+    """Say whether a counter ever falls, or anything else tells of a start: in most logs nothing does."""
+    if any(_signs_at(recorded)):
+        return True
+    return any(bool(np.any(value[1:] < value[:-1])) for value in map(Column.values, _counting(recorded.columns)))
+
+
+def _counting(columns: Columns) -> list[Column]:
+    """Return the columns that count the progress of a run."""
+    return [
+        column
+        for raw, column in columns.items()
+        if canonical(raw) in COUNTERS or ((role := role_of(raw)) is not None and role.quantity in _SEEN)
+    ]
+
+
+def _counters(recorded: Recorded) -> list[Floats]:
+    """Return what counts the progress of a run at every row, each of shape (rows,)."""
+    found = []
+    for column in _counting(recorded.columns):
+        if len(column) < 2:
+            continue
+        at, value = column.arrays()
+        counts = np.abs(value) < MOST_STEPS
+        if 2 * int(counts.sum()) > len(value):
+            at, value = (at, value) if counts.all() else (at[counts], value[counts])  # what is left out is copied
+            found.append(carried_forward(at, value, recorded.rows))
+    return found
+
+
+# A log is split into attempts before anything else: each start of the program is a run of its own.
+#
+# An attempt begins where every counter is back where the last attempt began. A counter that falls back less goes on
+# from a checkpoint, which is a resume inside of one attempt, and so is one of which the log tells in words.
+# `attempt_starts` finds where they begin; here it is said what each was, and which one is judged.
+
+
+MIN_RECORDS_TO_JUDGE = 20
 """Records with which an attempt is one to be judged, however long the others are ..."""
-SHARE, LEAST = 0.2, 2
+MIN_SHARE_OF_LONGEST, MIN_RECORDS = 0.2, 2
 """... or this share of the longest one, and at least two. Chosen by hand."""
-TOLD = 4
+NAMED_ATTEMPTS = 4
 """Attempts of which the notes tell, the last ones."""
 
 
@@ -54,8 +479,8 @@ class Split:
             return ""
         at = next(number for number, one in enumerate(self.attempts, 1) if one.judged)
         others = [(number, one) for number, one in enumerate(self.attempts, 1) if not one.judged]
-        more = "…; " if len(others) > TOLD else ""
-        told = "; ".join(f"{number}: {_told(one, step_name)}" for number, one in others[-TOLD:])
+        more = "…; " if len(others) > NAMED_ATTEMPTS else ""
+        told = "; ".join(f"{number}: {_description(one, step_name)}" for number, one in others[-NAMED_ATTEMPTS:])
         which = "the last" if at == len(self.attempts) else f"number {at}, the last that got anywhere,"
         which = f"attempt {at}, as asked for," if self.asked_for else which
         return (
@@ -76,11 +501,11 @@ def split(recorded: Recorded, path: str, wanted: int = 0) -> Split:
         InputError: there is no such attempt.
     """
     starts, passes = starts_in(recorded)
-    crowded = len(starts) > MOST  # then the first of them stands for many
-    edges = [*starts, Start(recorded.rows, 0)]
+    crowded = len(starts) > MAX_ATTEMPTS  # then the first of them stands for many
+    edges = [*starts, AttemptStart(recorded.rows, 0)]
     counts = [recorded.records_before(end.row) - recorded.records_before(start.row) for start, end in pairwise(edges)]
     longest = max(counts[crowded:])
-    least = min(SUBSTANCE, longest, max(LEAST, SHARE * longest))
+    least = min(MIN_RECORDS_TO_JUDGE, longest, max(MIN_RECORDS, MIN_SHARE_OF_LONGEST * longest))
     if wanted > len(counts):
         there = f"attempt 1 to attempt {len(counts)}" if len(counts) > 1 else "attempt 1 alone"
         raise InputError(
@@ -105,10 +530,10 @@ def split(recorded: Recorded, path: str, wanted: int = 0) -> Split:
 
 def _counts(name: str) -> bool:
     """Say whether a column tells where an attempt was or that it closed: all that is looked at of those not judged."""
-    return name.startswith(CLOSING) or canonical(name) in COUNTERS
+    return name.startswith(CLOSING_NAMES) or canonical(name) in COUNTERS
 
 
-def _part(recorded: Recorded, columns: Columns, start: Start, end: Start) -> Recorded:
+def _part(recorded: Recorded, columns: Columns, start: AttemptStart, end: AttemptStart) -> Recorded:
     """Return one attempt with some columns and its messages."""
     if start == (0, 0) and end == (recorded.rows, 0):
         return recorded
@@ -124,7 +549,7 @@ def _part(recorded: Recorded, columns: Columns, start: Start, end: Start) -> Rec
 
 def _ending(part: Recorded, records: int) -> Ending:
     """Return how an attempt of so many records ends."""
-    closing = next((name for name in part.columns if name.startswith(CLOSING)), "")
+    closing = next((name for name in part.columns if name.startswith(CLOSING_NAMES)), "")
     if closing:
         return Ending("finished", f"the closing record of a finished run ({closing.rpartition('/')[2]})")
     said = ending_of(part.tail)
@@ -149,7 +574,7 @@ def _first_and_last(columns: Columns) -> tuple[float | None, float | None]:
     return None, None
 
 
-def _told(attempt: Attempt, step_name: str) -> str:
+def _description(attempt: Attempt, step_name: str) -> str:
     ending = attempt.ending
     where = f", line {ending.line}" if ending.line else ""
     how = {

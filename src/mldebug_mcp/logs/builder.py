@@ -6,16 +6,23 @@ Columns are gathered as they come; names and steps are settled once everything h
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.logs import conventions
-from mldebug_mcp.logs.attempt import named_attempt
-from mldebug_mcp.logs.attempts import split
-from mldebug_mcp.logs.beside import (
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.limits import checkpoint
+from mldebug_mcp.core.text import shorten
+from mldebug_mcp.logs.align import SeriesOfRun, restart_note, segment_starts, step_axis
+from mldebug_mcp.logs.attempts import ProcessStart, Recorded, split
+from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, stretches_of
+from mldebug_mcp.logs.endings import Messages, Tail, is_error
+from mldebug_mcp.logs.names import conventions
+from mldebug_mcp.logs.names.conventions import join_counters, join_cut_box, named_columns
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
+from mldebug_mcp.logs.names.records import (
     Single,
     as_the_trainer_means,
     is_of_evaluation,
@@ -23,29 +30,56 @@ from mldebug_mcp.logs.beside import (
     numbers_in,
     single_in,
 )
-from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, stretches_of
-from mldebug_mcp.logs.endings import Tail
-from mldebug_mcp.logs.error_lines import is_error
-from mldebug_mcp.logs.messages import Messages
-from mldebug_mcp.logs.names import COUNTERS, canonical, is_telling
-from mldebug_mcp.logs.naming import join_counters, join_cut_box, named_columns
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.process_starts import Start
-from mldebug_mcp.logs.recorded import Recorded
-from mldebug_mcp.logs.run import Incident, Run
-from mldebug_mcp.logs.segments import restart_note, segment_starts
-from mldebug_mcp.logs.series import SeriesOfRun
+from mldebug_mcp.logs.run import Incident, Run, named_attempt
 from mldebug_mcp.logs.settings import Settings, settings_printed_in
 from mldebug_mcp.logs.settings.printed import is_configuration
-from mldebug_mcp.logs.several import choose_run
-from mldebug_mcp.logs.steps import step_axis
-from mldebug_mcp.progress import checkpoint
-from mldebug_mcp.text import shorten
+
+# Stores that hold several runs: which of them is read.
+
+
+_SHOWN = 8
+
+
+def choose_run(
+    wanted: str, where: str, points: Mapping[str, int], labels: Mapping[str, str], note: Callable[[str], None]
+) -> str:
+    """Return the id of the run to read: the one that was asked for, else the one with the most points.
+
+    Args:
+        wanted: The id or the label of a run, or empty.
+        where: What holds the runs, for messages.
+        points: Points by id, in the order in which the store has the runs.
+        labels: Names of runs by id, where they have one.
+        note: Gets a note if there are several.
+
+    Raises:
+        InputError: there is no run, or not the one that was asked for.
+    """
+    if not points:
+        raise InputError(
+            f"{shorten(where, 200)}: no run in it has logged a metric; name another store, or wait for the first metric"
+        )
+    shown = {run: shorten(labels.get(run) or run, 60) for run in points}
+    listed = ", ".join(f"{shown[run]} ({points[run]})" for run in sorted(points, key=lambda run: -points[run])[:_SHOWN])
+    if wanted:
+        found = [run for run in points if wanted in (run, labels.get(run))]
+        if not found:
+            raise InputError(f"{shorten(where, 200)}: no run {shorten(wanted, 60)!r}; there are {listed}")
+        return found[-1]
+    chosen = max(reversed(list(points)), key=lambda run: points[run])
+    if len(points) > 1:
+        note(
+            f"read {shown[chosen]}, the longest of {len(points)} runs; run=NAME (--run NAME) reads another "
+            f"(NAME (points)): {listed}"
+        )
+    return chosen
+
 
 ROWS_BETWEEN_CHECKPOINTS = 16_384
 MAX_METRICS = 2000
 """Metrics kept per run. A log with more is a parsing accident or hostile; the notes say what was left out."""
-KEPT = frozenset({*COUNTERS, "loss", "eval_loss", "reward", "grad_norm", "learning_rate"})
+ALWAYS_KEPT = frozenset({*COUNTERS, "loss", "eval_loss", "reward", "grad_norm", "learning_rate"})
 """... and metrics that are kept beyond that, however late their columns come in a wide table ..."""
 MAX_NAMES = 10_000
 """... of so many names: to look up what a name means takes 50 microseconds."""
@@ -191,7 +225,7 @@ class RunBuilder:
         """Say that the log tells of a resume here, between records."""
         self._recorded.resumes.append(self.rows)
 
-    def started(self, start: Start) -> None:
+    def started(self, start: ProcessStart) -> None:
         """Say that the program started again."""
         self._recorded.starts.append(start)
 
@@ -304,7 +338,9 @@ class RunBuilder:
         columns = self._recorded.columns
         column = columns.get(name)
         if column is None:
-            full = len(columns) >= MAX_METRICS and (len(self._left_out) >= MAX_NAMES or canonical(name) not in KEPT)
+            full = len(columns) >= MAX_METRICS and (
+                len(self._left_out) >= MAX_NAMES or canonical(name) not in ALWAYS_KEPT
+            )
             if full or len(columns) >= 2 * MAX_METRICS:
                 self._left_out[shorten(name, 60)] += 1
                 return None

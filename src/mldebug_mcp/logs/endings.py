@@ -1,30 +1,143 @@
-"""How a log ends: what its last lines say, whether the last one is whole, and how long it was silent."""
+"""How a log ends, and which of its lines read like errors.
+
+Its last lines tell whether the last one is whole, how long it was silent, and what the program wrote last.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from statistics import median
 
-from mldebug_mcp.logs.attempt import Ending
-from mldebug_mcp.logs.error_lines import is_error
-from mldebug_mcp.logs.source import LogFile
-from mldebug_mcp.text import clean, shorten
+from mldebug_mcp.core.text import clean, shorten
+from mldebug_mcp.logs.log_file import LogFile
+from mldebug_mcp.logs.run import Ending, Message, severity_of
+
+# Lines of a log that read like errors.
+
+
+_ERROR = re.compile(
+    r"^Traceback \(most recent|\b[\w.]{1,80}(?:Error|Exception)\b\s*:|"
+    r"\b(?:Error|Exception)\s*:\s*[^\W\d]|[Oo]ut of memory|\bNCCL (?:WARN|error)|"
+    r"\bSegmentation fault|\bSIG(?:KILL|TERM|SEGV|BUS|ABRT)\b|\bKilled\b|\bOVERFLOW!|device-side assert|\bXid\b|"
+    r"\bAssertion [`'].{1,300}failed|"
+    r"[Bb]us error|\boom[-_ ]kill|\bexitcode\s*:\s*-\d|Watchdog caught|diverged with loss|\bNaN loss\b|"
+    r"\b[Ll]oss is (?:nan|NaN|inf)\b|^(?:\w{1,60}\.){1,8}_?(?:exc|errors?|exceptions?)\.[A-Z]\w{0,60}(?::\s|$)|"
+    r"(?:^|\[\w{1,20}\]: ?)[\w.]{1,80}(?:Error|Exception)(?:\s*$|\s{2,}(?:File|assert)\b)|\bexit code:? 137\b|"
+    r"\bserver socket has failed to listen|"
+    r"\[(?:WinError|Errno) -?\d+\]|Memory access fault by GPU|\(core dumped\)|\bOOMKilled\b|"
+    r"\bterminate called after|(?:^|\]:)\s{0,4}what\(\): |: terminating due to|"
+    r"\blow on resource: memory|^Error executing job\b|\bCANCELLED AT\b|^OMP: Error|"
+    r"^(?:zsh: |\[\d{1,4}\]\s+(?:[+-]\s+)?\d{1,9}\s+)killed\b|"
+    r"(?:^|\]: ?)(?:(?:pyarrow\.lib\.)?Arrow[A-Z]\w{2,30}: |(?:\w{1,40}\.){1,4}error: )|"
+    r"(?:^|\]: ?)(?:LLVM ERROR: |F\d{4} .{0,120}:\d+\] )|"
+    r"(?:^|\s)E(?:\d{4})? .{0,120}\.(?:cc|cpp|h):\d+\] .{0,200}"
+    r"(?:CUDNN_STATUS|RESOURCE_EXHAUSTED|CUDA_ERROR_(?!NO_DEVICE)|INTERNAL: |driver version is insufficient)|"
+    r"\[LightGBM\] \[Fatal\]|: error: (?:argument|unrecognized|the following)|: can't open file '|^srun: error: |"
+    r"^docker: Error response|^ERROR: (?:Failed|Could not|No matching)|\bCUDA Setup failed|"
+    r"\bworker died or was killed\b|^KeyboardInterrupt\b",
+)
+_OF_METRICS = re.compile(r"\bLoss became infinite or NaN at iteration")
+"""detectron2 ends with it: no error of its own, but the loss at a step, which is read as such."""
+_HINTS = (
+    "rror", "ception", "Traceback", "memory", "NCCL", "fault", "SIG", "Killed", "OVERFLOW", "assert", "Xid", "Watchdog",
+    "diverged", "NaN loss", "oss is ", "oom", "exitcode", "exc.", "core dumped", "terminate called", "terminating due",
+    "OOMKilled", "exit code", "failed to listen", "CANCELLED", "killed", "what():", "Assertion", "Arrow", ".cc:",
+    ".cpp:", "[Fatal]", "open file", "ERROR", "Setup failed", "died or was",
+    "KeyboardInterrupt",
+)  # fmt: skip
+"""One of these stands in every line that `_ERROR` finds: most lines are dismissed without a regular expression."""
+
+
+MAX_CODE = 160
+"""Characters of a line of code that are kept."""
+
+
+def is_error(line: str) -> bool:
+    """Say whether a line reads like an error."""
+    if not any(map(line.__contains__, _HINTS)) or _ERROR.search(line) is None:
+        return False
+    return _OF_METRICS.search(line) is None
+
+
+_FRAME = re.compile(r'File "[^"]{1,400}", line \d')
+_OUT = "out of memory"
+_OF_MEMORY = re.compile(r"\b[KMG]i?B\b|\bmemory\b|PyTorch|PYTORCH_|unallocated")
+_OF_TRAINING = re.compile(r"loss|step|epoch|iter", re.IGNORECASE)
+MAX_WRAPPED = 8
+"""Lines below the first one of an out-of-memory message that may still hold its numbers: it is some 600 characters."""
+
+
+class ErrorLines:
+    """Tells the lines that read like errors, but for an exception that Python itself says it ignored.
+
+    Beside them it keeps the line of code that a traceback shows last, which tells apart errors of the same words.
+    """
+
+    def __init__(self) -> None:
+        self.ignoring = False
+        """Whether the lines tell of an exception that was ignored."""
+        self.code = ""
+        """The code of the last frame of the traceback that stands above."""
+        self._below_frame = False
+        self._room = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether what the lines above tell may go on in the next one."""
+        return self.ignoring or self._below_frame or self._room > 0
+
+    def take(self, line: str) -> bool:
+        """Say whether the next line reads like an error."""
+        self._read_code(line)
+        if line.startswith("Exception ignored in"):
+            self.ignoring = True
+            return False
+        if not self.ignoring:
+            failed = is_error(line)
+            # A whole message ends with what PyTorch itself holds.
+            self._room = MAX_WRAPPED if failed and _OUT in line and "PyTorch" not in line else 0
+            return failed
+        # The exception itself stands below its traceback, and ends what was ignored.
+        self.ignoring = line.startswith(("Traceback", " "))
+        return False
+
+    def goes_on(self, line: str) -> bool:
+        """Say whether the next line goes on with an out-of-memory message that was wrapped before its numbers ended."""
+        if not self._room:
+            return False
+        goes_on = _OF_MEMORY.search(line) is not None and not _OF_TRAINING.search(line) and not is_error(line)
+        self._room = self._room - 1 if goes_on else 0
+        return goes_on
+
+    def _read_code(self, line: str) -> bool:
+        """Keep the line of code that a frame shows; return whether this is one."""
+        if 'File "' in line and _FRAME.search(line):
+            self.code, self._below_frame = "", True
+        elif self._below_frame:
+            code = line.rpartition("]:")[2]
+            self.code, self._below_frame = code.strip()[:MAX_CODE], False
+            return code[:1].isspace()
+        return False
+
+
+# How a log ends: what its last lines say, whether the last one is whole, and how long it was silent.
+
 
 TAIL_BYTES = 64 * 1024
 """Bytes at the end of a log that are looked at."""
 LAST_WORDS = 40
 """Lines at the end of a log among which its last words are looked for: checkpoints and tables are printed below."""
-SILENT, TIMES = 300.0, 10.0
+MIN_SILENT_SECONDS, MIN_SILENT_INTERVALS = 300.0, 10.0
 """Seconds without a new record, and times the usual interval between records, after which a run is called silent.
 Chosen by hand: an evaluation or a checkpoint may take minutes."""
-NOTICED, MANY_TIMES, SEVERAL = 15.0, 100.0, 3
+MIN_WAIT_SECONDS, MIN_WAIT_INTERVALS, MIN_WAIT_LINES = 15.0, 100.0, 3
 """Seconds, times the usual interval, and lines behind the last record that tell of waiting sooner. Chosen by hand: a
 checkpoint or an evaluation of steps so short is over by then."""
-SHOWN = 160
+MAX_SHOWN_OF_ENDING = 160
 
 FINISHED = re.compile(
     r"\b(?:train(?:ing)?|fit(?:ting)?|run|optimi[sz]ation|experiment)\b"
@@ -82,16 +195,16 @@ def ending_of(tail: Tail) -> Ending:
     words = tail.lines[-LAST_WORDS:]
     for line in reversed(words):
         if FINISHED.search(line) and not is_error(line):
-            return Ending("finished", shorten(line, SHOWN))
+            return Ending("finished", shorten(line, MAX_SHOWN_OF_ENDING))
         if INTERRUPTED.search(line):
-            return Ending("interrupted", shorten(line, SHOWN))
+            return Ending("interrupted", shorten(line, MAX_SHOWN_OF_ENDING))
         if _RECORD.search(line):
             break
     silence = _silence(tail.lines)
     if silence:
         return Ending("silence", silence)
     if not tail.whole and tail.lines and not tail.lines[-1].endswith(("}", "]", ")", ".")):
-        return Ending("cut", shorten(tail.lines[-1], SHOWN))
+        return Ending("cut", shorten(tail.lines[-1], MAX_SHOWN_OF_ENDING))
     return Ending()
 
 
@@ -103,7 +216,9 @@ def _silence(lines: Sequence[str]) -> str:
         return ""
     usual = median(max(0.0, after - before) for before, after in pairwise(told))
     quiet = clocks[-1][0] - told[-1]
-    if quiet < max(SILENT, TIMES * usual) and not _waits(clocks, quiet, (told[-1] - told[0]) / len(told)):
+    if quiet < max(MIN_SILENT_SECONDS, MIN_SILENT_INTERVALS * usual) and not _waits(
+        clocks, quiet, (told[-1] - told[0]) / len(told)
+    ):
         return ""
     return f"its clock runs on for {quiet:.0f} s behind the last record, where records came every {usual:.0f} s"
 
@@ -111,7 +226,7 @@ def _silence(lines: Sequence[str]) -> str:
 def _waits(clocks: Sequence[tuple[float, bool]], quiet: float, usual: float) -> bool:
     """Say whether several lines behind the last record take far longer than records do, if not minutes."""
     behind = next(at for at, (_, is_record) in enumerate(reversed(clocks)) if is_record)
-    return behind >= SEVERAL and quiet >= max(NOTICED, MANY_TIMES * usual)
+    return behind >= MIN_WAIT_LINES and quiet >= max(MIN_WAIT_SECONDS, MIN_WAIT_INTERVALS * usual)
 
 
 def _clock(line: str) -> float | None:
@@ -127,3 +242,46 @@ def _clock(line: str) -> float | None:
     except ValueError:
         return None
     return hours * 3600.0 + minutes * 60 + seconds
+
+
+# Lines of a log that read like errors: which are kept, of however many.
+
+
+MAX_MESSAGES = 100
+"""Error lines kept per run ..."""
+MAX_NOISE = 20
+"""... and those among them that are retries and the like: they never take the place of an error."""
+MAX_MESSAGE = 1000
+"""Characters of an error line: an out-of-memory message of a GPU with several processes ends with what is unused."""
+
+
+@dataclass(slots=True)
+class Messages:
+    """Keeps the first messages, as later ones are mostly their echo, and the last.
+
+    Args:
+        kept: The messages, as far as they are kept.
+        noise: How many were retries and the like.
+        failed: Whether there was an error that is no mere warning.
+    """
+
+    kept: list[Message]
+    noise: int = 0
+    failed: bool = False
+
+    def take(self, line: int, text: str, records: int, code: str = "") -> None:
+        """Take a line by its number and the records before it; `code` is the line of a program that it stands under."""
+        severity = severity_of(text)
+        self.noise += severity == "noise"
+        if severity == "noise" and self.noise > MAX_NOISE:
+            return
+        if severity != "error" and len(self.kept) == MAX_MESSAGES and self.kept[-1].severity == "error":
+            return
+        self.failed = self.failed or severity == "error"
+        self.kept[MAX_MESSAGES - 1 :] = [Message(line, shorten(text, MAX_MESSAGE), records, code, severity)]
+
+    def go_on(self, text: str) -> None:
+        """Add a line, without the rank before it, to the message that was kept last."""
+        if self.kept:
+            whole = f"{self.kept[-1].text} {text.rpartition(']:')[2].strip()}"
+            self.kept[-1] = replace(self.kept[-1], text=shorten(whole, MAX_MESSAGE))

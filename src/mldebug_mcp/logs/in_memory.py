@@ -1,25 +1,165 @@
 """What a program holds in memory → a `Run`: a DataFrame, a mapping of columns, or records.
 
-Records and columns are read as those of a JSON log are: a key that is not there was not logged, NaN is a value.
+Records and columns are read as those of a JSON log are: a key that is not there was not logged, NaN is a value. A
+DataFrame has one mark for both; there the rows around one decide, and in doubt a cell was not logged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from mldebug_mcp.errors import InputError
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import counted
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.documents import take_document
-from mldebug_mcp.logs.decoding.pandas_frame import polars_frame
-from mldebug_mcp.logs.decoding.plain import plain_record, plain_value
-from mldebug_mcp.logs.plan import concluded
-from mldebug_mcp.logs.roles.given import given_names
+from mldebug_mcp.logs.documents import take_document
+from mldebug_mcp.logs.kinds import concluded
+from mldebug_mcp.logs.names import Quantity, role_of
+from mldebug_mcp.logs.names.grammar import given_names
 from mldebug_mcp.logs.run import Run, require_logged
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+# Values of a Python program as a JSON document would hold them.
+
+
+def plain_record(record: Mapping[Any, object]) -> dict[str, object]:
+    """Return a record with plain values under names that are text."""
+    return {str(key): plain_value(value) for key, value in record.items()}
+
+
+def plain_value(value: object) -> object:
+    """Return a number of numpy, torch or decimal as that number; None for whole arrays and objects."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return plain_record(value)
+    if hasattr(value, "tolist") and hasattr(value, "shape"):
+        return cast("Any", value).tolist() if math.prod(value.shape) == 1 else None
+    if isinstance(value, list | tuple):
+        return [plain_value(one) for one in value] if len(value) == 1 else None
+    try:
+        return float(cast("Any", value))  # Decimal, Fraction
+    except (TypeError, ValueError):
+        return None
+
+
+# A pandas DataFrame → one of polars, with NaN told from what was not logged.
+#
+# A DataFrame has one mark for both. Files, records and polars have two; here the rows beside one decide, and in doubt a
+# cell was not logged: a NaN that is none would accuse a sound run.
+
+
+Flags: TypeAlias = "NDArray[np.bool_]"
+
+MIN_SHARE_OF_ROWS = 0.75
+"""Share of the rows in which a metric has to stand so that one without it is told from one that does not measure it.
+Chosen: above a half, as an evaluation in every other epoch has."""
+MAX_CLOSING_ROWS = 3
+"""Rows at the end that hold nothing but places and clocks: so few are what a logger writes when it closes (chosen)."""
+_PLACES = frozenset({
+    Quantity.STEP, Quantity.EPOCH, Quantity.EPISODE, Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN, Quantity.ELAPSED,
+    Quantity.TIMESTAMP,
+})  # fmt: skip
+"""What stands in each row, whatever is measured there."""
+
+
+def polars_frame(frame: pd.DataFrame, note: Callable[[str], None]) -> pl.DataFrame:
+    """Return the table with nulls where nothing was logged; an index with a name is a column, too.
+
+    Args:
+        frame: One row per record.
+        note: Takes what was guessed.
+    """
+    if any(name is not None for name in frame.index.names):
+        frame = frame.reset_index()
+    logged = ~frame.isna().to_numpy()
+    floats = np.array([isinstance(kind, np.dtype) and kind.kind == "f" for kind in frame.dtypes], dtype=np.bool_)
+    names = _distinct(frame)
+    values = _are_values(logged, floats, np.array([_is_place(name) for name in names], dtype=np.bool_))
+    missing = int(np.count_nonzero(~logged & ~values & floats))
+    if missing:
+        note(
+            f"{counted(missing, 'NaN cell')} of the DataFrame taken for not logged, {np.count_nonzero(values)} for "
+            "NaN; records (dicts) without the keys that were not logged tell them apart"
+        )
+    held = logged | values
+    import polars as pl
+
+    return pl.DataFrame([_series(name, frame.iloc[:, at], held[:, at]) for at, name in enumerate(names)])
+
+
+def _distinct(frame: pd.DataFrame) -> list[str]:
+    """Return the names of the columns, those of several levels as `outer/inner`, a second of one name numbered."""
+    seen: Counter[str] = Counter()
+    names = []
+    columns: list[object] = list(frame.columns)
+    for column in columns:
+        name = "/".join(map(str, column)) if isinstance(column, tuple) else str(column)
+        seen[name] += 1
+        names.append(name if seen[name] == 1 else f"{name}.{seen[name]}")
+    return names
+
+
+def _series(name: str, column: pd.Series[Any], held: Flags) -> pl.Series:
+    import polars as pl
+
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiu":
+        series = pl.Series(name, column.to_numpy(np.float64))
+        return series if held.all() else pl.select(pl.when(pl.Series(held)).then(series).alias(name)).to_series()
+    cells = zip(column.tolist(), held.tolist(), strict=True)
+    return pl.Series(name, [plain_value(cell) if is_held else None for cell, is_held in cells], strict=False)
+
+
+def _is_place(name: str) -> bool:
+    role = role_of(name)
+    return role is not None and role.quantity in _PLACES
+
+
+def _are_values(logged: Flags, floats: Flags, places: Flags) -> Flags:
+    """Return which NaN are values, shape (rows, columns).
+
+    Those of a metric that stands in nearly all rows of its kind, where something else was measured that is measured
+    with it; where nothing was, those at the end.
+
+    Args:
+        logged: Which cells are not NaN, shape (rows, columns).
+        floats: Which columns hold floats, shape (columns,).
+        places: Which columns say where a row stands, shape (columns,).
+    """
+    found = np.zeros_like(logged)
+    measured = logged & ~places
+    counts = measured.astype(np.float32)
+    never_together = (counts.T @ counts == 0) & measured.any(axis=0)
+    anything: Flags = np.asarray(measured.any(axis=1))
+    for column in np.flatnonzero(floats & ~places & ~logged.all(axis=0)).tolist():
+        own = logged[:, column]
+        if not own.any():  # something wrote a NaN each time
+            found[:, column] = True
+            continue
+        other_kind: Flags = np.asarray(measured[:, never_together[column]].any(axis=1))
+        last = int(np.flatnonzero(own)[-1])
+        alike = ~other_kind[: last + 1] & anything[: last + 1]
+        if np.count_nonzero(own) < MIN_SHARE_OF_ROWS * np.count_nonzero(alike):
+            continue
+        closing = ~anything
+        closing[:last] = False
+        closing &= np.count_nonzero(closing) >= MAX_CLOSING_ROWS
+        found[:, column] = ~own & ((anything & ~other_kind) | closing)
+    return found
+
+
+# What a program holds in memory → a `Run`: a DataFrame, a mapping of columns, or records.
+#
+# Records and columns are read as those of a JSON log are: a key that is not there was not logged, NaN is a value.
+
 
 Table: TypeAlias = "pd.DataFrame | pl.DataFrame"
 Data: TypeAlias = "Table | Mapping[str, Any] | Iterable[Mapping[str, Any]]"
@@ -72,7 +212,7 @@ def _take(data: object, builder: RunBuilder) -> None:
 
 
 def _take_frame(frame: pl.DataFrame, builder: RunBuilder) -> None:
-    from mldebug_mcp.logs.decoding.frames import add_frame
+    from mldebug_mcp.logs.formats.frames import add_frame
 
     if add_frame(builder, frame) is None:  # numbers spelled as text
         for row in frame.iter_rows(named=True):

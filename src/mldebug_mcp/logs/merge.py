@@ -1,17 +1,142 @@
-"""Several logs of one run → one Run: each metric once, from the log that tells it best."""
+"""Several logs of one run → one Run: each metric once, from the log that has it best.
+
+Two logs are of one run if they hold the same losses at the same steps, or if one goes on where the other ends. Logs
+without a result in common, such as one of training and one of evaluation, belong together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 
 import numpy as np
 
-from mldebug_mcp.logs.attempt import SURVIVED
-from mldebug_mcp.logs.continued import goes_further
-from mldebug_mcp.logs.names import canonical
-from mldebug_mcp.logs.run import Message, Run, Segment, Series
+from mldebug_mcp.core.text import figure, shorten
+from mldebug_mcp.logs.log_file import log_name
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.lexicon import PHASES
+from mldebug_mcp.logs.names.metrics import canonical
+from mldebug_mcp.logs.run import SURVIVED, Message, Run, Segment, Series
 from mldebug_mcp.logs.settings import Settings
+
+# A training run that was resumed writes on elsewhere: logs that go on where another ends are read as one run.
+#
+# Lightning makes a new `version_N` at each start, W&B a new offline folder, a Trainer's event files a new `runs/DATE`;
+# and the newest checkpoint of a run that crashed knows nothing of what came after it.
+
+
+CONTINUED_RESULTS = ("loss", "reward", "eval_loss")
+MAX_GAP_INTERVALS = 3.0
+"""Intervals between records that may lie between the end of a log and the beginning of the one that goes on."""
+MIN_LATE_INTERVALS = 5.0
+"""Intervals after the beginning of the first log before which another one that begins may be a run of its own."""
+SHARED = 0.5
+"""Share of the metrics that a run which goes on elsewhere has in common with its beginning. Chosen."""
+MIN_OVERLAP, OVERLAP_TOLERANCE = 3, 1e-3
+"""Losses that two logs must share to be of one run, and the relative difference that rounding makes. Chosen."""
+
+Named = tuple[str, Run]
+
+
+def joined(runs: Sequence[Named]) -> list[Named]:
+    """Join runs that go on where another one ends; each stays a segment, under the name of the last.
+
+    Two runs that go on from the same one are branches and stay apart.
+
+    Args:
+        runs: What was read, by the path of its folder; only runs in one folder are joined.
+    """
+    found = list(runs)
+    while (pair := _next_pair(found)) is not None:
+        first, then = pair
+        found[found.index(then)] = (then[0], _concatenated(first, then))
+        found.remove(first)
+    return found
+
+
+def goes_further(run: Run, other: Run) -> bool:
+    """Say whether another log tells the losses of a run number by number, and more of them."""
+    if "loss" not in run or "loss" not in other:
+        return False
+    here, there = run["loss"].value, other["loss"].value
+    if not MIN_OVERLAP <= len(here) < len(there):
+        return False
+    return bool(np.all(np.isclose(there[: len(here)], here, rtol=OVERLAP_TOLERANCE, atol=0, equal_nan=True)))
+
+
+def _next_pair(runs: Sequence[Named]) -> tuple[Named, Named] | None:
+    late = [then for then in runs if _begins_late(then[1])]
+    for then in late:
+        before = [first for first in runs if _goes_on(first, then)]
+        if len(before) == 1 and sum(_goes_on(before[0], other) for other in late) == 1:
+            return before[0], then
+    return None
+
+
+def _begins_late(run: Run) -> bool:
+    """Say whether a log begins so late that it may go on with another; most do not, and need no comparison."""
+    step = next((run[name].step for name in CONTINUED_RESULTS if name in run), np.empty(0))
+    return len(step) > 1 and float(step[0]) >= MIN_LATE_INTERVALS * float(np.median(np.diff(step)))
+
+
+def _goes_on(first: Named, then: Named) -> bool:
+    (here, before), (there, after) = first, then
+    if here == there or _folder(here) != _folder(there) or before.formats != after.formats:
+        return False
+    if before.step_name != after.step_name or before.step_name == "record":
+        return False
+    names = before.series.keys() | after.series.keys()
+    if len(before.series.keys() & after.series.keys()) < SHARED * len(names):
+        return False
+    shared = [(before[name].step, after[name].step) for name in CONTINUED_RESULTS if name in before and name in after]
+    if not shared or min(map(len, shared[0])) < 2:
+        return False
+    begun, again = shared[0]
+    interval = float(np.median(np.concatenate([np.diff(begun), np.diff(again)])))
+    late, end = begun[0] + MIN_LATE_INTERVALS * interval, begun[-1] + MAX_GAP_INTERVALS * interval
+    return interval > 0 and bool(late <= again[0] <= end) and bool(again[-1] > begun[-1])
+
+
+def _folder(name: str) -> str:
+    return name.rpartition("/")[0]
+
+
+def _concatenated(first: Named, then: Named) -> Run:
+    (here, before), (there, after) = first, then
+    series = dict(after.series)
+    begins = next(float(after[name].step[0]) for name in CONTINUED_RESULTS if name in before and name in after)
+    for name, one in before.series.items():
+        kept = one.where(one.step < begins)
+        more = series.get(name, Series(name, np.empty(0), np.empty(0)))
+        series[name] = Series(name, np.append(kept.step, more.step), np.append(kept.value, more.value))
+    settings = Settings.merged(after.settings, before.settings)
+    note = (
+        f"{shorten(there, 80)} goes on at {after.step_name} {figure(begins)}, where {shorten(here, 80)} ends "
+        f"at {figure(before.last_step)}: they are read as one run that was resumed"
+    )
+    return replace(
+        after,
+        series=series,
+        settings=settings,
+        segments=(*before.segments, *_from(begins, after.segments)),
+        records=before.records + after.records,
+        messages=(*before.messages, *after.messages),
+        notes=tuple(dict.fromkeys((*before.notes, *after.notes, note))),
+    )
+
+
+def _from(begins: float, segments: Sequence[Segment]) -> list[Segment]:
+    """Return the stretches without what stands before the first result: Lightning logs `hp_metric` at step 0 again."""
+    first, *others = segments
+    series = {name: one.between(begins, np.inf) for name, one in first.series.items()}
+    kept = {name: one for name, one in series.items() if len(one)}
+    return [replace(first, first_step=max(begins, first.first_step), series=kept), *others]
+
+
+# Several logs of one run → one Run: each metric once, from the log that tells it best.
+
 
 LEAST_BOTH = 3
 """Records that tell step and epoch, by which epochs are placed."""
@@ -128,3 +253,210 @@ def _weight(run: Run) -> tuple[bool, int, bool, int]:
 def _with(segment: Segment, added: Mapping[str, Series], *, alone: bool) -> Segment:
     inside = {name: one if alone else one.between(segment.first_step, segment.last_step) for name, one in added.items()}
     return replace(segment, series={**segment.series, **{name: one for name, one in inside.items() if len(one)}})
+
+
+# Which logs of one folder are of the same run: only those that something ties together.
+#
+# Ties are the ranks of one job, the same results number by number in two forms, names that differ in the phase alone
+# (`train.csv` and `valid.csv`, `bert.log` and `bert.csv`), one metric per file, and a run folder in which each file is
+# named for what it holds (`metrics.jsonl` and `stdout.log`). Every other log is a run of its own: two runs of one
+# script look alike, and a fault of one must not be built on a metric of the other.
+
+
+SHARED_RESULTS = ("loss", "eval_loss", "reward")
+"""Metrics that no two runs share number by number."""
+MIN_COMMON_VALUES = 3
+"""Different values that two logs must share to be compared. Chosen."""
+ROUNDING = 1e-3
+"""Relative difference that rounding makes. Chosen."""
+MIN_SHARED = 0.5
+"""Share of values from which on two logs hold the same. Chosen."""
+MAX_BY_CHANCE = 0.1
+"""Share of its range that the values of a log may cover: any number lies near one of a dense curve. Chosen."""
+MAX_SHARE_OF_RANGE = 0.15
+"""Share of its range by which a result may lie apart in logs of two formats, one of which may have averaged. Chosen."""
+LONG_NUMBER = 5
+"""Digits from which on a number in a name is a time, a process or a job, and no count of runs. Chosen."""
+
+_CLOCKS = (Quantity.ELAPSED, Quantity.TIMESTAMP)
+_RANK = re.compile(
+    r"(?:rank|worker|gpu|node|proc(?:ess)?|task|local|host|device|stdout|stderr)s?[-_.]?\d+", re.IGNORECASE
+)
+_WORD = re.compile(r"[^\W\d_]+|\d+")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_PHASES = PHASES | dict.fromkeys(("learn", "learning"), "train")
+"""CatBoost writes `learn_error.tsv` and `test_error.tsv`."""
+_HOLDS = frozenset({
+    "log", "logs", "metric", "metrics", "progress", "history", "result", "results", "loss", "losses", "curve",
+    "curves", "scalar", "scalars", "summary", "stats", "monitor", "evaluation", "evaluations", "train", "training",
+    "trainer", "state", "eval", "val", "valid", "validation", "test", "out", "output", "stdout", "err", "stderr",
+    "console", "terminal", "screen", "nohup", "slurm", "job", "run", "events", "tfevents", "wandb", "learner",
+    "driver", "debug", "info", "error", "errors", "json", "csv", "txt", "data", "epoch", "step", "steps",
+    "all", "recorder",
+})  # fmt: skip
+"""Words by which a file of a run folder is named for what it holds. None of them names a run."""
+_STREAMS = frozenset({"err", "out", "stdout", "stderr", "nohup", "slurm", "console", "terminal", "screen", "job"})
+"""Words that name the output of a process."""
+
+
+def grouped(runs: list[Named]) -> list[list[Named]]:
+    """Put together the logs that are of one run, each group under its fullest log."""
+    groups: list[list[Named]] = []
+    with_series = [item for item in runs if item[1].series]
+    for item in sorted(with_series, key=lambda item: -item[1].records):
+        own = next((group for group in groups if _belongs(item, group)), None)
+        if own is None:
+            groups.append([item])
+        else:
+            own.append(item)
+    for item in runs:
+        if not item[1].series:
+            _add_error_lines(groups, item)
+    return groups
+
+
+def are_named_as_one(name: str, other: str) -> bool:
+    """Say whether the names of two logs tie them to one run, whatever is in them."""
+    words, others = _words(name), _words(other)
+    is_phase = _without_phase(words) == _without_phase(others) and _phase(words) != _phase(others)
+    if is_phase or words == others or _without_rank(name) == _without_rank(other):
+        return True
+    if _is_stream(words) and _stem_words(words) == _stem_words(others) != []:
+        return True  # the output of a process, named for its run
+    return _is_named_for_content(words) and _is_named_for_content(others) and not _are_numbered(words, others)
+
+
+def holds_evaluation(name: str, names: Iterable[str]) -> bool:
+    """Say whether a log is named as the evaluation of another one: "eval" beside "train", "log_val" beside "log"."""
+    words = _words(name)
+    rest = _without_phase(words)
+    return _phase(words) == "eval" and any(
+        _phase(others) != "eval" and _without_phase(others) == rest for others in map(_words, names)
+    )
+
+
+def _belongs(item: Named, group: list[Named]) -> bool:
+    relations = [_is_same(one, item) for one in group]
+    return True in relations and False not in relations
+
+
+def _is_same(one: Named, other: Named) -> bool | None:
+    """Say whether two logs are of one run; None where nothing ties them and nothing keeps them apart."""
+    (name, run), (other_name, another) = one, other
+    if _without_rank(name) == _without_rank(other_name):
+        return True
+    is_tied = are_named_as_one(name, other_name) or _hold_one_metric_each(one, other)
+    same = [_hold_the_same(run, another, metric) for metric in SHARED_RESULTS if metric in run and metric in another]
+    if True in same or goes_further(run, another) or goes_further(another, run):
+        # Logs of one form with the same metrics are copies, or what one seed does twice.
+        return is_tied or run.formats != another.formats or run.series.keys() != another.series.keys()
+    if False in same:
+        return False
+    return True if is_tied else None
+
+
+def _hold_one_metric_each(one: Named, other: Named) -> bool:
+    (name, run), (other_name, another) = one, other
+    here, there = _only_metric(run), _only_metric(another)
+    if here is None or there is None or here.name == there.name or run.step_name != another.step_name:
+        return False
+    return _without_metric(name, here) == _without_metric(other_name, there)
+
+
+def _only_metric(run: Run) -> Series | None:
+    """Return the one metric of a log, besides the time at which it was logged; None if it holds several."""
+    metrics = [one for one in run.series.values() if one.role is None or one.role.quantity not in _CLOCKS]
+    return metrics[0] if len(metrics) == 1 else None
+
+
+def _without_metric(name: str, metric: Series) -> list[str]:
+    """Return the words of the name of a log that tell neither its metric nor a phase."""
+    words = _without_phase(_words(name))
+    ends = range(len(words))
+    named = next((at for at in ends if canonical("_".join(words[at:])) == metric.name.removeprefix("eval_")), None)
+    if named is not None:
+        return words[:named]
+    own = {*_WORD.findall(metric.name.lower()), *_WORD.findall(metric.logged_as.lower())}
+    return [word for word in words if word not in own]
+
+
+def _add_error_lines(groups: list[list[Named]], item: Named) -> None:
+    """Add a log that holds nothing but error lines to the run that its name ties it to, or that is the only one."""
+    named = [group for group in groups if any(are_named_as_one(name, item[0]) for name, _ in group)]
+    own = named or (groups if len(groups) == 1 else [])
+    if len(own) == 1:
+        own[0].append(item)
+    else:
+        groups.append([item])
+
+
+def _words(name: str) -> list[str]:
+    """Return the words and numbers of the name of a log, without its ending, in lower case."""
+    stem = PurePath(log_name(PurePath(name).name)).stem
+    return [word.lower() for word in _WORD.findall(_HUMP.sub(" ", stem))]
+
+
+def _phase(words: list[str]) -> str:
+    phases = {_PHASES[word] for word in words if word in _PHASES}
+    return phases.pop() if len(phases) == 1 else ""
+
+
+def _without_phase(words: list[str]) -> list[str]:
+    return [word for word in words if word not in _PHASES]
+
+
+def _is_named_for_content(words: list[str]) -> bool:
+    return all(word in _HOLDS or word.isdigit() for word in words)
+
+
+def _are_numbered(words: list[str], others: list[str]) -> bool:
+    """Say whether short numbers count runs: `log_1.txt` and `log_2.txt`."""
+    counts, other_counts = (
+        [word for word in each if word.isdigit() and len(word) < LONG_NUMBER] for each in (words, others)
+    )
+    return bool(counts) and bool(other_counts) and counts != other_counts
+
+
+def _is_stream(words: list[str]) -> bool:
+    return any(word in _STREAMS for word in words)
+
+
+def _stem_words(words: list[str]) -> list[str]:
+    return [word for word in words if word not in _HOLDS]
+
+
+def _without_rank(name: str) -> str:
+    """Return a name without what tells the ranks of a run apart; the whole name where nothing does."""
+    bare = _RANK.sub("", name)
+    return bare if bare != name else f"{name}/"
+
+
+def _hold_the_same(one: Run, other: Run, metric: str) -> bool | None:
+    """Say whether two logs hold the same values of a metric, None where that cannot be seen."""
+    here, there = one[metric], other[metric]
+    if min(len(here), len(there)) < MIN_COMMON_VALUES:
+        return None
+    steps, at, at_other = np.intersect1d(here.step, there.step, return_indices=True)
+    if one.step_name != other.step_name or len(steps) < MIN_COMMON_VALUES:
+        return True if _shares_values(here, there) else None
+    alike = np.isclose(here.value[at], there.value[at_other], rtol=ROUNDING, atol=0, equal_nan=True)
+    if float(alike.mean()) >= MIN_SHARED:
+        return True if len(np.unique(here.value[at][alike])) >= MIN_COMMON_VALUES else None
+    if one.formats == other.formats:
+        return False
+    apart = np.abs(here.value[at] - there.value[at_other])
+    spread = float(np.ptp(here.finite.value)) if len(here.finite) else 0.0
+    return None if bool(np.nanmedian(np.append(apart, np.inf)) <= MAX_SHARE_OF_RANGE * spread) else False
+
+
+def _shares_values(one: Series, other: Series) -> bool:
+    """Say whether most values of the shorter series stand in the longer one too, and not by chance."""
+    short, long = sorted((np.unique(one.finite.value), np.unique(other.finite.value)), key=len)
+    if len(short) < MIN_COMMON_VALUES:
+        return False
+    covered = 2 * ROUNDING * float(np.abs(long).sum())
+    if covered > MAX_BY_CHANCE * float(np.ptp(long)):
+        return False
+    place = np.searchsorted(long, short).clip(1, len(long) - 1)
+    nearest = np.minimum(np.abs(long[place] - short), np.abs(long[place - 1] - short))
+    return float(np.mean(nearest <= ROUNDING * np.abs(short))) >= MIN_SHARED

@@ -1,32 +1,275 @@
-"""What each allocation holds, inferred from the phase of its stack and from how long it lived.
-
-| category | rule | how sure |
-| --- | --- | --- |
-| any | torch's profiler wrote it | certain |
-| optimizer_state | allocated where optimizers create state, or by the optimizer and kept beyond the step | high |
-| collective | allocated inside torch.distributed, NCCL or DeepSpeed's communication | high |
-| logits | allocated by the loss; or in forward or backward with the size of what the loss allocates | high; medium |
-| parameters | allocated while the model was built, moved or loaded, and kept | high |
-| gradients | allocated in backward and kept beyond its end | medium |
-| activations | allocated in forward and alive when backward runs, or through many later allocations | high; medium |
-| temporary | anything freed before that | medium |
-| parameters | older than the history and never freed (optimizer state may be among it) | low |
-| unknown | the rest | - |
-
-If other allocations have Python frames, one without is taken to be backward: autograd runs the backward pass of a
-device in a thread of its own, which has no Python frames.
-"""
+"""The layouts of snapshots, and what each allocation holds."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from itertools import repeat
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
-from mldebug_mcp.memory.layout import PROFILER
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.limits import checkpoint
+from mldebug_mcp.core.text import shorten
 from mldebug_mcp.memory.replay import Allocations
-from mldebug_mcp.memory.stacks import Phase, Stacks
-from mldebug_mcp.memory.tables import Action, Bools, Events, Ints
+from mldebug_mcp.memory.tables import (
+    Action,
+    Annotation,
+    Blocks,
+    Bools,
+    DeviceTables,
+    Events,
+    Ints,
+    Phase,
+    Segments,
+    SnapshotTables,
+    Stacks,
+)
+
+# The object in a snapshot's pickle → tables. Every layout that torch has written, from 2.0 on, and the profiler's.
+#
+# | layout | what differs | | --- | --- | | 2.0 | blocks have a `history` instead of `frames`, no addresses and no
+# `requested_size` | | 2.1 | `frames`, `segment_pool_id`, `is_expandable`, `allocator_settings`, segment_map and
+# segment_unmap | | 2.2 | `time_us` of each event | | 2.4 | `compile_context`; `external_annotations` | | 2.8 |
+# `user_metadata`; later `pool_id` of each event and fx fields of a frame | | a list | `torch.cuda.memory_snapshot()`:
+# segments only | | profiler | `torch.profiler`'s timeline: events with a `category`, segments without a device |
+
+
+_CODES: Mapping[object, int] = {
+    "alloc": Action.ALLOC,
+    "free_requested": Action.FREE_REQUESTED,
+    "free": Action.FREE_REQUESTED,
+    "free_completed": Action.FREE_COMPLETED,
+    "segment_alloc": Action.SEGMENT_ALLOC,
+    "segment_free": Action.SEGMENT_FREE,
+    "segment_map": Action.SEGMENT_MAP,
+    "segment_unmap": Action.SEGMENT_UNMAP,
+    "oom": Action.OOM,
+    "snapshot": Action.SNAPSHOT,
+}
+PROFILER = ("input", "temporary", "activation", "gradient", "autograd_detail", "parameter", "optimizer_state")
+"""The categories that torch's profiler writes: `torch.profiler._memory_profiler.Category`."""
+_PROFILER: Mapping[object, int] = {name: number for number, name in enumerate(PROFILER)}
+_HUGE = 1 << 56
+"""Larger sizes cannot be real: 64 PiB."""
+SMALL_SEGMENT = 2 * 1024 * 1024
+MAX_DEVICES = 1024
+EVENTS_BETWEEN_CHECKPOINTS = 1_000
+"""Roughly: only allocations are looked at one by one."""
+MAX_ANNOTATIONS = 200_000
+
+
+def tables_of(tree: object, path: str, length: int) -> SnapshotTables:
+    """Return the tables of a snapshot.
+
+    Args:
+        tree: The unpickled object.
+        path: Where it was read.
+        length: Bytes of the pickle; a tree that refers to its parts more often than that is refused.
+
+    Raises:
+        InputError: it is not a snapshot.
+    """
+    if isinstance(tree, list):
+        tree = {"segments": tree, "device_traces": []}
+    why = _no_snapshot(tree)
+    if why or not isinstance(tree, Mapping):
+        raise InputError(
+            f"{shorten(path, 200)}: a pickle, but not a memory snapshot ({why}); record one with "
+            "torch.cuda.memory._record_memory_history() and torch.cuda.memory._dump_snapshot('snapshot.pickle')"
+        )
+    segments = _dicts(tree.get("segments"))
+    traces = [one if isinstance(one, list) else [] for one in _list(tree.get("device_traces"))[:MAX_DEVICES]]
+    _check_budget(segments, traces, length, path)
+    result = SnapshotTables(path, "snapshot" if any(traces) else "segments only", [], Stacks())
+    by_device: dict[int, list[Mapping[str, Any]]] = {}
+    for segment in segments:
+        by_device.setdefault(_whole(segment.get("device")), []).append(segment)
+    for device in sorted({*by_device, *(number for number, trace in enumerate(traces) if trace)}):
+        trace = traces[device] if 0 <= device < len(traces) else []
+        checkpoint(f"device {device}: {len(trace):,} events")
+        reader = _DeviceReader(result, device)
+        result.devices.append(reader.read(by_device.get(device, []), trace))
+    result.annotations = _annotations(tree.get("external_annotations"))
+    result.settings = _settings(tree.get("allocator_settings"))
+    result.stacks.forget_objects()
+    return result
+
+
+def _no_snapshot(tree: object) -> str:
+    """Say why an unpickled object is no snapshot; "" if it is one."""
+    if not isinstance(tree, Mapping) or not ("segments" in tree or "device_traces" in tree):
+        return "it has neither segments nor device_traces"
+    segment = any("total_size" in one or "blocks" in one for one in _dicts(tree.get("segments")))
+    event = any("action" in one for trace in _list(tree.get("device_traces")) for one in _dicts(trace)[:1])
+    return "" if segment or event else "it holds neither a segment nor an event"
+
+
+def _check_budget(segments: Sequence[Mapping[str, Any]], traces: Sequence[list[Any]], length: int, path: str) -> None:
+    """Refuse a tree whose parts are shared so often that walking it takes longer than its file could justify."""
+    parts = sum(map(len, traces)) + sum(len(_list(segment.get("blocks"))) for segment in segments)
+    if parts > length:
+        raise InputError(f"{shorten(path, 200)}: {parts:,} entries in {length:,} bytes; not a memory snapshot; refused")
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _dicts(value: object) -> list[Mapping[str, Any]]:
+    return [one for one in _list(value) if isinstance(one, Mapping)]
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) and -1 <= value < _HUGE else 0
+
+
+def _column(values: list[int]) -> Ints:
+    return np.array(values, dtype=np.int64)
+
+
+def _columns(events: list[Any]) -> tuple[Ints, Ints, Ints]:
+    """Return action, address and size of each event; raises if one of them is not an event."""
+    count = len(events)
+    action = np.fromiter(map(_CODES.get, map(itemgetter("action"), events), repeat(Action.OTHER)), np.int64, count)
+    size = np.fromiter(map(itemgetter("size"), events), np.int64, count)
+    address = _numbers(events, "addr")
+    for index in np.flatnonzero(address == 0).tolist():
+        address[index] = events[index].get("device_free", 0)
+    if count and (size.min() < 0 or size.max() >= _HUGE):
+        raise ValueError("impossible sizes")
+    return action, address, size
+
+
+def _numbers(events: list[dict[str, Any]], key: str) -> Ints:
+    """Return a column, 0 where it is missing."""
+    try:
+        return np.fromiter(map(dict.get, events, repeat(key), repeat(0)), np.int64, len(events))
+    except (TypeError, ValueError, OverflowError):
+        return np.fromiter((_whole(event.get(key)) for event in events), np.int64, len(events))
+
+
+class _DeviceReader:
+    def __init__(self, snapshot: SnapshotTables, device: int) -> None:
+        self.snapshot = snapshot
+        self.device = device
+        self.stacks = snapshot.stacks
+
+    def read(self, segments: list[Mapping[str, Any]], trace: list[Any]) -> DeviceTables:
+        return DeviceTables(self.device, self._segments(segments), self._blocks(segments), self._events(trace))
+
+    def _segments(self, segments: list[Mapping[str, Any]]) -> Segments:
+        sizes = [_whole(one.get("total_size")) for one in segments]
+        pools: dict[str, int] = {"(0, 0)": 0, "None": 0}
+        return Segments(
+            address=_column([_whole(one.get("address")) for one in segments]),
+            size=_column(sizes),
+            stream=_column([_whole(one.get("stream")) for one in segments]),
+            small=np.array(
+                [
+                    one.get("segment_type", "small" if size <= SMALL_SEGMENT else "large") == "small"
+                    for one, size in zip(segments, sizes, strict=True)
+                ],
+                dtype=np.bool_,
+            ),
+            expandable=np.array([one.get("is_expandable") is True for one in segments], dtype=np.bool_),
+            pool=_column([pools.setdefault(str(one.get("segment_pool_id"))[:80], len(pools)) for one in segments]),
+        )
+
+    def _blocks(self, segments: list[Mapping[str, Any]]) -> Blocks:
+        rows: list[tuple[int, int, int, bool, bool, int, int]] = []
+        for number, segment in enumerate(segments):
+            address = _whole(segment.get("address"))
+            for block in _dicts(segment.get("blocks")):
+                size, state = _whole(block.get("size")), block.get("state")
+                requested, frames = _requested(block, size)
+                live = state == "active_allocated"
+                pending = isinstance(state, str) and state in ("active_awaiting_free", "active_pending_free")
+                where = _whole(block.get("address")) or address
+                rows.append((where, size, requested, live, pending, self.stacks.add(frames) if live else 0, number))
+                address = where + size
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 7).T
+        return Blocks(columns[0], columns[1], columns[2], columns[3] == 1, columns[4] == 1, columns[5], columns[6])
+
+    def _events(self, trace: list[Any]) -> Events:
+        try:
+            columns = _columns(trace)
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+            # Something in it is not an event: only then is each one checked.
+            trace = self._usable(trace)
+            columns = _columns(trace)
+        action, address, size = columns
+        stack = np.zeros(len(trace), np.int64)
+        for index in np.flatnonzero((action == Action.ALLOC) | (action == Action.OOM)).tolist():
+            if index % EVENTS_BETWEEN_CHECKPOINTS == 0:
+                checkpoint(f"device {self.device}: event {index:,} of {len(trace):,}")
+            stack[index] = self.stacks.add(trace[index].get("frames"))
+        stated = np.full(len(trace), -1, np.int64)
+        if any("category" in event for event in trace[:50]):
+            self.snapshot.layout = "profiler timeline"
+            stated = np.array([_PROFILER.get(event.get("category"), -1) for event in trace], np.int64)
+        return Events(action, address, size, _numbers(trace, "time_us"), stack, stated)
+
+    def _usable(self, trace: list[Any]) -> list[dict[str, Any]]:
+        usable = [
+            event
+            for event in trace
+            if type(event) is dict
+            and type(event.get("action")) is str
+            and type(size := event.get("size")) is int
+            and 0 <= size < _HUGE
+            and type(event.get("addr", event.get("device_free"))) is int
+        ]
+        if len(usable) < len(trace):
+            self.snapshot.notes.append(
+                f"device {self.device}: {len(trace) - len(usable):,} of {len(trace):,} events lack an action, a "
+                "size or an address and were skipped"
+            )
+        return usable
+
+
+def _requested(block: Mapping[str, Any], size: int) -> tuple[int, object]:
+    """Return the bytes that were asked for and the stack; torch 2.0 keeps both in a history."""
+    history = _dicts(block.get("history"))
+    if history and "frames" not in block:
+        return _whole(history[0].get("real_size")) or size, history[0].get("frames")
+    return _whole(block.get("requested_size", size)), block.get("frames")
+
+
+def _annotations(entries: object) -> list[Annotation]:
+    found = [
+        Annotation(shorten(str(one.get("name", "")), 120), _whole(one.get("time_us")), _whole(one.get("device")))
+        for one in _dicts(entries)[:MAX_ANNOTATIONS]
+        if str(one.get("stage", "START")).upper() == "START"
+    ]
+    return sorted(found, key=lambda one: one.time)
+
+
+def _settings(entries: object) -> dict[str, str]:
+    if not isinstance(entries, Mapping):
+        return {}
+    plain = {
+        str(key)[:60]: value for key, value in list(entries.items())[:40] if not isinstance(value, (Mapping, list))
+    }
+    return {key: shorten(str(value), 200) for key, value in plain.items() if value not in ("", None)}
+
+
+# What each allocation holds, inferred from the phase of its stack and from how long it lived.
+#
+# | category | rule | how sure | | --- | --- | --- | | any | torch's profiler wrote it | certain | | optimizer_state |
+# allocated where optimizers create state, or by the optimizer and kept beyond the step | high | | collective |
+# allocated inside torch.distributed, NCCL or DeepSpeed's communication | high | | logits | allocated by the loss; or in
+# forward or backward with the size of what the loss allocates | high; medium | | parameters | allocated while the model
+# was built, moved or loaded, and kept | high | | gradients | allocated in backward and kept beyond its end | medium | |
+# activations | allocated in forward and alive when backward runs, or through many later allocations | high; medium | |
+# temporary | anything freed before that | medium | | parameters | older than the history and never freed (optimizer
+# state may be among it) | low | | unknown | the rest | - |
+#
+# If other allocations have Python frames, one without is taken to be backward: autograd runs the backward pass of a
+# device in a thread of its own, which has no Python frames.
+
 
 MANY_LATER = 20
 """Forward allocations during its life after which a tensor counts as kept for backward. Chosen: without a graph a

@@ -1,23 +1,296 @@
-"""The verb `estimate_memory`: how much memory training a transformer takes on each device."""
+"""The verb `estimate_memory`: how much memory training takes on each device.
+
+It also says what must change to fit a GPU.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.memory.fit import fit_of
-from mldebug_mcp.memory.formulas import Setup, parts_of, peak_of, trained_parameters
-from mldebug_mcp.memory.gpus import Gpu, gpu_of
-from mldebug_mcp.memory.model_shape import ModelShape, read_shape
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import clean, did_you_mean, nearest, shorten
+from mldebug_mcp.memory.formulas import ModelShape, Setup, parts_of, peak_of, read_shape, trained_parameters
 from mldebug_mcp.memory.read import read_memory
-from mldebug_mcp.memory.sizes import size
-from mldebug_mcp.models.call import Call
-from mldebug_mcp.models.memory import Attention, Checkpointing, Frozen, MemoryEstimate, Optimizer, Precision, Sharding
-from mldebug_mcp.suggest import did_you_mean, nearest
-from mldebug_mcp.text import clean, shorten
+from mldebug_mcp.memory.tables import GIB, MIB, size
+from mldebug_mcp.models.base import Call
+from mldebug_mcp.models.memory import (
+    Attention,
+    Checkpointing,
+    FitStep,
+    Frozen,
+    MemoryEstimate,
+    MemoryFit,
+    Optimizer,
+    Precision,
+    Sharding,
+)
+
+# What a GPU holds: by name, or as a number of GiB.
+#
+# Capacities are what `torch.cuda.get_device_properties` counts and PyTorch's out-of-memory messages call the total
+# capacity. It is below what the maker prints: part of the memory holds error correction and the firmware's own data,
+# and makers count in GB of 10^9 bytes for some.
+
+
+CAPACITY: Mapping[str, float] = {
+    "A100-40GB": 39.4,
+    "A100-80GB": 79.1,
+    "A10": 22.0,
+    "A30": 23.5,
+    "A40": 44.4,
+    "A4000": 15.6,
+    "A5000": 23.5,
+    "A6000": 47.4,
+    "6000 Ada": 47.4,
+    "B200": 178.3,
+    "GH200": 94.5,
+    "GTX 1080 Ti": 10.9,
+    "H100": 79.1,
+    "H100 NVL": 93.1,
+    "H200": 139.8,
+    "L4": 22.0,
+    "L40": 44.3,
+    "L40S": 44.3,
+    "MI210": 63.9,
+    "MI250X": 63.9,
+    "MI300X": 191.9,
+    "MI325X": 255.9,
+    "P100": 15.8,
+    "RTX 2080 Ti": 10.7,
+    "RTX 3060": 11.6,
+    "RTX 3080": 9.7,
+    "RTX 3090": 23.6,
+    "RTX 4060 Ti 16GB": 15.5,
+    "RTX 4070": 11.6,
+    "RTX 4080": 15.6,
+    "RTX 4090": 23.6,
+    "RTX 5080": 15.4,
+    "RTX 5090": 31.3,
+    "T4": 14.5,
+    "V100-16GB": 15.7,
+    "V100-32GB": 31.7,
+}
+"""GiB, approximately. Those of the RTX 4090, L40S, A30, A4000, A6000, H100 and B200 are the `total capacity` of
+PyTorch's out-of-memory messages; the others are chosen a little below the nominal size. An MI250X is two devices of 64
+GiB."""
+SMALLEST_FIRST: Mapping[str, str] = {
+    "a100": "A100-40GB",
+    "v100": "V100-16GB",
+    "a10g": "A10",
+    "4060ti": "RTX 4060 Ti 16GB",
+}
+"""Names that stand for several, with the smallest of them, and other names of the same."""
+LARGEST = 4096
+"""GiB that no GPU has."""
+_NUMBER = re.compile(r"\s*(?P<number>\d+(?:\.\d+)?)\s*(?:gi?b?)?\s*", re.IGNORECASE)
+_MAKER = re.compile(
+    r"nvidia|geforce|quadro|tesla|rtx|gtx|amd|instinct|radeon|sxm\d?|pcie|hbm\d?e?|tensor|core|gpu|[^a-z0-9]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU.
+
+    Args:
+        name: What it is called here.
+        capacity: Its bytes.
+    """
+
+    name: str
+    capacity: int
+
+
+def gpu_of(text: str | float) -> Gpu:
+    """Return the GPU that a name or a number of GiB stands for, as "H100", "nvidia a100-sxm4-80gb", "24" or 24.
+
+    Raises:
+        InputError: it is neither.
+    """
+    number = _NUMBER.fullmatch(str(text)[:60])
+    known = {_plain(name): name for name in CAPACITY}
+    known |= SMALLEST_FIRST
+    name = known.get(_plain(str(text)[:60]))
+    if name is not None:
+        return Gpu(name, int(CAPACITY[name] * GIB))
+    if number and 0 < float(number["number"]) <= LARGEST:
+        return Gpu(f"{float(number['number']):g} GiB", int(float(number["number"]) * GIB))
+    near = [known[one] for one in nearest(_plain(str(text)[:60]), known)]
+    guess = did_you_mean(list(dict.fromkeys(near)))
+    raise InputError(
+        f"gpu={shorten(str(text), 60)!r} is not known; {guess}give its memory in GiB (24), or one of "
+        f"{', '.join(CAPACITY)}"
+    )
+
+
+def _plain(name: str) -> str:
+    """Return a name without its maker, its form and its punctuation; "80gb" of an H100 says nothing more."""
+    plain = _MAKER.sub("", name.lower())
+    return re.sub(r"^(h100)80gb$|^(h200)141gb$|^(l4|a10|a10g|3090|4090|a5000)24gb$|^(t4)16gb$|^(mi300x)192gb$",
+                  lambda match: next(filter(None, match.groups())), plain)  # fmt: skip
+
+
+# Whether a training fits a GPU, and if not, the least that must change until it does.
+
+
+CONTEXT = GIB
+"""Bytes of CUDA's context and libraries. Source: Bekman, ML Engineering: 0.5 to 2 GiB."""
+UNCERTAIN = 0.2
+"""Share by which activations and logits may exceed the formula. Chosen: what is fused differs from model to model."""
+LORA_RANK = 16
+SHORTEST = 256
+"""Tokens below which a length is not halved. Chosen: shorter rows are another task."""
+LEAST_SAVED = MIB
+"""Bytes below which a change is not worth a line. Chosen: less lies below what the estimate knows."""
+MOST_DEVICES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of the settings.
+
+    Args:
+        lever: Its name.
+        settings: What is set to what.
+        costs: What it costs.
+    """
+
+    lever: str
+    settings: Mapping[str, Any]
+    costs: str
+
+
+def fit_of(shape: ModelShape, setup: Setup, gpu: Gpu) -> MemoryFit:
+    """Return whether the setup fits a GPU, and the changes that make it fit."""
+    needed, margin = _needed(shape, setup)
+    fits = needed <= gpu.capacity
+    plan = [] if fits else _plan(shape, setup, gpu)
+    steps = _steps(shape, setup, plan)
+    enough = fits or (bool(steps) and steps[-1].needed_bytes <= gpu.capacity)
+    sharded = None if enough else _devices_needed(shape, _changed(setup, plan), gpu)
+    return MemoryFit(
+        gpu=gpu.name,
+        capacity_bytes=gpu.capacity,
+        needed_bytes=needed,
+        verdict="does_not_fit" if not fits else "tight" if needed + margin > gpu.capacity else "fits",
+        plan=steps,
+        enough=enough,
+        devices_needed=sharded,
+        summary=_summary(gpu, needed, margin, steps, enough=enough, sharded=sharded),
+    )
+
+
+def changes(setup: Setup) -> Iterator[Change]:
+    """Yield what may be changed, what costs training least first, each to be applied on top of those before.
+
+    What leaves the result as it is comes before what changes numbers, what is trained, or the data.
+    """
+    if not setup.chunked_loss:
+        yield Change("chunked_loss", {"chunked_loss": True}, "nothing: a fused or chunked loss")
+    if setup.devices > 1:
+        for stage in range(setup.stage + 1, 4):
+            yield Change(f"zero{stage}", {"sharding": f"zero{stage}"}, "traffic between the devices")
+    if setup.checkpointing != "full":
+        yield Change("checkpointing", {"checkpointing": "full"}, "one more forward pass, about a third more time")
+    batch, accumulation = setup.batch_size, setup.accumulation
+    while batch > 1:
+        batch, accumulation = -(-batch // 2), accumulation * 2
+        yield Change(
+            "smaller_batch", {"batch_size": batch, "accumulation": accumulation}, "smaller matrices, so less speed"
+        )
+    if setup.optimizer == "adamw":
+        yield Change("adamw_8bit", {"optimizer": "adamw_8bit"}, "little: the state is quantized by blocks")
+    if setup.lora_rank is None:
+        yield Change("lora", {"lora_rank": LORA_RANK}, "only adapters are trained, which can learn less")
+    if setup.frozen != "4bit":
+        yield Change("qlora", {"frozen": "4bit"}, "slower steps, and a base model that is rounded")
+    length = setup.length
+    while length >= 2 * SHORTEST:
+        length //= 2
+        yield Change("shorter_length", {"length": length}, "what lies beyond is cut off")
+
+
+def _needed(shape: ModelShape, setup: Setup) -> tuple[int, int]:
+    """Return the bytes that a device needs, and how much more it may be."""
+    parts = parts_of(shape, setup)
+    unsure = sum(parts[name].bytes for name in ("activations", "recomputed_layer", "logits") if name in parts)
+    return peak_of(parts, setup) + CONTEXT, int(UNCERTAIN * unsure)
+
+
+def _changed(setup: Setup, plan: list[Change]) -> Setup:
+    for one in plan:
+        setup = replace(setup, **one.settings)
+    return setup
+
+
+def _plan(shape: ModelShape, setup: Setup, gpu: Gpu) -> list[Change]:
+    """Return the changes until it fits, or all, without those that are not needed for that."""
+    plan: list[Change] = []
+    for one in changes(setup):
+        plan.append(one)
+        if _needed(shape, _changed(setup, plan))[0] <= gpu.capacity:
+            break
+    goal = max(gpu.capacity, _needed(shape, _changed(setup, plan))[0] + LEAST_SAVED)
+    for one in reversed(plan):
+        rest = [other for other in plan if other is not one]
+        carries = one.lever == "lora" and any(other.lever == "qlora" for other in rest)
+        if not carries and _needed(shape, _changed(setup, rest))[0] <= goal:
+            plan = rest
+    return list({tuple(one.settings): one for one in plan}.values())
+
+
+def _steps(shape: ModelShape, setup: Setup, plan: list[Change]) -> list[FitStep]:
+    """Return the plan in numbers, in the order in which each change saves most of what is left."""
+    steps = []
+    before, left = _needed(shape, setup)[0], list(plan)
+    while left:
+        ready = [one for one in left if one.lever != "qlora" or setup.lora_rank is not None]
+        best, after = min(
+            ((one, _needed(shape, _changed(setup, [one]))[0]) for one in ready), key=lambda choice: choice[1]
+        )
+        settings = {name: str(value) for name, value in best.settings.items()}
+        steps.append(
+            FitStep(
+                lever=best.lever, settings=settings, saves_bytes=before - after, needed_bytes=after, costs=best.costs
+            )
+        )
+        setup, before = _changed(setup, [best]), after
+        left.remove(best)
+    return steps
+
+
+def _devices_needed(shape: ModelShape, setup: Setup, gpu: Gpu) -> int | None:
+    """Return the fewest devices, doubled each time, over which ZeRO-3 makes it fit; None if none of 1,024 do."""
+    devices = max(2, setup.devices)
+    while devices <= MOST_DEVICES:
+        if _needed(shape, replace(setup, devices=devices, sharding="zero3"))[0] <= gpu.capacity:
+            return devices
+        devices *= 2
+    return None
+
+
+def _summary(gpu: Gpu, needed: int, margin: int, steps: list[FitStep], *, enough: bool, sharded: int | None) -> str:
+    need = f"{size(needed)} with CUDA's context, of {size(gpu.capacity)} ({gpu.name})"
+    if needed <= gpu.capacity:
+        if needed + margin <= gpu.capacity:
+            return f"fits: {need}"
+        return f"tight: {need}; activations may take {size(margin)} more than the formula says"
+    names = ", then ".join(
+        f"{one.lever} ({', '.join(f'{name} {value}' for name, value in one.settings.items())})" for one in steps
+    )
+    if enough:
+        return f"does not fit: {need}; fits with {names}: {size(steps[-1].needed_bytes)}"
+    left = f"even with {names} it takes {size(steps[-1].needed_bytes)}" if steps else "no setting saves enough"
+    more = f"ZeRO-3 over {sharded} such GPUs on top of that would fit" if sharded else "use a smaller model"
+    return f"does not fit: {need}; {left}; {more}"
+
+
+# The verb `estimate_memory`: how much memory training a transformer takes on each device.
+
 
 _LEVERS: Mapping[str, tuple[str, str | int | bool]] = {
     "parameters": ("lora_rank", 16),

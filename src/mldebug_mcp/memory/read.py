@@ -1,22 +1,556 @@
-"""A path → what it says about memory: a snapshot's pickle, a gzip of one, or a text with some of the numbers."""
+"""A path becomes what it says about memory.
+
+A snapshot's pickle is read without importing or calling anything, a text for some of the numbers.
+"""
 
 from __future__ import annotations
 
 import gc
+import gzip
+import io
 import os
-from collections.abc import Iterator
+import pickle
+import re
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO, NoReturn, cast
 
-from mldebug_mcp.access import open_input
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.memory.layout import tables_of
-from mldebug_mcp.memory.safe_pickle import load
-from mldebug_mcp.memory.snapshot import MemorySnapshot, snapshot_of
+import numpy as np
+
+from mldebug_mcp.core.access import open_input
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.limits import checkpoint, reading
+from mldebug_mcp.core.paths import expanded, unreadable
+from mldebug_mcp.core.text import shorten
+from mldebug_mcp.memory.categories import tables_of
+from mldebug_mcp.memory.replay import FreeMemory
+from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot, OutOfMemoryEvent, snapshot_of
 from mldebug_mcp.memory.tables import SnapshotTables
-from mldebug_mcp.memory.texts import read_text
-from mldebug_mcp.paths import expanded, unreadable
-from mldebug_mcp.text import shorten
+
+# Texts that say something of GPU memory → the same numbers as a snapshot's, as far as they go.
+
+
+MAX_TEXT = 16 * 1024 * 1024
+"""Characters that are looked at: the end of the text, where an error stands."""
+MIB = 1024**2
+
+_UNITS = {
+    "bytes": 1,
+    "byte": 1,
+    "b": 1,
+    "kib": 1024,
+    "kb": 1024,
+    "mib": MIB,
+    "mb": MIB,
+    "gib": 1024**3,
+    "gb": 1024**3,
+    "tib": 1024**4,
+}
+_SIZE = r"(?<!\d)(\d{1,15}(?:\.\d+)?)\s*(bytes?|[KMGT]i?B|B)\b"
+_TRIED = re.compile(r"[Tt]ried to allocate\s+" + _SIZE)
+_CAPACITY = re.compile(r"(?:total capac(?:i)?ty of\s+" + _SIZE + r"|" + _SIZE + r"\s+total capacity)")
+_FREE = re.compile(r"(?:of which\s+" + _SIZE + r"\s+is free|" + _SIZE + r"\s+free\b)")
+_ALLOCATED = re.compile(
+    r"(?:Of the allocated memory\s+"
+    + _SIZE
+    + r"\s+is allocated by|"
+    + _SIZE
+    + r"\s+already allocated|"
+    + _SIZE
+    + r"\s+is allocated by PyTorch)"
+)
+_UNALLOCATED = re.compile(_SIZE + r"\s+is reserved by PyTorch but unallocated")
+_RESERVED = re.compile(_SIZE + r"\s+(?:reserved in total by PyTorch|cached)")
+_OTHERS = re.compile(r"Process \d+ has\s+" + _SIZE + r"\s+memory in use")
+_THIS = re.compile(r"this process has\s+" + _SIZE + r"\s+memory in use")
+_ALLOWED = re.compile(_SIZE + r"\s+allowed")
+_GPU = re.compile(r"GPU (\d{1,4})\b")
+_NOTE = (
+    "a text holds totals only: who holds the memory is not in it; record a snapshot with "
+    "torch.cuda.memory._record_memory_history()"
+)
+_OOM_PART = 1500
+"""Characters of a message; the next one in the text is not part of it."""
+
+_SUMMARY_HEAD = re.compile(r"PyTorch CUDA memory summary, device ID (\d{1,4})\b")
+_SUMMARY_ROW = re.compile(r"\|[ \t]{0,80}(?P<name>[A-Za-z][\w -]{0,80}?)[ \t]{0,80}\|\s*(?P<cells>[^|\n]*\|[^|\n]*)\|")
+_OOMS = re.compile(r"CUDA OOMs:\s*(\d{1,15})\s*\|\s*cudaMalloc retries:\s*(\d{1,15})\b")
+
+_SMI_DEVICE = re.compile(r"^\|\s+(\d{1,4})\s+\S.*?\|\s*[0-9A-Fa-f]{8}:", re.MULTILINE)
+_SMI_MEMORY = re.compile(r"(?<!\d)(\d{1,15})\s*MiB\s*/\s*(\d{1,15})\s*MiB")
+_SMI_CSV = re.compile(
+    r"^[ \t]{0,40}(?:(\d{1,4})[ \t]{0,40},)?(?:[^,\n]{0,200},){0,20}?[ \t]{0,40}"
+    r"(\d{1,15})[ \t]{0,40}MiB[ \t]{0,40},[ \t]{0,40}(\d{1,15})[ \t]{0,40}MiB",
+    re.MULTILINE,
+)
+
+
+def read_text(path: Path, name: str) -> MemorySnapshot:
+    """Read a text file about GPU memory; raises InputError if it says nothing of it."""
+    with open_input(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        file.seek(max(0, size - MAX_TEXT))
+        text = file.read(MAX_TEXT).decode("utf-8", errors="replace")
+    return parse_text(text, name)
+
+
+def parse_text(text: str, name: str = "text") -> MemorySnapshot:
+    """Return what a text says of GPU memory.
+
+    Args:
+        text: An out-of-memory message, `torch.cuda.memory_summary()` or the output of `nvidia-smi`, alone or in a log.
+        name: What to call it.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    readers: Sequence[tuple[str, Callable[[str], list[DeviceMemory]]]] = (
+        ("text: out-of-memory message", _oom_message),
+        ("text: memory_summary", _memory_summary),
+        ("text: nvidia-smi", _nvidia_smi),
+    )
+    for layout, reader in readers:
+        devices = reader(text)
+        if devices:
+            return MemorySnapshot(name, layout, devices, notes=[_NOTE])
+    raise InputError(
+        f"{name}: neither a memory snapshot nor an out-of-memory message, a torch.cuda.memory_summary() or the "
+        "output of nvidia-smi; record a snapshot with torch.cuda.memory._record_memory_history() and "
+        "_dump_snapshot('snapshot.pickle')"
+    )
+
+
+def _bytes(match: re.Match[str] | None) -> int | None:
+    if match is None:
+        return None
+    numbers = [group for group in match.groups() if group is not None]
+    return int(float(numbers[0]) * _UNITS[numbers[1].lower()])
+
+
+def _oom_message(text: str) -> list[DeviceMemory]:
+    """Read the last message for each device; wordings from torch 0.4 to today, with their misspelt "capacty"."""
+    found: dict[int, DeviceMemory] = {}
+    matches = list(_TRIED.finditer(text))
+    ends = [match.start() for match in matches[1:]] + [len(text)]
+    for match, following in zip(matches, ends, strict=False):
+        message = text[match.start() : min(match.start() + _OOM_PART, following)]
+        device = _GPU.search(message)
+        one = _one_message(message, int(device[1]) if device else 0, len(matches))
+        found[one.device] = one
+    return [found[number] for number in sorted(found)]
+
+
+def _one_message(message: str, device: int, count: int) -> DeviceMemory:
+    requested = _bytes(_TRIED.search(message)) or 0
+    allocated = _bytes(_ALLOCATED.search(message)) or 0
+    reserved = _bytes(_RESERVED.search(message))
+    if reserved is None:
+        reserved = allocated + (_bytes(_UNALLOCATED.search(message)) or 0)
+    free = _bytes(_FREE.search(message)) or 0
+    inside = FreeMemory(total=max(0, reserved - allocated), split=max(0, reserved - allocated))
+    capacity, this = _bytes(_CAPACITY.search(message)), _bytes(_THIS.search(message))
+    others = _others(message, reserved, capacity if this is None else None)
+    outside = max(0, this - reserved) if this is not None else 0
+    oom = OutOfMemoryEvent(
+        requested, free, allocated, reserved, inside, count=count, pieces_known=False, others=others + outside,
+        limited=_ALLOWED.search(message) is not None,
+    )  # fmt: skip
+    return DeviceMemory(
+        device,
+        allocated=allocated,
+        reserved=reserved,
+        peak_allocated=allocated,
+        peak_reserved=reserved,
+        free=inside,
+        capacity=capacity,
+        oom=oom,
+        others=others,
+    )
+
+
+def _others(message: str, reserved: int, capacity: int | None) -> int:
+    """Return what other processes hold.
+
+    In a container this process is listed under its number outside, as if it were another one; it is told by the sum,
+    which would exceed the capacity.
+    """
+    listed = sorted(_bytes(one) or 0 for one in _OTHERS.finditer(message))
+    if capacity is not None and sum(listed) + reserved > capacity:
+        own = next((one for one in listed if one >= reserved), None)
+        return sum(listed) - (own or 0)
+    return sum(listed)
+
+
+def _memory_summary(text: str) -> list[DeviceMemory]:
+    heads = list(_SUMMARY_HEAD.finditer(text))
+    ends = [head.start() for head in heads[1:]] + [len(text)]
+    found = {
+        int(head[1]): _one_summary(int(head[1]), text[head.end() : end]) for head, end in zip(heads, ends, strict=False)
+    }
+    return [found[number] for number in sorted(found)]
+
+
+def _one_summary(device: int, text: str) -> DeviceMemory:
+    rows: dict[str, tuple[int, int]] = {}
+    for match in _SUMMARY_ROW.finditer(text):
+        cells = [_bytes(re.search(_SIZE, cell)) for cell in match["cells"].split("|")]
+        if None not in cells[:2]:
+            rows.setdefault(match["name"].strip(), (cells[0] or 0, cells[1] or 0))
+    allocated, peak = rows.get("Allocated memory", (0, 0))
+    reserved, peak_reserved = rows.get("GPU reserved memory", (0, 0))
+    split = rows.get("Non-releasable memory", (0, 0))[0]
+    counts = _OOMS.search(text)
+    free = FreeMemory(total=max(0, reserved - allocated), split=split)
+    oom = None
+    if counts and int(counts[1]):
+        oom = OutOfMemoryEvent(0, 0, allocated, reserved, free, count=int(counts[1]), pieces_known=False)
+    return DeviceMemory(
+        device,
+        allocated=allocated,
+        reserved=reserved,
+        requested=rows.get("Requested memory", (0, 0))[0],
+        peak_allocated=peak,
+        peak_reserved=peak_reserved,
+        free=free,
+        oom=oom,
+        retries=int(counts[2]) if counts else 0,
+    )
+
+
+def _nvidia_smi(text: str) -> list[DeviceMemory]:
+    found: list[DeviceMemory] = []
+    if "MiB" in text and ("NVIDIA-SMI" in text or "memory.used" in text or _SMI_MEMORY.search(text)):
+        numbers = [int(one) for one in _SMI_DEVICE.findall(text)]
+        pairs = [(int(used), int(total)) for used, total in _SMI_MEMORY.findall(text)]
+        if not pairs:
+            pairs, numbers = _csv_rows(text)
+        for place, (used, total) in enumerate(pairs):
+            number = numbers[place] if place < len(numbers) else place
+            found.append(DeviceMemory(number, reserved=used * MIB, peak_reserved=used * MIB, capacity=total * MIB))
+    return found
+
+
+def _csv_rows(text: str) -> tuple[list[tuple[int, int]], list[int]]:
+    """Read `nvidia-smi --query-gpu=...,memory.used,memory.total --format=csv`; the larger of the two is the total."""
+    rows = _SMI_CSV.findall(text)
+    pairs = [(min(int(one), int(two)), max(int(one), int(two))) for _, one, two in rows]
+    numbers = [int(index) if index else place for place, (index, _, _) in enumerate(rows)]
+    return pairs, numbers
+
+
+# Reading a pickle's opcodes before anything is built: what a snapshot cannot hold is refused here.
+#
+# A snapshot is dictionaries, lists, strings, numbers and pairs of numbers. Every opcode that could import or call
+# something is refused by its name and place; so are those that make the C unpickler allocate, recurse or collide
+# without bound: a memo index far beyond what the file can fill, lengths beyond its end, integers wider than 64 bits,
+# deeply nested tuples (whose hash recurses in C), and floods of empty containers. What passes costs memory in
+# proportion to the file.
+#
+# Nearly all of a snapshot is one run of short opcodes, which one regular expression walks at about 200 MB/s, in half of
+# the time that the C unpickler takes. A second interpreter with a memory limit would start no faster and would not work
+# on every system.
+
+
+CHUNK_BYTES = 4 * 1024 * 1024
+MAX_STRING = 16 * 1024 * 1024
+MAX_TUPLES = 5_000
+"""Tuples other than pairs of integers; a snapshot has none. If they all nest, the C stack still holds."""
+MAX_DENSITY = 4
+"""Of this many bytes at most one may create a container or None; a snapshot needs fifty bytes for each."""
+SPARE = 100_000
+
+_TEXT_LINES = {ord(letter) for letter in "IFLVSgp"}
+_STRING_LENGTH = {0x8C: 1, 0x58: 4, 0x8D: 8, 0x54: 4, 0x55: 1}
+_TUPLES = frozenset(b"t)\x85\x86\x87")
+_FIXED = frozenset(b"KMJhjqrG\x8a\x95\x80")
+"""Opcodes with an argument that the pattern knows: where it stopped at one, its argument is missing or out of
+bounds."""
+_CREATING = b"}](N)"
+_STOP = 0x2E
+MAX_LINE = 1024 * 1024
+
+
+def _walk(size: int) -> re.Pattern[bytes]:
+    """Return the pattern of a run of harmless opcodes in a pickle of this many bytes."""
+    # A pickle that puts objects into its memo by index spends four bytes on each, so higher indices are never reached.
+    highest = (size // 4 + 256) >> 16
+    index = b"..[\\x00-\\x%02x]\\x00" % min(highest, 255) if highest < 256 else b"...[\\x00-\\x%02x]" % (highest >> 8)
+    get, marks, small = b"h.", rb"[\](}\x94seau]++", rb"K.(?:(?:K.|M..)\x86|)"
+    number = rb"J....|\x8a\x06.{6}|\x8a\x07.{7}|" + small
+    # Stacks are runs of references into the memo, events are references each followed by another, a number or a mark.
+    # Each turn of the outer loop costs as much as ten characters, so one turn takes as many opcodes as it can.
+    argument = number + rb"|" + marks + rb"|"
+    second = get * 14 + rb"|" + get * 3 + rb"|" + get + rb"(?:" + number + rb"|)|" + argument
+    references = get + rb"(?:" + get + rb"(?:" + second + rb")|" + argument + rb")"
+    return re.compile(
+        rb"(?:"
+        + references
+        + rb"|"
+        + b"j...." * 4
+        + rb"|j....|"
+        + marks
+        + rb"|"
+        + number
+        + rb"|M..|q.|r"
+        + index
+        + rb"|\x8a(?:\x05.{5}|\x08.{8}|\x04.{4}|\x03...|\x02..|\x01.|\x00)"
+        + rb"|[N\x88\x89ld]|G.{8}|\x95.{8}|\x80[\x00-\x05])*+",
+        re.DOTALL,
+    )
+
+
+class _Window:
+    """The stretch of the stream that is being looked at."""
+
+    def __init__(self, stream: BinaryIO, size: int) -> None:
+        self.stream = stream
+        self.size = size
+        self.data = b""
+        self.position = 0
+        self.before = 0
+        self.dense = 0
+
+    @property
+    def offset(self) -> int:
+        return self.before + self.position
+
+    def need(self, count: int) -> bool:
+        """Make `count` bytes available from the position on; False where the file has no more."""
+        while len(self.data) - self.position < count:
+            more = self.stream.read(CHUNK_BYTES)
+            if not more:
+                return False
+            octets = np.frombuffer(more, np.uint8)
+            self.dense += sum(int(np.count_nonzero(octets == opcode)) for opcode in _CREATING)
+            self.before += self.position
+            self.data = self.data[self.position :] + more
+            self.position = 0
+            checkpoint(f"{self.before:,} bytes of the snapshot looked through")
+        return True
+
+
+def scan(stream: BinaryIO, size: int, name: str) -> tuple[int, int]:
+    """Walk the opcodes of a pickle up to its end; returns how many bytes it has and how many containers at most.
+
+    Args:
+        stream: The pickle, uncompressed.
+        size: Bytes that it can have at most.
+        name: What to call it in messages.
+
+    Raises:
+        InputError: it is truncated, or holds what no snapshot holds.
+    """
+    window = _Window(stream, size)
+    pattern = _walk(size)
+    tuples = 0
+    while window.need(16) or window.position < len(window.data):
+        end = pattern.match(window.data, window.position)
+        assert end is not None  # the pattern matches the empty string  # noqa: S101
+        window.position = end.end()
+        if len(window.data) - window.position < 16 and window.need(16):
+            continue
+        if window.position >= len(window.data):
+            break
+        opcode = window.data[window.position]
+        if opcode in _FIXED and len(window.data) - window.position < 10:
+            break
+        if opcode == _STOP:
+            return _checked_density(window, name)
+        if opcode in _TUPLES:
+            tuples += 1
+            window.position += 1
+            if tuples > MAX_TUPLES:
+                raise InputError(f"{name}: more tuples than a memory snapshot has; refused at byte {window.offset:,}")
+        else:
+            _skip(window, opcode, name)
+    raise InputError(
+        f"{name}: the pickle ends at byte {window.offset:,} before it is complete: the dump was cut off; copy "
+        "or record it again"
+    )
+
+
+def _checked_density(window: _Window, name: str) -> tuple[int, int]:
+    length = window.offset + 1
+    if window.dense > (window.before + len(window.data)) // MAX_DENSITY + SPARE:
+        raise InputError(f"{name}: a flood of empty containers, not a memory snapshot; refused")
+    return length, window.dense
+
+
+def _skip(window: _Window, opcode: int, name: str) -> None:
+    """Step over one opcode that the pattern does not know: a string or a line of text, or refuse it."""
+    if opcode in _STRING_LENGTH:
+        width = _STRING_LENGTH[opcode]
+        window.need(1 + width)
+        length = int.from_bytes(window.data[window.position + 1 : window.position + 1 + width], "little")
+        if length > MAX_STRING:
+            raise InputError(f"{name}: a string of {length:,} bytes at byte {window.offset:,}; refused")
+        if not window.need(1 + width + length):
+            raise InputError(f"{name}: the file ends inside a string at byte {window.offset:,}; it was cut off")
+        window.position += 1 + width + length
+    elif opcode in _TEXT_LINES:
+        _skip_line(window, opcode, name)
+    else:
+        raise InputError(
+            f"{name}: {_opcode_name(opcode)} at byte {window.offset:,}; a memory snapshot holds only dictionaries, "
+            "lists, strings and numbers, so this file is not a snapshot, or a hostile one; nothing in it was run"
+        )
+
+
+def _skip_line(window: _Window, opcode: int, name: str) -> None:
+    """Step over an opcode of the oldest protocols, whose argument is a line of text."""
+    limit = 24 if chr(opcode) in "ILgp" else MAX_LINE
+    window.need(limit)
+    end = window.data.find(b"\n", window.position, window.position + limit)
+    argument = window.data[window.position + 1 : end].strip(b"L")
+    if end < 0 or (chr(opcode) in "gp" and not (argument.isdigit() and int(argument) <= window.size // 4 + 256)):
+        raise InputError(
+            f"{name}: {_opcode_name(opcode)} with an impossible argument at byte {window.offset:,}; refused"
+        )
+    window.position = end + 1
+
+
+def _opcode_name(opcode: int) -> str:
+    import pickletools
+
+    known = {ord(one.code): one.name for one in pickletools.opcodes}
+    return f"the opcode {known[opcode]}" if opcode in known else f"the byte {opcode:#04x}, which is not an opcode,"
+
+
+# Pickle → plain objects, with nothing imported, nothing called and memory in proportion to the file.
+
+
+MAX_BYTES = 16 * 1024**3
+"""Bytes of an uncompressed pickle."""
+MEMORY_PER_BYTE = 2
+"""Bytes of memory per byte of pickle, at least: with deep stacks; short ones take up to six."""
+FREE_BYTES = 64 * 1024 * 1024
+TIMES_UNPACKED = 300
+"""Above `FREE_BYTES` a compressed pickle is at most so many times as large. Chosen by hand: small snapshots come to
+twelve, and nothing that gzip writes to more than 1,032."""
+TIMES_TYPICAL = 30
+"""A compressed pickle may use the time and memory of one that is so many times as large. Chosen by hand."""
+MEMORY_PER_CONTAINER = 72
+"""Bytes of an empty list or dictionary, and of the reference to it."""
+_GZIP = b"\x1f\x8b"
+_BUFFER = 1024 * 1024
+
+
+class _GuardedReader(io.BufferedReader):
+    """A reader that does not try to read beyond the end of a pickle, whatever length an opcode claims."""
+
+    def __init__(self, raw: io.RawIOBase, left: int) -> None:
+        super().__init__(raw, _BUFFER)
+        self.left = self.told = left
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0 or size > self.left:
+            raise pickle.UnpicklingError("an opcode claims more bytes than the file has")
+        data = super().read(size)
+        self.left -= len(data)
+        if self.told - self.left > _BUFFER:
+            self.told = self.left
+            checkpoint(f"{self.left:,} bytes of the snapshot left to read")
+        return data
+
+
+class _SafeUnpickler(pickle.Unpickler):
+    """An unpickler that cannot reach any class or function: the second defence, behind the scan."""
+
+    def find_class(self, module_name: str, global_name: str, /) -> NoReturn:
+        raise pickle.UnpicklingError(f"refused to import {shorten(module_name, 60)}.{shorten(global_name, 60)}")
+
+    def persistent_load(self, pid: object, /) -> NoReturn:
+        del pid
+        raise pickle.UnpicklingError("refused a persistent id")
+
+
+def _unzipped_size(path: Path, packed: int, name: str) -> int:
+    """Return how many bytes a compressed file holds: how much memory a pickle may claim depends on it."""
+    with _open(path, compressed=True) as stream:
+        size = 0
+        while piece := stream.read(_BUFFER):
+            size += len(piece)
+            if size > max(FREE_BYTES, TIMES_UNPACKED * packed):
+                raise InputError(f"{name}: {packed:,} bytes that unpack to more than {size:,}, as no snapshot does")
+            if size > MAX_BYTES:
+                raise InputError(f"{name}: unpacks to more than {MAX_BYTES // 2**30} GiB; record fewer entries")
+    reading(min(size, TIMES_TYPICAL * packed))
+    return size
+
+
+class _Unzipped(gzip.GzipFile):
+    """A compressed file that closes the file below it, which `gzip` leaves open."""
+
+    def __init__(self, below: BinaryIO) -> None:
+        super().__init__(fileobj=below, mode="rb")
+        self._below = below
+
+    def close(self) -> None:
+        """Close both."""
+        super().close()
+        self._below.close()
+
+
+def load(path: Path, size: int) -> tuple[object, int]:
+    """Return the object in a pickle (or in a gzip of one) and the bytes of the pickle.
+
+    Raises:
+        InputError: it is truncated, corrupt, larger than memory, or holds anything but plain data.
+    """
+    name = shorten(str(path), 200)
+    compressed = _starts_with_gzip(path)
+    try:
+        with _open(path, compressed=compressed) as stream:
+            length, containers = scan(stream, _unzipped_size(path, size, name) if compressed else size, name)
+        _check_memory(length, containers, name)
+        with _GuardedReader(cast("io.RawIOBase", _open(path, compressed=compressed)), length) as reader:
+            return _SafeUnpickler(reader).load(), length
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{name}: the compressed file is cut off or corrupt ({shorten(str(error), 100)})") from None
+    except (
+        pickle.UnpicklingError,
+        ValueError,
+        KeyError,
+        IndexError,
+        TypeError,
+        OverflowError,
+        AttributeError,
+    ) as error:
+        raise InputError(f"{name}: the pickle is corrupt ({shorten(str(error), 100)}); record it again") from None
+    except MemoryError:
+        raise InputError(f"{name}: not enough memory to read it; record fewer entries (max_entries=)") from None
+
+
+def _starts_with_gzip(path: Path) -> bool:
+    with open_input(path) as file:
+        return file.read(2) == _GZIP
+
+
+def _open(path: Path, *, compressed: bool) -> BinaryIO:
+    return cast("BinaryIO", _Unzipped(open_input(path))) if compressed else open_input(path, buffering=0)
+
+
+def _check_memory(length: int, containers: int, name: str) -> None:
+    """Refuse a pickle that this machine cannot hold, before memory runs out."""
+    try:
+        available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return
+    # Free pages exclude the page cache, which can be dropped; a quarter of all memory counts as available in any case.
+    available = max(available, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4)
+    needed = length * MEMORY_PER_BYTE + containers * MEMORY_PER_CONTAINER
+    if needed > available:
+        raise InputError(
+            f"{name}: a pickle of {length / 2**30:.1f} GiB needs about {needed / 2**30:.0f} "
+            f"GiB of memory and {available / 2**30:.0f} GiB are free; record fewer entries "
+            "(_record_memory_history(max_entries=200_000))"
+        )
+
+
+# A path → what it says about memory: a snapshot's pickle, a gzip of one, or a text with some of the numbers.
+
 
 HEAD_BYTES = 4096
 _ZIP = b"PK\x03\x04"

@@ -8,13 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
+from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.memory.categories import Category, Sure, categorise
-from mldebug_mcp.memory.holes import FreeMemory, free_at, free_at_end
-from mldebug_mcp.memory.replay import Allocations, Replay, replay
-from mldebug_mcp.memory.stacks import Stack, Stacks
+from mldebug_mcp.memory.replay import Allocations, FreeMemory, Replay, free_at, free_at_end, replay
 from mldebug_mcp.memory.steps import Steps, find_evaluation, find_steps
-from mldebug_mcp.memory.tables import Action, Bools, DeviceTables, Ints, SnapshotTables
-from mldebug_mcp.progress import checkpoint
+from mldebug_mcp.memory.tables import Action, Bools, DeviceTables, Ints, SnapshotTables, Stack, Stacks
 
 
 @dataclass(frozen=True, slots=True)

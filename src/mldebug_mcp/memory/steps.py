@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mldebug_mcp.memory.stacks import Phase, Stack, Stacks
-from mldebug_mcp.memory.tables import Action, Annotation, Bools, Events, Ints
+from mldebug_mcp.memory.tables import Action, Annotation, Bools, Events, Ints, Phase, Stack, Stacks
 
 LEAST_STEPS = 3
 REGULAR = 0.3

@@ -1,14 +1,266 @@
-"""A memory snapshot as tables of numbers: what every later step computes on."""
+"""A memory snapshot as tables of numbers, with its stack traces folded, and sizes in words."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from itertools import takewhile
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.memory.stacks import Stacks
+from mldebug_mcp.core.text import shorten
+
+# Stack traces of a snapshot, folded: which line of whose code asked for the memory, and in which phase of training.
+
+
+MAX_FRAMES = 256
+"""Frames of a stack that are looked at, innermost first. With those of C++ and CPython between, the fifty Python frames
+of a Trainer come to more than 128."""
+SHOWN_FRAMES = 6
+NO_PYTHON = "(no Python frame)"
+
+_INSTALLED = re.compile(r"(?:site|dist)-packages/|/lib(?:64)?/python3|^<frozen|^torch/|/torch/_|lib/python3")
+_TORCH = re.compile(
+    r"(?:^|/)(?:torch|torchgen|triton|functorch)/|/lib(?:64)?/python3\.\d+/(?!site-packages|dist-packages)|^<frozen"
+)
+_NATIVE = re.compile(r"\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|so[.\d]*|pyx)$|^\?\?$|^$|^:0$|^none$")
+_FX_FILE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>\S+)')
+
+
+class Phase(IntEnum):
+    """What the program was doing when it asked for memory, from the innermost frame that tells."""
+
+    UNKNOWN = 0
+    SETUP = 1
+    FORWARD = 2
+    LOSS = 3
+    BACKWARD = 4
+    OPTIMIZER = 5
+    OPTIMIZER_STATE = 6
+    COLLECTIVE = 7
+
+
+# Tried in this order on each frame, written file:function, innermost frame first: a forward pass that runs inside a
+# closure of optimizer.step (Lightning), or inside backward (checkpointing), is a forward pass.
+_RULES: tuple[tuple[Phase, re.Pattern[str]], ...] = tuple(
+    (phase, re.compile("|".join(alternatives)))
+    for phase, alternatives in (
+        (
+            Phase.OPTIMIZER_STATE,
+            (
+                r"optim.*:(?:_init_group|_?init_state\w*|init_8bit_state|get_state_buffer|(?:_process_value_of_|_?load_)state_dict\w*)$",
+            ),
+        ),
+        (
+            Phase.OPTIMIZER,
+            (
+                r"(?:/optim/|optimizers?[/.]|optim\.py|adam|lion|adafactor|muon|shampoo).*:(?:step|_step|update\w*|_?\w*(?:adam|sgd|adagrad|adadelta|rmsprop|lion|muon)\w*)$",
+            ),
+        ),
+        (
+            Phase.LOSS,
+            (
+                r":(?:\w*cross_entropy\w*|\w*CrossEntropy\w*|\w*nll_loss\w*|_?log_softmax|ForCausalLMLoss|selective_log_softmax|kl_div)$",
+                r":at::\S*(?:log_softmax|nll_loss|cross_entropy)",
+            ),
+        ),
+        (
+            Phase.BACKWARD,
+            (
+                r":(?:backward|_engine_run_backward)$",
+                r":.*(?:torch::autograd::(?:Engine|python::PythonEngine|AccumulateGrad)|Backward\d*::apply)",
+            ),
+        ),
+        (
+            Phase.COLLECTIVE,
+            (
+                r"/torch/distributed/(?!algorithms/_checkpoint).*:(?!forward$|_?call_impl$|wrapper$|inner$)\w+$",
+                r"deepspeed/comm/",
+                r":.*(?:ncclComm|ProcessGroupNCCL|c10d::)",
+            ),
+        ),
+        (
+            Phase.SETUP,
+            (
+                r"/nn/modules/module\.py:(?:_apply|convert|to|cuda|half|float|bfloat16)$",
+                r":(?:from_pretrained|\w*load_state_dict\w*|_load_from_state_dict|set_module_tensor_to_device|reset_parameters|to_empty)$",
+                r"/nn/modules/\w+\.py:__init__$",
+            ),
+        ),
+        (
+            Phase.FORWARD,
+            (
+                r":(?:\w*forward\w*|_call_impl|_wrapped_call_impl|training_step|compute_loss|generate)$",
+                r"/nn/functional\.py:",
+                r"/nn/modules/",
+            ),
+        ),
+        (Phase.SETUP, (r":(?:__init__|(?:build|create|init|load|make|setup|get)_?\w*model\w*)$",)),
+    )
+)
+_EVALUATION = re.compile(
+    r":_?(?:evaluat\w*|eval|eval_\w+|validat\w*|valid|valid_\w+|val_\w+|test_step|prediction_step|prediction_loop)$"
+)
+_GATHERS = re.compile(r"/nn/parallel/\w+\.py:gather")
+"""Where `nn.DataParallel` gathers on one device what its replicas give."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """One distinct stack trace.
+
+    Args:
+        site: The innermost frame outside torch and the interpreter, as file:line name; what a person looks for.
+        caller: The innermost frame of the user's own code, where that is another one, else "".
+        frames: The frames that tell something, innermost first, library frames folded into counts.
+        phase: What the program was doing.
+        evaluation: Whether a function named like an evaluation called it.
+        recorded: False where no frame was recorded.
+        gathers: Whether `nn.DataParallel` gathers the outputs of its replicas in it.
+    """
+
+    site: str
+    caller: str
+    frames: tuple[str, ...]
+    phase: Phase
+    evaluation: bool
+    recorded: bool
+    gathers: bool = False
+
+
+class Stacks:
+    """The distinct stacks of a snapshot. Stack 0 is the empty one."""
+
+    def __init__(self) -> None:
+        self.all: list[Stack] = [Stack(NO_PYTHON, "", (), Phase.UNKNOWN, evaluation=False, recorded=False)]
+        self._by_objects: dict[tuple[int, ...], int] = {(): 0}
+        self._by_content: dict[tuple[str, ...], int] = {(): 0}
+        self._texts: list[tuple[str, ...]] = [()]
+
+    def __getitem__(self, index: int) -> Stack:
+        return self.all[index]
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def add(self, frames: object) -> int:
+        """Return the id of a stack as it stands in a snapshot: a list of frames, innermost first."""
+        if not isinstance(frames, list):
+            return 0
+        # Torch writes equal frames as one object, so that their identities name a stack far faster than their texts.
+        objects = tuple(map(id, frames if len(frames) <= MAX_FRAMES else frames[:MAX_FRAMES]))
+        known = self._by_objects.get(objects)
+        if known is None:
+            texts = tuple(_frame(one) for one in frames[:MAX_FRAMES] if isinstance(one, Mapping))
+            known = self._by_content.get(texts)
+            if known is None:
+                known = self._by_content[texts] = len(self.all)
+                self.all.append(_stack(texts))
+                self._texts.append(texts)
+            self._by_objects[objects] = known
+        return known
+
+    def shared(self, which: Iterable[int]) -> tuple[str, ...]:
+        """Return the functions that all these stacks run in, outermost first, as file:name.
+
+        The last is the one in which they part: a loop that makes them all runs in it, or further out. Stacks that were
+        not recorded say nothing and are left out.
+        """
+        outermost_first = [self._texts[one][::-1] for one in which if one > 0]
+        if not outermost_first:
+            return ()
+        # Between the first and the last in sorted order lie all others: what these two share, all share.
+        pairs = zip(min(outermost_first), max(outermost_first), strict=False)
+        same = [one for one, other in takewhile(lambda pair: pair[0] == pair[1], pairs)]
+        parting = {_function(one[len(same)]) for one in outermost_first if len(one) > len(same)}
+        return (*map(_function, same), *(parting if len(parting) == 1 else ()))
+
+    def within(self, functions: Sequence[str]) -> list[int]:
+        """Return the stacks that run in these functions, outermost first, as `shared` gives them."""
+        depth = len(functions)
+        return [
+            number
+            for number, texts in enumerate(self._texts)
+            if len(texts) >= depth and all(map(str.__eq__, functions, map(_function, texts[::-1][:depth])))
+        ]
+
+    def forget_objects(self) -> None:
+        """Forget the identities: the objects behind them are about to go."""
+        self._by_objects = {(): 0}
+
+
+def _frame(frame: Mapping[str, Any]) -> str:
+    """Return a frame as file:line:name; generated code is traced back to the model's source where torch recorded it."""
+    original = frame.get("fx_original_trace")
+    if isinstance(original, str) and (places := list(_FX_FILE.finditer(original[:20_000]))):
+        place = places[-1]
+        return f"{place['file']}:{place['line']}:{place['name'].rstrip(',')}"
+    filename, name = str(frame.get("filename", ""))[:400], str(frame.get("name", ""))[:200]
+    return f"{filename}:{frame.get('line', 0)}:{name}"
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """Return file, line and name. The name may hold colons (C++), the file a drive letter."""
+    match = re.match(r"(?P<file>(?:[A-Za-z]:)?[^:]*):(?P<line>-?\d+):(?P<name>.*)", text, re.DOTALL)
+    return (match["file"], match["line"], match["name"]) if match else ("", "0", text)
+
+
+def _function(text: str) -> str:
+    file, _, name = _split(text)
+    return f"{file}:{name}"
+
+
+def _stack(texts: Sequence[str]) -> Stack:
+    parts = [_split(text) for text in texts]
+    python = [part for part in parts if not _NATIVE.search(part[0])]
+    outside_torch = [part for part in python if not _TORCH.search(part[0])]
+    own = [part for part in outside_torch if not _INSTALLED.search(part[0])]
+    first = next(iter(outside_torch or python), None)
+    site = _label(first) if first else NO_PYTHON
+    caller = _label(own[0]) if own else ""
+    places = [f"{file}:{name}" for file, _, name in parts]
+    return Stack(
+        site,
+        "" if caller == site else caller,
+        _folded(parts),
+        _phase(places),
+        evaluation=any(_EVALUATION.search(place) for place in places),
+        recorded=bool(texts),
+        gathers=any(_GATHERS.search(place) for place in places),
+    )
+
+
+def _phase(places: Sequence[str]) -> Phase:
+    return next((phase for place in places for phase, pattern in _RULES if pattern.search(place)), Phase.UNKNOWN)
+
+
+def _label(part: tuple[str, str, str]) -> str:
+    file, line, name = part
+    return shorten(f"{'/'.join(file.rsplit('/', 2)[-2:])}:{line} {name}", 120)
+
+
+def _folded(parts: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:
+    """Return the frames outside torch, and the innermost one of torch's, with counts of what was folded between."""
+    shown: list[str] = []
+    hidden = 0
+    for number, part in enumerate(parts):
+        uninteresting = bool(_NATIVE.search(part[0]) or _TORCH.search(part[0]))
+        if uninteresting and not (number == 0 and not _NATIVE.search(part[0])):
+            hidden += 1
+            continue
+        if hidden:
+            shown.append(f"… {hidden} library frame(s)")
+            hidden = 0
+        shown.append(_label(part))
+    return tuple(shown[: SHOWN_FRAMES * 2])
+
+
+# A memory snapshot as tables of numbers: what every later step computes on.
+
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -116,3 +368,25 @@ class SnapshotTables:
     annotations: list[Annotation] = field(default_factory=list)
     settings: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+
+# Sizes in words.
+
+
+MIB = 1024**2
+"""Bytes in a mebibyte. Source: IEC 80000-13."""
+GIB = 1024**3
+"""Bytes in a gibibyte. Source: IEC 80000-13."""
+
+
+def size(count: float) -> str:
+    """Return bytes for a sentence, in the binary units that torch uses."""
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (1024, "KiB")):
+        if abs(count) >= unit:
+            return f"{count / unit:.2f} {name}"
+    return f"{count:.0f} B"
+
+
+def percent(part: float, whole: float) -> str:
+    """Return a share in percent."""
+    return f"{part / whole:.0%}" if whole else "0%"

@@ -1,4 +1,4 @@
-"""A device's history as stacked curves of few points, in which no peak is lost."""
+"""A device's history as stacked curves of few points, and allocations that survive step after step."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from itertools import pairwise
 import numpy as np
 
 from mldebug_mcp.memory.categories import Category
-from mldebug_mcp.memory.snapshot import DeviceMemory
-from mldebug_mcp.memory.tables import Ints
+from mldebug_mcp.memory.snapshot import DeviceMemory, History
+from mldebug_mcp.memory.steps import Steps
+from mldebug_mcp.memory.tables import Ints, Phase, Stack
+
+# A device's history as stacked curves of few points, in which no peak is lost.
+
 
 ORDER = (
     Category.PARAMETERS,
@@ -85,3 +89,82 @@ def timeline(device: DeviceMemory, points: int = 800) -> Timeline | None:
         steps=history.steps.starts,
         events=count,
     )
+
+
+# Allocations that survive step after step from one call site.
+
+
+LEAST_STEPS = 4
+LEAST_SHARE = 0.7
+"""Of the steps between the first and the last, in which a site must have left something. Chosen: a prefetch or a
+buffer that is swapped leaves something in the last steps only, optimizer state in the first only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grower:
+    """A call site whose memory grows.
+
+    Args:
+        stack: Who.
+        size: Bytes of one allocation, the median.
+        per_step: Bytes left per step, the median.
+        total: Bytes left so far.
+        steps: Steps that left something.
+        of: Steps in all.
+    """
+
+    stack: Stack
+    size: int
+    per_step: int
+    total: int
+    steps: int
+    of: int
+
+
+def growers(history: History, steps: Steps) -> list[Grower]:
+    """Return the call sites of which something is left from most steps, largest growth first.
+
+    Sites without a stack are told apart by size.
+    """
+    if len(steps) < LEAST_STEPS:
+        return []
+    moment = history.events - 1 if not len(history.failures) else int(history.failures[-1])
+    allocations = history.allocations
+    left = np.flatnonzero(allocations.alive(moment) & (allocations.start >= int(steps.starts[0])))
+    key = np.where(allocations.stack[left] > 0, allocations.stack[left], -allocations.size[left])
+    found: list[Grower] = []
+    order = np.argsort(key, kind="stable")
+    for group in np.split(left[order], np.flatnonzero(np.diff(key[order])) + 1):
+        if len(group) >= LEAST_STEPS - 1:
+            grower = _grower(history, steps, group)
+            if grower is not None:
+                found.append(grower)
+    return sorted(found, key=lambda one: -one.total)
+
+
+def _grower(history: History, steps: Steps, group: Ints) -> Grower | None:
+    allocations = history.allocations
+    count = len(steps)
+    per_step = np.bincount(steps.of(allocations.start[group]), allocations.size[group], count)
+    # Neither the first step (state is created there) nor the last two (still in use) say anything.
+    inner = per_step[1 : count - 2] if count >= 6 else per_step[1 : count - 1]
+    some = inner > 0
+    if len(inner) < 2 or some.mean() < LEAST_SHARE or some[: max(1, len(some) // 2)].mean() < LEAST_SHARE / 2:
+        return None
+    total = int(allocations.size[group].sum())
+    # Most of it must have come after the first step: state that is created once and topped up does not count.
+    if per_step[0] > total / 2 and count > 3:
+        return None
+    return Grower(
+        stack=history.stacks[int(allocations.stack[group[0]])],
+        size=int(np.median(allocations.size[group])),
+        per_step=int(np.median(inner)),
+        total=total,
+        steps=int((per_step > 0).sum()),
+        of=count,
+    )
+
+
+def of_forward(one: Grower) -> bool:
+    """Tell whether a site allocates in a forward pass or in the loss."""
+    return one.stack.phase in (Phase.FORWARD, Phase.LOSS)

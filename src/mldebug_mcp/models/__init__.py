@@ -7,32 +7,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.lazy import lazily
-from mldebug_mcp.models.base import Model, Number
-from mldebug_mcp.models.call import Call
-from mldebug_mcp.models.comparison import Comparison, Parting, SettingDifference
+from mldebug_mcp.core.lazy import lazily
+from mldebug_mcp.models.base import Call, Model, Number
 from mldebug_mcp.models.diagnosis import (
+    Comparison,
+    CurveFact,
     Diagnosis,
+    EventFact,
     Finding,
     Hypothesis,
     MetricToLog,
     NextStep,
+    Parting,
+    QuantityFact,
     Reason,
     RunSummary,
     RunVerdict,
+    SettingDifference,
+    SettingFact,
+    Sheet,
     State,
     Tie,
     Update,
 )
 from mldebug_mcp.models.knowledge import Citation, EntryHit, Explanation, QuoteHit, SearchResult
-from mldebug_mcp.models.sheet import CurveFact, EventFact, QuantityFact, SettingFact, Sheet
 
 if TYPE_CHECKING:
     from mldebug_mcp.models.batch import BatchFinding, BatchInspection
-    from mldebug_mcp.models.errors import ErrorExplanation, ErrorMatch, FirstError
-    from mldebug_mcp.models.evidence import EvidenceReport, QuoteCheck
-    from mldebug_mcp.models.metric import MetricReading, MetricValues
+    from mldebug_mcp.models.knowledge import ErrorExplanation, ErrorMatch, EvidenceReport, FirstError, QuoteCheck
     from mldebug_mcp.models.probe import CurvePoint, ProbeResult, RankedCause
+    from mldebug_mcp.models.runs import MetricReading, MetricValues
 
 __all__ = [
     "BatchFinding",
@@ -82,13 +86,13 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
         {
             "BatchFinding": "batch",
             "BatchInspection": "batch",
-            "ErrorExplanation": "errors",
-            "ErrorMatch": "errors",
-            "FirstError": "errors",
-            "EvidenceReport": "evidence",
-            "QuoteCheck": "evidence",
-            "MetricReading": "metric",
-            "MetricValues": "metric",
+            "ErrorExplanation": "knowledge",
+            "ErrorMatch": "knowledge",
+            "FirstError": "knowledge",
+            "EvidenceReport": "knowledge",
+            "QuoteCheck": "knowledge",
+            "MetricReading": "runs",
+            "MetricValues": "runs",
             "CurvePoint": "probe",
             "ProbeResult": "probe",
             "RankedCause": "probe",

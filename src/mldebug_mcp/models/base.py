@@ -1,14 +1,11 @@
-"""What every type of the contract shares: numbers that may be NaN, text that is safe to show.
+"""What every type of the contract shares.
 
-Numbers may be NaN or infinite, because a NaN is often exactly what was found. JSON has no such numbers, so
-`Number` writes them as the strings "nan", "inf" and "-inf", and the schema says so.
-
-`Model` is the one door for text: whatever string a type of the contract is given, in whatever field, list or mapping,
-is cleaned and cut there. A field need not ask for it and cannot go round it; it can only ask for more room.
+These are numbers that may be NaN, text that is safe to show, and calls ready to send.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,9 +14,17 @@ from itertools import count
 from threading import RLock
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
-from mldebug_mcp.text import cut, figure, shorten
+from mldebug_mcp.core.text import cut, figure, shorten
+
+# What every type of the contract shares: numbers that may be NaN, text that is safe to show.
+#
+# Numbers may be NaN or infinite, because a NaN is often exactly what was found. JSON has no such numbers, so `Number`
+# writes them as the strings "nan", "inf" and "-inf", and the schema says so.
+#
+# `Model` is the one door for text: whatever string a type of the contract is given, in whatever field, list or mapping,
+# is cleaned and cut there. A field need not ask for it and cannot go round it; it can only ask for more room.
 
 
 def _number_in(value: object) -> object:
@@ -184,3 +189,24 @@ def _safe_mapping(mapping: Mapping[Any, Any], room: int) -> dict[Any, Any]:
             name = next(one for number in count(2) if (one := f"{name} ({number})") not in safe)
         safe[name] = _safe(value, room)
     return safe
+
+
+# A call that an answer suggests, ready to send.
+
+
+Argument = Text | int | float | bool | dict[str, Text]
+
+
+class Call(Model):
+    """A call of one of our tools that can be made as it stands: it has no placeholders."""
+
+    tool: str = Field(description="Its name.")
+    arguments: dict[str, Argument] = Field(default_factory=dict, description="By name, as the tool takes them.")
+    why: Text = Field("", description="What it will show.")
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in self.arguments.items())
+        return f"{self.tool}({given})"
+
+
+NextCall = Annotated[Call | None, Field(description="The call to make next, ready to send.")]

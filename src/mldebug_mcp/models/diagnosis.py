@@ -1,4 +1,4 @@
-"""The answer of `diagnose_run`."""
+"""The answer of `diagnose_run`, with the sheet of the run and the comparison with a good run."""
 
 from __future__ import annotations
 
@@ -8,16 +8,137 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from mldebug_mcp.errors import MissingExtraError
-from mldebug_mcp.models.base import Model, Number, Text
-from mldebug_mcp.models.call import NextCall
-from mldebug_mcp.models.comparison import Comparison
+from mldebug_mcp.core.errors import MissingExtraError
+from mldebug_mcp.core.text import percent
+from mldebug_mcp.models.base import Model, NextCall, Number, Text
 from mldebug_mcp.models.knowledge import Citation
-from mldebug_mcp.models.sheet import Sheet
-from mldebug_mcp.text import percent
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# The sheet of a run: what was observed, from which a reader can judge without the log. It names no cause.
+
+
+class SettingFact(Model):
+    """A setting that matters, or one that follows from several."""
+
+    name: str = Field(description="Its canonical name, or as it is called in the configuration.")
+    value: Text = Field(description="As it is set.")
+    usual: Text = Field("", description="What is usual, where this is not; empty for a usual value.")
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value}" + (f" [! usual: {self.usual}]" if self.usual else "")
+
+
+class CurveFact(Model):
+    """One logged quantity over the run, in the unit in which it was logged."""
+
+    name: str = Field(description="As it was logged.")
+    records: int = Field(description="Values that were logged.")
+    first: Number = Field(description="The first value.")
+    early: Number = Field(description="Median of the first twentieth of the records.")
+    low: Number = Field(description="The lowest value.")
+    low_at: Number = Field(description="The step of the lowest value.")
+    high: Number = Field(description="The highest value.")
+    high_at: Number = Field(description="The step of the highest value.")
+    last: Number = Field(description="The last value.")
+    noise: Number = Field(description="Standard deviation from record to record, without the trend.")
+    course: Text = Field("", description="What it does: falls, rises, jumps, rests since, frozen since, not finite.")
+    text: Text = Field(description="All of that in one line.")
+
+
+class QuantityFact(Model):
+    """A quantity of the run: in training, beside it in evaluation, or a group of columns that are alike."""
+
+    name: str = Field(description="Canonical name of the series of the first curve.")
+    role: str = Field("", description="What it is; empty where its name is not understood.")
+    curves: list[CurveFact] = Field(description="Training first. Of a group, its extremes.")
+    columns: int = Field(1, description="How many columns of the log it stands for.")
+    gap: Text = Field("", description="Evaluation beside training, in numbers.")
+    decides: bool = Field(False, description="Whether a finding that is present rests on it.")
+    matters: bool = Field(False, description="Whether a finding rests on it, or it is the loss or a result.")
+
+    @property
+    def parts(self) -> list[str]:
+        """The line in its parts: training, evaluation, and the gap; of a group its extremes."""
+        group = [f"{self.columns} columns, among them"] if self.columns > len(self.curves) else []
+        return [*group, *(one.text for one in self.curves), *([self.gap] if self.gap else [])]
+
+
+class EventFact(Model):
+    """Something that happened at a step."""
+
+    step: Number = Field(description="Where it happened, or first happened.")
+    text: Text = Field(description="What moved, and by how much; or what the log says.")
+    first_mover: str = Field("", description="The curve that moved before the others; empty where none did.")
+    findings: list[str] = Field(default_factory=list, description="The findings that begin about there.")
+    worst_at: Number | None = Field(None, description="The step of the largest of jumps that recur.")
+    size: Number = Field(0.0, description="In standard deviations of what is usual; 0 for what is no jump.")
+
+    def __str__(self) -> str:
+        seen = f" ({', '.join(self.findings)})" if self.findings else ""
+        first = f"; first: {self.first_mover}" if self.first_mover else ""
+        return f"{self.text}{first}{seen}"
+
+
+class Sheet(Model):
+    """What was observed of a run; findings, hypotheses and the next call stand beside it in the diagnosis."""
+
+    lines: list[Text] = Field(default_factory=list, description="All of it as lines; in a concise answer, alone.")
+    ran: list[Text] = Field(
+        default_factory=list, description="What ran, how much of the plan, attempts, resumes, how the log ends."
+    )
+    settings: list[SettingFact] = Field(
+        default_factory=list, description="Those that matter, the unusual ones first, each with what is usual."
+    )
+    quantities: list[QuantityFact] = Field(default_factory=list, description="What decides or moved most first.")
+    events: list[EventFact] = Field(default_factory=list, description="On one time line.")
+    not_judged: list[Text] = Field(
+        default_factory=list, description="What could not be judged, and the metric or setting that is missing."
+    )
+
+
+# The answer to "where does this run differ from that one?".
+
+
+class SettingDifference(Model):
+    """A setting that differs between the two configurations."""
+
+    setting: Text = Field(description="Its canonical name, such as learning_rate.")
+    run: Text | Number | None = Field(description="Its value in this run; null if it is not set.")
+    reference: Text | Number | None = Field(description="Its value in the reference run; null if it is not set.")
+    factor: Number | None = Field(None, description="How many times as large it is here, where both are above zero.")
+
+
+class Parting(Model):
+    """Where a metric of this run departs from that of the reference run, beyond the noise of both."""
+
+    metric: Text = Field(description="Its canonical name, such as loss.")
+    step: Number = Field(description="The step from which they differ.")
+    run: Number = Field(description="The level of this run just after that step.")
+    reference: Number = Field(description="The level of the reference run there.")
+    sigmas: Number = Field(
+        description="How far apart they are there, in standard deviations of the noise of both, 1000 at most."
+    )
+    run_at_end: Number = Field(description="The level of this run over the last tenth of the steps that both have.")
+    reference_at_end: Number = Field(description="The level of the reference run there.")
+    ends: Literal["worse", "better", "alike", ""] = Field(
+        "", description="How this run ends beside the reference, by the last levels; empty for what is no result."
+    )
+    worse: bool = Field(description="Whether it is a result of training and ends clearly worse than the reference.")
+
+
+class Comparison(Model):
+    """A run compared with one that went well."""
+
+    reference: Text = Field(description="The run that it was compared with.")
+    settings: list[SettingDifference] = Field(description="What differs, what is known to matter first.")
+    partings: list[Parting] = Field(description="The metric that departs first comes first.")
+    alike: list[Text] = Field(description="Metrics that do not depart over the steps that both runs have.")
+
+
+# The answer of `diagnose_run`.
+
 
 _SHOWN = 3
 """Hypotheses in the line that stands for a diagnosis in a notebook."""

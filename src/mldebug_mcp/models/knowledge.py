@@ -1,4 +1,7 @@
-"""What the catalogue answers: citations, search results, explanations."""
+"""What the catalogue answers.
+
+These are citations, search results, explanations, explained errors and checked quotes.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import Model, Page, Text
-from mldebug_mcp.models.call import NextCall
+from mldebug_mcp.models.base import Model, NextCall, Page, Text
+
+# What the catalogue answers: citations, search results, explanations.
 
 
 class Citation(Model):
@@ -61,3 +65,67 @@ class Explanation(Model):
     related: list[str] = Field(default_factory=list, description="Ids to look at next.")
     next_step: NextCall = None
     notes: list[Text] = Field(default_factory=list, description="What was left out.")
+
+
+# The answer of `explain_error`.
+
+
+class FirstError(Model):
+    """The first real error in a text: the cause, not its echoes from other ranks."""
+
+    text: Text = Field(description="The line with the error and what follows, shortened.")
+    line: int = Field(description="Its line number in the text, from 1.")
+    ranks: list[str] = Field(default_factory=list, description="Ranks that report it; empty if none is named.")
+    exception: Text = Field("", description="The type of the exception, if it is one.")
+    user_frame: Text = Field("", description="The innermost frame that is not a library's: file, line, function, code.")
+
+
+class ErrorMatch(Model):
+    """A known message that fits the error."""
+
+    id: str = Field(description="`explain` gives the entry whole.")
+    message: Text = Field(description="An example of the message.")
+    cause: Text = Field(description="What it means.")
+    fix: Text = Field(description="What to do.")
+    mistaken_for: Text = Field("", description="What it is often taken for, and is not.")
+    causes: list[str] = Field(default_factory=list, description="Causes of the playbook that it points to.")
+    credence: str = Field(description="How certain it is that the message has this cause.")
+    source: Text = Field(description="Where this is documented.")
+    locator: Text = Field("", description="The section there.")
+
+
+class ErrorExplanation(Model):
+    """What an error message means and what to do."""
+
+    error: FirstError | None = Field(description="null if nothing in the text reads like an error.")
+    problem: Text = Field("", description="The class of problem.")
+    matches: list[ErrorMatch] = Field(default_factory=list, description="Known messages that fit, likeliest first.")
+    advice: Text = Field("", description="What to try.")
+    next_step: NextCall = None
+    notes: list[Text] = Field(default_factory=list, description="Echoes, other errors, what was skipped.")
+
+
+# The answer of `evidence verify`.
+
+
+class QuoteCheck(Model):
+    """A quote that was compared with a copy of its source."""
+
+    id: str = Field(description="Of the quote.")
+    state: Literal["found", "changed", "unreachable"] = Field(description="What became of it.")
+    where: Text = Field("", description="The copy or page that was read, or why none could be.")
+
+
+class EvidenceReport(Model):
+    """What agrees with the originals, what differs, what could not be read."""
+
+    quotes: int = Field(description="Quotes in the records.")
+    grades: dict[str, int] = Field(
+        default_factory=dict, description="How many quotes were checked how, surest first; see evidence/README.md."
+    )
+    found: int = Field(0, description="Quotes that stand in a copy or on a page.")
+    changed: list[QuoteCheck] = Field(default_factory=list, description="Read, but the words differ or are gone.")
+    unreachable: list[QuoteCheck] = Field(default_factory=list, description="Not read: no copy, no answer, no text.")
+    problems: list[Text] = Field(
+        default_factory=list, description="Records and documents that disagree with themselves or with each other."
+    )

@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import Model, Number, Severity, Text
-from mldebug_mcp.models.call import NextCall
+from mldebug_mcp.models.base import Model, NextCall, Number, Severity, Text
 from mldebug_mcp.models.diagnosis import Hypothesis
 from mldebug_mcp.models.knowledge import Citation
 

@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import Model, Number, Page, Text
-from mldebug_mcp.models.call import NextCall
+from mldebug_mcp.models.base import Model, NextCall, Number, Page, Text
 from mldebug_mcp.models.diagnosis import Finding, Hypothesis, NextStep
 
 Verdict = Literal["memorised", "too_slow", "cannot_learn", "not_finite", "failed"]

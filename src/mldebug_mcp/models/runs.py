@@ -1,4 +1,4 @@
-"""The answers about many runs: which of them is sick, what the sick ones share, and whether one kind is better."""
+"""The answers about many runs, about the news of a run, and about the values of a metric."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Literal
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from mldebug_mcp.models.base import NO_FAULTS, Model, Number, Text
-from mldebug_mcp.models.call import NextCall
+from mldebug_mcp.models.base import NO_FAULTS, Model, NextCall, Number, Text
 from mldebug_mcp.models.knowledge import Citation
+
+# The answers about many runs: which of them is sick, what the sick ones share, and whether one kind is better.
 
 
 class Ranks(Model):
@@ -133,5 +134,57 @@ class Contest(Model):
     runs_needed: int | None = Field(
         description="Runs of each that would show the difference seen in four cases of five; null beyond 10,000."
     )
+    next_step: NextCall = None
+    notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")
+
+
+# What `watch_run` tells.
+
+
+class News(Model):
+    """Something new in a run that is watched."""
+
+    what: Literal["waiting", "reading", "finding", "leader", "no_result", "silent", "finished"] = Field(
+        description="waiting: there is no log to read yet. reading: what the log holds at first. finding: a symptom "
+        "is present that was not, or begins anew. leader: another hypothesis leads, at two looks in a row. no_result: "
+        "no loss, score or reward is among what is logged, at two looks in a row. silent: "
+        "nothing was written for long. finished: the log says that training ended."
+    )
+    text: Text = Field(description="In one sentence.")
+    step: Number | None = Field(None, description="How far the run had come.")
+    step_name: str = Field("step", description="What a step is here: step, epoch or record.")
+    symptom: str | None = Field(None, description="The symptom of a finding.")
+    causes: dict[str, float] = Field(
+        default_factory=dict, description="The leading hypotheses and their probabilities, best first."
+    )
+    alarm: bool = Field(
+        False,
+        description="Whether a cause leads that is neither `healthy` nor `unknown`, or there is no result to judge.",
+    )
+
+
+# The answer of `read_metric`: values of curves, as they were logged.
+
+
+class MetricValues(Model):
+    """Values of one curve."""
+
+    name: str = Field(description="As it was logged.")
+    metric: str = Field(description="Its canonical name, such as loss.")
+    role: str = Field("", description="What it is; empty where its name is not understood.")
+    records: int = Field(description="How many values were logged in this stretch.")
+    course: Text = Field("", description="What it does there, in words.")
+    points: list[tuple[Number, Number]] = Field(
+        description="Steps and values in the unit in which they were logged; of many the extremes survive."
+    )
+
+
+class MetricReading(Model):
+    """Values of one or several curves of a run."""
+
+    path: Text = Field(description="The file or folder, as it was named.")
+    step_name: str = Field("step", description="What a step is here: step, epoch or record.")
+    series: list[MetricValues] = Field(description="The curves that were asked for.")
+    others: list[str] = Field(default_factory=list, description="Other curves in the log.")
     next_step: NextCall = None
     notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")

@@ -13,8 +13,12 @@ where the loop has it.
 from __future__ import annotations
 
 from mldebug_mcp.recorder.alarm import Alarm
-from mldebug_mcp.recorder.frameworks import accelerate_tracker, keras_callback, lightning_callback
-from mldebug_mcp.recorder.recorder import Recorder
-from mldebug_mcp.recorder.trainer import trainer_callback
+from mldebug_mcp.recorder.recorder import (
+    Recorder,
+    accelerate_tracker,
+    keras_callback,
+    lightning_callback,
+    trainer_callback,
+)
 
 __all__ = ["Alarm", "Recorder", "accelerate_tracker", "keras_callback", "lightning_callback", "trainer_callback"]

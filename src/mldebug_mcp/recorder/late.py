@@ -1,18 +1,77 @@
-"""Values that lie on a device, read when they have arrived: the loop never waits for them."""
+"""What keeps recording cheap and harmless.
+
+Values are read late, times are taken without waiting, costs are bounded, faults end nothing.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
+import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-from mldebug_mcp.recorder.clock import Moment, seconds
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+# A recording never ends a training: what goes wrong in it is said once, and left out from then on.
+
+
+P = ParamSpec("P")
+Owner = TypeVar("Owner")
+
+_FAILED: set[tuple[int, str]] = set()
+
+
+def guarded(function: Callable[Concatenate[Owner, P], None]) -> Callable[Concatenate[Owner, P], None]:
+    """Make a method that says on stderr what it failed of, once, and does nothing afterwards."""
+
+    @wraps(function)
+    def call(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        if _FAILED and (id(owner), function.__name__) in _FAILED:
+            return
+        try:
+            function(owner, *args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - models, optimizers and loaders can be anything
+            _FAILED.add((id(owner), function.__name__))
+            where = function.__name__.strip("_").replace("_", " ")
+            sys.stderr.write(
+                f"mldebug_mcp.recorder: {where}: {type(error).__name__}: {error}; "
+                "this is not recorded from here on, training goes on\n"
+            )
+
+    return call
+
+
+# Times of the parts of a step: by the wall where the loop computes, by events where a GPU does, without waiting.
+
+
+Moment: TypeAlias = Any
+"""Seconds of `time.perf_counter`, or an event in the work of the GPU."""
+
+
+def clock_of(*, on_gpu: bool) -> Callable[[], Moment]:
+    """Return what tells this moment."""
+    return _event if on_gpu else time.perf_counter
+
+
+def seconds(first: Moment, last: Moment) -> float:
+    """Return the time between two moments of one clock; the GPU's must have come."""
+    found: float = last - first if isinstance(first, float) else first.elapsed_time(last) / 1000
+    return found
+
+
+def _event() -> Moment:
+    event = sys.modules["torch"].cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
+# Values that lie on a device, read when they have arrived: the loop never waits for them.
+
 
 Value: TypeAlias = Any
 """A number, or a tensor with one number."""
@@ -151,3 +210,43 @@ def _sent_off(tensors: list[Tensor]) -> tuple[Value, Value]:
     event = torch.cuda.Event()
     event.record()
     return here, event
+
+
+# What recording may cost: a share of the time of the steps, of which dear measurements are paid.
+
+
+SHARE = 0.005
+"""Of the time of steps that dear measurements may take: half of what a recording may cost in all."""
+FREE = 0.25
+"""Seconds that may be spent at once. Chosen: a short run is looked into as well, and a long one does not notice."""
+
+
+class Budget:
+    """Keeps account of one measurement.
+
+    Args:
+        every: Steps between two of them where they cost nothing.
+        share: Of the time of the steps that they may take together.
+    """
+
+    def __init__(self, every: int, share: float = SHARE) -> None:
+        self.every = every
+        self._share = share
+        self._last_step = 0
+        self._left = FREE
+        self._cost = 0.0
+
+    def step(self, seconds: float) -> None:
+        """Take the time of a step: a share of it may be spent."""
+        most = max(4 * self._cost, FREE)  # what was saved up long ago is not spent in a row
+        self._left = min(self._left + self._share * seconds, most)
+
+    def allows(self, step: int) -> bool:
+        """Say whether the measurement is due at a step, and can be afforded by what the last one cost."""
+        return (self._last_step == 0 or step - self._last_step >= self.every) and self._left >= min(self._cost, 60.0)
+
+    def spent(self, step: int, seconds: float) -> None:
+        """Take what a measurement cost."""
+        self._last_step = max(step, 1)
+        self._left -= seconds
+        self._cost = seconds if not self._cost else max(seconds, 0.7 * self._cost)

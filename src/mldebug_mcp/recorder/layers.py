@@ -1,17 +1,24 @@
-"""The model layer by layer: norms of gradients and weights, and how far a step moves them."""
+"""What a model is fed and computes, layer by layer, at the steps that are looked into."""
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from mldebug_mcp.recorder.late import Vector
+from mldebug_mcp.recorder.late import Value, Vector, guarded
+from mldebug_mcp.recorder.rows import column_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-MOST = 128
+# The model layer by layer: norms of gradients and weights, and how far a step moves them.
+
+
+LAYERS_MOST = 128
 """Layers that are told apart. Chosen: readers keep 2000 metrics, and a layer has three."""
 SAMPLE = 8192
 """Weights of a parameter that are compared before and after a step. Chosen: 1 % of error in the norm of a movement."""
@@ -63,12 +70,12 @@ def layers_of(model: nn.Module) -> dict[str, list[Tensor]]:
         for name, module in model.named_modules()
     }
     owned = {name: parameters for name, parameters in owned.items() if parameters}
-    if len(owned) <= MOST // 2:
+    if len(owned) <= LAYERS_MOST // 2:
         return owned
     together: dict[str, list[Tensor]] = {}
     for name, parameters in owned.items():
         together.setdefault(_block(name), []).extend(parameters)
-    return dict(list(together.items())[:MOST])
+    return dict(list(together.items())[:LAYERS_MOST])
 
 
 def _block(name: str) -> str:
@@ -94,3 +101,456 @@ def _vector(what: str, names: Sequence[str], values: Sequence[Tensor]) -> Vector
     if not values:
         return None
     return Vector([f"{what}/{name}" for name in names], sys.modules["torch"].stack(list(values)))
+
+
+# What a model computes, at the steps that are looked into: dead and saturated units, logits, entropies, embeddings.
+
+
+FLAT = frozenset({"ReLU", "ReLU6", "LeakyReLU", "GELU", "SiLU", "ELU", "Mish", "NewGELUActivation", "GELUActivation",
+                  "SiLUActivation"})  # fmt: skip
+"""Modules whose units can be dead: nothing comes out of them for any row."""
+BOUNDED = {"Tanh": -1.0, "Sigmoid": 0.0, "Softsign": -1.0, "Hardtanh": -1.0, "Hardsigmoid": 0.0}
+"""Modules whose values can stand at a bound: the lower one; the upper one is 1."""
+AT_A_BOUND = 0.01
+"""Share of the range of a bounded module that is its end."""
+NOTHING = 1e-3
+"""A value below this is nothing. Chosen: what is left of a GELU far below zero."""
+NORMALISED = frozenset({"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"})
+"""Modules that keep running statistics, by which evaluation normalises."""
+FEWEST_VALUES = 32
+"""Values of a channel of which statistics are compared. Chosen: those of fewer are apart by chance."""
+STATISTICS = "statistics_apart"
+MOST_MODULES = 64
+MOST_ROWS = 512
+"""Rows of logits that are looked at."""
+
+
+class Activations:
+    """Measures the activations of one step by hooks that it takes away again.
+
+    Args:
+        model: The model.
+        take: Gets each value by its name.
+    """
+
+    def __init__(self, model: nn.Module, take: Callable[[str, Value], None]) -> None:
+        self._take = take
+        self._handles: list[Any] = []
+        self.seconds = 0.0
+        """What the hooks of the last step took."""
+        self._modules = [(name, module) for name, module in model.named_modules() if _is_measured(module)]
+        self._modules = self._modules[:: -(-len(self._modules) // MOST_MODULES) or 1]
+
+    def begin(self) -> None:
+        """Add the hooks."""
+        self.seconds = 0.0
+        self._handles = [module.register_forward_hook(self._hook(name)) for name, module in self._modules]
+
+    def end(self) -> None:
+        """Take the hooks away."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def _hook(self, name: str) -> Callable[..., None]:
+        def measure(module: nn.Module, inputs: Value, output: Value) -> None:
+            began = time.perf_counter()
+            if type(module).__name__ in NORMALISED:
+                if (apart := _statistics_apart(module, inputs[0].detach())) is not None:
+                    self._take(f"{STATISTICS}/{name}", apart)
+            elif isinstance(output, sys.modules["torch"].Tensor) and output.is_floating_point():
+                for what, value in _of_module(module, output.detach()):
+                    self._take(f"{what}/{name}", value)
+            self.seconds += time.perf_counter() - began
+
+        return measure
+
+
+def _is_measured(module: nn.Module) -> bool:
+    kind = type(module).__name__
+    return kind in FLAT or kind in BOUNDED or kind in NORMALISED or kind == "Embedding"
+
+
+def _of_module(module: nn.Module, output: Tensor) -> Iterable[tuple[str, Tensor]]:
+    kind = type(module).__name__
+    if kind == "Embedding":
+        yield "embedding_norm", output.norm(dim=-1).mean()
+    elif kind in FLAT:
+        units = output.abs().flatten(0, -2) if output.dim() != 4 else output.abs().transpose(0, 1).flatten(1).T
+        yield "units_dead", (units.amax(dim=0) < NOTHING).float().mean()
+    else:
+        low = BOUNDED[kind]
+        edge = AT_A_BOUND * (1 - low)
+        yield "saturated_units", ((output < low + edge) | (output > 1 - edge)).float().mean()
+
+
+def _statistics_apart(module: Value, inputs: Tensor) -> Tensor | None:
+    """Return how far the statistics of a batch are from the running ones, in standard deviations and their logarithms.
+
+    A mean over channels. None where a module keeps none, does not train, or sees too few values for that.
+    """
+    channels = inputs.shape[1] if inputs.dim() > 1 else 0
+    if not module.training or module.running_var is None or inputs.numel() < FEWEST_VALUES * max(channels, 1):
+        return None
+    variance, mean = sys.modules["torch"].var_mean(inputs.float(), dim=[0, *range(2, inputs.dim())])
+    variance, running = variance + module.eps, module.running_var + module.eps
+    found: Tensor = ((mean - module.running_mean).abs() / variance.sqrt() + (running / variance).log().abs() / 2).mean()
+    return found
+
+
+def of_outputs(output: Value, take: Callable[[str, Value], None]) -> None:
+    """Take the size of the logits, the entropy of the answers, and of the attention where its weights are returned."""
+    torch = sys.modules["torch"]
+    logits = logits_of(output)
+    if logits is not None and logits.is_floating_point() and logits.dim() >= 2 and logits.shape[-1] > 1:
+        some = logits.detach().flatten(0, -2)
+        some = some[:: max(1, len(some) // MOST_ROWS)].float()
+        take("logits_abs_max", some.abs().amax())
+        answers = torch.log_softmax(some, dim=-1)
+        take("entropies/output", -(answers.exp() * answers).sum(dim=-1).mean())
+    attentions = output.get("attentions") if isinstance(output, Mapping) else getattr(output, "attentions", None)
+    for number, weights in enumerate(attentions or ()):
+        if isinstance(weights, torch.Tensor):
+            some = weights.detach().float().clamp(min=1e-9)
+            take(f"entropies/attention.{number}", -(some * some.log()).sum(dim=-1).mean())
+
+
+def logits_of(output: Value) -> Tensor | None:
+    """Return the logits in what a model returns, None where there are none."""
+    torch = sys.modules["torch"]
+    if isinstance(output, torch.Tensor):
+        return output  # type: ignore[no-any-return]
+    found = output.get("logits") if isinstance(output, Mapping) else getattr(output, "logits", None)
+    return found if isinstance(found, torch.Tensor) else None
+
+
+# Where values that are not finite began: the first module of a forward pass that makes some of finite inputs.
+
+
+ORIGIN_MOST = 8
+"""Modules that are named."""
+
+
+def origin_of(model: nn.Module, inputs: tuple[Value, Value] | None) -> dict[str, list[str]]:
+    """Return what is not finite: columns under "inputs", modules under "weights", "outputs" and "gradients".
+
+    The forward pass is made again with the batch of the step, without gradients, with the same random numbers, and
+    statistics of normalisations are put back. Of outputs the first is where it began; of gradients the last layers.
+
+    Args:
+        model: The model.
+        inputs: What it was called with, positional and by name; None where it may not be called again.
+    """
+    parameters = dict(model.named_parameters())
+    found = {
+        "inputs": _inputs(inputs) if inputs is not None else [],
+        "weights": _named(name for name, one in parameters.items() if not _is_finite(one)),
+        "outputs": _outputs(model, inputs) if inputs is not None else [],
+        "gradients": _named(
+            name for name, one in reversed(parameters.items()) if one.grad is not None and not _is_finite(one.grad)
+        ),
+    }
+    return {what: names for what, names in found.items() if names}
+
+
+def _named(names: Iterable[str]) -> list[str]:
+    """Return the modules of parameters, each once."""
+    return list(dict.fromkeys(name.rpartition(".")[0] or name for name in names))[:ORIGIN_MOST]
+
+
+def _outputs(model: nn.Module, inputs: tuple[Value, Value]) -> list[str]:
+    torch = sys.modules["torch"]
+    found: list[str] = []
+    names = {module: name for name, module in model.named_modules()}
+
+    def look(module: nn.Module, given: Value, output: Value) -> None:
+        if len(found) < ORIGIN_MOST and not _all_finite(output) and _all_finite(given) and names[module]:
+            found.append(names[module])
+
+    handles = [module.register_forward_hook(look) for module in names]
+    buffers = {name: one.clone() for name, one in model.named_buffers()}
+    devices = {one.device for one in model.parameters() if one.device.type == "cuda"}
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=list(devices)):
+            model(*inputs[0], **inputs[1])
+    finally:
+        for handle in handles:
+            handle.remove()
+        with torch.no_grad():
+            for name, one in model.named_buffers():
+                one.copy_(buffers[name])
+    return found
+
+
+def _inputs(inputs: tuple[Value, Value]) -> list[str]:
+    """Return the names of the columns that hold values which are not finite; of unnamed ones the number."""
+    named = {**{str(at): one for at, one in enumerate(inputs[0])}, **inputs[1]}
+    return [name for name, one in named.items() if not _all_finite(one)]
+
+
+def _all_finite(value: Value) -> bool:
+    return all(_is_finite(one) for one in _tensors(value))
+
+
+def _tensors(value: Value) -> Iterator[Value]:
+    torch = sys.modules["torch"]
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _tensors(one)
+    elif isinstance(value, tuple | list):
+        for one in value:
+            yield from _tensors(one)
+
+
+def _is_finite(tensor: Value) -> bool:
+    return not tensor.is_floating_point() or bool(tensor.isfinite().all())
+
+
+# What a model is fed: how much its numbers vary, and how far the inputs of evaluation are from those of training.
+
+
+SPREAD, APART = "inputs_spread", "inputs_apart"
+"""The standard deviation of the numbers of a batch; the largest difference between the shares of numbers up to a bound
+in a batch of training and in the evaluation (Kolmogorov and Smirnov). Whole numbers, such as tokens, have neither."""
+INPUTS_MOST_NUMBERS = 1024
+"""Numbers of a batch of which the spread is told, drawn evenly. Chosen: known to 2 %."""
+FEWEST_SPREAD = 16
+"""... and the fewest. Chosen: the spread of fewer varies by itself."""
+MOST_COMPARED = 1024
+"""Numbers of a batch that are compared, drawn evenly. Chosen: shares are known to 2 %."""
+FEWEST_COMPARED = 256
+"""... and the fewest. Chosen: shares are known to 3 %."""
+MOST_BATCHES = 8
+"""Batches of evaluations that are kept for it. Chosen: of 8,000 numbers the comparison takes a millisecond."""
+
+
+class Inputs:
+    """Compares the inputs of training with those of evaluations, where both are of one kind."""
+
+    def __init__(self) -> None:
+        self._evaluated: list[Tensor] = []
+
+    def take(self, args: Value, kwargs: Mapping[str, Value]) -> None:
+        """Keep some numbers of a batch of an evaluation, of the first ones alone."""
+        if len(self._evaluated) < MOST_BATCHES and (found := _numbers(args, kwargs)) is not None:
+            self._evaluated.append(_some(found, MOST_COMPARED).clone())
+
+    def apart(self, args: Value, kwargs: Mapping[str, Value]) -> Tensor | None:
+        """Return how far a batch of training is from the evaluation: 0 where alike, 1 where nothing is shared."""
+        inputs = _numbers(args, kwargs) if self._evaluated else None
+        if inputs is None or inputs.device != self._evaluated[0].device or inputs.numel() < FEWEST_COMPARED:
+            return None
+        torch = sys.modules["torch"]
+        here, there = _some(inputs, MOST_COMPARED).sort().values, torch.cat(self._evaluated).sort().values
+        values = torch.cat([here, there])
+        up_to = [torch.searchsorted(one, values, right=True) / len(one) for one in (here, there)]
+        found: Tensor = (up_to[0] - up_to[1]).abs().amax()
+        return found
+
+
+def spread(args: Value, kwargs: Mapping[str, Value]) -> Value:
+    """Return the standard deviation of the numbers of a batch, None where its inputs are whole numbers."""
+    inputs = _numbers(args, kwargs)
+    if inputs is None or inputs.numel() < FEWEST_SPREAD:
+        return None
+    found = _some(inputs, INPUTS_MOST_NUMBERS).std()
+    if not found.is_cpu:
+        return found
+    number = found.item()
+    return number if math.isfinite(number) else None  # what is not finite is told with its origin
+
+
+def _numbers(args: Value, kwargs: Mapping[str, Value]) -> Tensor | None:
+    """Return the numbers that a model is given first, None where they are no tensor, or whole numbers."""
+    found = column_of(dict(kwargs) if kwargs else list(args))
+    is_numbers = isinstance(found, sys.modules["torch"].Tensor) and found.is_floating_point()
+    return found.detach() if is_numbers else None
+
+
+def _some(tensor: Tensor, most: int) -> Tensor:
+    """Return about so many numbers, by an odd stride: the lengths of rows are even."""
+    flat = tensor.reshape(-1)
+    every = max(1, flat.numel() // most)
+    return flat[:: every + 1 - every % 2].float()
+
+
+# The mean cross-entropy of what a model returned, beside the loss that a loop made of it.
+#
+# Told at the steps that are looked into, where the loop shows its batches and they hold labels that are whole numbers.
+
+
+ONCE, TWICE, SHIFTED = "recomputed/once", "recomputed/twice", "recomputed/shifted"
+"""Of the outputs as logits; of their softmax as logits, as where a loss takes it once more; of each position's outputs
+with the label of the next one, as language models have it."""
+LABELS = ("labels", "label", "targets", "target", "y")
+"""Columns that hold labels, the first that a batch has; of a pair the second."""
+NO_LABEL = -100
+"""What stands where no label counts. Source: the default of torch's cross_entropy."""
+RECOMPUTED_MOST_NUMBERS = 1 << 20
+"""Numbers of logits that are looked at. Chosen: a millisecond on a core; of more, rows are drawn evenly."""
+
+
+class Aligned(NamedTuple):
+    """Logits of shape (targets, classes), and labels of shape (targets,)."""
+
+    scores: Tensor
+    labels: Tensor
+
+
+def labels_of(batch: Value) -> Value:
+    """Return the labels of a batch, None where it has none that are whole numbers."""
+    found: Value = None
+    if isinstance(batch, Mapping) or hasattr(batch, "items"):
+        found = next((batch[name] for name in LABELS if name in batch), None)
+    elif isinstance(batch, tuple | list) and len(batch) > 1:
+        found = batch[1]
+    if not hasattr(found, "is_floating_point") or found.is_floating_point() or found.is_complex():
+        return None
+    return found
+
+
+def aligned(logits: Tensor, labels: Tensor) -> Aligned | None:
+    """Return logits and labels side by side, classes last or in the second place; None where shapes do not fit."""
+    if logits.dim() != labels.dim() + 1:
+        return None
+    if logits.shape[:-1] == labels.shape:
+        return Aligned(logits.flatten(0, -2), labels.flatten())
+    if logits.shape[:1] + logits.shape[2:] == labels.shape:
+        return Aligned(logits.movedim(1, -1).flatten(0, -2), labels.flatten())
+    return None
+
+
+def recomputed(logits: Tensor | None, labels: Value) -> dict[str, Tensor]:
+    """Return the mean cross-entropy of the outputs, by name; nothing where they do not fit the labels."""
+    if logits is None or labels is None or not logits.is_floating_point():
+        return {}
+    labels = labels.to(logits.device, non_blocking=True)  # a loader gives them on the CPU
+    both = aligned(logits.detach(), labels)
+    if both is None or both.scores.shape[-1] < 2:
+        return {}
+    found = {ONCE: _cross_entropy(*both), TWICE: _cross_entropy(both.scores.float().softmax(dim=-1), both.labels)}
+    if labels.dim() == 2 and logits.shape[:2] == labels.shape and labels.shape[1] > 1:
+        found[SHIFTED] = _cross_entropy(logits.detach()[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
+    return found
+
+
+def _cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
+    every = -(-scores.numel() // RECOMPUTED_MOST_NUMBERS)
+    scores, labels = scores[::every].float(), labels[::every].long()
+    known = (labels >= 0) & (labels < scores.shape[-1])
+    wanted = labels.where(known, labels.new_full((), NO_LABEL))
+    found: Tensor = sys.modules["torch"].nn.functional.cross_entropy(scores, wanted, ignore_index=NO_LABEL)
+    return found
+
+
+# Hears of every gradient clipping that torch makes, with the norm that it worked out anyway.
+
+
+_INNER = "_clip_grads_with_norm_"
+"""What `clip_grad_norm_` scales gradients with, however a script has imported that. Source: torch 2.6 and later."""
+
+
+class Listener(Protocol):
+    """Is told before gradients are scaled."""
+
+    def clips(self, parameters: list[Any], max_norm: float, norm: Any) -> None:  # noqa: ANN401 - a tensor
+        """Take the parameters whose gradients are about to be scaled, to which norm, and the norm that they have."""
+
+
+_LISTENERS: list[Listener] = []
+
+
+def listen(listener: Listener) -> None:
+    """Tell a listener of clippings until it leaves; a torch that is too old for that tells of none."""
+    module = import_module("torch.nn.utils.clip_grad")
+    inner = getattr(module, _INNER, None)
+    if inner is None:
+        return
+    if not getattr(inner, "tells_recorder", False):
+        setattr(module, _INNER, _telling(inner))
+    _LISTENERS.append(listener)
+
+
+def leave(listener: Listener) -> None:
+    """Tell a listener no more."""
+    if listener in _LISTENERS:
+        _LISTENERS.remove(listener)
+
+
+def _telling(inner: Callable[..., None]) -> Callable[..., None]:
+    def clip(parameters: Any, max_norm: float, total_norm: Any, *more: Any, **named: Any) -> None:  # noqa: ANN401
+        own = [parameters] if hasattr(parameters, "grad") else list(parameters)
+        for listener in _LISTENERS:
+            listener.clips(own, max_norm, total_norm)
+        inner(own, max_norm, total_norm, *more, **named)
+
+    clip.tells_recorder = True  # type: ignore[attr-defined]
+    return clip
+
+
+# Looks whether gradients are cleared between two updates: before some backward pass there has to be none.
+
+
+KEPT = "gradients_kept"
+"""Least norm of the gradients that were there before a backward pass, of all backward passes since the last update: 0
+where a loop clears them."""
+
+
+class KeptGradients:
+    """Follows the gradients of a model from update to update.
+
+    A loop that accumulates gradients keeps them from one backward pass to the next, and one with two optimizers has
+    other gradients in between: but each clears them once between two updates.
+
+    Args:
+        model: The model.
+        norm: Returns the norm of all of some gradients together.
+    """
+
+    def __init__(self, model: nn.Module, norm: Callable[[list[Value]], Value]) -> None:
+        self._norm = norm
+        self._parameters = [one for one in model.parameters() if one.requires_grad]
+        self._norms: list[Value] = []
+        self._cleared = self._unseen = False
+
+    @guarded
+    def watch(self, output: Tensor | None, *, deep: bool) -> None:
+        """Look before the backward pass of an output.
+
+        Args:
+            output: What the loss is made of; None where that is not known.
+            deep: Whether a norm may be worked out.
+        """
+        if self._cleared:
+            return
+        if output is None or not output.requires_grad:
+            self._unseen = True
+            return
+        output.register_hook(lambda _: self._look(deep=deep))
+
+    def _look(self, *, deep: bool) -> None:
+        kept = [one.grad for one in self._parameters if one.grad is not None]
+        if not kept:
+            self._cleared = True
+        elif deep:
+            self._norms.append(self._norm(kept))
+        else:
+            self._unseen = True
+
+    def updated(self) -> Value:
+        """Return the least norm since the last update, and begin anew; None where not all of it was seen."""
+        norms, cleared, unseen = self._norms, self._cleared, self._unseen
+        self._norms, self._cleared, self._unseen = [], False, False
+        if cleared:
+            return 0.0
+        if unseen or not norms:
+            return None
+        return _least(norms)
+
+
+def _least(norms: list[Tensor]) -> Tensor:
+    import torch
+
+    return torch.stack(norms).min()

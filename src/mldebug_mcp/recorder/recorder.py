@@ -1,4 +1,4 @@
-"""`Recorder`: what a training loop tells step by step, at next to no cost, in a file that our readers know."""
+"""`Recorder`, for a loop of one's own, and callbacks for Transformers, Lightning, Keras and Accelerate."""
 
 from __future__ import annotations
 
@@ -8,17 +8,22 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mldebug_mcp.recorder.alarm import Alarm, Looks
 from mldebug_mcp.recorder.late import Value
 from mldebug_mcp.recorder.recording import Recording
-from mldebug_mcp.recorder.settings import Place, place_in_world, settings_of
 from mldebug_mcp.recorder.stepping import Stepping
+from mldebug_mcp.recorder.watched import Place, place_in_world, settings_of
 
 if TYPE_CHECKING:
     from torch import nn
+
+# `Recorder`: what a training loop tells step by step, at next to no cost, in a file that our readers know.
+
 
 Batch = TypeVar("Batch")
 FILE = "recorder.jsonl"
@@ -196,3 +201,283 @@ def file_of(path: Path, place: Place) -> Path:
         raise ValueError(f"{path}: a recording is a folder or a file that ends in .jsonl; name one of those")
     file = path if path.suffix == ".jsonl" else path / FILE
     return file.with_name(f"{file.stem}{place.mark}.jsonl")
+
+
+# Lightning, Keras and Accelerate: a callback or tracker each, to be given to the framework in one line.
+
+
+AnyPath = str | os.PathLike[str]
+
+
+def lightning_callback(path: AnyPath, **options: Value) -> Any:  # noqa: ANN401 - a Callback
+    """Return a callback for `lightning.Trainer(callbacks=[...])`; the options are those of `Recorder`.
+
+    Raises:
+        ImportError: neither lightning nor pytorch_lightning is installed.
+    """
+    package = "lightning.pytorch" if find_spec("lightning") else "pytorch_lightning"
+    base = import_module(f"{package}.callbacks").Callback
+    return type("RecorderCallback", (LightningEvents, base), {})(path, options)
+
+
+def keras_callback(path: AnyPath, **options: Value) -> Any:  # noqa: ANN401 - a Callback
+    """Return a callback for `model.fit(callbacks=[...])`; the options are those of `Recorder`.
+
+    Raises:
+        ImportError: keras is not installed.
+    """
+    base = import_module("keras.callbacks").Callback
+    return type("RecorderCallback", (KerasEvents, base), {})(path, options)
+
+
+def accelerate_tracker(path: AnyPath, **options: Value) -> Any:  # noqa: ANN401 - a GeneralTracker
+    """Return a tracker for `Accelerator(log_with=[...])`, which records what is given to `accelerator.log`.
+
+    Its `recorder` can watch the model and its optimizer as well. The options are those of `Recorder`.
+
+    Raises:
+        ImportError: accelerate is not installed.
+    """
+    base = import_module("accelerate.tracking").GeneralTracker
+    return type("RecorderTracker", (TrackerCalls, base), {})(path, options)
+
+
+class LightningEvents:
+    """What Lightning calls."""
+
+    def __init__(self, path: AnyPath, options: Mapping[str, Value]) -> None:
+        self._path, self._options = path, dict(options)
+        self.recorder: Recorder | None = None
+        self._since = 0.0
+
+    def on_train_start(self, trainer: Value, module: Value) -> None:
+        """Open the recording, and watch the module with its first optimizer."""
+        self.recorder = Recorder(self._path, **self._options)
+        self.recorder.watch(module, next(iter(trainer.optimizers), None), getattr(trainer, "scaler", None))
+        self._since = time.perf_counter()
+
+    def on_train_batch_start(self, trainer: Value, _module: Value, batch: Value, _number: int) -> None:
+        """Begin a step, or another batch of it."""
+        if self.recorder is not None:
+            if not self.recorder.is_in_step:
+                self.recorder.begin(batch, trainer.global_step + 1, time.perf_counter() - self._since)
+            self.recorder.take_batch(batch)  # Lightning begins to iterate before any callback sees the loader
+
+    def on_train_batch_end(self, trainer: Value, _module: Value, outputs: Value, _batch: Value, _number: int) -> None:
+        """Take the loss; end the step once the optimizer has made it."""
+        if self.recorder is None:
+            return
+        loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
+        if loss is not None:
+            self.recorder.log(loss=loss * trainer.accumulate_grad_batches)  # Lightning divides it by them
+        if trainer.global_step >= self.recorder.number:
+            self.recorder.log(epoch=trainer.current_epoch)
+            self.recorder.end()
+        self._since = time.perf_counter()
+
+    def on_validation_end(self, trainer: Value, _module: Value) -> None:
+        """Take the results of an evaluation."""
+        if self.recorder is not None and not trainer.sanity_checking:
+            wanted = {
+                name: value for name, value in trainer.callback_metrics.items() if name.startswith(("val", "eval"))
+            }
+            self.recorder.put(trainer.global_step, wanted)
+        self._since = time.perf_counter()
+
+    def on_train_end(self, _trainer: Value, _module: Value) -> None:
+        """Close the recording."""
+        if self.recorder is not None:
+            self.recorder.close()
+            self.recorder = None
+
+    def on_exception(self, _trainer: Value, _module: Value, error: BaseException) -> None:
+        """Record the exception that ends the training."""
+        if self.recorder is not None:
+            self.recorder.__exit__(type(error), error, None)
+            self.recorder = None
+
+
+class KerasEvents:
+    """What Keras calls."""
+
+    params: Mapping[str, Value]
+
+    def __init__(self, path: AnyPath, options: Mapping[str, Value]) -> None:
+        super().__init__()
+        self._record_to, self._options = path, dict(options)
+        self.recorder: Recorder | None = None
+        self._step, self._batches, self._sum, self._since = 0, 0, 0.0, 0.0
+        self.model: Value
+
+    def on_train_begin(self, logs: Value = None) -> None:
+        """Open the recording."""
+        del logs
+        told: dict[str, Value] = {name: value for name, value in self.params.items() if isinstance(value, int | float)}
+        optimizer = getattr(self.model, "optimizer", None)
+        told |= {"optimizer": type(optimizer).__name__.lower()} if optimizer is not None else {}
+        self.recorder = Recorder(self._record_to, **{**self._options, "settings": told})
+        self._since = time.perf_counter()
+
+    def on_epoch_begin(self, epoch: int, logs: Value = None) -> None:
+        """Begin anew with the mean of the losses, as Keras does."""
+        del epoch, logs
+        self._batches, self._sum = 0, 0.0
+
+    def on_train_batch_begin(self, batch: int, logs: Value = None) -> None:
+        """Begin a step."""
+        del batch, logs
+        if self.recorder is not None:
+            self._step += 1
+            self.recorder.begin(number=self._step, waited=time.perf_counter() - self._since)
+
+    def on_train_batch_end(self, batch: int, logs: Value = None) -> None:
+        """Take the loss of the batch out of the mean of the epoch so far, which is what Keras tells."""
+        del batch
+        if self.recorder is None:
+            return
+        values = dict(logs or {})
+        if "loss" in values:
+            self._batches += 1
+            whole = float(values.pop("loss")) * self._batches
+            self.recorder.log(loss=whole - self._sum)
+            self._sum = whole
+        rate = getattr(getattr(self.model, "optimizer", None), "learning_rate", None)
+        self.recorder.log(**({"learning_rate": float(rate)} if rate is not None else {}))
+        self.recorder.end()
+        self._since = time.perf_counter()
+
+    def on_epoch_end(self, epoch: int, logs: Value = None) -> None:
+        """Take what Keras tells of an epoch: its evaluation, and the means of its metrics."""
+        if self.recorder is not None:
+            values = {name: float(value) for name, value in (logs or {}).items() if name != "loss"}
+            self.recorder.put(self._step, {**values, "epoch": epoch + 1})
+        self._since = time.perf_counter()
+
+    def on_train_end(self, logs: Value = None) -> None:
+        """Close the recording."""
+        del logs
+        if self.recorder is not None:
+            self.recorder.close()
+            self.recorder = None
+
+
+class TrackerCalls:
+    """What Accelerate calls."""
+
+    name = "mldebug_mcp"
+    requires_logging_directory = False
+    main_process_only = True
+
+    def __init__(self, path: AnyPath, options: Mapping[str, Value]) -> None:
+        self.recorder = Recorder(path, **options)
+        super().__init__()
+
+    @property
+    def tracker(self) -> Recorder:
+        """The recorder."""
+        return self.recorder
+
+    def store_init_configuration(self, values: Mapping[str, Value]) -> None:
+        """Take the settings of the run."""
+        self.recorder.configure(values)
+
+    def log(self, values: Mapping[str, Value], step: int | None = None, **_: Value) -> None:
+        """Record values at a step."""
+        numbers = {name: value for name, value in values.items() if not isinstance(value, str)}
+        self.recorder.put(self.recorder.number + 1 if step is None else step, numbers)
+
+    def finish(self) -> None:
+        """Close the recording."""
+        self.recorder.close()
+
+
+# Transformers and TRL: `Trainer(..., callbacks=[trainer_callback("runs/a")])`.
+
+
+PER_STEP = frozenset({"loss", "grad_norm", "learning_rate", "epoch"})
+"""What a Trainer logs that is recorded step by step already."""
+
+
+def trainer_callback(path: str | os.PathLike[str], **options: Value) -> Any:  # noqa: ANN401 - a TrainerCallback
+    """Return a callback that records what a Trainer of Transformers or TRL does.
+
+    Args:
+        path: A folder, or a file that ends in .jsonl; see `Recorder`.
+        options: Those of `Recorder`.
+
+    Raises:
+        ImportError: Transformers is not installed.
+    """
+    from transformers import TrainerCallback
+
+    return type("RecorderCallback", (TrainerEvents, TrainerCallback), {})(path, options)
+
+
+class TrainerEvents:
+    """What the Trainer calls.
+
+    Args:
+        path: The recording.
+        options: Those of `Recorder`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], options: Mapping[str, Value]) -> None:
+        self._path, self._options = path, dict(options)
+        self.recorder: Recorder | None = None
+        self._passes = 0
+        self._since = 0.0
+
+    def on_train_begin(self, args: Value, state: Value, _control: Value, **objects: Value) -> None:
+        """Open the recording, and watch the model, its optimizer and the loader."""
+        told = {**args.to_sanitized_dict(), **self._options.get("settings", {})}
+        self.recorder = Recorder(self._path, **{**self._options, "settings": told})
+        model, optimizer, loader = objects.get("model"), objects.get("optimizer"), objects.get("train_dataloader")
+        if model is not None:
+            self.recorder.watch(model, optimizer)
+        if loader is not None:
+            done = 0 if args.ignore_data_skip else state.global_step
+            self.recorder.note_rows(loader, args.gradient_accumulation_steps, done)
+        self._since = time.perf_counter()
+
+    def on_step_begin(self, _args: Value, state: Value, _control: Value, **_: Value) -> None:
+        """Begin a step; the Trainer has waited for its batches since the last event."""
+        if self.recorder is not None:
+            self.recorder.begin(number=state.global_step + 1, waited=time.perf_counter() - self._since)
+            self._passes = 1
+
+    def on_substep_end(self, *_: Value, **__: Value) -> None:
+        """Count the batches of a step."""
+        self._passes += 1
+
+    def on_step_end(self, _args: Value, state: Value, _control: Value, **_: Value) -> None:
+        """End a step."""
+        if self.recorder is not None:
+            self.recorder.take_rows(self._passes)
+            if state.epoch is not None:
+                self.recorder.log(epoch=state.epoch)
+            self.recorder.end()
+        self._since = time.perf_counter()
+
+    def on_log(self, _args: Value, state: Value, _control: Value, logs: Value = None, **_: Value) -> None:
+        """Take what else the Trainer logs: evaluations, rewards, the mean loss where the model tells none."""
+        if self.recorder is not None and logs:
+            known = PER_STEP if self.recorder.sees_losses and "eval_loss" not in logs else {"epoch"}
+            values = {name: value for name, value in logs.items() if name not in known and _is_number(value)}
+            self.recorder.put(state.global_step, values)
+        self._since = time.perf_counter()
+
+    def on_evaluate(self, *_: Value, **__: Value) -> None:
+        """Leave the time of an evaluation out of the wait for data."""
+        self._since = time.perf_counter()
+
+    on_save = on_epoch_begin = on_evaluate
+
+    def on_train_end(self, *_: Value, **__: Value) -> None:
+        """Close the recording."""
+        if self.recorder is not None:
+            self.recorder.close()
+            self.recorder = None
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float) or getattr(value, "numel", lambda: 0)() == 1

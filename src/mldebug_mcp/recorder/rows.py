@@ -1,4 +1,4 @@
-"""Which rows are in a batch: their indices in the data where the loader tells them, else keys of their tokens."""
+"""Which rows are in a batch, and whether rows of the evaluation are trained on."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ import contextlib
 import hashlib
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
+
+from mldebug_mcp.recorder.late import Value as LateValue
+
+# Which rows are in a batch: their indices in the data where the loader tells them, else keys of their tokens.
+
 
 Value: TypeAlias = Any
 """Whatever loaders, samplers and collators are."""
@@ -175,3 +180,36 @@ def facts_of(loader: Value) -> dict[str, Value]:
     }
     facts["sampler"] = {name: value for name, value in told.items() if value is not None}
     return facts
+
+
+# Are rows of the evaluation trained on? Told by the keys of both, of some batches each.
+
+
+NAME = "rows_evaluated"
+"""The share of the rows of a batch of the training that were in an evaluation before."""
+MOST_BATCHES = 64
+"""Batches of evaluations whose rows are kept. Chosen: their keys take 20 MB at most."""
+
+
+class Evaluated:
+    """Keeps the keys of the rows that a model was evaluated on, where they are on the CPU."""
+
+    def __init__(self) -> None:
+        self._keys: set[str] = set()
+        self._batches = 0
+
+    def take(self, args: LateValue, kwargs: Mapping[str, LateValue]) -> None:
+        """Keep the rows of a batch of an evaluation, of the first ones alone."""
+        if self._batches < MOST_BATCHES:
+            self._batches += 1
+            self._keys |= set(_keys(args, kwargs))
+
+    def share(self, args: LateValue, kwargs: Mapping[str, LateValue]) -> float | None:
+        """Return the share of the rows of a batch that were in an evaluation; None where that is not known."""
+        rows = _keys(args, kwargs) if self._keys else []
+        return sum(row in self._keys for row in rows) / len(rows) if rows else None
+
+
+def _keys(args: LateValue, kwargs: Mapping[str, LateValue]) -> list[str]:
+    found = keys_of(dict(kwargs) if kwargs else list(args))
+    return found.listed() if found is not None else []

@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from mldebug_mcp.text import clean
+from mldebug_mcp.core.text import clean
 
 PLAIN_WIDTH = 100
 """Columns where the output is not a terminal, so that what a pipe receives does not depend on a window."""

@@ -1,28 +1,202 @@
-"""What of a run to draw: panels of curves, no finer than a screen, with the onsets of what was seen in them."""
+"""Which curves are shown of a diagnosis, on which scale, and as one line of text."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+from rich.text import Text
 
-from mldebug_mcp.diagnose.rests_on import rests_on
+from mldebug_mcp.checks.curve import sample, thinned
+from mldebug_mcp.core.text import figure, shorten
+from mldebug_mcp.judge.quantities import rests_on
 from mldebug_mcp.logs import Run, Series
-from mldebug_mcp.logs.run import Floats
-from mldebug_mcp.measure.statistics import sample
-from mldebug_mcp.measure.thinned import thinned
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models import Diagnosis, Finding, State
 from mldebug_mcp.models.base import SOUND
-from mldebug_mcp.report.diagnosis_curves import worst_step
-from mldebug_mcp.report.scale import Scale, scale_of
-from mldebug_mcp.report.shown import otherwise
-from mldebug_mcp.text import figure, shorten
+from mldebug_mcp.report.sections import otherwise
+
+# The scale on which curves are drawn: linear or logarithmic, and not flattened by outliers.
+
+
+WIDE = 30.0
+"""From the lowest fortieth of the values to the highest, beyond which a logarithmic scale shows more. Chosen by eye."""
+FAR_OUT = 10.0
+"""... or from there to the highest of all: then a spike would flatten the rest."""
+SMALLEST, LARGEST = 1e-300, 1e300
+"""Beyond these the arithmetic of a picture would overflow."""
+MIDDLE = (0.025, 0.975)
+ROOM = 5.0
+"""Ranges of the middle 95 % of the values that are shown with them; what lies farther is named in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The range of values shown, and whether it is logarithmic; values beyond it are drawn at its edge."""
+
+    low: float
+    high: float
+    logarithmic: bool = False
+
+    def share(self, value: Floats) -> Floats:
+        """Return how high values stand in the panel, 0 at the bottom and 1 at the top, shape (n,)."""
+        value = np.clip(value, self.low, self.high)
+        if self.logarithmic:
+            return np.asarray(np.log(value / self.low) / math.log(self.high / self.low))
+        return np.asarray((value - self.low) / (self.high - self.low))
+
+    def share_of(self, part: Scale) -> float:
+        """Return which part of the height another scale of the same kind takes, if it lies within."""
+        if self.logarithmic:
+            return math.log(part.high / part.low) / math.log(self.high / self.low)
+        return (part.high / 2 - part.low / 2) / (self.high / 2 - self.low / 2)
+
+    def ticks(self) -> list[float]:
+        """Return round values to label, three to seven of them as a rule."""
+        if self.logarithmic and self.high >= 10 * self.low:
+            first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
+            every = max(1, -(-(last - first + 1) // 7))
+            return [10.0**power for power in range(first, last + 1, every)]
+        return round_values(self.low, self.high)
+
+
+def scale_of(values: Iterable[Floats], *, linear: bool = False) -> Scale:
+    """Return a scale on which the curves can be read: logarithmic where they span far, unless it is to be linear.
+
+    Outliers do not flatten the rest.
+    """
+    shown = np.clip(np.concatenate(list(values)), -LARGEST, LARGEST)
+    if not len(shown):
+        return Scale(0.0, 1.0)
+    low, high = float(shown.min()), float(shown.max())
+    below, above = (float(edge) for edge in np.quantile(sample(shown), MIDDLE))
+    if low > SMALLEST and not linear and (above > WIDE * below or high > FAR_OUT * above):
+        return Scale(low / 1.1, high * 1.1, logarithmic=True)
+    if above > below:
+        span = above - below
+        low, high = max(low, below - ROOM * span), min(high, above + ROOM * span)
+    room = 0.04 * (high - low) or 0.5 * abs(high) or 0.5
+    return Scale(low - room, high + room)
+
+
+def round_values(low: float, high: float, about: int = 5) -> list[float]:
+    """Return multiples of 1, 2 or 5 times a power of ten within a range, about so many."""
+    rough = high / about - low / about
+    if not SMALLEST < rough < LARGEST:
+        return [low]
+    power = 10.0 ** math.floor(math.log10(rough))
+    every = next(power * times for times in (1, 2, 5, 10) if power * times >= rough)
+    first, last = math.ceil(low / every), math.floor(high / every)
+    return [round(number * every, 12) if every < 1 else number * every for number in range(first, last + 1)]
+
+
+# A curve in one line of text.
+
+
+_BARS = "▁▂▃▄▅▆▇█"
+_NOT_FINITE = "×"
+_SMALLER = 2.0**-8
+"""What values are multiplied by, so that the distance between the largest ones of both signs is a number too."""
+
+
+def sparkline(series: Series, width: int, onset: float | None = None) -> tuple[str, int | None]:
+    """Return a curve as `width` bars at most, and the column in which the step `onset` lies.
+
+    Each column shows the highest value of its steps, so that a spike of one record is seen; × marks NaN and Inf. The
+    scale is cut at twice the range of the middle 95 % of the values, so that one outlier does not flatten the rest.
+    """
+    if not len(series):
+        return "", None
+    count = min(max(width, 1), len(series))
+    edges = np.linspace(0, len(series), count + 1).astype(int)
+    value = series.value * _SMALLER
+    low, high = _sparkline_scale(value[np.isfinite(value)])
+    bars = [_bar(value[a:b], low, high) for a, b in pairwise(edges)]
+    column = None
+    if onset is not None:
+        at = min(int(np.searchsorted(series.step, onset)), len(series) - 1)
+        column = int(np.searchsorted(edges, at, side="right")) - 1
+    return "".join(bars), column
+
+
+def _sparkline_scale(finite: Floats) -> tuple[float, float]:
+    if not len(finite):
+        return 0.0, 1.0
+    low, high = (float(edge) for edge in np.quantile(sample(finite), (0.025, 0.975)))
+    return float(finite.min()), min(float(finite.max()), high + 2 * (high - low)) if high > low else float(finite.max())
+
+
+def _bar(values: Floats, low: float, high: float) -> str:
+    if not np.isfinite(values).all():
+        return _NOT_FINITE
+    share = (float(values.max()) - low) / (high - low) if high > low else 0.0
+    return _BARS[int(np.clip(share * len(_BARS), 0, len(_BARS) - 1))]
+
+
+# The main curves of a run in bars of text, the worst event marked below them.
+
+
+CURVES = ("loss", "eval_loss", "reward", "grad_norm")
+DIAGNOSIS_CURVES_MOST_CURVES = 4
+NARROW = 72
+"""Columns below which curves have lines of their own."""
+_NAME = 13
+
+
+def curve_lines(run: Run, diagnosis: Diagnosis, width: int) -> list[Text]:
+    """Return a line of bars for each main curve, and the worst event below the first of those that it moved."""
+    names = [name for name in CURVES if name in run and len(run[name]) > 1]
+    names += [one.name for one in diagnosis.sheet.quantities if one.matters and len(run[one.name]) > 1]
+    lines: list[Text] = []
+    marked = False
+    for name in list(dict.fromkeys(names))[:DIAGNOSIS_CURVES_MOST_CURVES]:
+        step = None if marked else worst_step(run, diagnosis, name)
+        lines += _diagnosis_curves_curve(run, name, step, width)
+        marked = marked or step is not None
+    return lines
+
+
+def worst_step(run: Run, diagnosis: Diagnosis, name: str) -> float | None:
+    """Return the step of the worst event that a curve took part in: its largest jump, else where a finding begins."""
+    logged = run[name].logged_as or name
+    jumps = [one for one in diagnosis.sheet.events if one.size and f"{logged} " in one.text]
+    if jumps:
+        worst = max(jumps, key=lambda one: (len(one.findings) > 0, one.size))
+        return float(worst.step if worst.worst_at is None else worst.worst_at)
+    begins = (
+        one.steps[0]
+        for one in diagnosis.findings
+        if one.state is State.PRESENT and one.steps and name in rests_on(run, one)
+    )
+    return next(begins, None)
+
+
+def _diagnosis_curves_curve(run: Run, name: str, step: float | None, width: int) -> list[Text]:
+    wide = width >= NARROW
+    bars, column = sparkline(run[name], width - (45 if wide else 4), step)
+    first, last = figure(float(run[name].value[0])), figure(float(run[name].value[-1]))
+    if wide:
+        lines = [Text.assemble(f"{shorten(name, _NAME):>{_NAME}} {first:>9} ", (bars, "cyan"), f" {last}")]
+    else:
+        lines = [Text(shorten(f"{name} from {first} to {last}", width)), Text(f"  {bars}", style="cyan")]
+    if step is not None and column is not None:
+        mark, indent = f"{run.step_name} {figure(step)}", (_NAME + 11 if wide else 2) + column
+        fits = indent + len(mark) + 2 <= width
+        # Where there is no room on the right, the words stand on the left of the arrow.
+        line = " " * indent + f"▲ {mark}" if fits else f"{mark} ▲".rjust(indent + 1)
+        lines.append(Text(line[-width:] if len(line) > width else line, style="bold red"))
+    return lines
+
+
+# What of a run to draw: panels of curves, no finer than a screen, with the onsets of what was seen in them.
+
 
 COLUMNS = 400
 """Stretches into which a curve is cut: finer than most pictures are wide in pixels, it would look the same."""
-MOST_PANELS, MOST_CURVES = 8, 6
+MOST_PANELS, CURVES_MOST_CURVES = 8, 6
 MOST_MARKS = 40
 MOST_SIBLINGS = 6
 """More curves in one panel cannot be distinguished (chosen)."""
@@ -175,7 +349,7 @@ def _groups(run: Run, diagnosis: Diagnosis) -> list[tuple[str, ...]]:
         placed = {one for group in groups for one in group}
         group = tuple(one for one in _beside(run, name) if one not in placed)
         if group and name not in placed and len(groups) < MOST_PANELS:
-            groups.append(group[:MOST_CURVES])
+            groups.append(group[:CURVES_MOST_CURVES])
     return groups
 
 

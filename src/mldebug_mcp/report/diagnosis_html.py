@@ -1,33 +1,337 @@
-"""A diagnosis as one HTML file: the verdict, the curves with the onsets marked, then what they rest on."""
+"""A diagnosis as a page, and in a notebook."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from mldebug_mcp.checks.results import Result, result_of
+from mldebug_mcp.core.text import clean, figure, percent, shorten
 from mldebug_mcp.logs import Run
-from mldebug_mcp.models import Diagnosis
-from mldebug_mcp.report.curves import panels
-from mldebug_mcp.report.diagnosis_parts import (
-    citation_html,
-    compared_html,
-    hypotheses_html,
-    panel_html,
-    paragraph,
-    section,
-    seen_html,
-    step_html,
-    to_log_html,
-    verdict_html,
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.models import Citation, Diagnosis, Finding, Hypothesis, MetricToLog, NextStep, State
+from mldebug_mcp.models.base import SOUND
+from mldebug_mcp.models.diagnosis import EventFact, QuantityFact, SettingFact, Sheet
+from mldebug_mcp.report.chart import colours, panel_svg
+from mldebug_mcp.report.curves import Curve, Panel, labels, panels
+from mldebug_mcp.report.sections import (
+    ONCE_CHECKED,
+    SHOWN_STEPS,
+    Check,
+    Section,
+    also_for,
+    as_command,
+    hypotheses_shown,
+    leading_citations,
+    notes_on,
+    other_hypotheses,
+    otherwise,
+    partings,
+    reasons_of,
+    settings_apart,
+    settings_section,
+    title_of,
+    verdict_block,
+    what_was_read,
+    worth_showing,
 )
-from mldebug_mcp.report.sections import notes_on, settings_section, worth_showing
-from mldebug_mcp.report.sheet_html import SHEET_STYLE, events_html, quantities_html, ran_html, settings_html
-from mldebug_mcp.report.shown import ONCE_CHECKED, SHOWN_STEPS, leading_citations
-from mldebug_mcp.report.siblings_html import siblings_html
-from mldebug_mcp.report.web_page import web_page
-from mldebug_mcp.report.writing import write_file
+from mldebug_mcp.report.web_page import prose, web_page, write_file
 
-_STYLE = """
+# The sheet of a run as HTML: what ran, its settings, a line per quantity, and what happened when.
+
+
+SHEET_STYLE = """
+.wide { overflow-x: auto; } .sweep th { text-align: left; font-weight: normal; color: var(--dim); }
+.sweep th, .sweep td { padding: .1rem 1.2rem .1rem 0; vertical-align: top; }
+.ran, .settings, .quantities { padding-left: 1.1rem; } .ran { margin: .3rem 0; }
+.settings { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; }
+.settings mark { background: none; color: var(--warn); font-weight: bold; }
+.quantities li { margin: .35rem 0; overflow-wrap: anywhere; } .quantities p { margin: 0; }
+.events th { text-align: left; font-weight: normal; color: var(--dim); }
+"""
+
+
+def ran_html(sheet: Sheet) -> str:
+    """Return what ran, how much of the plan, and how the log ends."""
+    lines = "".join(f"<li>{escape(line)}</li>" for line in sheet.ran)
+    return f"<ul class=ran>{lines}</ul>" if lines else ""
+
+
+def settings_html(sheet: Sheet, shown: Section) -> str:
+    """Return the settings: unusual ones marked with what is usual, then those in use, and all of them folded."""
+    marked = "".join(f"<li>{_setting(one)}</li>" for one in sheet.settings if one.usual)
+    used = "".join(f"<li>{escape(line)}</li>" for line in shown.lines if line not in shown.marked)
+    items = f"<ul class=settings>{marked}{used}</ul>" if marked or used else ""
+    every = "".join(f"<li>{_setting(one)}</li>" for one in sheet.settings)
+    return f"{items}<details><summary>all settings</summary><ul class=settings>{every}</ul></details>" if every else ""
+
+
+def quantities_html(sheet: Sheet) -> str:
+    """Return a line for each quantity that was logged."""
+    items = "".join(f"<li>{_quantity(one)}</li>" for one in sheet.quantities)
+    return f"<ul class=quantities>{items}</ul>" if items else ""
+
+
+def events_html(sheet: Sheet, step_name: str) -> str:
+    """Return what happened, in the order in which it did."""
+    rows = "".join(map(_event, sheet.events))
+    head = f"<tr><th scope=col>{escape(step_name)}</th><th scope=col>what happened</th></tr>"
+    return f"<table class=events><thead>{head}</thead><tbody>{rows}</tbody></table>" if rows else ""
+
+
+def _setting(one: SettingFact) -> str:
+    shown = f"{escape(one.name)} = {escape(one.value)}"
+    return f"<mark>{shown}</mark> <span class=dim>(usual: {escape(one.usual)})</span>" if one.usual else shown
+
+
+def _quantity(one: QuantityFact) -> str:
+    first, *others = one.parts or [one.name]
+    rest = "".join(f"<p class=dim>{escape(part)}</p>" for part in others)
+    return f"{escape(first)}{rest}"
+
+
+def _event(one: EventFact) -> str:
+    return f"<tr><td class=number>{figure(one.step)}</td><td>{escape(str(one))}</td></tr>"
+
+
+# A run among the other runs of its sweep: what is set otherwise in each, and how it ends.
+
+
+MOST = 12
+"""Rows: those that end best, and the run itself."""
+LONGEST_NAME = 60
+
+
+def siblings_html(run: Run) -> str:
+    """Return a table of the run and its siblings, best first; nothing without siblings or results."""
+    own = result_of(run)
+    if own is None or not run.siblings:
+        return ""
+    named = [(one.name, otherwise(one), result_of(one.run, own.metric)) for one in run.siblings]
+    found = [("this run", "", own), *((name, set_, told) for name, set_, told in named if told is not None)]
+    ordered = sorted(found, key=lambda one: one[2].last, reverse=own.higher_is_better)
+    place = next(at for at, one in enumerate(ordered) if one[2] is own)
+    shown = ordered[:MOST] if place < MOST else [*ordered[: MOST - 1], ordered[place]]
+    metric = escape(shorten(own.metric, LONGEST_NAME))
+    cells = ("run", "set otherwise", f"{metric} at the end", "best", "at")
+    head = "".join(f"<th scope=col>{cell}</th>" for cell in cells)
+    rows = "".join(_row(*one, is_own=one[2] is own) for one in shown)
+    left = f"<p class=dim>{len(ordered) - len(shown)} more</p>" if len(ordered) > len(shown) else ""
+    return f"<div class=wide><table class=sweep><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{left}"
+
+
+def _row(name: str, settings: str, told: Result, *, is_own: bool) -> str:
+    shown = escape(shorten(name, LONGEST_NAME))
+    numbers = "".join(f"<td class=number>{figure(one)}</td>" for one in (told.last, told.best, told.best_step))
+    return f"<tr><td>{f'<b>{shown}</b>' if is_own else shown}</td><td>{escape(settings)}</td>{numbers}</tr>"
+
+
+# A panel as data for the script of a page.
+
+
+DIGITS = 6
+"""Significant digits of a value: more than a screen shows."""
+NEAR = 0.0
+
+
+def panel_json(panel: Panel, first: float, last: float) -> str:
+    """Return the panel over the steps from `first` to `last`, safe inside of an element of HTML.
+
+    Names were cleaned before they get here: what JSON escapes would come to life again.
+    """
+    data = {
+        "first": first,
+        "last": last,
+        "low": panel.scale.low,
+        "high": panel.scale.high,
+        "logarithmic": panel.scale.logarithmic,
+        "worst": panel.worst,
+        "restarts": list(panel.restarts),
+        "marks": [
+            {
+                "number": number,
+                "step": group[0].step,
+                "text": "; ".join(one.told for one in group),
+            }
+            for number, group in labels(panel.marks, NEAR, NEAR)
+        ],
+        "curves": [_curve(one, colour) for one, colour in zip(panel.curves, colours(panel), strict=True)],
+    }
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _curve(curve: Curve, colour: str) -> dict[str, object]:
+    return {
+        "name": curve.title,
+        "of": bool(curve.of),
+        "colour": colour,
+        "lines": [[_rounded(step), _rounded(value)] for step, value in curve.lines],
+        "lost": _rounded(curve.lost),
+    }
+
+
+def _rounded(values: Floats) -> list[float]:
+    return [int(one) if one == int(one) and abs(one) < 1e15 else float(f"{one:.{DIGITS}g}") for one in values.tolist()]
+
+
+# The parts of a diagnosis as HTML, for pages and notebooks alike. All text from the log is escaped.
+
+
+def verdict_html(diagnosis: Diagnosis) -> str:
+    """Return the verdict block: what leads, why, the next check with its command, the fix."""
+    block = verdict_block(diagnosis)
+    rows = [("Why", "".join(f"<p>{prose(fact)}</p>" for fact in block.facts))]
+    rows += [("Next", _check_html(block.check))] if block.check is not None else []
+    rows += [("Fix", f"<p>{prose(block.fix)}</p>")] if block.fix else []
+    lines = "".join(f"<dt>{name}</dt><dd>{body}</dd>" for name, body in rows if body)
+    kind = block.kind.replace(" ", "-")
+    more = f"<dl>{lines}</dl>" if lines else ""
+    return f'<div class="verdict {kind}"><p><b>{prose(block.headline)}</b></p>{more}</div>'
+
+
+def _check_html(check: Check) -> str:
+    outcome = f"confirms: {check.confirms}; refutes: {check.refutes}." if check.confirms else ""
+    rest = " ".join([*([outcome] if outcome else []), *([f"({check.needs})"] if check.needs else [])])
+    return (
+        f"<p>{prose(check.action)} <span class=dim>({escape(check.id)}: {check.cost})</span></p>"
+        f"<p><code class=call>{escape(check.command)}</code></p>{paragraph(rest, 'dim') if rest else ''}"
+    )
+
+
+def section(title: str, body: str) -> str:
+    """Return a titled part of a page; nothing where there is nothing in it."""
+    return f"<h2>{escape(title)}</h2>{body}" if body else ""
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    """Return text of ours as a paragraph."""
+    return f'<p class="{kind}">{prose(text)}</p>' if kind else f"<p>{prose(text)}</p>"
+
+
+def picture_html(panel: Panel, run: Run) -> str:
+    """Return a panel with the key to its curves."""
+    return f'<div class="panel">{_key(panel)}{panel_svg(panel, run.first_step, run.last_step, run.step_name)}</div>'
+
+
+def panel_html(panel: Panel, run: Run) -> str:
+    """Return a panel whose script shows values, zooms and smooths; without a script it is the picture."""
+    name = escape(panel.curves[-1].title)
+    picture = panel_svg(panel, run.first_step, run.last_step, run.step_name)
+    help_ = "arrow keys move along the curves, plus and minus zoom, 0 shows all"
+    return (
+        f"<figure class=panel><figcaption>{_key(panel, readings=True)}"
+        "<p class=options hidden><label><input type=checkbox class=logarithmic> logarithmic</label></p></figcaption>"
+        f'<div class=plot tabindex=0 role=group aria-label="Curves of {name}: {help_}">{picture}</div>'
+        f'<script type="application/json">{panel_json(panel, run.first_step, run.last_step)}</script></figure>'
+    )
+
+
+def _key(panel: Panel, *, readings: bool = False) -> str:
+    """Return which curve has which colour; with `readings`, room for the value of each under the pointer."""
+    value = " <output></output>" if readings else ""
+    key = "".join(
+        f'<bdi><span style="background:{colour}"></span>{escape(one.title)}{value}</bdi> '
+        for one, colour in zip(panel.curves, colours(panel), strict=True)
+    )
+    remarks = ["logarithmic scale"] if panel.scale.logarithmic and not readings else []
+    if panel.beyond is not None:
+        remarks.append(f"values to {figure(panel.beyond)} are beyond the scale")
+    if panel.worst is not None:
+        remarks.append("▲ the worst event")
+    if panel.restarts:
+        remarks.append("dotted: restarts")
+    if any(len(one.lost) for one in panel.curves):
+        remarks.append("× is NaN or infinite")
+    told = f" <small>({'; '.join(remarks)})</small>" if remarks else ""
+    return f'<p class="key">{key}{told}</p>'
+
+
+def seen_html(diagnosis: Diagnosis, seen: Sequence[Finding]) -> str:
+    """Return the list of what is seen, numbered as in the pictures."""
+    items = "".join(_finding(number, one) for number, one in enumerate(seen, start=1))
+    if seen:
+        return f"<ul class=seen>{items}</ul>"
+    return "" if diagnosis.verdict.kind == "not judged" else paragraph("nothing unusual")
+
+
+def _finding(number: int, finding: Finding) -> str:
+    harmless = finding.state is not State.PRESENT
+    kind = "number harmless" if harmless else "number"
+    return (
+        f'<li><span class="{kind}">{number}</span><b>{escape(finding.symptom)}</b>: {escape(finding.summary)}'
+        f"{' (harmless)' if harmless else ''}</li>"
+    )
+
+
+def compared_html(diagnosis: Diagnosis) -> str:
+    """Return how a run differs from its reference; nothing without one."""
+    comparison = diagnosis.comparison
+    if comparison is None:
+        return ""
+    lines = [*partings(comparison, diagnosis.run.step_name), *settings_apart(comparison)]
+    return section(f"Compared with {comparison.reference}", "".join(map(paragraph, lines)))
+
+
+def hypotheses_html(diagnosis: Diagnosis) -> str:
+    """Return the leading hypotheses as a table, with the facts for and against each."""
+    rows = [_hypothesis(one, folded=place > 0) for place, one in enumerate(hypotheses_shown(diagnosis, whole=True))]
+    head = "<tr><th scope=col>probability</th><th scope=col class=share>share</th><th scope=col>hypothesis</th></tr>"
+    table = f"<table class=likely><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"{table}{paragraph(other_hypotheses(diagnosis), 'dim')}"
+
+
+def _hypothesis(one: Hypothesis, *, folded: bool) -> str:
+    sides = {"for it": reasons_of(one, +1, whole=True), "against it": reasons_of(one, -1, whole=True)}
+    facts = "".join(
+        f"<p class=dim>{side}:</p><ul class=dim>{''.join(f'<li>{prose(fact)}</li>' for fact in some)}</ul>"
+        for side, some in sides.items()
+        if some
+    )
+    title = f": {prose(title_of(one))}" if title_of(one) else ""
+    fix = paragraph(f"the usual fix: {one.fix}", "dim") if one.fix and one.because else ""
+    more = f"{facts}{fix}"
+    if folded and more:
+        more = f"<details><summary>facts for and against it</summary>{more}</details>"
+    return (
+        f"<tr><td class=number><b>{percent(one.probability)}</b><br><span class=dim>{escape(one.credence)}</span></td>"
+        f'<td class=share><span class=bar><span class="{"good" if one.cause == SOUND else "cause"}" '
+        f'style="width:{one.probability:.1%}"></span></span></td>'
+        f"<td><b>{escape(one.cause)}</b>{title}{more}</td></tr>"
+    )
+
+
+def step_html(step: NextStep) -> str:
+    """Return a check, how it comes out, and the command that makes it."""
+    others = f"; also for {', '.join(also_for(step))}" if also_for(step) else ""
+    call = f"<p><code class=call>{escape(as_command(step.call))}</code></p>" if step.call else ""
+    return (
+        f"<li><p>{prose(step.action)} <span class=dim>({escape(f'{step.id}: {step.cost}{others}')})</span></p>"
+        f"{paragraph(f'confirms: {step.confirms}', 'dim')}{paragraph(f'refutes: {step.refutes}', 'dim')}{call}</li>"
+    )
+
+
+def to_log_html(one: MetricToLog) -> str:
+    """Return a metric that would have helped, and how to log it."""
+    return (
+        f"<p><b>{escape(one.metric)}</b>: {prose(one.how)} "
+        f"<span class=dim>(bears on {escape(', '.join(one.splits))})</span></p>"
+    )
+
+
+def citation_html(one: Citation) -> str:
+    """Return a quote with its source."""
+    return (
+        f"<blockquote>“{escape(one.text)}”<cite>— {escape(one.author)}, {escape(one.title)} [{escape(one.id)}] "
+        f'<a href="{escape(one.url)}">{escape(one.url)}</a></cite></blockquote>'
+    )
+
+
+# A diagnosis as one HTML file: the verdict, the curves with the onsets marked, then what they rest on.
+
+
+_DIAGNOSIS_HTML_STYLE = """
 .verdict { font-size: 1.1rem; border-left: .35rem solid var(--line); padding: .5rem 1rem; margin: 1rem 0; }
 .verdict { font-size: 1rem; } .verdict > p { font-size: 1.15rem; } .verdict.fault { border-color: var(--warn); }
 .verdict.healthy { border-color: var(--good); }
@@ -99,7 +403,7 @@ def diagnosis_html(
     return (
         live_html(diagnosis.run.path, parts)
         if live
-        else web_page(diagnosis.run.path, parts, _STYLE + SHEET_STYLE, _script())
+        else web_page(diagnosis.run.path, parts, _DIAGNOSIS_HTML_STYLE + SHEET_STYLE, _script())
     )
 
 
@@ -107,7 +411,11 @@ def live_html(title: str, parts: list[str]) -> str:
     """Return a page that is shown until a server has a newer one."""
     status = "<p id=live class=dim role=status></p>"
     return web_page(
-        title, [status, *parts], _STYLE + SHEET_STYLE, f"{_script()}\n{_beside('live.js')}", calls_home=True
+        title,
+        [status, *parts],
+        _DIAGNOSIS_HTML_STYLE + SHEET_STYLE,
+        f"{_script()}\n{_beside('live.js')}",
+        calls_home=True,
     )
 
 
@@ -145,3 +453,42 @@ def page_parts(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> 
         section("Practitioners on this", "".join(map(citation_html, leading_citations(diagnosis.hypotheses)))),
         section("Notes", "".join(paragraph(note, "dim") for note in notes_on(diagnosis))),
     ]
+
+
+# A diagnosis as a notebook shows it below a cell: part of a page that is not ours, without scripts.
+
+
+SHOWN_PANELS = 3
+# The class stands twice where Jupyter has rules of its own for tables: theirs align all cells to the right.
+_NOTEBOOK_HTML_STYLE = """
+.mldebug { max-width: 60rem; font-size: 14px; line-height: 1.45; }
+.mldebug svg { width: 100%; height: auto; } .mldebug p { margin: .3rem 0; } .mldebug .dim { opacity: .75; }
+.mldebug .verdict dt { font-weight: bold; } .mldebug .verdict dd { margin: 0 0 .2rem 1rem; }
+.mldebug .verdict { border-left: .3rem solid #888; padding: .3rem .8rem; }
+.mldebug .verdict.fault { border-color: #b26a00; } .mldebug .verdict.healthy { border-color: #2e7d32; }
+.mldebug .key span { display: inline-block; width: 11px; height: 11px; margin: 0 4px 0 12px; }
+.mldebug .seen { list-style: none; padding: 0; }
+.mldebug .seen .number { display: inline-block; min-width: 1.5em; margin-right: .5rem; border-radius: 1em;
+  text-align: center; background: #c62828; color: #fff; font-size: .8em; font-weight: bold; }
+.mldebug .seen .harmless { background: #666; }
+.mldebug.mldebug table td, .mldebug.mldebug table th { text-align: left; vertical-align: top; white-space: normal;
+  padding: .2rem .8rem .2rem 0; }
+.mldebug.mldebug table td.number { text-align: right; white-space: nowrap; }
+.mldebug .bar { display: inline-block; width: 6rem; height: .7rem; border: 1px solid #8888; }
+.mldebug .bar span { display: block; height: 100%; background: #b26a00; } .mldebug .bar .good { background: #2e7d32; }
+""".strip()
+
+
+def notebook_html(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> str:
+    """Return what is shown: the verdict, the first curves, what is seen, and the causes.
+
+    Its colours are those of the notebook, light or dark; its rules hold for itself alone.
+    """
+    seen = worth_showing(diagnosis.findings)
+    drawn = panels(run, diagnosis, seen, reference)[:SHOWN_PANELS]
+    return clean(
+        f"<div class=mldebug><style>{_NOTEBOOK_HTML_STYLE}</style>"
+        f"<p><b>{escape(diagnosis.run.path)}</b>: {escape(what_was_read(diagnosis, run))}</p>"
+        f"{verdict_html(diagnosis)}{''.join(picture_html(one, run) for one in drawn)}"
+        f"{seen_html(diagnosis, seen)}{hypotheses_html(diagnosis)}</div>"
+    )

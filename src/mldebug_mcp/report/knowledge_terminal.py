@@ -1,18 +1,24 @@
-"""What the catalogue answers, as text for a person: a search, an error message, a check of the evidence."""
+"""Search results, explanations and explained errors for a terminal."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from mldebug_mcp.models import Citation, SearchResult
-from mldebug_mcp.report.console import bullets
+from mldebug_mcp.knowledge import Cause, catalogue
+from mldebug_mcp.knowledge.playbook import plain
+from mldebug_mcp.models import Citation, Explanation, NextStep, SearchResult
+from mldebug_mcp.report.console import bullets, print_section
 
 if TYPE_CHECKING:
     from mldebug_mcp.models import ErrorExplanation, ErrorMatch, EvidenceReport
+
+# What the catalogue answers, as text for a person: a search, an error message, a check of the evidence.
 
 
 def print_search(console: Console, result: SearchResult) -> None:
@@ -85,3 +91,78 @@ def print_evidence(console: Console, report: EvidenceReport) -> None:
         console.print(Text(f"problem: {problem}", style="bold red"))
     if not report.problems:
         console.print("The records agree with each other and with every document that quotes them.")
+
+
+# An entry of the catalogue as text for a person: wrapped, without the addresses of links, the fix of a cause first.
+
+
+STRONGEST = 10
+"""Symptoms of a cause that are listed; the others are named."""
+QUOTED = 3
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_MARKS = re.compile(r"\*\*|__|^#+ |^> ?")
+
+
+def print_explanation(console: Console, explanation: Explanation) -> None:
+    """Print an entry of the catalogue."""
+    console.print(Text(f"{explanation.kind} {explanation.id}", style="bold"))
+    cause = catalogue().causes.get(explanation.id) if explanation.kind == "cause" else None
+    if cause is not None:
+        _print_cause(console, cause)
+    else:
+        for paragraph in _paragraphs(explanation.text):
+            console.print(Text(paragraph))
+    if explanation.kind in ("symptom", "source", "cause"):
+        for citation in explanation.citations[:QUOTED] if cause else explanation.citations:
+            console.print()
+            console.print(citation_text(citation))
+    others = [one for one in explanation.related if cause is None or one in cause.mistaken_for]
+    if others:
+        console.print(Text(f"\nSee also: {', '.join(others)}", style="dim"))
+
+
+def _print_cause(console: Console, cause: Cause) -> None:
+    console.print(Text(plain(cause.summary)))
+    print_section(console, "Fix", [Text(plain(cause.fix))])
+    effects = sorted(cause.effects, key=lambda one: -one.frequency.share)
+    told = [Text(f"{one.frequency:<10} {one.symptom}{_by(one.quotes)}") for one in effects[:STRONGEST]]
+    if effects[STRONGEST:]:
+        told.append(Text(f"and {', '.join(one.symptom for one in effects[STRONGEST:])}", style="dim"))
+    print_section(console, "Shows", told)
+    print_section(console, "Against it", [Text(plain(cause.against))] if cause.against else [])
+    print_section(console, "Checks", [line for step in cause.next_steps for line in _check(step)])
+    print_section(console, "Disagreement", [Text(plain(cause.disagreement))] if cause.disagreement else [])
+    for side in catalogue().sides(cause):
+        console.print(Padding(citation_text(side.cite()), (1, 0, 0, 2)))
+
+
+def _by(quotes: Iterable[str]) -> str:
+    """Return whose words say so, or nothing where it is a guess of this project."""
+    known = catalogue().quotes
+    named = dict.fromkeys(known[one].source.title for one in quotes if one in known)
+    return f" ({'; '.join(named)})" if named else ""
+
+
+def _check(step: NextStep) -> Iterator[Text | Padding]:
+    yield Text(f"{step.id} ({step.cost}): {step.action}")
+    yield Padding(Text(f"confirms: {step.confirms}\nrefutes: {step.refutes}", style="dim"), (0, 0, 0, 2))
+
+
+def _paragraphs(markdown: str) -> Iterator[str]:
+    """Yield the paragraphs, items and rows of a text: what was wrapped in its file is one line again."""
+    together: list[str] = []
+    for line in [*markdown.splitlines(), ""]:
+        starts = not line.strip() or line.lstrip().startswith(("-", "|", "#", ">")) or re.match(r"\s*\d+\. ", line)
+        if together and starts:
+            yield _shown(" ".join(together))
+            together = []
+        if line.strip() and not re.fullmatch(r"[|\s:-]+", line):
+            together.append(line.rstrip() if not together else line.strip())
+        elif not line.strip():
+            yield ""
+
+
+def _shown(line: str) -> str:
+    """Return a line without marks and addresses; the cells of a row stand apart."""
+    text = _MARKS.sub("", _LINK.sub(r"\1", line))
+    return "  ".join(cell.strip() for cell in text.strip("| ").split("|")) if text.startswith("|") else text

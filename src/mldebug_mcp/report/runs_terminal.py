@@ -1,18 +1,26 @@
-"""Many runs as a table for a terminal, and what the sick ones share."""
+"""Answers about many runs, the values of a metric and news of a run for a terminal."""
 
 from __future__ import annotations
 
 import math
+import time
+from itertools import pairwise
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mldebug_mcp.diagnose.swept import LEVEL
+from mldebug_mcp.core.text import counted, figure, percent, quoted, shorten
+from mldebug_mcp.judge.sweep import SWEPT_LEVEL
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models.base import SOUND
-from mldebug_mcp.models.runs import BestSetting, RunRow, Runs, SharedSetting, Sweep
-from mldebug_mcp.report.console import bullets, print_section
-from mldebug_mcp.text import counted, figure, percent, shorten
+from mldebug_mcp.models.runs import BestSetting, MetricReading, MetricValues, News, RunRow, Runs, SharedSetting, Sweep
+from mldebug_mcp.report.console import bullets, console_for, print_section
+from mldebug_mcp.report.curves import Scale, scale_of
+
+# Many runs as a table for a terminal, and what the sick ones share.
+
 
 MOST_ROWS = 40
 LONGEST_NAME = 40
@@ -88,7 +96,7 @@ def sweep_lines(sweep: Sweep | None) -> list[str]:
 
 def _setting_line(one: BestSetting) -> str:
     """Return the line on a setting; nothing where its levels do not differ beyond chance."""
-    if one.p > LEVEL:
+    if one.p > SWEPT_LEVEL:
         return ""
     line = f"{one.setting}: {one.best} is best of {', '.join(one.tried)}"
     if one.certainty is not None:
@@ -126,3 +134,95 @@ def _cells(row: RunRow) -> tuple[Text, ...]:
         Text(said, style="bold red" if row.is_sick else "green" if row.cause == SOUND else "yellow"),
         Text("" if row.onset is None else figure(row.onset)),
     )
+
+
+# Values of curves for a person: a small picture of each, and the numbers in columns.
+
+
+ROWS = 6
+_BARS = " ▁▂▃▄▅▆▇█"
+_NOT_FINITE = "×"
+_LABEL = 10
+_LEAST = 0.125
+"""Of a row: the lowest value is seen."""
+
+
+def print_reading(console: Console, reading: MetricReading) -> None:
+    """Print each curve as a picture and as numbers."""
+    for one in reading.series:
+        role = f" = {one.metric}" if one.metric != one.name else ""
+        heading = f"{one.name}{role}: {one.records} records, {reading.step_name}s {figure(one.points[0][0])} to "
+        console.print(Text(shorten(f"{heading}{figure(one.points[-1][0])}", 400), style="bold"))
+        if one.course:
+            console.print(Text(f"  {one.course}"))
+        for line in picture(one, max(8, console.width - _LABEL - 4)):
+            console.print(Text(line, style="cyan"), no_wrap=True, crop=True)
+        for line in _columns(one, console.width):
+            console.print(Text(line), no_wrap=True, crop=True)
+    if reading.others:
+        console.print(Text(f"also logged: {', '.join(shorten(one, 40) for one in reading.others)}", style="dim"))
+
+
+def picture(values: MetricValues, width: int) -> list[str]:
+    """Return a curve as rows of bars, with the scale at the left; × stands where a value is not finite."""
+    value = np.array([one for _, one in values.points], dtype=np.float64)
+    finite = value[np.isfinite(value)]
+    if len(finite) < 2:
+        return []
+    scale = scale_of([finite])
+    count = min(width, len(value))
+    groups = [value[first:last] for first, last in pairwise(np.linspace(0, len(value), count + 1).astype(int))]
+    heights = [_height(group, scale) for group in groups]
+    rows = []
+    for row in range(ROWS - 1, -1, -1):
+        cells = "".join(_NOT_FINITE if one is None else _BARS[int(np.clip(8 * (one - row), 0, 8))] for one in heights)
+        label = {ROWS - 1: figure(float(finite.max())), 0: figure(float(finite.min()))}.get(row, "")
+        rows.append(f"  {label:>{_LABEL}} {cells}")
+    return rows
+
+
+def _height(group: Floats, scale: Scale) -> float | None:
+    """Return how many rows the highest value of a group fills; None where one is not finite."""
+    if not np.isfinite(group).all():
+        return None
+    return float(np.clip(scale.share(group.max(keepdims=True))[0], 0.0, 1.0)) * (ROWS - _LEAST) + _LEAST
+
+
+def _columns(values: MetricValues, width: int) -> list[str]:
+    cells = [f"{figure(step)}: {figure(value)}" for step, value in values.points]
+    wide = max(map(len, cells)) + 2
+    each = max(1, (width - 2) // wide)
+    rows = -(-len(cells) // each)
+    return ["  " + "".join(f"{one:<{wide}}" for one in cells[row::rows]).rstrip() for row in range(rows)]
+
+
+# News of a run that is watched, a line each.
+
+
+_STYLES = {
+    "finding": "bold red",
+    "leader": "bold yellow",
+    "silent": "bold yellow",
+    "no_result": "bold yellow",
+    "finished": "bold green",
+}
+
+
+def print_news(news: News) -> None:
+    """Print a line with the time of day, how far the run has come, and what is new."""
+    come = "" if news.step is None else f"{news.step_name} {figure(news.step)} "
+    style = "bold green" if news.what == "leader" and not news.alarm else _STYLES.get(news.what, "bold")
+    line = Text.assemble(
+        (f"{time.strftime('%H:%M:%S')} ", "dim"), come, (f"{news.symptom or news.what}: ", style), news.text
+    )
+    console_for().print(line, soft_wrap=True)
+
+
+def print_status(status: str) -> None:
+    """Print how far the run has come, and what leads, at a look."""
+    console_for().print(Text(f"{time.strftime('%H:%M:%S')} {status}", style="dim"), soft_wrap=True)
+
+
+def what_now(path: str) -> str:
+    """Return the command that tells more after an alarm."""
+    return f"mldebug-mcp diagnose {quoted(path)} says what speaks for it, and what to check next"

@@ -1,18 +1,69 @@
-"""How a sampler deals rows out: which places of a pass's order make a micro-batch, and which micro-batches a step.
+"""How a sampler deals out rows, and what a recording holds of it.
 
-The arithmetic is that of `torch.utils.data` (`BatchSampler`, `DistributedSampler`) and of Accelerate's
-`BatchSamplerShard` and `DataLoaderDispatcher`; the tests hold it to theirs, row by row.
+The order of a pass is shuffled as PyTorch does it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from mldebug_mcp.rows.shuffle import Ints
+from mldebug_mcp.core.access import entries, is_file, is_folder, open_input, require
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.limits import checkpoint, unhurried
+from mldebug_mcp.core.text import shorten
+
+# PyTorch's shuffling on the processor, in numpy: the same numbers from the same seed, so that torch is not needed.
+#
+# `torch.Generator` is MT19937 seeded with 32 bits, and `torch.randperm` a Fisher-Yates shuffle from the front
+# (https://github.com/pytorch/pytorch, aten/src/ATen/native/TensorFactories.cpp, `randperm_cpu`).
+
+
+Ints = npt.NDArray[np.int64]
+
+SHUFFLE_MOST_ROWS = 10_000_000
+"""Rows that are shuffled: some ten seconds' work, and far below the number from which torch draws 64 bits each."""
+
+
+class Generator:
+    """The numbers of a `torch.Generator` on the processor.
+
+    Args:
+        seed: What `manual_seed` was given; 32 bits of it count, as in torch.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._numbers = np.random.RandomState(seed & 0xFFFFFFFF)
+
+    def drawn(self, count: int) -> Ints:
+        """Return the next numbers of 32 bits."""
+        return self._numbers.randint(0, 2**32, count, dtype=np.uint32).astype(np.int64)
+
+    def shuffled(self, rows: int, first: int | None = None) -> Ints:
+        """Return the first of `torch.randperm(rows)`, by default all of it; the last call, where it is not all."""
+        wanted = rows if first is None else min(first, rows)
+        swaps = min(wanted, rows - 1)
+        with unhurried():  # bounded by MOST_ROWS, whatever a file says
+            partners = np.arange(swaps) + self.drawn(swaps) % np.arange(rows, rows - swaps, -1)
+            order = list(range(rows))
+            for place, partner in enumerate(partners.tolist()):
+                order[place], order[partner] = order[partner], order[place]
+            return np.array(order[:wanted], np.int64)
+
+
+# How a sampler deals rows out: which places of a pass's order make a micro-batch, and which micro-batches a step.
+#
+# The arithmetic is that of `torch.utils.data` (`BatchSampler`, `DistributedSampler`) and of Accelerate's
+# `BatchSamplerShard` and `DataLoaderDispatcher`; the tests hold it to theirs, row by row.
+
 
 Order = Literal["seedable", "generator", "loader_generator", "sequential"]
 """What orders a pass: a shuffle with a seed that the number of the pass is added to (Accelerate's
@@ -180,3 +231,264 @@ class Plan:
     def _rows_of_rank(self) -> int:
         """Rows that `DistributedSampler` gives a rank in a pass."""
         return self.rows // self.world if self.drop_rows else -(-self.rows // self.world)
+
+
+# The order of the rows in a pass over the data.
+
+
+NUMBERS_OF_A_SEED = 2
+"""Numbers of 32 bits that a `DataLoader` takes from its generator before each pass, for the seeds of its workers."""
+AT_ONCE = 1 << 18
+"""Rows of an order that are made at least."""
+MOST_DRAWN = 500_000_000
+"""Numbers that are drawn to get to a pass: some seconds' work."""
+
+
+@dataclass(slots=True)
+class Orders:
+    """The orders of the passes of a plan, each made once.
+
+    Args:
+        plan: How rows are dealt out.
+    """
+
+    plan: Plan
+    _made: dict[int, Ints] = field(default_factory=dict)
+
+    def of(self, epoch: int) -> Ints:
+        """Return the rows in the order of a pass, shape (rows,); raises InputError if that is too much work."""
+        return self._up_to(self.plan.rows, epoch)
+
+    def places_of(self, epoch: int, rows: Ints) -> list[int]:
+        """Return the places of some rows in the order of a pass, sorted; raises InputError if that is too much work."""
+        places = np.unique(rows) if self.plan.order == "sequential" else np.flatnonzero(np.isin(self.of(epoch), rows))
+        return [int(one) for one in places]
+
+    def rows_at(self, epoch: int, places: Ints) -> list[int]:
+        """Return the rows at some places of the order of a pass; raises InputError if that is too much work."""
+        if self.plan.order == "sequential":  # of a pass of any length nothing is made
+            return [int(one) for one in places]
+        last = int(places.max(initial=0))
+        order: list[int] = self._up_to(min(self.plan.rows, (last // AT_ONCE + 1) * AT_ONCE), epoch)[places].tolist()
+        return order
+
+    def _up_to(self, count: int, epoch: int) -> Ints:
+        """Return the order of a pass up to some place: the beginning of a long one is made far sooner than all."""
+        if epoch not in self._made or len(self._made[epoch]) < count:
+            self._made[epoch] = self._order(epoch, count)
+        return self._made[epoch]
+
+    def _order(self, epoch: int, count: int) -> Ints:
+        plan = self.plan
+        if plan.order == "sequential":
+            return np.arange(count)
+        if plan.order == "seedable":
+            return Generator(plan.seed + epoch).shuffled(plan.rows, count)
+        before = NUMBERS_OF_A_SEED if plan.order == "loader_generator" else 0
+        # At the end of a pass RandomSampler shuffles once more, and yields nothing of it.
+        left = before + epoch * (before + 2 * (plan.rows - 1))
+        if left > MOST_DRAWN:
+            raise InputError(f"the shuffle of pass {epoch:,} is too far on to be drawn again; name an earlier step")
+        generator = Generator(plan.seed)
+        while left > 0:
+            left -= len(generator.drawn(min(left, 1 << 22)))
+        return generator.shuffled(plan.rows, count)
+
+
+# What a recording tells of the rows of batches: JSON lines, one file for each rank, with its rotated parts beside it.
+#
+# Heads `{"recorder": 1, "rows_kind": "index" or "hash", "data_length": N, "sampler": {…}}` tell what is known; one with
+# a `time` that is not `continued` is a start of the recorder. A record may carry `"step": n, "rows": [ids…]`. A later
+# start replaces what an earlier one told of the same step.
+
+
+RowId = int | str
+MAX_LINE = 4 * 1024 * 1024
+MAX_FILES = 512
+"""Files of ranks, and rotated parts of them."""
+RECORDING_MOST_ROWS = 4096
+"""Rows of a step that a recorder keeps, of one rank; a step with as many may have had more."""
+_HEAD = b'{"recorder"'
+_NAME = re.compile(r".*\.jsonl(?:\.(?P<part>[1-9]\d{0,2}))?")
+_RANK = re.compile(r"rank[_-]?(\d{1,6})")
+_KEY = re.compile(r"[0-9a-f]{16}")
+
+
+@dataclass(slots=True)
+class Recording:
+    """What a recording tells of some steps.
+
+    Args:
+        kind: "index": ids are numbers of rows in the data set; "hash": keys of the rows' tokens.
+        head: What the heads say, later ones over earlier ones.
+        ranks: The ranks that recorded.
+        fed: Rows by step and rank, in the order in which they were fed.
+        steps: How many steps have their rows in the recording, and the first and last of them.
+        broken: Lines that could not be used.
+    """
+
+    kind: str = "index"
+    head: dict[str, object] = field(default_factory=dict)
+    ranks: set[int] = field(default_factory=set)
+    fed: dict[int, dict[int, list[RowId]]] = field(default_factory=dict)
+    steps: int = 0
+    first: int | None = None
+    last: int | None = None
+    broken: int = 0
+
+    @property
+    def sampler(self) -> Mapping[str, object]:
+        """What the head says of the sampler."""
+        told = self.head.get("sampler")
+        return told if isinstance(told, dict) else {}
+
+
+def recordings_in(path: Path) -> list[list[Path]]:
+    """Return the files of a recording, those of one rank together, oldest first; none where there is no recording.
+
+    Those in the folder itself, else in the one folder below it that has some.
+
+    Raises:
+        InputError: several folders below have some, which are of different runs.
+    """
+    require(path)
+    if not is_folder(path):
+        return _by_rank(one for one in _listed(path.parent) if one.name.startswith(path.name))
+    found = [_by_rank(_listed(path))]
+    if not found[0]:
+        found = [ranks for place in _listed(path) if is_folder(place) and (ranks := _by_rank(_listed(place)))] or [[]]
+    if len(found) > 1:
+        names = ", ".join(ranks[0][0].parent.name for ranks in found)
+        raise InputError(
+            f"{shorten(str(path), 200)}: several folders in it have recordings ({shorten(names, 200)}); name one"
+        )
+    return found[0]
+
+
+def _by_rank(files: Iterable[Path]) -> list[list[Path]]:
+    """Return those of some files that are recordings, the parts of each rank together, oldest first."""
+    ranks: dict[Path, list[Path]] = {}
+    named = (one for one in files if _NAME.fullmatch(one.name) and is_file(one))
+    for file in islice(named, MAX_FILES):
+        if _is_recording(file):
+            ranks.setdefault(file.with_name(re.sub(r"\.\d+$", "", file.name)), []).append(file)
+    return [sorted(parts, key=_age, reverse=True) for parts in ranks.values()]
+
+
+def read_recording(files: Sequence[Sequence[Path]], wanted: range) -> Recording:
+    """Read what the files of a recording tell of the rows of some steps.
+
+    Raises:
+        InputError: two of them are of the same rank, so of different runs; or one cannot be read.
+    """
+    found = Recording()
+    for parts in files:
+        _read_rank(parts, wanted, found)
+    return found
+
+
+def fed_before(files: Sequence[Sequence[Path]], step: int, rows: Iterable[RowId]) -> dict[RowId, list[int]]:
+    """Return the earlier steps in which rows were fed, in order; those that were fed in none are left out."""
+    sought = set(rows)
+    found: dict[RowId, set[int]] = {}
+    for parts in files:
+        for record in _records(parts):
+            number = _step_of(record)
+            if number is not None and number < step:
+                for row in sought.intersection(_ids(record)):
+                    found.setdefault(row, set()).add(number)
+    return {row: sorted(steps) for row, steps in found.items()}
+
+
+def _read_rank(parts: Sequence[Path], wanted: range, found: Recording) -> None:
+    named = _RANK.search(parts[0].name)
+    rank, start = int(named[1]) if named else 0, 0
+    starts: dict[int, int] = {}
+    before = None
+    for record in _records(parts, found):
+        if "recorder" in record:
+            found.head |= record
+            found.kind = "hash" if found.head.get("rows_kind") == "hash" else "index"
+            told = found.sampler.get("rank", record.get("rank"))
+            rank = told if isinstance(told, int) and not named else rank
+            start += "time" in record and "continued" not in record
+            continue
+        step, rows = _step_of(record), _ids(record)
+        if step is None or not rows:
+            continue
+        start += before is not None and step < before
+        if before is None and rank in found.ranks:
+            raise InputError(
+                f"{shorten(str(parts[-1]), 200)}: another recording of rank {rank} lies beside it; name the one meant"
+            )
+        found.ranks.add(rank)
+        found.first = step if found.first is None else min(found.first, step)
+        found.last = step if found.last is None else max(found.last, step)
+        found.steps += step != before
+        before = step
+        if step in wanted:
+            if starts.get(step) != start:
+                starts[step] = start
+                found.fed.setdefault(step, {})[rank] = []
+            found.fed[step][rank] += rows
+
+
+def _records(parts: Sequence[Path], found: Recording | None = None) -> Iterator[dict[str, object]]:
+    """Yield the heads and the records with rows."""
+    for part in parts:
+        with open_input(part) as file:
+            while line := file.readline(MAX_LINE):
+                if not line.startswith(_HEAD) and b'"rows"' not in line:
+                    continue
+                record = _parsed(line)
+                if record is None:
+                    if found is not None:
+                        found.broken += 1
+                    continue
+                yield record
+        checkpoint(f"reading {part.name[:60]}")
+
+
+def _parsed(line: bytes) -> dict[str, object] | None:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _step_of(record: Mapping[str, object]) -> int | None:
+    step = record.get("step")
+    return step if isinstance(step, int) and not isinstance(step, bool) and 0 <= step < 2**53 else None
+
+
+def _ids(record: Mapping[str, object]) -> list[RowId]:
+    """Return the ids of a record; micro-batches may be lists of their own. What is no id is left out."""
+    rows = record.get("rows")
+    parts = rows if isinstance(rows, list) else []
+    flat = [one for part in parts for one in (part if isinstance(part, list) else [part])]
+    return [one for one in flat if _is_index(one) or (isinstance(one, str) and _KEY.fullmatch(one))]
+
+
+def _is_index(one: object) -> bool:
+    return isinstance(one, int) and not isinstance(one, bool) and 0 <= one < 2**53
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return entries(folder)
+    except (OSError, InputError):
+        return []
+
+
+def _is_recording(file: Path) -> bool:
+    try:
+        with open_input(file) as opened:
+            return opened.read(len(_HEAD)) == _HEAD
+    except (OSError, InputError):
+        return False
+
+
+def _age(file: Path) -> int:
+    matched = _NAME.fullmatch(file.name)
+    return int(matched["part"] or 0) if matched else 0

@@ -16,16 +16,13 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CallToolResult, InputRequiredResult
 
 from mldebug_mcp import __version__
-from mldebug_mcp.access import Access, access_from
-from mldebug_mcp.sandbox.pool import Pool
-from mldebug_mcp.server.log import log_to_stderr
-from mldebug_mcp.server.outgoing import make_safe
-from mldebug_mcp.server.prompts import PromptServer, add_prompts
-from mldebug_mcp.server.resources import add_resources
-from mldebug_mcp.server.skills import SkillExtension, add_evidence
+from mldebug_mcp.core.access import Access, access_from
+from mldebug_mcp.core.sandbox.pool import Pool
+from mldebug_mcp.core.text import shorten
+from mldebug_mcp.server.messages import log_to_stderr, make_safe
+from mldebug_mcp.server.resources import PromptServer, SkillExtension, add_evidence, add_prompts, add_resources
 from mldebug_mcp.server.strict import StrictTool
 from mldebug_mcp.server.tools import RUN_CODE, TOOLS
-from mldebug_mcp.text import shorten
 
 INSTRUCTIONS = """\
 Debugs machine-learning training: why did my loss spike, why is it NaN, why does the model not learn, plateau, diverge
@@ -66,7 +63,7 @@ class Server(PromptServer):
         from mcp.server.stdio import stdio_server
         from mcp.shared._context_streams import create_context_streams
 
-        from mldebug_mcp.server.malformed import relay
+        from mldebug_mcp.server.messages import relay
 
         onward, messages = create_context_streams[SessionMessage | Exception](0)
         async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as tasks:

@@ -9,12 +9,19 @@ from typing import Any
 from mcp_types import CallToolResult
 
 from mldebug_mcp.models import Call
+from mldebug_mcp.server.data_tools import check_memory, estimate_memory
 from mldebug_mcp.server.isolated import READ_BATCH
-from mldebug_mcp.server.memory_tools import check_memory, estimate_memory
 from mldebug_mcp.server.reply import shortened_from
-from mldebug_mcp.server.rows_tool import rows_at
-from mldebug_mcp.server.runs_tools import compare_runs, diagnose_runs
-from mldebug_mcp.server.tools import diagnose_run, explain_error, inspect_batch, read_metric, update_diagnosis
+from mldebug_mcp.server.tools import (
+    compare_runs,
+    diagnose_run,
+    diagnose_runs,
+    explain_error,
+    inspect_batch,
+    read_metric,
+    rows_at,
+    update_diagnosis,
+)
 
 
 def _in_json(tool: Callable[..., CallToolResult]) -> Callable[..., object]:
@@ -26,7 +33,7 @@ def _in_json(tool: Callable[..., CallToolResult]) -> Callable[..., object]:
 
 
 def _read_batch(path: str) -> object:
-    from mldebug_mcp.diagnose.probe_batch import read_probe_batch
+    from mldebug_mcp.judge.probe import read_probe_batch
 
     return asdict(read_probe_batch(path))
 
@@ -42,11 +49,11 @@ CALLS: Mapping[str, Callable[..., object]] = {tool.__name__: _in_json(tool) for 
 
 def prepare() -> None:
     """Import and read what the calls need, so that it takes nothing from what they may use."""
-    from mldebug_mcp.diagnose import (  # noqa: F401
+    from mldebug_mcp.judge import (  # noqa: F401
         batch,
-        contest,
         diagnosis,
         explain_error,
+        group_comparison,
         memory,
         read_metric,
         rows,
@@ -55,13 +62,8 @@ def prepare() -> None:
     )
     from mldebug_mcp.knowledge import catalogue
     from mldebug_mcp.report import (  # noqa: F401
-        batch_concise,
+        concise,
         diagnosis_concise,
-        knowledge_concise,
-        memory_concise,
-        metric_concise,
-        rows_concise,
-        runs_concise,
     )
 
     catalogue()

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from mcp.server.transport_security import TransportSecuritySettings
 
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.text import shorten
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import shorten
 
 PATH = "/mcp"
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8765

@@ -15,6 +15,7 @@ from typing import Literal, TypeVar, cast
 from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent
 from pydantic import ValidationError
 
+from mldebug_mcp.core.text import clean
 from mldebug_mcp.models import (
     BatchInspection,
     Call,
@@ -27,11 +28,10 @@ from mldebug_mcp.models import (
     SearchResult,
     Update,
 )
-from mldebug_mcp.models.call import Argument
+from mldebug_mcp.models.base import Argument
+from mldebug_mcp.models.batch import RowsAt
 from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
-from mldebug_mcp.models.rows import RowsAt
 from mldebug_mcp.models.runs import Contest, Runs
-from mldebug_mcp.text import clean
 
 LIMIT = 10_000
 """Characters of a concise answer: well below the size at which clients put an answer into a file instead."""
@@ -93,7 +93,7 @@ def reply(answer: Answer, detail: str, short: Callable[[Answer], Answer], *pictu
     if detail == "full":
         content = answer.model_dump(mode="json")
     else:
-        from mldebug_mcp.report.fit import as_json
+        from mldebug_mcp.report.concise import as_json
 
         content = as_json(_shortened(answer, short(answer)))
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
@@ -103,7 +103,7 @@ def reply(answer: Answer, detail: str, short: Callable[[Answer], Answer], *pictu
 
 def _shortened(answer: Answer, brief: Answer) -> Model:
     """Return the short form, cut to what clients show, with the call that gives the rest."""
-    from mldebug_mcp.report.fit import fitted
+    from mldebug_mcp.report.concise import fitted
 
     whole = _call.get()
     fitting = fitted(brief, LIMIT - NOTE_ROOM)

@@ -20,15 +20,13 @@ from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 from mcp_types import ToolAnnotations
 from pydantic import ConfigDict, PrivateAttr, ValidationError
 
-from mldebug_mcp.access import Access, confined
-from mldebug_mcp.errors import MLDebugError, is_failure
-from mldebug_mcp.sandbox.pool import Pool
+from mldebug_mcp.core.access import Access, confined
+from mldebug_mcp.core.errors import MLDebugError, is_failure
+from mldebug_mcp.core.sandbox.pool import Pool
+from mldebug_mcp.core.text import did_you_mean, nearest, shorten
 from mldebug_mcp.server.calls import CALLS
-from mldebug_mcp.server.isolated import helped_by, isolated
-from mldebug_mcp.server.progress import reporting
+from mldebug_mcp.server.isolated import helped_by, isolated, reporting
 from mldebug_mcp.server.reply import answering
-from mldebug_mcp.suggest import did_you_mean, nearest
-from mldebug_mcp.text import shorten
 
 SCHEMAS = Path(__file__).parent / "schemas.json"
 

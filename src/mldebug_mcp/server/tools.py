@@ -1,4 +1,4 @@
-"""The tools, one function per verb of the library, with the words that the model reads; and the list of all tools."""
+"""The tools, one function for each verb, with the words that the model reads, and the list of all tools."""
 
 from __future__ import annotations
 
@@ -16,11 +16,116 @@ from mldebug_mcp.models import (
     SearchResult,
     Update,
 )
-from mldebug_mcp.server.memory_tools import check_memory, estimate_memory
-from mldebug_mcp.server.probe_tool import probe_overfit
+from mldebug_mcp.models.batch import RowsAt
+from mldebug_mcp.models.runs import Contest, Runs
+from mldebug_mcp.server.data_tools import check_memory, estimate_memory, probe_overfit
 from mldebug_mcp.server.reply import Detail, reply
-from mldebug_mcp.server.rows_tool import rows_at
-from mldebug_mcp.server.runs_tools import compare_runs, diagnose_runs
+
+# The tool on the rows of a step.
+
+
+Whole = Annotated[int | None, Field(ge=1)]
+
+
+def rows_at(
+    path: Annotated[str, Field(description="The run's log, folder or recording")],
+    step: Annotated[int, Field(ge=0)],
+    *,
+    data: str | None = None,
+    tokenizer: Annotated[str | None, Field(description="Its local folder")] = None,
+    sampler: Annotated[
+        Literal["transformers", "accelerate", "lightning", "distributed", "random", "shuffle", "sequential"] | None,
+        Field(description="Without a recording or training_args.bin; shuffle: DataLoader(shuffle=True)"),
+    ] = None,
+    seed: int | None = None,
+    batch_size: Whole = None,
+    accumulation: Whole = None,
+    world: Whole = None,
+    rows: Whole = None,
+    drop_last: bool | None = None,
+    split_batches: bool | None = None,
+    dispatch_batches: bool | None = None,
+    past_end: Annotated[
+        Literal["step", "carry"] | None,
+        Field(description="Micro-batches left at an epoch's end"),
+    ] = None,
+    first_step: Annotated[int | None, Field(ge=0, le=1)] = None,
+    resumed_at: Annotated[
+        list[int] | None, Field(description="Steps after which an epoch began anew", max_length=1000)
+    ] = None,
+    detail: Detail = "concise",
+) -> Annotated[CallToolResult, RowsAt]:
+    """Tell which rows of the training data were in the batch of a step: which samples caused the loss spike at step N?
+
+    Use it to see the data indices or examples fed at a step, decoded, what is odd in them, and whether the same rows
+    were seen before. Without a recording, it draws the rows again from seed and sampler.
+    """
+    from mldebug_mcp.judge.rows import rows_at as look
+    from mldebug_mcp.report.concise import concise_rows
+
+    answer = look(
+        path,
+        step,
+        data,
+        tokenizer,
+        sampler=sampler,
+        seed=seed,
+        batch_size=batch_size,
+        accumulation=accumulation,
+        world=world,
+        rows=rows,
+        drop_last=drop_last,
+        split_batches=split_batches,
+        dispatch_batches=dispatch_batches,
+        past_end=past_end,
+        first_step=first_step,
+        resumed_at=resumed_at,
+    )
+    return reply(answer, detail, concise_rows)
+
+
+# The tools on many runs: which of them is sick, and whether one kind is better than another.
+
+
+MOST_RUNS = 200
+"""Runs that a call reads: some twenty seconds' work."""
+MOST_COMPARED = 50
+
+Paths = Annotated[list[str], Field(min_length=2, max_length=MOST_COMPARED)]
+
+
+def diagnose_runs(
+    path: Annotated[str, Field(description="A folder of runs", max_length=4096)],
+    detail: Detail = "concise",
+) -> Annotated[CallToolResult, Runs]:
+    """Diagnose every run of a sweep folder: which of these runs failed, and what do the failed ones have in common?
+
+    Use it for a hyperparameter sweep, a grid or a fleet of experiments: which runs are sick, diverged or crashed,
+    which setting the bad ones share, an overview table of all runs in a folder, the best value of each setting.
+    """
+    from mldebug_mcp.judge.runs import diagnose_runs as diagnose
+    from mldebug_mcp.report.concise import concise_runs
+
+    return reply(diagnose(path, most=MOST_RUNS), detail, concise_runs)
+
+
+def compare_runs(
+    a: Annotated[Paths, Field(description="Runs of one kind, such as the seeds of a recipe")],
+    b: Annotated[Paths, Field(description="Runs of the other kind")],
+    metric: Annotated[str, Field(description="Default: evaluation loss, reward or score")] = "",
+    best: Annotated[bool, Field(description="Best values, not last levels")] = False,
+    detail: Detail = "concise",
+) -> Annotated[CallToolResult, Contest]:
+    """Say whether a difference between two groups of runs is significant: is recipe A better than B, or seed noise?
+
+    Use it for an ablation over seeds: is the improvement real or random variation, how many seeds do I need to tell.
+    """
+    from mldebug_mcp.judge.group_comparison import compare_runs as compare
+
+    return reply(compare(a, b, metric, best=best), detail, lambda answer: answer)
+
+
+# The tools, one function per verb of the library, with the words that the model reads; and the list of all tools.
 
 
 def diagnose_run(  # noqa: PLR0917 - MCP calls by name
@@ -43,7 +148,7 @@ def diagnose_run(  # noqa: PLR0917 - MCP calls by name
     (eval loss goes up); reward collapsed, flat or hacked, KL rising (PPO, GRPO, DPO rewards/accuracies). Reads
     trainer_state.json, TensorBoard logs, wandb, MLflow, JSONL, CSV, text, runs/7; compares a run with one that worked.
     """
-    from mldebug_mcp.diagnose import diagnose_run as diagnose
+    from mldebug_mcp.judge import diagnose_run as diagnose
     from mldebug_mcp.report.diagnosis_concise import concise
 
     return reply(diagnose(path, config, reference, run=run, names=names), detail, concise)
@@ -65,8 +170,8 @@ def read_metric(  # noqa: PLR0917 - MCP calls by name
 
     Use it to zoom into a curve, show eval_loss, a schedule or grad norm values. Extremes survive thinning.
     """
-    from mldebug_mcp.diagnose.read_metric import read_metric as read
-    from mldebug_mcp.report.metric_concise import concise_reading
+    from mldebug_mcp.judge.read_metric import read_metric as read
+    from mldebug_mcp.report.concise import concise_reading
 
     return reply(read(path, names, first, last, points=points, run=run), detail, concise_reading)
 
@@ -96,7 +201,7 @@ def update_diagnosis(  # noqa: PLR0917 - MCP calls by name
     Use it once the outcome of a next step is known: I tested it, the suggested check confirms or refutes a hypothesis;
     lowering the learning rate helped, a fix did not help or work. Nothing is stored: pass all outcomes so far.
     """
-    from mldebug_mcp.diagnose.update import update_diagnosis as update
+    from mldebug_mcp.judge.update import update_diagnosis as update
     from mldebug_mcp.report.diagnosis_concise import concise_update
 
     updated = update(findings or {}, outcomes, kind, path, error, config=config, reference=reference, run=run)
@@ -126,8 +231,8 @@ def inspect_batch(  # noqa: PLR0917 - MCP calls by name
     padding side, bad attention mask or position ids, shifted labels, truncation, packing, swapped preference pairs,
     duplicates, eval or test data that leak into training data, NaN inputs, class imbalance.
     """
-    from mldebug_mcp.diagnose.batch import inspect_batch as inspect
-    from mldebug_mcp.report.batch_concise import concise_inspection
+    from mldebug_mcp.judge.batch import inspect_batch as inspect
+    from mldebug_mcp.report.concise import concise_inspection
 
     return reply(inspect(path, tokenizer, model, purpose, sample=sample, against=against), detail, concise_inspection)
 
@@ -149,8 +254,8 @@ def search_folklore(
     gradient clipping; LoRA, RL agents, GANs, diffusion, vision, large language model training, spikes, instability.
     Quote it verbatim, with the source: Karpathy, Bekman, Schulman and others, papers, docs, blogs.
     """
-    from mldebug_mcp.diagnose.search import search_folklore as search
-    from mldebug_mcp.diagnose.search import within_size
+    from mldebug_mcp.judge.search import search_folklore as search
+    from mldebug_mcp.judge.search import within_size
 
     return reply(search(query, domain, topic, kind, limit, whole=True), detail, within_size)
 
@@ -166,8 +271,8 @@ def explain(
     Use it to say what a symptom such as loss_spike_single, a cause such as lr_too_high, a menu or an error mean, what
     goes wrong, the fix, the full quote and source behind an id.
     """
-    from mldebug_mcp.diagnose.explain import explain as look_up
-    from mldebug_mcp.report.knowledge_concise import concise_explanation
+    from mldebug_mcp.judge.explain import explain as look_up
+    from mldebug_mcp.report.concise import concise_explanation
 
     return reply(look_up(id), detail, concise_explanation)
 
@@ -182,8 +287,8 @@ def explain_error(
     CUDA error (device-side assert, illegal access, CUBLAS_STATUS), CUDA out of memory, NCCL watchdog timeout, torchrun
     exit code, shapes that cannot be multiplied, a tokenizer without a padding token, Hub or checkpoint errors.
     """
-    from mldebug_mcp.diagnose.explain_error import explain_error as explain_message
-    from mldebug_mcp.report.knowledge_concise import concise_error
+    from mldebug_mcp.judge.explain_error import explain_error as explain_message
+    from mldebug_mcp.report.concise import concise_error
 
     return reply(explain_message(text), detail, concise_error)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 from tests.runs import decay, run_of
 
-from mldebug_mcp.diagnose import diagnose
+from mldebug_mcp.judge import diagnose
 from mldebug_mcp.logs.settings import Settings
 from mldebug_mcp.logs.settings.facts import Facts, facts_of
 

@@ -16,7 +16,7 @@ import tomlkit
 import yaml
 from tests.hostile.pickles import CALLS, NOTE
 
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.logs.settings import Settings, settings_printed_in

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from mldebug_mcp.access import is_folder, open_input, require
 from mldebug_mcp.batch.formats import (
     arrow_folder,
     csv_file,
@@ -18,11 +17,11 @@ from mldebug_mcp.batch.formats import (
     token_file,
     torch_file,
 )
-from mldebug_mcp.batch.part import Part
-from mldebug_mcp.batch.table import Table
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.paths import unreadable
-from mldebug_mcp.text import shorten
+from mldebug_mcp.batch.table import Part, Table
+from mldebug_mcp.core.access import is_folder, open_input, require
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.paths import unreadable
+from mldebug_mcp.core.text import shorten
 
 
 class Format(Protocol):

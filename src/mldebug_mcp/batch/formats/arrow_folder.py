@@ -9,13 +9,11 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from mldebug_mcp.access import is_file, is_folder, library_path, open_input, read_bytes
-from mldebug_mcp.batch.formats.arrow import MOST_BYTES, Foreign, check_rows, pieces_of, require, table_of
-from mldebug_mcp.batch.part import Part, packed
-from mldebug_mcp.batch.table import Table
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.folders import entries, matching
-from mldebug_mcp.text import shorten
+from mldebug_mcp.batch.formats.parquet import MOST_BYTES, Foreign, check_rows, pieces_of, require, table_of
+from mldebug_mcp.batch.table import Part, Table, packed
+from mldebug_mcp.core.access import entries, is_file, is_folder, library_path, matching, open_input, read_bytes
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import shorten
 
 NAME = "arrow"
 MAX_STATE = 16 * 1024 * 1024

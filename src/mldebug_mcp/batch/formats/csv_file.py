@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mldebug_mcp.access import is_folder, open_input
 from mldebug_mcp.batch.table import Column, Table
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.text import shorten
+from mldebug_mcp.core.access import is_folder, open_input
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import shorten
 
 NAME = "csv"
 CHUNK_CHARACTERS = 32 * 1024 * 1024

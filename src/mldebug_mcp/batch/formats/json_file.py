@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from mldebug_mcp.access import read_bytes
 from mldebug_mcp.batch.table import Table, from_mapping, from_records, records_in
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.text import shorten
+from mldebug_mcp.core.access import read_bytes
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import shorten
 
 NAME = "json"
 MAX_BYTES = 1024**3

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from mldebug_mcp.access import is_folder, open_input
 from mldebug_mcp.batch.table import Table, from_records
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.text import shorten
+from mldebug_mcp.core.access import is_folder, open_input
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import shorten
 
 NAME = "jsonl"
 CHUNK_BYTES = 32 * 1024 * 1024

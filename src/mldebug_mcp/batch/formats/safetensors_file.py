@@ -12,10 +12,10 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.access import open_input
 from mldebug_mcp.batch.table import Column, Table
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.text import shorten
+from mldebug_mcp.core.access import open_input
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import shorten
 
 NAME = "safetensors"
 MAX_HEADER = 100 * 1024 * 1024

@@ -13,11 +13,11 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.access import is_file, is_folder, open_input
-from mldebug_mcp.batch.ragged import Ragged
+from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.batch.table import Table
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.text import shorten
+from mldebug_mcp.core.access import is_file, is_folder, open_input
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import shorten
 
 NAME = "tokens"
 WINDOW = 1024

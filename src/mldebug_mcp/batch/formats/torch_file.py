@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mldebug_mcp.access import open_input
-from mldebug_mcp.batch.formats.archive import check_size, check_times, first_members
+from mldebug_mcp.batch.formats.npz import check_size, check_times, first_members
 from mldebug_mcp.batch.table import Table, from_mapping, from_records
-from mldebug_mcp.errors import InputError, MissingExtraError
-from mldebug_mcp.limits import unhurried
-from mldebug_mcp.text import shorten
+from mldebug_mcp.core.access import open_input
+from mldebug_mcp.core.errors import InputError, MissingExtraError
+from mldebug_mcp.core.limits import unhurried
+from mldebug_mcp.core.text import shorten
 
 NAME = "pt"
 Loaded: TypeAlias = Any

@@ -1,5 +1,104 @@
-"""One module per format of a log file: its `NAME`, how it is known (`matches`) and how it is read (`read`).
+"""Which format reads a file, and one module per format.
 
-`logs.readers` lists them in the order in which they are asked. A format of lines that can be read on as they are
-written offers `follow` too. `mlflow_folder` alone reads a folder.
+A format has its `NAME`, how it is known (`matches`) and how it is read (`read`). The first whose `matches` holds
+reads the file, so the most particular come first. A reader is imported when it is asked, so that a log costs only the
+readers that come before its own. A format of lines that can be read on as they are written offers `follow` too.
+`mlflow_folder` alone reads a folder.
 """
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Protocol, cast
+
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.endings import tail_of
+from mldebug_mcp.logs.log_file import LogFile
+from mldebug_mcp.logs.settings.printed import settings_in_head
+
+# The list of readers: the modules of `formats`.
+#
+# Their order matters: the first whose `matches` holds reads the file, so the most particular come first. A reader is
+# imported when it is asked, so that a log costs only the readers that come before its own.
+
+
+class Reader(Protocol):
+    """What a format's module offers."""
+
+    NAME: str
+
+    def matches(self, file: LogFile) -> bool:
+        """Say from its name and first bytes whether a file has this format."""
+
+    def read(self, file: LogFile, builder: RunBuilder) -> None:
+        """Put the file's records into the builder."""
+
+
+BINARY_READERS = ("tensorboard", "wandb_file", "sqlite_store", "parquet", "evaluations")
+"""Modules of the formats that `signatures` knows."""
+TEXT_READERS = (
+    "recording",
+    "notebook",
+    "mllog",
+    "hf_trainer_state",
+    "golden_values",
+    "mmcv_json",
+    "mmengine_json",
+    "wrapped_text",
+    "jsonl",
+    "json_file",
+    "megatron",
+    "yaml_records",
+    "table",
+    "bare_columns",
+    "text_log",
+)
+"""Modules of the formats of text, most particular first; `text_log` takes any text."""
+
+
+def reader_of(file: LogFile) -> Reader:
+    """Return the first reader that knows a file's format."""
+    names = BINARY_READERS if file.binary else TEXT_READERS
+    readers = (cast("Reader", import_module(f"mldebug_mcp.logs.formats.{name}")) for name in names)
+    return next(reader for reader in readers if reader.matches(file))
+
+
+def read_file(file: LogFile, builder: RunBuilder) -> None:
+    """Read a file with the first reader that knows its format."""
+    reader = reader_of(file)
+    builder.formats.append(reader.NAME)
+    if file.decimal_commas:
+        builder.note("numbers are written with decimal commas (0,25)")
+    reader.read(file, builder)
+    builder.ends(tail_of(file))
+    # A JSON document is no log that prints settings, and a recording tells its own.
+    has_lines = not file.head.startswith(("{", "[")) or "\n{" in file.head or builder.formats[-1] == "text"
+    if has_lines and builder.formats[-1] != "recorder":
+        builder.configure(settings_in_head(file.head))
+    skipped_lines(builder, file.skipped_lines)
+    for problem in file.problems:
+        builder.note(problem)
+    if file.dropped_nuls:
+        builder.note(
+            f"left out {file.dropped_nuls:,} NUL bytes: what was being written at a crash, or a log that was emptied "
+            "while a program wrote to it, leaves them"
+        )
+
+
+def skipped_lines(builder: RunBuilder, count: int) -> None:
+    """Say how many lines were too long to read."""
+    if count:
+        builder.note(f"skipped {count} line(s) of more than 4 MiB")
+
+
+def read_files(files: Sequence[LogFile], builder: RunBuilder) -> None:
+    """Read a file, or the event files of one run together."""
+    if len(files) > 1 and all(file.binary == "tensorboard" for file in files):
+        from mldebug_mcp.logs.formats import tensorboard
+
+        builder.formats.append(tensorboard.NAME)
+        tensorboard.read_together(files, builder)
+    else:
+        for file in files:
+            read_file(file, builder)

@@ -7,14 +7,14 @@ import re
 import numpy as np
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.names import is_measured
+from mldebug_mcp.logs.log_file import LogFile
+from mldebug_mcp.logs.names.metrics import is_measured
 from mldebug_mcp.logs.numbers import parse_number
-from mldebug_mcp.logs.source import LogFile
 
 NAME = "bare_columns"
 
 MAX_COLUMNS = 20
-MOST = 0.6
+MIN_SHARE_OF_NUMBERS = 0.6
 """Share of lines that must be numbers if others stand between them; chosen by hand."""
 _LOSS = re.compile(r"loss", re.IGNORECASE)
 _TRAINING = re.compile(r"^[ \t]{0,80}(?:saving|loading)\b.*\b(?:model|checkpoint)", re.IGNORECASE | re.MULTILINE)
@@ -39,7 +39,12 @@ def matches(file: LogFile) -> bool:
 def _is_counted(rows: list[list[float]], lines: int) -> bool:
     """Say whether most lines are a step and values, and what stands between them is talk."""
     alike = {len(row) for row in rows} == {len(rows[0])}
-    return alike and len(rows[0]) > 1 and len(rows) >= max(3, MOST * lines) and _counts(np.array(rows)[:, 0])
+    return (
+        alike
+        and len(rows[0]) > 1
+        and len(rows) >= max(3, MIN_SHARE_OF_NUMBERS * lines)
+        and _counts(np.array(rows)[:, 0])
+    )
 
 
 def read(file: LogFile, builder: RunBuilder) -> None:

@@ -16,11 +16,11 @@ from typing import BinaryIO
 import numpy as np
 from numpy.lib import format as npy
 
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats
-from mldebug_mcp.logs.source import LogFile
-from mldebug_mcp.text import shorten
+from mldebug_mcp.logs.log_file import LogFile
 
 NAME = "sb3_evaluations"
 

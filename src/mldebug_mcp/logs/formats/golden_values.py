@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.json_values import parse_document
+from mldebug_mcp.logs.json_yaml import parse_document
+from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.numbers import parse_number, to_number
-from mldebug_mcp.logs.source import LogFile
 
 NAME = "golden_values"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.json_values import cut_off, objects_in, parse_document, parse_object
-from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.logs.json_yaml import cut_off, objects_in, parse_document, parse_object
+from mldebug_mcp.logs.log_file import LogFile
 
 NAME = "hf_trainer_state"
 

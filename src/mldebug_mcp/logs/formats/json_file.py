@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.documents import take_document
-from mldebug_mcp.logs.decoding.json_values import cut_off, objects_in, parse_document
-from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.logs.documents import take_document
+from mldebug_mcp.logs.json_yaml import cut_off, objects_in, parse_document
+from mldebug_mcp.logs.log_file import LogFile
 
 NAME = "json"
 

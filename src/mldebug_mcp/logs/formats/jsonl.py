@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from mldebug_mcp.core.text import clean
+from mldebug_mcp.logs.attempts import is_resume, tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.blocks import ahead, blocks, is_fast, is_large, lines_of
-from mldebug_mcp.logs.decoding.curves import curves_in
-from mldebug_mcp.logs.decoding.json_values import holds_columns, parse_json, parse_object
-from mldebug_mcp.logs.error_lines import ErrorLines
-from mldebug_mcp.logs.process_starts import is_resume, tells_resume
-from mldebug_mcp.logs.source import LogFile
-from mldebug_mcp.text import clean
+from mldebug_mcp.logs.documents import curves_in
+from mldebug_mcp.logs.endings import ErrorLines
+from mldebug_mcp.logs.json_yaml import holds_columns, parse_json, parse_object
+from mldebug_mcp.logs.log_file import LogFile, ahead, blocks, is_fast, is_large, lines_of
 
 if TYPE_CHECKING:
-    from mldebug_mcp.logs.decoding.fast_jsonl import FastRecords
+    from mldebug_mcp.logs.formats.frames import FastRecords
 
 NAME = "jsonl"
 
@@ -102,7 +101,7 @@ class Records:
 
     def take_blocks(self, blocks: Iterable[bytes]) -> None:
         """Read blocks of lines through polars, as far as that goes."""
-        from mldebug_mcp.logs.decoding.fast_jsonl import FastRecords
+        from mldebug_mcp.logs.formats.frames import FastRecords
 
         fast = self._fast = self._fast or FastRecords(self._builder)
         for block, parsed in ahead(fast.knowing(blocks), fast.parse):

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.core.text import clean
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats
-from mldebug_mcp.logs.decoding.blocks import blocks, is_fast, lines_of
-from mldebug_mcp.logs.error_lines import is_error
+from mldebug_mcp.logs.endings import is_error
+from mldebug_mcp.logs.log_file import LogFile, blocks, is_fast, lines_of
 from mldebug_mcp.logs.numbers import parse_number
-from mldebug_mcp.logs.source import LogFile
-from mldebug_mcp.text import clean
 
 if TYPE_CHECKING:
     import polars as pl

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mldebug_mcp.access import is_file, is_folder, open_input
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.folders import entries, walk
+from mldebug_mcp.core.access import entries, is_file, is_folder, open_input, walk
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
-from mldebug_mcp.logs.decoding.points import Points, add_points
+from mldebug_mcp.logs.documents import Points, add_points
 from mldebug_mcp.logs.numbers import parse_number
 
 NAME = "mlflow"

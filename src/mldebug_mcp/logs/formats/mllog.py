@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.json_values import parse_object
+from mldebug_mcp.logs.json_yaml import parse_object
+from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.source import LogFile
 
 NAME = "mllog"
 

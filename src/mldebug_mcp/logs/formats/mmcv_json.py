@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.documents import objects_by_line
-from mldebug_mcp.logs.roles.lexicon import PHASES
-from mldebug_mcp.logs.roles.words import words_in
-from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.logs.documents import objects_by_line
+from mldebug_mcp.logs.log_file import LogFile
+from mldebug_mcp.logs.names.lexicon import PHASES
+from mldebug_mcp.logs.names.words import words_in
 
 NAME = "mmcv"
 

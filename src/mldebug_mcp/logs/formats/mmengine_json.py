@@ -7,10 +7,10 @@ that counts epochs; there the validation stands at the training step before it.
 from __future__ import annotations
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.documents import objects_by_line
-from mldebug_mcp.logs.decoding.json_values import parse_object
+from mldebug_mcp.logs.documents import objects_by_line
+from mldebug_mcp.logs.json_yaml import parse_object
+from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.source import LogFile
 
 NAME = "mmengine"
 

@@ -12,12 +12,11 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.blocks import BLOCK_BYTES, pieces
-from mldebug_mcp.logs.decoding.json_values import parse_document
+from mldebug_mcp.logs.json_yaml import parse_document
+from mldebug_mcp.logs.log_file import BLOCK_BYTES, HEAD_BYTES, LogFile, pieces
 from mldebug_mcp.logs.settings.printed import settings_in_head
-from mldebug_mcp.logs.source import HEAD_BYTES, LogFile
 
 NAME = "notebook"
 

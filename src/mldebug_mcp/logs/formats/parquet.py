@@ -10,20 +10,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.access import library_path
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.limits import seconds_left
+from mldebug_mcp.core.access import library_path
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.limits import seconds_left
+from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.frames import add_frame
-from mldebug_mcp.logs.source import LogFile
-from mldebug_mcp.text import shorten
+from mldebug_mcp.logs.formats.frames import add_frame
+from mldebug_mcp.logs.log_file import LogFile
 
 if TYPE_CHECKING:
     import polars as pl
 
 NAME = "parquet"
 
-_WORKER = Path(__file__).parent.parent / "decoding" / "parquet_worker.py"
+_WORKER = Path(__file__).with_name("parquet_worker.py")
 _SECONDS = 300.0
 _START_SECONDS = 2.0
 """Processor time to import the library that decodes."""

@@ -10,15 +10,14 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
+from mldebug_mcp.core.text import clean, figure, shorten
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.blocks import blocks, is_large, lines_of
-from mldebug_mcp.logs.decoding.json_values import parse_object
 from mldebug_mcp.logs.formats.jsonl import Records
+from mldebug_mcp.logs.json_yaml import parse_object
+from mldebug_mcp.logs.log_file import LogFile, blocks, is_large, lines_of
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.ranks.recordings import STANDS, WENT_ON
+from mldebug_mcp.logs.rank_recordings import NO_STEP, WENT_ON
 from mldebug_mcp.logs.run import Incident
-from mldebug_mcp.logs.source import LogFile
-from mldebug_mcp.text import clean, figure, shorten
 
 NAME = "recorder"
 _SPECIAL = re.compile(rb'^\{"recorder".*$|^\{"step": \d+, "event".*$', re.MULTILINE)
@@ -152,7 +151,7 @@ def told(event: Mapping[str, object]) -> str:
     elif what == "nonfinite":
         text = f"{_lost(level)}{_began(_places(event))}"
     elif what == "hang":
-        text = f"{STANDS} {level} s{_lines(event.get('at'))}; the stacks are in {_name(event.get('stacks'))}"
+        text = f"{NO_STEP} {level} s{_lines(event.get('at'))}; the stacks are in {_name(event.get('stacks'))}"
     elif what == "went_on":
         text = f"{WENT_ON} after {level} s"
     else:

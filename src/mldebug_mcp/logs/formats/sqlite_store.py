@@ -17,14 +17,14 @@ from urllib.parse import quote
 
 import numpy as np
 
-from mldebug_mcp.access import is_file, open_input, require
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.core.access import is_file, open_input, require
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.temporary import temporary_folder
+from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
-from mldebug_mcp.logs.decoding.json_values import parse_object
-from mldebug_mcp.logs.decoding.points import Points, add_points
-from mldebug_mcp.logs.source import LogFile
-from mldebug_mcp.temporary import temporary_folder
-from mldebug_mcp.text import shorten
+from mldebug_mcp.logs.documents import Points, add_points
+from mldebug_mcp.logs.json_yaml import parse_object
+from mldebug_mcp.logs.log_file import LogFile
 
 NAME = "sqlite"
 

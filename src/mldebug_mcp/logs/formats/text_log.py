@@ -12,28 +12,158 @@ from collections.abc import Iterable
 from copy import deepcopy
 from itertools import islice
 
+from mldebug_mcp.core.text import clean
+from mldebug_mcp.logs.attempts import ProcessStarts, tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.blocks import FAST_BYTES, blocks
-from mldebug_mcp.logs.error_lines import ErrorLines
-from mldebug_mcp.logs.lines.alike import AlikeLines
-from mldebug_mcp.logs.lines.frameworks import name_framework
-from mldebug_mcp.logs.lines.memory import Memory
-from mldebug_mcp.logs.lines.phases import heads_evaluation
-from mldebug_mcp.logs.lines.prefixes import records_in
-from mldebug_mcp.logs.lines.records import Records
-from mldebug_mcp.logs.lines.said import Said, said_in, straightened
-from mldebug_mcp.logs.lines.skeletons import MARKS, Skeletons
-from mldebug_mcp.logs.lines.structures import Structures
-from mldebug_mcp.logs.lines.tables import may_be_row
-from mldebug_mcp.logs.process_starts import ProcessStarts, tells_resume
-from mldebug_mcp.logs.source import LogFile
-from mldebug_mcp.text import clean
+from mldebug_mcp.logs.endings import ErrorLines
+from mldebug_mcp.logs.line_prefixes import heads_evaluation, records_in, without_prefix
+from mldebug_mcp.logs.log_file import FAST_BYTES, LogFile, blocks
+from mldebug_mcp.logs.names.metrics import is_telling
+from mldebug_mcp.logs.text.bars import RichBar, bar_in, is_fastprogress
+from mldebug_mcp.logs.text.known_shapes import KnownLines, Memory
+from mldebug_mcp.logs.text.line_shape import MARKS, Skeletons
+from mldebug_mcp.logs.text.parsed_line import LineContent, content_of, drawing_of, straightened
+from mldebug_mcp.logs.text.records import Records
+from mldebug_mcp.logs.text.tables import Box, CopyPaste, Table, may_be_row
+
+# The frameworks whose printed lines are known by sight: it says only whose they are; all are read alike.
+
+
+_LINES: tuple[tuple[str, str], ...] = (
+    (
+        "megatron",
+        r"iteration\s+\d+\s*/\s*\d+\s*\|.*elapsed time per iteration|validation loss at (?:the end of )?iteration",
+    ),
+    ("nanogpt", r"^\s*iter \d+: loss [\d.naif]+, time|^\s*step \d+: train loss .*val loss"),
+    ("nanochat", r"^\s*step \d+(?:/\d+)? \([\d.]+%\) \| (?:train )?loss: .*\| (?:grad norm: .*\| )?lrm: "),
+    ("modded-nanogpt", r"\bstep:\d+/\d+ (?:train_loss|val_loss|train_time):"),
+    ("llm.c", r"^\s*step\s+\d+/\d+ \| (?:train )?loss [\d.naif]+.*\| norm |^\s*s:\d+ (?:trl|tel|eval):"),
+    ("litgpt", r"\biter \d+ (?:\| )?step \d+.*loss train:"),
+    ("torchtitan", r"\bstep:\s*\d+\s+loss:\s*[\d.naif]+.*\btps:"),
+    ("torchtune", r"^\s*\d+\|\d+\|Loss:|^Step \d+ \| loss:[\d.naif]+ "),
+    ("verl", r"\bstep:\d+ - [\w/.()-]+:[\d.naif-]+ - "),
+    ("fairseq", r"\| (?:train|train_inner|valid) \| (?:\{|epoch \d+)|\| epoch \d+ \| (?:valid|loss)"),
+    ("mmengine", r"\b(?:Epoch|Iter)\(train\)\s*\["),
+    ("mmcv", r"\bEpoch \[\d+\]\[\d+/\d+\]\s+lr:|\bIter \[\d+/\d+\]\s+lr:"),
+    ("detectron2", r"\biter: \d+\s+total_loss:"),
+    ("timm", r"^\s*(?:Train|Test): ?\d* \[\s*\d+/\d+.*Loss:"),
+    ("lerobot", r"\bstep:\S+ smpl:\S+ ep:"),
+    ("deepspeed", r"\bstep=\d+, skipped=\d+, lr=\["),
+    ("keras", r"^\s*\d+/\d+ (?:\[[=>.]{5,}\]|[━─]{5,}|- \d+m?s\b.* - \w*loss: )"),
+    ("lightning", r"\bEpoch \d+:.{0,300}\[[^\]]{0,300}\bv_num[=:]"),
+    ("transformers", r"\{'(?:eval_|train_)?(?:loss|runtime)': .*'epoch': "),
+    ("fairseq", r"\[train(?:_inner)?\]\[INFO\] - \{.*\"(?:num_updates|wps)\""),
+    ("vits", r"\[(?:[\d.naif-]+, ){3,12}\d+, [\d.e-]+\]\s*$"),
+    ("darknet", r"^\s*\d+: [\d.naif-]+, [\d.naif-]+ avg"),
+)
+_PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _LINES)
+_LOOKED_AT = 2000
+"""Characters of a line that are looked at: on a longer one the patterns, which try every place, would take minutes."""
+
+
+def framework_of(line: str) -> str | None:
+    """Return the framework that printed a line, or None."""
+    line = line[:_LOOKED_AT]
+    return next((name for name, pattern in _PATTERNS if pattern.search(line)), None)
+
+
+_CONVENTIONS = {
+    "fairseq": "fairseq logs its losses in bits (base 2): a nat is 1.44 bits",
+    "vits": "lists without names are read as VITS prints them (guessed): losses, step, learning rate",
+}
+"""What is to be said of a framework's numbers."""
+
+
+def name_framework(builder: RunBuilder, line: str) -> None:
+    """Add the framework that a line is of to the formats of a run, and what is to be said of its numbers."""
+    name = framework_of(line)
+    if name is not None and name not in builder.formats:
+        builder.formats.append(name)
+        if name in _CONVENTIONS:
+            builder.note(_CONVENTIONS[name])
+
+
+# Records that are drawn over several lines: boxes, tables, and the bars of rich and fastprogress.
+
+
+class Structures:
+    """Gathers their lines and gives whole ones to the records.
+
+    Args:
+        builder: Gets notes and the framework.
+        records: Where the records go.
+    """
+
+    def __init__(self, builder: RunBuilder, records: Records) -> None:
+        self._builder = builder
+        self._records = records
+        self._box = Box()
+        self._rich = RichBar()
+        self._copied = CopyPaste()
+        self.table = Table()
+
+    def is_open(self, *, but_for_table: bool = False) -> bool:
+        """Say whether one goes on in the next line; the open table does not count, if `but_for_table`."""
+        return self._box.open or self._rich.open or self._copied.open or (self.table.open and not but_for_table)
+
+    def take(self, number: int, line: str) -> bool:
+        """Take a line; return whether it is part of a structure."""
+        if self._in_rich_bar(number, line) or is_fastprogress(line):
+            return True
+        copied = self._copied.take(line)
+        if copied is not None:
+            if copied:
+                self._records.assembler.whole(number, copied)
+            return True
+        message = without_prefix(line).message
+        if self._in_box(number, message):
+            return True
+        bar = bar_in(line)
+        cells = bar.head if bar is not None and not bar.around else message
+        row = self.table.take(cells) if message.strip() else None
+        if row and (self.table.tells or any(map(is_telling, row))):
+            self._records.bars.end()
+            self._records.assembler.whole(number, row)
+        return row is not None
+
+    def end(self) -> None:
+        """End what is open."""
+        self._box.end()
+        self._end_box(0)
+        self._rich.end()
+        self._end_rich_bar(0)
+        if self.table.guessed:
+            self._builder.note(f"rows without names are read as {self.table.guessed}")
+
+    def _in_rich_bar(self, number: int, line: str) -> bool:
+        taken = self._rich.take(line)
+        self._end_rich_bar(number)
+        return taken
+
+    def _end_rich_bar(self, number: int) -> None:
+        if self._rich.done:
+            name_framework(self._builder, f"{self._rich.done.head} [{self._rich.done.metrics}")
+            drawing = drawing_of(self._rich.done)
+            if drawing.telling:
+                self._records.bars.take(number, drawing)
+            self._rich.done = None
+
+    def _in_box(self, number: int, message: str) -> bool:
+        taken = self._box.take(message)
+        self._end_box(number)
+        return taken
+
+    def _end_box(self, number: int) -> None:
+        if self._box.done:
+            self._records.assembler.whole(number, self._box.done)
+            self._box.done = None
+
 
 NAME = "text"
 
 MAX_HEADING = 80
 """Characters of a line that may be a heading."""
-LONG = 120
+MIN_LONG_LINE = 120
 """Characters of a line that may hold several records."""
 MAX_DULL = 5000
 """Lines that said nothing which are remembered, without their digits, so that their like is passed over."""
@@ -115,7 +245,7 @@ class Text:
                 self._line += 1
                 self._slowly(self._line, line)
             return
-        alike = AlikeLines(
+        alike = KnownLines(
             self._records, self._slowly, self._is_settled, _read, memory=self._memory, table=self._structures.table
         )
         start = 0
@@ -156,7 +286,7 @@ class Text:
         )
         return not goes_on and not self._starts.is_busy(self._builder.rows)
 
-    def _slowly(self, number: int, line: bytes) -> Said | None:
+    def _slowly(self, number: int, line: bytes) -> LineContent | None:
         """Read a line; return what it says, None if that hangs on more than its skeleton."""
         text = line.decode("utf-8", errors="replace")
         if "^M" in text:  # a carriage return as `cat -v` shows it
@@ -165,10 +295,10 @@ class Text:
             return None
         return self._take(number, text)
 
-    def _take(self, number: int, line: str) -> Said | None:
+    def _take(self, number: int, line: str) -> LineContent | None:
         if len(line) <= 2 and not self._records.dicts.open:
             self._watch_starts(number, line, "")  # a brace of a configuration that is printed anew
-            return Said()
+            return LineContent()
         if number == self._repeated:
             self._repeated = 0
             return None
@@ -176,7 +306,7 @@ class Text:
         skeleton = line.translate(_NO_DIGITS)
         if settled and skeleton in self._dull:
             self._watch_starts(number, line, skeleton)
-            return None if self._starts.watches(skeleton) else Said()
+            return None if self._starts.watches(skeleton) else LineContent()
         said = self._unlike(number, line)
         nothing = said is not None and said.is_nothing
         self._watch_starts(number, line, skeleton if nothing else "")
@@ -194,12 +324,12 @@ class Text:
             start.row = self._builder.rows + self._records.assembler.is_open
             self._builder.started(start)
 
-    def _unlike(self, number: int, line: str) -> Said | None:
+    def _unlike(self, number: int, line: str) -> LineContent | None:
         """Take a line of a shape that is not known yet."""
         line = _cleaned(line)
-        if len(line) > LONG and len(parts := records_in(line)) > 1:
+        if len(line) > MIN_LONG_LINE and len(parts := records_in(line)) > 1:
             said_of_parts = [self._unlike(number, part) for part in parts]
-            return Said() if all(said is not None and said.is_nothing for said in said_of_parts) else None
+            return LineContent() if all(said is not None and said.is_nothing for said in said_of_parts) else None
         line = straightened(line)
         if self._errors.goes_on(line):
             self._builder.message_goes_on(line)
@@ -221,9 +351,9 @@ class Text:
         said = self._by_itself(number, line)
         return None if special else said
 
-    def _by_itself(self, number: int, line: str) -> Said | None:
+    def _by_itself(self, number: int, line: str) -> LineContent | None:
         """Read a line by itself; return what it says, None for a heading."""
-        said = said_in(line, evaluation=self._records.under_heading(number))
+        said = content_of(line, evaluation=self._records.under_heading(number))
         if said.drawing is not None and said.drawing.telling and len(self._builder.formats) < 2:
             name_framework(self._builder, line)
         if said.opens or said.record is not None:
@@ -235,7 +365,7 @@ class Text:
                 said.plain.metrics = {f"epoch_mean/{name}": value for name, value in said.plain.metrics.items()}
         elif said.skipped is None and not _WORTH.search(said.text) and self._take_heading(number, said.text):
             return None
-        return said if self._records.take(number, said) else Said()
+        return said if self._records.take(number, said) else LineContent()
 
     def _take_heading(self, number: int, line: str) -> bool:
         """Note where an evaluation begins, or training again, or a repeated line, if the line says nothing else."""
@@ -253,10 +383,10 @@ def _cleaned(line: str) -> str:
     return clean(line) if "\x1b" in line or "\b" in line else line
 
 
-def _may_be_row(said: Said) -> bool:
+def _may_be_row(said: LineContent) -> bool:
     return may_be_row(said.text if said.drawing is None else said.drawing.bar.head)
 
 
-def _read(line: str) -> Said:
+def _read(line: str) -> LineContent:
     """Read a line by itself, with the colours that it has."""
-    return said_in(straightened(_cleaned(line)))
+    return content_of(straightened(_cleaned(line)))

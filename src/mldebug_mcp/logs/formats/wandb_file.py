@@ -11,10 +11,10 @@ import zlib
 from collections.abc import Iterable, Iterator
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding import protobuf
-from mldebug_mcp.logs.decoding.json_values import parse_json
-from mldebug_mcp.logs.decoding.protobuf import Field
-from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.logs.formats import protobuf
+from mldebug_mcp.logs.formats.protobuf import Field
+from mldebug_mcp.logs.json_yaml import parse_json
+from mldebug_mcp.logs.log_file import LogFile
 
 NAME = "wandb"
 

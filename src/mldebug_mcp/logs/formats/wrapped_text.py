@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from mldebug_mcp.logs.beside import numbers_in
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.json_values import parse_object
-from mldebug_mcp.logs.names import is_telling
-from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.logs.json_yaml import parse_object
+from mldebug_mcp.logs.log_file import LogFile
+from mldebug_mcp.logs.names.metrics import is_telling
+from mldebug_mcp.logs.names.records import numbers_in
 
 NAME = "text"
 
@@ -26,9 +26,9 @@ def matches(file: LogFile) -> bool:
     records = [record for line in lines if (record := parse_object(line)) is not None]
     if 2 * len(records) < len(lines) or any(_tells(record) or not _field(record) for record in records):
         return False
-    from mldebug_mcp.logs.lines.said import said_in  # the shapes of lines take long to load
+    from mldebug_mcp.logs.text.parsed_line import content_of  # the shapes of lines take long to load
 
-    said = (said_in(line) for record in records for line in _lines(record))
+    said = (content_of(line) for record in records for line in _lines(record))
     parts = ((one.record, one.plain, one.drawing) for one in said)
     return any(
         record is not None or any(part is not None and part.telling for part in (plain, drawing))

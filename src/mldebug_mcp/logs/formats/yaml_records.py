@@ -8,8 +8,8 @@ are not what loops append: such lines are counted and left out.
 from __future__ import annotations
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.yaml_items import listed_records, lists_records
-from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.logs.json_yaml import listed_records, lists_records
+from mldebug_mcp.logs.log_file import LogFile
 
 NAME = "yaml"
 

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from mldebug_mcp.access import is_file, is_folder
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.folders import entries
-from mldebug_mcp.logs.settings.forms import MAX_YAML_BYTES, UnreadableError, values_in
-from mldebug_mcp.logs.settings.python_source import only_assigns
+from mldebug_mcp.core.access import entries, is_file, is_folder
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import shorten
+from mldebug_mcp.logs.log_file import HEAD_BYTES, LogFile
+from mldebug_mcp.logs.settings.forms import MAX_YAML_BYTES, UnreadableError, only_assigns, values_in
 from mldebug_mcp.logs.settings.settings import Settings
-from mldebug_mcp.logs.source import HEAD_BYTES, LogFile
-from mldebug_mcp.text import shorten
 
 MAX_CONFIG_BYTES = 4 * 1024 * 1024
 MAX_LOOKED_AT = 40

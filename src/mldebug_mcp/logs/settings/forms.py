@@ -1,17 +1,247 @@
-"""The text of a configuration → nested values, whatever form it is written in."""
+"""The text of a configuration → nested values, whatever form it is written in.
+
+The forms are JSON, YAML, TOML, INI, Python source, command lines, printed objects, and blocks of lines with a key and
+its value each. Nothing is run: what stands in Python source as a literal is taken.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from mldebug_mcp.logs.decoding.json_values import parse_json
-from mldebug_mcp.logs.settings.blocks import settings_in_block
-from mldebug_mcp.logs.settings.command_line import STARTED, settings_in_command, settings_in_words
-from mldebug_mcp.logs.settings.python_source import settings_in_source
-from mldebug_mcp.logs.settings.reprs import NotAnObjectError, parse_object
-from mldebug_mcp.logs.settings.values import parse_value
-from mldebug_mcp.yaml_text import parse_yaml
+from mldebug_mcp.core.config_files import parse_yaml
+from mldebug_mcp.logs.json_yaml import parse_json
+from mldebug_mcp.logs.settings.values import NotAnObjectError, parse_object, parse_value, value_in
+
+# Blocks of lines with a key and its value each: `key: value`, `key = value`, Megatron's dots, tables, YAML.
+
+
+_DOTTED = re.compile(r"(?P<indent>\s*+)(?P<key>[A-Za-z_][\w-]{0,80}) ?\.{3,} ?(?P<value>\S.{0,300})?")
+_TABLE = re.compile(
+    r"(?P<indent>)\s*+[|│┃]\s*+(?P<key>[A-Za-z_][\w ./-]{0,80}?)\s*+[|│┃]\s*+(?P<value>[^|│┃]{0,300}?)\s*+[|│┃]?"
+)
+_PAIR = re.compile(
+    r"(?P<indent>[ \t]*+)(?:[*•]\s++|-\s++(?=[\w ]{1,60}[:=]\s))?"
+    r"['\"]?(?P<key>[A-Za-z_][\w ./-]{0,80}?(?:\([^()\n]{0,80}\))?)['\"]?"
+    r"\s*+(?::(?=\s|$)|=(?!=))\s*+(?P<value>.{0,1000}?),?"
+)
+_ALIGNED = re.compile(
+    r"(?P<indent>[ \t]*+)(?P<key>[A-Za-z_][\w./-]{0,80}(?: [\w./-]{1,40}){0,3}+)(?: ?\t ?| {2,200})"
+    r"(?P<value>[^\s({](?:[^ \t({]| (?! )){0,80})"
+)
+"""A column of keys and one of values, with nothing but blanks between them."""
+_ITEM = re.compile(r"(?P<indent>[ \t]*+)-\s++(?P<value>[^:=\n]{1,200}|['\"].{0,200}['\"])")
+_OTHER_PAIR = re.compile(r"[\s,|;][A-Za-z_][\w./-]{0,40}\s?[:=]\s?[-+\d.]")
+_REMARK = re.compile(r"\s+(?:#.*|\[default:.*\]\s*)$")
+MAX_LINE = 2000
+"""Characters of a line that may be a setting: a key, a value of at most a thousand, a remark."""
+
+
+class Pair(NamedTuple):
+    """A line with a key and its value; a value of None opens a block of its own, a key of "" is an item of a list."""
+
+    indent: int
+    key: str
+    value: str | None
+    dotted: bool = False
+
+
+def pair_in(line: str) -> Pair | None:
+    """Return the only key of a line and its value, None if there is none or more than one."""
+    line = line.rstrip()
+    if len(line) > MAX_LINE:
+        return None
+    if "**" in line:
+        line = line.replace("**", "")  # Markdown: "- **batch size**: 64"
+    dotted = _DOTTED.fullmatch(line)
+    if dotted:
+        return Pair(len(dotted["indent"]), dotted["key"], dotted["value"] or "", dotted=True)
+    table = _TABLE.fullmatch(line)
+    if table:
+        return Pair(0, table["key"], table["value"])
+    pair = _PAIR.fullmatch(line)
+    if pair:
+        value = _REMARK.sub("", pair["value"]).rstrip(",")
+        if _OTHER_PAIR.search(f" {value}") and value[:1] not in "{[(":
+            return None
+        return Pair(_width(pair["indent"]), pair["key"].strip(), value if value else None)
+    other = _ALIGNED.fullmatch(line) or _ITEM.fullmatch(line)
+    return Pair(_width(other["indent"]), other.groupdict().get("key", ""), other["value"]) if other else None
+
+
+def settings_in_block(lines: Sequence[str]) -> tuple[dict[str, object], bool]:
+    """Return the settings in a block of lines, indented ones below the key before them, and whether they are dotted."""
+    found: dict[str, object] = {}
+    above: list[tuple[int, str]] = []
+    pairs = [pair for line in lines if (pair := pair_in(line)) is not None]
+    for pair in pairs:
+        if not pair.key:
+            _add_item(found, above, pair)
+            continue
+        while above and above[-1][0] >= pair.indent:
+            above.pop()
+        name = "/".join([*(key for _, key in above), pair.key])
+        if pair.value is None:
+            above.append((pair.indent, pair.key))
+        else:
+            found.setdefault(name, value_in(pair.value))
+    return found, bool(pairs) and sum(pair.dotted for pair in pairs) * 2 > len(pairs)
+
+
+def _add_item(found: dict[str, object], above: list[tuple[int, str]], item: Pair) -> None:
+    """Add an item to the list that the key before it opened."""
+    name = "/".join(key for _, key in above)
+    if name and item.value is not None:
+        items = found.setdefault(name, [])
+        if isinstance(items, list):
+            items.append(value_in(item.value))
+
+
+def _width(indent: str) -> int:
+    return len(indent.expandtabs(4))
+
+
+# Command lines: `torchrun --nproc-per-node 8 train.py --lr 3e-4 --bf16 --no-shuffle trainer.max_steps=100`.
+
+
+MAX_WORDS = 2000
+MAX_LIST = 16
+"""Words that one option takes."""
+
+STARTED = re.compile(
+    r"(?:^|[\s/+$>;&(])(?:python[\d.]*|torchrun|deepspeed|accelerate\s+launch|srun|mpirun|horovodrun|uv\s+run|"
+    r"llamafactory-cli|axolotl|trl|swift|colossalai\s+run|lightning\s+run)\s+(?=\S)"
+)
+"""What starts a training on a command line."""
+_OPTION = re.compile(r"--?([A-Za-z][\w./-]*)(?:=(.*))?", re.DOTALL)
+_OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][\w./@]*)=(.*)", re.DOTALL)
+_NUMBER = re.compile(r"-?[\d.]")
+
+
+def settings_in_words(words: Sequence[str]) -> dict[str, object]:
+    """Return the options and overrides among the words of a command line; an option without a value is a flag."""
+    found: dict[str, object] = {}
+    name = ""
+    for word in words[:MAX_WORDS]:
+        option, override = _OPTION.fullmatch(word), _OVERRIDE.fullmatch(word)
+        if option and not _NUMBER.match(word):
+            name = option[1]
+            if option[2] is not None:
+                found[name], name = value_in(option[2]), ""
+            elif name.startswith(("no-", "no_")):
+                found[name[3:]], name = False, ""
+            else:
+                found[name] = True
+        elif override and not name:
+            found[override[1]] = value_in(override[2])
+        elif name:
+            before = found[name]
+            taken = [] if before is True else before if isinstance(before, list) else [before]
+            if len(taken) < MAX_LIST and not word.endswith(".py"):
+                found[name] = value_in(word) if not taken else [*taken, value_in(word)]
+            if word.endswith(".py"):
+                name = ""
+    return found
+
+
+def settings_in_command(text: str) -> dict[str, object]:
+    """Return the options of a command line; a line that ends in a backslash goes on."""
+    joined = re.sub(r"\\\s*\n", " ", text[:100_000])
+    lines = [line for line in joined.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    found: dict[str, object] = {}
+    for line in lines[:MAX_WORDS]:
+        try:
+            words = shlex.split(line)
+        except ValueError:  # a quote that is not closed
+            words = line.split()
+        found.update(settings_in_words(words))
+    return found
+
+
+# Settings in Python source: a configuration that is one, as MMEngine's, or a call that holds them.
+#
+# Nothing is run: the source is parsed, and what stands there as a literal is taken.
+
+
+LEAST_ARGUMENTS = 4
+"""Named arguments that make a call at the top of a file one of settings."""
+MAX_DEPTH = 20
+MAX_CHARACTERS = 512 * 1024
+"""Of a source: a megabyte of numbers takes three seconds and half a gigabyte to parse. Settings take some kilobytes."""
+
+
+def settings_in_source(text: str) -> dict[str, object]:
+    """Return what the top of a Python file assigns as literals, and the named arguments of the calls there.
+
+    Raises:
+        ValueError: it is no Python, or very much of it.
+    """
+    return dict(pair for statement in _statements(text) for pair in _told(statement))
+
+
+def only_assigns(text: str) -> bool:
+    """Say whether a Python file does nothing but import and assign, as a configuration does and a program does not."""
+    try:
+        statements = _statements(text)
+    except ValueError:
+        return False
+    return all(
+        isinstance(one, ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign)
+        or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+        for one in statements
+    )
+
+
+def _statements(text: str) -> list[ast.stmt]:
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"{len(text):,} characters of Python are too many for settings")
+    try:
+        return ast.parse(text).body
+    except (SyntaxError, MemoryError, RecursionError) as error:
+        raise ValueError(f"no Python source ({type(error).__name__})") from None
+
+
+def _told(statement: ast.stmt) -> Iterator[tuple[str, object]]:
+    if not isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr) or statement.value is None:
+        return
+    value = _literal(statement.value, 0)
+    if value is not None and not isinstance(statement, ast.Expr):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        yield from ((target.id, value) for target in targets if isinstance(target, ast.Name))
+    elif isinstance(statement.value, ast.Call):
+        arguments = _arguments(statement.value, 0)
+        if len(arguments) >= LEAST_ARGUMENTS:
+            yield from arguments.items()
+
+
+def _literal(node: ast.expr, depth: int) -> object:
+    """Return the value of a literal, with calls of `dict` in it; None for what is no literal."""
+    if depth > MAX_DEPTH:
+        return None
+    if isinstance(node, ast.Call):
+        is_dict = isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args
+        return _arguments(node, depth) if is_dict else None
+    if isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        return {key.value: _literal(value, depth + 1) for key, value in pairs if isinstance(key, ast.Constant)}
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_literal(one, depth + 1) for one in node.elts]
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, MemoryError, RecursionError):
+        return None
+
+
+def _arguments(node: ast.Call, depth: int) -> Mapping[str, object]:
+    values = {one.arg: _literal(one.value, depth + 1) for one in node.keywords if one.arg}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+# The text of a configuration → nested values, whatever form it is written in.
+
 
 Values = Mapping[str, object]
 

@@ -9,9 +9,9 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from mldebug_mcp.access import open_input
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.text import shorten
+from mldebug_mcp.core.access import open_input
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import shorten
 
 MAX_FILE = 4 * 1024 * 1024
 MAX_PICKLE = 1024 * 1024

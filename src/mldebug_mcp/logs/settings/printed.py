@@ -7,15 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 
-from mldebug_mcp.logs.lines.prefixes import without_prefix
-from mldebug_mcp.logs.names import COUNTERS, canonical, is_telling
-from mldebug_mcp.logs.settings.blocks import pair_in, settings_in_block
-from mldebug_mcp.logs.settings.command_line import STARTED, settings_in_command
-from mldebug_mcp.logs.settings.grammar import settings_of
-from mldebug_mcp.logs.settings.reprs import NotAnObjectError, parse_object, value_in
+from mldebug_mcp.core.text import clean, shorten
+from mldebug_mcp.logs.line_prefixes import without_prefix
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
+from mldebug_mcp.logs.names.settings import settings_of
+from mldebug_mcp.logs.settings.forms import STARTED, pair_in, settings_in_block, settings_in_command
 from mldebug_mcp.logs.settings.settings import Settings
-from mldebug_mcp.logs.settings.values import number_of
-from mldebug_mcp.text import clean, shorten
+from mldebug_mcp.logs.settings.values import NotAnObjectError, number_of, parse_object, value_in
 
 MAX_LINES = 3000
 MAX_LINE = 20_000

@@ -8,11 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
 
-from mldebug_mcp.logs.settings.grammar import Match, plain_name, settings_of
-from mldebug_mcp.logs.settings.reprs import value_in
-from mldebug_mcp.logs.settings.values import MAX_ITEMS, MAX_TEXT, Scalar, Value, flag_of, number_of
-from mldebug_mcp.logs.settings.vocabulary import ANY, FLAG, NUMBER, PHRASES, TEXT
-from mldebug_mcp.text import shorten
+from mldebug_mcp.core.text import shorten
+from mldebug_mcp.logs.names.settings import ANY, FLAG, NUMBER, PHRASES, TEXT, Match, plain_name, settings_of
+from mldebug_mcp.logs.settings.values import MAX_ITEMS, MAX_TEXT, Scalar, Value, flag_of, number_of, value_in
 
 MAX_KEYS = 2000
 MAX_NODES = 50_000

@@ -1,20 +1,165 @@
-"""The first pass: loss, gradients, and where a non-finite value comes from."""
+"""The first pass. It measures loss and gradients, where a value stops being finite, and what the output depends on."""
 
 from __future__ import annotations
 
 import math
 import re
+import sys
+import types
 import warnings
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
-from .failure import KnownFailure
-from .outputs import Capture
+from .outputs import Capture, spans, token_ids
 from .parameters import gradients
+from .report import KnownFailure
 from .subject import Subject
-from .trace import SHOWN, Trace
+from .tree import Path as TreePath
+from .tree import inputs, labels_path, leaves, mapped
+
+# One pass watched operation by operation: where values grow, and where the first non-finite one comes from.
+#
+# Every torch function of the pass is seen, so a NaN is traced to the operation and the line that made it, in a module
+# or in the loss function alike. That is slow; it is done for one or two passes, never while training.
+
+
+KEPT = 400
+"""Frames kept; a pass over a deep model has thousands."""
+SHOWN = 8
+"""Frames shown before the first non-finite value."""
+_MAKES_MASKS = ("masked_fill", "masked_fill_", "full", "full_like", "where", "triu", "tril", "triu_", "__setitem__",
+                "fill_", "new_full", "to", "clone", "expand", "__get__", "__getitem__", "unsqueeze")  # fmt: skip
+"""Operations that put infinities where a program asks for them, as an attention mask does."""
+SATURATED = 0.99
+"""|tanh|, or a sigmoid's distance from one half doubled, above this has less than 2 % of its greatest slope."""
+
+Frame = dict[str, Any]
+
+
+class Trace(TorchFunctionMode):
+    """Record the operations of a pass.
+
+    Attributes:
+        frames: The latest operations: `op`, `module`, `where`, `largest_in`, `largest_out`, `dtype`.
+        origins: Operations that made a non-finite value out of finite ones, in order.
+        units: Per squashing or rectifying operation, the share of its outputs that is saturated or zero.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.frames: list[Frame] = []
+        self.origins: list[Frame] = []
+        self.units: list[dict[str, Any]] = []
+        self._names = {id(module): name or "model" for name, module in model.named_modules()}
+        self._stack: list[str] = []
+        self._handles: list[Any] = []
+        self._before: list[list[Frame]] = []
+
+    def __enter__(self) -> Trace:
+        hooks = nn.modules.module
+        self._handles = [
+            hooks.register_module_forward_pre_hook(self._enter_module),
+            hooks.register_module_forward_hook(self._leave_module),
+        ]
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        for handle in self._handles:
+            handle.remove()
+
+    def _enter_module(self, module: nn.Module, inputs: Any) -> None:
+        del inputs
+        self._stack.append(self._names.get(id(module), type(module).__name__))
+
+    def _leave_module(self, module: nn.Module, inputs: Any, output: Any) -> None:
+        del module, inputs, output
+        if self._stack:
+            self._stack.pop()
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        # In-place operations destroy their input: look at it first.
+        before = _largest((args, kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", str(func))
+        made = [tensor for _, tensor in leaves(result) if tensor.is_floating_point() and tensor.numel()]
+        if made and not name.startswith("__get"):
+            self._record(name, before, made)
+        return result
+
+    def _record(self, name: str, before: float | None, made: list[torch.Tensor]) -> None:
+        with torch._C.DisableTorchFunction():
+            after = _largest(made)
+            frame = {"op": name, "module": self._stack[-1] if self._stack else "", "largest_in": before,
+                     "largest_out": after, "dtype": str(made[0].dtype).removeprefix("torch.")}  # fmt: skip
+            if name in ("tanh", "sigmoid", "relu", "tanh_", "sigmoid_", "relu_"):
+                self.units.append({**frame, "share": _share_lost(name.rstrip("_"), made[0])})
+            self.frames.append(frame)
+            del self.frames[:-KEPT]
+            if _bad(after) and not _bad(before) and name not in _MAKES_MASKS and len(self.origins) < 50:
+                frame["where"] = _where()
+                self.origins.append(frame)
+                self._before.append(self.frames[-SHOWN - 1 : -1])
+
+    def culprit(self) -> Frame | None:
+        """Return the operation to blame for a non-finite loss, with the frames before it; None if none is seen.
+
+        A NaN is blamed on the operation that first made one of finite values. An infinity counts where there is none.
+        """
+        if not self.origins:
+            return None
+        index = next((i for i, one in enumerate(self.origins) if one["largest_out"] is None), 0)
+        return {**self.origins[index], "frames": self._before[index]}
+
+
+def _bad(largest: float | None) -> bool:
+    return largest is None or largest == float("inf")
+
+
+def _largest(value: Any) -> float | None:
+    """Return the largest absolute value in a nest of tensors; None for a NaN."""
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        most = 0.0
+        for _, tensor in leaves([*value[0], value[1]] if isinstance(value, tuple) else value):
+            if not tensor.is_floating_point() or not tensor.numel():
+                continue
+            one = float(tensor.detach().abs().max())
+            if one != one:  # noqa: PLR0124 - NaN
+                return None
+            most = max(most, one)
+        return most
+
+
+def _share_lost(name: str, output: torch.Tensor) -> float:
+    value = output.detach().float()
+    if name == "relu":
+        # A unit is dead if it is zero for every row; a row's zeros alone are how a ReLU works.
+        flat = value.reshape(-1, value.shape[-1]) if value.ndim <= 3 else value.movedim(1, -1).flatten(0, -2)
+        return float((flat == 0).all(dim=0).float().mean())
+    squashed = value if name == "tanh" else 2 * value - 1
+    return float((squashed.abs() > SATURATED).float().mean())
+
+
+def _where() -> str:
+    """Return file and line of the innermost frame that is neither torch's nor the probe's."""
+    frame: types.FrameType | None = sys._getframe(1)
+    here = str(Path(__file__).parent)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith((here, "<")) and f"{Path(torch.__file__).parent}" not in file:
+            return f"{Path(file).name}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+# The first pass: loss, gradients, and where a non-finite value comes from.
 
 
 def first_pass(subject: Subject) -> tuple[dict[str, Any], torch.Tensor | None]:
@@ -127,3 +272,170 @@ class VocabularyCheck:
                 raise KnownFailure("vocabulary", f"id {worst} has no row in {name}, which has {module.num_embeddings}")
 
         return check
+
+
+# What the output depends on: inputs are changed one at a time and the model is run again.
+#
+# The source of the idea: karpathy_recipe, "use backprop to chart dependencies". Here inputs are perturbed instead,
+# since token ids have no gradient; like there, an output that changes where it must not shows the fault.
+
+
+CHANGED = 1e-4
+"""Relative change of an output that counts: above what another order of summation does in 32 bits."""
+
+
+def dependence(subject: Subject) -> dict[str, Any]:
+    """Return which dependences are there that should not be, and which are missing that should be there.
+
+    Everything is done in evaluation mode, where rows must not see each other. A key is absent where it cannot be told.
+    """
+    modes = [(module, module.training) for module in subject.model.modules()]
+    subject.model.eval()
+    statistics: set[str] = set()
+    handles = [
+        module.register_forward_pre_hook(_statistics_watch(name, statistics))
+        for name, module in subject.model.named_modules()
+        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm)
+    ]
+    try:
+        with torch.no_grad():
+            with DropoutWatch() as dropout:
+                _output(subject, subject.batch)
+            return {**_measure(subject), "batch_statistics": sorted(statistics), "dropout": sorted(dropout.active)}
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, training in modes:
+            module.training = training
+
+
+def _measure(subject: Subject) -> dict[str, Any]:
+    first, again = _output(subject, subject.batch), _output(subject, subject.batch, seed=1)
+    if first is None or again is None or not bool(torch.isfinite(first).all()):
+        return {}
+    result: dict[str, Any] = {"evaluation_repeats": not _differs(first, again)}
+    if _differs(first, _output(subject, subject.batch)):
+        return result  # if the output is random whatever the seed, no other comparison means anything
+    rows = _rows(subject)
+    changed = _output(subject, _perturbed(subject.batch, slice(None)))
+    if changed is not None:
+        result["input_used"] = _differs(first, changed)
+        result["inputs_change"] = _change(first, changed)
+    if rows is not None and rows > 1 and len(first) == rows and first.ndim >= 2 and not _square(first, rows):
+        changed = _output(subject, _perturbed(subject.batch, slice(rows - 1, rows)))
+        if changed is not None:
+            result["rows_mixed"] = _differs(first[:-1], changed[:-1])
+            result["row_change"] = _change(first[:-1], changed[:-1])
+    ids = token_ids(subject)
+    if ids is not None and ids.shape[1] > 2 and first.ndim == 3 and spans(first, ids):
+        middle = ids.shape[1] // 2
+        changed = _output(subject, _perturbed(subject.batch, slice(None), middle))
+        if changed is not None:
+            result["sees_future"] = _differs(first[:, :middle], changed[:, :middle])
+            result["future_change"] = _change(first[:, :middle], changed[:, :middle])
+    return result
+
+
+def _statistics_watch(name: str, found: set[str]) -> Any:
+    def look(module: torch.nn.Module, arguments: Any) -> None:
+        del arguments
+        if module.training or module.running_mean is None:
+            found.add(name)
+
+    return look
+
+
+def _square(output: torch.Tensor, rows: int) -> bool:
+    """Rows against rows, as in a contrastive loss, mix by design."""
+    return output.ndim == 2 and output.shape == (rows, rows)
+
+
+class DropoutWatch(TorchFunctionMode):
+    """Names the dropout that is active while it is entered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.active: set[str] = set()
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Note calls of dropout; pass on all calls."""
+        del types
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name == "dropout" and kwargs.get("training", args[2] if len(args) > 2 else True):
+            share = kwargs.get("p", args[1] if len(args) > 1 else 0.5)
+            if share > 0:
+                self.active.add(f"p = {share:g}")
+        elif name == "scaled_dot_product_attention" and kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0) > 0:
+            self.active.add("in attention")
+        return func(*args, **kwargs)
+
+
+def _output(subject: Subject, batch: Any, seed: int = 0) -> torch.Tensor | None:
+    torch.manual_seed(seed)
+    with Capture(subject.model) as capture:
+        try:
+            subject.loss(subject.model, batch)
+        except (RuntimeError, ValueError, IndexError):
+            return None  # the model does not take the changed input, which tells nothing
+    found = capture.tensor()
+    return None if found is None else found.float().clone()
+
+
+def _rows(subject: Subject) -> int | None:
+    labels = labels_path(subject.batch)
+    tensors = [tensor for _, tensor in inputs(subject.batch) if tensor.ndim]
+    if labels is None or not tensors:
+        return None
+    counts = {len(tensor) for tensor in tensors}
+    return counts.pop() if len(counts) == 1 else None
+
+
+def _perturbed(batch: Any, rows: slice, positions_from: int = 0) -> Any:
+    """Return the batch with other contents in these rows from a position on: ids shuffled, values replaced by noise."""
+    wanted = {path for path, tensor in inputs(batch) if _is_content(path, tensor)}
+
+    def change(path: TreePath, tensor: torch.Tensor) -> torch.Tensor:
+        if path not in wanted:
+            return tensor
+        tensor = tensor.clone()
+        part = tensor[rows, positions_from:] if tensor.ndim > 1 else tensor[rows]
+        if tensor.is_floating_point():
+            scale = float(tensor.float().std()) if tensor.numel() > 1 else 1.0
+            part.copy_(part + torch.randn_like(part.float()).to(part.dtype) * max(scale, 1e-3))
+        else:
+            part.copy_(_other_ids(tensor, part))
+        return tensor
+
+    return mapped(batch, change)
+
+
+def _other_ids(tensor: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
+    """Return ids that occur in the tensor, each different from the one it replaces where there is a choice."""
+    known = torch.unique(tensor)
+    if len(known) < 2:
+        return (part + 1).clamp(max=int(tensor.max())) if int(tensor.max()) > 0 else part + 1
+    other: torch.Tensor = known[(torch.searchsorted(known, part.contiguous()) + 1) % len(known)]
+    return other
+
+
+def _is_content(path: TreePath, tensor: torch.Tensor) -> bool:
+    name = str(path[-1]) if path else ""
+    return (
+        "mask" not in name
+        and "position" not in name
+        and "type" not in name
+        and tensor.ndim >= 1
+        and (tensor.is_floating_point() or tensor.dtype in (torch.int64, torch.int32, torch.uint8))
+    )
+
+
+def _change(one: torch.Tensor, other: torch.Tensor) -> float:
+    if one.shape != other.shape:
+        return float("inf")
+    scale = float(one.abs().max()) or 1.0
+    return float((one - other).abs().max()) / scale
+
+
+def _differs(one: torch.Tensor, other: torch.Tensor | None) -> bool:
+    return other is None or _change(one, other) > CHANGED

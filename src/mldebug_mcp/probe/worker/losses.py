@@ -1,13 +1,24 @@
-"""Identifying the loss: the reported number is compared with what known formulas give for the same output."""
+"""Which formula the loss follows, which losses of reference there are, and where the batch counts as memorised."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
 
 import torch
 from torch.nn import functional
 
-from .outputs import IGNORED, Targets
+from .outputs import IGNORED, Capture, Targets, targets_of, token_ids
+from .parameters import has_batch_norm
+from .subject import Subject
+from .training import Curve
+from .tree import inputs, mapped
+
+# Identifying the loss: the reported number is compared with what known formulas give for the same output.
+
 
 TOLERANCE, LOW_TOLERANCE = 1e-5, 1e-2
 """Relative difference at which two losses are the same: above rounding, in 32 bits and in half precision."""
@@ -107,3 +118,239 @@ def _of_values(targets: Targets) -> Iterator[tuple[str, float]]:
         every, each = outputs.reshape(-1, 1), labels.reshape(1, -1)
         yield "squared_error broadcast", float((every - each).square().mean())
         yield "absolute_error broadcast", float((every - each).abs().mean())
+
+
+# What the loss should be: of a uniform guess, of one that knows the label frequencies, and the least possible.
+
+
+MAX_ROWS = 256
+
+
+def expected_losses(subject: Subject, targets: Targets, *, shifted: bool) -> dict[str, Any]:
+    """Return the reference losses in nats (or squared units) and the rows whose labels contradict one another.
+
+    `uniform` is ln(classes) (karpathy_recipe: "verify loss @ init"), for values the variance of the labels; `unigram`
+    the entropy of the trained labels; `least` the mean entropy of the label given all that the model may see.
+    """
+    if targets.kind == "values":
+        return {**_reference_of_values(subject, targets), "trained_labels": targets.labels.numel()}
+    pairs = list(_contexts(subject, targets, shifted=shifted))
+    labels = Counter(label for _, label, _ in pairs)
+    seen: dict[Hashable, Counter[Hashable]] = defaultdict(Counter)
+    rows: dict[Hashable, set[int]] = defaultdict(set)
+    for context, label, row in pairs:
+        seen[context][label] += 1
+        rows[context].add(row)
+    split = {context: counts for context, counts in seen.items() if len(counts) > 1}
+    total = max(1, len(pairs))
+    best = sum(max(counts.values()) for counts in seen.values()) / total
+    return {
+        "uniform": math.log(targets.classes),
+        "unigram": _entropy(labels),
+        "least": sum(_entropy(counts) * sum(counts.values()) for counts in split.values()) / total,
+        "best_accuracy": best,
+        "contradicting_rows": sorted({row for context in split for row in rows[context]}),
+        "trained_labels": len(pairs),
+        "distinct_labels": len(labels),
+        "rows_without_labels": _rows_without(targets, {row for _, _, row in pairs}),
+    }
+
+
+def _rows_without(targets: Targets, with_labels: set[int]) -> list[int]:
+    return [row for row in range(len(targets.labels)) if row not in with_labels]
+
+
+def _entropy(counts: Counter[Any]) -> float:
+    total = sum(counts.values())
+    return -sum(count / total * math.log(count / total) for count in counts.values()) if total else 0.0
+
+
+def _contexts(subject: Subject, targets: Targets, *, shifted: bool) -> Iterable[tuple[Hashable, Hashable, int]]:
+    """Yield what is known, the label and the row, for each trained label."""
+    rows = row_contents(subject, len(targets.labels))
+    if targets.kind != "tokens":
+        for row, label in enumerate(targets.labels.reshape(len(targets.labels), -1).tolist()):
+            if label != [IGNORED]:
+                yield rows[row], tuple(label), row
+        return
+    ids = token_ids(subject)
+    causal = subject.causal is True and ids is not None and ids.shape == targets.labels.shape
+    tokens = ids.tolist() if causal and ids is not None else None
+    for row, labels in enumerate(targets.labels.tolist()):
+        prefix = 0
+        for position in range(len(labels) - shifted):
+            if tokens is not None:
+                prefix = hash((prefix, tokens[row][position]))
+            label = labels[position + shifted]
+            if label >= 0:
+                yield (prefix if tokens is not None else (rows[row], position)), label, row
+
+
+def row_contents(subject: Subject, count: int) -> list[Hashable]:
+    """Return a key per row, equal for rows with equal inputs."""
+    tensors = [tensor for _, tensor in inputs(subject.batch) if tensor.ndim and len(tensor) == count]
+    if not tensors or count > MAX_ROWS:
+        return list(range(count))
+    keys: list[Hashable] = []
+    first_seen: list[tuple[int, list[torch.Tensor]]] = []
+    for row in range(count):
+        parts = [tensor[row].detach().cpu() for tensor in tensors]
+        twin = next((key for key, other in first_seen if all(map(torch.equal, parts, other))), None)
+        if twin is None:
+            first_seen.append((row, parts))
+        keys.append(row if twin is None else twin)
+    return keys
+
+
+def _reference_of_values(subject: Subject, targets: Targets) -> dict[str, Any]:
+    labels = targets.labels.reshape(len(targets.labels), -1)
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for row, key in enumerate(row_contents(subject, len(labels))):
+        groups[key].append(row)
+    variance = float(labels.var(unbiased=False, dim=0).mean()) if len(labels) > 1 else float((labels**2).mean())
+    within = [(labels[rows] - labels[rows].mean(0)).square().mean(1).sum() for rows in groups.values()]
+    split = [row for rows in groups.values() for row in rows if float((labels[rows] - labels[rows[0]]).abs().max()) > 0]
+    # A network begins near zero, not at the mean of its targets.
+    return {"uniform": float(labels.square().mean()), "variance": variance, "least": float(sum(within)) / len(labels),
+            "contradicting_rows": sorted(split)}  # fmt: skip
+
+
+# Whether a pass is computed in few bits, and what it gives in 32.
+
+
+LOW = (torch.float16, torch.bfloat16)
+
+
+def is_low(subject: Subject) -> bool:
+    """Tell whether the loss is computed, or the parameters are kept, in 16 bits."""
+    return subject.dtype in LOW or any(one.dtype in LOW for _, one in subject.parameters())
+
+
+def in_full_precision(subject: Subject) -> dict[str, Any]:
+    """Return loss and finiteness of gradients of one pass with everything in 32 bits."""
+    model = copy.deepcopy(subject.model).float()
+    batch = mapped(subject.batch, lambda _, one: one.float() if one.is_floating_point() else one)
+    usual = torch.autocast.__init__
+
+    def disabled(self: Any, *arguments: Any, **keywords: Any) -> None:
+        keywords["enabled"] = False
+        usual(self, *arguments[:2], **keywords)
+
+    torch.autocast.__init__ = disabled  # type: ignore[method-assign]
+    try:
+        loss = subject.loss(model, batch)
+        if loss.requires_grad:
+            loss.backward()  # type: ignore[no-untyped-call]
+        finite = all(bool(torch.isfinite(one.grad).all()) for one in model.parameters() if one.grad is not None)
+        return {"loss": float(loss.detach()), "gradients_finite": finite}
+    except RuntimeError:
+        return {}  # the loss function is tied to its precision
+    finally:
+        torch.autocast.__init__ = usual  # type: ignore[method-assign]
+
+
+# What a loss is measured by: its formula, the losses of reference, and where the batch counts as memorised.
+
+
+MEMORISED = 0.05
+"""Share of the distance between a uniform guess and the least possible loss that may be left: chosen, so that each
+label has a probability near 0.8 or above with a vocabulary of 100, and above 0.55 with one of 100,000."""
+SETTLING_PASSES = 30
+"""Passes that let BatchNorm's running statistics (momentum 0.1) settle: 0.9^30 = 4 % of the start is left."""
+
+
+class Yardstick:
+    """What the loss of a subject means.
+
+    Args:
+        subject: What is probed.
+        measured: What is known of it, `initial_loss` among it; what is learnt is added there.
+    """
+
+    def __init__(self, subject: Subject, measured: dict[str, Any]) -> None:
+        self.subject, self.measured = subject, measured
+        self.shifted = False
+
+    def learn(self, targets: Targets | None) -> None:
+        """Name the loss by what it gives for the first output, and work out what it should be."""
+        if targets is None:
+            return
+        initial = self.measured["initial_loss"]
+        name = identify(targets, initial, low_precision=self._low) if math.isfinite(initial) else None
+        self.measured["targets"] = targets.kind
+        self.measured["loss_formula"] = name
+        self.shifted = self._is_shifted(targets, name)
+        self.measured["reference"] = expected_losses(self.subject, targets, shifted=self.shifted)
+        self.measured["causal"] = self.subject.causal
+        self.measured["distinct_inputs"] = len(set(row_contents(self.subject, len(targets.labels))))
+
+    @property
+    def _low(self) -> bool:
+        return is_low(self.subject) or self.measured.get("output_dtype") in ("torch.float16", "torch.bfloat16")
+
+    def _is_shifted(self, targets: Targets, name: str | None) -> bool:
+        if targets.kind != "tokens":
+            return False
+        if name is not None:
+            return "shifted" in name
+        return self.subject.causal is True and token_ids(self.subject) is not None
+
+    def goal(self) -> float:
+        """Return the loss at which the batch counts as memorised; minus infinity if that is not known."""
+        initial, known = self.measured["initial_loss"], self.measured.get("reference")
+        formula = self.measured.get("loss_formula")
+        if known is None or formula is None:
+            return MEMORISED * initial if initial > 0 else -math.inf
+        if "negated" in formula:
+            return -math.inf
+        scale = float(known["trained_labels"]) if "summed" in formula else 1
+        least, guess = float(known["least"]), float(known.get("variance", known["uniform"]))
+        return scale * (least + MEMORISED * max(0.0, guess - least))
+
+    def outcome(self) -> dict[str, Any]:
+        """Return loss and accuracy on the batch in both modes."""
+        model, result = self.subject.model, {}
+        was = model.training
+        for mode in ("train", "evaluation"):
+            model.train(mode == "train")
+            with torch.no_grad(), Capture(model) as capture:
+                if mode == "train":
+                    for _ in range(SETTLING_PASSES if has_batch_norm(model) else 0):
+                        self.subject.compute_loss()
+                loss = float(self.subject.compute_loss())
+            entry: dict[str, Any] = {"loss": loss}
+            targets = targets_of(self.subject, capture.tensor())
+            if mode == "train" and targets is not None:
+                self._confirm_formula(targets, loss)
+            if targets is not None and (found := accuracy(targets, shifted=self.shifted)) is not None:
+                entry["accuracy"], entry["rows"] = found
+                if targets.kind in ("tokens", "classes"):
+                    entry["cross_entropy"] = cross_entropy(targets, shifted=self.shifted)
+            result[mode] = entry
+        model.train(was)
+        return result
+
+    def memorised(self, curve: Curve, outcome: dict[str, Any]) -> bool:
+        """Tell whether the batch is memorised: the loss came down to the goal.
+
+        A loss of a form that is not known may have a floor of its own: there it counts that all labels are right.
+        """
+        loss = min(outcome["train"]["loss"], outcome["evaluation"]["loss"], *(curve.losses[-1:]))
+        known = self.measured.get("reference")
+        if loss <= self.goal():
+            return True
+        right = max(one.get("accuracy", 0.0) for one in outcome.values())
+        return (
+            self.measured.get("loss_formula") is None
+            and known is not None
+            and right >= known.get("best_accuracy", 2.0) - 0.01
+            and loss < 0.9 * self.measured["initial_loss"]
+        )
+
+    def _confirm_formula(self, targets: Targets, loss: float) -> None:
+        """Name the loss again: at the start, where all predictions are alike, several formulas give the same number."""
+        if self.measured.get("loss_formula") is not None:
+            self.measured["loss_formula"] = identify(
+                targets, loss, known=self.measured["loss_formula"], low_precision=self._low
+            )
+            self.measured["goal"] = self.goal()

@@ -1,4 +1,4 @@
-"""Parameters: which are trained, how they begin, what gradient they get, whether they move."""
+"""Parameters. How they start, which gradient they get, whether they move, and what acts differently in evaluation."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import torch
 from torch import nn
 
 from .subject import Subject
+
+# Parameters: which are trained, how they begin, what gradient they get, whether they move.
+
 
 LISTED = 12
 """Names given per list; counts are of all."""
@@ -167,3 +170,21 @@ class Movement:
             "still_count": len(still),
             "still_share": sum(one.numel() for _, one in still) / total if total else 1.0,
         }
+
+
+# What makes a model act differently in training and in evaluation.
+
+
+def mode_modules(model: torch.nn.Module) -> list[str]:
+    """Return the modules that act differently in evaluation mode."""
+    found = []
+    for name, one in model.named_modules():
+        dropout = isinstance(one, torch.nn.modules.dropout._DropoutNd) and one.p > 0
+        if dropout or isinstance(one, torch.nn.modules.batchnorm._BatchNorm):
+            found.append(f"{name} ({type(one).__name__})")
+    return found[:LISTED]
+
+
+def has_batch_norm(model: torch.nn.Module) -> bool:
+    """Tell whether a model keeps running statistics."""
+    return any(isinstance(one, torch.nn.modules.batchnorm._BatchNorm) for one in model.modules())

@@ -1,4 +1,7 @@
-"""The worker's two ways out: a result file, written after each phase, and a stream of progress."""
+"""The worker's ways out.
+
+These are a result file after each phase, a stream of progress, and failures that the user can act on.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,9 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+
+# The worker's two ways out: a result file, written after each phase, and a stream of progress.
+
 
 PROGRESS_EVERY = 0.2
 """Seconds between two progress lines."""
@@ -74,3 +80,19 @@ def claim_stdout() -> int:
     os.dup2(2, 1)
     sys.stdout = sys.stderr
     return channel
+
+
+# A failure that the user can act on: an answer of the worker, not a crash.
+
+
+class KnownFailure(Exception):  # noqa: N818 - an answer
+    """A failure with a name that the host understands.
+
+    Args:
+        kind: One of `no_torch`, `entry`, `config`, `batch`, `memory`, `device`, `user_code`.
+        message: One line: what failed, where, what to do next.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind

@@ -1,0 +1,306 @@
+"""Do columns fit the trainer, and are their numbers finite, scaled and not constant?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.columns import FLOAT_INPUTS, SCALED_INSIDE
+from mldebug_mcp.batch.sequences import Floats
+from mldebug_mcp.checks.batch.registry import NO_ROWS, BatchEvidence, batch_check, of_rows
+from mldebug_mcp.core.text import counted, quoted, shorten
+from mldebug_mcp.models.base import Severity
+
+# Columns do not fit the trainer.
+
+
+CHANNELS = (1, 3, 4)
+"""Lengths of an axis that may be colours. Chosen: grey, colour, and colour with transparency."""
+
+
+@batch_check(
+    severity="error",
+    why="The trainer fails on a missing column, or drops the columns that it does not know and trains on the rest.",
+    fix=(
+        "Give the columns that the trainer wants: input_ids and labels (SFT), prompt, chosen and rejected (DPO), "
+        "prompt (GRPO), whole numbers for classes; remove_unused_columns=False where a collator needs more."
+    ),
+    fixes={
+        "Axolotl": "type: and field_* under datasets: must name the columns.",
+        "LLaMA-Factory": "map the columns in dataset_info.json.",
+        "Unsloth": "dataset_text_field or formatting_func must fit the columns.",
+    },
+    quotes=("hfcourse_removed_columns", "hfcourse_walk_pipeline"),
+)
+def schema_mismatch(batch: Batch) -> BatchEvidence | None:
+    """A column that the purpose needs is missing, is there for some rows only, or holds values of another kind.
+
+    Not this when: there are more columns than are needed.
+    """
+    told = [problem for problem in batch.problems if problem.check == "schema_mismatch"]
+    said = [*_float_classes(batch), *_channels_last(batch), *_lacking(batch), *(problem.summary for problem in told)]
+    if not said:
+        return None
+    rows = np.unique([row for problem in told for row in problem.rows]).astype(np.int64)
+    return BatchEvidence("; ".join(said[:4]), rows)
+
+
+def _lacking(batch: Batch) -> list[str]:
+    """Return what the purpose needs and the batch lacks."""
+    names = {side.name for side in batch.sides}
+    seen = ", ".join(batch.columns[:8])
+    if batch.purpose == "dpo" and not {"chosen", "rejected"} <= names:
+        return [f"dpo needs chosen and rejected sequences; the columns are {seen}"]
+    if batch.purpose in ("sft", "pretraining", "vlm") and batch.purpose_given:
+        if "" not in names and "completion" not in names:
+            return [f"{batch.purpose} needs input_ids; the columns are {seen}"]
+        if batch.classes is not None:
+            return [f"{batch.purpose} needs one label for each token; there is one for each row"]
+    if batch.purpose == "classification" and batch.purpose_given and batch.classes is None and not batch.trained_sides:
+        return [f"classification needs labels; the columns are {seen}"]
+    if batch.purpose == "generation" and not names:
+        return [f"generation needs input_ids; the columns are {seen}"]
+    return []
+
+
+def _channels_last(batch: Batch) -> list[str]:
+    """Return what is wrong with images whose last axis is the colours: `pixel_values` of Transformers have them first.
+
+    Said only where the model's configuration is one of Transformers: networks of Keras and JAX want the colours last.
+    """
+    images = batch.floats.get("pixel_values")
+    if images is None or images.ndim != 4 or not batch.model.given:
+        return []
+    rows, first, height, last = images.shape
+    if last not in CHANNELS or first in CHANNELS:
+        return []
+    return [
+        f"pixel_values have the shape ({rows}, {first}, {height}, {last}): the {last} channels are last, and models of "
+        f"Transformers want them first, as ({rows}, {last}, {first}, {height})"
+    ]
+
+
+def _float_classes(batch: Batch) -> list[str]:
+    """Return what is wrong with one whole number per row, written as a float, for a model of several classes."""
+    classes = batch.model.num_labels
+    name = next((name for name in ("labels", "label") if name in batch.floats), None)
+    if name is None or classes is None or classes < 2:
+        return []
+    labels = batch.floats[name]
+    if labels.ndim != 1 or len(labels) != batch.rows or not bool(np.all(labels == np.floor(labels))):
+        return []
+    return [
+        f"{name} are floats (such as {labels[0]:.1f}): a model of {classes} classes wants one whole number for each row"
+    ]
+
+
+# Float inputs far from zero mean and unit variance.
+
+
+MOST_MEAN = 3.0
+"""Absolute mean of an input, of unit variance if normalised. Chosen: far from what normalised inputs show."""
+MOST_SPREAD = 5.0
+"""Standard deviation of an input, 1 if normalised. Chosen: far from what normalised inputs show."""
+LEAST_VALUES = 16
+"""Finite values that an input must have. Chosen: fewer give no mean and deviation."""
+LEAST_LARGEST = 0.01
+"""Least that the largest absolute value may be. Chosen: a row of length one has larger ones up to ten thousand
+features."""
+LEAST_WITHIN = 0.02
+"""Deviation within an image. Chosen: a normalised photograph has about 1, one from 0 to 1 a few tenths; black images
+have 0, and what was divided by 255 twice some thousandths."""
+INPUT_NOT_NORMALIZED_LEAST_ROWS = 8
+"""Rows that a table must have for its features to be judged one by one. Chosen: fewer give no deviation of a
+feature."""
+
+
+@batch_check(
+    severity="warning",
+    why=(
+        "Inputs in the hundreds saturate the first layers or blow the gradient up; a pretrained network sees values "
+        "that it never saw."
+    ),
+    fix=(
+        "Use the model's own processor, or subtract the mean and divide by the deviation of the training set; "
+        "images: divide by 255 first."
+    ),
+    quotes=("slavv_image_range", "slavv_finetune_preprocessing", "sb3_normalize_input"),
+)
+def input_not_normalized(batch: Batch) -> BatchEvidence | None:
+    """An input's mean is beyond 3 or its deviation beyond 5, or it hardly varies, or not within images.
+
+    Not this when: images lie between -1 and 1 or 0 and 1 (the latter is a remark); the column holds embeddings,
+    rewards or log-probabilities, which are on other scales; a forecasting model scales `past_values` itself, or the
+    file holds bytes, which something converts before the first layer (remarks). The bounds were chosen by hand, far
+    from what normalised inputs show.
+    """
+    said, severity = [], None
+    for name, array in batch.floats.items():
+        if name not in FLOAT_INPUTS:
+            continue
+        values = array[np.isfinite(array)]
+        problem = _problem(values, array)
+        if problem is None:
+            continue
+        excuse = _excuse(batch, name)
+        said.append(f"{name} {problem[0]}{excuse}")
+        grade: Severity = "info" if excuse else problem[1]
+        severity = grade if severity in (None, "info") else severity
+    return BatchEvidence("; ".join(said), severity=severity) if said else None
+
+
+def _excuse(batch: Batch, name: str) -> str:
+    """Return why a scale may be meant, or nothing."""
+    if name in SCALED_INSIDE:
+        return "; models that scale by themselves take that"
+    return "; these are bytes, to be scaled on their way to the model" if name in batch.stored_as_bytes else ""
+
+
+def _within_images(array: Floats) -> float:
+    """Return the largest deviation within a channel of an image, whichever axis the channels are on."""
+    channels_last = array.shape[-1] < min(array.shape[-3], array.shape[-2])
+    spatial = (-3, -2) if channels_last else (-2, -1)
+    finite = np.where(np.isfinite(array), array, np.nan)
+    return float(np.nanmax(np.nanstd(finite, axis=spatial), initial=0))
+
+
+def _problem(values: Floats, array: Floats) -> tuple[str, Severity] | None:
+    if values.size < LEAST_VALUES:
+        return None
+    mean, spread = float(values.mean()), float(values.std())
+    low, high = float(values.min()), float(values.max())
+    seen = f"has mean {mean:.3g} and deviation {spread:.3g} (from {low:.3g} to {high:.3g})"
+    if spread < 1e-6 * max(1.0, abs(mean)):
+        return f"is constant ({mean:.3g})", "warning"
+    if max(-low, high) < LEAST_LARGEST:
+        return seen, "warning"
+    if abs(mean) > MOST_MEAN or spread > MOST_SPREAD:
+        return seen, "warning"
+    if array.ndim == 2 and len(array) >= INPUT_NOT_NORMALIZED_LEAST_ROWS:
+        finite = np.where(np.isfinite(array), array, np.nan)
+        columns = np.nanstd(finite, axis=0), np.abs(np.nanmean(finite, axis=0))
+        wide = int(((columns[0] > 100 * MOST_SPREAD) | (columns[1] > 100 * MOST_MEAN)).sum())
+        return (f"has {counted(wide, 'feature')} on a scale of hundreds", "warning") if wide else None
+    return _of_images(array, seen, low, high) if array.ndim >= 4 else None
+
+
+def _of_images(array: Floats, seen: str, low: float, high: float) -> tuple[str, Severity] | None:
+    if (within := _within_images(array)) < LEAST_WITHIN:
+        return f"{seen}, but deviates by {within:.2g} at most within any image", "warning"
+    if low >= 0 and high <= 1 and high > 0.5:
+        return f"{seen}: pixels between 0 and 1, not normalised by mean and deviation", "info"
+    return None
+
+
+# NaN or Inf in float inputs.
+
+
+@batch_check(
+    severity="error",
+    why="One such value makes the loss NaN and, after one step, every weight.",
+    fix=(
+        "Find the row's source: a division by a zero deviation, a log of zero, a missing value read as NaN; clean "
+        "it before the collator."
+    ),
+    quotes=("axolotl_nan_forward_backward", "karpathy_recipe_visualize_before_net"),
+)
+def nonfinite_values(batch: Batch) -> BatchEvidence | None:
+    """A float input holds NaN or infinity.
+
+    Not this when: a float mask holds minus infinity where attention is forbidden.
+    """
+    said, rows = [], NO_ROWS
+    for name, array in batch.floats.items():
+        if "mask" in name or "bias" in name:
+            continue
+        wrong = ~np.isfinite(array)
+        if bool(wrong.any()):
+            said.append(f"{name} holds {int(np.isnan(array).sum())} NaN and {int(np.isinf(array).sum())} Inf")
+            if len(array) == batch.rows:
+                rows = np.union1d(rows, batch.numbers[wrong.reshape(len(array), -1).any(axis=1)])
+    for problem in batch.problems:
+        if problem.check == "nonfinite_values" and problem.summary.split()[0] not in batch.floats:
+            said.append(problem.summary)
+            rows = np.union1d(rows, problem.rows)
+    return BatchEvidence("; ".join(said), rows.astype(np.int64)) if said else None
+
+
+# A column of a table that never varies.
+
+
+CONSTANT_COLUMN_LEAST_ROWS = 50
+"""Rows from which a value that never changes is told. Chosen: in so many it is no accident."""
+SHOWN = 4
+"""Columns that a sentence names. Chosen: a line holds as many."""
+
+
+@batch_check(
+    severity="warning",
+    why="It tells the model nothing, and dividing by its standard deviation of zero makes it NaN.",
+    fix="See whether the source lost it (a failed join, a dead sensor, a filter on it); else leave the column out.",
+    quotes=("karpathy_recipe_inspect_data",),
+    whole=True,
+)
+def constant_column(batch: Batch) -> BatchEvidence | None:
+    """A column of a table of measurements holds the same value in all rows.
+
+    Not this when: the rows are few. Of words and whole numbers, such as a version or a fold, it is only remarked.
+    """
+    counts = batch.totals.cells if batch.totals is not None else {}
+    found = {name: one for name, one in counts.items() if one.constant and one.rows >= CONSTANT_COLUMN_LEAST_ROWS}
+    if not found or len(found) == len(counts):
+        return None
+    listed = ", ".join(f"{shorten(name, 30)} ({quoted(one.value)})" for name, one in list(found.items())[:SHOWN])
+    measured = any(one.numeric and "." in one.value for one in found.values())
+    severity: Severity | None = None if measured else "info"
+    said = f"{len(found)} of {len(counts)} columns hold one value in all rows: {listed}"
+    return BatchEvidence(said, values={"columns": len(found)}, severity=severity)
+
+
+# Columns of a table that are the same.
+
+
+@batch_check(
+    severity="warning",
+    why="If one of them is the target, the model reads the answer from its input and learns nothing else.",
+    fix="Leave out the columns that are made of the target or known only after it; of other copies keep one.",
+    quotes=("domingos_insidious_contamination",),
+    whole=True,
+)
+def equal_columns(batch: Batch) -> BatchEvidence | None:
+    """Two columns of a table of measurements hold the same values in all rows.
+
+    Not this when: they never vary (`constant_column`); the rows are few.
+    """
+    alike: dict[int, list[str]] = defaultdict(list)
+    for name, one in (batch.totals.cells if batch.totals is not None else {}).items():
+        if not one.constant and one.rows >= CONSTANT_COLUMN_LEAST_ROWS:
+            alike[one.sum].append(shorten(name, 30))
+    found = [" and ".join(names) for names in alike.values() if len(names) > 1]
+    if not found:
+        return None
+    return BatchEvidence(f"{'; '.join(found[:SHOWN])} hold the same values in all rows", values={"groups": len(found)})
+
+
+# Boxes on another scale, or in another order, than the detector reads them.
+
+
+@batch_check(
+    severity="error",
+    why="The matching and the loss compare boxes with predictions on another scale: the model learns no positions.",
+    fix="DETR: centre x, centre y, width, height as shares of the image (the image processor makes them of COCO "
+    "annotations). torchvision: left, top, right, bottom in pixels, right > left and bottom > top.",
+    quotes=("karpathy_recipe_visualize_before_net",),
+)
+def box_out_of_range(batch: Batch) -> BatchEvidence | None:
+    """Boxes beside `class_labels` reach beyond the image, or boxes beside `labels` have no width or height.
+
+    Not this when: a box reaches a little over the image's edge; the columns are those of another library.
+    """
+    if batch.boxes is None:
+        return None
+    said, places = batch.boxes.wrong()
+    rows = batch.numbers[places]
+    return BatchEvidence(f"{said}, in {of_rows(rows, batch.rows)}", rows) if len(rows) else None

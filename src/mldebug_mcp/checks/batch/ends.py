@@ -1,0 +1,321 @@
+"""Do rows begin and end with the right tokens, and is the end token trained on?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.endings import all_endings, holds_documents
+from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, hides_words
+from mldebug_mcp.checks.batch.registry import (
+    NO_ROWS,
+    NO_SPOTS,
+    BatchEvidence,
+    batch_check,
+    of_rows,
+    rows_that,
+    rows_where,
+    spots_at,
+)
+from mldebug_mcp.models.base import Severity
+
+# Rows start with two first tokens.
+
+
+@batch_check(
+    severity="warning",
+    why="The model never saw two; it shifts what it computes for the whole row, and training and use differ.",
+    fix="The chat template writes the first token already: tokenize its output with add_special_tokens=False.",
+    fixes={
+        "TRL": "give the conversations as messages, not as text that apply_chat_template rendered.",
+        "Unsloth": "strip tokenizer.bos_token from the formatted text, or pass add_special_tokens=False.",
+        "Axolotl": "let one of chat template and tokenizer write the first token.",
+        "LLaMA-Factory": "do not write the first token into the data; the template does.",
+    },
+    quotes=("transformers_template_special_tokens", "unsloth_bos_hypotheses"),
+)
+def double_bos(batch: Batch) -> BatchEvidence | None:
+    """Rows, or documents inside them, begin with the first token twice.
+
+    So do the decoder's inputs where labels begin with the token that the model puts before them.
+
+    Not this when: the first token pads the row on the left; first and end token are the same and one document's end
+    meets the next one's beginning.
+    """
+    if batch.targets is not None and (started := _started(batch, batch.targets)) is not None:
+        return started
+    bos = batch.bos
+    if bos is None:
+        return _two_alike(batch)
+    rows, spots = NO_ROWS, NO_SPOTS
+    for side in batch.sides:
+        positions = _doubled(batch, side, bos)
+        rows = np.union1d(rows, side.numbers[np.unique(side.ids.row_of(positions))])
+        spots = spots or spots_at(side, positions, 2)
+    if not len(rows):
+        return None
+    begins = rows_that(rows, batch.rows, "begins", "begin")
+    return BatchEvidence(f"{begins} with the first token (id {bos}) twice", rows, spots)
+
+
+def _started(batch: Batch, targets: Sequences) -> BatchEvidence | None:
+    start, stop = targets.bounds
+    first = start[stop > start]
+    token = batch.model.decoder_start
+    if token is None or token == batch.model.pad or not len(first) or bool(np.any(targets.ids.flat[first] != token)):
+        return None
+    return BatchEvidence(
+        f"labels of all {targets.rows} rows begin with the decoder's start token (id {token}), which the model itself "
+        "puts before them",
+        targets.numbers,
+        spots_at(targets, first, 2),
+    )
+
+
+def _doubled(batch: Batch, side: Sequences, bos: int) -> Ints:
+    start, stop = side.bounds
+    if bos in batch.ends or bos == side.pad:
+        if batch.purpose == "pretraining" or (bos == side.pad and side.attended is None):
+            return NO_ROWS
+        first = start[stop - start > 1]
+        twice: Ints = first[(side.ids.flat[first] == bos) & (side.ids.flat[first + 1] == bos)]
+        return twice
+    at = np.flatnonzero(side.ids.flat == bos)
+    at = at[at + 1 < len(side.ids.flat)]
+    again = at[side.ids.flat[at + 1] == bos]
+    row = side.ids.row_of(again)
+    inside: Ints = again[(again >= start[row]) & (again + 1 < stop[row])]
+    return inside
+
+
+def _two_alike(batch: Batch) -> BatchEvidence | None:
+    """Without a tokenizer: every row begins with one and the same token twice."""
+    if batch.tokenizer is not None or batch.words is not None:
+        return None
+    for side in batch.full_sides:
+        start, stop = side.bounds
+        if side.rows < 2 or bool(np.any(stop - start < 3)):
+            continue
+        one, two = side.ids.flat[start], side.ids.flat[start + 1]
+        if bool(np.all(one == one[0])) and bool(np.all(two == one[0])) and int(one[0]) != side.pad:
+            return BatchEvidence(
+                f"all {side.rows} rows begin with token {int(one[0])} twice", side.numbers, spots_at(side, start, 2)
+            )
+    return None
+
+
+# The template or tokenizer asks for a first token and rows lack it.
+
+
+@batch_check(
+    severity="warning",
+    why="A model that always saw a first token in pretraining is far off without it (Gemma most of all).",
+    fix=(
+        "Tokenize through tokenizer.apply_chat_template(..., tokenize=True), or with add_special_tokens=True where the "
+        "text does not hold the first token yet."
+    ),
+    fixes={
+        "Axolotl": "see that the chat template writes {{ bos_token }}.",
+        "Unsloth": "use get_chat_template for the model; do not strip the first token from the formatted text.",
+        "LLaMA-Factory": "use the model's own template.",
+    },
+    quotes=("unsloth_bos_hypotheses", "transformers_template_special_tokens"),
+)
+def missing_bos(batch: Batch) -> BatchEvidence | None:
+    """The tokenizer or its chat template puts a first token before a text, and rows begin without it.
+
+    Not this when: the model has no such token, or neither tokenizer nor template writes it; rows are pieces of a
+    stream and the token stands inside them; a row is a single token (`empty_row`).
+    """
+    tokenizer = batch.tokenizer
+    if tokenizer is None or tokenizer.bos is None or not (tokenizer.adds_bos or tokenizer.template_adds_bos):
+        return None
+    if tokenizer.template is not None and not tokenizer.template_adds_bos and any(row.turns for row in batch.roles):
+        return None
+    bos = tokenizer.bos
+    sides = [side for side in batch.full_sides if not _is_piece_of_stream(batch, side, bos)]
+    rows = rows_where(sides, lambda side: _begins_otherwise(side, bos))
+    if not len(rows):
+        return None
+    does = rows_that(rows, batch.rows, "does", "do")
+    return BatchEvidence(f"{does} not begin with {tokenizer.hf.bos_token} (id {bos})", rows)
+
+
+def _begins_otherwise(side: Sequences, bos: int) -> Bools:
+    start, stop = side.bounds
+    some: Bools = stop > start + 1
+    some[some] = side.ids.flat[start[some]] != bos
+    return some
+
+
+def _is_piece_of_stream(batch: Batch, side: Sequences, bos: int) -> bool:
+    if batch.purpose != "pretraining" and not holds_documents(batch, side):
+        return False
+    return bool(np.any(side.ids.flat == bos)) or (
+        bool(len(side.lengths)) and bool(np.all(side.lengths == side.lengths[0])) and side.rows > 1
+    )
+
+
+# Completions do not end with the end token.
+
+
+@batch_check(
+    severity="error",
+    why="The model never sees an end after an answer, so it does not learn to stop.",
+    fix=(
+        "Append tokenizer.eos_token to each text or completion, or use a chat template that ends the assistant's turn; "
+        "in TRL set eos_token in SFTConfig to the template's end of turn."
+    ),
+    fixes={
+        "Unsloth": "append EOS_TOKEN = tokenizer.eos_token in the formatting function.",
+        "Axolotl": "special_tokens: eos_token must be the one that the chat template writes.",
+        "LLaMA-Factory": "use the template of the model; its stop words end each answer.",
+    },
+    quotes=("trl_eos_align", "axolotl_faq_eos_mismatch"),
+    purposes=("sft", "pretraining", "dpo", "vlm"),
+)
+def missing_eos(batch: Batch) -> BatchEvidence | None:
+    """Completions stop without an end token although the row had room for one.
+
+    Not this when: the row is as long as rows can be (`truncated_completion`); the end token is there but masked
+    (`eos_masked`); the rows are pieces of a longer stream, as in pretraining, and end tokens stand inside them.
+    """
+    rows, spots = NO_ROWS, NO_SPOTS
+    for side, found in all_endings(batch):
+        if batch.purpose == "pretraining" and _is_stream(batch, side):
+            continue
+        rows = np.union1d(rows, side.numbers[found.open])
+        spots = spots or spots_at(side, found.last[found.open])
+    if not len(rows):
+        return None
+    severity: Severity | None = "warning" if batch.purpose == "pretraining" or 2 * len(rows) < batch.rows else None
+    return BatchEvidence(
+        f"the completions of {of_rows(rows, batch.rows)} do not end with an end token", rows, spots, severity=severity
+    )
+
+
+def _is_stream(batch: Batch, side: Sequences) -> bool:
+    """Whether rows are pieces of one long text: all of one length, or with ends of documents inside."""
+    if side.rows == 1 or bool(np.all(side.lengths == side.lengths[0])):
+        return True
+    return bool(np.isin(side.ids.flat[side.content], np.fromiter(batch.ends, np.int64)).any())
+
+
+# The end token is never trained on.
+
+
+@batch_check(
+    severity="error",
+    why="The model never learns to stop: it answers and then runs on until the length limit.",
+    fix=(
+        "Keep the label of the real end token: mask padding by the attention mask, not by comparing with pad_token_id, "
+        "or give the tokenizer a padding token of its own. With {% generation %} marks, put the end token inside them."
+    ),
+    fixes={
+        "Transformers": (
+            "DataCollatorForLanguageModeling masks every pad_token_id: set pad_token to another token than eos."
+        ),
+        "Axolotl": "train_on_eos: turn (and train_on_eot), special_tokens: pad_token: another token.",
+        "Unsloth": "set tokenizer.pad_token to a token that is not the end token.",
+        "LLaMA-Factory": (
+            "see that the template's stop words are trained on (efficient_eos: false), pad token other than eos."
+        ),
+    },
+    quotes=("trl_eos_align", "axolotl_faq_eos_mismatch"),
+    purposes=("sft", "pretraining", "dpo", "vlm"),
+)
+def eos_masked(batch: Batch) -> BatchEvidence | None:
+    """Completions end with an end token whose label is the ignore index, and no end token of the row is trained on.
+
+    Not this when: padding and end are the same token and the first, real one keeps its label; some turn's end in the
+    row is trained on; the completion was cut off; words are hidden at random.
+    """
+    rows, spots = NO_ROWS, NO_SPOTS
+    for side, found in all_endings(batch):
+        if hides_words(side, batch.mask, batch.columns):
+            continue
+        rows = np.union1d(rows, side.numbers[found.masked])
+        spots = spots or spots_at(side, found.last[found.masked] + 1)
+    if not len(rows):
+        return None
+    said = f"the end token in {of_rows(rows, batch.rows)} is masked, and no other end of the row is trained on"
+    return BatchEvidence(said, rows, spots)
+
+
+# The padding token is the end token, and real ends are masked with it.
+
+
+@batch_check(
+    severity="error",
+    why=(
+        "Masking by comparing with the padding token takes the label from every real end: the model never learns to"
+        " stop."
+    ),
+    fix="Give the tokenizer a padding token of its own, or mask padding by the attention mask.",
+    fixes={
+        "Transformers": "not DataCollatorForLanguageModeling with pad_token = eos_token.",
+        "Axolotl": "special_tokens: pad_token: another token than the end.",
+        "Unsloth": "tokenizer.pad_token = a reserved token of the model.",
+        "LLaMA-Factory": "set another pad token in the tokenizer.",
+    },
+    quotes=("trl_eos_align", "axolotl_faq_eos_mismatch"),
+    purposes=("sft", "pretraining", "dpo", "vlm"),
+)
+def pad_is_eos(batch: Batch) -> BatchEvidence | None:
+    """Padding and end are the same token, and the real ends are masked as if they were padding.
+
+    Not this when: real ends keep their label: then the two may be the same.
+    """
+    rows = NO_ROWS
+    for side, found in all_endings(batch):
+        if side.pad is None or side.pad not in batch.ends:
+            continue
+        masked = np.flatnonzero(found.masked)
+        ended_by_pad = side.ids.flat[found.last[masked] + 1] == side.pad
+        rows = np.union1d(rows, side.numbers[masked[ended_by_pad]])
+    if not len(rows):
+        return None
+    return BatchEvidence(
+        f"the padding token is the end token, and the real end of {of_rows(rows, batch.rows)} is masked with it", rows
+    )
+
+
+# The completion was cut off.
+
+
+@batch_check(
+    severity="warning",
+    why="The model learns from answers that break off, and sees fewer ends than answers.",
+    fix="Raise max_length (SFTConfig, DPOConfig) or leave out rows that do not fit; a few in a thousand do no harm.",
+    fixes={
+        "Axolotl": "raise sequence_len, or excess_length_strategy: drop.",
+        "Unsloth": "raise max_seq_length.",
+        "LLaMA-Factory": "raise cutoff_len.",
+    },
+    quotes=("trl_maxlen_discard",),
+    purposes=("sft", "dpo", "vlm"),
+)
+def truncated_completion(batch: Batch) -> BatchEvidence | None:
+    """Rows fill the greatest length of the batch and their completion does not end with an end token.
+
+    Or, in text, the answer opens its reasoning (<think>) and ends without closing it, or many answers end in the middle
+    of a sentence at exactly the same number of characters.
+
+    Not this when: the row ends with an end token just at the limit; the prompt was cut at its left; rows are packed.
+    One full row without an end counts if other rows do end, or if the length is a known or a round limit.
+    """
+    rows, spots, judged = NO_ROWS, NO_SPOTS, 0
+    for side, found in all_endings(batch):
+        judged += int((found.last >= 0).sum())
+        rows = np.union1d(rows, side.numbers[found.cut])
+        spots = spots or spots_at(side, found.last[found.cut])
+    told = next((problem for problem in batch.problems if problem.check == "truncated_completion"), None)
+    if told is not None and not len(rows):
+        cut = np.array(told.rows, np.int64)
+        return BatchEvidence(f"{of_rows(cut, batch.rows)} {told.summary}", cut)
+    if not len(rows):
+        return None
+    # Chosen by hand: below one row in a hundred the lost ends do not matter.
+    severity: Severity | None = "info" if len(rows) < 0.01 * judged else None
+    said = f"the completions of {of_rows(rows, batch.rows)} are cut off at the greatest length of the batch"
+    return BatchEvidence(said, rows, spots, severity=severity)

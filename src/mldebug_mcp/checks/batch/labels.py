@@ -1,0 +1,303 @@
+"""Are the labels those of the inputs, is enough of them trained on, and do the classes fit the model?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Sequences, hides_words, shift_of
+from mldebug_mcp.checks.batch.registry import (
+    NO_ROWS,
+    NO_SPOTS,
+    BatchEvidence,
+    batch_check,
+    of_rows,
+    rows_that,
+    rows_where,
+    spots_at,
+)
+from mldebug_mcp.core.text import quoted
+from mldebug_mcp.models.base import Severity
+
+# Unmasked labels are not the input ids.
+
+
+@batch_check(
+    severity="error",
+    why=(
+        "The model is trained on tokens that are not in its input: labels of another row, another tokenizer, "
+        "or stale data."
+    ),
+    fix="labels = input_ids.clone(), then mask; build both from one encoding and never shuffle or pad them apart.",
+    fixes={
+        "Axolotl": "delete last_run_prepared and prepare the data again.",
+        "LLaMA-Factory": "set overwrite_cache: true once.",
+    },
+    quotes=("hfcourse_decode_inputs", "axolotl_clear_caches"),
+    purposes=("sft", "pretraining", "dpo", "vlm"),
+)
+def labels_mismatch(batch: Batch) -> BatchEvidence | None:
+    """Trained labels differ from the tokens at their places.
+
+    Not this when: they are shifted (`labels_shifted`); the inputs there are mask tokens, as for masked language
+    models; the model is an encoder-decoder.
+    """
+    total, rows, spots, trained = 0, NO_ROWS, NO_SPOTS, 0
+    for side in batch.trained_sides:
+        wrong = side.disagreeing
+        if not len(wrong) or shift_of(side) or side.shifted_by_design or hides_words(side, batch.mask, batch.columns):
+            continue
+        total += len(wrong)
+        trained += int(side.trained_per_row.sum())
+        rows = np.union1d(rows, side.numbers[np.unique(side.ids.row_of(wrong))])
+        spots = spots or spots_at(side, wrong)
+    if not total:
+        return None
+    said = f"{total} of {trained} trained labels, in {of_rows(rows, batch.rows)}, are not the tokens at their places"
+    return BatchEvidence(said, rows, spots, {"labels": total}, None if total > 0.01 * trained else "warning")
+
+
+# Labels are shifted against the inputs although the model shifts by itself.
+
+
+@batch_check(
+    severity="error",
+    why=(
+        "Models of Transformers shift labels inside the loss; shifted twice, the model learns to predict the token "
+        "after next, or to copy its input. A decoder is to be shown the labels one place to the right."
+    ),
+    fix="labels = input_ids.clone() with prompts and padding set to -100; leave the shift to the model.",
+    fixes={"Megatron, nanoGPT": "their losses do not shift: there shifted labels are right."},
+    quotes=("hfcourse_decode_inputs",),
+    purposes=("sft", "pretraining", "dpo", "vlm"),
+)
+def labels_shifted(batch: Batch) -> BatchEvidence | None:
+    """Labels are the next (or the previous) tokens instead of the tokens at their own places.
+
+    Not this when: the column is called targets, as in code whose loss does not shift. With a loss mask beside the
+    labels and no Transformers configuration it is only a remark: Megatron's data look so. Of an encoder-decoder it is
+    this when the decoder's inputs are the labels themselves, not the labels one place to the right.
+    """
+    if (shown := _shown_to_decoder(batch)) is not None:
+        return shown
+    shifts = [(side, shift) for side in batch.trained_sides if (shift := shift_of(side)) and not side.shifted_by_design]
+    if not shifts:
+        return None
+    rows = rows_where([side for side, _ in shifts], lambda side: side.trained_per_row > 0)
+    where = "next" if shifts[0][1] == 1 else "previous"
+    severity: Severity | None = "info" if shifts[0][0].loss_mask is not None and not batch.model.given else None
+    said = f"in {of_rows(rows, batch.rows)} each label is the {where} token"
+    return BatchEvidence(said, rows, values={"shift": shifts[0][1]}, severity=severity)
+
+
+def _shown_to_decoder(batch: Batch) -> BatchEvidence | None:
+    targets, inputs = batch.targets, batch.decoder_inputs
+    if (
+        targets is None
+        or inputs is None
+        or targets.trained is None
+        or not np.array_equal(inputs.lengths, targets.ids.lengths)
+    ):
+        return None
+    told = np.flatnonzero(targets.trained & targets.content)
+    if not len(told) or not np.array_equal(inputs.flat[told], targets.ids.flat[told]):
+        return None
+    return BatchEvidence(
+        f"in all {targets.rows} rows decoder_input_ids are the labels at their own places, so that the decoder is "
+        "shown each token that it must write; leave them out, and the model makes them from the labels",
+        targets.numbers,
+        values={"shift": 0},
+    )
+
+
+# No label is trained on.
+
+
+@batch_check(
+    severity="error",
+    why="The loss is 0 or NaN from the first step, no gradient flows, and nothing is learnt.",
+    fix="Decode a row and compare it with the text that the masking looks for: the response marker must be spelt and "
+    "tokenized as in the template; with assistant_only_loss=True the chat template needs {% generation %} marks; see "
+    "that max_length leaves the answer in.",
+    fixes={
+        "Unsloth": "train_on_responses_only: instruction_part and response_part must be the template's exact markers.",
+        "Axolotl": "check chat_template, field_messages and roles_to_train; look at `axolotl preprocess --debug`.",
+        "LLaMA-Factory": "set template to the model's own, and raise cutoff_len.",
+    },
+    quotes=("unsloth_all_masked", "axolotl_plateau_mask"),
+    purposes=("sft", "pretraining", "dpo", "vlm"),
+)
+def all_labels_masked(batch: Batch) -> BatchEvidence | None:
+    """No label of the whole batch is trained on: every one is the ignore index, or the loss mask is zero.
+
+    Not this when: only some rows are without trained tokens (`row_labels_masked`).
+    """
+    sides = batch.labelled
+    # Targets without a label are padding from end to end.
+    tokens = sum(len(side.ids.flat) if side is batch.targets else int(side.lengths.sum()) for side in sides)
+    if not tokens or any(int(side.trained_per_row.sum()) for side in sides):
+        return None
+    rows = rows_where(sides, lambda side: (side.ids.lengths if side is batch.targets else side.lengths) > 0)
+    return BatchEvidence(
+        f"none of {tokens} {batch.unit} in {of_rows(rows, batch.rows)} is trained on", rows, values={"tokens": tokens}
+    )
+
+
+# Some rows train on nothing.
+
+
+@batch_check(
+    severity="warning",
+    why="Such rows cost compute and teach nothing; where a micro-batch holds only such rows, its loss is NaN.",
+    fix=(
+        "Drop them before training, or find out why: the answer was truncated away, the response marker is missing, or "
+        "the conversation has no assistant turn."
+    ),
+    fixes={
+        "Unsloth": "train_on_responses_only drops such rows itself if they are few; many mean wrong markers.",
+        "Axolotl": "drop rows without assistant turns; raise sequence_len.",
+        "LLaMA-Factory": "raise cutoff_len; see that each sample has a response.",
+    },
+    quotes=("axolotl_plateau_mask",),
+    purposes=("sft", "pretraining", "dpo", "vlm"),
+)
+def row_labels_masked(batch: Batch) -> BatchEvidence | None:
+    """Some rows have content but no trained token, while others have.
+
+    Not this when: no row of the batch is trained on (`all_labels_masked`); the row is empty (`empty_row`); the side is
+    the prompt of a preference pair; words are hidden at random, which sometimes leaves short rows without one.
+    """
+    sides = [
+        side for side in batch.labelled if side.name != "prompt" and not hides_words(side, batch.mask, batch.columns)
+    ]
+    if not any(int(side.trained_per_row.sum()) for side in sides):
+        return None
+    rows = rows_where(sides, lambda side: (side.trained_per_row == 0) & _has_content(batch, side))
+    if not len(rows):
+        return None
+    trains = rows_that(rows, batch.rows, "trains", "train")
+    return BatchEvidence(f"{trains} on no token", rows, values={"rows": len(rows)})
+
+
+def _has_content(batch: Batch, side: Sequences) -> Bools:
+    """Return which rows have content; targets without a label belong to inputs that have."""
+    content: Bools = side.lengths > 0
+    return np.ones_like(content) if side is batch.targets else content
+
+
+# Class labels outside the number of classes.
+
+
+VOID = (255, -1)
+"""Pixels that belong to no class. Source: the label images of Pascal VOC, Cityscapes and ADE20K, and SegFormer, for
+255."""
+
+
+LEAST_MASKS = 2
+LEAST_WHITE = 0.02
+"""Share of pixels at 255 from which on they are a class. Chosen: a void margin alone is thinner."""
+
+
+@batch_check(
+    severity="error",
+    why="The loss is indexed out of bounds: a device-side assert on a GPU, often reported at another line.",
+    fix=(
+        "Labels run from 0 to num_labels - 1; set num_labels, id2label and label2id when loading the model, and "
+        "-100 for none."
+    ),
+    quotes=("hfcourse_walk_pipeline",),
+    purposes=("classification", "vlm"),
+)
+def label_out_of_range(batch: Batch) -> BatchEvidence | None:
+    """A class label is negative (but not the ignore index) or at least the number of classes.
+
+    Not this when: the number of classes is not known and no label is negative; the classes have names; 255 or -1 mark
+    pixels without a class, unless there is nothing but 0 and 255.
+    """
+    classes = batch.model.num_labels
+    limit = classes if classes is not None and classes > 1 else 2**62
+    if _is_black_and_white(batch):
+        limit = min(limit, 2)
+    seen, rows, example = 0, NO_ROWS, 0
+    for labels, numbers in _labels(batch):
+        wrong = np.flatnonzero(((labels < 0) | (labels >= limit)) & (labels != IGNORE))
+        if len(wrong):
+            seen, example = seen + len(wrong), int(labels[wrong[0]])
+            rows = np.union1d(rows, numbers[wrong])
+    if not seen:
+        return None
+    known = f"0 to {limit - 1}" if limit < 2**62 else "0 and above"
+    said = f"{seen} labels are outside {known} (such as {example})"
+    return BatchEvidence(said, rows.astype(np.int64), values={"labels": seen, "example": example})
+
+
+def _is_black_and_white(batch: Batch) -> bool:
+    """Whether 255 is no void but the other of two classes: masks that were saved as images and never divided."""
+    pixels = batch.integers.get("labels")
+    if pixels is None or len(pixels) < LEAST_MASKS or np.unique(pixels).tolist() != [0, VOID[0]]:
+        return False
+    return float(np.mean(pixels == VOID[0])) >= LEAST_WHITE
+
+
+def _labels(batch: Batch) -> list[tuple[Ints, Ints]]:
+    found = []
+    if batch.classes is not None and not batch.class_names:
+        found.append((batch.classes, batch.numbers[: len(batch.classes)]))
+    if batch.boxes is not None and len(batch.boxes.classes):
+        found.append((batch.boxes.classes, batch.numbers[batch.boxes.rows]))
+    if (pixels := batch.integers.get("labels")) is not None:
+        used = ~np.isin(pixels, () if _is_black_and_white(batch) else VOID)
+        rows = np.broadcast_to(np.arange(len(pixels))[:, None, None], pixels.shape)
+        found.append((pixels[used], rows[used]))
+    if batch.purpose == "classification":
+        found += [
+            (side.labels.flat.astype(np.int64), np.repeat(side.numbers, side.ids.lengths))
+            for side in batch.sides
+            if side.labels is not None
+        ]
+    return found
+
+
+# One class dominates.
+
+
+LEAST_LABELS = 8
+"""Labels from which all of one class are told, and twice as many from which most are. Chosen: of fewer, chance explains
+it."""
+DOMINANT = 0.9
+"""Share of the labels that are of one class. Source: karpathy_recipe, which calls a ratio of 1 to 10 imbalanced."""
+
+
+@batch_check(
+    severity="warning",
+    why=(
+        "Predicting the common class is a good answer to the loss: the rare ones are never learnt, and accuracy "
+        "hides it."
+    ),
+    fix=(
+        "Weight the loss or sample by class; watch recall of each class; start the last bias at the log of the "
+        "class shares."
+    ),
+    quotes=("slavv_class_imbalance", "karpathy_recipe_init_bias", "slavv_shuffle"),
+    purposes=("classification",),
+    whole=True,
+)
+def class_imbalance(batch: Batch) -> BatchEvidence | None:
+    """At least nine labels in ten are of one class (among 16 or more), or all of them (among 8 or more).
+
+    Not this when: the batch is so small that chance explains it. One in ten is the ratio that karpathy_recipe names.
+    """
+    if batch.totals is None or batch.totals.labels < LEAST_LABELS:
+        return None
+    classes, labels = batch.totals.classes, batch.totals.labels
+    common = max(classes, key=classes.__getitem__)
+    share = classes[common] / labels
+    only = len(classes) == 1
+    if not (only or (share >= DOMINANT and labels >= 2 * LEAST_LABELS)):
+        return None
+    what = "all" if only else f"{share:.0%} of"
+    name = quoted(batch.class_names[common]) if common in batch.class_names else common
+    return BatchEvidence(
+        f"{what} {labels} labels are class {name}",
+        values={"share": share, "class": common, "classes": len(classes)},
+    )

@@ -1,0 +1,248 @@
+"""Are rows empty, repeated, garbled, too long, or part of the evaluation data?"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+
+from mldebug_mcp.batch.batch import Batch, LengthCounts, arrays_of, median_of
+from mldebug_mcp.batch.endings import content
+from mldebug_mcp.batch.roles import END
+from mldebug_mcp.batch.sequences import Bools, Ints, Sequences
+from mldebug_mcp.checks.batch.registry import NO_ROWS, BatchEvidence, batch_check, of_rows, rows_that, rows_where
+from mldebug_mcp.models.base import Severity
+
+# Identical rows.
+
+
+@batch_check(
+    severity="warning",
+    why="Duplicates weigh more than the rest and are memorised; across splits they make an evaluation worthless.",
+    fix="Drop duplicates before the split; see that no source is listed twice and that workers do not share a seed.",
+    fixes={
+        "Axolotl": "dataset_exact_deduplication: true.",
+        "LLaMA-Factory": "see that a data set is not listed twice.",
+    },
+    quotes=("karpathy_recipe_inspect_data",),
+    purposes=("sft", "pretraining", "dpo", "classification", "embedding", "vlm"),
+    whole=True,
+)
+def duplicate_rows(batch: Batch) -> BatchEvidence | None:
+    """A row is the same as an earlier one in everything that the model sees.
+
+    Not this when: prompts are the same and completions differ; prompts for generation are repeated, as GRPO does.
+    """
+    if batch.overlap is None or not len(batch.overlap.exact):
+        return None
+    again = batch.overlap.exact
+    row, first = again[0].tolist()
+    # Chosen by hand: collections of instructions hold up to about one in a hundred.
+    severity: Severity | None = "info" if len(again) < 0.01 * batch.overlap.rows else None
+    near = f", {len(batch.overlap.near)} more nearly do" if len(batch.overlap.near) else ""
+    return BatchEvidence(
+        f"{len(again)} of {batch.overlap.rows} rows repeat another (row {row} is row {first}){near}",
+        np.unique(again),
+        values={"duplicates": len(again), "near_duplicates": len(batch.overlap.near)},
+        severity=severity,
+    )
+
+
+# Rows without content.
+
+
+SHORT = 8
+"""Tokens up to which a row is looked at whole. Chosen: longer ones hold more than special tokens."""
+
+
+@batch_check(
+    severity="warning",
+    why="They teach nothing; a micro-batch of such rows alone gives a NaN loss.",
+    fix="Filter them out before training: dataset.filter(lambda row: len(row['input_ids']) > 1).",
+    quotes=("karpathy_recipe_inspect_data", "axolotl_spike_one_sample"),
+)
+def empty_row(batch: Batch) -> BatchEvidence | None:
+    """A row has no token besides padding and special tokens, or its completion none besides its end.
+
+    Not this when: it is the prompt of a preference pair (`prompt_missing`); nothing of the row is trained on
+    (`row_labels_masked`).
+    """
+    sides = [side for side in batch.sides if not (side.name == "prompt" and batch.purpose == "dpo")]
+    special = (
+        batch.tokenizer.special_ids
+        if batch.tokenizer is not None
+        else batch.ends | ({batch.bos} if batch.bos is not None else set())
+    )
+    rows = rows_where(sides, lambda side: _nothing_but(side, np.array(sorted(special), np.int64)))
+    if len(rows):
+        return BatchEvidence(f"{rows_that(rows, batch.rows, 'is', 'are')} empty", rows)
+    if batch.purpose not in ("sft", "dpo", "vlm"):
+        return None
+    rows = rows_where(batch.trained_sides, lambda side: _ends_at_once(batch, side))
+    if not len(rows):
+        return None
+    return BatchEvidence(f"in {of_rows(rows, batch.rows)} the completion is empty: only its end is trained on", rows)
+
+
+def _ends_at_once(batch: Batch, side: Sequences) -> Bools:
+    """Return the rows in which an end token, and no word, is trained on."""
+    trained = side.trained
+    empty = np.zeros(side.rows, np.bool_)
+    if batch.words is not None and side.trained_runs is not None:
+        # Each stretch is a turn of the assistant, or a text, with its end.
+        runs = side.trained_runs
+        empty[runs.row[(runs.stop - runs.start == 1) & (side.ids.flat[runs.start] == END)]] = True
+        return empty
+    for row in np.flatnonzero((side.trained_per_row > 0) & (side.trained_per_row <= SHORT)).tolist():
+        inside = slice(int(side.ids.offsets[row]), int(side.ids.offsets[row + 1]))
+        tokens = [] if trained is None else side.ids.flat[inside][(trained & side.content)[inside]].tolist()
+        words = [token for token in tokens if token not in batch.ends]
+        blank = batch.tokenizer is not None and not "".join(batch.tokenizer.pieces(words)).strip()
+        empty[row] = len(words) < len(tokens) and (not words or blank)
+    return empty
+
+
+def _nothing_but(side: Sequences, special: Ints) -> Bools:
+    empty: Bools = side.lengths == 0
+    for row in np.flatnonzero((side.lengths > 0) & (side.lengths <= SHORT)).tolist():
+        empty[row] = bool(np.isin(content(side, row), special).all()) if len(special) else False
+    return empty
+
+
+# Rows of the evaluation data are in the training data.
+
+
+@batch_check(
+    severity="error",
+    why="The evaluation measures memory: its loss is too low, and it cannot show overfitting.",
+    fix="Drop the shared rows from the training data, and split by source or conversation before cutting rows.",
+    quotes=("kapoor_17_fields",),
+    whole=True,
+)
+def split_leakage(batch: Batch) -> BatchEvidence | None:
+    """Rows of the data set given with --against are also here, exactly or nearly.
+
+    Not this when: rows share a system prompt or other boilerplate, but not four fifths of their text. Below one row
+    in a hundred, all of them near, it is a warning; the share was chosen by hand.
+    """
+    overlap = batch.overlap
+    if overlap is None or overlap.against_exact is None or overlap.against_near is None:
+        return None
+    exact, near = len(overlap.against_exact), len(overlap.against_near)
+    if not exact + near:
+        return None
+    severity: Severity | None = "warning" if not exact and near < 0.01 * overlap.against_rows else None
+    return BatchEvidence(
+        f"of {overlap.against_rows} rows of {overlap.against}, {exact} are here too, and {near} more nearly so",
+        np.unique(np.concatenate([overlap.against_exact[:, 0], overlap.against_near[:, 0]])),
+        values={"exact": exact, "near": near, "against_rows": overlap.against_rows},
+        severity=severity,
+    )
+
+
+# input_ids, labels or masks differ in length.
+
+
+@batch_check(
+    severity="error",
+    why="The collator or the loss stops over shapes; padded apart, labels and tokens no longer stand side by side.",
+    fix=(
+        "Cut and pad all columns of a row together; a collator that pads input_ids must pad labels, masks and "
+        "position ids too."
+    ),
+    fixes={"Transformers": "DataCollatorForSeq2Seq pads labels; DataCollatorWithPadding does not."},
+    quotes=("hfcourse_walk_pipeline",),
+)
+def length_mismatch(batch: Batch) -> BatchEvidence | None:
+    """A column of a row is longer or shorter than its token ids.
+
+    Not this when: the model is an encoder-decoder, whose labels have their own length. The other checks leave such
+    rows, or the column, out.
+    """
+    told = [problem for problem in batch.problems if problem.check == "length_mismatch"]
+    if not told:
+        return None
+    rows = np.unique([row for problem in told for row in problem.rows]).astype(np.int64)
+    return BatchEvidence("; ".join(problem.summary for problem in told[:4]), rows)
+
+
+# Rows far longer than the rest.
+
+
+LEAST_ROWS = 4
+"""Rows that a side must have. Chosen: fewer have no usual length."""
+FACTOR = 5
+"""Times the median length. Chosen: log-normal lengths, of which the widest in use hardly ever show one."""
+SIGMAS = 6
+"""Robust deviations of log length above the median. Chosen: as `FACTOR`, on log-normal lengths."""
+LEAST_EXCESS = 64
+"""Tokens above the median. Chosen: among short rows several times the median is little to pad."""
+
+
+@batch_check(
+    severity="warning",
+    why="One very long row sets the padding of its batch and the peak of memory, and can make the loss spike.",
+    fix="Look at the row; cut or drop such rows (max_length), or group rows by length (group_by_length=True).",
+    fixes={
+        "Axolotl": "sequence_len with excess_length_strategy: drop; sample_packing: true.",
+        "LLaMA-Factory": "lower cutoff_len.",
+    },
+    quotes=("axolotl_spike_one_sample", "karpathy_recipe_inspect_data"),
+    whole=True,
+)
+def length_outlier(batch: Batch) -> BatchEvidence | None:
+    """A row is 5 times as long as the median, 64 tokens longer, and 6 robust deviations of log length above it.
+
+    Not this when: lengths vary widely anyway, as those of web documents do. The factors were chosen on log-normal
+    lengths, of which the widest in use hardly ever show one.
+    """
+    if batch.totals is None:
+        return None
+    sides = batch.totals.lengths.values()
+    rows = np.unique(np.concatenate([NO_ROWS, *(_far_longer(side) for side in sides)]))
+    if not len(rows):
+        return None
+    lengths, counts = arrays_of(sum((side.counts for side in sides), Counter()))
+    longest, median = int(lengths[-1]), median_of(lengths, counts)
+    said = f"{rows_that(rows, batch.rows, 'has', 'have')} up to {longest} {batch.unit}, the median is {median:.0f}"
+    return BatchEvidence(said, rows, values={"longest": longest, "median": median})
+
+
+def _far_longer(side: LengthCounts) -> Ints:
+    """Return the numbers of the rows far longer than the rest of their side."""
+    lengths, counts = arrays_of(side.counts)
+    if counts.sum() < LEAST_ROWS:
+        return NO_ROWS
+    log = np.log(np.maximum(lengths, 1))
+    middle = median_of(log, counts)
+    spread = 1.4826 * median_of(np.abs(log - middle), counts)
+    least = max(math.exp(middle + max(math.log(FACTOR), SIGMAS * spread)), math.exp(middle) + LEAST_EXCESS)
+    return side.numbers[side.longest > least]
+
+
+# Text that was read with the wrong encoding.
+
+
+FEW = 0.01
+"""Share of the rows up to which it is a remark. Chosen: text from the web has as much, and it does no harm."""
+
+
+@batch_check(
+    severity="warning",
+    why="The model learns to read and to write the garbled characters; rare scripts become long runs of odd tokens.",
+    fix='Read the source files anew with encoding="utf-8"; text that is damaged already can mostly be mended (ftfy).',
+    quotes=("karpathy_recipe_inspect_data",),
+)
+def garbled_text(batch: Batch) -> BatchEvidence | None:
+    """Characters such as "Ã©" or "â€™" stand where the text had "é" or "’": UTF-8 was read as Latin-1.
+
+    Not this when: an accented letter stands before a sign or two; single characters were lost.
+    """
+    told = [row for problem in batch.problems if problem.check == "garbled_text" for row in problem.rows]
+    if not told:
+        return None
+    rows = np.unique(told).astype(np.int64)
+    severity: Severity | None = "info" if len(rows) <= FEW * batch.rows else None
+    said = f"{rows_that(rows, batch.rows, 'holds', 'hold')} characters that are UTF-8 read with another encoding"
+    return BatchEvidence(said, rows, severity=severity)

@@ -1,0 +1,219 @@
+"""Do token ids fit the vocabulary of the tokenizer and of the model?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Runs, Sequences, count_rows
+from mldebug_mcp.checks.batch.registry import (
+    NO_ROWS,
+    NO_SPOTS,
+    BatchEvidence,
+    batch_check,
+    of_rows,
+    rows_that,
+    rows_where,
+    spots_at,
+)
+
+# Token ids outside the model's vocabulary.
+
+
+UNKNOWN_LIMIT = 2**31
+"""Ids that are out of range where the size of the vocabulary is not known. Chosen: no vocabulary reaches it."""
+LLAVA_IMAGE = -200
+"""The id by which an image is marked in input_ids. Source: LLaVA, `IMAGE_TOKEN_INDEX`."""
+
+
+@batch_check(
+    severity="error",
+    why="The embedding or the loss is indexed out of bounds: a device-side assert on a GPU, or memory read at random.",
+    fix=(
+        "model.resize_token_embeddings(len(tokenizer)) after adding tokens; use the tokenizer of this model; mask "
+        "labels with -100."
+    ),
+    fixes={
+        "Axolotl": "tokens: and special_tokens: add tokens and resize; set resize_token_embeddings_to_32x if wanted.",
+        "Unsloth": "add tokens with unsloth.add_new_tokens before get_peft_model.",
+        "LLaMA-Factory": "resize_vocab: true.",
+    },
+    quotes=("hfcourse_decode_inputs",),
+)
+def token_id_out_of_range(batch: Batch) -> BatchEvidence | None:
+    """An id or label is negative (but not the ignore index) or at least the size of the vocabulary.
+
+    Not this when: the size is not known and the ids could be some model's; a LLaVA batch marks images by -200.
+    """
+    limit = batch.vocabulary or UNKNOWN_LIMIT
+    rows, spots, seen, worst = NO_ROWS, NO_SPOTS, 0, 0
+    for side in (*batch.sides, *(() if batch.targets is None else (batch.targets,))):
+        allowed = LLAVA_IMAGE if batch.purpose == "vlm" else None
+        labels = None if batch.purpose == "classification" else side.labels
+        for column, exempt in ((side.ids, allowed), (labels, IGNORE)):
+            if (
+                column is None
+                or not len(column.flat)
+                or (int(column.flat.min()) >= 0 and int(column.flat.max()) < limit)
+            ):
+                continue
+            wrong = np.flatnonzero(((column.flat < 0) | (column.flat >= limit)) & (column.flat != exempt))
+            if len(wrong):
+                worst = max(worst, int(column.flat[wrong[0]]), int(column.flat[wrong].max()), key=abs)
+                seen += len(wrong)
+                rows = np.union1d(rows, side.numbers[np.unique(side.ids.row_of(wrong))])
+                spots = spots or spots_at(side, wrong)
+    if not seen:
+        return None
+    known = f"a vocabulary of {limit}" if batch.vocabulary else "any vocabulary"
+    said = f"{seen} ids or labels in {of_rows(rows, batch.rows)} are outside {known} (such as {worst})"
+    return BatchEvidence(said, rows, spots, {"count": seen, "example": worst})
+
+
+# Tokenizer and model vocabulary sizes do not fit.
+
+
+MOST_SPARE = 512
+"""Tokens that a model may have beyond its tokenizer's. Chosen: a small vocabulary that is padded has a large share to
+spare."""
+SHARE_SPARE = 0.05
+"""Share of the model's tokens that its tokenizer may lack. Chosen: twice the widest padding of common models, 2.3 % in
+DeepSeek V2."""
+
+
+@batch_check(
+    severity="error",
+    why="Tokens beyond the embeddings crash the run; a tokenizer of another model makes every row nonsense.",
+    fix=(
+        "Load tokenizer and model from the same place; after adding tokens call "
+        "model.resize_token_embeddings(len(tokenizer))."
+    ),
+    fixes={
+        "Axolotl": "leave tokenizer_config unset unless it is the base model's.",
+        "Unsloth": "use the tokenizer that from_pretrained returned.",
+        "LLaMA-Factory": "resize_vocab: true after new_special_tokens.",
+    },
+    quotes=("unsloth_uninitialised_weights", "hfcourse_decode_inputs"),
+)
+def vocab_size_mismatch(batch: Batch) -> BatchEvidence | None:
+    """The tokenizer knows more tokens than the model has, or far fewer, or the batch holds ids that it does not know.
+
+    Not this when: the model's vocabulary is padded to a round number beyond the tokenizer's. The widest such padding
+    among common models is 2.3 % (DeepSeek V2); above 5 % and 512 tokens it is called a mismatch.
+    """
+    tokenizer, model = batch.tokenizer, batch.model.vocab_size
+    if tokenizer is None:
+        return None
+    if model is not None and tokenizer.size > model:
+        return BatchEvidence(
+            f"the tokenizer has {tokenizer.size} tokens, the model {model}",
+            values={"tokenizer": tokenizer.size, "model": model},
+        )
+    if model is not None:
+        rows = rows_where(batch.sides, lambda side: _unknown(side, tokenizer.size, model))
+        if len(rows):
+            return BatchEvidence(
+                f"{rows_that(rows, batch.rows, 'holds', 'hold')} ids that the tokenizer does not know (it has "
+                f"{tokenizer.size} tokens, the model {model})",
+                rows,
+            )
+        if model - tokenizer.size > max(MOST_SPARE, SHARE_SPARE * model):
+            said = f"the model has {model} tokens, the tokenizer only {tokenizer.size}"
+            return BatchEvidence(said, values={"tokenizer": tokenizer.size, "model": model}, severity="warning")
+    return None
+
+
+def _unknown(side: Sequences, size: int, limit: int) -> Bools:
+    return count_rows(np.flatnonzero((side.ids.flat >= size) & (side.ids.flat < limit)), side.ids) > 0
+
+
+# Image placeholders were cut or do not match the features.
+
+
+NAMES = ("<|image_pad|>", "<image>", "<image_soft_token>", "<|image|>", "[IMG]", "<IMG_CONTEXT>")
+"""Placeholders of Qwen-VL, LLaVA, Gemma 3, Llama 3.2, Pixtral and InternVL."""
+
+
+@batch_check(
+    severity="error",
+    why="The model raises an error over the number of image features, or answers about an image that it sees in part.",
+    fix="max_length=None in SFTConfig or DPOConfig for vision-language models, or large enough for the image tokens.",
+    fixes={
+        "Axolotl": "raise sequence_len; skip_prepare_dataset and remove_unused_columns: false for multimodal data.",
+        "Unsloth": "raise max_seq_length; use UnslothVisionDataCollator.",
+        "LLaMA-Factory": "raise cutoff_len or lower image_max_pixels.",
+    },
+    quotes=("trl_vlm_truncation",),
+)
+def image_tokens_truncated(batch: Batch) -> BatchEvidence | None:
+    """The placeholders of images are fewer or more than the image features, or a row ends in the middle of them.
+
+    Not this when: the batch has no images and no placeholders; images differ in size and the grid sizes account for it.
+    """
+    token = _placeholder(batch)
+    told = next((problem for problem in batch.problems if problem.check == "image_tokens_truncated"), None)
+    if told is not None:
+        rows = np.array(told.rows, np.int64)
+        return BatchEvidence(
+            f"{rows_that(rows, batch.rows, 'has', 'have')} another number of images than of <image> in the text", rows
+        )
+    if token is None:
+        return None
+    for side in batch.sides:
+        found = side.ids.runs(side.ids.flat == token)
+        count = int((found.stop - found.start).sum())
+        expected = _expected(batch, count)
+        cut = _cut_runs(side, found)
+        if len(cut):
+            rows = np.unique(side.numbers[found.row[cut]])
+            said = f"{rows_that(rows, batch.rows, 'ends', 'end')} in the middle of an image's placeholders"
+            return BatchEvidence(said, rows, spots_at(side, found.start[cut]), {"placeholders": count})
+        if expected is not None and expected != count:
+            wrong = _wrong_runs(batch, found)
+            rows = np.unique(side.numbers[found.row if wrong is None else found.row[wrong]])
+            where = "" if wrong is None else f"; they differ in {of_rows(rows, batch.rows)}"
+            said = f"{count} image placeholders in the batch, {expected} are wanted by its images{where}"
+            return BatchEvidence(said, rows, values={"placeholders": count, "expected": expected})
+    return None
+
+
+def _placeholder(batch: Batch) -> int | None:
+    if batch.model.image_token is not None:
+        return batch.model.image_token
+    if batch.tokenizer is None:
+        return None
+    return next((batch.tokenizer.special[name] for name in NAMES if name in batch.tokenizer.special), None)
+
+
+def _expected(batch: Batch, count: int) -> int | None:
+    """Return how many placeholders the images of the batch take, or None if that is not known."""
+    grid = batch.integers.get("image_grid_thw")
+    if grid is not None:
+        merge = batch.model.image_merge or 2
+        return int(np.prod(grid.reshape(-1, 3), axis=1).sum()) // merge**2
+    pixels = batch.floats.get("pixel_values")
+    if pixels is None or pixels.ndim not in (4, 5):
+        return None
+    images = int(np.prod(pixels.shape[: pixels.ndim - 3]))
+    if batch.model.image_tokens is not None:
+        return images * batch.model.image_tokens
+    # One size for all images: the placeholders divide evenly among them, or stand for one image each.
+    return None if images and count and count % images == 0 else images
+
+
+def _wrong_runs(batch: Batch, found: Runs) -> Ints | None:
+    """Return the images whose placeholders do not fit their grid, where each stretch of placeholders is one image."""
+    grid = batch.integers.get("image_grid_thw")
+    if grid is None or len(grid.reshape(-1, 3)) != len(found):
+        return None
+    wanted = np.prod(grid.reshape(-1, 3), axis=1) // (batch.model.image_merge or 2) ** 2
+    return np.flatnonzero(found.stop - found.start != wanted)
+
+
+def _cut_runs(side: Sequences, found: Runs) -> Ints:
+    """Return the runs that end with their row and are shorter than the others."""
+    if len(found) < 2:
+        return NO_ROWS
+    length = found.stop - found.start
+    _, stop = side.bounds
+    return np.flatnonzero((found.stop == stop[found.row]) & (length < length.max()))

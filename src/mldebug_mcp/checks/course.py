@@ -1,0 +1,476 @@
+"""The course of each curve for the sheet of a run.
+
+It holds ends, extremes and turns, and what moved suddenly at one time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.checks.curve import (
+    MAD_TO_STD,
+    blocks,
+    heaviness,
+    median,
+    noise,
+    noise_on_slope,
+    positive,
+    row_medians,
+    sample,
+    start_level,
+)
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.quantities import LOSSES
+from mldebug_mcp.logs.run import Run, Series
+
+# The course of one curve: its ends and extremes, where it turns, and since when it rests, is frozen or is lost.
+
+
+BLOCKS = 30
+"""Stretches by whose medians a curve's course is told; a curve of no more records is told by these themselves.
+Chosen: a turn that lasts a thirtieth of a run is seen by eye."""
+TURN_WOBBLES = 4.0
+"""A turn goes back by this many standard deviations of the medians ... Chosen: none in white noise, as a rule."""
+TURN_SHARE = 0.1
+"""... and by this share of the whole range. Chosen: smaller ones are not worth the words."""
+REST_SHARE, REST_WOBBLES = 0.03, 3.0
+"""A curve rests while it keeps within this share of its range, or so many standard deviations, of its last level.
+Chosen: what the eye calls level."""
+LEAST_REST = 0.2
+"""Share of the stretches over which it does, to be called so. Chosen: less is the end of any curve that slows down."""
+FAR = 20.0
+"""Times the lowest level: from here on logarithms are looked at. Chosen: below it a straight scale shows the course."""
+SUDDEN = 0.6
+"""Share of a move that is made from one stretch to the next, for it to be a jump or a drop. Chosen: more than half."""
+FEW = 5
+"""Records that are told one by one. Chosen: they take no more room than a summary of them."""
+FROZEN_SHARE, LEAST_FROZEN = 0.1, 4
+"""Share of the records, and their least number, that are exactly alike at the end of a frozen curve. Chosen: two
+roundings in a row may agree."""
+MOST_TURNS = 4
+"""Turns that are told one by one. Chosen: more are a swing to and fro."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A part of a course in one direction.
+
+    Args:
+        to: The level that it ends at.
+        until: The step at which it does.
+        up: Whether it goes up.
+        sudden_at: The step at which most of the way is made at once, if it is.
+    """
+
+    to: float
+    until: float
+    up: bool
+    sudden_at: float | None = None
+
+    def __str__(self) -> str:
+        if self.sudden_at is not None:
+            return f"{'jumps' if self.up else 'drops'} to {figure(self.to)} at {figure(self.sudden_at)}"
+        return f"{'rises' if self.up else 'falls'} to {figure(self.to)} by {figure(self.until)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What a curve does, in numbers.
+
+    Args:
+        records: How many values were logged.
+        first, last: Its first and last finite value.
+        early: Median of the first twentieth of its records.
+        low, low_at, high, high_at: Its extremes and the steps of them.
+        noise: Standard deviation from record to record, without the trend.
+        moves: What it does, in order; empty where it keeps to one level within its noise.
+        rests_since: The step since which it keeps its last level; None where it does not.
+        frozen_since: The step since which it is exactly the same; None where it is not.
+        lost: How many values are NaN or infinite.
+        lost_first: The first step at which one is.
+        lost_for_good: Whether none is finite after that.
+        told: All values with their steps, where they are few.
+    """
+
+    records: int
+    first: float
+    early: float
+    low: float
+    low_at: float
+    high: float
+    high_at: float
+    last: float
+    noise: float
+    moves: tuple[Move, ...] = ()
+    rests_since: float | None = None
+    frozen_since: float | None = None
+    lost: int = 0
+    lost_first: float | None = None
+    lost_for_good: bool = False
+    told: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether every value is the same."""
+        return self.low == self.high
+
+    def __str__(self) -> str:
+        """Return the course in words: falls, rises, jumps, rests since, frozen since, not finite."""
+        words = []
+        if self.is_constant and self.records > 1:
+            words.append("the same in every record")
+        elif len(self.moves) > MOST_TURNS:
+            first = self.moves[0]
+            words.append(f"{first}, then swings {len(self.moves) - 1} times, {self.moves[-1]}")
+        elif self.moves:
+            words += [str(one) for one in self.moves]
+        elif len(self.told) != self.records:
+            words.append("keeps its level")
+        if not self.is_constant and self.frozen_since is not None:
+            words.append(f"frozen at {figure(self.last)} since {figure(self.frozen_since)}")
+        elif self.moves and self.rests_since is not None:
+            words.append(f"rests since {figure(self.rests_since)}")
+        if self.lost and self.lost_first is not None:
+            where = "from" if self.lost_for_good else f"in {self.lost} of {self.records} records, first at"
+            words.append(f"not finite {where} {figure(self.lost_first)}")
+        return ", ".join(words)
+
+
+def course_of(series: Series) -> Course | None:
+    """Return the course of a curve; None where nothing finite was logged."""
+    finite = series.finite
+    if not len(finite):
+        return None
+    value, step = finite.value, finite.step
+    low, high = int(np.argmin(value)), int(np.argmax(value))
+    lost = ~np.isfinite(series.value)
+    first_lost = float(series.step[int(np.argmax(lost))]) if lost.any() else None
+    frozen = _frozen_since(value)
+    moves, rests = ((), None) if len(value) <= 2 or low == high else _moves(value, step)
+    few = len(value) <= FEW
+    return Course(
+        records=len(series),
+        first=float(value[0]),
+        early=start_level(value),
+        low=float(value[low]),
+        low_at=float(step[low]),
+        high=float(value[high]),
+        high_at=float(step[high]),
+        last=float(value[-1]),
+        noise=_noise(value),
+        moves=() if few else moves,
+        rests_since=None if few else rests,
+        frozen_since=None if frozen is None else float(step[frozen]),
+        lost=int(lost.sum()),
+        lost_first=first_lost,
+        lost_for_good=first_lost is not None and float(step[-1]) < first_lost,
+        told=tuple(zip(step.tolist(), value.tolist(), strict=True)) if few else (),
+    )
+
+
+def _noise(value: Floats) -> float:
+    """Return the noise from record to record: of the few of a short curve, around its slope."""
+    return noise_on_slope(value) if len(value) <= BLOCKS else noise(value)
+
+
+def _frozen_since(value: Floats) -> int | None:
+    """Return the index since which a curve is exactly the same, None where it is not for long."""
+    different = np.flatnonzero(value != value[-1])
+    since = int(different[-1]) + 1 if len(different) else 0
+    return since if len(value) - since >= max(LEAST_FROZEN, FROZEN_SHARE * len(value)) else None
+
+
+def _moves(value: Floats, step: Floats) -> tuple[tuple[Move, ...], float | None]:
+    """Return what a curve does, and since when it rests."""
+    logarithmic = positive(value) and _spans_far(value)
+    scaled = np.log(value) if logarithmic else value
+    level, first, wobble = _levels(scaled)
+    span = float(level.max() - level.min())
+    back = max(TURN_WOBBLES * wobble, TURN_SHARE * span)
+    if span <= TURN_WOBBLES * wobble or not np.isfinite(span):
+        return (), float(step[0])
+    rest = _rest(level, max(REST_SHARE * span, REST_WOBBLES * wobble))
+    turns = _turns(level, back)
+    moves = []
+    for begin, end in pairwise(turns):
+        until = end if end != turns[-1] or rest is None else min(end, max(rest, begin + 1))
+        to = float(np.exp(level[end])) if logarithmic else float(level[end])
+        sudden = _sudden(level, begin, until)
+        at = None if sudden is None else _steepest(scaled, int(first[sudden - 1]), _end(first, sudden, len(value)))
+        moves.append(
+            Move(
+                to, float(step[first[until]]), bool(level[end] > level[begin]), None if at is None else float(step[at])
+            )
+        )
+    return tuple(moves), None if rest is None else float(step[first[rest]])
+
+
+def _spans_far(value: Floats) -> bool:
+    some = sample(value)
+    low, high = (float(edge) for edge in np.quantile(some, (0.05, 0.95)))
+    return high > FAR * low
+
+
+def _levels(value: Floats) -> tuple[Floats, NDArray[np.int64], float]:
+    """Return the levels by which a course is told, the index of the first record of each, and their noise."""
+    if len(value) <= BLOCKS:
+        return value, np.arange(len(value)), noise_on_slope(value)
+    cut = blocks(value, BLOCKS)
+    return cut.level, cut.first, cut.wobble
+
+
+def _turns(level: Floats, back: float) -> list[int]:
+    """Return the first index, those at which a course turns and goes back by so much, and the last index."""
+    turns, best, up = [0], 0, 0
+    for at in range(1, len(level)):
+        ahead = level[at] - level[best]
+        if up == 0:
+            low, high = int(np.argmin(level[: at + 1])), int(np.argmax(level[: at + 1]))
+            if level[high] - level[low] >= back:
+                up, best = (1, high) if high > low else (-1, low)
+                start = min(low, high)
+                if start and abs(level[start] - level[0]) >= back:
+                    turns.append(start)
+        elif ahead * up > 0:
+            best = at
+        elif -ahead * up >= back:
+            turns.append(best)
+            up, best = -up, at
+    return [*turns, len(level) - 1] if best == turns[-1] or level[best] == level[-1] else _closed(turns, best, level)
+
+
+def _closed(turns: list[int], best: int, level: Floats) -> list[int]:
+    """Return the turns with the end of the last move: what follows its extreme goes back by too little to count."""
+    return [*turns, best if best > turns[-1] else len(level) - 1]
+
+
+def _rest(level: Floats, within: float) -> int | None:
+    away = np.flatnonzero(np.abs(level - level[-1]) > within)
+    since = int(away[-1]) + 1 if len(away) else 0
+    return since if len(level) - since >= max(3, LEAST_REST * len(level)) else None
+
+
+def _sudden(level: Floats, begin: int, end: int) -> int | None:
+    """Return the stretch at whose beginning most of a move is made at once, None where it takes longer."""
+    if end - begin < 1 or len(level) < 2 * FEW:
+        return None
+    steps = level[begin + 1 : end + 1] - level[begin:end]
+    most = int(np.argmax(np.abs(steps)))
+    return begin + 1 + most if abs(steps[most]) >= SUDDEN * abs(level[end] - level[begin]) and begin > 0 else None
+
+
+def _end(first: NDArray[np.int64], block: int, count: int) -> int:
+    return int(first[block + 1]) if block + 1 < len(first) else count
+
+
+def _steepest(value: Floats, first: int, last: int) -> int:
+    """Return the index within a stretch to which a curve makes its longest step."""
+    return first + 1 + int(np.argmax(np.abs(np.diff(value[first:last])))) if last - first > 1 else first
+
+
+# What moved suddenly, and when: jumps of any curve against its own local trend, those at one time together.
+
+
+BEFORE = 5
+"""Records before one, whose median it is compared with. Chosen: the fewest that one outlier does not move."""
+AROUND = 40
+"""Records around one, from which the usual size of such a difference is taken. Chosen: twice a usual window."""
+SIGMAS = 7.0
+"""Standard deviations of that size, times the heaviness of its tails, beyond which a curve jumps. Chosen: in ten
+thousand records of normal noise none does."""
+HEAVIEST = 1.4
+"""Heaviness that is believed. Chosen: where every tenth record is a jump, they are no tail."""
+LEAST_SHARE = 0.1
+"""Share of the middle 95 % of all values that a jump has at least. Chosen: a smaller one is hardly seen by eye."""
+LEAST_OF_LEVEL = 0.03
+"""Share of the level that it has at least. Chosen: of values that are nearly constant."""
+BEGINNING = 0.1
+"""Share of the records, from the first on, in which a move is the usual one of a run that begins; but a loss or a
+gradient does not rise then. Chosen: half of what most runs take to settle."""
+RESTLESS = 3.0
+"""Times the usual spread of the whole curve that the spread around a record is at most. Chosen: a beginning in which
+everything moves hides nothing."""
+RISES_UNUSUALLY = LOSSES | {Quantity.GRADIENT_NORM, Quantity.KL}
+FEWEST = 8
+"""Records from which a trend can be told. Chosen: three more than `BEFORE`."""
+OUTLYING = 5.0
+"""Times the median that the highest value is, for logarithms to be compared. Chosen: of what varies by factors."""
+MOST_POINTS = 10_000
+"""Stretches of a longer curve, of which only the extremes are looked at. Chosen: finer than any picture of it."""
+NEAR = 3
+"""Records within which jumps of several curves are one event. Chosen: what brings a jump about precedes it by one."""
+AT_ONCE, UNLIKE = 0.4, 3.0
+"""A rate jumps where its logarithm moves by this much from one record to the next, and so many times as far as before
+and after. Chosen: a factor of 1.5, which no smooth schedule makes at once."""
+MOST_SERIES = 60
+"""Curves that are looked at. Chosen: those of hundreds of layers move together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A sudden move of one curve.
+
+    Args:
+        metric: The name of the series.
+        step: Where it begins.
+        before: The level before.
+        there: The value farthest from that.
+        back: The step at which it is back on a third of the way; None where it does not come back.
+        sigmas: How large it is, in standard deviations of what is usual for the curve.
+        records: Records between those of the curve, in steps.
+    """
+
+    metric: str
+    step: float
+    before: float
+    there: float
+    back: float | None
+    sigmas: float
+    records: float
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What moved at about one time, the first mover first."""
+
+    changes: tuple[Change, ...]
+
+    @property
+    def step(self) -> float:
+        """Where the first of them begins."""
+        return self.changes[0].step
+
+    @property
+    def sigmas(self) -> float:
+        """How large the largest of them is."""
+        return max(one.sigmas for one in self.changes)
+
+    @property
+    def first_mover(self) -> str:
+        """The curve that moved before all others; "" where several did at once or there is one alone."""
+        first, *others = self.changes
+        return first.metric if others and all(one.step > first.step for one in others) else ""
+
+
+def events_of(run: Run, names: Sequence[str]) -> list[Event]:
+    """Return the sudden moves of these curves, in order; those of several within a few records are one event."""
+    changes: list[Change] = []
+    for name in names[:MOST_SERIES]:
+        role = run[name].role
+        rate = role is not None and role.quantity is Quantity.LEARNING_RATE
+        changes += _jumps_of_rate(run[name].finite) if rate else _jumps(run[name].finite)
+    return _together(changes)
+
+
+def _together(changes: Iterable[Change]) -> list[Event]:
+    groups: list[list[Change]] = []
+    for one in sorted(changes, key=lambda change: (change.step, change.metric)):
+        if groups and one.step - groups[-1][0].step <= NEAR * min(one.records, groups[-1][0].records):
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    return [Event(tuple({one.metric: one for one in reversed(group)}.values())[::-1]) for group in groups]
+
+
+def _jumps(series: Series) -> list[Change]:
+    """Return where a curve leaves its trend at once."""
+    if len(series) < FEWEST or float(series.value.min()) == float(series.value.max()):
+        return []
+    found = [*_one_way(series, +1), *_one_way(series, -1)]
+    return _without_returns(sorted(found, key=lambda one: one.step))
+
+
+def _without_returns(changes: list[Change]) -> list[Change]:
+    """Return the moves of a curve without those that only end the one before, at the level from which it began."""
+    kept: list[Change] = []
+    for one in changes:
+        ended = kept and kept[-1].back is not None and one.step <= kept[-1].back
+        if not ended or abs(one.there - kept[-1].before) > abs(kept[-1].there - kept[-1].before) / 3:
+            kept.append(one)
+    return kept
+
+
+def _one_way(series: Series, sign: int) -> list[Change]:
+    """Return the jumps up (+1) or down (-1)."""
+    at, value = _extremes(series.value, sign)
+    logarithmic = positive(value) and float(value.max()) > OUTLYING * median(sample(value))
+    scaled = np.log(value) if logarithmic else value
+    level = _levels_before(scaled)
+    away = sign * (scaled - level)
+    usual, spread = _usual(away)
+    least = max(LEAST_SHARE * _span(scaled), LEAST_OF_LEVEL * (1.0 if logarithmic else abs(median(value))), 1e-12)
+    sigmas = (away - usual) / np.maximum(spread, least / SIGMAS)
+    limit = SIGMAS * min(HEAVIEST, max(1.0, heaviness(scaled)))
+    beyond = (sigmas > limit) & (away > least)
+    at_once = sign > 0 and series.role is not None and series.role.quantity in RISES_UNUSUALLY
+    beyond[: 1 if at_once else max(NEAR, int(BEGINNING * len(value)))] = False
+    places = np.flatnonzero(beyond)
+    groups = np.split(places, np.flatnonzero(np.diff(places) > BEFORE) + 1) if len(places) else []
+    before = np.exp(level) if logarithmic else level
+    looked = Series(series.name, series.step[at], value)
+    interval = median(np.diff(series.step))
+    return [_change(looked, before, group, float(sigmas[group].max()), interval) for group in groups]
+
+
+def _change(series: Series, level: Floats, group: NDArray[np.int64], sigmas: float, interval: float) -> Change:
+    value, first = series.value, int(group[0])
+    before = float(level[first])
+    peak = int(group[np.argmax(np.abs(value[group] - before))])
+    there = float(value[peak])
+    away = np.abs(value[peak + 1 :] - before) < abs(there - before) / 3
+    back = float(series.step[peak + 1 + int(np.argmax(away))]) if away.any() else None
+    return Change(series.name, float(series.step[first]), before, there, back, min(1000.0, sigmas), interval)
+
+
+def _extremes(value: Floats, sign: int) -> tuple[NDArray[np.int64], Floats]:
+    """Return the indices and values to look at: all, or of a long curve the extreme one of each stretch."""
+    stride = -(-len(value) // MOST_POINTS)
+    if stride == 1:
+        return np.arange(len(value)), value
+    whole = len(value) // stride * stride
+    rows = sign * value[:whole].reshape(-1, stride)
+    at = np.arange(0, whole, stride) + rows.argmax(axis=1)
+    return at, value[at]
+
+
+def _levels_before(value: Floats) -> Floats:
+    """Return the median of the records before each one, shape (n,); before the first stands the first."""
+    padded = np.concatenate([np.repeat(value[:1], BEFORE), value[:-1]])
+    return row_medians(np.lib.stride_tricks.sliding_window_view(padded, BEFORE))
+
+
+def _usual(away: Floats) -> tuple[Floats, Floats]:
+    """Return the usual difference of a record from those before it, and its spread, in the records around each."""
+    count = max(1, len(away) // AROUND)
+    edges = np.linspace(0, len(away), count + 1).astype(int)
+    which = np.minimum(np.searchsorted(edges, np.arange(len(away)), side="right") - 1, count - 1)
+    parts = [away[first:last] for first, last in pairwise(edges)]
+    middle = np.array([median(part) for part in parts])
+    spread = np.array([MAD_TO_STD * median(np.abs(part - usual)) for part, usual in zip(parts, middle, strict=True)])
+    return middle[which], np.minimum(spread, RESTLESS * median(spread))[which]
+
+
+def _span(value: Floats) -> float:
+    low, high = (float(edge) for edge in np.quantile(sample(value), (0.025, 0.975)))
+    return high - low
+
+
+def _jumps_of_rate(rate: Series) -> list[Change]:
+    """Return where a learning rate moves at once, as no smooth schedule does."""
+    above = rate.where(rate.value > 0)
+    if len(above) < 4:
+        return []
+    moves = np.diff(np.log(above.value))
+    size = np.abs(moves)
+    beside = np.maximum(np.append(np.inf, size[:-1]), np.append(size[1:], 0.0))
+    interval = median(np.diff(above.step))
+    places = np.flatnonzero((size > AT_ONCE) & (size > UNLIKE * beside)).tolist()
+    step, value = above.step.tolist(), above.value.tolist()
+    return [Change(rate.name, step[at + 1], value[at], value[at + 1], None, 100.0, interval) for at in places]

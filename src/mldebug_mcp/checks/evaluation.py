@@ -1,0 +1,540 @@
+"""What a log holds of evaluation.
+
+These are its losses, the metrics that measure quality, and the terms that a training loss has beyond them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from mldebug_mcp.checks.check import CannotTell
+from mldebug_mcp.checks.curve import MEDIAN_ERROR, blocks, median, noise, row_medians, start_level
+from mldebug_mcp.checks.progress import LANGUAGE_MODELS
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.run import Run, Series
+
+__all__ = [
+    "ACCURACIES",
+    "all_zero",
+    "as_share",
+    "as_shares",
+    "auc_of",
+    "goes_on_falling",
+    "is_auc",
+    "is_of_a_guess",
+    "quality_metrics",
+    "ranking_metrics",
+]
+
+# A log's evaluation losses, and what compares them with the training loss.
+
+
+NEAR = 5
+"""Training records, at most, whose median stands for the loss at an evaluation. Chosen: earlier ones are out of
+date."""
+SHORT = 20
+"""In a log of fewer records, mostly one to an epoch, the first three hold much of the learning. Chosen: by hand."""
+LATE = 3.5
+"""Intervals between evaluations until the first: one or two are usual, three where training warms up. Chosen: by
+hand."""
+EXPLODED = 100.0
+"""Times the loss at the start: no evaluation of weights that a run began with, or made better, comes there. Chosen: by
+hand."""
+IN_STEP, TIMES, FAR, LEAST_IN_STEP = 1.35, 3.0, 2.0, 4
+"""How far apart the ratios of evaluation and training loss may lie, how large they are at least, how many times both
+fall, and over how many evaluations, for them to be one quantity on two scales. Chosen: by hand."""
+MANY_TIMES, EVALUATION_FALLS = 10.0, 1.3
+"""... and a ratio of which it is enough that evaluation falls less. Chosen: no held-out set is so much harder."""
+SUM_OF_BATCHES = 4.0
+"""Times the evaluation loss: dropout and augmentation do not raise a training loss so far. Chosen: by hand."""
+EVALUATION_STANDS, LEAST_STANDING, EVALUATION_EARLY = 0.01, 4, 0.2
+"""An evaluation loss within 1 % of its level does not move, as a fixed set has no sampling noise: over so many
+evaluations, the first of them within this share of the run. Chosen: by hand."""
+_ERRORS = (Quantity.SQUARED_ERROR, Quantity.ROOT_SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
+_COMPONENTS = frozenset(["box", "bbox", "cls", "dfl", "obj", "kl", "aux", "value", "policy", "reward"])
+"""Parts of a detector's or a VAE's loss, which move by rules of their own."""
+
+
+def evaluation_losses(run: Run) -> list[Series]:
+    """Return the evaluation losses: `eval_loss` and those of named sets such as `eval_g0_loss`.
+
+    Raises CannotTell if there is none.
+    """
+    found = _of_whole_sets(run, Quantity.LOSS)
+    if not found:
+        raise CannotTell("not logged: eval_loss")
+    return found
+
+
+def _of_whole_sets(run: Run, *quantities: Quantity) -> list[Series]:
+    """Return what is measured at evaluation on a whole set, `eval_loss` first: of no component of a loss."""
+    found = [
+        one
+        for one in run.with_role(*quantities, phase="eval", parts=True)
+        if one.role is not None and _COMPONENTS.isdisjoint(one.role.part.split(" "))
+    ]
+    return sorted(found, key=lambda one: (one.name != "eval_loss", one.name))
+
+
+LEAST_THIRD, SURE, RESTS = 5, 2.0, 0.05
+"""Values of a third, standard errors of what it may be apart from another, and the share of the level that this may
+come to. Chosen: 1 in 40, and what a run that learns gains at least."""
+
+
+def evaluation_stands(run: Run) -> bool:
+    """Say whether an evaluation loss or error, which has hardly any noise, stands still from early on to the end."""
+    for logged in _of_whole_sets(run, Quantity.LOSS, *_ERRORS):
+        one = logged.finite
+        if len(one) >= LEAST_STANDING and one.step[0] <= EVALUATION_EARLY * run.last_step:
+            level = abs(median(one.value))
+            return float(np.ptp(one.value)) <= EVALUATION_STANDS * level or _rests_in_its_noise(one.value, level)
+    return False
+
+
+def _rests_in_its_noise(values: Floats, level: float) -> bool:
+    """Say whether many noisy values go nowhere: what their first and last third may be apart is little."""
+    third = len(values) // 3
+    if third < LEAST_THIRD:
+        return False
+    apart = abs(median(values[:third]) - median(values[-third:]))
+    return apart + SURE * noise(values) * MEDIAN_ERROR * math.sqrt(2 / third) <= RESTS * level
+
+
+def begins_late(evaluation: Series) -> bool:
+    """Say whether a log begins after evaluations that it does not hold: the first comes far later than one interval."""
+    step = evaluation.finite.step
+    return len(step) > 2 and float(step[0]) > LATE * median(np.diff(step))
+
+
+def refuse_after_explosion(run: Run, evaluation: Series) -> None:
+    """Raise CannotTell if training exploded before the first evaluation, and that shows the ruins.
+
+    What evaluation does from there on, on weights that are far out, is no comparison with training.
+    """
+    if "loss" not in run:
+        return
+    loss, first = run["loss"].finite, evaluation.finite
+    before = loss.value[loss.step <= first.step[0]] if len(first) else loss.value[:0]
+    start = start_level(loss.value[:3]) if len(before) else 0.0
+    if start > 0 and before.max() > EXPLODED * start and first.value[0] > EXPLODED * start:
+        raise CannotTell(
+            f"the training loss had gone from {figure(start)} to {figure(before.max())} before the first "
+            f"evaluation, which is {figure(first.value[0])}: it shows what the explosion left"
+        )
+
+
+def beside_training(loss: Series, evaluation: Series) -> tuple[Floats, Floats, Floats]:
+    """Return steps, training level and evaluation loss at each evaluation that training precedes, each (n,).
+
+    The level is the median of the last records since the evaluation before, at most `NEAR` of them: where training is
+    logged once between two evaluations it is that record, for earlier ones are out of date.
+    """
+    evaluation = evaluation.finite
+    until = np.searchsorted(loss.step, evaluation.step, side="right")
+    keep = until > 0
+    ends = until[keep]
+    since = np.maximum(np.concatenate([[0], ends[:-1]]), ends - NEAR)
+    count = ends - np.minimum(since, ends - 1)
+    train = np.empty(len(ends))
+    for many in range(1, NEAR + 1):
+        here = count == many
+        train[here] = row_medians(loss.value[ends[here, np.newaxis] - np.arange(many, 0, -1)])
+    return evaluation.step[keep], train, evaluation.value[keep]
+
+
+def refuse_another_scale(train: Floats, evaluation: Floats) -> None:
+    """Raise CannotTell if both losses fall by the same factor all the way, and far or from far apart.
+
+    What is learnt then serves held-out rows as well: one is the sum over more rows, or in another unit.
+    """
+    if len(train) < LEAST_IN_STEP or not ((train > 0) & (evaluation > 0)).all():
+        return
+    times = evaluation / train
+    if evaluation[0] < (EVALUATION_FALLS if float(times.min()) > MANY_TIMES else FAR) * evaluation[-1]:
+        return
+    if float(times.min()) > max(TIMES, float(times.max()) / IN_STEP):
+        raise CannotTell(
+            f"both losses fall by the same factor, and their ratio stays between {figure(times.min())} and "
+            f"{figure(times.max())}: they may be on different scales"
+        )
+
+
+def refuse_sums_of_epochs(run: Run) -> None:
+    """Raise CannotTell if the training loss of each epoch is many times that of evaluation: it may be a sum.
+
+    Loops of one's own often add up the loss of an epoch's batches and print that. A configured accumulation, or a
+    language model, has other reasons for a multiple.
+    """
+    if run.step_name != "epoch" or run.kind in LANGUAGE_MODELS or run.setting("gradient_accumulation_steps"):
+        return
+    if "loss" not in run or "eval_loss" not in run:
+        return
+    _, train, evaluation = beside_training(run["loss"].finite, run["eval_loss"])
+    if len(train) and (evaluation > 0).all() and (times := median(train / evaluation)) > SUM_OF_BATCHES:
+        raise CannotTell(
+            f"the training loss is {figure(times)} times the evaluation loss (median of {len(train)} epochs): it may "
+            "be the sum over an epoch's batches"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Training and evaluation at each evaluation, and where both have come to.
+
+    Args:
+        steps: Steps of the evaluations that training precedes, shape (n,).
+        train: Training level at each (`beside_training`), shape (n,).
+        evaluation: Evaluation loss at each, shape (n,).
+        start: What the training loss was at first.
+        later: The later half of the evaluations.
+    """
+
+    steps: Floats
+    train: Floats
+    evaluation: Floats
+    start: float
+    later: slice
+
+    @property
+    def train_level(self) -> float:
+        """The median training level of the later half."""
+        return median(self.train[self.later])
+
+    @property
+    def eval_level(self) -> float:
+        """The median evaluation loss of the later half."""
+        return median(self.evaluation[self.later])
+
+
+def compared(run: Run, least: int) -> Compared:
+    """Compare `eval_loss` with the training loss.
+
+    Raises CannotTell if fewer than `least` evaluations stand behind a record of training.
+    """
+    loss = run["loss"].finite
+    steps, train, evaluation = beside_training(loss, run["eval_loss"])
+    if len(steps) < least:
+        raise CannotTell(f"{len(steps)} evaluations that training precedes; {least} are needed")
+    return Compared(steps, train, evaluation, start_of(run, loss), slice(len(steps) // 2, None))
+
+
+def start_of(run: Run, loss: Series) -> float:
+    """Return what a training loss began with."""
+    start = start_level(loss.value)
+    if len(loss) < SHORT or run.step_name == "epoch":  # means over epochs, of which the first few hold the learning
+        return max(start, float(loss.value[0]))
+    return start
+
+
+# Accuracies as shares of one, whether they are logged so or in per cent.
+
+
+def as_share(accuracy: float) -> float:
+    """Return an accuracy as a share; above 1 it is in per cent."""
+    return accuracy / 100 if accuracy > 1 else accuracy
+
+
+def as_shares(accuracies: Floats) -> Floats:
+    """Return the values of one accuracy as shares: if any is above 1, all are in per cent, the small ones too."""
+    return accuracies / 100 if len(accuracies) and float(np.nanmax(accuracies)) > 1 else accuracies
+
+
+# Which of a log's metrics measure quality at evaluation: accuracies, scores of classes, rankings, texts.
+
+
+ACCURACIES = ("eval_accuracy", "accuracy")
+"""What accuracies are called, that of evaluation first."""
+# "metrics/mAP50(B)" is what Ultralytics measures on the validation set, "bbox/AP" what detectron2 does, "coco/bbox_mAP"
+# MMDetection, "Pseudo dice" nnU-Net, a number for each class.
+_BY_NAME = re.compile(
+    r"eval_|metrics/(?:precision|recall|mAP|accuracy)|mean (?:Average global foreground|Pseudo) [Dd]ice$"
+    r"|(?:bbox|segm|keypoints)/AP(?:50|75)?$|coco/\w+_mAP"
+    r"|(?i:(?:sacre)?bleu(?:[-_@]?\d)?|chrf\+*|rouge[-_]?(?:\d|l|lsum))$"
+)
+"""By its name, or as what nobody measures while training: BLEU of whole outputs."""
+_OF_A_CLASS = (Quantity.DICE, Quantity.IOU, Quantity.F1)
+"""Measured in training too by Keras, which logs both; beside an evaluation loss alone it is of evaluation."""
+_RANKINGS = (Quantity.NDCG, Quantity.MRR, Quantity.HIT_RATE)
+"""What recommenders and search are measured by, whatever is logged beside it."""
+_AT_RANKS = (Quantity.RECALL, Quantity.PRECISION, Quantity.AVERAGE_PRECISION, Quantity.F1, Quantity.CORRELATION)
+_AT_RANK = re.compile(r"@[_ ]?\d")
+"""... and what is a ranking where the name says of how many; without that it counts beside one of the sure ones."""
+NEAR_AUC, LEAST_AUC = 0.04, 8
+"""How far from 0.5 the AUC of a guess may be, over so many evaluations. Chosen: the error over some hundred rows."""
+QUALITY_EARLY, FALL, LEAST_LOSSES = 4, 0.03, 4
+"""Part of the evaluations in which the frequencies of classes are learnt, the share by which a loss falls at all, and
+evaluations. Chosen: a quarter, as frequencies come first; beyond noise; both halves then hold two."""
+_CLOCKS = re.compile(
+    r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
+    r"|learning_rate|length|ppl_max|std|support|threshold"
+)
+
+
+def quality_metrics(run: Run) -> list[Series]:
+    """Return the metrics of evaluation that measure quality: no losses, clocks, counts or sizes.
+
+    A score of a class, such as Dice or F1, also without the word where it is logged with the evaluation loss alone.
+
+    Raises CannotTell if there is none.
+    """
+    rankings = {one.name for one in ranking_metrics(run)}
+    found = [one for name, one in run.series.items() if name in rankings or _is_quality(run, name)]
+    if not found:
+        raise CannotTell("not logged: a metric of evaluation other than the loss")
+    return found
+
+
+def ranking_metrics(run: Run) -> list[Series]:
+    """Return how well the run ranks, such as nDCG or recall@20: of whole rankings, so of evaluation by any name."""
+    at_rank = [one for one in run.with_role(*_AT_RANKS, parts=True) if _AT_RANK.search(one.name)]
+    sure = [*run.with_role(*_RANKINGS, parts=True), *at_rank]
+    if not sure:
+        return []
+    found = {one.name for one in (*sure, *run.with_role(*_AT_RANKS))}
+    return [one for name, one in run.series.items() if name in found]
+
+
+def all_zero(series: Series) -> bool:
+    """Say whether a metric is exactly zero wherever it is logged: then it was not measured, or measured wrongly."""
+    return not series.finite.value.any()
+
+
+def _is_quality(run: Run, name: str) -> bool:
+    role = run[name].role
+    if role is not None and role.quantity in _OF_A_CLASS and role.is_whole and not role.is_evaluation:
+        return _stands_beside(run, name)
+    return _BY_NAME.match(name) is not None and not _CLOCKS.search(name) and "loss" not in name
+
+
+def _stands_beside(run: Run, name: str) -> bool:
+    """Say whether a metric is logged with the evaluation loss each time, and none of its name for evaluation."""
+    if "eval_loss" not in run or f"eval_{name.lower()}" in run:
+        return False
+    return np.array_equal(run[name].step, run["eval_loss"].step)
+
+
+def is_auc(series: Series) -> bool:
+    """Say whether a metric is an area under the ROC curve, also of a set with a name or a number of its own."""
+    return series.role is not None and series.role.quantity is Quantity.AUC
+
+
+def auc_of(run: Run) -> Series | None:
+    """Return the area under the ROC curve without what is not finite, that of evaluation first; None if none is."""
+    aucs = sorted((one for one in run.series.values() if is_auc(one)), key=lambda one: not one.name.startswith("eval_"))
+    return aucs[0].finite if aucs else None
+
+
+def is_of_a_guess(auc: Series) -> bool:
+    """Say whether an area of evaluation stays at one half, which is that of any ranking without the inputs."""
+    if not auc.name.startswith("eval_") or len(auc) < LEAST_AUC:
+        return False
+    later = float(np.median(auc.value[len(auc) // 2 :]))
+    return abs(later - 0.5) <= NEAR_AUC and float(auc.value.max()) <= 0.5 + 2 * NEAR_AUC
+
+
+def goes_on_falling(run: Run) -> bool:
+    """Say whether the evaluation loss falls beyond its first evaluations, in which class frequencies are learnt."""
+    loss = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    after = loss[len(loss) // QUALITY_EARLY :]
+    return len(loss) >= LEAST_LOSSES and after[0] > 0 and float(after[-2:].max()) < (1 - FALL) * after[0]
+
+
+# Whether any answer of an evaluation is right, by scores of whole answers and by error rates.
+
+
+ANSWERS_LEAST = 5
+"""Evaluations. Chosen: a translator or recogniser that learns may need some until anything is right."""
+SHARE, BEGINNING = 0.98, 0.2
+"""An error rate from which on all answers are wrong, and the first share of the evaluations, in which it may be lower.
+Chosen: that of empty answers, and that of random ones at first."""
+PER_CENT = 5.0
+"""Above this an error rate is in per cent. Chosen: insertions alone make one of five hundred per cent."""
+ANSWERS_STANDS = 0.05
+"""Of the loss: a training loss that moves by no more over the later three quarters stands. Chosen: by hand."""
+ANSWERS_FALLS = 0.5
+"""... and one that ends at this share of what it was at the first evaluation has fallen far. Chosen by hand."""
+GAINS = 0.02
+"""A share of wrong answers that falls by so much of itself still gets better. Chosen: by hand."""
+OF_THE_MEAN, FAR_WORSE = 0.02, -1.0
+"""R² of answers that tell nothing, at most and at least. Chosen: held-out targets have a mean of their own, and answers
+with twice the variance of the targets are no one answer."""
+_SCORES = (Quantity.BLEU, Quantity.CHRF)
+
+
+def is_error_rate(series: Series) -> bool:
+    """Say whether a metric is the rate of wrong characters, words, phones or units, which is best at zero."""
+    return series.role is not None and series.role.quantity is Quantity.WORD_ERROR_RATE
+
+
+def is_written_score(series: Series) -> bool:
+    """Say whether a metric scores answers as they are written, which is zero where none is right."""
+    return series.role is not None and series.role.quantity in _SCORES
+
+
+def nothing_right(run: Run) -> Series | None:
+    """Return a score of whole answers that is zero throughout, or an error rate that stands at 100 %, or None."""
+    for name in run.series:
+        one = run[name].finite
+        if len(one) < ANSWERS_LEAST:
+            continue
+        if is_written_score(one) and not one.value.any():
+            return one
+        if is_error_rate(one) and _all_wrong(one):
+            return one
+    return None
+
+
+def no_better_than_the_mean(run: Run) -> Series | None:
+    """Return the R² of evaluations that is about that of one answer for all, the mean of the targets; or None."""
+    for one in run.with_role(Quantity.R2, phase="eval"):
+        value = one.finite.value
+        if len(value) >= ANSWERS_LEAST and float(value.max()) <= OF_THE_MEAN and median(value) > FAR_WORSE:
+            return one.finite
+    return None
+
+
+def worst_written(run: Run) -> Series | None:
+    """Return the lowest score of written answers as a share that is wrong, 1 for all, or None if none is logged."""
+    written = [
+        (one.finite, is_error_rate(one)) for one in run.series.values() if is_error_rate(one) or is_written_score(one)
+    ]
+    shares = [Series(one.name, one.step, _wrong(one.value, rate)) for one, rate in written if len(one) >= ANSWERS_LEAST]
+    return max(shares, key=lambda one: median(one.value[-ANSWERS_LEAST:]), default=None)
+
+
+def still_gains(wrong: Series, since: float) -> bool:
+    """Say whether less than half is wrong (`worst_written`) at the end, and clearly less than at a step."""
+    before, end = wrong.at(since), float(wrong.value[-2:].max())
+    return before is not None and end < min(0.5, (1 - GAINS) * before)
+
+
+def _wrong(values: Floats, rate: bool) -> Floats:
+    if rate:
+        return values / 100 if float(values.max()) > PER_CENT else values
+    return 1 - (values / 100 if float(values.max()) > 1 else values)
+
+
+def _all_wrong(rate: Series) -> bool:
+    later = rate.value[round(BEGINNING * len(rate)) :]
+    if float(later.max()) > PER_CENT:
+        return float(later.min()) >= 100 * SHARE
+    # One per cent throughout is that of a model which knows all: a share of one is what comes again and again.
+    return float(later.min()) >= SHARE and abs(median(later) - 1) < 1 - SHARE
+
+
+def has_settled(loss: Series) -> bool:
+    """Say whether a training loss hardly moves after the first quarter of its records."""
+    level = blocks(loss.value[len(loss) // 4 :], 10).level
+    return float(np.ptp(level)) <= ANSWERS_STANDS * abs(float(level[-1]))
+
+
+def has_fallen_far(loss: Series, since: float) -> bool:
+    """Say whether a training loss has fallen by half and more since a step."""
+    before = loss.between(0, since).value
+    return len(before) > 0 and 0 <= float(loss.value[-3:].mean()) <= ANSWERS_FALLS * float(before[-1])
+
+
+# Terms of a loss: those that set in during a run, as planned, and those that outweigh what evaluation measures.
+
+
+TERMS_LEAST = 5
+"""Records in a row at zero, from the first on, and then others mostly not. Chosen: terms are delayed by more."""
+SHORTLY, SHORTLY_OF_RUN = 2, 0.02
+"""Records, and share of them, by which a loss is seen to rise after a term set in. Chosen: it may grow."""
+STRIDES, RAISED = 3, 1.2
+"""Different strides that a plan takes at most, and times what it was that it raises. Chosen: rounding makes two of
+one, and the last is cut short."""
+NEAR_LOG = 0.4
+"""Logarithms by which a term and the evaluation loss may differ, in the median, to be one. Chosen: dropout and rows
+learnt by heart move it so far."""
+_TERM = re.compile(r"loss|weight|factor|coef|penalty|(?:^|[/_.])(?:adv|disc|gan|kl|reg|beta|lambda)", re.IGNORECASE)
+_NO_TERM = re.compile(r"^eval_|^(?:loss|learning_rate|weight_decay|loss_scale|grad_norm)$|scale|skip|weight_norm")
+
+
+@dataclass(frozen=True, slots=True)
+class SetsIn:
+    """A term that is zero up to some step, and not from there on.
+
+    Args:
+        name: What it is called.
+        last_zero: The last step at which it is zero.
+        step: The first at which it is not.
+    """
+
+    name: str
+    last_zero: float
+    step: float
+
+
+def terms_set_in(run: Run) -> list[SetsIn]:
+    """Return the terms of the loss that set in: before and after, the loss is not the same quantity."""
+    names = (name for name in run.series if _TERM.search(name) and not _NO_TERM.search(name))
+    return [one for name in names if (one := _sets_in(run[name].finite)) is not None]
+
+
+def refuse_new_terms(run: Run) -> None:
+    """Raise CannotTell if a term of the loss sets in during the run: its levels before and after do not compare."""
+    if terms := terms_set_in(run):
+        one = terms[0]
+        raise CannotTell(f"{one.name} sets in at {run.place(one.step)}: the loss is another one from there")
+
+
+def term_set_in(run: Run, step: float) -> SetsIn | None:
+    """Return the term that sets in where the loss begins to rise at a step, if one does: shortly before, or next to it.
+
+    The loss is then another one from there on, and what it does there says nothing of the weights.
+    """
+    steps = run["loss"].finite.step
+    at, near = int(np.searchsorted(steps, step)), max(SHORTLY, round(SHORTLY_OF_RUN * len(steps)))
+    earliest, latest = float(steps[max(0, at - near)]), float(steps[min(len(steps) - 1, at + 1)])
+    return next((one for one in terms_set_in(run) if one.last_zero <= latest and one.step >= earliest), None)
+
+
+def planned_rise(run: Run, onset: float, end: float) -> Series | None:
+    """Return what a plan raises between two steps, such as the weight of a term or a margin, if anything is.
+
+    A plan has no noise: it takes few strides, all upward. Counters, clocks and rates, which are planned too, are none
+    of it, but a margin may be one.
+    """
+    for series in run.series.values():
+        if series.role is not None and series.role.quantity is not Quantity.MARGIN:
+            continue
+        value, step = series.finite.value, series.finite.step
+        strides = np.diff(value)
+        if len(value) < 2 * TERMS_LEAST or not (strides >= 0).all() or step[-1] == value[-1]:
+            continue
+        wide = strides[strides > 0]
+        if len(wide) < TERMS_LEAST or len({f"{one:.2g}" for one in wide}) > STRIDES:
+            continue
+        before, after = series.finite.at(onset), series.finite.at(end)
+        if before is not None and after is not None and after > RAISED * before >= 0:
+            return series
+    return None
+
+
+def measured_term(run: Run) -> Series | None:
+    """Return the term of the training loss that evaluation measures alone; None where it measures the whole."""
+    if "eval_loss" not in run or "loss" not in run or _is_near(run["loss"], run["eval_loss"]):
+        return None
+    terms = (one for one in run.with_role(Quantity.LOSS, phase="train", parts=True) if one.name != "loss")
+    return next((one.finite for one in terms if _is_near(one, run["eval_loss"])), None)
+
+
+def _is_near(loss: Series, evaluation: Series) -> bool:
+    _, train, held_out = beside_training(loss.finite, evaluation)
+    sound = (train > 0) & (held_out > 0)
+    return bool(sound.any() and sound.all()) and abs(np.log(median(train / held_out))) < NEAR_LOG
+
+
+def _sets_in(series: Series) -> SetsIn | None:
+    there = np.flatnonzero(series.value)
+    if len(there) < TERMS_LEAST or there[0] < TERMS_LEAST or 2 * len(there) < len(series) - there[0]:
+        return None
+    first = int(there[0])
+    return SetsIn(series.name, float(series.step[first - 1]), float(series.step[first]))

@@ -1,0 +1,222 @@
+"""The learning rate as it was logged. It gives the peak, the course beside the configured one, and cycles."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from mldebug_mcp.checks.curve import sample
+from mldebug_mcp.checks.progress import epoch_at
+from mldebug_mcp.logs.kinds import plan_of
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.run import Run, Series
+
+# The learning rate as an amount: its peak, its course beside the configured one, and how far it carries weights.
+
+
+GROWS = 1e-3
+"""A change of the rate by less than this share of its peak is none. Chosen: rounding of logs."""
+READABLE = 0.1
+"""The least that a rate in another unit reads. Chosen: units are chosen to be read."""
+THOUSANDS = 3.0
+"""Decimals of a unit. Source: thousandths and millionths."""
+MOST_WARMUP = 0.9
+"""Share of a plan that a warm-up takes at most. Chosen: something must be left to decay in."""
+ALIKE = 0.03
+"""A factor this near to one that trainers scale a rate by is that. Chosen: rounding of logs."""
+WARMUP = 0.1
+"""Share of the first epoch in which the log may still warm up. Chosen: where warm-ups end as a rule."""
+BASE_BATCHES = (32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)
+"""Batches that a rate is given for where it is scaled with the batch. Source: goyal_2017."""
+
+
+class Shape(StrEnum):
+    """What a configured schedule does after its warm-up."""
+
+    CONSTANT = "constant"
+    FALLS = "falls"
+    OTHER = "other"
+
+
+_NOT_PLAIN = (
+    "restart", "cyclic", "cycle", "plateau", "stable", "wsd", "warmuplr", "linearlr", "multistep", "sgdr", "inverse",
+    "hard",
+)  # fmt: skip
+"""Parts of the names of schedules that come back, have stages, or wait for the loss."""
+_FALLING = ("cosine", "linear", "polynomial")
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The highest rate that was logged.
+
+    Args:
+        value: The rate.
+        step: Where it was logged first.
+        is_seen: Whether it is the peak of the schedule: the rate does not still rise where the log ends.
+    """
+
+    value: float
+    step: float
+    is_seen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decay:
+    """How far a rate has come down beside what its configured schedule makes of the plan.
+
+    Args:
+        share: The last rate as a share of the peak.
+        expected: The share that the slower of a straight line and a cosine leaves there.
+        expected_least: The share that the faster of the two leaves there.
+        progress: Share of the steps behind the warm-up that is done.
+        step: Where that is.
+        records: Records behind the warm-up.
+    """
+
+    share: float
+    expected: float
+    expected_least: float
+    progress: float
+    step: float
+    records: int
+
+
+def rate_of(run: Run) -> Series | None:
+    """Return the learning rate as logged, without what is not finite; that of the first group of parameters."""
+    found = next(run.with_role(Quantity.LEARNING_RATE, phase="train"), None)
+    return found.finite if found is not None and len(found.finite) else None
+
+
+def peak_of(run: Run) -> Peak | None:
+    """Return the peak of the logged rate, None if none above zero is logged."""
+    rate = rate_of(run)
+    if rate is None or float(rate.value.max()) <= 0:
+        return None
+    peak = float(rate.value.max())
+    at = int(rate.value.argmax())
+    rises = len(rate) > 1 and at == len(rate) - 1 and float(rate.value[-1] - rate.value[0]) > GROWS * peak
+    return Peak(peak, float(rate.step[at]), not rises)
+
+
+def highest_of_all(run: Run) -> float:
+    """Return the highest rate of any group of parameters that is logged, 0 if none is."""
+    every = [one.finite.value for one in run.with_role(Quantity.LEARNING_RATE, phase="train", parts=True)]
+    return max((float(values.max()) for values in every if len(values)), default=0.0)
+
+
+def shape_of(run: Run) -> Shape | None:
+    """Return what the configured schedule does after its warm-up, None if none is configured."""
+    name = (run.facts.schedule.kind or "").lower().replace("_", "").replace("-", "").replace(" ", "")
+    if not name:
+        return None
+    if any(part in name for part in _NOT_PLAIN):
+        return Shape.OTHER
+    if "constant" in name:
+        return Shape.CONSTANT
+    if any(part in name for part in _FALLING) and not (name.endswith("warmup") and "cosine" not in name):
+        return Shape.FALLS
+    return Shape.OTHER
+
+
+def decay_of(run: Run, since: float = 1.0) -> Decay | None:
+    """Return how far the rate has come down, None where schedule, plan or log do not tell.
+
+    A straight line leaves 1 - p of the peak at a share p of the decay, a cosine (1 + cos(pi p)) / 2, and a floor
+    adds to both.
+
+    Args:
+        run: The run.
+        since: Share of the log behind which the record is looked for that stands highest above that; 1 for the last.
+    """
+    rate, plan, peak = rate_of(run), plan_of(run), peak_of(run)
+    if rate is None or plan is None or peak is None or shape_of(run) is not Shape.FALLS:
+        return None
+    length = run.setting("lr_decay_steps")
+    planned = length if length and length > 0 and plan.unit == "step" else plan.planned
+    steps = planned if plan.unit == "step" else run.last_step * planned / max(plan.reached, 1e-9)
+    warmup = _share_of_warmup(run, steps, peak)
+    floor = min(1.0, (run.facts.schedule.floor or 0.0) / peak.value)
+    far = rate.step[rate.step >= since * rate.step[-1]] / rate.step[-1] if rate.step[-1] > 0 else np.ones(1)
+    done = np.clip((far * plan.reached / planned - warmup) / (1 - warmup), 0.0, 1.0)
+    line, cosine = (floor + (1 - floor) * one for one in (1 - done, (1 + np.cos(np.pi * done)) / 2))
+    shares, expected = rate.value[-len(far) :] / peak.value, np.maximum(line, cosine)
+    at = int(np.argmax(shares - expected))
+    if done[at] <= 0:
+        return None
+    return Decay(
+        share=float(shares[at]),
+        expected=float(expected[at]),
+        expected_least=float(np.minimum(line, cosine)[at]),
+        progress=float(done[at]),
+        step=float(rate.step[len(rate) - len(far) + at]),
+        records=int((rate.step >= peak.step).sum()),
+    )
+
+
+def _share_of_warmup(run: Run, planned: float, peak: Peak) -> float:
+    """Return the share of a schedule of so many steps that its warm-up takes: as configured, or longer where seen."""
+    configured, total = run.facts.schedule.warmup_steps or 0.0, run.facts.plan or planned
+    rate = rate_of(run)
+    rose = rate is not None and float(rate.value[0]) < (1 - GROWS) * peak.value
+    seen = (peak.step - run.first_step) / max(planned, run.last_step) if rose else 0.0
+    return min(MOST_WARMUP, max(configured / total, seen))
+
+
+def is_scaled(run: Run, factor: float) -> bool:
+    """Say whether trainers scale a rate by this factor: batch over a base batch, its root, devices or accumulation."""
+    batch = run.facts.effective_batch
+    counts = [run.setting(name) or 1.0 for name in ("world_size", "gradient_accumulation_steps", "nproc_per_node")]
+    whole = [*counts, math.prod(counts), *([batch] if batch else [])]
+    scales = [*whole, *((batch or 1.0) / base for base in BASE_BATCHES)]
+    known = [one for scale in scales if scale > 0 for one in (scale, 1 / scale, math.sqrt(scale), 1 / math.sqrt(scale))]
+    return any(abs(factor / one - 1) < ALIKE for one in known)
+
+
+def is_unit(factor: float, highest: float) -> bool:
+    """Say whether a factor is a power of 1000 that makes a rate a number to read."""
+    power = math.log10(factor) / THOUSANDS
+    return round(power) >= 1 and abs(power - round(power)) < ALIKE / THOUSANDS and highest >= READABLE
+
+
+def still_rising(run: Run) -> bool:
+    """Say whether the log may end within the warm-up of the learning rate."""
+    if "learning_rate" not in run or not len(rate := run["learning_rate"].finite):
+        return False
+    if len(rate) == 1:
+        epoch = epoch_at(run, float(rate.step[0]))
+        return epoch is not None and epoch < WARMUP
+    return bool(rate.value[-1] > rate.value[0] and rate.value[-1] == rate.value.max() > rate.value[-2])
+
+
+# Learning rates that come back: warm restarts and cycles, which the loss follows.
+
+
+TIMES, OF_PEAK = 2.0, 0.2
+"""A rate comes back where it is so many times what it had come down to, and this share of its highest. Chosen: by
+hand."""
+
+
+def rate_comes_back(run: Run) -> list[float]:
+    """Return the steps at which the learning rate, after it has come down, begins to rise again.
+
+    The warmup is none of them: the rate has not come down before it.
+    """
+    if "learning_rate" not in run:
+        return []
+    series = run["learning_rate"].finite
+    rates, steps = sample(series.value).tolist(), sample(series.step).tolist()
+    least = OF_PEAK * max(rates, default=0.0)
+    back: list[float] = []
+    peak, low, at, down = 0.0, 0.0, 0.0, False
+    for rate, step in zip(rates, steps, strict=True):
+        if down and rate > TIMES * low and rate >= least:
+            back.append(at)
+            peak, down = rate, False
+        elif (down and rate <= low) or (not down and rate * TIMES < peak):
+            low, at, down = rate, step, True
+        peak = rate if not down and rate > peak else peak
+    return back

@@ -1,0 +1,408 @@
+"""Did an allocation fail?
+
+Is free memory in pieces or kept, do devices differ, and does the snapshot hold a complete history?
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.checks.check import CannotTell
+from mldebug_mcp.checks.memory.registry import MemoryEvidence, memory_symptom, on_worst_device
+from mldebug_mcp.core.text import counted
+from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot, OutOfMemoryEvent
+from mldebug_mcp.memory.tables import MIB, percent, size
+
+# An allocation that failed.
+
+
+NAMED = 256 * 1024**2
+"""Bytes of others on the device that are worth naming. Chosen: a CUDA context alone takes as much."""
+
+
+@memory_symptom(
+    severity="error",
+    fix="Lower what `levers` names first. After catching the error, leave the except block before trying again: the "
+    "exception keeps the tensors alive.",
+    quotes=("axolotl_oom_batch", "pytorch_oom_handler"),
+    background=0.0005,
+)
+def oom(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+    """An allocation failed for lack of memory.
+
+    Seen as an oom event in the history, an out-of-memory message, or the count in `memory_summary()`.
+    """
+    failed = [(device.device, device.oom) for device in snapshot.devices if device.oom is not None]
+    if not failed:
+        return None
+    device, event = max(failed, key=lambda one: one[1].requested)
+    return MemoryEvidence(
+        _summary(device, event),
+        bytes=event.requested,
+        device=device,
+        stack=event.stack.frames if event.stack else (),
+        values={
+            "requested": event.requested,
+            "device_free": event.device_free,
+            "allocated": event.allocated,
+            "reserved": event.reserved,
+            "missing": event.short,
+            "failures": event.count,
+        },
+        fix=_OTHERS_FIRST if event.others > max(NAMED, event.reserved) else None,
+    )
+
+
+_OTHERS_FIRST = (
+    "Most of the device is held by others: look in nvidia-smi for a second process (an earlier run, a notebook, an "
+    "inference server), end it or take another device. What this process saves comes second."
+)
+
+
+def _summary(device: int, event: OutOfMemoryEvent) -> str:
+    if not event.requested:
+        failed = counted(event.count, "allocation")
+        return f"device {device}: {failed} failed so far; {size(event.allocated)} are allocated"
+    where = f" at {event.stack.site}" if event.stack and event.stack.recorded else ""
+    inside = f"{size(event.free.total)} are free inside what is reserved"
+    if event.pieces_known:
+        inside += f", the largest piece {size(event.free.largest)}"
+    more = f"; {event.count} allocations failed in all" if event.count > 1 else ""
+    others = f"; others on this device hold {size(event.others)}" if event.others > NAMED else ""
+    return (
+        f"device {device}: {size(event.requested)} were asked for{where} with {size(event.device_free)} free on "
+        f"the device; {size(event.allocated)} are allocated of {size(event.reserved)} reserved, {inside}{others}{more}"
+    )
+
+
+# Free memory in pieces too small to use.
+
+
+FRAGMENTATION_LEAST_SHARE = 0.25
+"""Of reserved memory that is free in partly used segments, or reserved beyond the peak. Chosen: in simulated histories,
+training with batches of one size stays below a tenth."""
+FRAGMENTATION_LEAST_BYTES = 64 * MIB
+"""Bytes that must be free so. Chosen: a few segments of 20 MiB, partly used, are normal."""
+LEAST_AT_FAILURE = 0.07
+"""Of reserved memory that is free at a failure; the message's own advice speaks of "large". Chosen: by hand."""
+LEAST_OF_REQUEST = 0.25
+"""Of the request that is free at a failure. Chosen: with less, what the device lacks matters more than the pieces."""
+
+LEAST_WITHOUT_STEPS = 0.3
+"""Of reserved memory that is free in pieces, where the history shows no steps that would fill them again. Chosen: after
+one step, or in the middle of one, a quarter at most is free so in simulated histories."""
+LARGEST_PIECE = 0.125
+"""Of what is free in pieces there, the most that the largest may have. Chosen: on the same simulated histories."""
+
+ROOM = 64 * MIB
+"""Bytes beyond the request that the device must have had left. Chosen: the allocator asks for more than a tensor needs,
+in units of 2 and of 20 MiB."""
+
+
+@memory_symptom(
+    severity="warning",
+    fix="Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PYTORCH_ALLOC_CONF from torch 2.9 on) before the "
+    "process starts; pad batches to a few fixed lengths, run the longest first, and do not keep small tensors that "
+    "are made in the middle of a step.",
+    quotes=("bekman_fragmentation",),
+    background=0.001,
+)
+def fragmentation(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+    """Reserved memory is far above allocated memory, and the free blocks are too small to use.
+
+    At a failure: what is free inside reserved memory, with what the device still has, would have sufficed for the
+    request, but no piece did; or the message says that the device alone had enough left. Without one: a quarter of
+    reserved memory is free in segments that tensors hold another part of, and was so at the fullest moment too; or, in
+    a history without steps, more of it lies in many small pieces at the end.
+
+    Not this when: whole segments are free (`cached_not_released`); the pieces are filled in each step.
+    """
+    return on_worst_device(snapshot.devices, _fragmentation_on)
+
+
+def _fragmentation_on(device: DeviceMemory) -> MemoryEvidence | None:
+    if device.oom is not None and device.oom.requested:
+        return _at_failure(device, device.oom)
+    return _partly_used(device)
+
+
+def _at_failure(device: DeviceMemory, event: OutOfMemoryEvent) -> MemoryEvidence | None:
+    # A snapshot does not tell whether the process was allowed all that the device had left; a message does.
+    if event.device_free >= event.requested + ROOM and not event.limited and not event.pieces_known:
+        return _although_free(device, event)
+    free = event.free.total
+    fits_in_pieces = free + event.room >= event.requested
+    if not fits_in_pieces or free < max(LEAST_AT_FAILURE * event.reserved, LEAST_OF_REQUEST * event.requested):
+        return None
+    largest = f", the largest piece {size(event.free.largest)}" if event.pieces_known else ""
+    return _evidence(
+        device,
+        f"{size(free)} are free inside {size(event.reserved)} reserved{largest}, and {size(event.room)} "
+        f"on the device: enough for the {size(event.requested)} that failed, but not in one piece",
+        free,
+        event.free.largest,
+        severity_is_error=True,
+    )
+
+
+def _although_free(device: DeviceMemory, event: OutOfMemoryEvent) -> MemoryEvidence:
+    return MemoryEvidence(
+        f"device {device.device}: {size(event.device_free)} were free on the device, more than the "
+        f"{size(event.requested)} that failed: they were not in one piece, or another process held them at that moment",
+        bytes=event.device_free,
+        device=device.device,
+        values={"device_free": event.device_free, "requested": event.requested},
+        severity="error",
+        fix="Look in nvidia-smi for a second process, also one that comes and goes; set "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before the process starts. A smaller batch only hides it.",
+    )
+
+
+def _partly_used(device: DeviceMemory) -> MemoryEvidence | None:
+    free = device.free
+    often = min(free.split, _never_used(device)) >= max(
+        FRAGMENTATION_LEAST_BYTES, FRAGMENTATION_LEAST_SHARE * device.reserved
+    )
+    if not often and not _ends_in_pieces(device):
+        return None
+    pieces = f" in {free.pieces} pieces, the largest {size(free.largest)}" if free.pieces else ""
+    return _evidence(
+        device,
+        f"{size(free.split)} ({percent(free.split, device.reserved)} of {size(device.reserved)} reserved) are "
+        f"free{pieces}, in segments that tensors hold another part of, so they cannot go back to the device",
+        free.split,
+        free.largest,
+        severity_is_error=False,
+    )
+
+
+def _ends_in_pieces(device: DeviceMemory) -> bool:
+    """Tell whether a history without steps ends with much free in small pieces, which nothing shows to be filled."""
+    free = device.free
+    if device.history is None or len(device.history.steps):
+        return False
+    many = free.split >= max(FRAGMENTATION_LEAST_BYTES, LEAST_WITHOUT_STEPS * device.reserved)
+    return many and free.largest <= LARGEST_PIECE * free.split
+
+
+def _never_used(device: DeviceMemory) -> int:
+    """Return what stayed free of all that is reserved, at the fullest moment of the later half of the history.
+
+    Between two steps much is free in pieces that the next step fills again.
+    """
+    if device.history is None:
+        return device.reserved
+    later = device.history.replay.allocated[device.history.events // 2 :]
+    return device.reserved - int(later.max())
+
+
+def _evidence(device: DeviceMemory, text: str, free: int, largest: int, *, severity_is_error: bool) -> MemoryEvidence:
+    helps = (
+        "; the segments are expandable already"
+        if device.expandable
+        else "; expandable segments would have joined the pieces"
+    )
+    fix = (
+        "The segments are expandable, so pieces are pinned by small tensors that live on between large ones: allocate "
+        "what stays before what goes, and keep the batch shapes fixed."
+        if device.expandable
+        else None
+    )
+    return MemoryEvidence(
+        f"device {device.device}: {text}{helps}",
+        bytes=free,
+        device=device.device,
+        values={
+            "free_in_reserved": free,
+            "largest_free": largest,
+            "reserved": device.reserved,
+            "expandable": float(device.expandable),
+        },
+        severity="error" if severity_is_error else None,
+        fix=fix,
+    )
+
+
+# Memory that the allocator keeps while little is in use.
+
+
+CACHED_NOT_RELEASED_LEAST_SHARE = 0.5
+"""Of reserved memory that lies in wholly free segments."""
+CACHED_NOT_RELEASED_LEAST_BYTES = 64 * MIB
+"""Bytes in wholly free segments that are worth telling. Chosen: by hand."""
+RECENT = 0.25
+"""The last part of the history, in which nothing may come near what is reserved. Chosen: training comes back to its
+peak in every step; what it caches between two steps does not count."""
+USED = 0.6
+"""Of reserved memory that tensors may hold at most in that part. Chosen: by hand."""
+
+
+@memory_symptom(
+    severity="info",
+    fix="Nothing needs fixing for this process: it reuses the memory. If another process or library needs it, call "
+    "`torch.cuda.empty_cache()` once at the change of phase, not in each step; it frees no tensors.",
+    quotes=("pytorch_caching_allocator", "pytorch_empty_cache"),
+    background=0.1,
+)
+def cached_not_released(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+    """Most of what the allocator holds is cached and wholly free, and has been for a while.
+
+    `nvidia-smi` shows it as used. With a history, the last quarter of it must stay below 60 % of what is reserved.
+    """
+    return on_worst_device(snapshot.devices, _cached_not_released_on)
+
+
+def _cached_not_released_on(device: DeviceMemory) -> MemoryEvidence | None:
+    idle = device.free.releasable
+    if device.oom is not None or idle < max(
+        CACHED_NOT_RELEASED_LEAST_BYTES, CACHED_NOT_RELEASED_LEAST_SHARE * device.reserved
+    ):
+        return None
+    history = device.history
+    if history is not None:
+        allocated = history.replay.allocated
+        recent = int(np.max(allocated[-max(1, int(len(allocated) * RECENT)) :]))
+        if recent > USED * device.reserved:
+            return None
+    return MemoryEvidence(
+        f"device {device.device}: {size(idle)} ({percent(idle, device.reserved)} of {size(device.reserved)} "
+        f"reserved) are cached in wholly free segments, while tensors hold {size(device.allocated)}",
+        bytes=idle,
+        device=device.device,
+        values={"cached": idle, "reserved": device.reserved, "allocated": device.allocated},
+    )
+
+
+# Devices that hold different amounts.
+
+
+LEAST_RATIO = 1.5
+"""Fullest to emptiest device. Chosen: the first and last stage of a balanced pipeline differ by less."""
+GATHERED_RATIO = 1.1
+"""The same where outputs gathered by `nn.DataParallel` make the difference. Chosen: its replicas otherwise hold the
+same, so that less is no chance."""
+DEVICE_IMBALANCE_LEAST_BYTES = 64 * MIB
+"""Bytes by which the fullest device must exceed the emptiest. Chosen: by hand."""
+TAKES_PART = 0.02
+"""Of the fullest device's memory that a device must hold to take part. Chosen: what holds less only has a context."""
+
+
+@memory_symptom(
+    severity="warning",
+    fix="See what the fullest device holds that the others do not: checkpoints loaded without `map_location`, "
+    "`.cuda()` without a device in every rank, `nn.DataParallel` gathering outputs on device 0, `device_map` without "
+    "`max_memory`, uneven stages.",
+    background=0.03,
+)
+def device_imbalance(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+    """The devices that take part hold very different amounts at their peaks.
+
+    A smaller difference is told where `nn.DataParallel` gathers at least that much on the fullest device.
+
+    Not this when: a device holds next to nothing, so does not take part.
+    """
+    amounts = {device.device: _amount(device) for device in snapshot.devices}
+    most = max(amounts.values(), default=0)
+    part = {number: amount for number, amount in amounts.items() if amount > TAKES_PART * most}
+    if len(part) < 2:
+        return None
+    full, empty = max(part, key=lambda one: part[one]), min(part, key=lambda one: part[one])
+    gap = part[full] - part[empty]
+    gathered = _gathered(next(one for one in snapshot.devices if one.device == full))
+    least = GATHERED_RATIO if gathered >= DEVICE_IMBALANCE_LEAST_BYTES else LEAST_RATIO
+    if part[full] < least * part[empty] or gap < DEVICE_IMBALANCE_LEAST_BYTES:
+        return None
+    told = (
+        f"; {size(gathered)} of it are outputs that DataParallel gathered there"
+        if gathered >= DEVICE_IMBALANCE_LEAST_BYTES
+        else ""
+    )
+    return MemoryEvidence(
+        f"device {full} holds {size(part[full])} at its peak, device {empty} {size(part[empty])}: "
+        f"{part[full] / part[empty]:.1f} times as much{told}",
+        bytes=gap,
+        device=full,
+        values={f"device_{number}": float(amount) for number, amount in part.items()} | {"gathered": float(gathered)},
+    )
+
+
+def _gathered(device: DeviceMemory) -> int:
+    """Return the bytes of gathered outputs that a device holds at its peak."""
+    view = device.view
+    if view is None:
+        return 0
+    gathers = np.array([one.gathers for one in view.stacks.all])
+    return int(view.allocations.size[view.held & gathers[view.allocations.stack]].sum())
+
+
+def _amount(device: DeviceMemory) -> int:
+    return device.peak_allocated or device.peak_reserved
+
+
+# A snapshot without history.
+
+
+@memory_symptom(
+    severity="warning",
+    fix="Call `torch.cuda.memory._record_memory_history(max_entries=200_000)` before the model is built, run a few "
+    "steps, then `torch.cuda.memory._dump_snapshot('snapshot.pickle')`.",
+    background=0.1,
+)
+def history_missing(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+    """The snapshot holds no allocation history: peaks, leaks and steps cannot be judged."""
+    if snapshot.from_text:
+        raise CannotTell("a text has no history")
+    if snapshot.recorded:
+        return None
+    blocks = sum(device.segments for device in snapshot.devices)
+    stacks = any(device.blocks is not None and device.blocks.frames_recorded for device in snapshot.devices)
+    known = "with the stacks of what is allocated" if stacks else "without stacks"
+    return MemoryEvidence(f"no events were recorded; only the state at the end is known ({blocks} segments, {known})")
+
+
+# A history whose beginning was overwritten.
+
+
+ROUND_NUMBER = 1000
+"""A history of exactly so many events, or a multiple, has filled its buffer. Chosen: `max_entries` is given in round
+numbers."""
+
+
+@memory_symptom(
+    severity="info",
+    fix="Record with a larger `max_entries`, or fewer steps; keep `stacks='python'` to make entries smaller.",
+    history=True,
+    background=0.2,
+)
+def history_truncated(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+    """The history's ring buffer wrapped: its early events are missing.
+
+    Seen where blocks carry a stack, so were allocated while recording, but their event is gone; or where a history of
+    a round number of events frees what it never allocated.
+
+    Not this when: recording began late; then older blocks carry no stack.
+    """
+    for device in snapshot.recorded:
+        history = device.history
+        assert history is not None  # noqa: S101 - `recorded` devices have one
+        lost = _lost(history)
+        if lost:
+            return MemoryEvidence(
+                f"device {device.device}: the {history.events:,} events do not hold the allocation of "
+                f"{size(lost)} that were allocated while "
+                "recording; what was freed before the first event is unknown, so the true peak may be higher",
+                bytes=lost,
+                device=device.device,
+                values={"events": history.events, "lost": lost},
+            )
+    return None
+
+
+def _lost(history: History) -> int:
+    allocations = history.allocations
+    old = allocations.start < 0
+    with_stack = old & (allocations.stack > 0)
+    if with_stack.any():
+        return int(allocations.size[with_stack].sum())
+    full = history.events >= ROUND_NUMBER and history.events % ROUND_NUMBER == 0
+    return int(allocations.size[old].sum()) if full and np.any(old & (allocations.end < history.events)) else 0

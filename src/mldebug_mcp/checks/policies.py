@@ -1,0 +1,420 @@
+"""What questions about policies share.
+
+These are the rewards, the entropy, the distance from the reference, and the course of the reward.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mldebug_mcp.checks.check import CannotTell
+from mldebug_mcp.checks.curve import (
+    aligned,
+    blocks,
+    drift,
+    edge_width,
+    end_level,
+    highest_level,
+    median,
+    monotone,
+    noise,
+    sample,
+    start_level,
+)
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.settings.facts import POLICIES
+
+# What a policy earns: the rewards that a run logs, as means over stretches, with their trend.
+
+
+TEXT_POLICIES = frozenset({"grpo", "ppo"})
+"""Kinds whose policy is a language model: entropy is per token, and thresholds from GRPO practice apply."""
+STRETCHES = 100
+"""Means of single episodes' rewards that show a course: chosen by hand."""
+BEGINS = 0.05
+"""Share of a run that may be missing before a log that begins where the run does. Chosen: by hand."""
+CHANGE = 0.2
+"""Of the level at the start: a smaller trend over the log is no change. Chosen: by hand."""
+ERRORS = 5.0
+"""... nor is one of fewer of its standard errors. Chosen: what a fixed policy's rewards and entropies do between the
+states that it meets is less."""
+LEAST = 5
+"""Records without which no trend is told. Chosen: by hand."""
+LEAST_OF_A_RISE, RISES, KEPT = 10, 4.0, 0.25
+"""Records of a reward, standard errors by which it rises, and what it may lose again of the rise. Chosen: by hand."""
+_SCORED_BY = (
+    Quantity.REWARD, Quantity.SCORE, Quantity.SUCCESS_RATE, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY,
+    Quantity.REWARD_ACCURACY,
+)  # fmt: skip
+"""What a policy is scored by at evaluation."""
+
+NEARLY = 0.02
+"""Of the most that can be earned: so near to it the reward has come. Chosen: a wrong answer in fifty."""
+
+
+def rewards_of(run: Run) -> Series | None:
+    """Return the finite rewards: the total, or the sum of its components where each record has them all."""
+    if "reward" in run:
+        return run["reward"].finite
+    parts = components(run)
+    if not parts:
+        return None
+    steps = parts[0].step
+    if any(len(part) != len(steps) or not np.array_equal(part.step, steps) for part in parts):
+        return parts[0].finite
+    return Series("reward", steps, np.sum([part.value for part in parts], axis=0)).finite
+
+
+def kept_rise(run: Run) -> tuple[float, float] | None:
+    """Return the first and the last level of the reward of a policy that learns and keeps what it has learnt, or None.
+
+    It rises by more than its noise, and ends near its best.
+    """
+    rewards = rewards_of(run) if run.kind in POLICIES else None
+    if rewards is None or len(rewards) < LEAST_OF_A_RISE:
+        return None
+    value = rewards.value
+    start, end, best = start_level(value), end_level(value), highest_level(value).value
+    clear = RISES * noise(value) / math.sqrt(edge_width(len(value)))
+    return (start, end) if end - start > clear and best - end <= KEPT * (best - start) else None
+
+
+def components(run: Run) -> list[Series]:
+    """Return the mean of each reward that is added up, by name: `rewards/format/mean`."""
+    found = run.with_role(Quantity.REWARD, phase="train", parts=True)
+    means = (one for one in found if one.role is not None and one.role.part and one.role.statistic == "mean")
+    return sorted(means, key=lambda one: one.name)
+
+
+def averaged(run: Run, rewards: Series) -> Series:
+    """Return the rewards of a classic agent as means over stretches, `STRETCHES` of them, where there are many.
+
+    Single episodes scatter, and where most bring nothing a median would show nothing.
+    """
+    if run.kind != "rl" or len(rewards) < 2 * STRETCHES:
+        return rewards
+    first = np.linspace(0, len(rewards), STRETCHES, endpoint=False).astype(np.int64)
+    counts = np.diff(np.append(first, len(rewards)))
+    return Series(rewards.name, rewards.step[first], np.add.reduceat(rewards.value, first) / counts)
+
+
+def held_out_scores(run: Run, least: int) -> list[Series]:
+    """Return what evaluation is scored by, such as `eval_reward`, where it has so many finite values."""
+    scores = {one.name: one.finite for one in run.with_role(*_SCORED_BY, phase="eval", parts=True)}
+    return [scores[name] for name in run.series if name in scores and len(scores[name]) >= least]
+
+
+def scores_beside(run: Run, least: int) -> list[Series]:
+    """Return what the same answers are scored by beside the reward, as medians over stretches, in so many records."""
+    found = run.with_role(Quantity.SCORE, Quantity.SUCCESS_RATE, Quantity.ACCURACY, phase="train", parts=True)
+    whole = [one.finite for one in found if len(one.finite) >= least]
+    cut = [blocks(one.value, 12) for one in whole]
+    return [Series(one.name, one.step[of.first], of.level) for one, of in zip(whole, cut, strict=True)]
+
+
+def from_the_start(rewards: Series) -> bool:
+    """Say whether a log begins where the run does: within its first twentieth, or a few records of its start."""
+    spacing = median(np.diff(rewards.step))
+    return float(rewards.step[0]) <= max(BEGINS * float(rewards.step[-1]), 5 * spacing)
+
+
+def trend(series: Series) -> float:
+    """Return how far a metric moves over the log, 0 where that is not clearly a change."""
+    if len(series) < LEAST:
+        return 0.0
+    moved = drift(series.value)
+    least = max(CHANGE * abs(start_level(series.value)), ERRORS * moved.error)
+    return moved.change if abs(moved.change) > least else 0.0
+
+
+def most_earned(rewards: Series) -> float | None:
+    """Return the most that can be earned, where the reward has come to it: a whole number that it never exceeds."""
+    end = end_level(rewards.value)
+    most = round(end)
+    if most < 1 or abs(end - most) > NEARLY * most or float(rewards.value.max()) > (1 + NEARLY) * most:
+        return None
+    return float(most)
+
+
+def seems_to_learn(run: Run) -> bool:
+    """Say whether the reward rises over the log by more than chance does as a rule."""
+    rewards = rewards_of(run)
+    if rewards is None or len(rewards) < LEAST:
+        return False
+    moved = drift(averaged(run, rewards).value)
+    return moved.change > 2 * moved.error
+
+
+# What questions of policies share: which runs have one at all, and its reward and entropy by whatever name.
+
+
+REWARDS = (Quantity.REWARD,)
+"""The reward, or its components where only they are logged."""
+ENTROPIES = ("entropy", "entropy_loss", "loss_ent")
+"""Policy entropy. What is called `entropy_loss` is minus the entropy where it is negative; PPO1 has `loss_ent`."""
+NOT_POLICY = ("pretraining", "sft", "preference", "supervised", "diffusion")
+"""Kinds of run without a policy. TRL's SFT logs a token entropy too: it means something else there."""
+
+NEAR_BEST = 0.05
+"""Of the way that the return has come: so near to its best it has come there. Chosen: by hand."""
+NEARLY_THEN = 0.1
+"""Below the most that can be earned: where the reward had come to when entropy was gone. Chosen: a wrong answer in
+ten."""
+ENTROPY_GONE = 0.1
+"""Of the entropy at the start: below it a language model has all but stopped trying. Chosen: by hand."""
+
+
+def reward(run: Run) -> Series:
+    """Return the finite rewards: the total, or the sum of its components where each record has them all.
+
+    Raises:
+        CannotTell: neither is logged.
+    """
+    rewards = rewards_of(run)
+    if rewards is None:
+        raise CannotTell("not logged: the reward in training")
+    return rewards
+
+
+def entropy(run: Run) -> Series:
+    """Return the finite policy entropies.
+
+    Raises:
+        CannotTell: the run is not known to train a policy.
+    """
+    require_policy(run)
+    name = next(name for name in ENTROPIES if name in run)
+    series = run[name].finite
+    if name == "entropy_loss" and len(series) and median(series.value) < 0:
+        return Series("entropy", series.step, -series.value)
+    return series
+
+
+def require_policy(run: Run) -> None:
+    """Raise CannotTell unless the run trains a policy: entropy and KL mean other things elsewhere."""
+    if run.kind == "unknown" and rewards_of(run) is None:
+        raise CannotTell("it is not known whether this run trains a policy: no reward is logged")
+
+
+def is_solved(run: Run) -> bool:
+    """Say whether the agent of a game has come to its best return, and stays there."""
+    rewards = rewards_of(run)
+    if rewards is None:
+        return False
+    if run.kind in TEXT_POLICIES:
+        return _earns_all_first(rewards, entropy(run))
+    if not seems_to_learn(run):
+        return False
+    level = blocks(averaged(run, rewards).value, 10).level
+    return float(level[-1]) >= float(level.max()) - NEAR_BEST * float(np.ptp(level))
+
+
+def _earns_all_first(rewards: Series, chance: Series) -> bool:
+    """Say whether the reward has come to a whole number, the most that it ever is, before entropy had gone.
+
+    What a language model no longer tries is lost for other prompts: so only what was learnt before counts as solved.
+    """
+    most = most_earned(rewards)
+    if most is None:
+        return False
+    gone = np.flatnonzero(chance.value < ENTROPY_GONE * start_level(chance.value))
+    then = rewards.at(float(chance.step[gone[0]])) if len(gone) else None
+    return then is not None and then >= (1 - NEARLY_THEN) * most > float(rewards.value[0])
+
+
+# How far a policy is from its reference, or from the policy before an update, against what is usual.
+
+
+TO_REFERENCE = 2.0
+"""Axolotl, for GRPO: 0 to 0.5 is healthy, above 2 the policy has gone too far. Per token."""
+WHOLE_TEXT = 40.0
+"""Nats per completion, over whose tokens TRL's PPO sums. Chosen: well above the 6 or so that its adaptive controller
+aims at (remote_gpu_trainer)."""
+PER_UPDATE = 0.1
+"""Nats, of one update. Chosen: between what Schulman calls small, 0.01, and really big, 10 (schulman_nuts_talk)."""
+LEAST_RECORDS = 5
+"""Records of a divergence without which it is not known that a policy stays near. Chosen: by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """A divergence as logged.
+
+    Args:
+        series: Its finite values, of which there is at least one.
+        what: From what the policy diverges.
+        limit: What it exceeds only where something is wrong.
+        of_update: Whether it is that of one update.
+        summed: Whether it is summed over the tokens of a completion.
+    """
+
+    series: Series
+    what: str
+    limit: float
+    of_update: bool
+    summed: bool
+
+
+def divergences(run: Run) -> list[Divergence]:
+    """Return the divergences that a run logs, that from the reference first; in classic RL there is no reference."""
+    summed, agent = run.kind == "ppo", run.kind == "rl"
+    to_reference = WHOLE_TEXT if summed else PER_UPDATE if agent else TO_REFERENCE
+    limits = {"kl": to_reference, "approx_kl": PER_UPDATE, "loss_kl": PER_UPDATE}
+    found = []
+    for name, limit in limits.items():
+        if name in run and len(series := run[name].finite):
+            of_update = limit == PER_UPDATE
+            what = "of an update" if of_update else "to the reference"
+            found.append(Divergence(series, what, limit, of_update, summed and not of_update))
+    return found
+
+
+def stays_near(run: Run) -> bool:
+    """Say whether the policy is known to stay near: enough is logged, and not one record exceeds its limit."""
+    logged = divergences(run)
+    return bool(logged) and all(
+        len(one.series) >= LEAST_RECORDS and float(one.series.value.max()) <= one.limit for one in logged
+    )
+
+
+def cost(run: Run, kl: float) -> float | None:
+    """Return what a divergence from the reference costs in reward, by the coefficient in the settings."""
+    beta = run.setting("beta")
+    return None if beta is None or not np.isfinite(beta) else beta * kl
+
+
+# The course of the reward: whether it stands, swings, sinks or is as low as it can be.
+
+
+SHARE_OF_LEVEL = 0.05
+"""Of the level: a smaller move is no progress. Chosen: on simulated curves."""
+SHARE_OF_SPREAD = 0.25
+"""Of the spread within groups of completions: a smaller move is no progress. Chosen: on simulated curves."""
+SWINGS = 1.25
+"""A steady rise ends 2.9 standard deviations of the whole curve above its start. Chosen: by hand."""
+MOSTLY_NOISE = 0.7
+"""Share of the variance between neighbours that makes rewards those of single episodes. Chosen: on simulated rises
+under noise."""
+STEADY = -0.6
+"""Rank correlation of block medians with time, at most, of rewards that sink. Chosen: by hand."""
+SINKS_BY = 0.2
+"""The fall, of the level at the start ... Chosen: by hand."""
+SIGMAS = 6.0
+"""... and above the noise of block medians. Chosen: by hand."""
+OF_A_POLICY = ("entropy", "entropy_loss", "loss_ent", "policy_loss", "approx_kl", "clip_ratio")
+"""What is logged of a policy that is a network; agents without one mostly begin at random, logged or not."""
+EXPLORATION = ("exploration_rate", "rollout/exploration_rate", "epsilon", "Epsilon", "eps")
+"""The share of actions taken at random in Q-learning."""
+SAME = 0.01
+"""Of the longest episode, and of the price per step: within it lengths, and prices, are one. Chosen: by hand."""
+NEARLY_ALWAYS = 0.95
+"""Share of the records in which all is the price of steps. Chosen: by hand."""
+
+AT_ONCE, HALF, OFTEN = 3, 0.5, 3.0
+"""First records within which a reward is lost, of which no later one brings half; where the spread of completions was
+at most so many times their mean, it was more than luck. Chosen: of right and wrong answers, a tenth were right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A stretch of rewards: its level, trend and noise, what counts as a move, and whether there was none.
+
+    Args:
+        level: Its median.
+        change: Its trend over the stretch.
+        move: What counts as a move: the noise between records, a share of the level, or of the spread within groups.
+        around: The range of its levels.
+        stands: Whether it did not move.
+        hidden: Whether it is too noisy to tell.
+    """
+
+    level: float
+    change: float
+    move: float
+    around: float
+    stands: bool
+    hidden: bool
+
+
+def standing(value: Floats, spread: float) -> Standing:
+    """Measure a stretch of rewards; `spread` is that within groups, 0 where there are none."""
+    level, moved = median(sample(value)), drift(value)
+    move = max(noise(value), SHARE_OF_LEVEL * abs(level), SHARE_OF_SPREAD * np.nan_to_num(spread))
+    cut = blocks(value, 10)
+    around = float(np.ptp(cut.level))
+    still = abs(moved.change) <= move and around <= 1.5 * move + 4 * cut.wobble
+    doubtful = abs(moved.change) + 2 * moved.error > move
+    hidden = still and doubtful and abs(moved.change) <= 2 * moved.error
+    return Standing(level, moved.change, move, around, still and not doubtful, hidden)
+
+
+def swings(value: Floats) -> bool:
+    """Say whether an agent's reward swings around where it began, and is at its best nowhere near the end."""
+    level, spread, between = blocks(value, 10).level, float(value.var()), noise(value) ** 2
+    # Of single episodes, which differ from one to the next about as much as over the whole log, only levels swing.
+    swing = float(np.sqrt(spread if between < MOSTLY_NOISE * spread else max(float(level.var()), spread - between)))
+    gained = median(sample(value[-(len(value) // 3) :])) - start_level(value)
+    best, lately = float(level[:-3].max()), float(level[-3:].max())
+    return abs(gained) <= SWINGS * swing and lately <= best + swing / 2
+
+
+def explores_less(run: Run) -> bool:
+    """Say whether an agent acts less and less at random, or may do so: one of whose policy nothing is logged."""
+    if any(name in run and float(np.ptp(run[name].finite.value)) > 0 for name in EXPLORATION):
+        return True
+    return run.kind not in TEXT_POLICIES and not any(name in run for name in OF_A_POLICY)
+
+
+def sinks(run: Run, rewards: Series) -> bool:
+    """Say whether rewards, from the start of a run on, fall bit by bit and never were higher."""
+    cut = blocks(rewards.value, 20)
+    if len(cut.level) < 3 or explores_less(run) or monotone(cut.level) > STEADY:
+        return False
+    begin, end = start_level(rewards.value), end_level(rewards.value)
+    least = max(SINKS_BY * abs(begin), SIGMAS * cut.wobble)
+    return float(cut.level[2:].max()) <= begin and begin - end > least
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """A reward that is a price per step of episodes that all end at one length.
+
+    Args:
+        price: Reward per step, below zero.
+        length: The length of the episodes, in steps.
+        share: The share of the records of which that holds.
+    """
+
+    price: float
+    length: float
+    share: float
+
+
+def floor(run: Run, rewards: Series) -> Floor | None:
+    """Return the price per step where rewards are nothing else: the worst that such an agent can earn.
+
+    Where every step costs the same and every episode has the same length, the longest that there is, the goal that
+    would end it was never reached.
+    """
+    if "episode_length" not in run:
+        return None
+    _, length, reward = aligned(run["episode_length"].finite, rewards)
+    if not len(length) or (longest := float(length.max())) <= 1 or median(reward) >= 0:
+        return None
+    price = median(reward) / longest
+    same = (length >= (1 - SAME) * longest) & (np.abs(reward / longest - price) <= SAME * abs(price))
+    share = float(same.mean())
+    return Floor(price, longest, share) if share >= NEARLY_ALWAYS else None
+
+
+def lost_at_once(run: Run, rewards: Series) -> bool:
+    """Say whether a policy never again earns half of what it earned before its first updates, by more than luck."""
+    spread = run["reward_std"].finite.value if "reward_std" in run else np.empty(0)
+    first, rest = float(rewards.value[0]), rewards.value[AT_ONCE:]
+    lost = run.kind in TEXT_POLICIES and first > 0 and float(rest.max()) < HALF * first
+    return lost and len(spread) > 0 and float(spread[0]) <= OFTEN * first

@@ -1,0 +1,224 @@
+"""Do the outputs depend on the inputs, and can the labels be learned from them?"""
+
+from __future__ import annotations
+
+from mldebug_mcp.checks.check import CannotTell, Evidence
+from mldebug_mcp.checks.probe.registry import probe_symptom
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.probe.measured import Measured
+
+# The output does not change with the input.
+
+
+@probe_symptom(
+    needs=("dependence",),
+    effects={"no_signal": "often", "dead_units": "often", "vanishing_gradients": "sometimes"},
+    sources=("karpathy_recipe",),
+)
+def probe_input_ignored(seen: Measured) -> Evidence | None:
+    """The output does not change with the input."""
+    assert seen.dependence is not None
+    if seen.dependence.inputs_change is None:
+        raise CannotTell("the output could not be compared")
+    return Evidence("the output stays the same with other inputs") if seen.dependence.inputs_change < 1e-6 else None
+
+
+# All rows have the same input though their labels differ.
+
+
+@probe_symptom(
+    needs=("distinct_inputs", "reference"),
+    effects={"no_signal": "sometimes", "bad_batch": "rarely"},
+)
+def probe_inputs_constant(seen: Measured) -> Evidence | None:
+    """All rows have the same input though their labels differ."""
+    assert seen.reference is not None
+    if seen.distinct_inputs != 1 or seen.reference.least <= 0:
+        return None
+    return Evidence("all rows have the same input, with different labels")
+
+
+# The batch itself holds NaN or infinity.
+
+
+@probe_symptom(
+    needs=("inputs_finite",),
+    effects={"bad_batch": "always"},
+)
+def probe_inputs_nonfinite(seen: Measured) -> Evidence | None:
+    """The batch itself holds NaN or infinity."""
+    return None if seen.inputs_finite else Evidence("the inputs of the batch hold NaN or infinity")
+
+
+# No label of the batch is trained on: all are the ignored index (-100), or masked by another column.
+
+
+@probe_symptom(
+    needs=("trained_labels",),
+    effects={"all_labels_masked": "always"},
+)
+def probe_labels_masked(seen: Measured) -> Evidence | None:
+    """No label of the batch is trained on: all are the ignored index (-100), or masked by another column.
+
+    Not this when: the batch is memorised, so that its labels are trained on after all.
+    """
+    if seen.trained_labels or seen.memorised:
+        return None
+    return Evidence(
+        "0 labels of the batch are trained on: all are -100, masked by another column, or in the first place, which "
+        "the shift by one drops"
+    )
+
+
+# The labels are shifted twice, or not at all, against the logits.
+
+
+CLEAR = 0.9
+"""Share of labels that settles it. Chosen: a template may change a few."""
+
+
+@probe_symptom(
+    needs=("labels_against_ids", "causal"),
+    effects={"label_shift_error": "usually"},
+)
+def probe_labels_shifted(seen: Measured) -> Evidence | None:
+    """The labels are shifted twice, or not at all, against the logits.
+
+    Not this when: the labels repeat the inputs so much that positions cannot be told apart.
+    """
+    assert seen.labels_against_ids is not None
+    same, following = seen.labels_against_ids["same"], seen.labels_against_ids["next"]
+    if seen.loss_formula is None or "cross_entropy" not in seen.loss_formula or not seen.causal:
+        raise CannotTell("not a language model whose loss is a known form of cross-entropy")
+    shifted = "shifted" in seen.loss_formula
+    if shifted and following > CLEAR > 0.5 > same:
+        what = f"{following:.0%} of the labels are the next token already, and the loss shifts them once more"
+    elif not shifted and same > CLEAR > 0.5 > following:
+        what = f"{same:.0%} of the labels are the token at their own position, and the loss does not shift them"
+    else:
+        return None
+    return Evidence(what, values={"same_position": same, "next_position": following})
+
+
+# The labels of a language model are not its inputs, at no shift: shuffled or another text.
+
+
+FEW_CLASSES = 16
+"""Distinct labels up to which it is not judged. Chosen: so few may be tags rather than tokens."""
+
+
+@probe_symptom(
+    needs=("labels_against_ids", "causal", "reference"),
+    effects={"no_signal": "often"},
+    background=0.0001,
+)
+def probe_labels_unrelated(seen: Measured) -> Evidence | None:
+    """The labels of a language model are not its inputs, at no shift: shuffled or another text.
+
+    Not this when: positions are tagged with few classes, or one mask token stands for what is to be predicted.
+    """
+    assert seen.labels_against_ids is not None
+    assert seen.reference is not None
+    if not seen.causal or seen.targets != "tokens" or (seen.reference.distinct_labels or 0) <= FEW_CLASSES:
+        raise CannotTell("not a causal language model")
+    shares = seen.labels_against_ids
+    best = max(shares["same"], shares["next"], shares["previous"])
+    if best > 0.5 or shares["under_one_id"] > 0.5:
+        return None
+    return Evidence(
+        f"{shares['same']:.0%} of the labels are the token at their position, {shares['next']:.0%} the next one",
+        values={"same_position": shares["same"], "next_position": shares["next"]},
+    )
+
+
+# Equal inputs carry different labels, so that no model can learn them all.
+
+
+FLOOR_ROWS, FLOOR_TOKENS = 0.02, 0.10
+"""Share of a uniform guess's loss that contradictions leave. Chosen: texts that only begin alike leave up to 6 %."""
+
+
+@probe_symptom(
+    needs=("reference",),
+    effects={"label_noise": "usually"},
+    background=0.001,
+)
+def probe_rows_contradict(seen: Measured) -> Evidence | None:
+    """Equal inputs carry different labels, so that no model can learn them all.
+
+    Not this when: texts only begin alike (the first words of different rows), or all inputs are the same.
+    """
+    assert seen.reference is not None
+    known = seen.reference
+    if seen.distinct_inputs == 1:
+        return None
+    floor = known.least / (known.variance or known.uniform or 1.0)
+    if floor <= (FLOOR_TOKENS if seen.targets == "tokens" else FLOOR_ROWS):
+        return None
+    rows = ", ".join(map(str, known.contradicting_rows[:10]))
+    return Evidence(
+        f"rows {rows} have equal inputs and different labels; the loss cannot fall below {figure(known.least)}",
+        values={"least_loss": known.least, "rows": len(known.contradicting_rows)},
+    )
+
+
+# The output of a row changes with another row, in evaluation mode.
+
+
+@probe_symptom(
+    needs=("dependence",),
+    effects={"rows_mixed": "always", "eval_mode_bug": "rarely"},
+    sources=("karpathy_recipe", "karpathy_mistakes"),
+)
+def probe_rows_mixed(seen: Measured) -> Evidence | None:
+    """The output of a row changes with another row, in evaluation mode.
+
+    Not this when: rows are compared on purpose, as in a contrastive loss.
+    """
+    assert seen.dependence is not None
+    if seen.dependence.rows_mixed is None:
+        raise CannotTell("the output has no rows that belong to those of the batch")
+    if not seen.dependence.rows_mixed or seen.dependence.batch_statistics:
+        return None
+    return Evidence(
+        f"outputs of other rows change by {figure(seen.dependence.row_change or 0)} of their size with the last row",
+        values={"change": seen.dependence.row_change or 0.0},
+    )
+
+
+# Predictions of the next token change with tokens that come after it.
+
+
+@probe_symptom(
+    needs=("dependence", "loss_formula"),
+    effects={"causal_mask_missing": "always"},
+    sources=("karpathy_recipe",),
+)
+def probe_future_visible(seen: Measured) -> Evidence | None:
+    """Predictions of the next token change with tokens that come after it.
+
+    Not this when: the model fills in masked tokens, where it is meant to see both sides.
+    """
+    assert seen.dependence is not None
+    assert seen.loss_formula is not None
+    if seen.dependence.sees_future is None:
+        raise CannotTell("not a model of token positions")
+    follows = (seen.labels_against_ids or {}).get("next", 0.0) > 0.9
+    if not seen.dependence.sees_future or not ("shifted" in seen.loss_formula or follows):
+        return None
+    return Evidence(
+        f"outputs change by {figure(seen.dependence.future_change or 0)} of their size when only later tokens change",
+        values={"change": seen.dependence.future_change or 0.0},
+    )
+
+
+# A token id has no row in its embedding.
+
+
+@probe_symptom(
+    needs=("vocabulary",),
+    effects={"tokenizer_mismatch": "often"},
+)
+def probe_vocabulary_small(seen: Measured) -> Evidence | None:
+    """A token id has no row in its embedding."""
+    return Evidence(seen.vocabulary) if seen.vocabulary else None

@@ -1,0 +1,228 @@
+"""Is the loss of the probed model the right function, and does it start and move as it should?"""
+
+from __future__ import annotations
+
+import math
+
+from mldebug_mcp.checks.check import CannotTell, Evidence
+from mldebug_mcp.checks.probe.registry import probe_symptom, still_falling, was_cut_short
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.probe.measured import Measured
+
+# The first loss lies far above that of a uniform guess.
+
+
+FACTOR, MARGIN = 1.5, 0.5
+"""Times the loss of a uniform guess, and nats beside. Chosen: a sound start is near the guess; usual output scales add
+less."""
+
+
+@probe_symptom(
+    needs=("initial_loss", "reference"),
+    effects={"bad_init": "usually", "exploding_gradients": "rarely", "wrong_loss": "rarely"},
+    sources=("karpathy_recipe", "cs231n_nn3"),
+    background=0.002,
+)
+def probe_initial_loss_high(seen: Measured) -> Evidence | None:
+    """The first loss lies far above that of a uniform guess.
+
+    Not this when: the loss is a sum over labels, or another quantity than the reference.
+    """
+    assert seen.initial_loss is not None
+    assert seen.reference is not None
+    if seen.loss_formula is None:
+        raise CannotTell("the loss has no known form to compare with")
+    if "summed" in seen.loss_formula or "negated" in seen.loss_formula or not math.isfinite(seen.initial_loss):
+        raise CannotTell(f"the loss is {seen.loss_formula}, which has no uniform guess to compare with")
+    uniform = seen.reference.uniform
+    most = 10 * uniform if seen.targets == "values" else FACTOR * uniform + MARGIN
+    if seen.initial_loss <= most:
+        return None
+    return Evidence(
+        f"the first loss is {figure(seen.initial_loss)}; a uniform guess has {figure(uniform)}",
+        values={"first": seen.initial_loss, "uniform_guess": uniform},
+    )
+
+
+# The loss compares each output with every label.
+
+
+@probe_symptom(
+    needs=("loss_formula",),
+    effects={"wrong_loss": "sometimes"},
+    sources=("fsdl_2021_l7",),
+)
+def probe_loss_broadcast(seen: Measured) -> Evidence | None:
+    """The loss compares each output with every label: shapes (n, 1) and (n) were broadcast to (n, n).
+
+    Its floor is the variance of the labels, which an output that ignores its input reaches.
+    """
+    assert seen.loss_formula is not None
+    if "broadcast" not in seen.loss_formula:
+        return None
+    name = seen.loss_formula.removesuffix(" broadcast").replace("_", " ")
+    return Evidence(f"the loss equals the {name} of each output against every label: two shapes were broadcast")
+
+
+# The loss does not change at all from step to step.
+
+
+@probe_symptom(
+    needs=("curve",),
+    effects={
+        "all_labels_masked": "often",
+        "params_not_training": "often",
+        "lr_too_low": "sometimes",
+        "lr_schedule_bug": "rarely",
+        "vanishing_gradients": "rarely",
+        "dead_units": "sometimes",
+    },
+    background=0.001,
+)
+def probe_loss_constant(seen: Measured) -> Evidence | None:
+    """The loss does not change at all from step to step."""
+    assert seen.curve is not None
+    losses = seen.curve.losses
+    if (
+        len(losses) < 3
+        or not all(map(math.isfinite, losses))
+        or max(losses) - min(losses) > 1e-6 * max(1.0, abs(losses[0]))
+    ):
+        return None
+    return Evidence(f"the loss is {figure(losses[0])} at each of {len(losses)} steps")
+
+
+# The loss is a usual one with the wrong sign.
+
+
+@probe_symptom(
+    needs=("loss_formula",),
+    effects={"wrong_loss": "sometimes"},
+)
+def probe_loss_negated(seen: Measured) -> Evidence | None:
+    """The loss is a usual one with the wrong sign."""
+    assert seen.loss_formula is not None
+    return (
+        Evidence(f"the loss equals minus {seen.loss_formula.removeprefix('negated ')}")
+        if "negated" in seen.loss_formula
+        else None
+    )
+
+
+# The loss is NaN or infinite, at once or after some steps.
+
+
+@probe_symptom(
+    needs=("initial_loss",),
+    effects={
+        "invalid_math": "usually",
+        "fp16_overflow": "usually",
+        "lr_too_high": "sometimes",
+        "bad_batch": "sometimes",
+        "exploding_gradients": "often",
+        "bad_init": "rarely",
+        "all_labels_masked": "often",
+        "unknown": "rarely",
+    },
+    background=0.002,
+)
+def probe_loss_nonfinite(seen: Measured) -> Evidence | None:
+    """The loss is NaN or infinite, at once or after some steps."""
+    assert seen.initial_loss is not None
+    losses = [seen.initial_loss, *(seen.curve.losses if seen.curve else ())]
+    step = next((number for number, loss in enumerate(losses) if not math.isfinite(loss)), None)
+    if step is None:
+        return None
+    return Evidence(f"the loss is {figure(losses[step])} at step {step}", steps=(step,))
+
+
+# The loss ends far above its start.
+
+
+@probe_symptom(
+    needs=("curve",),
+    effects={
+        "lr_too_high": "often",
+        "wrong_loss": "sometimes",
+        "missing_zero_grad": "sometimes",
+        "exploding_gradients": "often",
+    },
+    background=0.005,
+)
+def probe_loss_rises(seen: Measured) -> Evidence | None:
+    """The loss ends far above its start."""
+    assert seen.curve is not None
+    losses = [loss for loss in seen.curve.losses if math.isfinite(loss)]
+    if len(losses) < 3 or losses[-1] <= losses[0] + 0.2 * abs(losses[0]):
+        return None
+    return Evidence(
+        f"the loss rises from {figure(losses[0])} to {figure(losses[-1])} in {len(losses)} steps",
+        steps=(len(losses),),
+    )
+
+
+# The loss was still falling when the steps were up.
+
+
+@probe_symptom(
+    needs=("curve", "memorised"),
+    effects={
+        "lr_too_low": "often",
+        "clip_too_tight": "often",
+        "too_little_capacity": "sometimes",
+        "exploding_gradients": "rarely",
+        "vanishing_gradients": "often",
+        "bad_init": "sometimes",
+        "unknown": "sometimes",
+    },
+    background=0.01,
+)
+def probe_loss_still_falling(seen: Measured) -> Evidence | None:
+    """The loss was still falling when the steps were up.
+
+    Not this when: the probe's own loop ran out of time, not of steps.
+    """
+    assert seen.curve is not None
+    if seen.memorised or not still_falling(seen.curve.losses):
+        return None
+    if was_cut_short(seen):
+        raise CannotTell(f"time was up after {len(seen.curve.losses)} steps")
+    return Evidence(
+        f"the loss is {figure(seen.curve.losses[-1])} at the last of {len(seen.curve.losses)} steps and falling"
+    )
+
+
+# The loss is cross-entropy of probabilities taken for logits: a softmax or sigmoid is applied twice.
+
+
+@probe_symptom(
+    needs=("loss_formula",),
+    effects={"double_softmax": "always"},
+)
+def probe_probabilities_as_logits(seen: Measured) -> Evidence | None:
+    """The loss is cross-entropy of probabilities taken for logits: a softmax or sigmoid is applied twice."""
+    assert seen.loss_formula is not None
+    if "softmaxed" not in seen.loss_formula:
+        return None
+    return Evidence("the loss equals the cross-entropy of probabilities that were taken for logits")
+
+
+# The user's step moves the parameters up the slope of the user's loss.
+
+
+UPHILL = 0.1
+"""Chosen: Adam's first step, near the sign of the slope, has a cosine of -0.3 to -0.8."""
+
+
+@probe_symptom(
+    needs=("watched",),
+    effects={"wrong_loss": "sometimes"},
+)
+def probe_step_uphill(seen: Measured) -> Evidence | None:
+    """The user's step moves the parameters up the slope of the user's loss."""
+    assert seen.watched is not None
+    if seen.watched.uphill is None:
+        raise CannotTell("no step moved a parameter")
+    if seen.watched.uphill < UPHILL:
+        return None
+    return Evidence(f"the first step goes up the loss: cosine {figure(seen.watched.uphill)} with its slope")

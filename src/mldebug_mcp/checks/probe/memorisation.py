@@ -1,0 +1,212 @@
+"""Is the batch memorised, and what decides whether it is?"""
+
+from __future__ import annotations
+
+import math
+
+from mldebug_mcp.checks.check import CannotTell, Evidence
+from mldebug_mcp.checks.probe.registry import (
+    low_precision_alone,
+    probe_symptom,
+    steps_are_tiny,
+    still_falling,
+    was_cut_short,
+)
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.probe.measured import Measured
+
+# The batch was not memorised within the steps.
+
+
+@probe_symptom(
+    needs=("memorised",),
+    effects={
+        "params_not_training": "usually",
+        "lr_too_low": "usually",
+        "lr_too_high": "often",
+        "wrong_loss": "often",
+        "double_softmax": "usually",
+        "label_noise": "sometimes",
+        "no_signal": "often",
+        "missing_zero_grad": "sometimes",
+        "all_labels_masked": "usually",
+        "vanishing_gradients": "usually",
+        "dead_units": "usually",
+        "too_little_capacity": "always",
+        "clip_too_tight": "usually",
+        "weight_decay_too_high": "usually",
+        "lr_schedule_bug": "usually",
+        "bad_init": "sometimes",
+        "exploding_gradients": "often",
+        "low_precision_update": "often",
+        "rows_mixed": "sometimes",
+        "eval_mode_bug": "rarely",
+        "unknown": "usually",
+    },
+    sources=("karpathy_recipe", "cs231n_nn3"),
+    background=0.01,
+)
+def probe_not_memorised(seen: Measured) -> Evidence | None:
+    """The batch was not memorised within the steps.
+
+    Not this when: the probe's own loop ran out of time, not of steps.
+    """
+    if seen.memorised or seen.curve is None or not seen.curve.losses:
+        return None
+    if was_cut_short(seen):
+        raise CannotTell(f"time was up after {len(seen.curve.losses)} steps")
+    last, steps = seen.curve.losses[-1], len(seen.curve.losses)
+    return Evidence(
+        f"after {steps} steps the loss is {figure(last)}, from {figure(seen.curve.losses[0])}",
+        values={"first": seen.curve.losses[0], "last": last, "steps": steps},
+    )
+
+
+# The loss fell at first and then stopped well above the goal.
+
+
+@probe_symptom(
+    needs=("curve", "memorised"),
+    effects={
+        "too_little_capacity": "usually",
+        "label_noise": "sometimes",
+        "wrong_loss": "sometimes",
+        "unknown": "often",
+        "double_softmax": "usually",
+        "rows_mixed": "rarely",
+        "weight_decay_too_high": "usually",
+        "no_signal": "often",
+        "params_not_training": "sometimes",
+        "vanishing_gradients": "sometimes",
+        "clip_too_tight": "sometimes",
+    },
+    background=0.01,
+)
+def probe_stuck(seen: Measured) -> Evidence | None:
+    """The loss fell at first and then stopped well above the goal.
+
+    Not this when: the steps are so small that its fall has hardly begun (`probe_update_small`).
+    """
+    assert seen.curve is not None
+    losses = seen.curve.losses
+    if seen.memorised or len(losses) < 20 or not losses[-1] < losses[0]:
+        return None
+    if still_falling(losses) or steps_are_tiny(seen):
+        return None
+    return Evidence(f"the loss stops at {figure(losses[-1])}, from {figure(losses[0])}")
+
+
+# The loss comes to rest where a guess that knows only how often each label occurs would be.
+
+
+@probe_symptom(
+    needs=("curve", "reference", "memorised"),
+    effects={
+        "no_signal": "often",
+        "params_not_training": "sometimes",
+        "rows_mixed": "rarely",
+        "dead_units": "often",
+        "vanishing_gradients": "often",
+        "too_little_capacity": "sometimes",
+    },
+    background=0.005,
+)
+def probe_stuck_at_frequencies(seen: Measured) -> Evidence | None:
+    """The loss comes to rest where a guess that knows only how often each label occurs would be."""
+    assert seen.curve is not None
+    assert seen.reference is not None
+    unigram = seen.reference.unigram
+    if unigram is None or seen.memorised or not seen.curve.losses or unigram < 0.1:
+        return None
+    last = seen.curve.losses[-1]
+    if abs(last - unigram) > 0.05 * unigram or seen.curve.losses[0] < last:
+        return None
+    return Evidence(f"the loss ends at {figure(last)}; label frequencies alone give {figure(unigram)}")
+
+
+# The same model and loss memorise the batch with the probe's own optimizer: the fault is in the user's step.
+
+
+@probe_symptom(
+    needs=("contrast",),
+    effects={
+        "lr_too_high": "usually",
+        "lr_too_low": "usually",
+        "missing_zero_grad": "sometimes",
+        "params_not_training": "sometimes",
+        "clip_too_tight": "usually",
+        "weight_decay_too_high": "usually",
+        "lr_schedule_bug": "usually",
+        "wrong_loss": "sometimes",
+        "eval_mode_bug": "rarely",
+        "low_precision_update": "sometimes",
+        "unknown": "rarely",
+    },
+    background=0.002,
+)
+def probe_own_optimizer_learns(seen: Measured) -> Evidence | None:
+    """The same model and loss memorise the batch with the probe's own optimizer: the fault is in the user's step."""
+    assert seen.contrast is not None
+    if not seen.contrast.memorised:
+        return None
+    rate = f" at a learning rate of {figure(seen.contrast.learning_rate)}" if seen.contrast.learning_rate else ""
+    return Evidence(f"the probe's own AdamW memorises the batch in {len(seen.contrast.losses)} steps{rate}")
+
+
+# Whether the batch is memorised hangs on the seed of the initial weights.
+
+
+FAR = 0.25
+"""Share of the way from the first loss to the goal that a failed run has left. Chosen: a run that needs only some steps
+more does not count."""
+
+
+@probe_symptom(
+    needs=("seeds", "initial_loss", "goal"),
+    effects={
+        "bad_init": "often",
+        "dead_units": "often",
+        "vanishing_gradients": "sometimes",
+        "too_little_capacity": "sometimes",
+    },
+    sources=("dodge_2020",),
+    background=0.002,
+)
+def probe_seed_decides(seen: Measured) -> Evidence | None:
+    """Whether the batch is memorised hangs on the seed of the initial weights."""
+    assert seen.seeds is not None
+    assert seen.initial_loss is not None
+    assert seen.goal is not None
+    if seen.seeds.fixed:
+        raise CannotTell("the probed code sets its seed itself")
+    runs = [one for one in seen.seeds.runs if one.ended != "time"]
+    if len(runs) < 2:
+        raise CannotTell("there was no time for other seeds")
+    far = seen.goal + FAR * (seen.initial_loss - seen.goal)
+    done = [one for one in runs if one.ended == "goal"]
+    failed = [one for one in runs if one.final_loss is None or not one.final_loss <= far]
+    if not done or not failed or not math.isfinite(far):
+        return None
+    told = ", ".join(f"seed {one.seed} ends at {figure(one.final_loss or math.nan)}" for one in runs)
+    return Evidence(
+        f"{len(done)} of {len(runs)} seeds memorise the batch: {told}",
+        values={"memorised": len(done), "seeds": len(runs)},
+    )
+
+
+# A non-finite value in half precision that is not there in 32 bits.
+
+
+@probe_symptom(
+    needs=("first_nonfinite",),
+    effects={"fp16_overflow": "always"},
+)
+def probe_low_precision_only(seen: Measured) -> Evidence | None:
+    """A non-finite value in half precision that is not there in 32 bits."""
+    assert seen.first_nonfinite is not None
+    if not low_precision_alone(seen):
+        return None
+    bad = seen.first_nonfinite
+    return Evidence(
+        f"{bad.op} in {bad.module or 'the loss'} gives a non-finite {bad.dtype or 'value'}; in 32 bits all is finite"
+    )

@@ -1,0 +1,218 @@
+"""Are the parameters trained, finite and of usual size, and do units and modes behave?"""
+
+from __future__ import annotations
+
+from mldebug_mcp.checks.check import CannotTell, Evidence
+from mldebug_mcp.checks.probe.registry import probe_symptom
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.probe.measured import Measured
+
+# Most parameters do not require a gradient, and the batch is not memorised.
+
+
+@probe_symptom(
+    needs=("parameters",),
+    effects={"params_not_training": "sometimes"},
+    background=0.0005,
+)
+def probe_parameters_frozen(seen: Measured) -> Evidence | None:
+    """Most parameters do not require a gradient, and the batch is not memorised."""
+    assert seen.parameters is not None
+    share = seen.parameters.frozen_share
+    if share < 0.5 or seen.memorised:
+        return None
+    return Evidence(f"{share:.0%} of the parameters do not require a gradient: {', '.join(seen.parameters.frozen[:3])}")
+
+
+# Parameters are NaN or infinite before the first step.
+
+
+@probe_symptom(
+    needs=("parameters",),
+    effects={"bad_init": "usually", "hardware_fault": "rarely"},
+)
+def probe_parameters_nonfinite(seen: Measured) -> Evidence | None:
+    """Parameters are NaN or infinite before the first step."""
+    assert seen.parameters is not None
+    if not seen.parameters.nonfinite_at_start:
+        return None
+    return Evidence(f"not finite before training: {', '.join(seen.parameters.nonfinite_at_start[:3])}")
+
+
+# Most trainable elements did not move at all, and the batch is not memorised.
+
+
+@probe_symptom(
+    needs=("movement",),
+    effects={
+        "all_labels_masked": "often",
+        "params_not_training": "often",
+        "lr_too_low": "sometimes",
+        "lr_schedule_bug": "rarely",
+        "dead_units": "often",
+        "vanishing_gradients": "rarely",
+    },
+    background=0.002,
+)
+def probe_parameters_still(seen: Measured) -> Evidence | None:
+    """Most trainable elements did not move at all, and the batch is not memorised."""
+    assert seen.movement is not None
+    if seen.movement.still_share < 0.5 or seen.memorised:
+        return None
+    return Evidence(
+        f"{seen.movement.still_share:.0%} of the trainable elements did not move: {', '.join(seen.movement.still[:3])}"
+    )
+
+
+# Parameters that the pass uses stand in a plain list or dict, where `parameters()` does not find them.
+
+
+@probe_symptom(
+    needs=("unregistered",),
+    effects={"params_not_training": "sometimes"},
+)
+def probe_parameters_unregistered(seen: Measured) -> Evidence | None:
+    """Parameters that the pass uses stand in a plain list or dict, where `parameters()` does not find them."""
+    if not seen.unregistered:
+        return None
+    return Evidence(f"not registered with the model: {', '.join(seen.unregistered[:4])}")
+
+
+# A weight matrix begins with a deviation far above what its width asks for.
+
+
+LARGE = 8.0
+"""Chosen: usual schemes lie within a factor of 3 of sqrt(2 / (5 fan_in))."""
+
+
+@probe_symptom(
+    needs=("init",),
+    effects={"bad_init": "usually"},
+    sources=("bekman_mle",),
+    background=0.003,
+)
+def probe_weights_large(seen: Measured) -> Evidence | None:
+    """A weight matrix begins with a deviation far above what its width asks for."""
+    assert seen.init is not None
+    worst = seen.init.largest[0] if seen.init.largest else None
+    if worst is None or worst.factor < LARGE:
+        return None
+    return Evidence(
+        f"{worst.name} begins with a deviation of {figure(worst.std)}; its width asks for {figure(worst.usual_init)}",
+        values={"std": worst.std, "usual": worst.usual_init, "factor": worst.factor},
+    )
+
+
+# Most units of a rectifier give zero for every row.
+
+
+DEAD = 0.9
+"""Chosen: a small batch leaves up to half of the units of a sound layer at zero."""
+
+
+@probe_symptom(
+    needs=("activations",),
+    effects={"dead_units": "usually"},
+)
+def probe_units_dead(seen: Measured) -> Evidence | None:
+    """Most units of a rectifier give zero for every row."""
+    assert seen.activations is not None
+    dead = [one for one in seen.activations if one.op.startswith("relu") and (one.share or 0) > DEAD]
+    if not dead or seen.memorised:
+        return None
+    worst = max(dead, key=lambda one: one.share or 0)
+    return Evidence(
+        f"{worst.share:.0%} of the units of {worst.op} in {worst.module or 'the model'} are zero for all rows"
+    )
+
+
+# Most outputs of the squashing activations lie where their slope is nearly zero.
+
+
+SATURATED = 0.8
+"""Chosen: a tanh of unit-variance inputs saturates on under 1 %."""
+
+
+@probe_symptom(
+    needs=("activations",),
+    effects={"vanishing_gradients": "usually", "bad_init": "rarely"},
+    background=0.001,
+)
+def probe_activations_saturated(seen: Measured) -> Evidence | None:
+    """Most outputs of the squashing activations lie where their slope is nearly zero."""
+    assert seen.activations is not None
+    squashing = [one for one in seen.activations if one.op.startswith(("tanh", "sigmoid")) and one.share is not None]
+    full = [one for one in squashing if (one.share or 0) > SATURATED]
+    if not full or len(full) * 2 < len(squashing) or seen.memorised:
+        return None
+    worst = max(full, key=lambda one: one.share or 0)
+    return Evidence(f"{worst.share:.0%} of the outputs of {worst.op} in {worst.module or 'the model'} are saturated")
+
+
+# BatchNorm uses the statistics of the batch in evaluation mode.
+
+
+@probe_symptom(
+    needs=("dependence",),
+    effects={"eval_mode_bug": "sometimes"},
+)
+def probe_batch_statistics(seen: Measured) -> Evidence | None:
+    """BatchNorm uses the statistics of the batch in evaluation mode."""
+    assert seen.dependence is not None
+    if not seen.dependence.batch_statistics:
+        return None
+    return Evidence(f"batch statistics are used in evaluation mode: {', '.join(seen.dependence.batch_statistics[:3])}")
+
+
+# Dropout is active in evaluation mode.
+
+
+@probe_symptom(
+    needs=("dependence",),
+    effects={"eval_mode_bug": "sometimes"},
+)
+def probe_dropout_in_evaluation(seen: Measured) -> Evidence | None:
+    """Dropout is active in evaluation mode."""
+    assert seen.dependence is not None
+    if not seen.dependence.dropout:
+        return None
+    return Evidence(f"dropout is active in evaluation mode: {', '.join(seen.dependence.dropout[:3])}")
+
+
+# The batch is memorised in training mode and lost in evaluation mode.
+
+
+@probe_symptom(
+    needs=("outcome",),
+    effects={"eval_mode_bug": "often"},
+    background=0.002,
+)
+def probe_evaluation_differs(seen: Measured) -> Evidence | None:
+    """The batch is memorised in training mode and lost in evaluation mode.
+
+    Not this when: BatchNorm's running statistics only lag; they are given time to settle before this is judged.
+    """
+    assert seen.outcome is not None
+    train, evaluation = seen.outcome.train, seen.outcome.evaluation
+    if not seen.memorised:
+        raise CannotTell("the batch was not memorised in training mode")
+    lost = evaluation.loss > 5 * max(train.loss, seen.goal or 0.0, 1e-3)
+    if not lost or (train.accuracy is not None and (evaluation.accuracy or 0.0) > train.accuracy - 0.2):
+        return None
+    return Evidence(
+        f"the loss is {figure(train.loss)} in training mode and {figure(evaluation.loss)} in evaluation mode"
+    )
+
+
+# The model is trained in evaluation mode though it has dropout or BatchNorm.
+
+
+@probe_symptom(
+    needs=("in_training_mode",),
+    effects={"eval_mode_bug": "sometimes"},
+)
+def probe_trains_in_evaluation_mode(seen: Measured) -> Evidence | None:
+    """The model is trained in evaluation mode though it has dropout or BatchNorm."""
+    if seen.in_training_mode or not seen.mode_modules:
+        return None
+    return Evidence(f"the training pass runs in evaluation mode; the model has {', '.join(seen.mode_modules[:3])}")

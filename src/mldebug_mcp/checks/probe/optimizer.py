@@ -1,0 +1,153 @@
+"""Does the optimizer step, on all parameters, and with updates of usual size?"""
+
+from __future__ import annotations
+
+from mldebug_mcp.checks.check import CannotTell, Evidence
+from mldebug_mcp.checks.probe.registry import probe_symptom, steps_are_tiny
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.probe.measured import Measured
+
+# The learning rate is far below the range in which anything is learnt, and the batch is not memorised.
+
+
+TINY = 3e-6
+"""Chosen: full fine-tuning of large models goes down to 5e-6."""
+
+
+@probe_symptom(
+    needs=("parameters",),
+    effects={"lr_too_low": "sometimes"},
+    background=0.005,
+)
+def probe_learning_rate_tiny(seen: Measured) -> Evidence | None:
+    """The learning rate is far below the range in which anything is learnt, and the batch is not memorised."""
+    assert seen.parameters is not None
+    rates = (
+        seen.watched.learning_rates if seen.watched and seen.watched.learning_rates else seen.parameters.learning_rates
+    )
+    if rates is None:
+        raise CannotTell("the optimizer is the probe's own")
+    if seen.memorised or not rates or not 0 < max(rates) < TINY:
+        return None
+    return Evidence(f"the largest learning rate is {figure(max(rates))}")
+
+
+# The optimizer's learning rate is zero.
+
+
+@probe_symptom(
+    needs=("parameters",),
+    effects={"lr_too_low": "sometimes", "lr_schedule_bug": "rarely"},
+)
+def probe_learning_rate_zero(seen: Measured) -> Evidence | None:
+    """The optimizer's learning rate is zero."""
+    assert seen.parameters is not None
+    rates = (
+        seen.watched.learning_rates if seen.watched and seen.watched.learning_rates else seen.parameters.learning_rates
+    )
+    if rates is None:
+        raise CannotTell("the optimizer is the probe's own")
+    return Evidence("the learning rate is 0 in every group") if rates and max(rates) == 0 else None
+
+
+# Parameters that get a gradient are in no group of the optimizer.
+
+
+@probe_symptom(
+    needs=("parameters",),
+    effects={"params_not_training": "sometimes"},
+)
+def probe_optimizer_incomplete(seen: Measured) -> Evidence | None:
+    """Parameters that get a gradient are in no group of the optimizer.
+
+    Not this when: the batch is memorised all the same, as where a head alone is meant to be trained.
+    """
+    assert seen.parameters is not None
+    share = seen.parameters.not_in_optimizer_share
+    if share is None:
+        raise CannotTell("the optimizer is the probe's own")
+    if not share or (share < 0.9 and seen.memorised):
+        return None
+    return Evidence(
+        f"{share:.0%} of the trainable elements are in no optimizer group: "
+        f"{', '.join(seen.parameters.not_in_optimizer[:3])}"
+    )
+
+
+# The user's step computes a loss but never calls the optimizer's step.
+
+
+@probe_symptom(
+    needs=("watched", "movement"),
+    effects={"params_not_training": "sometimes"},
+)
+def probe_optimizer_never_steps(seen: Measured) -> Evidence | None:
+    """The user's step computes a loss but never calls the optimizer's step."""
+    assert seen.watched is not None
+    assert seen.movement is not None
+    if seen.watched.optimizer_steps or seen.movement.still_share < 1:
+        return None
+    return Evidence(f"no optimizer step in {seen.watched.steps} calls of train_step")
+
+
+# The user's first step changes the weights by a large part of their size.
+
+
+LARGE = 0.2
+"""Of the weights that a step changes them by. Chosen: two hundred times the 1e-3 that cs231n_nn3 gives."""
+
+
+@probe_symptom(
+    needs=("update_ratio", "watched"),
+    effects={"lr_too_high": "usually", "exploding_gradients": "sometimes"},
+    sources=("cs231n_nn3",),
+    background=0.01,
+)
+def probe_update_large(seen: Measured) -> Evidence | None:
+    """The user's first step changes the weights by a large part of their size."""
+    assert seen.update_ratio is not None
+    if seen.update_ratio < LARGE or seen.memorised:
+        return None
+    return Evidence(f"a step changes the weights by {figure(seen.update_ratio)} of their size; about 0.001 is usual")
+
+
+# The user's first step changes the weights by less than a hundred-thousandth of their size.
+
+
+@probe_symptom(
+    needs=("update_ratio", "watched"),
+    effects={
+        "lr_too_low": "usually",
+        "lr_schedule_bug": "rarely",
+        "all_labels_masked": "sometimes",
+        "params_not_training": "sometimes",
+        "clip_too_tight": "sometimes",
+    },
+    sources=("cs231n_nn3",),
+    background=0.005,
+)
+def probe_update_small(seen: Measured) -> Evidence | None:
+    """The user's first step changes the weights by less than a hundred-thousandth of their size."""
+    assert seen.update_ratio is not None
+    if not steps_are_tiny(seen) or seen.memorised:
+        return None
+    return Evidence(f"a step changes the weights by {figure(seen.update_ratio)} of their size; about 0.001 is usual")
+
+
+# Weight decay takes a visible part of the weights at each step, and the batch is not memorised.
+
+
+@probe_symptom(
+    needs=("parameters",),
+    effects={"weight_decay_too_high": "always"},
+    background=0.002,
+)
+def probe_weight_decay_large(seen: Measured) -> Evidence | None:
+    """Weight decay takes a visible part of the weights at each step, and the batch is not memorised."""
+    assert seen.parameters is not None
+    share = seen.parameters.decay_per_step
+    if share is None:
+        raise CannotTell("the optimizer is the probe's own")
+    if seen.memorised or share < 0.005:
+        return None
+    return Evidence(f"weight decay takes {share:.1%} of the weights at each step", values={"share": share})

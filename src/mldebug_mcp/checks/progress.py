@@ -1,0 +1,179 @@
+"""How far a run has come, how often it has seen its data, and which loss a uniform guess has."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.run import Run
+
+# How far a run has come: excerpts from the middle, whose records are often only counted, and runs still young.
+
+
+PASSES = 1.5
+"""Passes over the data after which nothing is a beginning. Chosen: rows are seen for the second time."""
+FIRST_STEPS = 40
+"""Steps of the optimizer in which a sound run may make no progress yet, least of all while its learning rate warms up.
+
+Fitted: healthy runs that were cut short (`python -m benchmarks.faults young`)."""
+
+LEAST_RATES, CLIMBS = 4, 1.05
+"""Records of a rate that climbs, and times that of a quarter of the log before. Chosen: a constant one is rounded."""
+
+
+def is_young(run: Run) -> bool:
+    """Say whether a log holds no more than the first steps of a run, or ends while its learning rate warms up.
+
+    Where half the records or more have an evaluation, a step is no step of the optimizer but a round of many.
+    """
+    if warms_up(run) and not has_finished(run):
+        return True
+    if run.step_name != "step" or run.last_step + 1 >= FIRST_STEPS or "loss" not in run:
+        return False
+    evaluations = max((len(one) for name, one in run.series.items() if name.startswith("eval_")), default=0)
+    return 2 * evaluations < len(run["loss"])
+
+
+def warms_up(run: Run) -> bool:
+    """Say whether the learning rate still climbs where the log ends: it has been lower all along, and lately, too."""
+    rate = run["learning_rate"].finite.value if "learning_rate" in run else np.empty(0)
+    if len(rate) < LEAST_RATES:
+        return False
+    return bool(rate[-1] == rate.max() and rate[-1] > CLIMBS * rate[len(rate) * 3 // 4] > CLIMBS * rate[len(rate) // 2])
+
+
+def has_finished(run: Run) -> bool:
+    """Say whether the log says that training has ended by itself, or has reached its plan."""
+    return run.ending.how == "finished"
+
+
+def epoch_at(run: Run, step: float) -> float | None:
+    """Return the epoch of a step, or None if the log does not tell."""
+    if run.step_name == "epoch":
+        return step
+    return run["epoch"].finite.at(step) if "epoch" in run else None
+
+
+def is_late(run: Run, step: float, share: float, steps: float) -> bool:
+    """Say whether a step lies beyond a share of what is logged, which is more than so many steps.
+
+    Where records stand by their epoch, or are only counted and tell it, the epoch says how far the run was.
+    """
+    if run.step_name == "step":
+        return step > max(steps, share * run.last_step)
+    epoch, last = epoch_at(run, step), epoch_at(run, run.last_step)
+    return epoch is not None and last is not None and epoch > share * last
+
+
+# How often the training data had been seen at a step.
+
+
+def passes_at(run: Run, steps: Floats) -> Floats | None:
+    """Return the passes over the data made at each step, shape (n,), or None if neither settings nor log tell.
+
+    Where the log counts whole epochs only, it is the most that it can be: the end of the epoch that is counted.
+    """
+    if run.step_name == "epoch":
+        whole = bool(np.all(steps == np.floor(steps)))
+        return steps + 1.0 if whole and run.first_step == 0 else steps
+    if run.step_name != "step":
+        return None
+    if run.facts.steps_per_pass:
+        return steps / run.facts.steps_per_pass
+    epoch = run["epoch"].finite if "epoch" in run else None
+    if epoch is None or len(epoch) < 2 or epoch.value[-1] <= epoch.value[0]:
+        return None
+    index = np.searchsorted(epoch.step, steps, side="right") - 1
+    counted = epoch.value[np.maximum(index, 0)]
+    if bool(np.any(epoch.value != np.floor(epoch.value))):
+        return counted
+    return counted - min(1.0, float(epoch.value[0])) + 1.0
+
+
+# Absolute scales: the loss of a uniform guess, where the configuration tells how many there are to guess from.
+
+
+MAX_LN_VOCABULARY = math.log(262_144)
+"""ln of the largest vocabulary in common use (Gemma's); above it a language model does worse than any uniform guess."""
+
+LEAST_LN_VOCABULARY = math.log(65)
+"""ln of the smallest in common use, the characters of one book (nanoGPT's)."""
+
+MIN_CLASSES = 2
+_OF_A_CLASS = re.compile(r"(?:^|[_/.])(?:class|cls|label)[_/ -]?(?P<number>\d{1,4})(?:$|[_/.])")
+"""A metric of one class: `eval_accuracy/class_3`, `class_0_f1`."""
+
+KNOWS = 0.8
+"""Of the loss of a uniform guess: a model that begins below it knows something. Chosen: by hand."""
+
+CLASSES, NEAR_GUESS = (2, 3, 4, 5, 10, 100, 1000), 0.03
+"""Usual numbers of classes, and the share by which a first loss may be off the guess of one. Chosen: by hand."""
+TUNING = (5e-6, 5e-5)
+"""Peaks of the learning rate in full fine-tuning. Chosen: around the 1e-5 to 5e-5 of axolotl_stability; few models from
+scratch are trained so."""
+
+LANGUAGE_MODELS = frozenset({"pretraining", "sft"})
+
+
+def uniform_loss(run: Run) -> float | None:
+    """Return ln(number of classes or tokens), the cross-entropy of a uniform guess, or None if the number is not known.
+
+    The source of the formula: karpathy_recipe, "verify loss @ init".
+    """
+    count = classes_of(run) or run.facts.tokens
+    return math.log(count) if count is not None and count >= 2 else None
+
+
+def classes_of(run: Run) -> float | None:
+    """Return the number of classes by the settings, or by metrics of each class; None where neither shows it.
+
+    A loss does not: it comes near the logarithm of some whole number wherever it is.
+    """
+    if run.facts.classes is not None:
+        return run.facts.classes if run.facts.classes >= MIN_CLASSES else None
+    if run.kind in LANGUAGE_MODELS:
+        return None
+    numbers = {int(found["number"]) for name in run.series if (found := _OF_A_CLASS.search(name)) is not None}
+    if len(numbers) < MIN_CLASSES or min(numbers) > 1 or max(numbers) - min(numbers) >= len(numbers):
+        return None
+    return float(len(numbers))
+
+
+def predicts_tokens(run: Run) -> bool:
+    """Say whether a run trains a language model, by its kind or, where that is not known, by its vocabulary."""
+    return run.kind in LANGUAGE_MODELS or (run.kind == "unknown" and run.setting("vocab_size") is not None)
+
+
+def comes_trained(run: Run, start: float) -> bool:
+    """Say whether a loss that begins at this level is that of a model which knows something already.
+
+    Where the size of the vocabulary is not known, it is at least that of characters. Where not even the kind of run is,
+    a rate of fine-tuning and a first loss that is no guess among a usual number of classes say so.
+    """
+    uniform = uniform_loss(run)
+    if uniform is None and run.kind == "unknown":
+        guesses = any(abs(start / math.log(classes) - 1) < NEAR_GUESS for classes in CLASSES)
+        return start < KNOWS * LEAST_LN_VOCABULARY and not guesses and _is_tuned(run)
+    if uniform is None and run.kind in LANGUAGE_MODELS:
+        uniform = LEAST_LN_VOCABULARY
+    return uniform is not None and start < KNOWS * uniform
+
+
+def knows_nothing(run: Run, start: float) -> bool:
+    """Say whether a loss that begins at this level is that of a model which nothing was learnt by.
+
+    Where the size of the vocabulary is not known, it is at most the largest in common use.
+    """
+    uniform = uniform_loss(run)
+    if uniform is None and run.kind in LANGUAGE_MODELS:
+        uniform = MAX_LN_VOCABULARY
+    return uniform is not None and start >= KNOWS * uniform
+
+
+def _is_tuned(run: Run) -> bool:
+    """Say whether the learning rate is one of those that trained models are tuned with."""
+    rate = run["learning_rate"].finite.value if "learning_rate" in run else np.empty(0)
+    return len(rate) > 0 and TUNING[0] <= float(rate.max()) <= TUNING[1]

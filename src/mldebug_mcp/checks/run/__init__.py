@@ -1,0 +1,1 @@
+"""Symptoms that are seen in a training log: one file each, found by `checks.symptoms`."""

@@ -1,0 +1,240 @@
+"""Do activations, units and weights keep their range?"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from mldebug_mcp.checks.asking import ask_in_turn, reading
+from mldebug_mcp.checks.check import CannotTell, Evidence, symptom
+from mldebug_mcp.checks.curve import blocks, end_level, median
+from mldebug_mcp.checks.jumps import fails_at
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.lexicon import PHASES
+from mldebug_mcp.logs.names.words import pieces_of
+from mldebug_mcp.logs.run import Run, Series
+
+# What a log tells of activations: the logits, by their maximum or log Z, and how far apart embeddings are.
+
+
+_LOGITS = re.compile(r"(?:.*_)?(?:log_?z|z_loss|(?:max_)?(?:attn_|attention_)?logits?(?:_(?:max|norm|mean|abs_?max))?)")
+_LOG_Z = re.compile(r"log_?z")
+"""The one of them that no answer needs to grow, as a constant in all logits leaves the answer as it is."""
+_NOT = re.compile(r"chosen|rejected|scale|eval")
+_SPREAD = re.compile(
+    r"(?:.*[_/])?(?:feat(?:ure)?s?|emb(?:edding)?s?|repr(?:esentation)?s?|proj(?:ection)?s?|outputs?|z\d?|latent)"
+    r"[_/]std(?:_mean|_avg)?",
+    re.IGNORECASE,
+)
+_APART = re.compile(
+    r"(?:.*_)?(?:neg(?:ative)?s?_(?:cos(?:ine)?_)?sim(?:ilarity)?|(?:cos(?:ine)?_)?sim(?:ilarity)?_neg)"
+)
+"""What is measured of pairs that do not belong together."""
+
+
+def logits_of(run: Run) -> list[Series]:
+    """Return what is logged of the logits while training, by whatever name."""
+    named = {name: _in_words(name) for name in run.series}
+    return [run[name] for name, said in named.items() if _LOGITS.fullmatch(said) and not _NOT.search(said)]
+
+
+def is_log_z(logits: Series) -> bool:
+    """Say whether it is the log Z of the logits."""
+    return _LOG_Z.search(_in_words(logits.name)) is not None
+
+
+def spreads_of(run: Run) -> list[Series]:
+    """Return the standard deviations of embeddings that are logged, without what is not finite."""
+    return [one.finite for name, one in run.series.items() if _SPREAD.fullmatch(name)]
+
+
+def likeness_of_others(run: Run) -> list[Series]:
+    """Return the cosines of embeddings of different things that are logged, without what is not finite."""
+    return [one.finite for name, one in run.series.items() if _APART.fullmatch(_in_words(name))]
+
+
+def _in_words(name: str) -> str:
+    """Return the words of a name in one spelling, without the phase: `TrainLogits/Max` is logits_max."""
+    return "_".join(piece for piece in pieces_of(name) if PHASES.get(piece) != "train")
+
+
+# Do activations stay apart and in range: do logits grow until the loss fails, do embeddings come together?
+
+
+GROWS = 1.4
+"""Growth of logits up to where the loss fails. Chosen: those of sound runs grow as long as something is learnt."""
+RISING = 0.6
+"""Share of the later blocks that rise. Chosen: a half do by chance."""
+LEAST_LOGITS, BLOCKS = 20, 10
+"""Records, and the blocks that they are cut into. Chosen: two to a block."""
+QUARTER = 4
+"""The level to compare with is that of the second quarter. Chosen: the first holds the beginning."""
+RUN_ACTIVATIONS_LEAST = 8
+"""Records of a spread. Chosen: half of them are a level."""
+RUN_ACTIVATIONS_LEFT, GONE = 0.2, 0.003
+"""A spread is gone at this share of its highest, or where it was never above that. Chosen: at a fifth the cosine of two
+embeddings of one length is 0.96; 2048 even dimensions have a spread of 0.022 each."""
+OF_UNITS = 0.5
+"""Highest spread that embeddings of length one have: a larger one may fall for many reasons. Chosen: half in one."""
+ALIKE = 0.98
+"""Cosine of embeddings of different things. Chosen: at their start untrained nets may make all inputs this alike."""
+DOUBLES, LATELY, FAR, FAR_OF_MOST = 2.0, 1.15, 10.0, 100.0
+"""Growth from the second quarter on, and over the last quarter, of logits that do not settle while the loss falls on,
+and what log Z and others have come to. Chosen: those of sound runs flatten with their loss, and 10 leaves one wrong in
+20,000."""
+POLICIES = ("grpo", "ppo", "rl")
+
+
+def logits_grow(run: Run) -> Evidence | None:
+    """The logits, their maximum or their log Z grow over the run, up to where the loss turns or is no longer finite.
+
+    Or they have doubled to far more than answers need, and grow on as steadily at the end. Not this when: the loss goes
+    on falling and they flatten, because logits grow as long as something is learnt.
+    """
+    logged = logits_of(run)
+    if not logged:
+        raise CannotTell("not logged: the logits, their maximum or their log Z")
+    end = fails_at(run["loss"])
+    found = [evidence for one in logged if (evidence := _growth(run, one, end)) is not None]
+    return max(found, key=lambda one: one.values["factor"], default=None)
+
+
+def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
+    end = run.last_step if fails is None else fails
+    before = logits.finite.where(logits.finite.step <= end)
+    if len(before) < LEAST_LOGITS:
+        return None
+    level = np.abs(blocks(before.value, BLOCKS).level)
+    late, early = float(level[-1]), median(level[len(level) // QUARTER : len(level) // 2])
+    if early <= 0 or late < GROWS * early or (np.diff(level[len(level) // 2 :]) > 0).mean() < RISING:
+        return None
+    far = FAR if is_log_z(logits) else FAR_OF_MOST
+    if fails is None and (late < max(far, DOUBLES * early) or late < LATELY * float(level[-1 - len(level) // QUARTER])):
+        return None
+    there = "where the loss fails" if fails is not None else "the end of the log, as steadily as before"
+    said = f"{logits.name} grows from {figure(early)} to {figure(late)} up to {run.place(end)}, {there}"
+    return Evidence(said, steps=(end,), values={"from": early, "to": late, "factor": late / early})
+
+
+def embedding_spread_gone(run: Run) -> Evidence | None:
+    """All inputs have nearly one embedding: their spread falls to next to nothing, or those of different things agree.
+
+    Not this when: the spread was as small from the start; they agree at first alone.
+    """
+    found = (
+        *(_vanishes(run, one) for one in spreads_of(run) if len(one) >= RUN_ACTIVATIONS_LEAST),
+        *(_agree(run, one) for one in likeness_of_others(run) if len(one) >= RUN_ACTIVATIONS_LEAST),
+    )
+    if not found:
+        raise CannotTell("neither the spread of embeddings nor the likeness of different ones is logged")
+    return next((evidence for evidence in found if evidence is not None), None)
+
+
+def _vanishes(run: Run, spread: Series) -> Evidence | None:
+    later, highest = spread.value[2 * len(spread) // 3 :], float(spread.value.max())
+    least = RUN_ACTIVATIONS_LEFT * highest if highest < OF_UNITS else min(GONE, RUN_ACTIVATIONS_LEFT * highest)
+    if not 0 <= median(later) < least or float(later.max()) > RUN_ACTIVATIONS_LEFT * highest:
+        return None
+    since = float(spread.step[int(np.argmax(spread.value < RUN_ACTIVATIONS_LEFT * highest))])
+    return Evidence(
+        f"{spread.name} falls from {figure(highest)} to {figure(median(later))} and stays there from "
+        f"{run.place(since)} on",
+        steps=(since,),
+        values={"highest": highest, "later": median(later)},
+    )
+
+
+def _agree(run: Run, likeness: Series) -> Evidence | None:
+    later = likeness.value[len(likeness) // 2 :]
+    if not ALIKE <= float(later.min()) <= float(later.max()) <= 1:
+        return None
+    since = float(likeness.step[len(likeness) // 2])
+    said = f"{likeness.name} is {figure(median(later))} from {run.place(since)} on: different inputs have one embedding"
+    return Evidence(said, steps=(since,), values={"later": median(later)})
+
+
+ask_in_turn(
+    "activations",
+    # Few runs log their logits, so that the priors of causes, which are shares of all runs, come too low here.
+    reading(logits_grow, needs=("loss",), sources=("small_scale_proxies",), background=0.001, as_chosen=True),
+    reading(embedding_spread_gone, not_for=("preference", "pretraining", "sft"), background=0.002),
+    any_of=("loss", "*std*", "*sim*"),
+    not_for=POLICIES,
+)
+
+
+# Does a layer give nothing, whatever comes in?
+
+
+PREFIX = "units_dead/"
+"""How a recording names the share of the units of a layer that are dead."""
+_DEAD = re.compile(
+    r"(?:.*[/_.])?(?:units_dead|dead_(?:units?|neurons?|relus?|frac(?:tion)?|share|ratio)|zero_activations?)(?:[/_.].*)?",
+    re.IGNORECASE,
+)
+"""How people name it, of a layer or of the model."""
+DEAD = 0.9
+"""Share of the units of a layer. Chosen: sound layers of rectified units lose a half at most."""
+UNITS_DEAD_LEAST = 3
+"""Looks at the layer. Chosen: at the first one nothing is learnt yet."""
+
+
+@symptom(whole_run=True, background=0.003, as_chosen=True)
+def units_dead(run: Run) -> Evidence | None:
+    """Nearly all units of a layer give nothing for any row of the batch, from look to look.
+
+    Not this when: fewer units are dead; they come back; nobody looked into the model.
+    """
+    looked = {name: one.finite for name, one in run.series.items() if _DEAD.fullmatch(name)}
+    judged = {
+        name: one
+        for name, one in looked.items()
+        if len(one) >= UNITS_DEAD_LEAST and float(one.value.min()) >= 0 and float(one.value.max()) <= 1
+    }
+    if not judged:
+        raise CannotTell(f"the share of dead units is not logged {UNITS_DEAD_LEAST} times")
+    shares = {name: median(one.value[len(one) // 2 :]) for name, one in judged.items()}
+    worst = max(shares, key=lambda name: shares[name])
+    if shares[worst] < DEAD:
+        return None
+    series = judged[worst]
+    first = float(series.step[int((series.value >= DEAD).argmax())])
+    return Evidence(
+        f"{figure(100 * shares[worst])} % of the units of {worst.removeprefix(PREFIX)} are dead, from "
+        f"{run.place(first)} on",
+        steps=(first,),
+        values={"share": shares[worst], "layers": sum(share >= DEAD for share in shares.values())},
+    )
+
+
+# Do the weights lose what they have?
+
+
+WEIGHTS_SHRINK_LEAST = 5
+"""Records of the norm. Chosen: its end is then a level."""
+WEIGHTS_SHRINK_LEFT = 0.5
+"""Of the norm at first. Chosen: a usual decay takes some per cent, and what is learnt makes the norm grow."""
+
+
+@symptom(any_of=(Quantity.WEIGHT_NORM,), whole_run=True, background=0.003, as_chosen=True)
+def weights_shrink(run: Run) -> Evidence | None:
+    """The norm of the weights falls to half of what it was and less.
+
+    Not this when: it falls by some per cent; only the norm of a part of the model is logged.
+    """
+    norm = next(
+        (one.finite for one in run.with_role(Quantity.WEIGHT_NORM) if len(one.finite) >= WEIGHTS_SHRINK_LEAST), None
+    )
+    if norm is None:
+        raise CannotTell(f"the norm of the weights is not logged {WEIGHTS_SHRINK_LEAST} times")
+    first, end = float(norm.value[0]), end_level(norm.value)
+    if first <= 0 or end > WEIGHTS_SHRINK_LEFT * first:
+        return None
+    since = float(norm.step[int((norm.value <= WEIGHTS_SHRINK_LEFT * first).argmax())])
+    return Evidence(
+        f"{norm.name} falls from {figure(first)} to {figure(end)}, and to half of it by {run.place(since)}",
+        steps=(since,),
+        values={"first": first, "end": end},
+    )

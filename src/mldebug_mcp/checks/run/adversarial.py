@@ -1,0 +1,166 @@
+"""Is one of the two networks of a GAN beaten by the other?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mldebug_mcp.checks.check import CannotTell, Evidence, symptom
+from mldebug_mcp.checks.curve import aligned, end_level, median
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.run import Run
+
+# The two networks of a GAN: what they log of each other, and whether one of them is beaten.
+
+
+GONE, NEARLY_ALWAYS, SHARE = 0.01, 0.05, 0.9
+"""Median below which a loss is gone, and what this share of it is below. Chosen: a discriminator in play is near zero
+on single batches alone."""
+HIGH = 3.0
+"""Cross-entropy from which on a network is beaten. Chosen: the other is 95 % sure on every batch."""
+SQUARED, NEAR = 1.0, 0.15
+"""Squared error of a generator that is always found out, and how near it is. Chosen: about the mean of a batch."""
+FALLS = 0.8
+"""Share of its level at first below which a loss comes down. Chosen: the beaten side catches up."""
+LEAST = 8
+"""Records. Chosen: fewer are the beginning."""
+LEAST_OUTPUT = 1e-12
+"""Chosen: the logarithm of zero is none."""
+ABOVE, OFTEN = 0.05, 0.9
+"""Generated samples look more real by so much, and in this share of the records. Chosen: one that learns finds out."""
+_PAIRS = (
+    (("D_real", "D_fake"), "G_GAN"),  # pix2pix
+    (("D_A",), "G_A"),  # CycleGAN
+    (("D_B",), "G_B"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """What two networks log of each other, over the later half.
+
+    Args:
+        names: What stands for the discriminator, and for the generator.
+        step: The first step of the later half.
+        levels: Medians there.
+        first: The value of each in the first record.
+        wins: Whether the discriminator wins; None where neither does.
+        of_outputs: Whether they are outputs on real and on generated samples, and no losses.
+    """
+
+    names: tuple[str, str]
+    step: float
+    levels: tuple[float, float]
+    first: tuple[float, float]
+    wins: bool | None
+    of_outputs: bool = False
+
+
+def contests(run: Run) -> list[Contest]:
+    """Return what the outputs on real and generated samples tell, then what the losses of each pair do."""
+    judged = (_adversarial_by_outputs(run), *(_adversarial_by_losses(run, *sides) for sides in _sides(run)))
+    return [one for one in judged if one is not None]
+
+
+def _adversarial_by_outputs(run: Run) -> Contest | None:
+    """Judge the outputs on real and on generated samples; None if they are not logged as probabilities."""
+    names = (Quantity.OUTPUT_ON_REAL, Quantity.OUTPUT_ON_GENERATED)
+    real, generated = (next(run.with_role(name), None) for name in names)
+    if real is None or generated is None:
+        return None
+    step, one, other = aligned(real.finite, generated.finite)
+    if len(step) < LEAST or min(one.min(), other.min()) < 0 or max(one.max(), other.max()) > 1:
+        return None
+    later = slice(len(step) // 2, None)
+    # At most the mean cross-entropy: it is that of the mean outputs.
+    cost = -np.log(np.maximum(one[later], LEAST_OUTPUT)) - np.log(np.maximum(1 - other[later], LEAST_OUTPUT))
+    above, wins = (other - one)[later], _is_gone(cost)
+    # pix2pix calls its losses D_real and D_fake
+    fooled = "real" not in real.name.lower() and median(above) >= ABOVE and float(np.mean(above > 0)) >= OFTEN
+    seen = _contest((real.name, generated.name), step, one, other, wins=wins if wins or fooled else None)
+    return replace(seen, of_outputs=True)
+
+
+def _contest(names: tuple[str, str], step: Floats, one: Floats, other: Floats, *, wins: bool | None) -> Contest:
+    later = slice(len(step) // 2, None)
+    levels, first = (median(one[later]), median(other[later])), (float(one[0]), float(other[0]))
+    return Contest(names, float(step[later][0]), levels, first, wins)
+
+
+def _sides(run: Run) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Return the losses of each discriminator, and that of its generator, by name."""
+    quantities = (Quantity.DISCRIMINATOR_LOSS, Quantity.GENERATOR_LOSS)
+    named = [next((one.name for one in run.with_role(one, phase="train")), "") for one in quantities]
+    for parts, generator in (((named[0],), named[1]), *_PAIRS):
+        if generator in run and all(part in run for part in parts):
+            yield parts, generator
+
+
+def _adversarial_by_losses(run: Run, parts: tuple[str, ...], generator: str) -> Contest | None:
+    """Judge the losses of both sides; None if they cannot be compared."""
+    both = [aligned(run[part].finite, run[generator].finite) for part in parts]
+    step, _, against = both[0]
+    if len(step) < LEAST or any(len(one[0]) != len(step) for one in both):
+        return None
+    # Of two parts the larger one counts: both real and generated samples have to be recognised.
+    own = np.max([value for _, value, _ in both], axis=0)
+    if min(float(own.min()), float(against.min())) < 0:
+        return None
+    later = slice(len(step) // 2, None)
+    sides = ((True, own, against), (False, against, own))
+    won = (wins for wins, gone, lost in sides if _is_gone(gone[later]) and _is_beaten(lost, squared=wins))
+    return _contest((" and ".join(parts), generator), step, own, against, wins=next(won, None))
+
+
+def _is_gone(later: Floats) -> bool:
+    return median(later) < GONE and float(np.quantile(later, SHARE)) < NEARLY_ALWAYS
+
+
+def _is_beaten(loss: Floats, *, squared: bool) -> bool:
+    """Say whether a loss is as high as that of a network that always loses, and does not come down."""
+    later = loss[len(loss) // 2 :]
+    level = median(later)
+    stays = end_level(loss) >= FALLS * min(level, median(loss[: len(loss) // 2]))
+    return stays and (level >= HIGH or (squared and bool(np.all(np.abs(later - SQUARED) < NEAR))))
+
+
+# One of the two networks of a GAN has nearly no loss, while the other's stays high.
+
+
+@symptom(sources=("ganhacks",), background=0.002)
+def adversarial_loss_one_sided(run: Run) -> Evidence | None:
+    """Of a GAN one network has nearly no loss over the later half, beside a high one of the other, or by its outputs.
+
+    Not this when: it is near zero on some batches only; the high one comes down; a Wasserstein critic is below zero.
+    """
+    logged = contests(run)
+    if not logged:
+        raise CannotTell(f"no two losses that play against each other, both above zero, have {LEAST} values together")
+    won = next((one for one in logged if one.wins is not None), None)
+    return None if won is None else _by_outputs(run, won) if won.of_outputs else _by_losses(run, won)
+
+
+def _by_outputs(run: Run, won: Contest) -> Evidence:
+    (real, generated), levels = won.names, won.levels
+    what = "tells real from generated samples nearly always" if won.wins else "takes generated samples for real ones"
+    return Evidence(
+        f"{real} is {figure(levels[0])} and {generated} {figure(levels[1])} from {run.place(won.step)} on (medians): "
+        f"the discriminator {what}",
+        steps=(won.step,),
+        values={"real": levels[0], "generated": levels[1], "discriminator_wins": float(won.wins or 0)},
+    )
+
+
+def _by_losses(run: Run, won: Contest) -> Evidence:
+    winner, loser = (0, 1) if won.wins else (1, 0)
+    gone, high = won.levels[winner], won.levels[loser]
+    return Evidence(
+        f"{won.names[winner]} is {figure(gone)} from {run.place(won.step)} on (median), while {won.names[loser]} is "
+        f"{figure(high)} (it began at {figure(won.first[loser])})",
+        steps=(won.step,),
+        values={"gone": gone, "high": high, "discriminator_wins": float(won.wins or 0)},
+    )

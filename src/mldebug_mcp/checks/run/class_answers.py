@@ -1,0 +1,371 @@
+"""Does a classifier or a regression give every row the same answer?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.checks.asking import ask_in_turn, reading
+from mldebug_mcp.checks.check import CannotTell, Evidence
+from mldebug_mcp.checks.curve import aligned, median
+from mldebug_mcp.checks.evaluation import as_shares, is_auc
+from mldebug_mcp.core.text import counted, figure
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.run import Run, Series
+
+# Where the metrics of a classifier or regression are exactly those of one answer that is given to every row.
+#
+# With one answer for all, and accuracy a over C classes: the recall of one class is 1 and that of the others 0;
+# balanced accuracy is 1/C; macro F1 is 2a / (1 + a) / C, for the F1 of the class that is given is 2a / (1 + a); of a
+# class that is looked for, either F1 and recall are 0, or recall is 1 and precision equals accuracy; the correlation
+# with the truth (Matthews) is 0. Given with the frequency of two classes, it costs their entropy, H(a) = -a ln a - (1 -
+# a) ln(1 - a). R² of the mean of the targets is 0.
+
+
+ROUNDED = 6e-5
+"""How far a share may be off. Chosen: half of a unit in the fourth digit, to which they are printed, and a bit more."""
+RELATIVE = 2e-3
+"""Of a number of classes: how far one worked out may be from a whole one. Chosen: shares are printed with four
+digits."""
+MOST_CLASSES = 20
+"""Classes, where their number is not configured. Chosen: of more, nearly every share is near to one of so many."""
+OF_ONE_CLASS = 2
+"""Classes up to which a bare F1 is that of one of them."""
+ONE_ANSWER_APART = 0.02
+"""A balanced accuracy or macro F1 lies so far below the accuracy. Chosen: else it says no more than the accuracy
+does."""
+OF_THE_MEAN = (-0.05, 0.01)
+"""R² of a constant: held-out targets have a mean of their own, some hundredths of their spread away. Chosen: by
+hand."""
+NEAR_ENTROPY = 0.02
+"""Of the entropy: so near is the loss of an answer by frequency, where the accuracy has 3 digits. Chosen: by hand."""
+_MEANS = frozenset({"macro", "balanced", "unweighted"})
+_NO_CLASS = frozenset({*_MEANS, "micro", "weighted", "mean", "avg", "average", "top", "at", "per", "samples"})
+
+Holds = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class OneAnswer:
+    """At which evaluations the metrics are those of one answer for all.
+
+    Args:
+        said: What they are and what one answer would have, in words.
+        steps: The evaluations, shape (n,).
+        holds: Whether they agree, shape (n,).
+    """
+
+    said: str
+    steps: Floats
+    holds: Holds
+
+    @property
+    def until_the_end(self) -> int:
+        """At how many evaluations up to the last they agree without a break."""
+        return len(self.holds) if self.holds.all() else int(np.argmin(self.holds[::-1]))
+
+    @property
+    def since(self) -> float:
+        """The step of the first evaluation of those that agree up to the end, or the last step."""
+        return float(self.steps[len(self.steps) - max(1, self.until_the_end)])
+
+
+def one_answer(run: Run) -> list[OneAnswer]:
+    """Return what each identity that the log allows says, those of classes first; empty where none can be tested."""
+    tests: tuple[Callable[[Run], OneAnswer | None], ...] = (
+        _by_recalls,
+        _by_balanced_accuracy,
+        _by_macro_f1,
+        _by_what_is_found,
+        _by_precision,
+        _by_correlation,
+        _by_entropy,
+        _by_r2,
+    )
+    return [one for test in tests if (one := test(run)) is not None]
+
+
+def recalls_by_class(run: Run) -> list[Series]:
+    """Return the share that is found of each class, one series for each; empty where no two classes are told apart."""
+    found: dict[str, Series] = {}
+    for one in run.with_role(Quantity.RECALL, Quantity.ACCURACY, phase="eval", parts=True):
+        part = one.role.part if one.role is not None else ""
+        is_class = part and _NO_CLASS.isdisjoint(part.split()) and "@" not in one.name
+        if is_class and (one.role is None or one.role.quantity is Quantity.RECALL or part.startswith("class")):
+            found.setdefault(part, one.finite)
+    return list(found.values()) if len(found) > 1 else []
+
+
+def _by_recalls(run: Run) -> OneAnswer | None:
+    recalls = recalls_by_class(run)
+    if not recalls:
+        return None
+    steps = recalls[0].step
+    if not len(steps) or any(not np.array_equal(one.step, steps) for one in recalls):
+        return None
+    table = np.stack([as_shares(one.value) for one in recalls])
+    given, missed = table >= 1 - ROUNDED, table <= ROUNDED
+    holds = (given.sum(axis=0) == 1) & (given | missed).all(axis=0)
+    right = _accuracy(run)
+    if right is not None:  # of a set with one class in it, all is right
+        _, share, _ = aligned(right, recalls[0])
+        holds = holds & (share < 1) if len(share) == len(holds) else holds
+    name = recalls[int(np.argmax(table[:, -1]))].name
+    return OneAnswer(f"{name} is 1 and that of the other {len(recalls) - 1} classes 0", steps, holds)
+
+
+def _by_balanced_accuracy(run: Run) -> OneAnswer | None:
+    pair = _beside_accuracy(run, _mean_over_classes(run, Quantity.ACCURACY, Quantity.RECALL))
+    if pair is None:
+        return None
+    name, steps, balanced, right = pair
+    classes = 1 / np.maximum(balanced, 1e-9)
+    holds = _is_count(classes, run) & (np.abs(balanced * np.round(classes) - 1) <= RELATIVE)
+    holds &= right - balanced > ONE_ANSWER_APART
+    return OneAnswer(f"{name} is {figure(balanced[-1])}, one in {figure(round(classes[-1]))}", steps, holds)
+
+
+def _by_macro_f1(run: Run) -> OneAnswer | None:
+    """Compare the macro F1; one of which nobody says what mean it is, where it is that of three classes or more."""
+    macro = _mean_over_classes(run, Quantity.F1)
+    pair = _beside_accuracy(run, macro if macro is not None else _first(run.with_role(Quantity.F1, phase="eval")))
+    if pair is None:
+        return None
+    name, steps, f1, right = pair
+    classes = 2 * right / (1 + right) / np.maximum(f1, 1e-9)
+    if macro is None and float(np.round(classes[-1])) <= OF_ONE_CLASS:
+        return None
+    said = (
+        f"{name} is {figure(f1[-1])} where the accuracy is {figure(right[-1])}, just what one answer for "
+        f"{figure(min(round(classes[-1]), 10**6))} classes has"
+    )
+    return OneAnswer(said, steps, _is_count(classes, run) & (right - f1 > ONE_ANSWER_APART))
+
+
+def _by_what_is_found(run: Run) -> OneAnswer | None:
+    found = _first(run.with_role(Quantity.F1, Quantity.RECALL, phase="eval"))
+    pair = _beside_accuracy(run, found)
+    if pair is None:
+        return None
+    name, steps, value, right = pair
+    return OneAnswer(
+        f"{name} is 0 where the accuracy is {figure(right[-1])}", steps, (value == 0) & (right > ONE_ANSWER_APART)
+    )
+
+
+def _by_precision(run: Run) -> OneAnswer | None:
+    precision = _first(run.with_role(Quantity.PRECISION, phase="eval"))
+    recall = _first(run.with_role(Quantity.RECALL, phase="eval"))
+    pair = _beside_accuracy(run, precision)
+    if pair is None or recall is None or precision is None:
+        return None
+    name, steps, value, right = pair
+    _, found, _ = aligned(recall, precision)
+    if len(found) != len(value):
+        return None
+    holds = (as_shares(found) >= 1 - ROUNDED) & (np.abs(value - right) <= 2 * ROUNDED) & (right < 1 - ONE_ANSWER_APART)
+    return OneAnswer(f"recall is 1 and {name} {figure(value[-1])}, the accuracy itself", steps, holds)
+
+
+def _by_correlation(run: Run) -> OneAnswer | None:
+    series = run.with_role(Quantity.CORRELATION, phase="eval", parts=True)
+    correlation = _first(one for one in series if one.role is not None and one.role.part in ("", "matthews"))
+    pair = _beside_accuracy(run, correlation)
+    if pair is None:
+        return None
+    name, steps, value, right = pair
+    return OneAnswer(f"{name} is 0 where the accuracy is {figure(right[-1])}", steps, value == 0)
+
+
+def _by_entropy(run: Run) -> OneAnswer | None:
+    pair = _beside_accuracy(run, _first(run.with_role(Quantity.LOSS, phase="eval")))
+    if pair is None or (run.facts.classes or 2) != 2:
+        return None
+    name, steps, loss, right = pair
+    sure = np.clip(right, ROUNDED, 1 - ROUNDED)
+    entropy = -sure * np.log(sure) - (1 - sure) * np.log(1 - sure)
+    holds = (right == right[-1]) & (right > 0.5 + ONE_ANSWER_APART) & (right < 1 - ONE_ANSWER_APART)
+    holds &= np.abs(loss - entropy) <= NEAR_ENTROPY * entropy
+    said = f"{name} is {figure(loss[-1])} where the accuracy is {figure(right[-1])}, and the entropy of that share "
+    return OneAnswer(f"{said}{figure(entropy[-1])}", steps, holds)
+
+
+def _by_r2(run: Run) -> OneAnswer | None:
+    one = _first(run.with_role(Quantity.R2, phase="eval"))
+    if one is None:
+        return None
+    holds = (one.value >= OF_THE_MEAN[0]) & (one.value <= OF_THE_MEAN[1])
+    return OneAnswer(f"{one.name} is {figure(one.value[-1])}, and that of the mean of the targets 0", one.step, holds)
+
+
+def _first(found: Iterable[Series]) -> Series | None:
+    return next((one.finite for one in found if len(one.finite)), None)
+
+
+def _accuracy(run: Run) -> Series | None:
+    return _first(run.with_role(Quantity.ACCURACY, phase="eval"))
+
+
+def _mean_over_classes(run: Run, *quantities: Quantity) -> Series | None:
+    return _first(
+        one
+        for one in run.with_role(*quantities, phase="eval", parts=True)
+        if one.role is not None and not _MEANS.isdisjoint(one.role.part.split())
+    )
+
+
+def _beside_accuracy(run: Run, one: Series | None) -> tuple[str, Floats, Floats, Floats] | None:
+    """Return the name, steps and shares of a metric where it stands with the accuracy of evaluation, and that."""
+    right = _accuracy(run)
+    if one is None or right is None:
+        return None
+    is_loss = one.role is not None and one.role.quantity is Quantity.LOSS
+    steps, shares, value = aligned(_as_shares(right), one if is_loss else _as_shares(one))
+    return (one.name, steps, value, shares) if len(steps) else None
+
+
+def _as_shares(one: Series) -> Series:
+    """Return a metric that is a share as such, where it may be logged in per cent."""
+    return Series(one.name, one.step, as_shares(one.value), one.logged_as)
+
+
+def _is_count(classes: Floats, run: Run) -> Holds:
+    """Say which of the numbers are the configured number of classes or, where none is, a small whole one."""
+    known = run.facts.classes
+    whole = np.full(len(classes), known) if known else np.round(classes)
+    near: Holds = np.abs(classes - whole) <= RELATIVE * whole
+    return near & (whole >= 2) if known else near & (whole >= 2) & (whole <= MOST_CLASSES)
+
+
+# What tells how well a classifier does by class: the recall of each, means over them, scores of the one looked for.
+
+
+LEAST, LAST = 4, 3
+"""Evaluations, and those that are the last. Chosen: a median of three has no outlier, and some come before it."""
+_RECALL = re.compile(r"(?:eval_)?(?:.*[_/])?(?:recall(?:[_/].+)?|(?:f1|acc(?:uracy)?)[_/]class[_/]?\w+)")
+_MEAN = re.compile(r"macro|balanced|mean|avg|average|weighted|micro|recall$|@|at_?\d")
+_OVER_CLASSES = re.compile(r"eval_.*(?:macro|balanced).*")
+_OF_THE_POSITIVE = ("eval_f1", "eval_recall", "eval_sensitivity", "eval_dice")
+"""Of two classes these measure one, that which is looked for; of many, a mean over those that are no background."""
+
+
+def recalls_of_classes(run: Run) -> list[Series]:
+    """Return the recall of each class, or its accuracy or F1, where they are logged by class."""
+    return _long(run, (name for name in run.series if _RECALL.fullmatch(name) and not _MEAN.search(name)))
+
+
+def means_over_classes(run: Run) -> list[Series]:
+    """Return the scores of evaluation in which each class counts as much as another."""
+    return _long(run, (name for name in run.series if _OVER_CLASSES.fullmatch(name)))
+
+
+def scores_of_the_positive(run: Run) -> list[Series]:
+    """Return the scores that, of two classes, measure the one that is looked for."""
+    return _long(run, (name for name in _OF_THE_POSITIVE if name in run))
+
+
+def _long(run: Run, names: Iterable[str]) -> list[Series]:
+    return [one for one in (run[name].finite for name in names) if len(one) >= LEAST]
+
+
+def last_share(series: Series) -> float:
+    """Return a score at the end as a share of one, 0 where it has no values."""
+    return median(as_shares(series.value)[-LAST:]) if len(series) else 0.0
+
+
+# What the answers of a classifier are like, as its accuracy, recalls and means over classes tell.
+
+
+LASTS = 0.5
+"""Share of the evaluations, at the end. Chosen: a model that learns gives the commonest answer at first as well."""
+FOUND, MISSED = 0.9, 0.1
+"""Recall of a class that always wins, and of one that is as good as never predicted. Chosen: by hand."""
+SHARE = 0.3
+"""Of the other classes: so many are missed. Chosen: by hand."""
+CLASS_ANSWERS_APART = 0.35
+"""How far a mean over classes lies below the accuracy where some are not learnt at all. Chosen: by hand."""
+RIGHT = 0.6
+"""An accuracy that answers of the commonest class alone reach. Chosen: by hand."""
+RANKS = 0.7
+"""An area under the curve from which on the scores tell rows apart, only never beyond the threshold. Chosen: by
+hand."""
+
+
+def minority_missed(run: Run) -> Evidence | None:
+    """Some classes are hardly ever found at evaluation, to the end, while another nearly always is.
+
+    Judged by the recall of each class, or by a mean over classes, an F1 or a recall far below the accuracy.
+    Not this when: all classes are found in the end, or all is right; the model finds none of them well.
+    """
+    accuracy = last_share(run["eval_accuracy"].finite) if "eval_accuracy" in run else 0.0
+    recalls = recalls_of_classes(run)
+    if len(recalls) >= 2:
+        return None if accuracy == 1 else _by_recall(recalls)
+    means, found = means_over_classes(run), scores_of_the_positive(run)
+    if not accuracy or not (means or found):
+        raise CannotTell("not logged: the recall of each class, or a mean over classes beside the accuracy")
+    one = (means or found)[0]
+    here = last_share(one) if means else float(as_shares(one.value)[len(one) // 2 :].max())
+    if (accuracy < FOUND or accuracy - here < CLASS_ANSWERS_APART) if means else (here > MISSED or accuracy < RIGHT):
+        return None
+    said = f"{one.name} is {figure(here)} at the end while the accuracy is {figure(accuracy)}"
+    return Evidence(said, steps=(float(one.step[0]),), values={"found": here, "accuracy": accuracy})
+
+
+def _by_recall(recalls: list[Series]) -> Evidence | None:
+    last = {one.name: last_share(one) for one in recalls}
+    missed = [name for name, value in last.items() if value < MISSED]
+    best = max(last, key=lambda name: last[name])
+    if last[best] < FOUND or len(missed) < SHARE * (len(last) - 1):
+        return None
+    return Evidence(
+        f"at the end {len(missed)} of {len(last)} classes have a recall below {MISSED:g} (such as {missed[0]}: "
+        f"{figure(last[missed[0]])}), while {best} is {figure(last[best])}",
+        steps=(float(recalls[0].step[0]),),
+        values={"classes": len(last), "missed": len(missed), "best": last[best]},
+    )
+
+
+def one_answer_for_all(run: Run) -> Evidence | None:
+    """The metrics of evaluation are to the digit those of one answer for all rows, over the later half and to the end.
+
+    Balanced accuracy is one in C, the Matthews correlation is 0, R² is 0 and the like. Not this when: the evaluations
+    end otherwise; all is right; an area under the ROC curve says that the scores rank rows well (a remark).
+    """
+    tested = one_answer(run)
+    if not tested or all(len(one.holds) < LEAST for one in tested):
+        raise CannotTell(
+            f"what tells one answer for all from others, such as balanced accuracy, is not logged {LEAST} times"
+        )
+    seen = next((one for one in tested if one.until_the_end >= max(LEAST, LASTS * len(one.holds))), None)
+    if seen is None:
+        return None
+    auc = next((one.finite for one in run.series.values() if is_auc(one) and len(one.finite)), None)
+    ranks = auc is not None and float(auc.value[-1]) > RANKS
+    beside = f"; {auc.name} is {figure(auc.value[-1])}" if ranks and auc is not None else ""
+    return Evidence(
+        f"{seen.said}: at {counted(seen.until_the_end, 'evaluation')} of {len(seen.holds)}, from "
+        f"{run.place(seen.since)} to the end, as of one answer for all rows{beside}",
+        steps=(seen.since,),
+        values={"evaluations": seen.until_the_end, "of": len(seen.holds)},
+        present=not ranks,
+    )
+
+
+ask_in_turn(
+    "class_answers",
+    reading(minority_missed, sources=("focal_loss_2017",), background=0.01),
+    reading(
+        one_answer_for_all,
+        background=0.003,
+        not_for=("pretraining", "sft"),
+        follows=("loss_nonfinite", "eval_loss_constant"),
+    ),
+    not_for=("grpo", "ppo", "rl", "preference"),
+    whole_run=True,
+)

@@ -1,0 +1,657 @@
+"""Does the training loss show the order of the data?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.checks.asking import ask_in_turn, by_outcome, outcome_of, reading, told, with_attribute
+from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, symptom
+from mldebug_mcp.checks.curve import last_decimal, mad, median, noise, positive, row_medians
+from mldebug_mcp.checks.jumps import teeth_of
+from mldebug_mcp.checks.learning_rate import rate_comes_back
+from mldebug_mcp.core.text import counted, figure
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.run import Run, Series
+
+# Patterns that come again with a fixed period, by the autocorrelation of a curve without its trend.
+
+
+MAX_POINTS = 20_000
+"""Records that are looked at, the last. Chosen: enough for any period, and a bound on the time."""
+EVENLY, UNEVEN = 0.5, 0.05
+"""Share by which a gap may differ from the usual one, and of gaps that may. Chosen: a period needs even records."""
+PERIODS = 4
+"""A pattern must have repeated this often. Chosen: noise with a memory makes two or three."""
+LEAST = 0.25
+"""Autocorrelation at the period. Chosen: the pattern makes at least a quarter of the variance that is left."""
+PERIODS_SIGMAS = 5.0
+"""... and so far above the trough before it, in standard errors. Source: Bartlett's formula."""
+AGAIN = 0.4
+"""... and this share of it comes again at twice the period. Chosen: on synthetic curves."""
+FIRST = 0.8
+"""Share of the highest peak that the first of several has. Chosen: multiples of a period are as high."""
+FLANK = (0.75, 1.33)
+"""Times the period within which the highest peak counts. Chosen: the flank of a broad one has small ones."""
+CLIP = 4
+"""Standard deviations beyond which a record is cut off. Chosen: a single spike has no period."""
+LEAST_PATTERN, MOST_LEVEL = 0.5, 0.6
+"""Share of a step down that is left of a pattern within its periods, and share of periods that are level. Chosen: on
+synthetic staircases."""
+PERIODS_PARTS = 8
+"""Stretches of a period whose means are compared. Chosen: enough to show a slope."""
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A pattern that repeats.
+
+    Args:
+        lag: Its length in records.
+        correlation: The autocorrelation there.
+        times: How often it fits into the records.
+        swing: How far it goes up and down.
+    """
+
+    lag: int
+    correlation: float
+    times: int
+    swing: float
+
+
+def last_records(series: Series, what: str) -> tuple[Series, float]:
+    """Return the last records and their usual distance; raise CannotTell, naming what is not told, if it varies."""
+    last = series.where(np.arange(len(series)) >= len(series) - MAX_POINTS)
+    gaps = np.diff(last.step)
+    spacing = median(gaps)
+    if spacing <= 0 or float(np.mean(np.abs(gaps - spacing) > EVENLY * spacing)) > UNEVEN:
+        raise CannotTell(f"the records are not evenly spaced: {what} cannot be told")
+    return last, spacing
+
+
+def period_of(values: Floats) -> Period | None:
+    """Return the pattern that evenly spaced values repeat, None if there is none or they only step down."""
+    rest = _without_trend(np.log(values) if positive(values) else values)
+    spread = mad(rest)
+    if spread == 0:
+        return None
+    rest = np.clip(rest, -CLIP * spread, CLIP * spread)
+    correlation = _autocorrelation(rest)
+    lag = _period(correlation, len(rest))
+    if lag is None or _is_staircase(values, rest, lag):
+        return None
+    folded = np.array([median(values[phase::lag]) for phase in range(lag)])
+    return Period(lag, float(correlation[lag]), len(rest) // lag, float(folded.max() - folded.min()))
+
+
+def _without_trend(values: Floats) -> Floats:
+    """Return the curve less its trend, without the first twentieth, shape (m,).
+
+    The trend is a cubic in time and a square in its logarithm: it bends as learning curves do and too little to follow
+    a pattern that repeats four times. It is fitted again without the outliers of the first fit.
+    """
+    time = (np.arange(len(values)) + 1) / len(values)
+    basis = np.stack([np.ones_like(time), time, time**2, time**3, np.log(time), np.log(time) ** 2], axis=1)
+    basis, values = basis[len(values) // 20 :], values[len(values) // 20 :]
+    keep = np.ones(len(values), dtype=np.bool_)
+    rest = values
+    for _ in range(2):
+        rest = np.asarray(values - basis @ np.linalg.lstsq(basis[keep], values[keep], rcond=None)[0])
+        keep = np.abs(rest) <= CLIP * mad(rest)
+        if keep.sum() < len(values) // 2:
+            break
+    return rest
+
+
+def _autocorrelation(values: Floats) -> Floats:
+    """Return the autocorrelation at lags 0 to n / PERIODS."""
+    centred = values - values.mean()
+    size = 1 << (2 * len(values) - 1).bit_length()
+    power = np.abs(np.fft.rfft(centred, size)) ** 2
+    full = np.fft.irfft(power, size)[: len(values) // PERIODS + 2]
+    return np.asarray(full / full[0] * len(values) / (len(values) - np.arange(len(full))))
+
+
+def _period(correlation: Floats, count: int) -> int | None:
+    """Return the lag of the first significant peak that comes again at twice the lag, or None."""
+    error = np.sqrt((1 + 2 * np.cumsum(correlation**2)) / count)
+    trough = np.minimum.accumulate(correlation)
+    inner = correlation[1:-1]
+    peaks = 1 + np.flatnonzero((inner >= correlation[:-2]) & (inner > correlation[2:]))
+    peaks = peaks[peaks >= 3]
+    clear = (correlation[peaks] > LEAST) & (correlation[peaks] - trough[peaks] > PERIODS_SIGMAS * error[peaks // 2])
+    candidates = peaks[clear]  # up to half a lag the memory of the noise counts, not the pattern
+    if not len(candidates):
+        return None
+    lag = int(candidates[np.argmax(correlation[candidates] > FIRST * correlation[candidates].max())])
+    near = candidates[(candidates > FLANK[0] * lag) & (candidates < FLANK[1] * lag)]
+    lag = int(near[np.argmax(correlation[near])])
+    again = correlation[max(0, 2 * lag - 2) : 2 * lag + 3]
+    if 2 * lag < len(correlation) and float(again.max()) < AGAIN * correlation[lag]:
+        return None
+    return lag
+
+
+def _is_staircase(values: Floats, rest: Floats, lag: int) -> bool:
+    """Say whether the curve has a level for each period and steps down between them, instead of a pattern within.
+
+    A staircase without its trend (`rest`, the end of the curve) repeats like a saw. Cut at its steps, each period is
+    level: less their levels, nothing repeats.
+    """
+    folded = np.array([median(rest[phase::lag]) for phase in range(lag)])
+    side = max(1, lag // 8)
+    around = np.concatenate([folded[-side:], folded, folded[:side]])
+    drops = [around[at : at + side].mean() - around[at + side : at + 2 * side].mean() for at in range(lag)]
+    cut = (int(np.argmax(drops)) + len(values) - len(rest)) % lag
+    whole = values[cut : cut + (len(values) - cut) // lag * lag].reshape(-1, lag)
+    levels = row_medians(whole)
+    inside = row_medians((whole - levels[:, np.newaxis]).T)
+    parts = [float(part.mean()) for part in np.array_split(inside, min(PERIODS_PARTS, lag))]
+    step = median(levels[:-1] - levels[1:])
+    side = max(1, lag // 4)
+    begins, ends = whole[:, :side].mean(axis=1), whole[:, -side:].mean(axis=1)
+    level = np.abs(ends - begins)[:-1] < LEAST_PATTERN * (ends[:-1] - begins[1:])
+    return step > 0 and max(parts) - min(parts) < LEAST_PATTERN * step and float(level.mean()) >= MOST_LEVEL
+
+
+# What the loss does within each pass over the data: a profile by the place in the pass, and whether it comes again.
+
+
+UNKNOWN_EPOCHS = "neither the epoch nor the steps per epoch are known"
+"""Why `epochs_of` returns nothing."""
+WHOLE = 0.9
+"""Of the records of the first pass: what the last one must have to be compared. Chosen: by hand."""
+
+PASS_PROFILE_PARTS, PER_PART = 8, 2
+"""Stretches of an epoch that compare with the next, and records of each. Chosen: eight levels tell an order."""
+FEW_PARTS, MANY_EPOCHS = 5, 6
+"""Records of a short epoch, and how many such epochs. Chosen: more epochs make up for fewer stretches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How the passes over the data are alike.
+
+    Args:
+        passes: Whole passes on record.
+        parts: Stretches of a pass, whose levels are compared.
+        alike: Correlation of each pass but the first with the mean of all the others, beside the line along which each
+            falls, shape (passes - 1,); with two passes that of the one with the other.
+        swing: How far the profile goes up and down, in the pass where it does so least.
+        level: Typical size of the values.
+        begins_anew: Whether each pass begins where the pattern starts over.
+        second: The step at which the second pass begins.
+    """
+
+    passes: int
+    parts: int
+    alike: Floats
+    swing: float
+    level: float
+    begins_anew: bool
+    second: float
+
+
+def epochs_of(run: Run, loss: Series) -> NDArray[np.int64] | None:
+    """Return the epoch that each record belongs to, counted from 0, or None where neither it nor its length is known.
+
+    A record that ends an epoch belongs to it. Where the log does not count epochs, the settings give their steps.
+    """
+    if "epoch" in run and len(series := run["epoch"].finite) > 1:
+        value = series.interpolated(loss.step)
+        if bool(np.all(series.value == np.round(series.value))):
+            value = series.value[np.clip(np.searchsorted(series.step, loss.step, side="right") - 1, 0, None)]
+            return np.asarray(value, dtype=np.int64)
+        return np.asarray(np.maximum(np.ceil(np.round(value, 6)) - 1, 0), dtype=np.int64)
+    per_pass = run.facts.steps_per_pass if run.step_name == "step" else run.setting("steps_per_epoch")
+    if per_pass is None or per_pass < 1:
+        return None
+    return np.asarray(np.maximum(np.ceil(loss.step / per_pass) - 1, 0), dtype=np.int64)
+
+
+def whole_passes(values: Floats, epoch: NDArray[np.int64]) -> list[Floats]:
+    """Return the values of each pass; the last one only where it is whole."""
+    found = [values[epoch == number] for number in np.unique(epoch)]
+    if found and len(found[-1]) < WHOLE * len(found[0]):
+        found.pop()
+    return found
+
+
+def parts_of(values: Floats, epoch: NDArray[np.int64]) -> int:
+    """Return into how many parts epochs are cut; CannotTell if they have too few records, for as many as there are."""
+    whole = whole_passes(values, epoch)
+    fewest = min(map(len, whole), default=0)
+    if fewest >= PASS_PROFILE_PARTS * PER_PART:
+        return PASS_PROFILE_PARTS
+    if fewest < FEW_PARTS or len(whole) < MANY_EPOCHS:
+        raise CannotTell(f"an epoch has fewer than {PASS_PROFILE_PARTS * PER_PART} records, and there are {len(whole)}")
+    return min(PASS_PROFILE_PARTS, fewest)
+
+
+def profile_of(series: Series, epoch: NDArray[np.int64], parts: int, starts_over: float) -> Profile | None:
+    """Return how the passes are alike; None with fewer than two whole ones.
+
+    Args:
+        series: Finite values.
+        epoch: The pass of each, shape (len(series),).
+        parts: Stretches of a pass; each has a record at least.
+        starts_over: Of the swing: how far the step from one pass to the next may be from that which begins it anew.
+    """
+    levels = [_levels(one, parts) for one in whole_passes(series.value, epoch)]
+    if len(levels) < 2:
+        return None
+    shapes = [_shape(one) for one in levels]
+    swing = min(float(np.ptp(shape)) for shape in shapes[1:])
+    anew = [
+        abs((after[0] - before[-1]) - (again[0] - shape[-1])) < starts_over * swing
+        for (before, after), (shape, again) in zip(pairwise(levels), pairwise(shapes), strict=True)
+    ]
+    return Profile(
+        passes=len(levels),
+        parts=parts,
+        alike=_alike(shapes),
+        swing=swing,
+        level=median(np.abs(series.value)),
+        begins_anew=all(anew),
+        second=float(series.step[int(np.argmax(epoch > epoch[0]))]),
+    )
+
+
+def _alike(shapes: list[Floats]) -> Floats:
+    if len(shapes) == 2:
+        return np.array([_correlation(*shapes)])
+    later = shapes[1:]  # learning bends the first pass
+    total = np.sum(later, axis=0)
+    return np.array([_correlation(one, total - one) for one in later])
+
+
+def _correlation(one: Floats, other: Floats) -> float:
+    return float(np.corrcoef(one, other)[0, 1])
+
+
+def _levels(values: Floats, parts: int) -> Floats:
+    """Return the levels of the parts of a pass, shape (parts,)."""
+    return np.array([median(part) for part in np.array_split(values, parts)])
+
+
+def _shape(levels: Floats) -> Floats:
+    """Return the levels of a pass beside the line along which it falls, if it does, shape (parts,)."""
+    place = np.arange(len(levels)) - (len(levels) - 1) / 2
+    slope = float(np.polyfit(place, levels, 1)[0])
+    return np.asarray(levels - levels.mean() - min(slope, 0.0) * place)
+
+
+# By how much the training loss falls where one pass over the data ends and the next begins.
+
+
+LEAST_PER_EPOCH, SIDE = 8, 3
+"""Records of an epoch, and on either side of its boundary. Chosen: a median of fewer is noise."""
+CUT = 0.67
+"""Times the rate before. Chosen: step schedules cut it by a half or more."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassSteps:
+    """The loss at the boundaries of passes.
+
+    Args:
+        step: Where each pass after the first begins, shape (n,).
+        before: The level before each boundary, shape (n,).
+        drop: By how much the level falls across it, shape (n,).
+        level: The typical level before a boundary.
+        error: Standard error of a drop.
+        fall: How far the loss falls since the middle of the first pass.
+        rate_is_cut: Whether the learning rate falls by a third or more at most of the boundaries.
+    """
+
+    step: Floats
+    before: Floats
+    drop: Floats
+    level: float
+    error: float
+    fall: float
+    rate_is_cut: bool
+
+
+def pass_steps(run: Run) -> PassSteps:
+    """Compare the levels on both sides of each boundary; CannotTell where passes are not known, or hold few records."""
+    loss = run["loss"].finite
+    bounds, side = _boundaries(run)
+    before = np.array([median(loss.value[max(0, at - side) : at]) for at in bounds])
+    after = np.array([median(loss.value[at : at + side]) for at in bounds])
+    return PassSteps(
+        step=loss.step[bounds],
+        before=before,
+        drop=before - after,
+        level=median(before),
+        error=noise(loss.value[side:]) * float(np.sqrt(np.pi / side)),
+        fall=median(loss.value[2 * side : 3 * side]) - median(loss.value[-side:]),
+        rate_is_cut=_rate_is_cut(run, loss.step[bounds]),
+    )
+
+
+def _boundaries(run: Run) -> tuple[NDArray[np.int64], int]:
+    """Return the records that begin an epoch, with enough on both sides, and how many of these are compared."""
+    loss = run["loss"].finite
+    epoch = epochs_of(run, loss)
+    if epoch is None:
+        raise CannotTell(UNKNOWN_EPOCHS)
+    bounds = np.flatnonzero(np.diff(epoch) > 0) + 1
+    if not len(bounds):
+        raise CannotTell("the log does not reach a second epoch")
+    length = int(median(np.diff(np.concatenate([[0], bounds])))) if len(bounds) > 1 else int(bounds[0])
+    bounds = bounds[(bounds >= LEAST_PER_EPOCH) & (bounds <= len(loss) - max(SIDE, LEAST_PER_EPOCH // 2))]
+    if length < LEAST_PER_EPOCH or not len(bounds):
+        raise CannotTell(f"about {counted(length, 'record')} per epoch; {LEAST_PER_EPOCH} are needed")
+    return bounds, max(SIDE, length // 4)
+
+
+def _rate_is_cut(run: Run, steps: Floats) -> bool:
+    if "learning_rate" not in run or run.step_name != "step":
+        return False
+    rate = run["learning_rate"].finite
+    if len(rate) < 4:
+        return False
+    at = np.clip(np.searchsorted(rate.step, steps), 1, len(rate) - 1)
+    return bool(np.mean(rate.value[at] < CUT * rate.value[at - 1]) * 2 > 1)
+
+
+# Does the training loss tell the order of the data: a period, a pattern of each pass, steps between passes?
+
+
+SAME = 0.1
+"""Share of a period by which that of the learning rate may differ. Chosen: schedules are logged now and then."""
+ROUNDED = 2.0
+"""Units of the last digit up to which a pattern is that of rounding. Chosen: a smooth curve falls like stairs."""
+DATA_ORDER_ALIKE = 0.85
+"""Correlation of the levels of one epoch with the next. Chosen: eight in random order have it once in a hundred."""
+STARTS_OVER = 0.5
+"""Of that swing: how far the step to the next epoch may be from that which starts it over. Chosen: a climb has none."""
+SWING = 0.15
+"""Of the level of the loss: how far the pattern goes up and down. Chosen: what batches differ in is less."""
+MOST_CLEAR, SHARE, LEAST_DROP, DATA_ORDER_SIGMAS = 0.6, 0.5, 0.04, 4.0
+"""Share of boundaries that are clear, of the fall since the first epoch, of the level, and errors. Chosen: on synthetic
+curves."""
+MUCH, MUCH_OF_PAIRS = 0.125, 0.4
+"""Share of the level below which a step is a remark. Chosen: healthy fine-tunes lose 5 to 10 %, DPO more."""
+
+
+def loss_pattern_by_epoch(run: Run) -> Evidence | None:
+    """The training loss goes through the same ups and downs in each epoch, apart from how far it has come.
+
+    Not this when: the pattern is small beside the loss; rows of like length are put together on purpose (a remark).
+    """
+    loss = run["loss"].finite
+    epoch = epochs_of(run, loss)
+    if epoch is None:
+        raise CannotTell(UNKNOWN_EPOCHS)
+    found = profile_of(loss, epoch, parts_of(loss.value, epoch), STARTS_OVER)
+    if found is None:
+        raise CannotTell("the log does not hold two whole epochs")
+    least = float(found.alike.min())
+    if found.swing < SWING * found.level or not least > DATA_ORDER_ALIKE or not found.begins_anew:
+        return None
+    by_length = run.settings.flag("group_by_length") is True
+    meant = "; rows of like length are put together, as configured" if by_length else ""
+    return Evidence(
+        f"in each of {found.passes} epochs the loss goes the same way, up and down by {figure(found.swing)} or more "
+        f"beside its trend (correlation from epoch to epoch {least:.2f}); the second begins at "
+        f"{run.place(found.second)}{meant}",
+        steps=(found.second,),
+        values={"swing": found.swing, "correlation": least, "epochs": found.passes},
+        present=not by_length,
+    )
+
+
+def loss_periodic(run: Run) -> Evidence | None:
+    """The training loss goes up and down with a fixed period, four times or more.
+
+    Not this when: it only steps down once a period; the learning rate has that period; records are uneven.
+    """
+    loss, spacing = last_records(run["loss"].finite, "a period")
+    values = loss.value
+    found = period_of(values)
+    if found is None:
+        return None
+    length = found.lag * spacing
+    _refuse_that_of_the_rate(run, length)
+    if found.swing <= ROUNDED * last_decimal(values):
+        return None
+    return Evidence(
+        f"loss repeats every {figure(length)} {run.step_name}s ({found.lag} records; autocorrelation "
+        f"{found.correlation:.2f} over {found.times} periods)",
+        steps=(float(loss.step[0]),),
+        values={"period": length, "autocorrelation": found.correlation, "swing": found.swing},
+    )
+
+
+def loss_epoch_steps(run: Run) -> Evidence | None:
+    """The training loss falls in a step at each epoch boundary and is flat in between; small steps are a remark.
+
+    Not this when: it falls evenly; the learning rate is cut there; the records are means over whole epochs.
+    """
+    steps = pass_steps(run)
+    least = max(DATA_ORDER_SIGMAS * steps.error, LEAST_DROP / 2 * steps.level)
+    typical, clear, total = median(steps.drop), steps.drop > least, float(steps.drop.sum())
+    if (
+        clear.mean() < MOST_CLEAR
+        or typical < LEAST_DROP * steps.level
+        or total < SHARE * steps.fall
+        or steps.rate_is_cut
+    ):
+        return None
+    first = int(np.argmax(clear))
+    return Evidence(
+        f"loss falls by {figure(typical)} (median) at {int(clear.sum())} of {len(clear)} epoch boundaries, first from "
+        f"{figure(steps.before[first])} at {run.place(steps.step[first])}; that is "
+        f"{min(1.0, total / steps.fall if steps.fall > 0 else 1.0):.0%} of the fall since the first epoch",
+        steps=tuple(steps.step[clear].tolist()),
+        values={"drop": typical, "boundaries": len(clear), "clear": int(clear.sum())},
+        present=typical >= (MUCH_OF_PAIRS if run.kind == "preference" else MUCH) * steps.level,
+    )
+
+
+def loss_sawtooth(run: Run) -> Evidence | None:
+    """The training loss jumps up and comes down bit by bit until it jumps again, three times or more.
+
+    Not this when: it comes down as suddenly (`loss_spike`); all records go up and down alike; the learning rate has
+    that period.
+    """
+    loss = run["loss"].finite
+    teeth = teeth_of(loss.value)
+    if teeth is None:
+        return None
+    steps = loss.step[teeth.first + 1]
+    _refuse_that_of_the_rate(run, median(np.diff(steps)))
+    return Evidence(
+        f"loss jumps up by {figure(teeth.height)} (median) {len(steps)} times, first at {run.place(steps[0])}, and "
+        f"comes down bit by bit over some {figure(teeth.length)} records each time",
+        steps=tuple(steps.tolist()),
+        values={"teeth": len(steps), "height": teeth.height, "records": teeth.length},
+    )
+
+
+def _refuse_that_of_the_rate(run: Run, period: float) -> None:
+    turns = np.diff(rate_comes_back(run))
+    if len(turns) and abs(median(turns) - period) <= SAME * period:
+        raise CannotTell("the learning rate comes back with the same period, which the loss follows")
+
+
+ask_in_turn(
+    "data_order",
+    reading(loss_sawtooth, needs=("loss",), points=20, background=0.003),
+    reading(
+        loss_pattern_by_epoch,
+        needs=("loss",),
+        sources=("smol_playbook",),
+        points=FEW_PARTS * MANY_EPOCHS,
+        background=0.004,
+    ),
+    reading(
+        loss_periodic, needs=("loss",), points=30, background=0.01, follows=("batches_recur", "few_batches_stand_out")
+    ),
+    reading(loss_epoch_steps, needs=("loss",), sources=("smol_playbook",), points=24, background=0.08),
+    needs=("loss",),
+    not_for=("grpo", "ppo", "rl"),
+)
+
+
+# Whether what single batches differ in comes again record by record: the same rows in the same order, pass after pass.
+#
+# A batch is harder or easier than its neighbours by chance of its rows. Where rows are drawn anew, these differences
+# say nothing of those of later records; where a pass is like the one before, they come again at the distance of a pass.
+# They are ranked, so that a few spikes do not decide, and compared with themselves at every distance.
+
+
+BESIDE = 2
+"""Neighbours on each side, whose median each record is compared with. Chosen: a spike leaves it as it is."""
+FEWEST, SHORTEST = 60, 8
+"""Records, and the least distance that is looked at. Chosen: noise with a short memory is no pass."""
+PAIRS = 30
+"""Records that have one at that distance. Chosen: a correlation of as many has an error below 0.2."""
+MEASURE_SAME_ORDER_SIGMAS = 6.5
+"""Standard errors of a rank correlation, 1 / sqrt(pairs). Chosen: of 10,000 distances one in a million is there."""
+MEASURE_SAME_ORDER_ALIKE = 0.5
+"""Rank correlation. Chosen: a spike at each tenth record makes 0.4, batches that recur 0.6 and more."""
+
+SMOOTH = 0.3
+"""Rank correlation of a record with the next. Chosen: of single batches it is none, of a smooth curve nearly 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """What comes again.
+
+    Args:
+        lag: The distance in records.
+        correlation: The rank correlation of the differences at that distance.
+        pairs: Records that are compared.
+    """
+
+    lag: int
+    correlation: float
+    pairs: int
+
+
+def comes_again(values: Floats) -> Again | None:
+    """Return the distance at which the differences from neighbours come again most clearly, None if they do not.
+
+    Args:
+        values: Evenly spaced values, in time order, shape (n,).
+    """
+    if len(values) < FEWEST:
+        return None
+    around = np.lib.stride_tricks.sliding_window_view(values, 2 * BESIDE + 1)
+    beside = values[BESIDE:-BESIDE] - np.median(around, axis=1)
+    if not float(np.ptp(beside)):
+        return None
+    centred = _ranks(beside)
+    size = 1 << (2 * len(centred)).bit_length()
+    power = np.abs(np.fft.rfft(centred, size)) ** 2
+    pairs = len(centred) - np.arange(len(centred))
+    alike = np.fft.irfft(power, size)[: len(centred)] / pairs / float(np.mean(centred**2))
+    clear = alike * np.sqrt(pairs)
+    clear[:SHORTEST] = clear[max(SHORTEST, len(clear) - PAIRS + 1) :] = 0.0
+    lag = int(np.argmax(clear))
+    if clear[lag] < MEASURE_SAME_ORDER_SIGMAS or alike[lag] < MEASURE_SAME_ORDER_ALIKE or alike[1] > SMOOTH:
+        return None
+    return Again(lag, min(1.0, float(alike[lag])), int(pairs[lag]))
+
+
+def stands_out(values: Floats, lag: int) -> float | None:
+    """Return how far the hardest place of a stretch that comes again is from the others, in their spread.
+
+    None where it comes fewer than twice, or all places are alike.
+
+    Args:
+        values: The values of `comes_again`, shape (n,).
+        lag: The distance at which they come again.
+    """
+    passes = len(values) // lag
+    if passes < 2:
+        return None
+    each = values[len(values) - passes * lag :].reshape(passes, lag)
+    profile = np.median(each - np.median(each, axis=1, keepdims=True), axis=0)
+    spread = mad(profile)
+    return float(profile.max() - np.median(profile)) / spread if spread > 0 else None
+
+
+def _ranks(values: Floats) -> Floats:
+    """Return ranks as shares about zero; values that are alike, as rounded ones are, share their mean rank."""
+    _, which, count = np.unique(values, return_inverse=True, return_counts=True)
+    shared = np.cumsum(count) - count / 2
+    return np.asarray(shared[which] / len(values) - 0.5)
+
+
+# Do the same batches come again in the same order?
+
+
+FAR = 4.0
+"""Spreads of the places of a pass by which a hard one stands out. Fitted: whole orders that come again have up to 3.2
+(benchmarks/faults and loops), pockets of bad rows 4.7 to 14."""
+
+
+def batches_recur(run: Run) -> Evidence | None:
+    """What single records of the loss differ in from their neighbours comes again, record by record, at one distance.
+
+    So the batches are the same ones: of each pass, or of before a resume. Not this when: rows are drawn anew for each
+    pass; records are uneven, or means over many batches.
+    """
+    if run.step_name == "epoch":
+        raise CannotTell("the records are means over whole epochs")
+    loss, spacing = last_records(run["loss"].finite, "a distance")
+    values = loss.value
+    values = np.log(values) if positive(values) else values
+    found = comes_again(values)
+    if found is None:
+        return None
+    hardest = stands_out(values, found.lag)
+    per_pass = run.facts.steps_per_pass
+    beside = f"; a pass over the data has {figure(per_pass)}" if per_pass and run.step_name == "step" else ""
+    return Evidence(
+        f"the ups and downs of single records of the loss come again after {figure(found.lag * spacing)} "
+        f"{run.step_name}s (rank correlation {found.correlation:.2f} over {found.pairs} pairs of records){beside}",
+        steps=(float(loss.step[found.lag]),),
+        values={"distance": found.lag * spacing, "correlation": found.correlation, "pairs": found.pairs}
+        | ({} if hardest is None else {"hardest": hardest}),
+    )
+
+
+def few_batches_stand_out(recur: Evidence) -> Evidence | None:
+    """Of the batches that come again in the same order, one or a few are far harder than all others.
+
+    Not this when: the loss goes up and down over the whole pass; it comes again once.
+    """
+    return recur if recur.values.get("hardest", 0.0) >= FAR else None
+
+
+@question(
+    outcome_of(batches_recur, 0.01, "smol_playbook"),
+    outcome_of(few_batches_stand_out, 0.1, of="batches_recur"),
+    needs=("loss",),
+    points=FEWEST,
+    not_for=("grpo", "ppo", "rl"),
+)
+def same_order(run: Run) -> Answers:
+    """Look for an order that comes again, and then for places in it that stand out."""
+    return with_attribute(told(by_outcome((batches_recur,), run)), "batches_recur", few_batches_stand_out)
+
+
+# The configuration puts rows of like length into one batch.
+
+
+@symptom(
+    sources=("alpaca_lora",), not_for=("grpo", "ppo", "rl", "boosting"), whole_run=True, background=0.05, as_chosen=True
+)
+def rows_grouped_by_length(run: Run) -> Evidence | None:
+    """The configuration puts rows of like length into one batch, so that the loss goes with the length.
+
+    Not this when: the setting is off; where it is not given it cannot be told.
+    """
+    grouped = run.settings.flag("group_by_length")
+    if grouped is None:
+        raise CannotTell("the configuration does not say whether rows are grouped by length")
+    return Evidence("the configuration sets group_by_length to true", values={"grouped": 1}) if grouped else None

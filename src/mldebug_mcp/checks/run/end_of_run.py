@@ -1,0 +1,421 @@
+"""Where and why does the log end? It may be an error, the plan, or neither."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from mldebug_mcp.checks.asking import by_outcome, outcome_of, told
+from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, symptom
+from mldebug_mcp.checks.curve import edge_width, median
+from mldebug_mcp.checks.evaluation import evaluation_losses
+from mldebug_mcp.checks.progress import has_finished
+from mldebug_mcp.checks.run.resources import RATES, step_times
+from mldebug_mcp.core.text import figure, shorten
+from mldebug_mcp.knowledge.errors import match
+from mldebug_mcp.logs.kinds import Plan, plan_of
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.run import Message, Run
+
+# What symptoms of error messages share: finding a kind of message among the lines that read like errors.
+
+
+OF_MEMORY = re.compile(
+    r"out of memory|OutOfMemoryError|ResourceExhaustedError|(?:Xla|Jax)RuntimeError: RESOURCE_EXHAUSTED|"
+    r"RESOURCE_EXHAUSTED: .{0,160}(?:memory|allocat|hbm)|DefaultCPUAllocator: (?:can't|not enough)|oom[-_ ]?kill",
+    re.IGNORECASE,
+)
+"""An allocation that failed for lack of memory."""
+OF_DEVICE = re.compile(
+    r"\bXid\b(?! \([^)]{1,60}\): (?:13|31|43|45|68|69)\b)|ECC error|ECCUncorrectable|fallen off the bus|"
+    r"NVLink.*(?:error|fault)|hardware error|unspecified launch failure|GPU is lost|ibv_\w+.*(?:error|fail)|row remapp|"
+    r"(?:CUDA|HIP) error: (?:unknown error|hardware stack error)",
+    re.IGNORECASE,
+)
+"""A fault that a device, its memory or a link reported; not the Xids of the application's own work."""
+OF_COLLECTIVE = re.compile(
+    r"Watchdog caught collective|\bNCCL\b.*(?:timeout|timed out|abort)|collective operation timeout|"
+    r"Gloo.*(?:timeout|timed out)|DistBackendError|DistStoreError.*tim(?:eout|ed out)",
+    re.IGNORECASE,
+)
+"""Ranks that waited for each other until a timeout."""
+OF_LABEL = re.compile(
+    r"Assertion `?(?:t >= 0 && t < n_classes|cur_target >= 0 && cur_target < n_classes)|"
+    r"\bTarget -?\d+ is out of bounds|Label class -?\d+ exceeds nc=\d+|"
+    r"Received a label value of -?\d+ which is outside|"
+    r"Class values must be smaller than num_classes|Invalid classes inferred from unique values|"
+    r"[Ll]abel must be in \[0, ?(?:\d+|num_class)\)",
+)
+"""A label outside of the classes that there are outputs for."""
+EXCEPTION = re.compile(
+    r"(?:Error|Exception)\b\s*(?::|$|File\b)|\b(?:Segmentation|Bus) ?(?:fault|error)|\[(?:WinError|Errno) |"
+    r"^(?:\w{1,60}\.){1,8}_?(?:exc|exceptions?)\.\w|^Error executing job\b|"
+    r"\bterminate called after|: terminating due to|\(core dumped\)",
+    re.IGNORECASE,
+)
+"""Any exception or error that ends a program."""
+ANY = re.compile("")
+
+
+def matching(run: Run, pattern: re.Pattern[str]) -> list[Message]:
+    """Return the error lines that match.
+
+    Raises:
+        CannotTell: the log is in a format that holds metrics only, and no messages.
+    """
+    if not run.messages and "text" not in run.formats:
+        raise CannotTell("the log holds metrics only: error messages would stand in the program's output")
+    return [message for message in run.messages if pattern.search(message.text)]
+
+
+def quoted(message: Message) -> str:
+    """Return a message as a sentence shows it: its line, and its text as data in quotes."""
+    return f'line {message.line}: "{shorten(message.text, 160)}"'
+
+
+# What the message of a failed allocation counts: asked for, allocated, and reserved without an allocation.
+
+
+_SIZE = r"([\d.]+) ?([KMGT])i?B"
+REQUEST = re.compile(rf"Tried to allocate {_SIZE}", re.IGNORECASE)
+UNUSED = re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated", re.IGNORECASE)
+ALLOCATED = re.compile(rf"{_SIZE} (?:already allocated|is allocated by PyTorch)", re.IGNORECASE)
+RESERVED = re.compile(rf"{_SIZE} reserved in total", re.IGNORECASE)
+FREE = re.compile(rf"{_SIZE} (?:is )?free\b(?!.*\ballowed\b)", re.IGNORECASE)
+"""Not where the process may have a part of the device only."""
+_BYTES = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
+"""Bytes of a unit. Source: IEC 80000-13."""
+GIB = _BYTES["G"]
+"""Bytes. Source: IEC 80000-13."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """An allocation that failed, in bytes.
+
+    Args:
+        message: Where it is told.
+        asked: What was asked for.
+        allocated: What was allocated, 0 where that is not told.
+        unused: What was reserved without an allocation or, where it is more, free; None where that is not told.
+    """
+
+    message: Message
+    asked: float
+    allocated: float
+    unused: float | None
+
+
+def failed_allocation(run: Run) -> Allocation:
+    """Return the allocation that ended a run, the first that tells what was unused.
+
+    Raises CannotTell if no message names its size.
+    """
+    told = [one for message in run.fatal if (one := _told(message)) is not None]
+    if not told:
+        raise CannotTell("no message of a failed allocation that ended the run and names its size")
+    return next((one for one in told if one.unused), told[0])
+
+
+def _told(message: Message) -> Allocation | None:
+    asked, stated, reserved, allocated, free = (
+        _bytes(one, message) for one in (REQUEST, UNUSED, RESERVED, ALLOCATED, FREE)
+    )
+    if stated is None and reserved is not None and allocated is not None:
+        stated = reserved - allocated
+    unused = None if stated is None else max(stated, free or 0.0)
+    return None if asked is None else Allocation(message, asked, allocated or 0.0, unused)
+
+
+def _bytes(pattern: re.Pattern[str], message: Message) -> float | None:
+    found = pattern.search(message.text)
+    try:
+        return float(found[1]) * _BYTES[found[2].upper()] if found else None
+    except ValueError:
+        return None
+
+
+# Did an error end the run, and of what kind is it?
+
+
+LEAST_SHARE = 0.07
+"""Of all that is reserved. Chosen: a process that is full has a little unused as well."""
+
+
+def _is_known(one: Message) -> bool:
+    of_a_kind = any(pattern.search(one.text) for pattern in (OF_MEMORY, OF_DEVICE, OF_COLLECTIVE, OF_LABEL))
+    return of_a_kind or bool(match(one.text, code=one.code))
+
+
+def error_message(run: Run, shown: Message, kind: str, known: int) -> Evidence:
+    """A known error message ended the run.
+
+    Not this when: a line only reads like an error (a remark); training went on after it, or had ended before; it is
+    a warning or a retry; the log is in a format that holds no messages (then it is unknown).
+    """
+    more = f" ({len(run.messages)} such lines in all)" if len(run.messages) > 1 else ""
+    went_on = "" if known or shown in run.fatal else "; training went on after it"
+    return Evidence(
+        f"{kind} stands in {quoted(shown)}{more}{went_on}",
+        values={"line": shown.line, "known": known, "messages": len(run.messages)},
+        present=bool(known),
+    )
+
+
+def _of_kind(run: Run, pattern: re.Pattern[str], what: str) -> Evidence | None:
+    found = next((one for one in run.fatal if pattern.search(one.text)), None)
+    return None if found is None else Evidence(f"{what} in {quoted(found)}", values={"line": found.line})
+
+
+def out_of_memory_error(run: Run) -> Evidence | None:
+    """The error that ended the run is an allocation that failed for lack of memory.
+
+    Not this when: training went on after it, or another error ended the run.
+    """
+    return _of_kind(run, OF_MEMORY, "an allocation failed")
+
+
+def device_error(run: Run) -> Evidence | None:
+    """The error that ended the run is a fault that a device, its memory or a link reported.
+
+    Not this when: it is a device-side assertion, an illegal address or an Xid of the application's own work (13,
+    31, 43, 45, 68, 69 in NVIDIA's catalogue), which are mostly errors of the program.
+    """
+    return _of_kind(run, OF_DEVICE, "a device or link reported a fault")
+
+
+def collective_timeout(run: Run) -> Evidence | None:
+    """The error that ended the run says that ranks waited for each other until a timeout.
+
+    Not this when: a rank failed before with an error of its own: then the timeout is its echo, and the line of the
+    first error is given.
+    """
+    seen, first = _of_kind(run, OF_COLLECTIVE, "a collective operation timed out or was aborted"), run.messages[0]
+    if seen is None:
+        return None
+    before = f"; the first error is {quoted(first)}" if first.line < seen.values["line"] else ""
+    return Evidence(seen.summary + before, values={**seen.values, "first_error_line": first.line})
+
+
+def label_out_of_range_error(run: Run) -> Evidence | None:
+    """The error that ended the run says that a label is outside the classes that the model has outputs for.
+
+    Not this when: an index is too large somewhere else, as a token id in an embedding is; the message of a device
+    does not say what was checked.
+    """
+    return _of_kind(run, OF_LABEL, "a label is outside the classes")
+
+
+def memory_reserved_unused(run: Run) -> Evidence | None:
+    """The message of a failed allocation counts more memory unallocated, reserved or free, than was asked for.
+
+    Not this when: it is smaller than the request, or hardly a part of what is reserved: then memory is really full.
+    """
+    found = failed_allocation(run)
+    if found.unused is None:
+        raise CannotTell("the message of the failed allocation does not say how much is reserved but unallocated")
+    if found.unused < max(found.asked, LEAST_SHARE * (found.allocated + found.unused)):
+        return None
+    return Evidence(
+        f"an allocation of {figure(found.asked / GIB)} GiB failed while {figure(found.unused / GIB)} GiB were "
+        f"reserved but unallocated, or free, in {quoted(found.message)}",
+        values={"requested_bytes": found.asked, "unused_bytes": found.unused, "line": found.message.line},
+    )
+
+
+def ends_in_error(run: Run, last: Message) -> Evidence:
+    """The last thing in the log is an exception or error that no known message explains.
+
+    Not this when: training went on after it; a known message says more; the user interrupted the run.
+    """
+    values = {"line": last.line, "records_after": run.records - last.records}
+    return Evidence(f"the log ends in an error, in {quoted(last)}", steps=(run.last_step,), values=values)
+
+
+_KINDS = (out_of_memory_error, memory_reserved_unused, device_error, collective_timeout, label_out_of_range_error)
+
+
+@question(
+    outcome_of(
+        error_message,
+        0.006,
+        "axolotl_stability",
+        "nccl_troubleshooting",
+        follows=("out_of_memory_error", "collective_timeout", "device_error"),
+    ),
+    outcome_of(out_of_memory_error, 0.001, "axolotl_stability", of="error_message"),
+    outcome_of(memory_reserved_unused, 0.001, "bekman_mle", "pytorch_docs_notes", of="error_message"),
+    outcome_of(device_error, 0.001, "llama3", "mai_thinking_1", of="error_message"),
+    outcome_of(collective_timeout, 0.001, "axolotl_faq", "osmo_nccl", of="error_message"),
+    outcome_of(
+        label_out_of_range_error, 0.0005, "detectron2_issue_2365", "supergradients_issue_1307", of="error_message"
+    ),
+    outcome_of(ends_in_error, 0.01),
+    whole_run=True,
+)
+def failure(run: Run) -> Answers:
+    """Look for a known message among the errors that ended the run, then for any exception."""
+    matching(run, ANY)
+    known = [one for one in run.fatal if _is_known(one)]
+    if known:
+        message = error_message(run, known[0], "a known error message", len(known))
+        return {"error_message": message, **told(by_outcome(_KINDS, run))}
+    ended = [one for one in run.fatal if EXCEPTION.search(one.text)]
+    if ended:
+        return {"ends_in_error": ends_in_error(run, ended[-1])}
+    if not run.messages:
+        return {}
+    return {"error_message": error_message(run, run.messages[0], "a line that reads like an error", 0)}
+
+
+# Where the log ends, against its plan and its clock.
+
+
+_SAID = {"error": "it ends in an error", "interrupted": "it was interrupted", "cut": "its last line is cut off"}
+_FAILURES = ("error_message", "out_of_memory_error", "collective_timeout", "device_error")
+
+
+LAST = 6
+"""Records that are the end of a log. Chosen: what hangs does so at once, or within a few steps."""
+BEFORE = 8
+"""Records before these. Chosen: among fewer there may be no evaluation and no checkpoint."""
+SLOWER, BEYOND = 10.0, 5.0
+"""Times the usual step, and the slowest before. Chosen: evaluations and checkpoints came before as well."""
+
+
+def last_steps_slow(run: Run) -> Evidence | None:
+    """Among the last steps before the log ends early are some that take far longer than any before.
+
+    What hangs often stutters first. Not this when: steps as slow came before, as for an evaluation.
+    """
+    if not any(run.with_role(Quantity.STEP_TIME, *RATES, phase="train", parts=True)):
+        raise CannotTell("not logged: how long a step takes")
+    times = step_times(run, BEFORE + LAST)
+    before, last = times.value[:-LAST], times.value[-LAST:]
+    slowest, usual = float(last.max()), median(before)
+    if slowest < max(SLOWER * usual, BEYOND * float(before.max())):
+        return None
+    step = float(times.step[-LAST:][int(np.argmax(last > BEYOND * float(before.max())))])
+    return Evidence(
+        f"from {run.place(step)} on, just before the log ends, steps take up to "
+        f"{figure(slowest / usual)} times as long as before",
+        steps=(step,),
+        values={"factor": slowest / usual},
+    )
+
+
+def log_falls_silent(run: Run) -> Evidence:
+    """Lines of the log, or a recorder's watchdog, go on with the time, but no record comes for far longer than before.
+
+    Not this when: the plan was reached, or the run says that it finished; a fatal error stands at the end; the
+    silence is less than five minutes or ten times the usual distance of records.
+    """
+    plan = plan_of(run)
+    planned = f", at {plan.unit} {figure(plan.reached)} of {figure(plan.planned)}" if plan is not None else ""
+    said = f"the log falls silent after {run.place(run.last_step)}{planned}: {run.ending.text}"
+    return Evidence(said, steps=(run.last_step,), values=_values(plan) if plan is not None else {})
+
+
+def log_stops(run: Run) -> Evidence | None:
+    """The log ends before the number of steps or epochs that was planned.
+
+    A run that is still going looks the same. Not this when: the next record would lie beyond the plan; the run says
+    that it finished, or was set to stop early (remarks); the log is the state saved with a checkpoint.
+    """
+    plan = plan_of(run)
+    if plan is None:
+        raise CannotTell("the planned number of steps or epochs is not known, or is counted in another unit")
+    if plan.is_done:
+        return None
+    if "hf_trainer_state" in run.formats and not has_finished(run):
+        raise CannotTell(
+            f"the state ends at {plan.unit} {figure(plan.reached)} of {figure(plan.planned)}, but it is written with "
+            "each checkpoint: where the run ended is not seen"
+        )
+    harmless = _harmless(run)
+    last = (
+        f"; {_SAID[run.ending.how]}{f': {run.ending.text}' * bool(run.ending.text)}" if run.ending.how in _SAID else ""
+    )
+    return Evidence(
+        f"the log stops at {plan.reached / plan.planned:.0%} of the plan, {plan.unit} {figure(plan.reached)} of "
+        f"{figure(plan.planned)}{harmless or last}",
+        steps=(run.last_step,),
+        values=_values(plan),
+        present=not harmless,
+    )
+
+
+def _values(plan: Plan) -> dict[str, float]:
+    return {"reached": plan.reached, "planned": plan.planned, "share": plan.reached / plan.planned}
+
+
+def _harmless(run: Run) -> str:
+    if has_finished(run):
+        return f", and it says that it finished: {run.ending.text}"
+    if any("early_stop" in name.lower() or name.lower() == "patience" for name in run.config):
+        return "; the configuration asks for early stopping"
+    return ""
+
+
+@question(
+    outcome_of(log_stops, 0.3, as_chosen=True, follows=_FAILURES),
+    outcome_of(last_steps_slow, 0.003, of="log_stops", as_chosen=True),
+    outcome_of(log_falls_silent, 0.005, "bloom_176b_chronicles", as_chosen=True, follows=_FAILURES),
+    whole_run=True,
+)
+def end_of_log(run: Run) -> Answers:
+    """Say whether the log falls silent, or ends before its plan."""
+    if run.ending.how == "silence":
+        return {"log_falls_silent": log_falls_silent(run)}
+    stops = told(by_outcome((log_stops,), run))
+    slow = isinstance(stops.get("log_stops"), Evidence)
+    return {**stops, **told(by_outcome((last_steps_slow,), run))} if slow else stops
+
+
+# Does the run end as planned while its evaluation still gets better?
+
+
+LEAST = 8
+"""Evaluations. Chosen: fewer do not tell a straight fall from one that flattens."""
+QUARTER = 0.75
+"""Of the run. Chosen: what is after it would be a quarter of a straight fall."""
+SHARE = 0.15
+"""Of the whole fall that comes in the last quarter. Chosen: a fall as the inverse root of the steps has 0.07."""
+BETTER = 0.1
+"""Share of its start by which the loss falls at all. Chosen: of less, noise makes up too much."""
+
+
+@symptom(
+    any_of=("eval_loss", "eval_*_loss", "val_loss"),
+    not_for=("pretraining", "preference", "grpo", "ppo", "rl", "boosting"),
+    whole_run=True,
+    background=0.05,
+    as_chosen=True,
+)
+def ends_while_improving(run: Run) -> Evidence | None:
+    """The plan is done, and a seventh or more of all that the evaluation loss has fallen came in its last quarter.
+
+    Not this when: the last evaluation is not the best; there are fewer than eight; the loss falls by less than a tenth;
+    it is a pretraining, which is stopped by its budget.
+    """
+    plan = plan_of(run)
+    if plan is None or not plan.is_done:
+        raise CannotTell("the plan is not known, or not done yet")
+    loss = evaluation_losses(run)[0].finite
+    if len(loss) < LEAST:
+        raise CannotTell(f"the log holds fewer than {LEAST} evaluations")
+    width = max(1, min(edge_width(len(loss)), len(loss) // LEAST))
+    first, last = median(loss.value[:width]), median(loss.value[-width:])
+    late = loss.value[loss.step <= loss.step[0] + QUARTER * (loss.step[-1] - loss.step[0])]
+    before = median(late[-width:])
+    fall = first - last
+    if fall < BETTER * abs(first) or loss.value[-1] > loss.value.min() or before - last < SHARE * fall:
+        return None
+    return Evidence(
+        f"the evaluation loss falls to its end, at {run.place(loss.step[-1])}: "
+        f"{(before - last) / fall:.0%} of its fall from {figure(first)} to {figure(last)} came in the last quarter",
+        steps=(float(loss.step[-1]),),
+        values={"share_in_last_quarter": (before - last) / fall, "first": first, "last": last},
+    )

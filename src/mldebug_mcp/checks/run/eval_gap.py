@@ -1,0 +1,593 @@
+"""How far is evaluation from training, in loss and in scores, and does the evaluation loss rise?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of, told, with_attribute
+from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
+from mldebug_mcp.checks.curve import aligned, median, median_of_three, noise
+from mldebug_mcp.checks.evaluation import (
+    EXPLODED,
+    Compared,
+    all_zero,
+    as_shares,
+    auc_of,
+    begins_late,
+    beside_training,
+    compared,
+    evaluation_losses,
+    goes_on_falling,
+    is_of_a_guess,
+    refuse_after_explosion,
+    refuse_another_scale,
+    start_of,
+)
+from mldebug_mcp.checks.progress import PASSES, epoch_at, predicts_tokens
+from mldebug_mcp.checks.train_eval_gap import (
+    FIRST_PASS,
+    EvalRise,
+    ScorePair,
+    evaluation_scores,
+    fresh_gap,
+    refuse_known_by_heart,
+    rise_of_evaluation,
+    score_pairs,
+)
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.run import Run, Series
+
+# A gap between evaluation and training loss that was there at the first evaluation.
+
+
+AT_ONCE, NATS, OFTEN = 1.5, 0.3, 0.8
+"""Times the training loss, and nats above it, at the first and this share of all evaluations. Chosen: a model that has
+just begun to generalise worse is some per cent off."""
+LEAST_TO_WIDEN, GAP_AT_ONCE_LEAST = 3, 4
+"""Evaluations in which a gap can be seen to widen, and those whose halves hold two. Chosen: fewer show no course."""
+NATS_OF_TOKENS, STEADY = 0.5, 0.35
+"""Nats per token at every evaluation of a language model, whose halves differ by no more than this share of the gap.
+Chosen: held-out text of one kind differs by hundredths, and what is learnt by heart widens a gap."""
+OPENED = 0.65
+"""Of a gap, what was there at the first evaluation at most. Chosen: two thirds."""
+NOT_IN_TOKENS = ("preference", "supervised", "diffusion", "boosting")
+
+
+def far_at_first(train: Floats, evaluation: Floats) -> bool:
+    """Say whether evaluation is far above training at the first evaluation and nearly all others, and always was."""
+    far = (evaluation > AT_ONCE * np.abs(train)) & (evaluation - train > NATS)
+    far |= (evaluation < -EXPLODED * train) & (train > NATS)  # such as the cross-entropy of targets above 1
+    gap = evaluation - train
+    widens = len(gap) >= LEAST_TO_WIDEN and gap[-1] > 0 and gap[0] < (1 - OPENED) * gap[-1]
+    return bool(far[0] and far.mean() >= OFTEN and not widens)
+
+
+def alike_in_tokens(run: Run, train: Floats, evaluation: Floats) -> bool:
+    """Say whether a language model is as many nats worse at every evaluation, which is less than its training loss."""
+    if len(train) < GAP_AT_ONCE_LEAST or run.kind in NOT_IN_TOKENS or not predicts_tokens(run):
+        return False
+    gap, half = evaluation - train, len(train) // 2
+    alike = abs(median(gap[half:]) - median(gap[:half])) <= STEADY * median(gap)
+    return bool(gap.min() >= NATS_OF_TOKENS) and alike and median(train[half:]) >= median(gap[half:])
+
+
+# How far above the training loss does the evaluation loss lie, and was it there before a row was seen twice?
+
+
+EVAL_GAP_LEAST = 4
+"""Evaluations. Chosen: both halves then hold two."""
+NOISES = 2.0
+"""Standard deviations of single records of the training loss: less is noise of a small batch. Chosen: as usual."""
+OF_TRAIN, EVAL_GAP_OF_START, ERRORS = 0.3, 0.03, 5.0
+"""A gap within the first pass: of the training loss, of that at first, and in standard errors of its own. Fitted: 87
+healthy runs of benchmarks/faults stay below 0.19 of the training loss, 14 with copied rows are above 1.6."""
+FACTOR, FACTOR_OF_BEST, AT_BEST = 1.4, 3.0, 1.05
+"""Times the training loss throughout the later half; the second where evaluation has improved and ends within the third
+times its lowest, as what is learnt serves it too. Chosen: networks on small tables and pictures end at 1.9 and 2.5."""
+IMPROVED, SHARE_OF_START = 0.85, 0.1
+"""Of the first training loss: what evaluation has improved to; the least gap, and what is not near zero.
+Chosen: no healthy run of benchmarks/faults comes near."""
+ABOVE = 1.25
+"""Times the first training loss, for evaluation to be above it. Chosen: beyond the scatter of batches."""
+GONE, LEFT, LEFT_BY_FAR = 0.05, 0.2, 0.4
+"""Of the first training loss: what counts as gone, and how far above it evaluation stays; by the third where the
+training loss is no more than near zero. Chosen: rows known by heart come to 0.02, and no healthy run does both."""
+FALLS = 0.05
+"""Of itself: an evaluation loss that falls by this over the later half still improves. Chosen: twice its scatter."""
+GOOD, ACCURACIES_OF_BOTH = 0.9, ("accuracy", "eval_accuracy")
+"""Accuracies of a model that comes trained. Chosen: one in ten is wrong."""
+_EVAL_GAP_RUINS = (
+    "loss_divergence",
+    "loss_nonfinite",
+    "loss_scale_suspicious",
+    "loss_above_start",
+    "eval_learns_nothing",
+)
+
+
+def eval_bad_from_start(run: Run) -> Evidence | None:
+    """The evaluation loss lies far above the training loss from the first evaluation on, or far below zero.
+
+    Not this when: both were close at first; rows were seen twice by then, or much was learnt and the passes over the
+    data are not known; both fall by the same factor all the way.
+    """
+    loss = run["loss"].finite
+    pairs = [pair for pair in (beside_training(loss, one) for one in evaluation_losses(run)) if len(pair[0])]
+    if not pairs:
+        raise CannotTell("no training loss was logged before an evaluation")
+    refuse_after_explosion(run, evaluation_losses(run)[0])
+    steps, train, evaluation = max(pairs, key=lambda pair: len(pair[0]))
+    refuse_another_scale(train, evaluation)
+    if not (far_at_first(train, evaluation) or alike_in_tokens(run, train, evaluation)):
+        return None
+    if abs(median(evaluation - train)) < NOISES * noise(loss.value) / math.sqrt(len(steps)):
+        raise CannotTell("single records of the training loss vary as much as the evaluation loss lies above it")
+    refuse_known_by_heart(run, float(steps[0]), float(train[0]), median(loss.value[:3]))
+    return Evidence(
+        f"at the first evaluation ({run.place(steps[0])}) the evaluation loss is "
+        f"{figure(evaluation[0])} and the training loss {figure(train[0])}; over all {len(steps)} the "
+        f"medians are {figure(median(evaluation))} and {figure(median(train))}",
+        steps=(float(steps[0]),),
+        values={"first_eval": float(evaluation[0]), "first_train": float(train[0]), "evaluations": len(steps)},
+    )
+
+
+def eval_gap_in_first_pass(run: Run) -> Evidence | None:
+    """The evaluation loss leaves the training loss behind before the training data were seen once.
+
+    Rows scored before they are learnt from have the loss of held-out rows. Not this when: the gap was as wide at the
+    first evaluation; rows were seen twice; how many passes were made is not known.
+    """
+    gap = fresh_gap(run)
+    if gap is None:
+        raise CannotTell("no four evaluations are known to stand within the first pass over the data")
+    least = max(OF_TRAIN * abs(gap.train), EVAL_GAP_OF_START * abs(gap.start), ERRORS * gap.error)
+    if gap.last < least or gap.first > OPENED * gap.last:
+        return None
+    return Evidence(
+        f"evaluation less training loss goes from {figure(gap.first)} to {figure(gap.last)} by {run.place(gap.step)}, "
+        f"over {gap.count} evaluations up to pass {figure(gap.passes)} over the data, where the training loss is "
+        f"{figure(gap.train)}",
+        steps=(gap.step,),
+        values={"first": gap.first, "gap": gap.last, "error": gap.error, "train": gap.train, "passes": gap.passes},
+    )
+
+
+def _later(run: Run) -> Compared:
+    """Compare the later halves of evaluation and training; raise CannotTell where that says nothing."""
+    if run.kind in ("preference", "boosting"):
+        raise CannotTell(f"in a run of kind {run.kind} training rows are always known better")
+    if "eval_loss" not in run:
+        raise CannotTell("not logged: eval_loss")
+    both = compared(run, EVAL_GAP_LEAST)
+    if both.start <= 0 or not (both.evaluation[both.later] > 0).all():
+        raise CannotTell("a loss is not above zero, so there are no shares of it")
+    return both
+
+
+def eval_gap_wide(run: Run) -> Evidence | None:
+    """The evaluation loss lies far above a training loss that is not near zero, throughout the later half.
+
+    Not this when: the training loss is near zero; both fall by the same factor all the way, as sums do; evaluation has
+    improved, stays at its best, and is less than three times the training loss; nearly all answers of both are right
+    from the first on.
+    """
+    both = _later(run)
+    if all(name in run and float(run[name].finite.value[:1].min(initial=1)) >= GOOD for name in ACCURACIES_OF_BOTH):
+        raise CannotTell("accuracies begin near 1: the model comes trained, and how it began is not known")
+    refuse_another_scale(both.train, both.evaluation)
+    begin = epoch_at(run, float(run["loss"].finite.step[0]))
+    late = begins_late(run["loss"]) and begins_late(run["eval_loss"]) if begin is None else begin > PASSES
+    if late:
+        raise CannotTell(f"the log begins at {run.place(run.first_step)}: how training began is not known")
+    at_best = both.evaluation[-2:].mean() <= AT_BEST * both.evaluation.min()
+    far = (both.evaluation > FACTOR * both.train) & (both.evaluation - both.train > SHARE_OF_START * both.start)
+    if both.train_level < SHARE_OF_START * both.start or not far[both.later].all():
+        return None
+    if at_best and both.eval_level < min(IMPROVED * both.start, FACTOR_OF_BEST * both.train_level):
+        return None
+    first = float(both.steps[len(far) - int(np.argmin(far[::-1])) if not far.all() else 0])
+    return _evidence(run, both, first, "the evaluation loss is far above the training loss")
+
+
+def _evidence(run: Run, both: Compared, since: float, what: str) -> Evidence:
+    start, train, reached = both.start, both.train_level, both.eval_level
+    return Evidence(
+        f"from {run.place(since)} on {what}: {figure(reached)} and {figure(train)} in the later half of "
+        f"{len(both.steps)} evaluations; training began at {figure(start)}",
+        steps=(since,),
+        values={"start": start, "train": train, "eval": reached, "factor": reached / train if train else float("nan")},
+    )
+
+
+def eval_above_start(wide: Evidence, run: Run) -> Evidence | None:
+    """The evaluation loss lies far above the training loss, and above what the training loss was at first.
+
+    Not this when: the training loss is near zero; the evaluation loss stays below where training began.
+    """
+    if run.kind == "sft":
+        raise CannotTell("a model that is fine-tuned knows something already, and may forget it")
+    return wide if wide.values["eval"] >= ABOVE * wide.values["start"] else None
+
+
+def eval_gap_at_zero(run: Run) -> Evidence | None:
+    """The training loss is near zero, and the evaluation loss stays at a good part of what training began with.
+
+    Not this when: both are near zero; the evaluation loss still falls, or rises, which says more.
+    """
+    both = _later(run)
+    rise = rise_of_evaluation(run)
+    if rise is not None and not rise.slight:
+        raise CannotTell("the evaluation loss rises, which says more")
+    left = LEFT if both.train_level < GONE * both.start else LEFT_BY_FAR
+    near = SHARE_OF_START * both.start
+    if not 0 <= both.train_level < near or both.eval_level - both.train_level < left * both.start:
+        return None
+    later = both.evaluation[both.later]
+    if median(later[-2:]) < (1 - FALLS) * later[0]:
+        raise CannotTell("the evaluation loss still falls: held-out rows are served by what is learnt")
+    since = float(both.steps[int(np.argmax(both.train < near))])
+    return _evidence(run, both, since, "the training loss is near zero, and the evaluation loss is not")
+
+
+@question(
+    outcome_of(eval_bad_from_start, 0.015, "slavv_37", follows=_EVAL_GAP_RUINS[:4]),
+    outcome_of(eval_gap_in_first_pass, 0.004, follows=("loss_divergence", "loss_nonfinite")),
+    outcome_of(eval_gap_wide, 0.01, "slavv_37", follows=_EVAL_GAP_RUINS),
+    outcome_of(eval_above_start, 0.1, "slavv_37", of="eval_gap_wide", follows=_EVAL_GAP_RUINS),
+    outcome_of(eval_gap_at_zero, 0.01, "goodfellow_ch11", follows=("loss_divergence", "loss_nonfinite")),
+    needs=("loss",),
+    not_for=("grpo", "ppo", "rl"),
+    whole_run=True,
+)
+def eval_gap(run: Run) -> Answers:
+    """Look at the first evaluations, then at the first pass, then at the later half."""
+    judges = (eval_bad_from_start, eval_gap_in_first_pass, eval_gap_wide, eval_gap_at_zero)
+    return with_attribute(first_seen(by_outcome(judges, run)), "eval_gap_wide", eval_above_start, run)
+
+
+# Evaluation losses that rise: how, when, and at which pass over the data.
+
+
+LEAST_EVALUATIONS = 5
+"""Evaluations beside the training loss. Chosen: fewer show no course."""
+FIRST = 0.15
+"""The lowest evaluation loss stands within this share of the evaluations, or is the first. Chosen: by hand."""
+RISE = 0.05
+"""Of its lowest by which the evaluation loss must rise. Chosen: most fine-tuning rises by less in the end."""
+FALL = 0.1
+"""Of its first value by which the training loss must fall. Chosen: by hand."""
+FAR, EVAL_RISE_OF_START = 0.3, 0.1
+"""Of its lowest, and of what training began with: a rise from the first evaluations on that is one however it scatters,
+as rows of another kind are met with ever surer answers. Chosen: by hand."""
+
+
+def eval_gap_grows(run: Run, rise: EvalRise) -> Evidence:
+    """The evaluation loss rises from its minimum while the training loss goes on falling.
+
+    Not this when: both rise; the rise is within the noise, or like those that it came back from; of several named
+    evaluation sets only a minority rises; the error rate or BLEU of what is written out still gets better.
+    """
+    sets = f"{rise.rising} of {rise.sets} evaluation losses rise; " if rise.sets > 1 else ""
+    train = ""
+    if rise.train is not None:
+        train = f", while the training loss goes from {figure(rise.train[0])} to {figure(rise.train[1])}"
+    gains = ", yet what is written out still gets better" if rise.gains else ""
+    return Evidence(
+        f"{sets}{rise.name} rises from its minimum {figure(rise.minimum)} at {run.place(rise.step)} to "
+        f"{figure(rise.last)}{train}{gains}",
+        steps=(rise.step,),
+        values={"minimum": rise.minimum, "last": rise.last, "relative_rise": rise.relative},
+        present=not rise.gains,
+    )
+
+
+def _is_far(run: Run, never: Evidence) -> bool:
+    """Say whether an evaluation that never improves has come so far up that no scatter, however wild, explains it."""
+    lowest, risen = never.values["lowest"], never.values["last"] - never.values["lowest"]
+    return risen > FAR * abs(lowest) and risen > EVAL_RISE_OF_START * abs(start_of(run, run["loss"].finite))
+
+
+def eval_never_improves(run: Run) -> Evidence | None:
+    """The evaluation loss is lowest at the very first evaluations and rises from there, while the training loss falls.
+
+    Not this when: it improves first and rises later, as in overfitting. Told only beside the rise.
+    """
+    if "loss" not in run:
+        return None
+    loss = run["loss"].finite
+    refuse_after_explosion(run, evaluation_losses(run)[0])
+    judged = [
+        (series.finite, train)
+        for series in evaluation_losses(run)
+        if len(series.finite) >= LEAST_EVALUATIONS
+        and len(train := aligned(loss, series.finite)[1]) >= LEAST_EVALUATIONS
+    ]
+    if not judged:
+        raise CannotTell(f"fewer than {LEAST_EVALUATIONS} evaluations stand beside the training loss")
+    evaluation, train = judged[0]
+    if all_zero(evaluation):
+        raise CannotTell("the evaluation loss is zero at every evaluation, and tells nothing")
+    if begins_late(evaluation):
+        raise CannotTell(
+            f"the first evaluation is at {run.place(evaluation.step[0])}: whether it improved before does not show"
+        )
+    best = int(np.argmin(evaluation.value))
+    lowest, last = float(evaluation.value[best]), median(evaluation.value[-2:])
+    fell = median(train[-2:]) < float(train[0]) * (1 - FALL)
+    if last < lowest + RISE * abs(lowest) or not fell:
+        raise CannotTell("the evaluation loss does not rise while the training loss falls")
+    if best > max(0.0, FIRST * len(evaluation) - 1):
+        return None
+    return Evidence(
+        f"{evaluation.name} is lowest, {figure(lowest)}, at evaluation {best + 1} of {len(evaluation)} and "
+        f"{figure(last)} at the end, while the training loss goes from {figure(train[0])} to "
+        f"{figure(median(train[-2:]))}",
+        steps=(float(evaluation.step[best]),),
+        values={"lowest": lowest, "last": last, "evaluation": best + 1},
+    )
+
+
+_EVAL_RISE_RUINS = ("loss_zero", "loss_negative", "eval_learns_nothing", "loss_divergence", "loss_nonfinite")
+
+
+@question(
+    outcome_of(
+        eval_gap_grows,
+        0.02,
+        "axolotl_stability",
+        "goodfellow_ch11",
+        follows=(*_EVAL_RISE_RUINS, "held_out_sets_part"),
+        instead=("eval_gap_at_zero", "eval_gap_wide"),
+    ),
+    outcome_of(eval_never_improves, 0.15, "slavv_37", of="eval_gap_grows", needs=("loss",)),
+    not_for=("grpo", "ppo", "rl"),
+)
+def eval_rise(run: Run) -> Answers:
+    """Look for a lasting rise of the evaluation loss; of several sets, for that of most."""
+    rise, never = rise_of_evaluation(run), told(by_outcome((eval_never_improves,), run))
+    if rise is not None and rise.slight:
+        raise CannotTell("evaluation rises by less than 5 % of its minimum, as most fine-tuning does in the end")
+    if rise is not None:
+        return {"eval_gap_grows": eval_gap_grows(run, rise), **never}
+    far = next((one for one in never.values() if isinstance(one, Evidence) and _is_far(run, one)), None)
+    return {} if far is None else {"eval_gap_grows": far, **never}
+
+
+# The loss of evaluation beside the loss that training had when it was as accurate.
+#
+# Both are losses of one model on rows of one kind, so that at one accuracy they are expected to be alike. Training that
+# is more accurate than evaluation by then may know its rows by heart, and is not compared.
+
+
+NEAR = 0.03
+"""Of accuracy: training this near is as accurate. Chosen: a batch of some hundred rows scatters so."""
+FRESH = 0.04
+"""Of accuracy: training that is better than evaluation by more may know its rows. Chosen: as `NEAR`, and a little."""
+LOSS_AT_ACCURACY_LEAST = 3
+"""Evaluations, and training records for each. Chosen: their median then stands against one stray value."""
+
+
+@dataclass(frozen=True, slots=True)
+class LossAtAccuracy:
+    """How many times the loss of training at the same accuracy an evaluation loss is.
+
+    Args:
+        times: That factor, the median over the evaluations.
+        least: The smallest of them.
+        count: How many evaluations are compared.
+        step: Step of the first.
+        loss, accuracy: Evaluation loss and accuracy, medians over them.
+    """
+
+    times: float
+    least: float
+    count: int
+    step: float
+    loss: float
+    accuracy: float
+
+
+def loss_at_accuracy(run: Run) -> LossAtAccuracy | None:
+    """Return the factor, None where losses and accuracies of both do not stand beside each other often enough."""
+    trained = _pair(run, "train")
+    evaluated = _pair(run, "eval")
+    if trained is None or evaluated is None:
+        return None
+    steps, loss, right = trained
+    rows = []
+    for step, held_out, accuracy in zip(*evaluated, strict=True):
+        until = steps <= step
+        now = right[until][-LOSS_AT_ACCURACY_LEAST:]
+        alike = loss[until & (np.abs(right - accuracy) <= NEAR)]
+        if len(now) and median(now) <= accuracy + FRESH and len(alike) >= LOSS_AT_ACCURACY_LEAST and median(alike) > 0:
+            rows.append((step, held_out, accuracy, held_out / median(alike)))
+    if len(rows) < LOSS_AT_ACCURACY_LEAST:
+        return None
+    compared = np.array(rows)
+    times = compared[:, 3]
+    return LossAtAccuracy(
+        times=median(times),
+        least=float(times.min()),
+        count=len(rows),
+        step=float(compared[0, 0]),
+        loss=median(compared[:, 1]),
+        accuracy=median(compared[:, 2]),
+    )
+
+
+def _pair(run: Run, phase: str) -> tuple[Floats, Floats, Floats] | None:
+    """Return steps, losses and accuracies where both stand, those of training as medians of three."""
+    loss, accuracy = _of(run, phase, Quantity.LOSS), _of(run, phase, Quantity.ACCURACY)
+    if loss is None or accuracy is None:
+        return None
+    steps, ours, theirs = np.intersect1d(loss.step, accuracy.step, return_indices=True)
+    if len(steps) < LOSS_AT_ACCURACY_LEAST:
+        return None
+    level, right = loss.value[ours], as_shares(accuracy.value)[theirs]
+    return (steps, level, right) if phase == "eval" else (steps, median_of_three(level), median_of_three(right))
+
+
+def _of(run: Run, phase: str, quantity: Quantity) -> Series | None:
+    return next((one.finite for one in run.with_role(quantity, phase=phase) if len(one.finite)), None)
+
+
+# How the scores of evaluation stand beside the same scores of training.
+
+
+EVAL_SCORE_GAP_LEAST, SIGMAS = 3, 5.0
+"""Evaluations, and standard deviations of one gap that any difference has. Chosen: fewer show no course."""
+LEARNT, NO_GAIN, HALF = 0.5, 0.04, 0.5
+"""Training has come to the first share and evaluation gains no more than the second, and has at most half of it.
+Chosen: so does a model that serves no held-out row."""
+LOST, LEAST_TO_FALL = 0.05, 6
+"""Of a score that evaluation loses again, by medians of three; over so many evaluations. Chosen: by hand."""
+CLOSE, WIDE, KNOWN = 0.25, 0.3, 0.9
+"""The gap at first as a share of the later one; the later one, where training has come to the third number and rows are
+known by heart. Chosen: by hand."""
+LEAST_BESIDE, FIFTH, QUARTER = 4, 0.2, 0.25
+"""Evaluations with a loss and a score, the share to which the loss falls, and that of the way to its bound which the
+score should have come by then. Chosen: what gives a fifth of the loss has most answers right."""
+TIMES, ALWAYS = 2.0, 1.8
+"""Times the loss of training at the same accuracy, typically and at least. Fitted: sound runs that log both lie between
+0.75 and 1.3."""
+
+FEW_WRONG = 0.98
+"""Accuracy from which on single rows make the loss. Chosen: ten in five hundred."""
+
+
+def eval_loss_above_its_accuracy(run: Run) -> Evidence | None:
+    """The evaluation loss is twice what training had, and more, when it was as accurate as evaluation is.
+
+    Not this when: training is more accurate than evaluation by then, and may know its rows by heart; so few rows are
+    wrong that one of them makes the loss.
+    """
+    seen = loss_at_accuracy(run)
+    if seen is None:
+        raise CannotTell("losses and accuracies of training and evaluation do not stand beside each other often enough")
+    if seen.times < TIMES or seen.least < ALWAYS or seen.accuracy > FEW_WRONG:
+        return None
+    return Evidence(
+        f"the evaluation loss is {figure(seen.loss)} at an accuracy of {figure(seen.accuracy)}, {figure(seen.times)} "
+        f"times that of training when it was as accurate (medians of {seen.count} evaluations)",
+        steps=(seen.step,),
+        values={"times": seen.times, "least": seen.least, "loss": seen.loss, "accuracy": seen.accuracy},
+    )
+
+
+def eval_score_behind_loss(run: Run) -> Evidence | None:
+    """A score of evaluation comes no quarter of the way to its bound while the loss beside it falls to a fifth.
+
+    An AUC, which knows nothing of thresholds, stays that of a guess while the loss falls on and on. Not this when: it
+    stands at one number (`eval_metric_constant`), or was good at once.
+    """
+    auc = auc_of(run)
+    if auc is not None and is_of_a_guess(auc) and goes_on_falling(run) and np.ptp(auc.value):
+        return Evidence(
+            f"{auc.name} is {figure(auc.value.max())} at most in {len(auc)} evaluations, where a guess has 0.5, "
+            f"while the evaluation loss falls on to {figure(run['eval_loss'].finite.value[-1])}",
+            steps=(float(auc.step[0]),),
+            values={"first": float(auc.value[0]), "end": float(auc.value[-1])},
+        )
+    scores = [one for one in evaluation_scores(run) if len(one) >= LEAST_BESIDE]
+    if not scores or "eval_loss" not in run or len(run["eval_loss"].finite) < LEAST_BESIDE:
+        raise CannotTell(f"no score and loss are logged for the same {LEAST_BESIDE} evaluations")
+    loss, score = run["eval_loss"].finite.value, scores[0]
+    began = min([float(loss[0]), *run["loss"].finite.value[:1].tolist()] if "loss" in run else [float(loss[0])])
+    first, reached = float(score.value[0]), median(score.value[-EVAL_SCORE_GAP_LEAST:])
+    fallen = 0 <= median(loss[-EVAL_SCORE_GAP_LEAST:]) < FIFTH * began
+    if not fallen or reached - first > QUARTER * (1 - first) or first > KNOWN or not np.ptp(score.value):
+        return None
+    shown = f"{figure(began)} to {figure(median(loss[-EVAL_SCORE_GAP_LEAST:]))}"
+    return Evidence(
+        f"{score.name} comes no nearer to its bound, the last are {_last(run, score)}, "
+        f"while the evaluation loss falls from {shown}",
+        steps=(float(score.step[0]),),
+        values={"first": first, "end": reached},
+    )
+
+
+def _last(run: Run, score: Series) -> str:
+    return ", ".join(figure(value) for value in run[score.name].finite.value[-EVAL_SCORE_GAP_LEAST:])
+
+
+def _eval_score_gap_evidence(run: Run, pair: ScorePair, what: str, at: int) -> Evidence:
+    """Return what is seen, from an evaluation on, with both scores there and at the end."""
+    passes = "" if pair.passes is None else f" (pass {figure(pair.passes[at])})"
+    return Evidence(
+        f"{pair.evaluated} {what}: at {run.place(pair.steps[at])}{passes} it is {figure(pair.evaluation[at])} beside "
+        f"{figure(pair.train[at])} in training, over the later half of {len(pair)} evaluations "
+        f"{figure(median(pair.evaluation[pair.later]))} beside {figure(median(pair.train[pair.later]))}",
+        steps=(float(pair.steps[at]),),
+        values={"first_gap": float(pair.gap[0]), "gap": median(pair.gap[pair.later]), "noise": pair.noise},
+    )
+
+
+def eval_score_stands(run: Run, pair: ScorePair) -> Evidence | None:
+    """A score of evaluation gains nothing while the same score of training rises far above it.
+
+    Not this when: evaluation was good at once; training has not come above one half, or had by a first evaluation
+    that stands after the first pass over the data.
+    """
+    trained, reached = median(pair.train[pair.later]), median(pair.evaluation[pair.later])
+    best = float(median_of_three(pair.evaluation).max())
+    if trained < LEARNT or max(reached, best) > HALF * trained or reached - float(pair.evaluation[0]) > NO_GAIN:
+        return None
+    if pair.passes is not None and float(pair.passes[0]) > FIRST_PASS and float(pair.train[0]) >= LEARNT:
+        where = figure(pair.passes[0])
+        raise CannotTell(f"the first evaluation stands at pass {where}: rows may be known by then")
+    return _eval_score_gap_evidence(run, pair, "gains nothing", 0) if trained - reached >= SIGMAS * pair.noise else None
+
+
+def eval_score_falls(run: Run, pair: ScorePair) -> Evidence | None:
+    """A score of evaluation ends well below its best, for good, while the same score of training does not fall.
+
+    Not this when: it scatters; training falls as well; by no more than a few of few rows.
+    """
+    if len(pair) < LEAST_TO_FALL:
+        return None
+    smooth = median_of_three(pair.evaluation)
+    best = int(np.argmax(smooth[1:-1])) + 1
+    lost = float(smooth[best]) - median(pair.evaluation[-3:])
+    if lost < max(LOST, SIGMAS * pair.noise) or median(pair.train[-3:]) < float(pair.train[best]) - lost / 4:
+        return None
+    return _eval_score_gap_evidence(run, pair, f"falls by {figure(lost)} from its best", best)
+
+
+def eval_score_gap_grows(run: Run, pair: ScorePair) -> Evidence | None:
+    """A score of training leaves that of evaluation behind, to which it was close at first, by 0.3 and near its best.
+
+    Not this when: the gap was there at once; training is still on its way.
+    """
+    late = median(pair.gap[pair.later])
+    opens = float(pair.gap[0]) <= CLOSE * late and late >= max(WIDE, SIGMAS * pair.noise)
+    if not opens or median(pair.train[pair.later]) < KNOWN:
+        return None
+    return _eval_score_gap_evidence(run, pair, "is left behind", int(np.argmax(pair.gap >= late / 2)))
+
+
+@question(
+    outcome_of(eval_loss_above_its_accuracy, 0.003),
+    outcome_of(eval_score_behind_loss, 0.003, follows=("eval_metric_zero",)),
+    outcome_of(eval_score_stands, 0.003, follows=("eval_learns_nothing", "eval_metric_constant", "eval_metric_zero")),
+    outcome_of(eval_score_falls, 0.01, follows=("eval_gap_grows",)),
+    outcome_of(
+        eval_score_gap_grows, 0.06, follows=("eval_gap_grows", "eval_gap_wide", "eval_gap_at_zero", "eval_above_start")
+    ),
+    not_for=("grpo", "ppo", "rl", "boosting"),
+    whole_run=True,
+)
+def eval_score_gap(run: Run) -> Answers:
+    """Compare accuracies, F1, AUC and the like, the first that both training and evaluation log."""
+    judges = by_outcome((eval_loss_above_its_accuracy, eval_score_behind_loss), run)
+    of_pair = (eval_score_stands, eval_score_falls, eval_score_gap_grows)
+    pair = next((one for one in score_pairs(run) if len(one) >= EVAL_SCORE_GAP_LEAST), None)
+    if pair is None:
+        why = CannotTell(f"no score is logged for training and at {EVAL_SCORE_GAP_LEAST} evaluations")
+        return {**first_seen(judges), **dict.fromkeys((one.__name__ for one in of_pair), why)}
+    return first_seen({**judges, **by_outcome(of_pair, run, pair)})

@@ -1,0 +1,652 @@
+"""Can the numbers of evaluation be right?
+
+They may stand still, be as good as a guess, lie far below training, vary much, or disagree.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+
+from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of, told
+from mldebug_mcp.checks.check import NO_PROGRESS, Answers, CannotTell, Evidence, all_known, question, symptom
+from mldebug_mcp.checks.curve import end_level, median, noise, sample, start_level
+from mldebug_mcp.checks.evaluation import (
+    ACCURACIES,
+    LEAST_AUC,
+    Compared,
+    all_zero,
+    as_share,
+    as_shares,
+    auc_of,
+    beside_training,
+    compared,
+    evaluation_losses,
+    goes_on_falling,
+    has_fallen_far,
+    has_settled,
+    is_auc,
+    is_error_rate,
+    is_of_a_guess,
+    nothing_right,
+    quality_metrics,
+    ranking_metrics,
+    refuse_sums_of_epochs,
+)
+from mldebug_mcp.checks.progress import predicts_tokens, uniform_loss
+from mldebug_mcp.checks.train_eval_gap import evaluation_scores, score_pairs
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.run import Run, Series
+
+# Does the evaluation loss lie far below the training loss, and did it come there as rows were seen again?
+
+
+FAR_BELOW, FROM_THE_START, GROWN, OFTEN = 0.65, 0.35, 0.7, 0.9
+"""Of the training loss: below the first, and the third times its share at the first evaluation, or below the second in
+any case; at this share of the later evaluations. Chosen: dropout and augmentation cost a third from the start."""
+FAR_BELOW_OF_TOKENS, GAP_OF_TOKENS = 0.85, 0.5
+"""The same of language models, where the gap is this many nats. Chosen: they train with little dropout."""
+LEAST_GAP, SHARE_OF_START = 0.05, 0.08
+"""Nats, and of the first training loss: of a loss near zero half is nothing. Chosen: by hand."""
+BESIDE = 0.95
+"""Of the training loss: from there on an evaluation was beside it at first. Chosen: within the scatter of batches."""
+TIMES_OF_TOKENS = 2.0
+"""Times the evaluation loss, at every evaluation of a language model. Chosen: dropout moves the two by tenths."""
+STAYS, BELOW, LAGS_ALWAYS, EVAL_BELOW_APART, FARTHER = 0.75, 1.17, 1.12, 0.08, 1.2
+"""Of its first level, what training keeps; times the evaluation loss, typically and always; apart by that share of the
+first loss, and times as far as at first. Fitted: on label noise in benchmarks/faults, no healthy run has it."""
+LEAST_LAGGING, EVAL_BELOW_LEAST = 8, 3
+"""Evaluations: sound detectors lag for five; of a multiple. Chosen: beyond that."""
+MIXED = ("mixup", "mixup_alpha", "cutmix", "cutmix_alpha", "label_smoothing", "label_smoothing_factor", "smoothing")
+"""Settings of training, in timm's words and others', that evaluation goes without."""
+NOT_IN_TOKENS = ("supervised", "diffusion", "boosting")
+_FOLLOWS = ("loss_falls_back", "loss_scale_suspicious")
+
+
+def _evidence(both: Compared, what: str, since: float) -> Evidence:
+    return Evidence(
+        f"eval_loss is {figure(both.eval_level)} where the training loss is {figure(both.train_level)} (medians of the "
+        f"later half of {len(both.steps)} evaluations){what}; training began at {figure(both.start)}",
+        steps=(since,),
+        values={"start": both.start, "train": both.train_level, "eval": both.eval_level},
+    )
+
+
+def _share(both: Compared) -> float:
+    """Return the evaluation loss as a share of the training loss at the first evaluation, 0 where that has no sense."""
+    return float(both.evaluation[0] / both.train[0]) if both.train[0] > 0 else 0.0
+
+
+def eval_below_train(run: Run, both: Compared) -> Evidence | None:
+    """The evaluation loss falls far below the training loss, and stays there.
+
+    Not this when: dropout, augmentation or an easier set put it there from the first evaluation on; the training loss
+    is a sum, over micro-batches (`loss_scale_suspicious`) or over the batches of an epoch.
+    """
+    refuse_sums_of_epochs(run)
+    ratio = both.evaluation[both.later] / both.train[both.later]
+    gap = median((both.train - both.evaluation)[both.later])
+    limit = max(min(FAR_BELOW, GROWN * _share(both)), FROM_THE_START)
+    if predicts_tokens(run) and gap >= GAP_OF_TOKENS:
+        limit = FAR_BELOW_OF_TOKENS
+    if not 0 <= median(ratio) < limit or gap < max(LEAST_GAP, SHARE_OF_START * both.start):
+        return None
+    # Where training still falls fast, what it has come to by an evaluation is below its mean since the one before.
+    loss = run["loss"].finite
+    nearest = loss.value[np.searchsorted(loss.step, both.steps[both.later], side="right") - 1]
+    if (ratio < 1).mean() < OFTEN or median(both.evaluation[both.later] / nearest) >= limit:
+        return None
+    return _evidence(both, "", float(both.steps[both.later][0]))
+
+
+def eval_below_grows(both: Compared) -> Evidence | None:
+    """Evaluation was beside the training loss at first, and has come far below it since.
+
+    Not this when: it was below from the first evaluation on, as with dropout or an easier set.
+    """
+    share = _share(both)
+    said = f", and was {figure(share)} times it at first"
+    return _evidence(both, said, float(both.steps[0])) if share >= BESIDE else None
+
+
+def train_far_above_eval(run: Run, both: Compared) -> Evidence | None:
+    """A language model's training loss is more than twice its evaluation loss at every evaluation.
+
+    Both are nats per token, if they are computed alike over rows alike. Not this when: it comes about in training.
+    """
+    if run.kind in NOT_IN_TOKENS or not predicts_tokens(run):
+        raise CannotTell("it is not known that this run trains a language model")
+    if len(both.steps) < EVAL_BELOW_LEAST or not (both.evaluation > 0).all():
+        raise CannotTell(f"{EVAL_BELOW_LEAST} evaluations above zero are needed")
+    times = both.train / both.evaluation
+    said = f", {figure(times.min())} to {figure(times.max())} times it"
+    return _evidence(both, said, float(both.steps[0])) if float(times.min()) >= TIMES_OF_TOKENS else None
+
+
+def train_lags_eval(run: Run, both: Compared) -> Evidence | None:
+    """The training loss stays near where it began, while the evaluation loss falls well below it.
+
+    Not this when: the training loss falls too (`eval_below_train`); labels are mixed or smoothed, as configured; the
+    evaluation set is easier from the first evaluation on.
+    """
+    if any(run.setting(name) for name in MIXED):
+        raise CannotTell("labels are mixed or smoothed, which keeps the training loss up")
+    if len(both.steps) < LEAST_LAGGING or not (both.evaluation > 0).all():
+        raise CannotTell(f"{LEAST_LAGGING} evaluations above zero are needed")
+    times = both.train / both.evaluation
+    typical = median(times[both.later])
+    apart = (
+        both.train_level - both.eval_level > EVAL_BELOW_APART * both.start and both.train_level >= STAYS * both.start
+    )
+    if not apart or typical <= BELOW or float(times[both.later].min()) <= LAGS_ALWAYS:
+        return None
+    farther = typical - 1 >= FARTHER * (float(times[0]) - 1)
+    return _evidence(both, ", near its start", float(both.steps[both.later][0])) if farther else None
+
+
+@question(
+    outcome_of(eval_below_train, 0.05, "kapoor_leakage", as_chosen=True, follows=_FOLLOWS),
+    outcome_of(eval_below_grows, 0.15, "kapoor_leakage", of="eval_below_train", as_chosen=True, follows=_FOLLOWS),
+    outcome_of(
+        train_far_above_eval,
+        0.02,
+        "hf_gradacc_blog",
+        of="eval_below_train",
+        as_chosen=True,
+        follows=("loss_scale_suspicious", "loss_divergence", "loss_nonfinite"),
+    ),
+    outcome_of(train_lags_eval, 0.01, follows=_FOLLOWS),
+    needs=("eval_loss", "loss"),
+    not_for=("grpo", "ppo", "rl", "preference"),
+    points=2,
+    whole_run=True,
+)
+def eval_below(run: Run) -> Answers:
+    """Tell a training loss that cannot be fitted from an evaluation that is too good."""
+    if all_zero(run["eval_loss"]):
+        raise CannotTell("the evaluation loss is zero at every evaluation, and tells nothing")
+    both = compared(run, 1)
+    times = told(by_outcome((train_far_above_eval,), run, both))
+    if isinstance(said := times.get("train_far_above_eval"), Evidence):
+        return {"eval_below_train": said, **times}
+    answers = first_seen(by_outcome((train_lags_eval, eval_below_train), run, both))
+    return {**answers, **times, **told(by_outcome((eval_below_grows,), both))}
+
+
+# Is evaluation as good as a guess, or worse, while training learns?
+
+
+EVAL_CHANCE_LEAST = 4
+"""Evaluations. Chosen: both halves then hold two."""
+MORE_CLASSES = 1.3
+"""Times the first level of the loss: the logarithm of more classes than there can be. Chosen: a first record may be a
+mean over the first epoch, in which much is learnt."""
+BELOW_CHANCE, LOW_AUC = 0.6, 0.4
+"""Of 1 / classes, and an AUC, below which a model is wrong more often than a guess. Chosen: hundreds of rows bring a
+guess nearer."""
+LEARNT, FALL = 0.7, 0.03
+"""Of its first level, to which the training loss has fallen; by the second share it falls at all. Chosen: by hand."""
+GAIN, UNTRAINED = 0.02, 0.9
+"""Share by which evaluation does not fall, and of the first training loss that it begins with: nothing was learnt
+before it. Chosen: by hand."""
+POOR, BETTER, TIMES_GUESS, OF_FEW_ROWS = 0.6, 0.05, 1.5, 0.03
+"""The most that a poor accuracy is, gains, is as many times that of a guess, and has by chance beyond. Chosen: by
+hand."""
+
+
+def _learnt(run: Run) -> float:
+    """Return to which share of its start the training loss has moved, 0 where it falls and there are no shares."""
+    if "loss" not in run or len(loss := run["loss"].finite.value) < EVAL_CHANCE_LEAST:
+        raise CannotTell("not logged: the training loss, often enough")
+    start, end = start_level(loss), median(loss[-3:])
+    return end / start if start > 0 else float(end >= start)
+
+
+def eval_below_chance(run: Run) -> Evidence | None:
+    """Evaluation is far worse than a uniform guess, though the training loss has fallen.
+
+    Not this when: evaluation is about that of a guess. An accuracy needs the number of classes.
+    """
+    uniform, name, auc = _uniform(run), next((one for one in ACCURACIES if one in run), None), auc_of(run)
+    judged: list[tuple[Series, float, float]] = [] if auc is None else [(auc, 0.5, LOW_AUC)]
+    if name is not None and uniform is not None:
+        judged.append((run[name].finite, math.exp(-uniform), BELOW_CHANCE * math.exp(-uniform)))
+    judged = [one for one in judged if len(one[0]) >= EVAL_CHANCE_LEAST]
+    if not judged:
+        raise CannotTell("not logged: an accuracy with the number of classes, or an AUC, often enough")
+    for series, guess, limit in judged:
+        half = len(series) // 2
+        reached = median(as_shares(series.value)[half:])
+        if reached < limit and _learnt(run) <= LEARNT:
+            loss = run["loss"].finite.value
+            return Evidence(
+                f"{series.name} is {figure(reached)} in the later half of {len(series)} records, a guess has "
+                f"{figure(guess)}, and the training loss goes from {figure(start_level(loss))} to "
+                f"{figure(end_level(loss))}",
+                steps=(float(series.step[half]),),
+                values={"reached": reached, "guess": guess},
+            )
+    return None
+
+
+def _uniform(run: Run) -> float | None:
+    """Return the loss of a uniform guess; where classes are not told, that of more than the first losses speak of."""
+    known = uniform_loss(run)
+    if known is not None or run.kind != "supervised" or "accuracy" not in run or "loss" not in run:
+        return known
+    return MORE_CLASSES * start_level(run["loss"].finite.value)
+
+
+def eval_learns_nothing(run: Run) -> Evidence | None:
+    """Loss and accuracy of evaluation, or its AUC, get no better than a guess, while the training loss falls.
+
+    Not this when: evaluation improves first (`eval_gap_grows`); it begins better than training, as of a model that
+    comes trained.
+    """
+    if run.kind == "sft":
+        raise CannotTell("what is fine-tuned on text begins where it may well stay")
+    if _learnt(run) > 1 - FALL:
+        raise CannotTell("the training loss does not fall, so that evaluation need not either")
+    auc = auc_of(run)
+    if auc is not None and auc.name.startswith("eval_") and len(auc) >= LEAST_AUC:
+        return _auc_of_a_guess(auc) if is_of_a_guess(auc) and not goes_on_falling(run) else None
+    if "eval_loss" not in run or "eval_accuracy" not in run or len(run["eval_accuracy"].finite) < EVAL_CHANCE_LEAST:
+        raise CannotTell(f"no loss and accuracy, or AUC, of {EVAL_CHANCE_LEAST} evaluations")
+    return _no_better(run)
+
+
+def _auc_of_a_guess(auc: Series) -> Evidence:
+    later = median(auc.value[len(auc) // 2 :])
+    return Evidence(
+        f"{auc.name} is {figure(later)} (median of the later half of {len(auc)} evaluations), and "
+        f"{figure(auc.value.max())} at its highest, while the training loss falls",
+        steps=(float(auc.step[0]),),
+        values={"late": later, "highest": float(auc.value.max()), "guess": 0.5},
+    )
+
+
+def _no_better(run: Run) -> Evidence | None:
+    both = compared(run, EVAL_CHANCE_LEAST)
+    loss, shares = both.evaluation, as_shares(run["eval_accuracy"].finite.value)
+    half = len(shares) // 2
+    early, late = median(shares[:half]), median(shares[half:])
+    if both.start <= 0 or float(loss.min()) < (1 - GAIN) * loss[0] or loss[0] < UNTRAINED * both.start:
+        return None
+    guess = math.exp(-min(float(loss[0]), both.start))
+    if late > min(POOR, early + BETTER, TIMES_GUESS * guess + OF_FEW_ROWS):
+        return None
+    return Evidence(
+        f"eval_loss is {figure(loss[0])} at first and never below {figure(loss.min())} in "
+        f"{len(loss)} evaluations, eval_accuracy {figure(early)} and {figure(late)}, while the training loss goes from "
+        f"{figure(both.start)} to {figure(both.train_level)}",
+        steps=(float(both.steps[0]),),
+        values={"first": float(loss[0]), "lowest": float(loss.min()), "early": early, "late": late, "guess": guess},
+    )
+
+
+@question(
+    outcome_of(eval_below_chance, 0.004, "slavv_37", follows=("loss_constant", "loss_nonfinite", "loss_zero")),
+    outcome_of(
+        eval_learns_nothing, 0.004, follows=("loss_plateau", "loss_nonfinite", "loss_divergence"), instead=NO_PROGRESS
+    ),
+    not_for=("grpo", "ppo", "rl", "preference"),
+    whole_run=True,
+)
+def eval_chance(run: Run) -> Answers:
+    """Far below a guess, no better than a guess."""
+    return first_seen(by_outcome((eval_below_chance, eval_learns_nothing), run))
+
+
+# Scores of evaluation that do not move, or are zero where something must be right.
+
+
+MORE = 5
+"""Evaluations of a metric other than an accuracy. Chosen: by hand."""
+SAME = 1e-6
+"""Share of a loss that rounding leaves of one model. Chosen: float32 has seven digits."""
+SATURATED, BY_HEART = 0.85, 0.999
+"""An accuracy that is near its best, at evaluation and in training throughout. Chosen: by hand."""
+MANY, MOSTLY, WITHIN, BEYOND = 10, 0.6, 0.005, 0.05
+"""Of so many evaluations this share has one accuracy and none is further off, nor is training by more. Chosen: by
+hand."""
+MEASURES = ("eval_accuracy", "eval_acc", "eval_exact_match", "eval_em")
+"""Shares of all answers that are right. The recall or F1 of a rare class may well be zero."""
+FAR = 0.3
+"""Of the first evaluation loss, to which it falls where no score of all there is can be zero. Chosen: by hand."""
+_OF_A_CLASS = re.compile(r"\d|class|cat(?:egory)?|small|medium|large|rare|minority", re.IGNORECASE)
+
+
+def is_one_number(series: Series) -> bool:
+    """Say whether all values of a loss, or a score beside it, are those of one and the same model."""
+    return float(np.ptp(series.value)) <= SAME * abs(float(series.value[0]))
+
+
+def digits_of(value: float) -> int:
+    """Return how many digits a number was logged with, without zeros at either end."""
+    return len(f"{abs(value):.12g}".replace(".", "").lstrip("0"))
+
+
+def does_not_move(run: Run, series: Series) -> bool:
+    """Say whether a score keeps to one value, at which training has not been from the start."""
+    return (stands_still(series) or _hardly_moves(run, series)) and not _by_heart(run, series)
+
+
+def stands_still(series: Series) -> bool:
+    """Say whether a score is one number throughout, and none that is near its best."""
+    value = float(series.value[0])
+    if not is_error_rate(series) and SATURATED <= as_share(value) <= 1:
+        return False
+    return bool(np.ptp(series.value) <= 1e-9 * max(abs(value), 1e-30)) or not series.value.any()
+
+
+def _hardly_moves(run: Run, series: Series) -> bool:
+    """Say whether an accuracy of evaluation keeps to one value, which that of training does not leave behind."""
+    if series.name != MEASURES[0] or len(series) < MANY or "accuracy" not in run:
+        return False
+    share, trained = as_shares(series.value), as_shares(run["accuracy"].finite.value)
+    value, times = most_often(Series(series.name, series.step, share))
+    near = float(np.abs(share - value).max()) <= WITHIN and len(trained) > 0 and end_level(trained) <= value + BEYOND
+    return near and times >= MOSTLY * len(share) and value < SATURATED
+
+
+def most_often(series: Series) -> tuple[float, int]:
+    """Return the value that comes most often, and how often that is."""
+    values, counts = np.unique(series.value, return_counts=True)
+    return float(values[int(np.argmax(counts))]), int(counts.max())
+
+
+def _by_heart(run: Run, series: Series) -> bool:
+    """Say whether training had the best of such a score from its first record: it is done, and changes nothing."""
+    name = series.name.removeprefix("eval_")
+    trained = run[name].finite.value if name in run and name != series.name else np.empty(0)
+    return bool(len(trained)) and bool(series.value.any()) and as_share(float(trained.min())) >= BY_HEART
+
+
+def beside_a_loss_that_falls(run: Run) -> list[Series]:
+    """Return the scores of all there is, whatever they are called, where the evaluation loss has fallen far."""
+    loss = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    if len(loss) < MORE or not 0 < float(loss[-1]) < FAR * float(loss[0]):
+        return []
+    scores = run.with_role(*(one for one in Quantity if one.higher_is_better), parts=True)
+    return [one.finite for one in scores if len(one.finite) >= MORE and not _OF_A_CLASS.search(one.name)]
+
+
+# Do the numbers of evaluation change at all, and can they be what they are said to be?
+
+
+FROZEN_LEAST, BOXES = 3, 10
+"""Evaluations of a loss or an accuracy, and of a detector until its first hit. Chosen: by hand."""
+FEWEST_DIGITS = 4
+"""Digits of a loss that are enough where more evaluations than `FROZEN_LEAST` have it. Chosen: a plateau has three."""
+DIGITS = 5
+"""Digits of a loss; fewer may hide a change. Chosen: float32 has seven."""
+NOT_GONE = 0.1
+"""A training loss above this is not so small that an evaluation loss of zero could be its like. Chosen: by hand."""
+PERFECT, IMPERFECT, FALLS = 0.9999, 0.9, 0.8
+"""A score at its bound, that of training at the first evaluation, and the share to which the loss still falls. Chosen:
+a score that cannot get better beside answers that do."""
+OF_NONE = -1.0
+"""What COCO's evaluation says of objects of a size that there are none of."""
+OF_BOXES = (
+    "metrics/mAP50(B)", "metrics/mAP_0.5", "eval_bbox_map_50", "eval_coco/bbox_map_50", "coco/bbox_mAP_50", "bbox/AP50",
+)  # fmt: skip
+_RUINS = ("loss_constant", "loss_negative", "loss_nonfinite", "loss_zero")
+
+
+def _frozen_evidence(run: Run, series: Series, what: str, since: float | None = None) -> Evidence:
+    first, last = float(series.step[0]) if since is None else since, float(series.step[-1])
+    said = f"{series.name} is {what} of {len(series)} evaluations, {run.place(first)} to {figure(last)}"
+    return Evidence(said, steps=(first,), values={"value": float(series.value[0]), "evaluations": float(len(series))})
+
+
+def eval_nonfinite(run: Run) -> Evidence | None:
+    """The evaluation loss is NaN or infinite.
+
+    Not this when: a metric is NaN by definition, such as the average precision of a class without samples.
+    """
+    bad = [one for one in evaluation_losses(run) if not np.isfinite(one.value).all()]
+    if not bad:
+        return None
+    at = [int(np.argmax(~np.isfinite(one.value))) for one in bad]
+    first, series = min(zip(at, bad, strict=True), key=lambda pair: float(pair[1].step[pair[0]]))
+    train = run["loss"].at(float(series.step[first])) if "loss" in run else None
+    beside = "" if train is None else f" (the training loss there is {figure(train)})"
+    kind = "NaN" if np.isnan(series.value[first]) else "infinite"
+    count = int((~np.isfinite(series.value)).sum())
+    return _frozen_evidence(run, series, f"{kind} first{beside}, and not finite at {count}", float(series.step[first]))
+
+
+def eval_loss_constant(run: Run) -> Evidence | None:
+    """The evaluation loss is the same number at every evaluation, to all its digits, as that of one and the same model.
+
+    Not this when: it changes however little; it is logged with too few digits to tell.
+    """
+    evaluation = next(
+        (one for one in (each.finite for each in evaluation_losses(run)) if len(one) >= FROZEN_LEAST), None
+    )
+    if evaluation is None:
+        raise CannotTell(f"no evaluation loss has {FROZEN_LEAST} finite values")
+    level = float(evaluation.value[0])
+    if not is_one_number(evaluation) or all_zero(evaluation):
+        return None
+    others = [one for one in (series.finite for series in all_known(quality_metrics, run)) if len(one) >= FROZEN_LEAST]
+    still = all(is_one_number(one) for one in others)
+    digits = sum(digits_of(float(one.value[0])) for one in (evaluation, *(others if still else ())))
+    if digits < max(FEWEST_DIGITS, DIGITS + FROZEN_LEAST - len(evaluation)):  # each further evaluation is a witness
+        raise CannotTell(f"{evaluation.name} is always {figure(level)}, and so few digits may hide a change")
+    return _frozen_evidence(run, evaluation, f"{level:.8g} at all")
+
+
+def eval_metric_zero(run: Run) -> Evidence | None:
+    """No answer of evaluation is right, ever: an accuracy, BLEU or a ranking is zero, or an error rate stands at 100 %.
+
+    So is a loss of zero beside one of training that is not. Not this when: it is constant but above zero; the training
+    loss is still on its way, for scores of whole texts.
+    """
+    least = dict.fromkeys((*MEASURES, "eval_loss"), FROZEN_LEAST) | dict.fromkeys(OF_BOXES, BOXES)
+    shares = [one.finite for one in all_known(quality_metrics, run) if one.name in least]
+    if "eval_loss" in run and "loss" in run and median(run["loss"].finite.value) > NOT_GONE:
+        shares.append(run["eval_loss"].finite)
+    shares = [one for one in shares if len(one) >= least[one.name]]
+    ranked = [one.finite for one in ranking_metrics(run) if len(one.finite) >= MORE]
+    if ranked and not any(one.value[1:].any() for one in ranked):  # the first may hold a hit by chance
+        shares = [one.where(one.step > one.step[0]) for one in ranked]
+    zero = next((one for one in (*shares, *beside_a_loss_that_falls(run)) if all_zero(one)), None)
+    if zero is not None:
+        return _frozen_evidence(run, zero, "0 at all")
+    wrong, loss = nothing_right(run), run["loss"].finite if "loss" in run else None
+    if wrong is None:
+        if not shares and not ranked:
+            raise CannotTell(f"no accuracy or loss of evaluation has {FROZEN_LEAST} values")
+        return None
+    if loss is None or not (has_settled(loss) or has_fallen_far(loss, float(wrong.step[0]))):
+        raise CannotTell(f"{wrong.name} shows no right answer yet, and the training loss may still be on its way")
+    return _frozen_evidence(run, wrong, "100 % in most" if is_error_rate(wrong) else "0 at all")
+
+
+def eval_score_perfect(run: Run) -> Evidence | None:
+    """A score of evaluation is at its bound from the first evaluation on, while what it measures still gets better.
+
+    Not this when: training is as good at the first evaluation; the losses do not fall any more.
+    """
+    perfect = [one for one in evaluation_scores(run) if len(one) >= FROZEN_LEAST and float(one.value.min()) >= PERFECT]
+    if not perfect or "eval_loss" not in run:
+        return None
+    loss, score = run["eval_loss"].finite.value, perfect[0]
+    trained = next((one for one in score_pairs(run) if one.evaluated == score.name), None)
+    imperfect = trained is not None and float(trained.train[0]) < IMPERFECT
+    falls = len(loss) >= FROZEN_LEAST and float(loss[-1]) < FALLS * float(loss[0])
+    return _frozen_evidence(run, score, "as good as can be at all") if imperfect and falls else None
+
+
+def eval_metric_constant(run: Run) -> Evidence | None:
+    """A metric of evaluation is the same number at every evaluation, or next to it at nearly all of many.
+
+    Not this when: it is near its best, or that of training is throughout; most other metrics move, and it is none that
+    any change of the scores moves, as an AUC is (a remark).
+    """
+    metrics = [one for one in (series.finite for series in quality_metrics(run)) if len(one) >= MORE]
+    metrics = [one for one in metrics if bool(np.any(one.value != OF_NONE))]
+    if not metrics:
+        raise CannotTell(f"no metric of evaluation has {MORE} finite values")
+    still = [one for one in metrics if does_not_move(run, one)]
+    if not still:
+        return None
+    value, times = most_often(still[0])
+    seen = _frozen_evidence(run, still[0], f"{figure(value)} at {'all' if times == len(still[0]) else times}")
+    said = f"{seen.summary}; of {len(metrics)} metrics {len(still)} do not move"
+    more = {"value": value, "constant": len(still), "of": len(metrics)}
+    ranks = any(is_auc(one) and stands_still(one) for one in still)
+    return Evidence(said, seen.steps, {**seen.values, **more}, present=ranks or 2 * len(still) >= len(metrics))
+
+
+@question(
+    outcome_of(eval_nonfinite, 0.003, "axolotl_stability", follows=("loss_nonfinite", "loss_drops_to_zero")),
+    outcome_of(eval_loss_constant, 0.002, "karpathy_recipe", follows=_RUINS),
+    outcome_of(
+        eval_metric_zero,
+        0.004,
+        "slavv_37",
+        follows=("loss_at_chance", "loss_constant", "loss_plateau", "loss_slow", "loss_stall"),
+    ),
+    outcome_of(eval_score_perfect, 0.002),
+    outcome_of(eval_metric_constant, 0.02, "remote_gpu_trainer", follows=("loss_plateau", *_RUINS)),
+    not_for=("grpo", "ppo", "rl"),
+    whole_run=True,
+)
+def eval_frozen(run: Run) -> Answers:
+    """No number, one and the same model, no right answer, no wrong one, one number."""
+    judges = (eval_nonfinite, eval_loss_constant, eval_metric_zero, eval_score_perfect, eval_metric_constant)
+    return first_seen(by_outcome(judges, run))
+
+
+# Do two held-out sets say the same of the model?
+
+
+HELD_OUT_SETS_PART_LEAST = 4
+"""Evaluations of each. Chosen: halves then hold two."""
+FOLLOWS, HELD_OUT_SETS_PART_APART, OPENED = 1.5, 3.0, 2.0
+"""Times the training loss up to which a set follows it; times the loss of that set which another has, and times more
+than at first. Chosen: sets that are drawn alike differ by some per cent."""
+
+
+@symptom(needs=("loss",), not_for=("grpo", "ppo", "rl", "preference"), whole_run=True, background=0.003)
+def held_out_sets_part(run: Run) -> Evidence | None:
+    """One held-out set follows the training loss down, and another, which began beside it, stays behind or gets worse.
+
+    Not this when: they lay as far apart at first, as sets of different kinds do; none follows the training loss.
+    """
+    sets = [one.finite for one in evaluation_losses(run) if len(one.finite) >= HELD_OUT_SETS_PART_LEAST]
+    if len(sets) < 2:
+        raise CannotTell(f"no two held-out sets have {HELD_OUT_SETS_PART_LEAST} losses")
+    best, worst = (key(sets, key=lambda one: median(one.value[-2:])) for key in (min, max))
+    steps, train, low = beside_training(run["loss"].finite, best)
+    if len(low) < HELD_OUT_SETS_PART_LEAST or train[-1] <= 0 or not np.array_equal(best.step, worst.step):
+        return None
+    first, last = _times(best, worst, slice(None, 2)), _times(best, worst, slice(-2, None))
+    if median(low[-2:]) > FOLLOWS * median(train[-2:]) or last < max(HELD_OUT_SETS_PART_APART, OPENED * first):
+        return None
+    return Evidence(
+        f"{best.name} follows the training loss to {figure(best.value[-1])}, and {worst.name} is "
+        f"{figure(worst.value[-1])}: {figure(last)} times as much, {figure(first)} times at first",
+        steps=(float(steps[0]),),
+        values={"first": first, "last": last},
+    )
+
+
+def _times(best: Series, worst: Series, part: slice) -> float:
+    return median(worst.value[part]) / max(median(best.value[part]), 1e-12)
+
+
+# Evaluations that jump: by how much.
+
+
+EVAL_METRIC_FLICKERS_LEAST = 8
+"""Evaluations. Chosen: fewer show no typical change."""
+EVAL_METRIC_FLICKERS_SHARE, SHARE_OF_TOKENS, SHARE_LEVEL = 0.25, 0.08, 0.3
+"""Typical change from one evaluation to the next, as a share of the level, at least of the third up to 1; of
+the loss of a language model. Chosen: means over thousands of tokens of a random subset move by 1 or 2 %."""
+RANDOM = 0.5
+"""Half the mean squared change over the variance. Chosen: half way between a trend and pure chance."""
+
+
+@symptom(
+    not_for=("grpo", "ppo", "rl"),
+    whole_run=True,
+    background=0.03,
+    as_chosen=True,
+    follows=("loss_above_start", "loss_divergence", "loss_nonfinite"),
+)
+def eval_metric_flickers(run: Run) -> Evidence | None:
+    """A metric or loss of evaluation jumps up and down from one evaluation to the next without a trend.
+
+    By a quarter of its level, a language model's loss by 8 %. Not this when: it has a trend, however noisy; the jumps
+    are small against its level. Small evaluation sets make healthy runs flicker.
+    """
+    measured = (*all_known(evaluation_losses, run), *all_known(quality_metrics, run))
+    series = [one.finite for one in measured if len(one.finite) >= EVAL_METRIC_FLICKERS_LEAST]
+    if not series:
+        raise CannotTell(f"no evaluation loss or metric has {EVAL_METRIC_FLICKERS_LEAST} finite values")
+    limits = {"eval_loss": SHARE_OF_TOKENS} if predicts_tokens(run) else {}
+    found = [(one, *_flicker(one)) for one in series]
+    found = [one for one in found if one[1] > limits.get(one[0].name, EVAL_METRIC_FLICKERS_SHARE) and one[2] > RANDOM]
+    if not found or (2 * len(found) < len(series) and not any(one[0].name == "eval_loss" for one in found)):
+        return None
+    one, typical, chance = max(found, key=lambda item: item[1])
+    return Evidence(
+        f"{one.name} changes by {typical:.0%} of its level from one evaluation to the next (median of {len(one) - 1}; "
+        f"between {figure(one.value.min())} and {figure(one.value.max())}) without a trend",
+        steps=(float(one.step[0]),),
+        values={"typical_change": typical, "randomness": chance, "metrics": len(found)},
+    )
+
+
+def _flicker(series: Series) -> tuple[float, float]:
+    """Return the typical change as a share of the level, and how random the curve is, over its later three quarters."""
+    values = series.value[len(series) // 4 :]
+    level = median(np.abs(values))
+    if float(np.abs(values).max()) <= 1:
+        level = max(level, SHARE_LEVEL)
+    if not level:
+        return 0.0, 0.0
+    variance, change = float(np.var(values)), np.diff(values)
+    return median(np.abs(change)) / level, float(np.mean(change**2)) / (2 * variance) if variance else 0.0
+
+
+# Large step-to-step variation of the loss.
+
+
+LOSS_NOISY_SHARE, FLOOR = 0.5, 0.2
+"""Standard deviation of the noise over the level, which counts as a share of the first one at least. Chosen: batches of
+one have 0.1 to 0.35 in fine-tuning, and near zero loss large relative noise is nothing."""
+
+
+@symptom(
+    needs=("loss",),
+    sources=("mccandlish_2018",),
+    points=20,
+    not_for=("grpo", "ppo", "rl", "diffusion"),
+    background=0.3,
+    follows=("loss_climbs_to_nan", "loss_huge"),
+)
+def loss_noisy(run: Run) -> Evidence | None:
+    """The training loss varies from record to record by half of its level or more.
+
+    Not this when: the loss is nearly zero already; each record is a sample of a wide distribution, as in diffusion.
+    """
+    loss = run["loss"].finite
+    start = abs(start_level(loss.value))
+    late = loss.value[len(loss) // 4 :]
+    level = max(median(np.abs(sample(late))), FLOOR * start)
+    size = noise(late)
+    if level <= 0 or size < LOSS_NOISY_SHARE * level:
+        return None
+    return Evidence(
+        f"loss varies from record to record by {figure(size)} (standard deviation) around a level of "
+        f"{figure(median(late))}: {size / level:.0%}",
+        steps=(float(loss.step[len(loss) // 4]),),
+        values={"noise": size, "level": median(late), "share": size / level},
+    )

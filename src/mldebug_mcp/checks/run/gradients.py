@@ -1,0 +1,499 @@
+"""Is the gradient finite and of usual size, and does it stay so?
+
+Do all parts of the model get one, and how much does clipping take?
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from mldebug_mcp.checks.asking import by_outcome, first_of, first_seen, outcome_of, reading, told, with_attribute
+from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
+from mldebug_mcp.checks.curve import end_level, median, sample, start_level, stretches_of
+from mldebug_mcp.checks.gradients import (
+    SMALL_LOSS,
+    Part,
+    jumps_of,
+    label_noise_norm,
+    loss_moved,
+    norm_of,
+    parts_of,
+    pinned,
+    profile_of,
+    refuse_uncomputed,
+)
+from mldebug_mcp.checks.jumps import fails_at
+from mldebug_mcp.checks.policies import most_earned, rewards_of
+from mldebug_mcp.checks.precision import are_skipped, lost
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.settings.facts import POLICIES
+
+# Is the gradient finite, and of a size from which such a run can learn?
+
+
+ISOLATED, SETTLING = 0.01, 20
+"""Share of the steps that a loss scaler loses while it probes, and steps in which it comes down from its first scale.
+Chosen: one in a hundred; torch's 2 ** 16 is halved sixteen times."""
+CAUGHT = 0.1
+"""... and the share of records where each of them is told to be skipped. Chosen: half of what a log shows in vain."""
+HIGH: Mapping[str, float] = {"sft": 100.0, "grpo": 10.0}
+"""Norms that are unstable, by kind of run. Source: axolotl_stability."""
+OF_ANY, ANY_SCALE = 100.0, ("diffusion", "ppo", "rl", "boosting")
+"""Such a norm of any other kind, times a loss above 1, in at least half of the records; and kinds whose norms are of
+any size. Fitted: 339 healthy runs of benchmarks stay below 21; sums over rows, and targets of any unit, scale both."""
+GRADIENT_LEVEL_LOW: Mapping[str, float] = {"sft": 0.002, "grpo": 2e-5}
+"""A fiftieth of the least usual norm, by kind of run. Source: axolotl_stability."""
+HIGH_SHARE, ZERO_SHARE = 0.1, 0.5
+"""Share of the records that must be high, or zero. Chosen: fewer are spikes; equal rewards give some zeros."""
+TINY = 1e-6
+"""A norm of no averaged loss that is not small itself, for any other kind of run. Chosen: float32 resolves 1e-7."""
+BELOW_LABELS, AS_LABELS, AT_CHANCE = 0.1, (0.8, 1.2), 0.05
+"""Share of what the labels give the last bias alone: far below it, about it; and by which a loss may miss ln C. Fitted:
+on trained runs, of which those that learn slowly have 1.5 times as much and more."""
+FALL = 1000.0
+"""Times that the norm fell. Chosen: sound norms fall by ten, about as the loss."""
+GRADIENT_LEVEL_LEAST, COURSE = 5, 20
+"""Records for a level, and for a course. Chosen: a median of fewer is no level."""
+
+
+def grad_norm_nonfinite(run: Run) -> Evidence | None:
+    """The gradient norm is NaN or infinite.
+
+    Not this when: single steps far apart, or the first steps only, are lost and the loss goes on as before, as with a
+    loss scaler (a remark), which may tell that it skipped each of them; none is finite although the loss is learnt.
+    """
+    norm = run["grad_norm"]
+    gone = lost(norm)
+    if gone is None:
+        return None
+    if gone.bad.all():
+        refuse_uncomputed(run, norm, "not finite")
+    records = len(norm)
+    later = gone.count if run.step_name != "step" else int((gone.bad & (norm.step > SETTLING)).sum())
+    sound = "loss" not in run or bool(np.isfinite(run["loss"].value).all())
+    rare = later / records <= ISOLATED or (later / records <= CAUGHT and are_skipped(run, norm.step[gone.bad]))
+    isolated = sound and rare and not bool(gone.bad[-1])
+    return Evidence(
+        f"grad_norm is {gone.kind} at {run.place(gone.step)}; {gone.count} of {records} values are not finite"
+        f"{'; the loss stays finite and the norm recovers each time' if isolated else ''}",
+        steps=(gone.step,),
+        values={"count": gone.count, "share": gone.count / records},
+        present=not isolated,
+    )
+
+
+def grad_norm_never_finite(nonfinite: Evidence, run: Run) -> Evidence | None:
+    """No gradient norm is finite from the first record on, and each loss is.
+
+    So it is where each step is skipped for overflow. Not this when: any norm is finite; a loss is lost as well.
+    """
+    never = nonfinite.values["share"] == 1 and "loss" in run
+    return nonfinite if never and bool(np.isfinite(run["loss"].value).all()) else None
+
+
+def grad_norm_zero(run: Run) -> Evidence | None:
+    """The gradient norm is exactly zero in most records, or in all from some step on.
+
+    Not this when: single zeros occur in GRPO, where a group of equal rewards gives no gradient; all are zero although
+    the loss moves, so that it is just not computed.
+    """
+    norm = run["grad_norm"].finite
+    zero = norm.value == 0
+    if zero.all():
+        refuse_uncomputed(run, norm, "0")
+    tail = len(zero) if zero.all() else int(np.argmin(zero[::-1]))
+    if zero.mean() < ZERO_SHARE and tail < max(GRADIENT_LEVEL_LEAST - 2, len(zero) * ZERO_SHARE**2):
+        return None
+    first = float(norm.step[int(np.argmax(zero))])
+    said = f"grad_norm is exactly 0 at {run.place(first)} and in {int(zero.sum())} of {len(zero)} records"
+    return Evidence(said, steps=(first,), values={"share": float(zero.mean()), "records_at_end": tail})
+
+
+def grad_norm_vanishing(run: Run) -> Evidence | None:
+    """The gradient norm is tiny for this kind of run, or has fallen a thousandfold while the loss has not.
+
+    Tiny is a fiftieth of what is usual, or a tenth of what the labels of a batch give the last bias of a classifier.
+    Not this when: the loss is nearly zero; the norm is exactly zero (`grad_norm_zero`).
+    """
+    norm = run["grad_norm"].finite
+    norm = norm.where(norm.value > 0)
+    if not len(norm) or (len(norm) < GRADIENT_LEVEL_LEAST and norm.value.max() >= TINY**2):
+        raise CannotTell(f"{len(norm)} positive gradient norms; {GRADIENT_LEVEL_LEAST} are needed")
+    rewards = rewards_of(run)
+    if rewards is not None and most_earned(rewards) is not None:
+        return None  # what earns all that there is has nothing to learn
+    moved, of_labels = loss_moved(run), label_noise_norm(run)
+    if moved < SMALL_LOSS and run.kind != "grpo":
+        return None
+    typical, start = median(sample(norm.value[len(norm) // 2 :])), start_level(norm.value)
+    stands = (
+        of_labels is not None
+        and "loss" in run
+        and len(run["loss"].finite) >= GRADIENT_LEVEL_LEAST
+        and moved > 1 - SMALL_LOSS
+    )
+    bound = GRADIENT_LEVEL_LOW.get(
+        run.kind, max(TINY, BELOW_LABELS * of_labels) if stands and of_labels is not None else TINY
+    )
+    if typical >= bound and not (len(norm) >= COURSE and start > FALL * typical):
+        return None
+    below = bound if typical < bound else start / FALL
+    first = float(norm.step[int(np.argmax(norm.value < below))])
+    return Evidence(
+        f"grad_norm has a median of {figure(typical)} over the later half of {len(norm)} records; it began at "
+        f"{figure(start)} and is below {figure(below)} from {run.place(first)} on",
+        steps=(first,),
+        values={"median": typical, "start": start, "bound": bound},
+    )
+
+
+def grad_norm_of_labels(run: Run) -> Evidence | None:
+    """The loss is that of a uniform guess, and the gradient no larger than what its labels give the last bias alone.
+
+    Of C classes in a batch of B that is sqrt((1 - 1/C) / B): all other weights get next to nothing. Not this when: the
+    norm is larger, as where learning is slow; classes or batch are not in the configuration.
+    """
+    expected, norm, loss = label_noise_norm(run), run["grad_norm"].finite, run["loss"].finite
+    if expected is None or run.facts.classes is None or min(len(norm), len(loss)) < GRADIENT_LEVEL_LEAST:
+        raise CannotTell(
+            f"the classes and the batch are not both configured, or {GRADIENT_LEVEL_LEAST} norms and losses not logged"
+        )
+    typical, guess = median(sample(norm.value[len(norm) // 2 :])), math.log(run.facts.classes)
+    if abs(end_level(loss.value) / guess - 1) > AT_CHANCE or not AS_LABELS[0] <= typical / expected <= AS_LABELS[1]:
+        return None
+    return Evidence(
+        f"grad_norm has a median of {figure(typical)} over the later half; the labels of a batch alone give the last "
+        f"bias {figure(expected)}, and the loss is that of a guess, {figure(end_level(loss.value))}",
+        steps=(float(norm.step[len(norm) // 2]),),
+        values={"median": typical, "of_labels": expected},
+    )
+
+
+def grad_norm_high(run: Run) -> Evidence | None:
+    """The gradient norm lies above what is stable for this kind of run in a good part of the records.
+
+    Not this when: single records do (`grad_norm_spike`); the loss is as large, as a sum over rows or an error in large
+    units. Healthy runs of classic RL, diffusion and fp16 Megatron have norms of 1e4 to 1e6.
+    """
+    norm, of_kind = run["grad_norm"].finite, HIGH.get(run.kind)
+    unscaled = run.kind in ANY_SCALE or run.facts.precision == "fp16" or "loss_scale" in run
+    if len(norm) < GRADIENT_LEVEL_LEAST or (of_kind is None and (unscaled or "loss" not in run)):
+        raise CannotTell(
+            f"no usual gradient norm is known for this kind of run, or fewer than {GRADIENT_LEVEL_LEAST} are logged"
+        )
+    bound = of_kind if of_kind is not None else OF_ANY * max(1.0, abs(median(run["loss"].finite.value)))
+    late = norm.where(np.arange(len(norm)) >= len(norm) // COURSE)
+    high = late.value > bound
+    if high.mean() < (HIGH_SHARE if of_kind is not None else ZERO_SHARE) or high.sum() <= 2:
+        return None
+    first = float(late.step[int(np.argmax(high))])
+    return Evidence(
+        f"grad_norm is above {figure(bound)} in {high.mean():.0%} of {len(late)} records, first at {run.place(first)}; "
+        f"its median is {figure(median(late.value))}",
+        steps=(first,),
+        values={"share": float(high.mean()), "median": median(late.value), "bound": bound},
+    )
+
+
+_NORM, _SOURCES = ("grad_norm",), ("axolotl_stability",)
+READINGS = (
+    reading(
+        grad_norm_nonfinite,
+        needs=_NORM,
+        sources=_SOURCES,
+        background=0.005,
+        follows=("loss_nonfinite",),
+        instead=("grad_norm_growing", "loss_scale_falls", "steps_skipped"),
+    ),
+    reading(grad_norm_zero, needs=_NORM, points=2, sources=_SOURCES, background=0.003),
+    reading(grad_norm_vanishing, needs=_NORM, points=2, sources=_SOURCES, background=0.01),
+    reading(grad_norm_of_labels, needs=("grad_norm", "loss"), points=2, background=0.002),
+    reading(grad_norm_high, needs=_NORM, points=2, sources=_SOURCES),
+)
+"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
+
+
+@question(
+    *(one.outcome for one in READINGS),
+    outcome_of(grad_norm_never_finite, 0.003, of="grad_norm_nonfinite", as_chosen=True),
+    needs=_NORM,
+)
+def gradient_level(run: Run) -> Answers:
+    """Ask for norms that are not finite, zero, too small or too large: the first seen is told."""
+    return with_attribute(first_of(run, READINGS), "grad_norm_nonfinite", grad_norm_never_finite, run)
+
+
+# Does the gradient norm keep its level: does it rise over the run, or jump out of it?
+
+
+GROWS, SIGMAS = 4.0, 6.0
+"""Times the early level at the end, and standard errors of a level. Chosen: healthy norms drift by less than 4; the
+second is chance in thousands of runs."""
+BEGINNING, STRETCHES, END = 0.05, 12, 2
+"""Share of the steps that is the beginning, stretches of those behind it, and of them those that are the end. Chosen:
+norms settle in a twentieth of a run; a level of two stretches outlives an outlier."""
+RISING, STILL = 0.8, 0.25
+"""Share of pairs of stretches of which the later is the higher, and of the growth that the later half makes: a trend,
+not one step. Chosen: chance gives a half; the norm of a model that leaves a plateau rises at once."""
+FEWEST = 12
+"""Norms that are needed. Chosen: six before a jump, and some behind."""
+USUAL_SHARE, USUAL = 0.02, 5
+"""Jumps, as a share of the records or in number, that are no exceptions. Chosen: then the norm is just noisy."""
+
+
+def grad_norm_growing(run: Run, norm: Series) -> Evidence | None:
+    """The gradient norm grows over the run to several times its early level.
+
+    Not this when: it jumps and comes back (`grad_norm_spike`), or grows within the first steps only. Unknown where
+    it grows only once the loss rises, which is no more than the loss says, and for agents.
+    """
+    if run.kind == "rl":
+        raise CannotTell("not judged for a run of kind rl")
+    found = _growth(run, norm)
+    turn = fails_at(run["loss"]) if found is not None and "loss" in run else None
+    if turn is not None and _growth(run, norm.where(norm.step <= turn)) is None:
+        raise CannotTell(f"it grows only from {run.place(turn)} on, as the loss does")
+    return found
+
+
+def _growth(run: Run, norm: Series) -> Evidence | None:
+    late = norm.where(norm.step >= norm.step[0] + BEGINNING * (norm.step[-1] - norm.step[0])) if len(norm) else norm
+    if len(late) < STRETCHES // 2:
+        return None
+    cut = stretches_of(Series(late.name, late.step, np.log(late.value)), STRETCHES)
+    lowest = int(np.argmin(cut.level[: max(1, len(cut.level) // 2)]))
+    after = cut.level[lowest:]
+    least, end = float(after[0]), median(after[-END:])
+    rises = (after[None, :] > after[:, None])[np.triu_indices(len(after), 1)]
+    still = end - median(after[len(after) // 2 :][:END]) >= STILL * (end - least)
+    if end - least < max(math.log(GROWS), SIGMAS * cut.error) or rises.mean() < RISING or not still:
+        return None
+    first = float(cut.first[lowest + int(np.argmax(after > least + (end - least) / 4))])
+    return Evidence(
+        f"grad_norm grows from {figure(math.exp(least))} to {figure(math.exp(end))} from {run.place(first)} on",
+        steps=(first,),
+        values={"from": math.exp(least), "to": math.exp(end), "factor": math.exp(end - least)},
+    )
+
+
+def grad_norm_spike(run: Run, norm: Series) -> Evidence | None:
+    """The gradient norm jumps to many times its recent level.
+
+    Not this when: norms vary by that much all the time; the first steps of a run; a policy with little left to
+    learn meets a surprise, and its norm is still no larger than in the first records.
+    """
+    found = jumps_of(norm)
+    if run.kind in POLICIES:
+        found = [spike for spike in found if norm.value[spike.peak] > start_level(norm.value)]
+    if not found or len(found) > max(USUAL, USUAL_SHARE * len(norm)):
+        return None
+    worst = max(found, key=lambda spike: spike.height)
+    at, top, level = float(norm.step[worst.first]), float(norm.value[worst.peak]), float(np.exp(worst.level))
+    more = f"; {len(found)} such jumps in all" if len(found) > 1 else ""
+    return Evidence(
+        f"grad_norm jumps from {figure(level)} to {figure(top)} at {run.place(at)}{more}",
+        steps=(at, *(float(norm.step[spike.first]) for spike in found if spike is not worst))[:10],
+        values={"level_before": level, "peak": top, "factor": float(np.exp(worst.height)), "count": len(found)},
+    )
+
+
+@question(
+    outcome_of(grad_norm_growing, 0.03, "axolotl_stability"),
+    outcome_of(grad_norm_spike, 0.02, "axolotl_stability", as_chosen=True, follows=("loss_spike",)),
+    needs=("grad_norm",),
+    points=FEWEST,
+)
+def gradient_course(run: Run) -> Answers:
+    """Compare the later stretches of the norm with the earlier ones, then each record with those before it."""
+    norm = run["grad_norm"].finite
+    norm = norm.where(norm.value > 0)
+    if len(norm) < FEWEST:
+        raise CannotTell(f"{len(norm)} positive gradient norms; {FEWEST} are needed")
+    return first_seen(by_outcome((grad_norm_growing, grad_norm_spike), run, norm))
+
+
+# Do all parts of the model get a gradient of comparable size?
+
+
+GRADIENT_PARTS_LEAST = 3
+"""Records. Chosen: with adapters whose second matrix begins at zero the first has no gradient in the first step."""
+FAR = 1000.0
+"""Times between the first layer and the last. Chosen: layers of sound models differ by a factor of 100 at most."""
+ORDER = 0.9
+"""Rank correlation with depth that makes a course. Chosen: a layer or two may stand out of it."""
+MEANT = ("expert", "router", "bias", "position", "frozen")
+"""Parts that may have no gradient in a sound model: experts without tokens, biases before a normalisation."""
+LOST = 1e-5
+"""Of the norm of the whole: a part with less does not learn. Chosen: in deep sound models it is a hundredth."""
+FREEZES = ("freeze", "frozen")
+
+
+def _lost(run: Run, parts: Sequence[Part]) -> Evidence | None:
+    """Say whether hardly anything of the gradient of the whole comes to a part, which is not none at all."""
+    whole = run["grad_norm"].finite.value if "grad_norm" in run else np.empty(0)
+    if len(whole) < GRADIENT_PARTS_LEAST:
+        return None
+    level = float(np.median(whole))
+    faint = [
+        part
+        for part in parts
+        if 0 < part.level < LOST * level and part.records >= GRADIENT_PARTS_LEAST and not _is_meant(part)
+    ]
+    if not faint:
+        return None
+    part = min(faint, key=lambda one: one.level)
+    return Evidence(
+        f"the median gradient norm is {figure(part.level)} in {part.name} and {figure(level)} in the whole model",
+        steps=(run.first_step,),
+        values={"first": part.level, "last": level, "layers": float(len(parts))},
+    )
+
+
+def _is_meant(part: Part) -> bool:
+    return any(word in part.name.lower() for word in MEANT)
+
+
+def grad_part_zero(run: Run, parts: Sequence[Part]) -> Evidence | None:
+    """The gradient norm of a part of the model is exactly zero in every record, while others are not.
+
+    Not this when: the configuration freezes parts; the part is an expert, a bias or a table of positions; fewer
+    than three records have it.
+    """
+    zero = [part for part in parts if part.zeros == 1 and part.records >= GRADIENT_PARTS_LEAST and not _is_meant(part)]
+    alive = any(part.zeros < 1 and part.level > 0 for part in parts)
+    if not zero or not alive or any(word in name.lower() for name in run.settings for word in FREEZES):
+        return None
+    named = ", ".join(part.name for part in zero[:3]) + (", …" if len(zero) > 3 else "")
+    said = f"the gradient norm is exactly 0 in every record of {len(zero)} of {len(parts)} parts: {named}"
+    return Evidence(said, steps=(run.first_step,), values={"parts": len(zero), "of": len(parts)})
+
+
+def grad_fades_with_depth(run: Run, parts: Sequence[Part]) -> Evidence | None:
+    """Gradient norms shrink steadily from the last layer to the first, to a thousandth or less.
+
+    Not this when: layers differ by less, or in no order; neither four layers nor both ends are logged.
+    """
+    profile = profile_of(parts)
+    if profile is None:
+        raise CannotTell("the norms of too few layers are logged")
+    first, last, layers = profile.first, profile.last, profile.layers
+    if abs(profile.order) < ORDER or first.level / last.level > 1 / FAR:
+        return None
+    between = f", with {layers - 2} layers in order between" if layers > 2 else ""
+    return Evidence(
+        f"the median gradient norm is {figure(first.level)} in {first.name} and {figure(last.level)} in {last.name}"
+        f"{between}",
+        steps=(run.first_step,),
+        values={"first": first.level, "last": last.level, "layers": layers},
+    )
+
+
+@question(
+    outcome_of(grad_part_zero, 0.03),
+    outcome_of(grad_fades_with_depth, 0.01),
+    any_of=(Quantity.GRADIENT_NORM,),
+    whole_run=True,
+)
+def gradient_parts(run: Run) -> Answers:
+    """Look for parts without a gradient, then for a course from layer to layer."""
+    parts = parts_of(run)
+    lost = _lost(run, parts)
+    if lost is not None:
+        return {"grad_fades_with_depth": lost}
+    if len(parts) < 2:
+        raise CannotTell("no gradient norms of parts of the model are logged")
+    return first_seen(by_outcome((grad_part_zero, grad_fades_with_depth), run, parts))
+
+
+# How much of the gradient does clipping take?
+
+
+CLIPPING_LEAST = 5
+"""Norms. Chosen: all of them, then, and by so much."""
+SHARE = 0.95
+"""Share of the records that are clipped, or stand at the threshold. Chosen: nearly every step."""
+FACTOR, AT = 5.0, 0.01
+"""Times the threshold: far above the 90th percentile of norms, where one clips; within this share a norm stands at it.
+Source: tuning_playbook; logs are rounded."""
+MOST = 50.0
+"""Times the threshold. Chosen: 98 % of each gradient is cut off."""
+CLIPPING_LOW = 0.05
+"""A tiny threshold: practice lies between 0.1, for policies, and 1. Source: axolotl_stability."""
+
+
+def grad_clip_saturated(threshold: float, norm: Series | None) -> Evidence | None:
+    """The gradient norm lies above the clipping threshold at nearly every step, typically by several times.
+
+    One that is logged after clipping stands exactly at it instead. Not this when: only the first steps are clipped.
+    """
+    if norm is None:
+        return None
+    if len(norm) < CLIPPING_LEAST:
+        raise CannotTell(f"grad_norm has {len(norm)} finite values; {CLIPPING_LEAST} are needed")
+    clipped, typical, at = norm.value > threshold, median(norm.value), pinned(norm)
+    stands = at is not None and abs(at.value / threshold - 1) < AT and at.share >= SHARE
+    if not stands and (clipped.mean() < SHARE or typical < FACTOR * threshold):
+        return None
+    return Evidence(
+        f"grad_norm is {'at' if stands else 'above'} the clipping threshold {figure(threshold)} in "
+        f"{at.share if stands and at else clipped.mean():.0%} of {len(norm)} records; its median is {figure(typical)}",
+        steps=(float(norm.step[0 if stands else int(np.argmax(clipped))]),),
+        values={"share": float(clipped.mean()), "median": typical, "threshold": threshold},
+    )
+
+
+def grad_clip_takes_most(saturated: Evidence) -> Evidence | None:
+    """The typical gradient norm is fifty times the clipping threshold, or more.
+
+    Not this when: it is a few times above.
+    """
+    return saturated if saturated.values["median"] >= MOST * saturated.values["threshold"] else None
+
+
+def grad_clip_low(threshold: float, norm: Series | None) -> Evidence | None:
+    """The threshold that gradients are clipped to is configured to 0.05 or less.
+
+    Not this when: it is 0, which switches clipping off; the gradient norm that is logged stays below it.
+    """
+    if threshold > CLIPPING_LOW or (norm is not None and float(norm.value.max()) <= threshold):
+        return None
+    summary = f"max_grad_norm is {figure(threshold)}; most configurations have 0.1 to 1.0"
+    return Evidence(summary, values={"max_grad_norm": threshold})
+
+
+@question(
+    outcome_of(grad_clip_saturated, 0.06, "tuning_playbook", needs=("grad_norm",)),
+    outcome_of(grad_clip_takes_most, 0.005, of="grad_clip_saturated"),
+    outcome_of(grad_clip_low, 0.01, "axolotl_stability", "opt_175b", as_chosen=True),
+)
+def clipping(run: Run) -> Answers:
+    """Compare the gradient norm with the threshold, then the threshold with what is usual."""
+    threshold = run.facts.clip
+    norm = norm_of(run) if "grad_norm" in run else None
+    if threshold is None:
+        return _pinned(norm)
+    if math.isinf(threshold):
+        return {}
+    answers = told(by_outcome((grad_clip_saturated,), threshold, norm))
+    if isinstance(answers.get("grad_clip_saturated"), Evidence):
+        return with_attribute(answers, "grad_clip_saturated", grad_clip_takes_most)
+    return {**answers, **told(by_outcome((grad_clip_low,), threshold, norm))}
+
+
+def _pinned(norm: Series | None) -> Answers:
+    """Judge a norm without a threshold to compare it with: one that stands at its highest value is cut off there."""
+    at = None if norm is None or len(norm) < CLIPPING_LEAST else pinned(norm)
+    if at is None or at.share < SHARE:
+        raise CannotTell("the clipping threshold (max_grad_norm) is not in the configuration")
+    said = Evidence(
+        f"grad_norm stands at {figure(at.value)} in {at.share:.0%} of {at.records} records and is never above, as "
+        "one that is clipped",
+        steps=(at.step,),
+        values={"share": at.share, "threshold": at.value},
+    )
+    return {"grad_clip_saturated": said, "grad_clip_low": CannotTell("the threshold is not in the configuration")}

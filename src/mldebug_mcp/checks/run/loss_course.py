@@ -1,0 +1,652 @@
+"""Where does the training loss go? It may rise, fall back, stay where it is, or fall slowly."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mldebug_mcp.checks.asking import ask_in_turn, reading
+from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence
+from mldebug_mcp.checks.curve import (
+    MAX_SAMPLE,
+    MEDIAN_ERROR,
+    aligned,
+    blocks,
+    drift,
+    edge_width,
+    end_level,
+    last_decimal,
+    median,
+    monotone,
+    noise,
+    positive,
+    sample,
+    start_level,
+)
+from mldebug_mcp.checks.evaluation import (
+    ACCURACIES,
+    as_share,
+    evaluation_stands,
+    has_settled,
+    nothing_right,
+    planned_rise,
+    refuse_new_terms,
+    term_set_in,
+)
+from mldebug_mcp.checks.jumps import rise_for_good
+from mldebug_mcp.checks.progress import LANGUAGE_MODELS, comes_trained, is_late, uniform_loss
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.run import Run, Series
+
+# How a training loss rises: for good, and back again, slowly after a fall, or throughout the log.
+
+
+LEAST_OF_RISE, LEAST_OF_HUMP, LEAST_OF_TREND, LEAST_OF_TURN = 5, 12, 10, 60
+"""Finite records without which each cannot be told. Chosen: as many as their blocks take."""
+SHORT, LONGER, TOGETHER = 8, 1.5, 0.8
+"""Records in which the time of steps rises with the loss, by what factor, and in what order. Chosen: longer batches
+cost more of both."""
+HEIGHT, WAY_BACK, CLEAR = 1.4, 0.5, 6.0
+"""Times the start that a hump stands at, share of it that is lost again, and noise. Fitted: runs at 10 to 400 times a
+good learning rate."""
+STRETCHES, LOSS_RISING_LONG = 20, 5
+"""Stretches of a log, and how many of them it climbs. Chosen: the last quarter."""
+OF_LOWEST, LOSS_RISING_STEADY, AT_ONCE = 0.03, 0.85, 0.6
+"""Share of the lowest level, rank correlation with time, and share of a single step. Chosen: other data are a step."""
+LOSS_RISING_LEAST, LOSS_RISING_SIGMAS, ALIKE = 0.005, 6.0, 0.5
+"""Share of the level and errors of the trend, and its rank correlation. Fitted: 400 healthy runs of benchmarks/faults,
+none of which rises."""
+MANY, ALIKE_OF_FEW = 40, 0.9
+"""Fewer records go up in order one by one. Chosen: by chance hardly ever."""
+
+
+def loss_divergence(run: Run) -> Evidence | None:
+    """The training loss rises well above its best level and is still there at the end of the log.
+
+    Not this when: it comes back; steps take longer just as it rises, or a term sets in there, which is unknown.
+    """
+    _need(run, LEAST_OF_RISE)
+    loss = run["loss"].finite
+    rise = rise_for_good(run)
+    if rise is None:
+        return None
+    if _takes_longer(run, loss):
+        raise CannotTell("the steps take longer just as the loss rises: their batches may be longer")
+    onset, start = float(loss.step[rise.at]), start_level(loss.value)
+    if (plan := planned_rise(run, onset, float(loss.step[-1]))) is not None:
+        raise CannotTell(
+            f"{plan.name} is raised by plan to {figure(plan.finite.value[-1])}, and the loss rises with it"
+        )
+    if (term := term_set_in(run, onset)) is not None:
+        raise CannotTell(f"{term.name} sets in at {run.place(term.step)}, and the loss rises with it")
+    return Evidence(
+        f"loss rises from {figure(rise.lowest)} to {figure(rise.end)} from {run.place(onset)} on and "
+        f"stays up to the end (it began around {figure(start)}){_rate(run, onset)}",
+        steps=(onset,),
+        values={"best": rise.lowest, "end": rise.end, "start": start, "rise": rise.end - rise.lowest},
+    )
+
+
+def _takes_longer(run: Run, loss: Series) -> bool:
+    """Say whether the time of a step rises with the loss."""
+    if "step_time" not in run:
+        return False
+    _, time, value = aligned(run["step_time"].finite, loss)
+    if len(value) < SHORT or end_level(time) < LONGER * start_level(time):
+        return False
+    return monotone(value[np.argsort(time, kind="stable")]) >= TOGETHER
+
+
+def _rate(run: Run, step: float) -> str:
+    rate = run["learning_rate"].at(step) if "learning_rate" in run else None
+    return "" if rate is None else f"; the learning rate at that {run.step_name} is {figure(rate)}"
+
+
+def loss_hump(run: Run) -> Evidence | None:
+    """The training loss climbs far above the level at which it began, for a stretch, and comes back down.
+
+    Not this when: it stays up; it rose from a good level, and not above the start; one or two records stand out.
+    """
+    _need(run, LEAST_OF_HUMP)
+    refuse_new_terms(run)
+    loss = run["loss"].finite
+    cut = blocks(loss.value)
+    first = loss.value[: max(3, len(loss) // 50)]
+    top, start, end = int(cut.level.argmax()), start_level(first), end_level(loss.value)
+    peak = float(cut.level[top])
+    climb, doubt = peak - start, 1.25 * float(np.std(first)) / math.sqrt(len(first))  # of a median
+    least = CLEAR * max(cut.wobble, doubt)
+    if start <= 0 or peak < HEIGHT * start or climb < least or peak - end < WAY_BACK * climb:
+        return None
+    if positive(loss.value) and math.log(peak / start) < CLEAR * blocks(np.log(loss.value)).wobble:
+        return None  # noise that multiplies reaches far up
+    onset = float(loss.step[int((loss.value > start + climb / 5).argmax())])
+    return Evidence(
+        f"loss climbs from {figure(start)} at the start to {figure(peak)} around "
+        f"{run.place(loss.step[cut.first[top]])} and is {figure(end)} at the end{_rate(run, onset)}",
+        steps=(onset,),
+        values={"start": start, "peak": peak, "end": end, "factor": peak / start},
+    )
+
+
+def loss_rises(run: Run) -> Evidence | None:
+    """The training loss rises slowly over the whole log, or turns after a fall and climbs over its last quarter.
+
+    Not this when: the rise is within the noise, or one step, as with other data; it rises far (`loss_divergence`).
+    """
+    _need(run, LEAST_OF_TREND, "diffusion")
+    loss = run["loss"].finite
+    if len(loss) < len(run["loss"]) or rise_for_good(run) is not None:
+        raise CannotTell("the loss diverges or is not finite, which says more")
+    return _throughout(run, loss) or _after_a_fall(run, loss)
+
+
+def _throughout(run: Run, loss: Series) -> Evidence | None:
+    values = loss.value[len(loss) // 20 :]
+    moved, level = drift(values), abs(median(sample(values)))
+    start, end = start_level(values), end_level(values)
+    rises = moved.change > LOSS_RISING_SIGMAS * moved.error and moved.change > LOSS_RISING_LEAST * level and end > start
+    alike, stretches = (ALIKE, blocks(values, STRETCHES).level) if len(loss) >= MANY else (ALIKE_OF_FEW, values)
+    if not rises or monotone(stretches) < alike:
+        return None
+    return Evidence(
+        f"loss rises from a level of {figure(start)} at first to {figure(end)} at the end, its trend by "
+        f"{figure(moved.change)} ± {figure(moved.error)} from {run.place(loss.step[0])} on",
+        steps=(float(loss.step[0]),),
+        values={"start": start, "end": end, "rise": moved.change, "error": moved.error},
+    )
+
+
+def _after_a_fall(run: Run, loss: Series) -> Evidence | None:
+    if len(loss) < LEAST_OF_TURN or run.kind in ("preference", "boosting"):
+        return None
+    cut = blocks(loss.value, STRETCHES)
+    best = int(np.argmin(cut.level))
+    after = cut.level[best:]
+    rise = float(after[-1] - after[0])
+    clear = rise >= max(OF_LOWEST * abs(float(after[0])), LOSS_RISING_SIGMAS * cut.wobble)
+    if best == 0 or len(after) <= LOSS_RISING_LONG or not clear:
+        return None
+    if monotone(after) < LOSS_RISING_STEADY or float(np.diff(after).max()) > AT_ONCE * rise:
+        return None
+    onset = float(loss.step[int(cut.first[best])])
+    said = f"loss turns at {run.place(onset)} and climbs from {figure(after[0])} to {figure(after[-1])} up to the end"
+    return Evidence(said, steps=(onset,), values={"lowest": float(after[0]), "end": float(after[-1])})
+
+
+def _need(run: Run, records: int, *not_for: str) -> None:
+    """Raise CannotTell for a run of fewer finite losses, or of a kind whose loss may rise."""
+    if run.kind in not_for:
+        raise CannotTell(f"not judged for a run of kind {run.kind}")
+    if (count := len(run["loss"].finite)) < records:
+        raise CannotTell(f"loss has {count} finite values here; {records} are needed")
+
+
+# Progress that is slower than usual, and evaluations that creep below the loss of a guess.
+
+
+LOSS_SLOW_LEAST, MOST = 0.005, 0.4
+"""Progress as a share of the first level. Chosen: below there is none (`loss_plateau`), above it is not slow."""
+LOSS_SLOW_SIGMAS = 6.0
+"""Times the noise of levels that progress must be. Chosen: as for a loss that turns."""
+EVEN = 0.35
+"""Share of the progress in the later half of the training. Chosen: an exponential or a power law has less than a
+quarter there, a straight line a half."""
+STRAIGHTER, BEYOND = 0.3, 0.1
+"""... and so much more of it for each part of progress beyond the second. Chosen: much progress is hardly slow."""
+LEAST_STEPS, PACE = 100, 1 / 1000
+"""Steps of a run, and share of the first level per step where no rate is logged. Chosen: a warmup bends a curve up."""
+POINTS, EPOCHS = 20, 12
+"""Records, or means of epochs, which have little noise. Chosen: as many as tell a line from a curve."""
+MOST_BY_EPOCHS, STRAIGHT, DOWN = 0.15, 0.6, 0.7
+"""Most progress, share of it in the later half, and epochs that go down, of few epochs. Chosen: a straight line."""
+CREEPING, BELOW, LOSS_SLOW_STEADY = 8, 0.004, -0.8
+"""Evaluations, share below a guess, rank correlation with time. Chosen: a fixed set has no noise of sampling."""
+DROP = 0.6
+"""Times the rate of the record before. Chosen: no smooth decay falls so before its last steps."""
+EARLY, LOSS_SLOW_FIRST = 0.05, 20.0
+"""Share of the run, and steps, within which the log begins. Chosen: later on every curve is straight."""
+NEAR_MEAN, LITTLE, QUARTER = 0.05, 0.25, 0.15
+"""R² of answers that say hardly more than the mean of the targets, what little was learnt by the end at most, and the
+share of it that came in the later half. Chosen: what learns at its pace is done, or beyond."""
+NOTHING = 1e-30
+"""Chosen: a rate of zero spends nothing, and something must be divided by."""
+
+
+def loss_slow(run: Run) -> Evidence | None:
+    """The training loss falls by little and, by the learning rate spent, as fast at the end as at the beginning.
+
+    Not this when: the curve bends; the model knows something already; the log is an excerpt; there is no progress.
+    """
+    refuse_new_terms(run)
+    if (by_score := _by_score(run)) is not None:
+        return by_score
+    loss = _before_decay(run)
+    few = len(loss) < POINTS
+    _refuse_short(run, loss, few=few)
+    cut = blocks(loss.value, 20)
+    start, end = max(start_level(loss.value), float(cut.level[0])), float(cut.level[-2:].mean())
+    fall = start - end
+    if (
+        start <= 0
+        or fall < max(LOSS_SLOW_LEAST * start, LOSS_SLOW_SIGMAS * cut.wobble)
+        or fall > _most(run, loss, few=few) * start
+    ):
+        return None
+    if float(loss.value[0]) - start > fall:
+        return None  # most of the progress was made before the first records had a level: the curve has bent
+    if comes_trained(run, start):
+        raise CannotTell(
+            f"the loss begins at {figure(start)}, far below that of a uniform guess: a model that knows something "
+            "already may learn the rest slowly"
+        )
+    stride = -(-len(loss) // MAX_SAMPLE)
+    spent = _spent(run, loss.step[::stride])
+    at = spent[np.minimum(cut.first + len(loss) // (2 * len(cut.level)), len(loss) - 1) // stride]
+    later = (float(np.interp(spent[-1] / 2, at, cut.level)) - end) / fall
+    if later < EVEN + STRAIGHTER * max(0.0, fall / start - BEYOND) or later > (STRAIGHT if few else 1.0):
+        return None
+    return Evidence(
+        f"loss falls from {figure(start)} to {figure(end)} ({fall / start:.1%}) up to {run.place(loss.step[-1])}, "
+        f"{later:.0%} of it in the later half of the training",
+        steps=(float(loss.step[0]),),
+        values={"start": start, "end": end, "progress": fall / start, "share_in_later_half": later},
+    )
+
+
+def _by_score(run: Run) -> Evidence | None:
+    """Return what R² says that begins at that of the mean of the targets and rises step by step, not far."""
+    for logged in run.with_role(Quantity.R2, phase="eval"):
+        score = logged.finite
+        value = score.value
+        if len(value) < CREEPING or value[0] > NEAR_MEAN or not value[0] + BELOW < value[-1] <= LITTLE:
+            continue
+        if monotone(value) >= -LOSS_SLOW_STEADY and value[-1] - value[len(value) // 2] > QUARTER * (
+            value[-1] - value[0]
+        ):
+            return Evidence(
+                f"{logged.name} rises from {figure(value[0])} to {figure(value[-1])} over "
+                f"{len(value)} evaluations, step by step to the end at {run.place(score.step[-1])}",
+                steps=(float(score.step[0]),),
+                values={"start": float(value[0]), "end": float(value[-1])},
+            )
+    return None
+
+
+def _refuse_short(run: Run, loss: Series, *, few: bool) -> None:
+    if few and run.step_name != "epoch":
+        raise CannotTell(f"loss has {len(loss)} values here; {POINTS} are needed where they are not means over epochs")
+    if loss.step[0] > max(LOSS_SLOW_FIRST, EARLY * run.last_step):
+        raise CannotTell(f"the log begins at {run.place(loss.step[0])}: the start is not known")
+    if run.step_name == "step" and run.last_step < LEAST_STEPS:
+        raise CannotTell(f"the run has {figure(run.last_step)} steps; {LEAST_STEPS} are needed to call it slow")
+
+
+def _most(run: Run, loss: Series, *, few: bool) -> float:
+    """Return the most progress that is slow, as a share of the first level."""
+    if few:
+        return MOST_BY_EPOCHS if float((np.diff(loss.value) < 0).mean()) >= DOWN else 0.0
+    if run.step_name == "step" and "learning_rate" not in run:
+        return min(MOST, PACE * (float(loss.step[-1]) - float(loss.step[0])))
+    return MOST
+
+
+def creeps_below(run: Run, chance: float) -> bool:
+    """Say whether evaluation comes below the loss of a guess, step by step, while training falls along a straight line.
+
+    Rows without a signal do not bring that about: their evaluation loss stays above, or comes to rest.
+    """
+    evaluation = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    if (
+        len(evaluation) < CREEPING
+        or float(evaluation[-1]) >= (1 - BELOW) * chance
+        or monotone(evaluation) > LOSS_SLOW_STEADY
+    ):
+        return False
+    try:
+        return len(run["loss"].finite) >= EPOCHS and loss_slow(run) is not None
+    except CannotTell:
+        return False
+
+
+def _before_decay(run: Run) -> Series:
+    """Return the loss up to where the rate has fallen in steps: what a drop of the rate brings is not slow progress."""
+    loss = run["loss"].finite
+    rate = run["learning_rate"].finite if "learning_rate" in run else None
+    if rate is None or len(rate) < 3 or not len(loss):
+        return loss
+    drops = rate.value[1:] < DROP * rate.value[:-1]
+    if not drops.any():
+        return loss
+    before = loss.step < rate.step[1 + int(np.argmax(drops))]
+    least = EPOCHS if run.step_name == "epoch" else POINTS
+    if before.sum() < least:
+        raise CannotTell(f"the rate drops after {int(before.sum())} records; {least} are needed")
+    return loss.where(before)
+
+
+def _spent(run: Run, step: Floats) -> Floats:
+    """Return the learning rate summed up to each of these steps, or their number where it is not logged, (n,)."""
+    rate = run["learning_rate"].finite if "learning_rate" in run else None
+    if rate is None or len(rate) < 3 or float(rate.value.max()) <= 0:
+        return np.arange(1, len(step) + 1, dtype=np.float64)
+    return np.cumsum(np.maximum(rate.interpolated(step), 0.0)) + NOTHING
+
+
+# A loss that falls at first and then stands, at whatever level.
+
+
+STILL = 0.02
+"""Of its level: the loss of a stalled run moves by less over the second half of the log. Chosen: by hand."""
+HIGH_SHARE = 0.5
+"""A loss above this share of ln(classes or vocabulary) shows that little more than frequencies was learned.
+
+Unigram statistics of text lie near 0.6."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A loss that falls at first and then stands.
+
+    Args:
+        start, end: Its levels at the start and at the end.
+        moved: How far it moves over the later half.
+        onset: The step from which it stands.
+    """
+
+    start: float
+    end: float
+    moved: float
+    onset: float
+
+
+def stalled(loss: Series) -> Stall | None:
+    """Return where a loss falls at first and then stands, if it does, at whatever level."""
+    start, end = start_level(loss.value), end_level(loss.value)
+    if start <= 0 or end > start * 0.97:
+        return None
+    cut = blocks(loss.value, 20)
+    half = cut.level[len(cut.level) // 2 :]
+    moved = float(half.max() - half.min())
+    level = end + max(STILL * abs(end), 3 * cut.wobble)
+    # Where the first block is at that level, the fall is within the noise.
+    if moved > max(STILL * abs(end), 4 * cut.wobble) or cut.level[0] <= level:
+        return None
+    return Stall(start, end, moved, float(loss.step[int(cut.first[int(np.argmax(cut.level <= level))])]))
+
+
+# A training loss that makes no progress, or stops too high: constant, flat from the start, stuck after a fall.
+
+
+SAME, TAIL = 5, 3
+"""Records of one and the same loss, and the part of the log that they are. Chosen: rounding at rest is shorter."""
+EXACTLY, ROUNDED = 1e-9, 3e-4
+"""Share by which they differ, and where the accuracy stands too. Chosen: a unit of the fourth digit."""
+LAST_DIGITS = 1.5
+"""Units of the last decimal by which a loss comes to rest that goes on falling unseen. Chosen: one, and rounding."""
+SATURATED = 0.85
+"""Accuracy from which on little is left to learn. Chosen: as in `eval_metric_constant`."""
+LEAST_PROGRESS, PROGRESS_OF_TRAINED = 0.03, 0.015
+"""Share of the first level that a run gains that learns, or comes trained. Chosen: slow pretraining passes."""
+SURE, SEEMS = 3.0, 2.0
+"""Standard errors from which on progress is sure, and likely. Chosen: 1 in 700, and 1 in 40."""
+LOSS_RESTING_FIRST = 5
+"""Records that stand for the beginning of a long log. Chosen: a small model is done soon."""
+FEW_POINTS = 4
+"""Records that prove it where evaluation stands, too. Chosen: two witnesses of few points each."""
+LEAST_POINTS, LOSS_RESTING_LONG, MIDDLE = 12, 100, 0.2
+"""Records that prove a flat curve; from how many on a log is long; share after which a log begins late. Chosen: a run
+that learns shows it."""
+MOST_NOISE, MOST_NOISE_LONG = 0.12, 0.3
+"""Share of the level that `SURE` errors may be, in a long log too. Chosen: more could hide what runs gain."""
+NEAR_CHANCE = 0.02
+"""Within this share of ln(classes) the model guesses. Chosen: as noise goes."""
+SETTLING, SETTLING_OF_TWO = 1.5, 1.15
+"""Times ln(classes) from which a new classifier falls without learning, and where two classes are taken for granted.
+Chosen: usual initialisations; a loss that falls from far may pass by."""
+FROM_SCRATCH, STUCK = 0.1, 0.01
+"""Share of its first loss that a new language model gains from frequencies, and that it moves later. Chosen: less is
+stuck."""
+KNOWS = 0.75
+"""Accuracy at the first evaluation from which on a flat loss may be done. Chosen: far above a guess."""
+LEAST_EVALUATIONS = 4
+"""Chosen: fewer show no trend."""
+RISES = 1.1
+"""Times the first level: no level above it is one of standing still. Chosen: as wide as the noise of short logs."""
+
+
+def loss_constant(run: Run) -> Evidence | None:
+    """The training loss is the same number in every record, or from some step on to the end.
+
+    Not this when: it is zero (`loss_zero`), or moves within its noise; it comes to rest by the last printed decimal.
+    """
+    loss = run["loss"].finite
+    last = float(loss.value[-1])
+    same = np.abs(loss.value - last) <= (ROUNDED if _accuracy_stands(run) else EXACTLY) * abs(last)
+    tail = len(same) if same.all() else int(np.argmin(same[::-1]))
+    if last == 0 or tail < SAME or tail * TAIL < len(same):
+        return None
+    if tail < len(same) and abs(float(loss.value[-tail - 1]) - last) < LAST_DIGITS * last_decimal(loss.value):
+        return None
+    first = float(loss.step[len(same) - tail])
+    said = f"loss is {figure(last)} in all {tail} records from {run.place(first)} to the end"
+    return Evidence(said, steps=(first,), values={"value": last, "records": tail, "share": tail / len(same)})
+
+
+def _accuracy_stands(run: Run) -> bool:
+    """Say whether the training accuracy is one and the same number throughout, and not that of a model that is done."""
+    accuracy = run["accuracy"].finite.value if "accuracy" in run else np.empty(0)
+    return len(accuracy) >= SAME and float(np.ptp(accuracy)) == 0 and as_share(float(accuracy[0])) < SATURATED
+
+
+def loss_plateau(run: Run) -> Evidence | None:
+    """The training loss makes no progress from the start of the log to its end, or none beyond a uniform guess.
+
+    Not this when: it fell before the log began; the noise could hide progress; evaluation learns, or is right already.
+    """
+    loss = run["loss"].finite
+    cut = blocks(loss.value, 10)
+    start, best = _first_level(loss.value), float(cut.level[1:].min(initial=np.inf))
+    if start <= 0 or math.isinf(best) or best > start * RISES or float(np.ptp(loss.value)) <= EXACTLY * abs(start):
+        return None
+    stands = evaluation_stands(run) or _evaluation_gains_nothing(run)
+    gained = start - (end_level(loss.value) if stands else best)
+    error = math.hypot(cut.wobble, MEDIAN_ERROR * noise(loss.value) / math.sqrt(edge_width(len(loss))))
+    least, chance = max(LEAST_PROGRESS * start, SURE * error), _chance(run, best)
+    rises = end_level(loss.value) - start > least and not stands
+    if rises or (chance is not None and creeps_below(run, chance)):
+        return None
+    if gained > least:
+        if not _ends_at(run, chance, start, loss) and not _stuck_from_scratch(run, loss, start, gained):
+            _refuse_nothing_right(run, loss)
+            return None
+    elif chance is None:
+        if SURE * error > LEAST_PROGRESS * start and _evaluation_falls(run):
+            return None
+        _refuse_to_judge(run, loss, start, gained, error, stands=stands)
+    beside = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})" if chance is not None else ""
+    return Evidence(
+        f"the level of the loss is {figure(start)} at the start and {figure(best)} at its lowest after that, up to "
+        f"{run.place(loss.step[-1])}{beside}",
+        steps=(float(loss.step[0]),),
+        values={"start": start, "best": best, "gained": gained, "noise": error}
+        | ({"uniform_guess": chance} if chance is not None else {}),
+    )
+
+
+def _first_level(values: Floats) -> float:
+    """Return the level of the first twentieth, or of the first records where a long log falls clearly from there."""
+    level, first = start_level(values), median(values[:LOSS_RESTING_FIRST])
+    if edge_width(len(values)) < 4 * LOSS_RESTING_FIRST:
+        return level
+    doubt = SURE * MEDIAN_ERROR * noise(values) / math.sqrt(LOSS_RESTING_FIRST)
+    return first if first - level > max(LEAST_PROGRESS * abs(level), doubt) else level
+
+
+def _ends_at(run: Run, chance: float | None, start: float, loss: Series) -> bool:
+    """Say whether a fall ends at the loss of a guess, and began no farther above than new models do."""
+    if chance is None or abs(end_level(loss.value) - chance) > NEAR_CHANCE * chance:
+        return False
+    return start <= chance * (SETTLING if uniform_loss(run) is not None else SETTLING_OF_TWO)
+
+
+def _refuse_nothing_right(run: Run, loss: Series) -> None:
+    if nothing_right(run) is not None and has_settled(loss):
+        raise CannotTell("the loss falls and comes to rest where no answer is right (`loss_at_chance`)")
+
+
+def _refuse_to_judge(run: Run, loss: Series, start: float, gained: float, error: float, *, stands: bool) -> None:
+    """Raise CannotTell if a flat curve proves nothing: noisy, short, from the middle of a run, or done already."""
+    doubt = SURE * error / start
+    if doubt > (MOST_NOISE_LONG if len(loss) >= LOSS_RESTING_LONG else MOST_NOISE) and not stands:
+        raise CannotTell(f"the noise could hide progress by {doubt:.0%}")
+    if len(loss) < LEAST_POINTS and not (len(loss) >= FEW_POINTS and stands):
+        raise CannotTell(f"{len(loss)} records are flat; {LEAST_POINTS} are needed")
+    if _begins_late(run):
+        raise CannotTell(f"the log begins at step {figure(loss.step[0])}: a fall before it would not show")
+    trained = run.kind in LANGUAGE_MODELS and comes_trained(run, start)
+    if gained > max((PROGRESS_OF_TRAINED if trained else LEAST_PROGRESS) * start, SEEMS * error):
+        raise CannotTell(f"progress of {gained / start:.1%} is likely, but not beyond the noise")
+    if run.kind == "pretraining" and trained:
+        raise CannotTell(f"the loss begins at {figure(start)}, that of a model that comes trained: it may be done")
+    if any(KNOWS <= one <= 1 for one in _first_accuracies(run)):
+        raise CannotTell("the first evaluations are right already: there may be nothing left to learn")
+
+
+def _stuck_from_scratch(run: Run, loss: Series, start: float, gained: float) -> bool:
+    """Say whether a new language model has learnt less than the frequencies of tokens, and no longer learns."""
+    if run.kind != "pretraining" or comes_trained(run, start) or _begins_late(run) or len(loss) < LEAST_POINTS:
+        return False
+    later = blocks(loss.value[len(loss) // 2 :], 5).level
+    return gained < FROM_SCRATCH * start and float(np.ptp(later)) <= STUCK * start
+
+
+def _begins_late(run: Run) -> bool:
+    return is_late(run, float(run["loss"].finite.step[0]), MIDDLE, 0)
+
+
+def _first_accuracies(run: Run) -> list[float]:
+    logged = [run[name].finite.value for name in ACCURACIES if name in run]
+    return [float(one[0]) for one in logged if len(one)]
+
+
+def _evaluation_gains_nothing(run: Run) -> bool:
+    """Say whether evaluation, from early on, has come no lower than a run that learns does, in all that time."""
+    evaluation = run["eval_loss"].finite if "eval_loss" in run else None
+    if evaluation is None or len(evaluation) < LEAST_EVALUATIONS or evaluation.step[0] > MIDDLE * run.last_step:
+        return False
+    first, trained = float(evaluation.value[0]), run.kind in LANGUAGE_MODELS
+    least = PROGRESS_OF_TRAINED if trained else LEAST_PROGRESS
+    return first - float(evaluation.value.min()) <= least * first and end_level(evaluation.value) <= RISES * first
+
+
+def _evaluation_falls(run: Run) -> bool:
+    """Say whether the evaluation loss has fallen by as much as a run that learns lowers its loss."""
+    evaluation = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    return len(evaluation) >= LEAST_EVALUATIONS and end_level(evaluation) < (1 - LEAST_PROGRESS) * evaluation[0]
+
+
+def _chance(run: Run, best: float) -> float | None:
+    """Return ln(classes), by default of two, if the lowest level lies near it.
+
+    Of more classes the number has to be known: every loss lies near the logarithm of some whole number.
+    """
+    known = uniform_loss(run)
+    if known is None and (run.kind in LANGUAGE_MODELS or _begins_late(run)):
+        return None
+    guess = math.log(2) if known is None else known
+    return guess if abs(best - guess) < NEAR_CHANCE * guess else None
+
+
+def loss_stall(run: Run) -> Evidence | None:
+    """The training loss falls at first, then stops, still near what a guess by frequency would give.
+
+    Not this when: it is low already; it never fell (`loss_plateau`). Needs the number of classes or tokens.
+    """
+    refuse_new_terms(run)
+    stall = stalled(run["loss"].finite)
+    if stall is None:
+        return None
+    uniform = uniform_loss(run)
+    if uniform is None:
+        if run.kind in LANGUAGE_MODELS or stall.end < HIGH_SHARE:
+            return None
+        raise CannotTell(
+            "the loss does not move, but without the number of classes or tokens it is not known where it should be"
+        )
+    if stall.end < HIGH_SHARE * uniform:
+        return None
+    return Evidence(
+        f"loss falls from {figure(stall.start)} to {figure(stall.end)} by {run.place(stall.onset)} and moves by no "
+        f"more than {figure(stall.moved)} after; a uniform guess has {figure(uniform)} = ln({math.exp(uniform):.0f})",
+        steps=(stall.onset,),
+        values={
+            "start": stall.start,
+            "end": stall.end,
+            "moved_in_second_half": stall.moved,
+            "uniform_guess": uniform,
+        },
+    )
+
+
+# How does the training loss go: up, and back, nowhere, or slowly?
+
+
+LOSS = ("loss",)
+ask_in_turn(
+    "loss_course",
+    reading(
+        loss_divergence,
+        sources=("bekman_mle",),
+        background=0.01,
+        follows=("loss_falls_back", "loss_pattern_by_epoch"),
+        instead=("logits_grow",),
+    ),
+    reading(loss_hump, background=0.004, follows=("loss_spike_single",)),
+    reading(
+        loss_constant,
+        needs=LOSS,
+        points=SAME,
+        background=0.002,
+        follows=("loss_negative", "loss_zero"),
+        instead=NO_PROGRESS,
+    ),
+    reading(loss_rises, sources=("small_scale_proxies",), background=0.003, follows=("loss_above_start",)),
+    reading(
+        loss_slow,
+        needs=LOSS,
+        sources=("axolotl_stability",),
+        points=EPOCHS,
+        settled=True,
+        not_for=("preference",),
+        background=0.01,
+        follows=("loss_epoch_steps", "eval_learns_nothing"),
+        instead=NO_PROGRESS,
+    ),
+    reading(
+        loss_plateau,
+        needs=LOSS,
+        sources=("axolotl_stability", "karpathy_recipe"),
+        points=6,
+        settled=True,
+        background=0.006,
+        follows=("dpo_margin_flat", "eval_loss_constant"),
+        instead=NO_PROGRESS,
+    ),
+    reading(
+        loss_stall,
+        needs=LOSS,
+        sources=("axolotl_stability", "karpathy_recipe"),
+        points=20,
+        settled=True,
+        not_for=("diffusion",),
+        background=0.02,
+        instead=NO_PROGRESS,
+    ),
+    needs=LOSS,
+    not_for=("grpo", "ppo", "rl"),
+)

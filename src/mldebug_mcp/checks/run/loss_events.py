@@ -1,0 +1,640 @@
+"""Does the training loss jump and come back, and what happens around the jump?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mldebug_mcp.checks.asking import by_outcome, outcome_of, told
+from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
+from mldebug_mcp.checks.curve import (
+    MAD_TO_STD,
+    end_level,
+    heaviness,
+    mad,
+    median,
+    median_of_three,
+    noise,
+    positive,
+    relative_noise,
+    start_level,
+)
+from mldebug_mcp.checks.evaluation import term_set_in
+from mldebug_mcp.checks.jumps import Baseline, Spike, baseline, rise_for_good, spikes, teeth_of
+from mldebug_mcp.core.text import counted, figure
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.run import Run, Series
+
+# Events of the loss: how a jump begins and ends, what it leaves behind, and what the rest did before it.
+
+
+AROUND = 20
+"""Records before a jump whose noise it is measured in, and half as many after it whose level is compared. Chosen: by
+hand."""
+LEAST_AROUND = 6
+"""Records on either side without which its noise, or the level behind it, is not known. Chosen: by hand."""
+BAND_SIGMAS, BAND_SHARE = 3.0, 0.1
+"""A loss is back where it is so many standard deviations above the level before, or this share of the height. Chosen:
+by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a jump ends.
+
+    Args:
+        sigma: Noise of the records before it, as a standard deviation.
+        high: Records above half of its height.
+        fading: Records on the way back between half of the height and the level before, with its noise.
+        mark: How far the level behind the jump stands above that before it; None where too few records follow.
+        mark_error: Standard error of the mark.
+    """
+
+    sigma: float
+    high: int
+    fading: int
+    mark: float | None
+    mark_error: float
+
+
+def shape_of(values: Floats, spike: Spike) -> Shape | None:
+    """Return how a jump ends, None where it does not, or where too few records before it tell the noise."""
+    before = values[max(0, spike.first - AROUND) : spike.first]
+    if len(before) < LEAST_AROUND or not spike.recovered:
+        return None
+    sigma = noise(before)
+    half, band = spike.height / 2, max(BAND_SIGMAS * sigma, BAND_SHARE * spike.height)
+    above = values[spike.peak :] - spike.level
+    under = np.flatnonzero(above <= half)
+    if not len(under) or band >= half:
+        return None
+    turn = int(under[0])
+    back = np.flatnonzero(above[turn:] <= band)
+    if not len(back):
+        return None
+    fading, end = int(back[0]), spike.peak + turn + int(back[0])
+    high = int(np.count_nonzero(values[spike.first : spike.peak + turn] > spike.level + half))
+    after = values[end : end + AROUND // 2]
+    enough = len(after) >= LEAST_AROUND
+    # A median of n values of normal noise has a standard error of 1.25 sigma / sqrt(n).
+    error = 1.25 * sigma * (1 / len(before) + 1 / max(1, len(after))) ** 0.5
+    return Shape(sigma, high, fading, median(after) - median(before) if enough else None, error)
+
+
+def interval(series: Series) -> float:
+    """Return the median number of steps from record to record, 0 for a single record."""
+    return median(np.diff(series.step)) if len(series) > 1 else 0.0
+
+
+# The one jump of a noisy curve, seen by what stands on both sides of it.
+
+
+LONE_SPIKE_SIGMAS, TIMES = 7.0, 4.0
+"""Standard deviations that a lone spike is off, and times as far as any other record, as it is or on the logarithm.
+Chosen: at most 2 % of curves with noise of Student's t with 3 degrees of freedom have one."""
+SIGMAS_ON_LOG, FAR = 4.0, 6.0
+"""On the logarithm it is this far off in any case, unless it is this many times as far off as any other. Chosen: by
+hand."""
+LEAST = 24
+"""Records behind the first fall without which none is said to stand alone. Chosen: by hand."""
+_SIDE = 3
+"""Records on each side whose median is the level. Chosen: neither the other record of a spike nor a slope moves a
+median of six."""
+_BATCH = 1 << 15
+"""Records looked at together. Chosen: what is worked out of them fits into the caches of a processor."""
+
+
+def lone_spike(values: Floats, share_of_level: float, share_of_progress: float) -> list[Spike]:
+    """Return the record, or two, of a curve that stand out from the three on both sides as none elsewhere do.
+
+    Args:
+        values: The curve, shape (n,).
+        share_of_level: Least height, as a share of the level beside it.
+        share_of_progress: Least height, as a share of the way from the start of the curve to its lowest point.
+    """
+    start = start_level(values)
+    # Noise that multiplies is large in the fall: of a curve that comes down to a tenth, what follows is judged.
+    falls = start > 0 and float(values.min()) < start / 10
+    fall = int(np.argmax(median_of_three(values) < start / 10)) if falls else 0
+    rest = values[fall:]
+    if len(rest) < LEAST:
+        return []
+    top = _farthest(rest)
+    height = float(rest[top.at]) - top.level
+    if height <= 0 or height < max(share_of_level * abs(top.level), share_of_progress * (start - float(rest.min()))):
+        return []
+    if not _stands_out(top, _farthest(np.log(rest)) if positive(rest) else None):
+        return []
+    high = [at for at in (top.at - 1, top.at, top.at + 1) if rest[at] > top.level + height / 2]
+    return [Spike(fall + high[0], fall + high[-1], fall + top.at, top.level, height, recovered=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Farthest:
+    """The record of a curve that is farthest above the median of the six around it, but for the first three and last.
+
+    Args:
+        at: Its index.
+        level: The median of the six around it.
+        times: Its distance in multiples of the largest one elsewhere.
+        away: The distance of each record from the median of the six around it, shape (n,).
+    """
+
+    at: int
+    level: float
+    times: float
+    away: Floats
+
+    def sigmas(self) -> float:
+        """Return its distance in standard deviations of these distances."""
+        sigma = MAD_TO_STD * median(np.abs(self.away)) * (1 + 10 / len(self.away))
+        return float(self.away[self.at]) / sigma if sigma > 0 else math.inf
+
+
+def _stands_out(top: _Farthest, on_log: _Farthest | None) -> bool:
+    """Say whether a record stands alone, as it is or on the logarithm, where there is one."""
+    if not any(one.times > TIMES and one.sigmas() > LONE_SPIKE_SIGMAS for one in (top, on_log) if one is not None):
+        return False
+    return on_log is None or (on_log.at == top.at and (top.times > FAR or on_log.sigmas() > SIGMAS_ON_LOG))
+
+
+def _farthest(curve: Floats) -> _Farthest:
+    level = level_around(curve)
+    away = curve - level
+    at = _SIDE + int(np.argmax(away[_SIDE:-1]))
+    size = np.abs(away)
+    before, after = size[: max(0, at - _SIDE)], size[at + _SIDE + 1 :]
+    elsewhere = max(float(before.max(initial=0.0)), float(after.max(initial=0.0)))
+    return _Farthest(at, float(level[at]), float(away[at]) / elsewhere if elsewhere > 0 else math.inf, away)
+
+
+def level_around(curve: Floats) -> Floats:
+    """Return the median of the three records on each side of every record, mirrored at the ends, shape (n,)."""
+    padded, level = np.pad(curve, _SIDE, mode="reflect"), np.empty_like(curve)
+    for first in range(0, len(curve), _BATCH):
+        level[first : first + _BATCH] = _middle(padded[first : first + _BATCH + 2 * _SIDE])
+    return level
+
+
+def _middle(curve: Floats) -> Floats:
+    """Return the median of the six around each record but the outer three, shape (n - 6,).
+
+    Six by six they are not sorted: each three in a row are once, and of the threes on both sides the middle is taken.
+    """
+    lower, upper = np.minimum(curve[:-2], curve[1:-1]), np.maximum(curve[:-2], curve[1:-1])
+    high, other = np.maximum(upper, curve[2:]), np.minimum(upper, curve[2:])
+    threes = np.minimum(lower, other), np.maximum(lower, other), high
+    (a, b, c), (d, e, f) = ([part[side] for part in threes] for side in (np.s_[:-4], np.s_[4:]))
+    third = np.minimum(np.minimum(c, f), np.minimum(np.maximum(a, e), np.maximum(b, d)))
+    fourth = np.maximum(np.maximum(a, d), np.maximum(np.minimum(b, f), np.minimum(c, e)))
+    return np.asarray((third + fourth) / 2)
+
+
+# Jumps of a loss curve: what stands far above its recent level, in long logs and in excerpts of a few records.
+
+
+JUMPS_SIGMAS = 8.0
+"""A spike stands this far above the noise of the points before it. Chosen: on simulated curves with normal, lognormal
+and heavy-tailed noise."""
+SKEWED_SIGMAS = 5.0
+"""... and this far on the logarithm. Chosen: on simulated curves, as noise that multiplies reaches far up."""
+SHARE_OF_LEVEL = 0.15
+"""... and this share of the level above it. Chosen: axolotl_stability speaks of factors of 2 to 10; large models show
+smaller jumps."""
+SHARE_OF_PROGRESS = 0.05
+"""... and this share of all the progress made. Chosen: near zero loss, a factor of ten is nothing."""
+TAIL_POWER = 8
+"""Power of `heaviness` by which single outliers must reach farther, up to where 1 % of curves have their largest.
+Fitted: Student's t with 3 degrees of freedom, 60 to 2000 points; at most 2 % of such curves show one."""
+EXCERPT, EXCERPT_FACTOR = 8, 1.5
+"""Below so many records a jump is by this factor, and the records before it lie close together. Chosen: no noise can be
+estimated from fewer."""
+SHORT = 12
+"""In a log of fewer records a jump must be by half the level. Chosen: the noise is hardly known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jumps:
+    """The jumps of the loss of a run.
+
+    Args:
+        run: The run.
+        loss: Its finite losses.
+        found: Its jumps in order, at least one.
+    """
+
+    run: Run
+    loss: Series
+    found: list[Spike]
+
+    @property
+    def worst(self) -> Spike:
+        """The highest of them."""
+        return max(self.found, key=lambda spike: spike.height)
+
+    @property
+    def steps(self) -> Floats:
+        """The steps at which they begin, shape (jumps,)."""
+        return self.loss.step[[spike.first for spike in self.found]]
+
+    @property
+    def at(self) -> float:
+        """The step at which the highest begins."""
+        return float(self.loss.step[self.worst.first])
+
+    @property
+    def where(self) -> str:
+        """Where the highest begins, in words."""
+        return f"the jump at {self.run.place(self.at)}"
+
+    def need(self, records: int) -> None:
+        """Raise CannotTell if fewer finite losses are logged."""
+        if len(self.loss) < records:
+            raise CannotTell(f"loss has {counted(len(self.loss), 'finite value')} here; {records} are needed")
+
+    def refuse_densities(self) -> None:
+        """Raise CannotTell of a negative log-density, of which one row far out costs any amount: no cross-entropy."""
+        worst, values = self.worst, self.loss.value
+        if end_level(values) < 0 and worst.first and values[worst.peak] < values[: worst.first].max():
+            raise CannotTell("the loss has come below zero, as a log-density's does: how far a jump goes says little")
+
+
+def find_spikes(values: Floats) -> list[Spike]:
+    """Return the jumps of a loss curve, those included that did not come back."""
+    if len(values) < EXCERPT:
+        return _in_excerpt(values)
+    width = int(np.clip(len(values) // 20, 6, 50))
+    base = baseline(values, width)
+    return _above_the_noise(values, width, base) or lone_spike(values, SHARE_OF_LEVEL, SHARE_OF_PROGRESS)
+
+
+def _above_the_noise(values: Floats, width: int, base: Baseline) -> list[Spike]:
+    relative = relative_noise(values) if positive(values) else None
+    sigma = _sigma(values, base, relative)
+    threshold = _threshold(values, base.level, sigma, relative)
+    if not base.is_exceeded(values, threshold):
+        return []
+    once = spikes(values, width, threshold, base, skip=3)
+    lasting = spikes(median_of_three(values), width, threshold, base, skip=3)
+    farther = _farther(values if relative is None else np.log(values), [*once, *lasting]) if once else 1.0
+    # Heavy-tailed noise makes single outliers, hardly ever two side by side: only they must reach farther.
+    once = [spike for spike in once if spike.height > JUMPS_SIGMAS * sigma[spike.first // base.stride] * farther]
+    more = [_with_peak(spike, values) for spike in lasting if not any(_overlap(spike, other) for other in once)]
+    return sorted([*once, *more], key=lambda spike: spike.first)
+
+
+def _in_excerpt(values: Floats) -> list[Spike]:
+    """Return the first jump in a handful of records, if the others are close together by comparison."""
+    for at in range(1, len(values)):
+        before, others = values[:at], np.delete(values, at)
+        level = median(before)
+        height = float(values[at]) - level
+        alone = at >= 2 or values[at] > EXCERPT_FACTOR * others.max()
+        if level <= 0 or values[at] < EXCERPT_FACTOR * level or height < 5 * float(np.ptp(before)) or not alone:
+            continue
+        back = np.flatnonzero(values[at + 1 :] < level + height / 3)
+        recovered = True if len(back) else (False if len(values) - at > 3 else None)
+        return [Spike(at, at + int(back[0]) if len(back) else len(values) - 1, at, level, height, recovered)]
+    return []
+
+
+def _farther(curve: Floats, candidates: list[Spike]) -> float:
+    """Return how many times farther an outlier must reach, for the tails that the noise has outside the candidates."""
+    quiet = np.ones(len(curve), dtype=np.bool_)
+    for spike in candidates:
+        quiet[max(0, spike.first - 1) : spike.last + 2 + 2 * (spike.last - spike.first + 1)] = False
+    most = (len(curve) / 0.018) ** (1 / 3) / 1.134 / JUMPS_SIGMAS
+    return float(min(max(1.0, heaviness(curve[quiet]) / 1.02) ** TAIL_POWER, max(1.0, most)))
+
+
+def _with_peak(spike: Spike, values: Floats) -> Spike:
+    """Return a spike of the median of three as high as the highest record in it."""
+    first = max(0, spike.first - 1)
+    peak = first + int(np.argmax(values[first : spike.last + 2]))
+    return replace(spike, peak=peak, height=float(values[peak]) - spike.level)
+
+
+def _overlap(one: Spike, other: Spike) -> bool:
+    return one.first <= other.last + 1 and other.first <= one.last + 1
+
+
+def _sigma(values: Floats, base: Baseline, relative: float | None) -> Floats:
+    """Return the standard deviation of the noise, of the shape of the level, larger where few points tell it.
+
+    `relative` is the noise of the logarithm, where there is one.
+    """
+    overall = noise(values)
+    spread = base.spread
+    if len(values) < 2 * SHORT:
+        spread = np.minimum(spread, 2 * overall)  # so short a window holds more trend than noise
+    # A window may happen to be quiet.
+    floor = np.full_like(base.level, overall) if relative is None else relative * base.level
+    return np.maximum(spread, 0.8 * np.minimum(floor, 2 * overall)) * (1 + 10 / len(values))
+
+
+def _threshold(values: Floats, level: Floats, sigma: Floats, relative: float | None) -> Floats:
+    """Return how far above the level before it each point must lie, of the shape of the level."""
+    count = len(values)
+    progress = max(0.0, start_level(values) - float(values.min()))
+    share = SHARE_OF_LEVEL if count >= SHORT else 0.5
+    if relative is not None:
+        share = max(share, math.expm1(min(SKEWED_SIGMAS * relative * (1 + 10 / count), 50.0)))
+    return np.maximum(np.maximum(JUMPS_SIGMAS * sigma, share * np.abs(level)), SHARE_OF_PROGRESS * progress)
+
+
+# What else moved where the loss jumped: at that step, and before it. Observations only; they decide nothing.
+
+
+WATCHED = (
+    "grad_norm", "learning_rate", "loss_scale", "batch_size", "bsz", "seq_len", "seqlen", "sequence_length",
+    "batch_length", "max_length", "mean_length", "completion_length", "ntokens", "wpb", "batch_tokens",
+    "tokens_per_batch", "num_tokens", "step_time",
+)  # fmt: skip
+"""Gradient, schedule, scaler, and how large or long the batch was, by whatever name; Bekman and OPT-175B look there."""
+TOTALS = ("num_tokens",)
+"""Those that are counted up from the beginning: what moves is how much each record adds."""
+BESIDE_SIGMAS = 5.0
+"""A metric moved if it lies this many standard deviations of the records before from their median ... Chosen: by
+hand."""
+LEAST_FACTOR = 1.2
+"""... and differs from it by this factor. Chosen: by hand."""
+BEFORE, EARLIER = 8, 40
+"""Records just before a jump, in which something may have moved first, and those before them to compare with. Chosen:
+by hand."""
+FEWEST = 5
+"""Records before a jump without which the level of a metric is not known. Chosen: by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A metric that moved where the loss jumped.
+
+    Args:
+        metric: Its name.
+        before: Its level before.
+        there: Its value farthest from that level while the loss was up.
+        since: The step from which on it had moved before the jump, if it had.
+    """
+
+    metric: str
+    before: float
+    there: float
+    since: float | None
+
+    def __str__(self) -> str:
+        early = f", and had left it by step {figure(self.since)}" if self.since is not None else ""
+        return f"{self.metric} goes from {figure(self.before)} to {figure(self.there)}{early}"
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The numbers behind the sentence, by name."""
+        since = {} if self.since is None else {f"{self.metric}_moved_since": self.since}
+        return {f"{self.metric}_before": self.before, f"{self.metric}_there": self.there, **since}
+
+
+def moved(run: Run, first: float, last: float) -> list[Moved]:
+    """Return the metrics that moved between the steps `first` and `last`, or just before."""
+    return [one for series in _watched(run) if (one := _moved(series, first, last)) is not None]
+
+
+def level_and_extreme(series: Series, first: float, last: float) -> tuple[float, float] | None:
+    """Return the median of the 20 records before `first` and the highest value up to `last`, where enough is logged."""
+    before, during = series.where(series.step < first).value[-20:], series.between(first, last).value
+    return (median(before), float(during.max())) if len(before) >= 3 and len(during) else None
+
+
+def _watched(run: Run) -> Iterator[Series]:
+    for name in WATCHED:
+        if name in run:
+            series = run[name].finite
+            if name in TOTALS and len(series) > 1 and bool(np.all(np.diff(series.value) >= 0)):
+                series = Series(f"{name} per record", series.step[1:], np.diff(series.value))
+            yield series
+
+
+def _moved(series: Series, first: float, last: float) -> Moved | None:
+    past, during = series.where(series.step < first), series.between(first, last).value
+    if len(past) < FEWEST:
+        return None
+    logged = np.concatenate([past.value, during])
+    scale = np.log if positive(logged) else np.asarray
+    curve, there = scale(past.value), scale(during)
+    earlier, just_before = curve[-EARLIER - BEFORE : -BEFORE], curve[-BEFORE:]
+    base = earlier if len(earlier) >= FEWEST else curve
+    level = median(base)
+    least = max(
+        BESIDE_SIGMAS * mad(base), np.log(LEAST_FACTOR) if scale is np.log else (LEAST_FACTOR - 1) * abs(level), 1e-12
+    )
+    still = np.flatnonzero(np.abs(just_before - level) <= least)
+    lead = len(just_before) - 1 - (int(still[-1]) if len(still) else -1)
+    far = during[int(np.argmax(np.abs(there - level)))] if len(during) else past.value[-1]
+    if lead < 2 and (not len(there) or float(np.abs(there - level).max()) <= least):
+        return None
+    since = float(past.step[-lead]) if lead >= 2 and len(earlier) >= FEWEST else None
+    return Moved(series.name, float(np.exp(level)) if scale is np.log else level, float(far), since)
+
+
+# Does the training loss jump and come back, and if so, how?
+
+
+FEW, SHARE = 5, 50
+"""More jumps than this, and than one in so many records, are noise. Chosen: on curves with heavy-tailed noise."""
+LEAST_RECORDS, SEVERAL_RECORDS = 12, 20
+"""Finite records from which on the height of a jump says something, and several jumps do. Chosen: as many as the noise
+of a window takes."""
+SHARE_OF_START = 0.2
+"""Of the loss at the start: a jump of this height. Chosen: hard batches of healthy runs make lower ones."""
+AT_ONCE_SHARE, AT_ONCE_RECORDS = 0.02, 3
+"""One jump is over within this share of the log, or so many records. Chosen: what one batch does is over as soon."""
+MEANS, FADES = 5.0, 2
+"""Steps per record beyond which what fades seems over at once; records between half of the height and the level before.
+Chosen: recoveries of our runs take as many steps, and what comes back over more records was not one batch."""
+LEAST_EVEN, EVEN = 3, 0.1
+"""Jumps of which a distance can be told, and the share by which it varies. Chosen: by chance one in twenty-five."""
+LISTED, SHOWN = 6, 10
+"""Jumps that a summary lists, and steps that evidence does. Chosen: a line holds as many."""
+
+
+def loss_spike(jumps: Jumps) -> Evidence:
+    """The training loss jumps far above its recent level and comes back.
+
+    Not this when: many points stand out, so that the curve is noisy; it stays up (`loss_divergence`); a term of the
+    loss sets in there. A jump at the very end of the log counts, and the summary says that the log ends there.
+    """
+    run, worst, at = jumps.run, jumps.worst, jumps.at
+    last, top = float(jumps.loss.step[worst.last]), float(jumps.loss.value[worst.peak])
+    gaps, others = np.diff(jumps.steps), moved(run, at, last)
+    even = len(gaps) > 1 and float(gaps.std()) <= EVEN / 2 * float(gaps.mean())
+    spacing = {"spacing": float(gaps.mean())} if even else {}
+    more = f"; {len(jumps.found)} such jumps in all" if len(jumps.found) > 1 else ""
+    more += f", {figure(spacing['spacing'])} {run.step_name}s apart" if spacing else ""
+    return Evidence(
+        f"loss jumps from {figure(worst.level)} to {figure(top)} at {run.place(at)} {_back(jumps)}{more}"
+        f"{_beside(run, at, last, others)}",
+        steps=(at, *(step for step in jumps.steps.tolist() if step != at))[:SHOWN],
+        values={
+            "level_before": worst.level,
+            "peak": top,
+            "height": worst.height,
+            "factor": top / worst.level if worst.level > 0 else float("nan"),
+            "width_records": worst.last - worst.first + 1,
+            "width_steps": last - at,
+            "count": len(jumps.found),
+            "recovered": float(bool(worst.recovered)),
+            **spacing,
+            **{name: number for one in others for name, number in one.numbers.items()},
+        },
+    )
+
+
+def loss_spike_high(jumps: Jumps) -> Evidence | None:
+    """A jump of the training loss is as high as a fifth of the loss at the start of the run.
+
+    Not this when: it is lower, as those of hard batches are. Of a log-density it cannot be told.
+    """
+    jumps.need(LEAST_RECORDS)
+    jumps.refuse_densities()
+    height, start = jumps.worst.height, start_level(jumps.loss.value)
+    if not start or height < SHARE_OF_START * abs(start):
+        return None
+    said = f"{jumps.where} is {figure(height)} high; the loss began around {figure(start)}"
+    return Evidence(said, steps=(jumps.at,), values={"height": height, "start": start, "share": height / abs(start)})
+
+
+def loss_spike_single(jumps: Jumps) -> Evidence | None:
+    """The training loss jumps once in the whole log and is back within a few records.
+
+    Not this when: it jumps again, or takes long to come back. Of a log-density it cannot be told.
+    """
+    jumps.need(LEAST_RECORDS)
+    jumps.refuse_densities()
+    spike, count = jumps.found[0], len(jumps.loss)
+    width = spike.last - spike.first + 1
+    if len(jumps.found) > 1 or not spike.recovered or width > max(AT_ONCE_RECORDS, AT_ONCE_SHARE * count):
+        return None
+    said = f"{jumps.where} is the only one in {count} records and lasts {width} of them"
+    return Evidence(said, steps=(jumps.at,), values={"width_records": width})
+
+
+def loss_spikes_recur(jumps: Jumps) -> Evidence | None:
+    """The training loss jumps far above its recent level more than once.
+
+    Not this when: the noise is heavy-tailed (`loss_noisy`).
+    """
+    jumps.need(SEVERAL_RECORDS)
+    if len(jumps.found) < 2:
+        return None
+    steps, gaps = jumps.steps, np.diff(jumps.steps)
+    said = ", ".join(_said(spike, jumps.loss) for spike in jumps.found[:LISTED])
+    return Evidence(
+        f"loss jumps {len(steps)} times, {figure(gaps.min())} to {figure(gaps.max())} "
+        f"{jumps.run.step_name}s apart: {said}{', …' if len(steps) > LISTED else ''}",
+        steps=tuple(steps.tolist()),
+        values={
+            "count": len(steps),
+            "closest": float(gaps.min()),
+            "farthest": float(gaps.max()),
+            "highest": jumps.worst.height,
+        },
+    )
+
+
+def loss_spikes_regular(jumps: Jumps) -> Evidence | None:
+    """The training loss jumps at even distances, as when the same data comes again.
+
+    Not this when: there are fewer than three jumps.
+    """
+    steps, run = jumps.steps, jumps.run
+    jumps.need(SEVERAL_RECORDS)
+    if len(steps) < LEAST_EVEN:
+        raise CannotTell(f"the loss jumps {len(steps)} times; {LEAST_EVEN} are needed to speak of a distance")
+    gaps = np.diff(steps)
+    distance = float(gaps.mean())
+    if float(gaps.std()) > EVEN * distance:
+        return None
+    said = f"the {len(steps)} jumps are {figure(distance)} {run.step_name}s apart, the first at {figure(steps[0])}"
+    return Evidence(said, steps=tuple(steps.tolist()), values={"distance": distance, "count": len(steps)})
+
+
+def spike_fades(jumps: Jumps) -> Evidence | None:
+    """From its highest jump the loss comes back over several records: what was thrown off is learnt again.
+
+    Not this when: it falls back from one record to the next, which means over many steps do not show.
+    """
+    shape = shape_of(jumps.loss.value, jumps.worst)
+    if shape is None:
+        raise CannotTell("the jump does not come back before the log ends, or too few records come before it")
+    if shape.fading < FADES:
+        if jumps.run.step_name != "step" or interval(jumps.loss) > MEANS:
+            raise CannotTell("the records are too many steps apart to show that a jump is over at once")
+        return None
+    return Evidence(
+        f"{jumps.where} stands above half of its height for {counted(shape.high, 'record')} and comes back to the "
+        f"level before it over {counted(shape.fading, 'record')}",
+        steps=(jumps.at,),
+        values={"records_high": shape.high, "records_fading": shape.fading, "height": jumps.worst.height},
+    )
+
+
+FORMS = (loss_spike_single, loss_spikes_recur, loss_spikes_regular, loss_spike_high, spike_fades)
+
+
+@question(
+    outcome_of(
+        loss_spike,
+        0.1,  # a large healthy run has twenty (palm_2022)
+        "axolotl_stability",
+        instead=("logits_grow", "loss_divergence", "loss_nonfinite"),
+        as_chosen=True,
+    ),
+    outcome_of(loss_spike_single, 0.4, "idefics_80b_chronicles", of="loss_spike"),
+    outcome_of(loss_spikes_recur, 0.3, "palm_2022", of="loss_spike"),
+    outcome_of(loss_spikes_regular, 0.04, "bekman_mle", of="loss_spike", follows=("loss_periodic",)),
+    outcome_of(loss_spike_high, 0.3, "palm_2022", of="loss_spike"),
+    outcome_of(spike_fades, 0.15, of="loss_spike"),
+    needs=("loss",),
+    points=3,
+    not_for=("grpo", "ppo", "rl"),
+)
+def loss_events(run: Run) -> Answers:
+    """Say whether the training loss jumps and comes back, and if so, how."""
+    loss = run["loss"].finite
+    if teeth_of(loss.value) is not None:
+        raise CannotTell("the loss goes like the teeth of a saw, whose jumps are no spikes (`loss_sawtooth`)")
+    every = [one for one in find_spikes(loss.value) if term_set_in(run, float(loss.step[one.first])) is None]
+    found = [one for one in every if one.recovered is not False]
+    if not found or len(found) > max(FEW, len(loss) // SHARE):
+        return {}
+    if not any(spike.recovered for spike in found) and rise_for_good(run) is not None:
+        raise CannotTell("the loss has jumped and is still up where the log ends (`loss_divergence`)")
+    jumps = Jumps(run, loss, every)
+    return {"loss_spike": loss_spike(Jumps(run, loss, found)), **told(by_outcome(FORMS, jumps))}
+
+
+def _back(jumps: Jumps) -> str:
+    worst = jumps.worst
+    if not worst.recovered:
+        return "and the log ends before it could come back"
+    # A jump counts as over once most of its height is gone, which need not be all.
+    after = float(jumps.loss.value[worst.last + 1 : worst.last + 2].min(initial=worst.level + worst.height))
+    return f"and is down to {figure(after)} after {counted(worst.last - worst.first + 1, 'record')}"
+
+
+def _beside(run: Run, first: float, last: float, others: list[Moved]) -> str:
+    """Say what else was logged there: the learning rate, the gradient norm, and what moved."""
+    said = {one.metric: str(one) for one in others}
+    rate = run["learning_rate"].at(first) if "learning_rate" in run else None
+    if rate is not None:
+        said.setdefault("learning_rate", f"the learning rate there is {figure(rate)}")
+    norm = level_and_extreme(run["grad_norm"].finite, first, last) if "grad_norm" in run else None
+    if norm is not None:
+        said.setdefault("grad_norm", f"grad_norm goes from {figure(norm[0])} to {figure(norm[1])}")
+    return "".join(f"; {part}" for part in said.values())
+
+
+def _said(spike: Spike, loss: Series) -> str:
+    top, width = figure(loss.value[spike.peak]), counted(spike.last - spike.first + 1, "record")
+    return f"at {figure(loss.step[spike.first])} from {figure(spike.level)} to {top} for {width}"

@@ -1,0 +1,589 @@
+"""Is the training loss at a level that a healthy run can have?"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatch
+
+import numpy as np
+
+from mldebug_mcp.checks.asking import ask_in_turn, reading
+from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence, all_known, symptom
+from mldebug_mcp.checks.curve import end_level, last_decimal, median, noise, start_level
+from mldebug_mcp.checks.evaluation import (
+    ACCURACIES,
+    as_shares,
+    evaluation_losses,
+    has_settled,
+    no_better_than_the_mean,
+    nothing_right,
+)
+from mldebug_mcp.checks.progress import MAX_LN_VOCABULARY, PASSES, epoch_at, passes_at, predicts_tokens, uniform_loss
+from mldebug_mcp.checks.run import loss_by_accuracy, loss_start
+from mldebug_mcp.checks.run.loss_course import creeps_below
+from mldebug_mcp.checks.run.loss_start import loss_scale_suspicious
+from mldebug_mcp.core.text import counted, figure
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.run import Run, Series
+
+# A loss that rests where an answer that says nothing has it: a uniform guess, a constant, one embedding for all.
+
+
+LOSS_BY_GUESS_NEAR = 0.03
+"""Within this share of ln(n) the loss is that of a guess. Chosen: unigram statistics of text lie far below."""
+EXACTLY, FROM_TWO = 0.01, 0.2
+"""Nats off ln 2 where the number of classes is not known, and share of it off which it began. Chosen: a loss that falls
+from far may come by."""
+NEAR_BY_ACCURACY = 0.08
+"""... of ln 2 where the accuracy keeps to a half. Chosen: labels that are noise leave a loss a little above it."""
+KNOWS = 0.2
+"""Share below a guess of an evaluation that knows more. Chosen: whatever dropout adds in training."""
+LEAST_ACCURACIES = 4
+"""Chosen: fewer may agree by chance."""
+MOST_ABOVE, MOST_OF_GUESS = 1.5, 3.0
+"""Times its start and times a guess up to which a loss counts as a guess. Chosen: higher ones have blown up."""
+BY_CHANCE = 0.05
+"""So much more than a guess may be right. Chosen: on a small set."""
+HALF = 0.02
+"""So far from a half is the accuracy of a guess between two classes. Chosen: over some thousand rows."""
+LEAST_RECORDS, STANDS = 10, 0.01
+"""Fewer records tell only where nearly all are within this share of a guess. Chosen: means of epochs are."""
+LOSS_BY_GUESS_LEAST = 8
+"""Records of the loss of an embedding. Chosen: half of them are a level."""
+TRIPLET = ("*triplet*",)
+CONTRASTIVE = ("*contrastive*", "*infonce*", "*info_nce*", "nce", "nce_loss", "*_nce_loss", "*nt_xent*", "*ntxent*")
+USUAL_MARGINS = (0.1, 0.2, 0.3, 0.5, 1.0, math.log(2))
+"""Source: triplet_reid_issue_30; ln 2 is that of the soft margin, ln(1 + exp(0))."""
+USUAL_BATCHES = tuple(2**power for power in range(3, 17))
+"""Chosen: from 8 to 65,536."""
+AT_LEVEL, SPREAD = 0.005, 0.01
+"""How near to it an embedding's loss stays, and how little it varies. Chosen: hard triplets go up and down about it."""
+GONE, LEFT = 0.02, 0.25
+"""Nats, and share of its highest, below which a divergence from the prior is gone. Chosen: a code in use has more."""
+_DIVERGENCE = re.compile(r"(?:train[_/])?(?:vae_)?kl(?:d|_loss|_div(?:ergence)?(?:_loss)?)?")
+_RECONSTRUCTION = re.compile(r"recon|(?:^|_)rec(?:_|$)|vae_r_loss")
+
+
+def loss_at_chance(run: Run) -> Evidence | None:
+    """The training loss ends at ln(classes or tokens), that of a uniform guess, or up to three times that.
+
+    Or it rests while no answer is ever right, or R² never shows more than the mean of the targets. Not this when: it is
+    summed or has risen; evaluation is better.
+    """
+    loss = run["loss"].finite
+    if (of_the_mean := no_better_than_the_mean(run)) is not None:
+        return Evidence(
+            f"{of_the_mean.name} is {figure(median(of_the_mean.value))} (median) and never above "
+            f"{figure(of_the_mean.value.max())} in {len(of_the_mean)} evaluations, and the mean of the targets has 0",
+            steps=(float(of_the_mean.step[0]),),
+            values={"end": end_level(loss.value), "r2": median(of_the_mean.value)},
+        )
+    wrong = nothing_right(run)
+    if wrong is not None and has_settled(loss):
+        return _never_right(run, loss, wrong)
+    start, end = start_level(loss.value), end_level(loss.value)
+    known = uniform_loss(run)
+    uniform = known if known is not None else _of_two(run, start, end)
+    near = LOSS_BY_GUESS_NEAR if known is not None else NEAR_BY_ACCURACY
+    _refuse_few(run, loss, end, uniform)
+    if abs(end - uniform) > near * uniform and (known is None or not _worse(run, start, end, known)):
+        return None
+    if _evaluation_knows_more(run, uniform) or creeps_below(run, uniform):
+        return None
+    return Evidence(
+        f"loss is {figure(end)} at the end, {run.place(loss.step[-1])}; a uniform guess has "
+        f"{figure(uniform)} = ln({math.exp(uniform):.0f})",
+        steps=(float(loss.step[0]),),
+        values={"end": end, "uniform_guess": uniform},
+    )
+
+
+def _never_right(run: Run, loss: Series, wrong: Series) -> Evidence:
+    end = end_level(loss.value)
+    return Evidence(
+        f"loss is {figure(end)} at the end, {run.place(loss.step[-1])}, and has hardly moved "
+        f"for three quarters of the log; {wrong.name} shows no right answer in {len(wrong)} evaluations",
+        steps=(float(wrong.step[0]),),
+        values={"end": end},
+    )
+
+
+def _refuse_few(run: Run, loss: Series, end: float, uniform: float) -> None:
+    """Raise CannotTell for few records, unless they are means of epochs that stand, or of a model at rest."""
+    if len(loss) >= LEAST_RECORDS:
+        return
+    of_epochs = run.step_name == "epoch" and bool(np.all(loss.step == np.floor(loss.step)))
+    stand = bool(np.all(np.abs(loss.value[1:] - uniform) <= STANDS * uniform))
+    late = (epoch_at(run, float(loss.step[0])) or 0.0) > PASSES and float(np.ptp(loss.value)) <= STANDS * end
+    if not late and not (of_epochs and stand):
+        raise CannotTell(f"fewer than {LEAST_RECORDS} records, which do not stand at the loss of a guess")
+
+
+def _worse(run: Run, start: float, end: float, uniform: float) -> bool:
+    """Say whether a loss ends above that of a guess, and neither has blown up nor is a sum."""
+    if not uniform < end < MOST_OF_GUESS * uniform:
+        return False
+    fell = end < start * (1 + LOSS_BY_GUESS_NEAR) or (end < MOST_ABOVE * start and _guesses(run, uniform))
+    return fell and loss_scale_suspicious(run) is None
+
+
+def _accuracies(run: Run) -> Floats:
+    """Return the accuracies that are logged as shares, those of evaluation if there are enough of them."""
+    found = [as_shares(run[name].finite.value) for name in ACCURACIES if name in run]
+    return next((one for one in found if len(one) >= LEAST_ACCURACIES), np.empty(0))
+
+
+def _guesses(run: Run, uniform: float) -> bool:
+    """Say whether the accuracy stays that of a guess, however rough the loss."""
+    right, guess = _accuracies(run), math.exp(-uniform)
+    return len(right) > 0 and float(right.max()) <= guess + BY_CHANCE * (1 - guess)
+
+
+def _evaluation_knows_more(run: Run, uniform: float) -> bool:
+    evaluation = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    return len(evaluation) > 0 and float(evaluation[-1]) < (1 - KNOWS) * uniform
+
+
+def _of_two(run: Run, start: float, end: float) -> float:
+    """Return ln 2 where the loss stands there, or the accuracy at a half, from start to end.
+
+    Among how many others a model guesses neither a loss nor an accuracy tells: 2.08 is near ln 8 in ten classes too.
+    """
+    two, right = math.log(2), _accuracies(run)
+    halves = len(right) > 0 and float(np.abs(right - 1 / 2).max()) <= HALF
+    if (abs(end - two) <= EXACTLY and abs(start - two) <= FROM_TWO * two) or (
+        halves and abs(start - end) <= STANDS * end
+    ):
+        return two
+    raise CannotTell("the number of classes or tokens is not known")
+
+
+def loss_at_collapse(run: Run) -> Evidence | None:
+    """A triplet loss stays at its margin, a contrastive one at ln(candidates), or a VAE's divergence vanishes.
+
+    So it is where all inputs have one embedding. Not this when: the loss varies about it, or goes on from there.
+    """
+    found = None
+    for name, series in run.series.items():
+        levels, vanishing, one = _levels(run, name), _is_divergence(run, name), series.finite
+        if not (levels or vanishing) or len(one) < LOSS_BY_GUESS_LEAST:
+            continue
+        found = one
+        later = one.value[len(one) // 2 :]
+        level = median(later)
+        if vanishing:
+            if _vanishes(one.value, later):
+                return _collapsed(run, one, later, 0.0)
+            continue
+        beside = next((each for each in levels if abs(level - each) <= AT_LEVEL * each), None)
+        if beside is not None and level > 0 and float(np.ptp(later)) <= SPREAD * level:
+            return _collapsed(run, one, later, beside)
+    if found is None:
+        raise CannotTell(f"no loss of an embedding has {LOSS_BY_GUESS_LEAST} finite values")
+    return None
+
+
+def _is_divergence(run: Run, name: str) -> bool:
+    """Say whether a metric is the divergence of a variational autoencoder's code from its prior."""
+    if _DIVERGENCE.fullmatch(name.lower()) is None:
+        return False
+    return any(_RECONSTRUCTION.search(other.lower()) for other in run.series)
+
+
+def _vanishes(value: Floats, later: Floats) -> bool:
+    highest = float(value.max())
+    gone = float(later.min()) >= 0 and float(later.max()) <= min(GONE, LEFT * highest)
+    return highest > 0 and gone and float(value[-1]) <= 2 * median(later)
+
+
+def _levels(run: Run, name: str) -> tuple[float, ...]:
+    """Return the losses that equal embeddings would have, none if the metric is not the loss of an embedding."""
+    lowered = name.lower()
+    if any(fnmatch(lowered, pattern) for pattern in TRIPLET):
+        margin = run.setting("margin")
+        return (margin,) if margin else USUAL_MARGINS
+    if any(fnmatch(lowered, pattern) for pattern in CONTRASTIVE):
+        rows = run.setting("batch_size") or run.setting("per_device_train_batch_size")
+        # Against the rows of the other view, or against all rows of both views but itself (SimCLR).
+        return tuple(math.log(each) for size in ((rows,) if rows else USUAL_BATCHES) for each in (size, 2 * size - 1))
+    return ()
+
+
+def _collapsed(run: Run, loss: Series, later: Floats, beside: float) -> Evidence:
+    first = float(loss.step[len(loss) - len(later)])
+    what = "equal embeddings have" if beside else f"it was {figure(loss.value.max())}, and equal codes have"
+    return Evidence(
+        f"{loss.name} is {figure(median(later))} from {run.place(first)} to the end, between "
+        f"{figure(later.min())} and {figure(later.max())}: {what} {figure(beside)}",
+        steps=(first,),
+        values={"level": median(later), "of_equal_embeddings": beside, "spread": float(np.ptp(later))},
+    )
+
+
+# Losses that are exactly, or by their size alone, what no sound training gives: zero, below it, huge, clipped.
+
+
+HUGE = 1e15
+"""Chosen: squared errors of prices that nobody scaled come to some 1e12."""
+NEARLY_ZERO = 1e-4
+"""Chosen: no real data are fitted to this cross-entropy within the first tenth of a run."""
+EARLY, MOSTLY = 0.1, 0.5
+"""Share of the records by which it is zero, and of those from there on. Chosen: learning takes longer."""
+AT_ONCE = 0.05
+"""Of the loss at the start: what it comes from. Chosen: from less it may have come down by learning, and rounding."""
+LEAST_MOVE, LEAST_GUESS = 0.05, 0.1
+"""By this share of its highest a small loss of its own units moves; below the second no cross-entropy begins.
+
+Chosen: a seventh of ln 2."""
+LAST_DIGITS = 2.5
+"""Units of the last decimal from which a loss is not rounded to zero. Chosen: progress of a record is less."""
+SHORT, FROM_SHORT = 10, 0.5
+"""In fewer records a single zero is enough, from this share of the start. Chosen: excerpts are cut to show it."""
+BELOW = 0.1
+"""Share of the records below zero. Chosen: single ones may be of a regulariser."""
+BEYOND_NOISE = 2.0
+"""Standard deviations of its noise that a loss has to fall. Chosen: that of a policy crosses zero all the time."""
+RUNAWAY, UNBENT = 20.0, 0.4
+"""Times its first size, and share of the fall in the later half, of a loss that has no bound. Chosen: a straight line
+has half of it there, an exponential a quarter."""
+LOSS_EXACT_LEAST = 3
+"""First records that are a level. Chosen: single ones scatter."""
+_OVERLAP = re.compile(r"dice|iou|jaccard", re.IGNORECASE)
+_VARIANCE = re.compile(r"(?:^|[_/.])(?:log_?)?(?:sigma|var(?:iance)?)(?:[_/.\d]|$)", re.IGNORECASE)
+"""Names of what scales an error and is learnt with it: the logarithm of it is in the loss."""
+
+
+def loss_huge(run: Run) -> Evidence | None:
+    """A finite loss is so large that its numbers are near overflow, or made of uninitialised memory.
+
+    Not this when: targets of a regression are large and nobody scaled them. One record is enough.
+    """
+    loss = _finite(run)
+    huge = np.abs(loss.value) >= HUGE
+    if not huge.any():
+        return None
+    at = int(np.argmax(np.abs(loss.value)))
+    top = float(loss.value[at])
+    return Evidence(
+        f"loss is {figure(top)} at {run.place(loss.step[at])}",
+        steps=(float(loss.step[int(np.argmax(huge))]),),
+        values={"largest": top, "records": float(np.count_nonzero(huge))},
+    )
+
+
+def loss_drops_to_zero(run: Run) -> Evidence | None:
+    """The training loss is well above zero, and exactly zero from the next record on, as filtered NaN are printed.
+
+    Not this when: it is zero from the first record, or may be rounded; the gradient norm stays above zero.
+    """
+    loss = run["loss"]
+    zero = loss.value == 0
+    zeros = int(np.argmin(zero[::-1])) if not zero.all() else len(zero)
+    short = zeros < 2
+    if not zeros or zeros == len(zero) or (short and len(zero) >= SHORT):
+        return None
+    last = len(zero) - zeros - 1
+    before, start = float(loss.value[last]), float(loss.value[0])
+    if not np.isfinite(before) or abs(before) < (FROM_SHORT if short else AT_ONCE) * abs(start):
+        return None
+    if abs(before) < LAST_DIGITS * last_decimal(loss.value):
+        raise CannotTell(f"the loss stands at {figure(before)} in its last decimal before: it may be rounded to zero")
+    first = float(loss.step[last + 1])
+    if "grad_norm" in run and bool(np.any(run["grad_norm"].finite.between(first, run.last_step).value > 0)):
+        raise CannotTell("the gradient norm is above zero where the loss reads zero")
+    return Evidence(
+        f"loss is {figure(before)} at {run.place(loss.step[last])}, exactly 0 at {figure(first)} "
+        f"and in all {counted(zeros, 'record')} from there on",
+        steps=(first,),
+        values={"before": before, "zeros": float(zeros)},
+    )
+
+
+def loss_zero(run: Run) -> Evidence | None:
+    """The training loss is zero, or nearly, from early on, and did not get there by learning.
+
+    Not this when: it falls record by record; margins of preferences are so wide; it has small units of its own.
+    """
+    loss = _finite(run)
+    if len(loss) == 1 and not _no_gradient(run):
+        raise CannotTell("a single loss was logged")
+    zero = np.abs(loss.value) < NEARLY_ZERO
+    start = int(np.argmax(zero))
+    share = float(zero[start:].mean())
+    if not zero.any() or start > max(1, EARLY * len(loss)) or share < MOSTLY:
+        return None
+    if start > 2 and loss.value[:start].min() < AT_ONCE * median(loss.value[:LOSS_EXACT_LEAST]):
+        return None
+    if (not start or loss.value[0] < LEAST_GUESS) and _has_its_own_units(run, loss):
+        raise CannotTell("the loss is small and never zero: squares of small numbers are, which are no cross-entropy")
+    first = float(loss.step[start])
+    if run.kind == "preference" and _is_told_apart(run, first):
+        return None
+    return Evidence(
+        f"loss is {figure(loss.value[start])} at {run.place(first)} and below {NEARLY_ZERO:g} in "
+        f"{share:.0%} of the records from there on",
+        steps=(first,),
+        values={"share": share, "median": median(loss.value[start:])},
+    )
+
+
+def _no_gradient(run: Run) -> bool:
+    return "grad_norm" in run and not bool(np.any(run["grad_norm"].finite.value > 0))
+
+
+def _is_cross_entropy(run: Run) -> bool:
+    """Say whether the settings or an accuracy make the loss one of classes or tokens."""
+    return predicts_tokens(run) or uniform_loss(run) is not None or any(name in run for name in ACCURACIES)
+
+
+def _has_its_own_units(run: Run, loss: Series) -> bool:
+    """Say whether a loss moves above zero throughout, and nothing shows that it is one of classes or tokens."""
+    moves = float(np.ptp(loss.value)) > LEAST_MOVE * float(loss.value.max()) and float(loss.value.min()) > 0
+    return moves and not _is_cross_entropy(run) and run.kind in ("unknown", "supervised")
+
+
+def _is_told_apart(run: Run, step: float) -> bool:
+    """Say whether the pairs of a preference run are told apart so well that the loss, -log sigmoid(margin), is zero."""
+    margin = run["rewards/margins"].finite.at(step) if "rewards/margins" in run else None
+    return margin is not None and margin > -math.log(NEARLY_ZERO)
+
+
+def loss_negative(run: Run) -> Evidence | None:
+    """The training loss is negative where it must be a cross-entropy, or falls below zero without a bound.
+
+    Not this when: the curve bends, as that of a log-density or of decibels does; a variance is learnt with the rest;
+    the loss stays above -20 beside a Dice.
+    """
+    loss = run["loss"].finite
+    below = loss.value < 0
+    if below.mean() < BELOW:
+        return None
+    first, half = float(loss.step[int(np.argmax(below))]), len(loss) // 2
+    start, middle, end = start_level(loss.value), start_level(loss.value[half:]), end_level(loss.value)
+    masks = any(_OVERLAP.search(name) for name in run.series)
+    bound = RUNAWAY * (1.0 if masks else max(1.0, abs(float(loss.value[0]))))
+    fallen = start - end
+    goes_on = end < 0 and fallen > BEYOND_NOISE * noise(loss.value) and middle - end > UNBENT * fallen
+    learnt_with_it = any(_VARIANCE.search(name) for name in run.series)
+    endless = (goes_on and not learnt_with_it) or end < -bound
+    wrong = endless or _is_cross_entropy(run)
+    return Evidence(
+        f"loss is below zero from {run.place(first)} on, in {below.mean():.0%} of the records; the lowest "
+        f"is {figure(loss.value.min())}{'' if wrong else ': a log-density or a ratio in decibels may be'}",
+        steps=(first,),
+        values={"share": float(below.mean()), "lowest": float(loss.value.min()), "start": start, "end": end},
+        present=bool(wrong),
+    )
+
+
+def _finite(run: Run) -> Series:
+    loss = run["loss"].finite
+    if not len(loss):
+        raise CannotTell("no finite loss")
+    return loss
+
+
+# Where does the training loss stand, beside what it can be?
+
+
+LOSS = ("loss",)
+POLICIES = ("grpo", "ppo", "rl")
+NOT_CLASSES = (*POLICIES, "preference", "diffusion")
+ask_in_turn(
+    "loss_level",
+    reading(loss_huge, needs=LOSS, sources=("axolotl_stability",), background=0.002, follows=("loss_nonfinite",)),
+    reading(loss_drops_to_zero, needs=LOSS, points=2, not_for=(*POLICIES, "preference"), background=0.001),
+    reading(loss_zero, needs=LOSS, sources=("unsloth_faq",), not_for=POLICIES, background=0.002),
+    reading(loss_negative, needs=LOSS, points=5, not_for=(*POLICIES, "diffusion"), background=0.01),
+    reading(
+        loss_by_accuracy.loss_at_softmax_floor,
+        needs=LOSS,
+        points=4,
+        not_for=(*NOT_CLASSES, "boosting"),
+        background=0.003,
+        follows=("loss_falls_back", "loss_nonfinite"),
+    ),
+    reading(
+        loss_at_chance,
+        needs=LOSS,
+        sources=("karpathy_recipe",),
+        points=4,
+        settled=True,
+        not_for=(*POLICIES, "preference"),
+        background=0.002,
+        follows=("eval_loss_constant",),
+        instead=NO_PROGRESS,
+    ),
+    reading(
+        loss_by_accuracy.loss_above_accuracy,
+        needs=LOSS,
+        points=4,
+        not_for=NOT_CLASSES,
+        follows=("loss_falls_back", "train_lags_eval"),
+    ),
+    reading(
+        loss_by_accuracy.loss_below_accuracy,
+        needs=LOSS,
+        points=loss_by_accuracy.LOSS_BY_ACCURACY_LEAST,
+        not_for=(*POLICIES, "preference", "pretraining", "sft"),
+        background=0.003,
+    ),
+    reading(loss_start.terms_outweigh, needs=LOSS, points=4, not_for=POLICIES, background=0.002),
+    reading(
+        loss_at_collapse,
+        sources=("triplet_reid_issue_30",),
+        not_for=(*POLICIES, "preference"),
+        background=0.002,
+    ),
+)
+
+
+# How far the loss of a language model that starts from scratch has come down, on the scale of its vocabulary.
+
+
+LEAST_LN_OF_TEXT = math.log(30_000)
+"""Tokenizers of text have 30,000 tokens (BERT's) or more; nothing else has so many classes, as a rule. Characters and
+made-up languages may hold no more than their frequencies."""
+LEAST_LN_OF_CHARACTERS = math.log(60)
+"""A text of one script has some 60 characters; made-up languages, whose next token may well be certain, have fewer."""
+TOKEN_LEVEL_NEAR, FALLEN = 0.05, 0.25
+"""Within this share of ln(vocabulary) a new model guesses uniformly, and so far below it is a first record that is the
+mean of several steps. Chosen: by hand; a model that was trained before has less than half."""
+FRESH_PASSES = 1.5
+"""Passes over the data up to which rows count as new. Chosen: by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLevel:
+    """A loss of a language model from scratch, over rows that are new to it.
+
+    Args:
+        uniform: ln(vocabulary), the loss of a uniform guess and about what it began with.
+        loss: The loss over new rows: of evaluation, or of training within the first pass.
+        end: Where that ends, in nats per token.
+        passes: Passes over the data at the end; None is not known.
+    """
+
+    uniform: float
+    loss: Series
+    end: float
+    passes: float | None
+
+    @property
+    def share(self) -> float:
+        """The end as a share of the loss of a uniform guess."""
+        return self.end / self.uniform
+
+    def below(self, share: float) -> float | None:
+        """Return the first step from which the loss stays below a share of that of a uniform guess, None for never."""
+        above = np.flatnonzero(self.loss.value >= share * self.uniform)
+        first = int(above[-1]) + 1 if len(above) else 0
+        return float(self.loss.step[first]) if first < len(self.loss) else None
+
+
+def from_scratch(run: Run) -> float | None:
+    """Return ln(vocabulary) of a model whose first loss is that of a uniform guess among tokens, None if it is not.
+
+    Where the configuration does not tell the vocabulary, a first loss between ln(30,000) and ln(262,144) does. A first
+    record after step 1 is a mean over steps that learnt already.
+    """
+    loss = run["loss"].finite if "loss" in run else None
+    if loss is None or not len(loss):
+        return None
+    first, known = float(loss.value[0]), uniform_loss(run)
+    if known is None and LEAST_LN_OF_TEXT <= first <= MAX_LN_VOCABULARY:
+        known = first
+    below = TOKEN_LEVEL_NEAR if loss.step[0] <= 1 else FALLEN
+    return known if known is not None and -below <= first / known - 1 <= TOKEN_LEVEL_NEAR else None
+
+
+def token_level(run: Run, losses: list[Series]) -> TokenLevel | None:
+    """Measure the lowest of some evaluation losses or, where there is none, the training loss of a first pass.
+
+    None if the model does not start from scratch, or every row may have been seen before.
+    """
+    uniform, made = from_scratch(run), passes_at(run, np.array([run.last_step]))
+    if uniform is None or uniform < LEAST_LN_OF_CHARACTERS:
+        return None
+    passes = None if made is None else float(made[0])
+    known = [one.finite for one in losses if len(one.finite) > 1]
+    if not losses and (passes is not None and passes <= FRESH_PASSES) and len(run["loss"].finite) > 1:
+        known = [run["loss"].finite]
+    lowest = min(known, key=lambda one: end_level(one.value), default=None)
+    return None if lowest is None else TokenLevel(uniform, lowest, end_level(lowest.value), passes)
+
+
+# Is the loss of a language model lower than text allows?
+
+
+SOON, STEPS = 0.1, 1000
+"""Share of ln(vocabulary), and steps within which no model comes there. Chosen: with batches of a million tokens the
+best have 3 nats on prose by then, 1.5 on code."""
+LOW, LOW_OF_ANSWERS, LOW_OF_TEXT = 0.1, 0.02, 0.4
+"""Nats per token, of tuning on answers, and of text from scratch. Chosen: the best models have 0.5 on running text;
+labels and calls of functions may come to 0.05."""
+SHARE_OF_CHARACTERS = 0.04
+"""Of ln(vocabulary). Chosen: the best have some 0.6 on prose and 0.3 on code, byte by byte."""
+
+
+@symptom(
+    needs=("loss",),
+    sources=("axolotl_stability", "karpathy_recipe"),
+    not_for=("grpo", "ppo", "rl", "preference", "diffusion", "supervised"),
+    background=0.01,
+)
+def loss_too_low(run: Run) -> Evidence | None:
+    """The loss of a language model over rows that are new to it is lower than text allows, or than so few steps give.
+
+    Not this when: only rows that come again are that low; answers are a word or a label; few tokens; a scaled loss.
+    """
+    uniform = from_scratch(run) or 0.0
+    if not predicts_tokens(run) and uniform < LEAST_LN_OF_TEXT:
+        raise CannotTell("it is not known that this run trains a language model")
+    return _too_soon(run) or _too_low(run, uniform)
+
+
+def _too_soon(run: Run) -> Evidence | None:
+    level = token_level(run, all_known(evaluation_losses, run)) if predicts_tokens(run) else None
+    below = level.below(SOON) if level is not None and run.step_name == "step" else None
+    if level is None or below is None or below > STEPS or level.end <= 0:
+        return None
+    return Evidence(
+        f"{level.loss.name} is {figure(level.end)} at the end and below {figure(SOON * level.uniform)} from step "
+        f"{figure(below)} on, {figure(level.share)} of the {figure(level.uniform)} of a uniform guess",
+        steps=(below,),
+        values={"end": level.end, "share": level.share, "uniform_guess": level.uniform},
+    )
+
+
+def _too_low(run: Run, uniform: float) -> Evidence | None:
+    losses = _over_new_rows(run, uniform)
+    if not losses:
+        raise CannotTell("no evaluation loss was logged twice")
+    lowest = min(losses, key=lambda series: end_level(series.value))
+    end, low = end_level(lowest.value), _bound(run, uniform)
+    if not 0 <= end < low or median(lowest.value) == 0:
+        return None
+    onset = float(lowest.step[int(np.argmax(lowest.value < low))])
+    said = f"{lowest.name} is {figure(end)} nats per token at the end and below {low:g} from {run.place(onset)} on"
+    return Evidence(said, steps=(onset,), values={"end": end, "bound": low})
+
+
+def _bound(run: Run, uniform: float) -> float:
+    """Return the nats per token that no language model of this kind comes below on rows that are new to it."""
+    if run.kind == "sft":
+        return LOW_OF_ANSWERS
+    if uniform >= LEAST_LN_OF_TEXT:
+        return LOW_OF_TEXT
+    return max(LOW, SHARE_OF_CHARACTERS * uniform) if uniform >= LEAST_LN_OF_CHARACTERS else LOW
+
+
+def _over_new_rows(run: Run, uniform: float) -> list[Series]:
+    """Return the evaluation losses or, where a run of pretraining has none, its training loss in the first pass."""
+    pretrains = run.kind == "pretraining" or (run.kind == "unknown" and uniform >= LEAST_LN_OF_TEXT)
+    if any(name.startswith("eval_") for name in run.series) or not pretrains:
+        return [one for one in (series.finite for series in all_known(evaluation_losses, run)) if len(one) > 1]
+    loss = run["loss"].finite
+    return [loss] if (epoch_at(run, run.last_step) or 0.0) <= PASSES and len(loss) > 1 else []

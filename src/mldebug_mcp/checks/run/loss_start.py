@@ -1,0 +1,594 @@
+"""On what scale is the loss, where does it start, and do the first steps make it worse?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mldebug_mcp.checks.asking import ask_in_turn, reading
+from mldebug_mcp.checks.check import CannotTell, Evidence
+from mldebug_mcp.checks.curve import blocks, mad, median, median_of_three, noise, positive, relative_noise, start_level
+from mldebug_mcp.checks.evaluation import (
+    ACCURACIES,
+    as_shares,
+    beside_training,
+    evaluation_stands,
+    measured_term,
+    refuse_new_terms,
+    refuse_sums_of_epochs,
+)
+from mldebug_mcp.checks.progress import LANGUAGE_MODELS, MAX_LN_VOCABULARY, PASSES, is_late, uniform_loss
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.run import Run, Series
+
+# A loss beside the logarithm of the perplexity that is logged with it: the same number, in the same unit.
+
+
+@dataclass(frozen=True, slots=True)
+class LossAndPerplexity:
+    """How many times the logarithm of a perplexity the loss of the same phase is, where 1 is expected.
+
+    Args:
+        loss, perplexity: The series.
+        times: The median quotient.
+        spread: The distance between the smallest and the largest quotient, as a share of the median.
+        records: At how many records both stand and can be compared.
+        step: The first of those.
+        first: The loss and the logarithm of the perplexity there.
+    """
+
+    loss: Series
+    perplexity: Series
+    times: float
+    spread: float
+    records: int
+    step: float
+    first: tuple[float, float]
+
+
+def loss_and_perplexity(run: Run) -> Iterator[LossAndPerplexity]:
+    """Yield what a run logs of a loss and a perplexity, for training and for evaluation."""
+    for phase, name in (("train", "loss"), ("eval", "eval_loss")):
+        perplexity = next(run.with_role(Quantity.PERPLEXITY, phase=phase), None)
+        if perplexity is not None and name in run and (one := _compared(run[name], perplexity)) is not None:
+            yield one
+
+
+def _compared(loss: Series, perplexity: Series) -> LossAndPerplexity | None:
+    steps, ours, theirs = np.intersect1d(loss.step, perplexity.step, return_indices=True)
+    level, power = loss.value[ours], perplexity.value[theirs]
+    keep = np.isfinite(level) & np.isfinite(power) & (level > 0) & (power > 1)
+    if not keep.any():
+        return None
+    level, logarithm = level[keep], np.log(power[keep])
+    times = level / logarithm
+    middle = median(times)
+    spread = float(np.ptp(times)) / middle
+    at = (float(level[0]), float(logarithm[0]))
+    return LossAndPerplexity(loss, perplexity, middle, spread, len(times), float(steps[keep][0]), at)
+
+
+# The loss is a multiple of what it should be.
+
+
+NEAR_KNOWN, NEAR_GUESSED = 0.15, 0.04
+"""How near a first loss must come to a multiple: of the configured number of micro-batches, of a usual one. Chosen: the
+more there are to choose from, the nearer."""
+OUTWEIGHED = 1 / 3
+"""Share of a loss that what evaluation measures has at least, where it is what training is for. Chosen: by hand."""
+NEAR_ROWS = 0.08
+"""How near to a uniform guess the first loss of one row must come where rows are summed. Chosen: a new head is so near.
+"""
+NEAR_EVALUATION, SPREADS, NEAR_STEADY = 0.25, 3.0, 0.155
+"""How near the quotient to the evaluation loss must come; its standard deviations and least where the quotients agree.
+Chosen: noise, dropout and rows learnt by heart move it so far."""
+LOSS_SCALE_SUSPICIOUS_FAR, STEADY = 2.5, 0.5
+"""Quotient above which regularisation is unlikely, and logarithms by which those of a run differ. Chosen: dropout adds
+less than a factor of two."""
+GUESSES = (4, 8, 16, 32, 64, 128)
+"""Usual numbers of micro-batches. Chosen: a quotient of 2 may have other reasons."""
+MOST = 4096
+"""Chosen: no run accumulates more."""
+LEAST_RECORDS, SAME = 3, 0.01
+"""Records at which a loss is a whole multiple of the logarithm of the perplexity, and how near. Chosen: both are
+printed with three digits; bits are 1.44 times as many as nats."""
+LOSS_SCALE_SUSPICIOUS_EARLY, LOSS_SCALE_SUSPICIOUS_FIRST_STEPS = 0.02, 10
+"""Share of the run, or steps, that are its start. Chosen: later the loss has fallen."""
+LOSS_SCALE_SUSPICIOUS_ABOVE, LEAST_LN = 1.1, 8.0
+"""Times ln(vocabulary), which is at least the second, above which only a sum can lie. Chosen: heads add a tenth."""
+PLAUSIBLE = (0.3, 4.5)
+"""Nats per token of a trained language model on new text. Chosen: generously."""
+
+
+def loss_scale_suspicious(run: Run) -> Evidence | None:
+    """The training loss is a whole multiple of the evaluation loss, of a uniform guess, or of ln(perplexity) beside it.
+
+    Not this when: it is no usual or configured number of micro-batches; each epoch has one record, maybe a sum.
+    """
+    loss = run["loss"].finite
+    if not len(loss):
+        raise CannotTell("no finite loss")
+    refuse_sums_of_epochs(run)
+    if (term := measured_term(run)) is not None:
+        raise CannotTell(f"evaluation measures {term.name} alone, a term of the training loss")
+    accumulated = run.setting("gradient_accumulation_steps")
+    accumulated = accumulated if accumulated is not None and 2 <= accumulated <= MOST else None
+    answers = [_against_its_logarithm(run), _against_evaluation(run, accumulated), _at_start(run, accumulated)]
+    summed = _summed_over_rows(run)
+    if summed is not None:
+        return summed
+    if all(answer is None for answer in answers):
+        raise CannotTell("there is neither an evaluation loss nor a known first loss to compare with")
+    if answers[1] is False and answers[0] is None:
+        # An evaluation on the same scale says more than a first loss that happens to be a multiple.
+        return None
+    return next((answer for answer in answers if isinstance(answer, Evidence)), None)
+
+
+def _against_its_logarithm(run: Run) -> Evidence | None:
+    """Compare a loss with the logarithm of the perplexity at the same records; None where they agree or none is."""
+    for measured in loss_and_perplexity(run):
+        times = measured.times if measured.times > 1 else 1 / measured.times
+        number = round(times)
+        if measured.records < LEAST_RECORDS or number < GUESSES[0] or abs(times / number - 1) > SAME:
+            continue
+        if measured.spread > SAME:
+            continue
+        return Evidence(
+            f"{measured.loss.name} is {figure(measured.times)} times the logarithm of {measured.perplexity.name} at "
+            f"{measured.records} records ({figure(measured.first[0])} against {figure(measured.first[1])} at "
+            f"{run.place(measured.step)})",
+            steps=(measured.step,),
+            values={"factor": measured.times, "number": float(number)},
+        )
+    return None
+
+
+def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool | None:
+    """Compare with the evaluation loss; False if on the same scale, None if that cannot be told."""
+    if "eval_loss" not in run:
+        return None
+    steps, train, evaluation = beside_training(run["loss"].finite, run["eval_loss"])
+    keep = (train > 0) & (evaluation > 0)
+    if not keep.any():
+        return None
+    # The earlier half: later on memorised rows lower the training loss alone.
+    keep &= np.cumsum(keep) <= max(LEAST_RECORDS, (int(keep.sum()) + 1) // 2)
+    quotient = train[keep] / evaluation[keep]
+    factor = median(quotient)
+    far = accumulated is None or accumulated > LOSS_SCALE_SUSPICIOUS_FAR
+    near = float(np.clip(SPREADS * mad(np.log(quotient)), NEAR_STEADY, NEAR_EVALUATION))
+    number = _whole(factor, accumulated, *((near, near) if far else (NEAR_KNOWN, NEAR_GUESSED)))
+    if (
+        number is None
+        and accumulated is not None
+        and accumulated > LOSS_SCALE_SUSPICIOUS_FAR
+        and np.ptp(np.log(quotient)) < STEADY
+    ):
+        number = _whole(1 / factor, accumulated, NEAR_GUESSED, 0.0)  # divided once too often
+    steady = (
+        len(quotient) >= LEAST_RECORDS
+        and float(np.ptp(np.log(quotient))) < STEADY
+        and float(quotient.min()) > LOSS_SCALE_SUSPICIOUS_FAR
+    )
+    if number is None or (accumulated is None and not steady):
+        return False
+    return Evidence(
+        f"the training loss is {figure(factor)} times the evaluation loss (median of {len(quotient)}; "
+        f"{figure(train[keep][0])} against {figure(evaluation[keep][0])} at "
+        f"{run.place(steps[keep][0])}){_configured(accumulated)}",
+        steps=(float(steps[keep][0]),),
+        values={"factor": factor, "number": number},
+    )
+
+
+def _at_start(run: Run, accumulated: float | None) -> Evidence | bool | None:
+    """Compare the first loss with that of a uniform guess; False if on its scale, None if that cannot be told."""
+    loss = run["loss"].finite
+    first, step = float(loss.value[0]), float(loss.step[0])
+    if step > max(LOSS_SCALE_SUSPICIOUS_FIRST_STEPS, LOSS_SCALE_SUSPICIOUS_EARLY * run.last_step) or first <= 0:
+        return None
+    uniform = uniform_loss(run)
+    number: float | None
+    if run.kind == "sft" and uniform is None:
+        uniform = MAX_LN_VOCABULARY
+    if uniform is None:
+        return None
+    level = start_level(loss.value)
+    far = min(first, level) > LOSS_SCALE_SUSPICIOUS_ABOVE * max(uniform, LEAST_LN)
+    above = run.kind in LANGUAGE_MODELS and accumulated is not None and far
+    if run.kind == "sft" and above and accumulated is not None:
+        # A trained model's first loss is not known, but it lies in a band; above ln(vocabulary) only a sum can lie.
+        number = accumulated if PLAUSIBLE[0] <= level / accumulated <= PLAUSIBLE[1] else None
+    else:
+        number = accumulated if accumulated and abs(first / uniform / accumulated - 1) < NEAR_KNOWN else None
+    if number is None:
+        return False
+    return Evidence(
+        f"the first loss is {figure(first)} at {run.place(step)}, {figure(first / uniform)} times the "
+        f"{figure(uniform)} = ln({math.exp(uniform):,.0f}) of a uniform guess; divided by {figure(number)} it is "
+        f"{figure(first / number)}{_configured(accumulated)}",
+        steps=(step,),
+        values={"first": first, "uniform_guess": uniform, "number": number},
+    )
+
+
+def _summed_over_rows(run: Run) -> Evidence | None:
+    """Compare the first loss with a uniform guess times the rows of a batch: a sum where a mean is meant."""
+    loss, rows = run["loss"].finite, run.setting("per_device_train_batch_size")
+    uniform = uniform_loss(run) or (math.log(2) if any(run.with_role(Quantity.AUC, phase="eval")) else None)
+    first, step = float(loss.value[0]), float(loss.step[0])
+    if (
+        uniform is None
+        or rows is None
+        or rows < GUESSES[0]
+        or step > max(LOSS_SCALE_SUSPICIOUS_FIRST_STEPS, LOSS_SCALE_SUSPICIOUS_EARLY * run.last_step)
+    ):
+        return None
+    if abs(first / (uniform * rows) - 1) > NEAR_ROWS:
+        return None
+    return Evidence(
+        f"the first loss is {figure(first)} at {run.place(step)}; divided by the {figure(rows)} rows of a "
+        f"batch it is {figure(first / rows)}, and a uniform guess has {figure(uniform)}",
+        steps=(step,),
+        values={"first": first, "uniform_guess": uniform, "number": rows},
+    )
+
+
+def terms_outweigh(run: Run) -> Evidence | None:
+    """What evaluation measures is less than a third of the training loss: the other terms of it are trained on instead.
+
+    Not this when: evaluation measures the whole loss; or no term of training stands where it does.
+    """
+    term = measured_term(run)
+    if term is None:
+        raise CannotTell("no term of the training loss is what evaluation measures")
+    whole = run["loss"].finite
+    part, total = median(term.value), median(whole.value)
+    share = part / abs(total) if total else math.inf
+    if share > OUTWEIGHED:
+        return None
+    return Evidence(
+        f"{term.name}, which evaluation measures, is {share:.0%} of the training loss (medians: {figure(part)} and "
+        f"{figure(total)})",
+        steps=(float(whole.step[0]),),
+        values={"share": share},
+    )
+
+
+def _whole(factor: float, accumulated: float | None, near_known: float, near_guessed: float) -> float | None:
+    """Return the number of micro-batches that a quotient is near to, or None."""
+    if accumulated is not None:
+        return accumulated if abs(factor / accumulated - 1) < near_known else None
+    return next((float(guess) for guess in GUESSES if abs(factor / guess - 1) < near_guessed), None)
+
+
+def _configured(accumulated: float | None) -> str:
+    return "" if accumulated is None else f"; gradient_accumulation_steps is {figure(accumulated)}"
+
+
+# On what scale is the loss, and where does it begin?
+
+
+LOSS_START_FACTOR, MARGIN = 1.6, 0.5
+"""Times ln(n), and nats more, that a sound first loss has at most. Chosen: usual initialisations."""
+FACTOR_OF_TOKENS = 1.35
+"""... of a language model from scratch. Chosen: its last layer is drawn small; a second head adds up to 0.3."""
+TIMES_MEAN = 10.0
+"""Times the loss of always answering the mean, at the first evaluation. Chosen: a usual initialisation answers near
+zero, which targets that are scaled have for their mean."""
+UNIGRAM = 0.6
+"""Of ln(vocabulary). Chosen: what the frequencies of tokens give."""
+STAYS = 5
+"""Records. Chosen: a loss that stays above any guess in so many is hardly a cross-entropy."""
+LOSS_START_EARLY, AT_ONCE, LOSS_START_FIRST_STEPS = 0.02, 0.005, 10
+"""Share of the run, and steps, that are its start; less of it where learning shows. Chosen: losses fall fast."""
+BELOW = 0.5
+"""Of ln(classes). Chosen: half of it takes training."""
+LANGUAGE = {"pretraining": 0.7, "sft": 0.1}
+"""Nats per token. Chosen: none predicts fresh text better than about 0.7; chat fine-tuning runs at 0.5 to 2."""
+
+
+def initial_loss_high(run: Run) -> Evidence | None:
+    """The first training loss lies far above ln(classes or tokens), or, of a model that comes trained, above unigrams.
+
+    An R² at first tells the same of a regression: the loss is 1 - R² times that of always answering the mean.
+
+    Not this when: the loss is a sum (`loss_scale_suspicious`), or is no cross-entropy, as one that stays so high.
+    """
+    loss = run["loss"].finite
+    if not len(loss):
+        raise CannotTell("no finite loss")
+    if loss.step[0] > max(LOSS_START_FIRST_STEPS, LOSS_START_EARLY * run.last_step):
+        raise CannotTell(f"the first loss is logged at {run.place(loss.step[0])}, too late to speak of the start")
+    if any("ctc" in name.lower() for name in run.series):
+        raise CannotTell("a CTC loss is a sum over the sequence: it has no scale")
+    refuse_sums_of_epochs(run)
+    explained = next((one.finite for one in run.with_role(Quantity.R2) if len(one.finite)), None)
+    return _above_guess(run) if explained is None else _above_mean(run, explained)
+
+
+def _above_mean(run: Run, explained: Series) -> Evidence | None:
+    times = 1 - float(explained.value[0])
+    beside = f"{explained.name} is {figure(1 - times)} at first: {figure(times)} times the loss of the mean"
+    return _evidence(run, beside, factor=times) if times > TIMES_MEAN else None
+
+
+def _above_guess(run: Run) -> Evidence | None:
+    loss, uniform = run["loss"].finite, uniform_loss(run)
+    if uniform is None:
+        # An accuracy makes it a classifier, and none has more classes than a vocabulary has tokens.
+        if run.kind not in LANGUAGE_MODELS and not any(name in run for name in ACCURACIES):
+            raise CannotTell("the number of classes or tokens is not known")
+        vocabulary = run.setting("vocab_size")
+        uniform = math.log(vocabulary) if vocabulary is not None and vocabulary >= 2 else MAX_LN_VOCABULARY
+        tokens = run.kind in LANGUAGE_MODELS or any("ppl" in name or "perplexity" in name for name in run.series)
+        if not tokens and len(loss) >= STAYS and float(loss.value.min()) > LOSS_START_FACTOR * uniform + MARGIN:
+            raise CannotTell("the loss stays far above that of any guess: it may be that of a regression")
+    first = float(loss.value[0])
+    if run.kind == "sft" and run.setting("vocab_size") is None and UNIGRAM * uniform < first < uniform:
+        if isinstance(loss_scale_suspicious(run), Evidence):
+            return None
+        most = f"the frequencies of tokens alone give at most {figure(UNIGRAM * uniform)}"
+        beside = f"{most}, and a trained model starts far below"
+        return _evidence(run, beside, uniform_guess=uniform, factor=first / uniform)
+    is_new = run.kind == "pretraining" and run.facts.tokens is not None
+    if first < (FACTOR_OF_TOKENS if is_new else LOSS_START_FACTOR) * uniform + MARGIN:
+        return None
+    return _evidence(run, _guess(uniform), uniform_guess=uniform, factor=first / uniform)
+
+
+def _guess(uniform: float) -> str:
+    return f"a uniform guess has {figure(uniform)} = ln({math.exp(uniform):,.0f})"
+
+
+def _evidence(run: Run, beside: str, **values: float) -> Evidence:
+    loss = run["loss"].finite
+    step, first = float(loss.step[0]), float(loss.value[0])
+    said = f"the first loss is {figure(first)} at {run.place(step)}; {beside}"
+    return Evidence(said, steps=(step,), values={"first": first, **values})
+
+
+def initial_loss_low(run: Run) -> Evidence | None:
+    """The first training loss lies far below what a model can have before it has seen the data.
+
+    Not this when: the model comes trained on this task; the first record is a mean over many steps, or zero.
+    """
+    loss = run["loss"].finite
+    if not len(loss):
+        raise CannotTell("no finite loss")
+    step, first = float(loss.step[0]), float(loss.value[0])
+    if run.step_name == "epoch" or is_late(run, step, AT_ONCE, LOSS_START_FIRST_STEPS):
+        raise CannotTell(f"the first loss is logged at {run.place(step)}, too late to speak of the start")
+    bound, beside = _least(run)
+    if first >= bound or first <= 0:
+        return None
+    return _evidence(run, beside, bound=bound)
+
+
+def _least(run: Run) -> tuple[float, str]:
+    """Return the least credible first loss, and what it is compared with."""
+    if run.kind in LANGUAGE:
+        bound = LANGUAGE[run.kind]
+        return bound, f"before training on them, {run.kind} data give a language model more than {figure(bound)}"
+    uniform = uniform_loss(run) if run.facts.classes is not None else None
+    if uniform is None:
+        raise CannotTell("the number of classes is not known")
+    return BELOW * uniform, _guess(uniform)
+
+
+ask_in_turn(
+    "loss_start",
+    reading(
+        loss_scale_suspicious,
+        needs=("loss",),
+        sources=("hf_gradacc_blog", "karpathy_recipe"),
+        background=0.005,
+        instead=("train_far_above_eval",),
+    ),
+    reading(
+        initial_loss_high,
+        needs=("loss",),
+        sources=("karpathy_recipe", "cs231n_nn3"),
+        not_for=("preference",),
+        background=0.006,
+    ),
+    reading(
+        initial_loss_low,
+        needs=("loss",),
+        sources=("karpathy_recipe", "axolotl_stability", "opt_175b_logbook"),
+        not_for=("preference",),
+        background=0.01,
+    ),
+    needs=("loss",),
+    not_for=("grpo", "ppo", "rl", "diffusion"),
+)
+
+
+# Do the first steps make the training loss worse than it was?
+
+
+LOSS_BEGINNING_FACTOR, FACTOR_OF_ONE = 1.25, 1.4
+"""Times the first record: two records of the beginning, or a single one in a short log. Chosen: noise goes less far."""
+SIGMAS, SIGMAS_ON_LOG = 8.0, 6.0
+"""Standard deviations of the later noise, as it is and on the logarithm. Fitted: 2 in 1000 simulated healthy runs."""
+ABOVE_ALL, HIGH_START = 1.15, 1.5
+"""Times everything after the first third, unless the first record is so many times that. Chosen: else it is low."""
+SHORT, LEAST_WINDOW, MOST_WINDOW = 100, 6, 39
+"""Records of a short log, and the fewest and most that are its beginning. Chosen: a twelfth of the log within them."""
+NEARLY_ZERO = 1e-4
+"""Chosen: a loss that comes down to this within a warmup is gone, which other outcomes tell."""
+RISE, RISE_SIGMAS, STEEPER = 0.25, 6.0, 1.5
+"""Of the lowest loss, standard deviations of the noise, and times the rate there. Chosen: batches move it less."""
+LEAST_OF_WARMUP, LAST = 8, 3
+"""Records of the warmup, and those that are its end. Chosen: fewer show no course."""
+HIGH, LEAST_HIGH = 1.4, 3
+"""Times the first level, and records that lie there. Chosen: an untrained model guesses; far worse is wrong."""
+QUIET, FIRST = 0.15, 5
+"""Share to within which twice as many records agree, and how many are the first. Chosen: else their level is not
+known."""
+MIDDLE, WIDE, STRETCH = 0.2, 8, 1.15
+"""Share of the steps after which a log begins trained, stretches that it is cut into, and times the start that one lies
+at. Chosen: single batches are no trend."""
+LOSS_BEGINNING_FAR = 6.0
+"""Standard deviations that a record is away, or times that the first ones are quieter. Chosen: noise is one level."""
+EPOCHS, LOSS_BEGINNING_ABOVE, DONE = 6, 1.05, 0.85
+"""Means over epochs, how far the later ones lie above the first, and an accuracy with nothing left to gain. Chosen:
+means have little noise."""
+
+
+def loss_jumps_at_start(run: Run) -> Evidence | None:
+    """The training loss leaps far above its first record within the first records, and comes down from there.
+
+    Not this when: the first record is low by noise; the loss climbs over a longer stretch (`loss_hump`).
+    """
+    loss = run["loss"].finite
+    values, count = loss.value, len(loss)
+    first, later = float(values[0]), values[count // 3 :]
+    beginning = values[1 : 1 + min(MOST_WINDOW, max(LEAST_WINDOW, count // 12))]
+    top = float(beginning.max())
+    # On the logarithm, the noise of a loss near zero is larger than that of the level where the leap is.
+    spread = min(relative_noise(later), relative_noise(values[: count // 3])) if positive(values) else 0.0
+    if first <= 0 or top - first < SIGMAS * noise(later) or top < first * (1 + SIGMAS_ON_LOG * spread):
+        return None
+    high = np.flatnonzero(beginning > LOSS_BEGINNING_FACTOR * first)
+    above_all = len(high) >= 2 and np.sort(beginning)[-2] > ABOVE_ALL * later.max()
+    enough = len(high) >= (1 if count < SHORT else 2)
+    from_high = enough and top > FACTOR_OF_ONE * first > FACTOR_OF_ONE * HIGH_START * median(later)
+    if not above_all and not from_high:
+        return None
+    at = float(loss.step[1 + int(beginning.argmax())])
+    rate = run["learning_rate"].at(at) if "learning_rate" in run else None
+    beside = f"; the learning rate there is {figure(rate)}" if rate is not None else ""
+    return Evidence(
+        f"loss leaps from {figure(first)} at {run.place(loss.step[0])} to {figure(top)} at "
+        f"{run.place(at)} and comes down from there{beside}",
+        steps=(float(loss.step[1 + int(high[0])]),),
+        values={"first": first, "highest": top, "factor": top / first, "records": float(len(high))},
+    )
+
+
+def loss_rises_in_warmup(run: Run) -> Evidence | None:
+    """The training loss falls while the learning rate is small, and climbs as warmup takes the rate to its peak.
+
+    Not this when: there is no warmup, or it is too short to see; the climb is within the noise.
+    """
+    rate, loss = run["learning_rate"].finite, run["loss"].finite
+    top = int(np.argmax(rate.value))
+    warmup = loss.between(float(rate.step[0]), float(rate.step[top]))
+    if rate.value[0] > rate.value[top] / STEEPER or len(warmup) < LEAST_OF_WARMUP:
+        raise CannotTell(f"no warmup of {LEAST_OF_WARMUP} records or more is logged")
+    level = median_of_three(warmup.value)
+    low, end = int(np.argmin(level[:-LAST])), median(warmup.value[-LAST:])
+    lowest = float(level[low])
+    at_low, at_end = (rate.at(float(warmup.step[at])) or 0.0 for at in (low, -1))
+    small = end - lowest < max(RISE * abs(lowest), RISE_SIGMAS * noise(warmup.value))
+    if small or lowest <= NEARLY_ZERO or at_end < STEEPER * at_low:
+        return None
+    onset = float(warmup.step[low])
+    return Evidence(
+        f"loss rises from {figure(lowest)} at {run.place(onset)}, where the learning rate is {figure(at_low)}, to "
+        f"{figure(end)} at {run.place(warmup.step[-1])}, where warmup has taken it to {figure(at_end)}",
+        steps=(onset,),
+        values={"lowest": lowest, "end": end, "rate_at_lowest": at_low, "rate_at_end": at_end},
+    )
+
+
+def loss_above_start(run: Run) -> Evidence | None:
+    """Several records of the training loss lie far above the first ones, or no later epoch is as low as the first.
+
+    Not this when: the first records vary widely; single batches stand out; the log begins trained; accuracy rises.
+    """
+    refuse_new_terms(run)
+    loss = run["loss"].finite
+    whole = run.step_name == "epoch" and bool(np.all(np.diff(loss.step) == 1))
+    if whole or run.kind == "boosting":
+        return _above_first_epoch(run, loss)
+    start = median(loss.value[:FIRST])
+    if len(loss) < SHORT // 4 or start <= 0:
+        raise CannotTell(f"loss has {len(loss)} finite values here; {SHORT // 4} are needed")
+    # A falling start is not noise: the noise is what is left of a straight line.
+    if noise(loss.value[: 2 * FIRST]) > QUIET * start or float(np.ptp(loss.value[:FIRST])) > start:
+        raise CannotTell("the first records of the loss vary too widely to be a level")
+    high = np.flatnonzero(loss.value[FIRST:] > HIGH * start) + FIRST
+    if len(high) < LEAST_HIGH:
+        return None
+    if evaluation_stands(run):
+        raise CannotTell("the evaluation loss stands still, so what rises here is noise of the batches")
+    if not _stays_high(loss.value, start):
+        return None
+    if is_late(run, float(loss.step[0]), MIDDLE, 0) and float(blocks(loss.value, WIDE).level.max()) < STRETCH * start:
+        raise CannotTell(f"the log begins at {run.place(loss.step[0])}: its start is no beginning")
+    onset = float(loss.step[high[0]])
+    return Evidence(
+        f"{len(high)} of {len(loss)} records of the loss lie above {figure(HIGH * start)}, up to "
+        f"{figure(loss.value.max())}, from {run.place(onset)} on; the first ones are around {figure(start)}",
+        steps=(onset,),
+        values={"start": start, "highest": float(loss.value.max()), "records": float(len(high))},
+    )
+
+
+def _stays_high(values: Floats, start: float) -> bool:
+    """Say whether a stretch is high, and not single batches or records that scatter around one level."""
+    level = float(blocks(values).level.max())
+    edges = np.flatnonzero(np.diff(values > HIGH * start, prepend=False, append=False))
+    if level < STRETCH * start and int((edges[1::2] - edges[::2]).max(initial=0)) < LEAST_HIGH:
+        return False
+    far = float(values.max()) >= median(values) + LOSS_BEGINNING_FAR * mad(values)
+    return far or level >= HIGH * start or noise(values) >= LOSS_BEGINNING_FAR * float(np.std(values[:FIRST], ddof=1))
+
+
+def _above_first_epoch(run: Run, loss: Series) -> Evidence | None:
+    """Compare the means of all later epochs or rounds with the first, in which the model was still untrained."""
+    if len(loss) < EPOCHS or loss.step[0] > PASSES:
+        raise CannotTell(f"the log begins at {run.place(loss.step[0])}, or has few records")
+    first, later = float(loss.value[0]), loss.value[1:]
+    if first <= 0 or float(later.min()) < first or median(later) < LOSS_BEGINNING_ABOVE * first:
+        return None
+    right = as_shares(run["accuracy"].finite.value) if "accuracy" in run else np.empty(0)
+    if len(right) and (right[-1] > DONE or right[-1] > 2 * right[0]):
+        return None
+    beside = f"; accuracy goes from {figure(right[0])} to {figure(right[-1])}" if len(right) else ""
+    return Evidence(
+        f"loss is {figure(first)} in {run.place(loss.step[0])}, and between "
+        f"{figure(later.min())} and {figure(later.max())} in all {len(later)} records after it{beside}",
+        steps=(float(loss.step[1]),),
+        values={"first": first, "lowest": float(later.min()), "median": median(later)},
+    )
+
+
+ask_in_turn(
+    "loss_beginning",
+    reading(
+        loss_jumps_at_start,
+        needs=("loss",),
+        sources=("axolotl_stability",),
+        points=20,
+        background=0.004,
+        follows=("loss_hump", "loss_nonfinite"),
+    ),
+    reading(
+        loss_rises_in_warmup,
+        needs=("loss", "learning_rate"),
+        points=12,
+        not_for=("preference",),
+        background=0.005,
+        follows=("loss_divergence", "loss_drops_to_zero", "loss_nonfinite", "loss_zero"),
+    ),
+    reading(
+        loss_above_start,
+        needs=("loss",),
+        sources=("karpathy_recipe",),
+        points=EPOCHS,
+        background=0.01,
+        instead=("loss_divergence", "loss_hump"),
+        follows=("loss_pattern_by_epoch", "loss_spike_single", "loss_rises"),
+    ),
+    needs=("loss",),
+    not_for=("grpo", "ppo", "rl"),
+)

@@ -1,0 +1,360 @@
+"""Does preference training separate chosen answers from rejected ones?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of
+from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, require_values, symptom
+from mldebug_mcp.checks.curve import edge_width, median, noise
+from mldebug_mcp.core.text import counted, figure
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.kinds import scores_pairs
+from mldebug_mcp.logs.run import Run, Series
+
+# Pairs of answers in preference training: how far both move, and whether anything sets them apart.
+
+
+DEFAULT_BETA = 0.1
+"""Strength of the pull to the reference where the settings do not say. Source: TRL's default (trl_docs)."""
+LEAST_RECORDS, EARLY = 8, 0.05
+"""Records without which no change is told, and share of the run that may be missing before a first reward. Chosen: by
+hand."""
+REFERENCE_FREE = 0.7
+"""The implicit rewards of a policy that is its own reference begin at zero. Where the first one is this share of the
+largest, and far beyond the noise, they are no log-ratios (SimPO, ORPO). Chosen: by hand."""
+NO_REWARD = 1e-6
+"""Implicit rewards up to this size never left zero. Chosen: what rounding leaves."""
+REWARDS = ("rewards/chosen", "rewards/rejected")
+LOGPS = ("logps/chosen", "logps/rejected")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How far one curve moved over the run, in nats, and the error of that."""
+
+    by: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How far the log-probabilities of both answers moved.
+
+    Args:
+        unit: Where the figures are from.
+        chosen: Of the chosen answers.
+        rejected: Of the rejected answers.
+        began: Log-probability of the chosen answers at the start, 0 where it is not logged.
+    """
+
+    unit: str
+    chosen: Change
+    rejected: Change
+    began: float
+
+
+def has_changes(run: Run) -> bool:
+    """Say whether the log-probabilities of both answers, or rewards that stand for them, are logged."""
+    return _source(run) is not None
+
+
+def changes(run: Run) -> Changes | None:
+    """Return how far both answers moved, None where that is not logged or in fewer than `LEAST_RECORDS` records.
+
+    The implicit rewards are preferred: they are log-ratios to the reference, free of the length of the answers.
+    """
+    names = _source(run)
+    if names is None:
+        return None
+    beta = (run.setting("beta") or DEFAULT_BETA) if names is REWARDS else 1.0
+    unit = f"from the rewards over beta = {beta:.4g}" if names is REWARDS else "from logps"
+    chosen, rejected = (_change(run, name, beta, origin_is_zero=names is REWARDS) for name in names)
+    return None if chosen is None or rejected is None else Changes(unit, chosen, rejected, _began(run))
+
+
+def _source(run: Run) -> tuple[str, str] | None:
+    has_logps = all(name in run for name in LOGPS)
+    if all(name in run for name in REWARDS) and not _are_free_of_reference(run):
+        return LOGPS if has_logps and _are_zero(run) else REWARDS
+    return LOGPS if has_logps else None
+
+
+def _are_zero(run: Run) -> bool:
+    """Say whether the rewards never leave zero, as where the reference is trained too: then they tell of no fall."""
+    return not any(np.abs(run[name].finite.value).max(initial=0.0) > NO_REWARD for name in REWARDS)
+
+
+def _are_free_of_reference(run: Run) -> bool:
+    """Say whether the rewards begin far from zero: then they are no log-ratios to what training begins with."""
+    values = run["rewards/chosen"].finite.value
+    if len(values) < LEAST_RECORDS or run.first_step > EARLY * run.last_step:
+        return False
+    begun = abs(float(values[0]))
+    return begun > max(REFERENCE_FREE * float(np.abs(values).max()), 3 * noise(values))
+
+
+def _began(run: Run) -> float:
+    values = run["logps/chosen"].finite.value if "logps/chosen" in run else np.empty(0)
+    return median(values[: edge_width(len(values))]) if len(values) else 0.0
+
+
+def _change(run: Run, name: str, unit: float, *, origin_is_zero: bool) -> Change | None:
+    values = run[name].finite.value / unit
+    if len(values) < LEAST_RECORDS:
+        return None
+    edge = max(edge_width(len(values)), len(values) // 8)
+    start = 0.0 if origin_is_zero else median(values[:edge])
+    return Change(median(values[-edge:]) - start, 1.25 * noise(values) * float(np.sqrt(2 / edge)))
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """How far apart chosen and rejected answers are, against how large both are.
+
+    Args:
+        metric: What it is taken from.
+        steps: Steps at which both were logged, shape (n,).
+        apart: Size of their difference there, shape (n,).
+        size: Size of the larger one there, shape (n,).
+    """
+
+    metric: str
+    steps: Floats
+    apart: Floats
+    size: Floats
+
+
+def apart(run: Run, names: tuple[str, str]) -> Apart | None:
+    """Return the difference of a pair of metrics in the records that hold both, None where there are none."""
+    found = _both(run, names)
+    if found is None:
+        return None
+    steps, chosen, rejected = found
+    size = np.maximum(np.abs(chosen), np.abs(rejected))
+    return Apart(" and ".join(names), steps, np.abs(chosen - rejected), size)
+
+
+def margin_of(run: Run) -> Series | None:
+    """Return by how much the reward of the chosen answer is higher, where both are logged; None without them."""
+    found = _both(run, REWARDS)
+    if found is None:
+        return None
+    steps, chosen, rejected = found
+    return Series(" - ".join(REWARDS), steps, chosen - rejected)
+
+
+def _both(run: Run, names: tuple[str, str]) -> tuple[Floats, Floats, Floats] | None:
+    """Return the steps at which both metrics were logged, and their values there; None where there are none."""
+    if not all(name in run for name in names):
+        return None
+    chosen, rejected = (run[name].finite for name in names)
+    steps, one, other = np.intersect1d(chosen.step, rejected.step, return_indices=True)
+    return (steps, chosen.value[one], rejected.value[other]) if len(steps) else None
+
+
+# Does preference training tell chosen answers from rejected ones?
+
+
+ACCURACIES, MARGINS = ("rewards/accuracies", "accuracy"), ("rewards/margins", "margin")
+"""How often the chosen answer has the higher reward, and by how much: of DPO and its like, of a reward model."""
+HELD_OUT = ("eval_rewards/accuracies", "eval_accuracy")
+LEAST, LEAST_BELOW, LEAST_STEPS = 8, 4, 20
+"""Records, those of an accuracy below one half, and steps that they cover. Chosen: fewer are the beginning."""
+NEAR, LEARNED, ERRORS = 0.58, 0.65, 2.0
+"""An accuracy that is no more than chance, one that is, and errors of a mean. Chosen: a third and two thirds
+of the way from 0.5 to the 0.7 that remote_gpu_trainer calls healthy."""
+BELOW = 0.35
+"""An accuracy below chance. Chosen: as far below one half as `LEARNED` is above it."""
+LEAST_GROWTH, LEAST_NATS = 0.1, 1.0
+"""Growth of a margin, or nats times beta where beta is small. Chosen: 0.1 brings the DPO loss from 0.693 to 0.644."""
+EQUAL, MOSTLY = 1e-6, 0.95
+"""Of their size, how far equal values are apart; the share of such records. Chosen: rounding in float32."""
+MOVED, ALIKE = 0.05, 0.003
+"""Rewards that have moved this far, while they differ by this share of it. Chosen: answers that merely fall together
+differ by some per cent."""
+LEAST_ZEROS = 5
+"""Records past the first in which rewards are zero. Chosen: in a warm-up in bf16 both models may still agree."""
+
+
+def _of_pairs(run: Run, names: tuple[str, str], least: int) -> Series:
+    """Return a metric of pairs; raise CannotTell where it is too short, or the run scores no pairs."""
+    name = names[0] if names[0] in run else names[1]
+    logged = name in run and (name == names[0] or scores_pairs(run))
+    found = run[name] if logged else margin_of(run) if names == MARGINS else None
+    if found is None:
+        raise CannotTell(f"not logged: {names[0]}")
+    return require_values(found.finite.where(found.finite.step > 0), least)
+
+
+def dpo_pairs_alike(run: Run) -> Evidence | None:
+    """Chosen and rejected answers have the same values, record by record.
+
+    Not this when: only the rewards are equal, and zero; both fall, and some per cent remain between them.
+    """
+    logps, rewards = apart(run, LOGPS), apart(run, REWARDS)
+    if logps is not None and bool((logps.size > 0).all()):
+        equal = logps.apart <= EQUAL * logps.size
+        if equal.mean() >= MOSTLY:
+            said = f"equal in {equal.mean():.0%} of {counted(len(equal), 'record')}"
+            return _seen(f"{logps.metric} are {said}", logps.steps, share=float(equal.mean()))
+    if rewards is None or len(rewards.size) < LEAST:
+        return None
+    later = len(rewards.size) // 2
+    size, between = median(rewards.size[later:]), median(rewards.apart[later:])
+    if size < MOVED or between > ALIKE * size:
+        return None
+    said = f"a median size of {figure(size)} over the later half, and differ by {figure(between)}"
+    return _seen(f"{rewards.metric} have {said}", rewards.steps, size=size, apart=between)
+
+
+def _seen(summary: str, steps: Floats, **values: float) -> Evidence:
+    return Evidence(summary, steps=(float(steps[0]),), values=values)
+
+
+def dpo_rewards_zero(run: Run) -> Evidence | None:
+    """The implicit rewards of both answers are exactly zero: policy and reference are one and the same.
+
+    Not this when: the log covers only the first steps; the rewards are tiny but move.
+    """
+    rewards = apart(run, REWARDS)
+    if rewards is None:
+        raise CannotTell(f"not logged: {' and '.join(REWARDS)}")
+    if len(rewards.size) <= LEAST_ZEROS or float(rewards.steps[-1]) < LEAST_STEPS:
+        return None
+    largest = float(rewards.size[1:].max())
+    said = f"{figure(largest)} at most in all {len(rewards.size)} records up to {run.step_name}"
+    summary = f"{rewards.metric} are {said} {figure(rewards.steps[-1])}"
+    return _seen(summary, rewards.steps, largest=largest) if largest <= NO_REWARD else None
+
+
+def _end(accuracy: Series, part: int, least: int) -> tuple[float, float, float]:
+    """Return mean and standard error over the last records, one in `part`, and the step of the first of them."""
+    late = accuracy.value[-max(least, len(accuracy) // part) :]
+    return float(late.mean()), float(late.std() / np.sqrt(len(late))), float(accuracy.step[-len(late)])
+
+
+def dpo_accuracy_below_chance(run: Run) -> Evidence | None:
+    """The chosen answer ends with the higher reward far less than half of the time, in training or evaluation.
+
+    Not this when: it is near one half; it is 0 at the first step, where all rewards are equal.
+    """
+    judged = [one for names in (ACCURACIES, HELD_OUT) if (one := _logged(run, names)) is not None]
+    if not judged:
+        raise CannotTell(f"fewer than {LEAST_BELOW} preference accuracies are logged")
+    for accuracy in judged:
+        mean, error, since = _end(accuracy, 4, 3)
+        if mean + ERRORS * error < BELOW and bool(accuracy.value.any()):
+            summary = f"{accuracy.name} has a mean of {figure(mean)} over its last quarter"
+            return Evidence(summary, steps=(since,), values={"mean": mean, "error": error})
+    return None
+
+
+def _logged(run: Run, names: tuple[str, str]) -> Series | None:
+    try:
+        return _of_pairs(run, names, LEAST_BELOW)
+    except CannotTell:
+        return None
+
+
+def dpo_accuracy_chance(run: Run) -> Evidence | None:
+    """The share of pairs in which the chosen answer has the higher reward is still near one half at the end.
+
+    Not this when: it rises late; batches are so small that their mean is not known (then it is unknown).
+    """
+    accuracy = _of_pairs(run, ACCURACIES, LEAST)
+    if accuracy.step[-1] - accuracy.step[0] < LEAST_STEPS and len(accuracy) < LEAST_STEPS:
+        raise CannotTell(f"the accuracies cover only {len(accuracy)} records")
+    mean, error, since = _end(accuracy, 3, 5)
+    if mean - ERRORS * error > NEAR or mean >= LEARNED:
+        return None
+    if mean > NEAR or mean + ERRORS * error > NEAR + 2 * (LEARNED - NEAR):
+        raise CannotTell(f"the accuracy is {figure(mean)} ± {figure(ERRORS * error)} at the end: too noisy to tell")
+    summary = f"{accuracy.name} has a mean of {figure(mean)} from {run.place(since)} on"
+    return _seen(summary, accuracy.step, mean=mean, error=error)
+
+
+def dpo_margin_flat(run: Run) -> Evidence | None:
+    """The margin between the rewards of chosen and rejected answers stays where it was.
+
+    Not this when: beta is small, so that margins are small although the pairs are told apart; the log covers only
+    the first steps.
+    """
+    margin = _of_pairs(run, MARGINS, LEAST)
+    if margin.step[-1] - margin.step[0] < LEAST_STEPS and len(margin) < LEAST_STEPS:
+        raise CannotTell(f"the margins cover {figure(margin.step[-1] - margin.step[0])} {run.step_name}s only")
+    quarter = max(3, len(margin) // 4)
+    start, end = median(margin.value[:quarter]), median(margin.value[-quarter:])
+    if start > LEAST_GROWTH and len(margin) > LEAST:
+        start = min(start, 0.0)  # it had grown before the first records were averaged
+    beta = run.setting("beta")
+    needed = min(LEAST_GROWTH, LEAST_NATS * beta) if beta is not None and beta > 0 else LEAST_GROWTH
+    accuracy = _logged(run, ACCURACIES)
+    if end - start >= needed or (accuracy is not None and _end(accuracy, 4, 3)[0] >= LEARNED):
+        return None
+    said = f"between {run.step_name}s {figure(margin.step[0])} and {figure(margin.step[-1])}"
+    return _seen(f"{margin.name} goes from {figure(start)} to {figure(end)} {said}", margin.step, start=start, end=end)
+
+
+@question(
+    outcome_of(dpo_pairs_alike, 0.002),
+    outcome_of(dpo_rewards_zero, 0.002),
+    outcome_of(dpo_accuracy_below_chance, 0.004),
+    outcome_of(dpo_accuracy_chance, 0.03, "remote_gpu_trainer"),
+    outcome_of(dpo_margin_flat, 0.03, "remote_gpu_trainer"),
+    any_of=(*MARGINS, *ACCURACIES, *HELD_OUT, *REWARDS, *LOGPS),
+)
+def pairs(run: Run) -> Answers:
+    """Equal answers first, for nothing can tell them apart; then a policy that is its reference; then what it tells."""
+    judges = (dpo_pairs_alike, dpo_rewards_zero, dpo_accuracy_below_chance, dpo_accuracy_chance, dpo_margin_flat)
+    return first_seen(by_outcome(judges, run))
+
+
+# Do chosen and rejected answers lose their probability together?
+
+
+LEAST_FALL = 10.0
+"""Nats per answer by which both must fall. Chosen: batches of other lengths alone move log-probabilities by some."""
+TOGETHER = 1.5
+"""Times what the margin gains that the chosen answers lose. Chosen: they then fall together more than apart."""
+OF_ALL = 0.75
+"""... or they lose this share of the log-probability that they began with, whatever the rejected do. Chosen: by
+hand."""
+
+
+@symptom(background=0.03, sources=("razin_displacement", "remote_gpu_trainer"))
+def dpo_logps_fall(run: Run) -> Evidence | None:
+    """Log-probabilities of chosen and rejected both fall.
+
+    They fall by far more than they move apart, or without end.
+    Not this when: the margin grows as much as the chosen answers lose, which is how DPO often works (a remark),
+    as long as these keep most of the probability that they had; the fall is within the noise of batches; a
+    reward model is trained, which has no such probabilities. The factors were chosen by hand.
+    """
+    if scores_pairs(run):
+        return None  # it scores answers, and gives them no probability that could fall
+    moved = changes(run)
+    if moved is None:
+        why = f"fewer than {LEAST_RECORDS} finite values of the rewards or log-probabilities"
+        lacking = "not logged: rewards that are zero at first, or logps, both of chosen and of rejected"
+        raise CannotTell(why if has_changes(run) else lacking)
+    chosen, rejected = moved.chosen, moved.rejected
+    if chosen.by > -max(LEAST_FALL, 3 * chosen.error) or rejected.by > -max(LEAST_FALL, 3 * rejected.error):
+        return None
+    gain = chosen.by - rejected.by
+    together = -chosen.by > TOGETHER * max(gain, 0.0)
+    lost = moved.began < 0 and -chosen.by > OF_ALL * -moved.began
+    remark = ""
+    if lost:
+        remark = f"; the chosen began at {figure(moved.began)} nats"
+    elif not together:
+        remark = ": they move apart more than the chosen fall"
+    return Evidence(
+        f"by {run.place(run.last_step)} the log-probability of the chosen answers is down by "
+        f"{figure(-chosen.by)} nats and that of the rejected by {figure(-rejected.by)} ({moved.unit}){remark}",
+        steps=(run.first_step,),
+        values={"chosen": chosen.by, "rejected": rejected.by, "margin_gain": gain},
+        present=together or lost,
+    )

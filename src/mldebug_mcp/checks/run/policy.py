@@ -1,0 +1,530 @@
+"""Does a policy keep its entropy, its distance from the reference, and the length of its completions?"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of, with_attribute
+from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, require_values
+from mldebug_mcp.checks.curve import Blocks, blocks, departure, end_level, highest_level, median, monotone, start_level
+from mldebug_mcp.checks.policies import (
+    ENTROPIES,
+    EXPLORATION,
+    LEAST_RECORDS,
+    NOT_POLICY,
+    TEXT_POLICIES,
+    Divergence,
+    averaged,
+    cost,
+    divergences,
+    entropy,
+    held_out_scores,
+    is_solved,
+    require_policy,
+    rewards_of,
+    seems_to_learn,
+    stays_near,
+    trend,
+)
+from mldebug_mcp.core.text import counted, figure
+from mldebug_mcp.logs.run import Run, Series
+
+# How far does the policy go from where it was, and do the weights that sampled agree with those that are trained?
+
+
+NO_KL = 0.05
+"""KL below this is not part of a rise. Chosen: healthy runs reach it."""
+JUMP, JUMP_FACTOR = 0.3, 5.0
+"""KL of a single update that is too large, and times the median. Chosen: beyond the scatter of sound updates."""
+TIMES_AT_ONCE = 10.0
+"""Times the limit, for which one record is enough. Chosen: by hand."""
+RUNS_AWAY = 10.0
+"""Times the limit. Chosen: estimates of a few rare tokens do not keep so much."""
+MOVES = ("approx_kl", "kl", "clip_ratio")
+"""What is above zero as soon as a policy has taken one step away from the one that sampled, or from its reference."""
+STILL_RECORDS, STILL = 10, 1e-6
+"""Records, and what rounding in float32 leaves of the divergence of two equal policies. Chosen: a usual update is a
+thousand times as large."""
+SHOWN_BY = ("entropy", "reward")
+"""What changes for good only where the policy does."""
+RATIOS = {
+    "sampling/importance_sampling_ratio/min": (0.01, np.inf),
+    "sampling/sampling_logp_difference/mean": (-1.0, 1.0),
+    "policy_ratio": (0.5, 2.0),
+    "sampling/importance_sampling_ratio/mean": (0.5, 2.0),
+}
+"""Ranges of ratios between the weights that sampled and those that are trained. Source: axolotl_stability."""
+LEAST_RATIOS = 3
+"""Records of a ratio. Chosen: as many as make a level."""
+CLIPPED, CLIPPED_RL, LASTING = 0.3, 0.5, 0.2
+"""Share of the ratios that is clipped; small environments learn with 0.3 to 0.4. Source: axolotl_stability. In so many
+of the records at least. Chosen: a policy that finds its task moves fast for a while."""
+
+
+def importance_ratio_off(run: Run) -> Evidence | None:
+    """The weights that sampled and those that are trained give clearly different probabilities to the same tokens.
+
+    Not this when: single records are off; the largest ratio alone is large (a maximum over many tokens).
+    """
+    logged = [one for one in RATIOS if one in run and len(run[one].finite) >= LEAST_RATIOS]
+    if not logged:
+        raise CannotTell(f"no ratio of sampling to training has {LEAST_RATIOS} finite values")
+    return next((seen for name in logged if (seen := _off(run, run[name].finite)) is not None), None)
+
+
+def _off(run: Run, series: Series) -> Evidence | None:
+    low, high = RATIOS[series.name]
+    cut = blocks(series.value, 12)
+    off = (cut.level < low) | (cut.level > high)
+    if not off.any():
+        return None
+    onset = float(series.step[int(cut.first[int(np.argmax(off))])])
+    worst = float(cut.level[off].min() if (cut.level < low).any() else cut.level[off].max())
+    return Evidence(
+        f"{series.name} keeps a level of {figure(worst)} from {run.place(onset)} on, "
+        f"in {off.mean():.0%} of the log; its median is {figure(median(series.value))}",
+        steps=(onset,),
+        values={"level": worst, "share_of_log": float(off.mean()), "median": median(series.value)},
+    )
+
+
+def clip_ratio_high(run: Run) -> Evidence | None:
+    """A large share of the probability ratios is clipped, for a stretch of records.
+
+    Not this when: single records jump, or few while a policy first learns; all ratios are one because each sample is
+    used once (then it is zero).
+    """
+    ratio = run["clip_ratio"].finite if "clip_ratio" in run else None
+    if ratio is None or len(ratio) < LEAST_RECORDS:
+        raise CannotTell(f"clip_ratio has fewer than {LEAST_RECORDS} finite values")
+    limit = CLIPPED_RL if run.kind == "rl" else CLIPPED
+    kept = highest_level(ratio.value)
+    if kept.value <= limit or float((ratio.value > limit).mean()) < LASTING:
+        return None
+    onset, typical = float(ratio.step[kept.at]), median(ratio.value)
+    return Evidence(
+        f"clip_ratio keeps a level of {figure(kept.value)} from {run.place(onset)} on; its median over "
+        f"the log is {figure(typical)}",
+        steps=(onset,),
+        values={"level": kept.value, "median": typical, "limit": limit},
+    )
+
+
+def kl_high(run: Run) -> Evidence | None:
+    """The KL divergence of the policy from its reference, or from before the update, is far too large.
+
+    Not this when: single records jump and come back, as one rare token makes an estimate do; KL is summed over the
+    tokens of a completion, for which the limit is higher.
+    """
+    require_policy(run)
+    logged = divergences(run)
+    if not logged:
+        raise CannotTell("not logged: kl or approx_kl")
+    judged = [evidence for one in logged if (evidence := _judge(run, one)) is not None]
+    return max(judged, key=lambda evidence: evidence.present, default=None)
+
+
+def _judge(run: Run, one: Divergence) -> Evidence | None:
+    series, value = one.series, one.series.value
+    few, typical, peak = len(series) < LEAST_RECORDS, median(value), int(np.argmax(value))
+    if few and typical <= TIMES_AT_ONCE * one.limit:
+        raise CannotTell(f"{series.name} has {counted(len(series), 'finite value')} here; {LEAST_RECORDS} are needed")
+    kept = typical if few else highest_level(value).value
+    if kept > one.limit:
+        return _sustained(run, one, kept)
+    top, at = float(value[peak]), float(series.step[peak])
+    of_one = one.of_update and top > JUMP and top > JUMP_FACTOR * typical
+    if not of_one and top <= one.limit:
+        return None
+    return Evidence(
+        f"{series.name} ({one.what}) reaches {figure(top)} at {run.place(at)} and comes back; its "
+        f"median is {figure(typical)}",
+        steps=(at,),
+        values={"peak": top, "median": typical, "limit": one.limit},
+        present=of_one,
+    )
+
+
+def kl_runs_away(far: Evidence) -> Evidence | None:
+    """The KL divergence comes to ten times what is far too large already.
+
+    Not this when: it is a few times above; it jumps and comes back.
+    """
+    level = far.values.get("level") or 0.0
+    return far if level > RUNS_AWAY * (far.values["limit"] or level) else None
+
+
+def _sustained(run: Run, one: Divergence, level: float) -> Evidence:
+    series, above = one.series, one.series.value > one.limit
+    # The first of two values in a row that exceed the limit.
+    first = float(series.step[int(np.argmax(above & np.append(above[1:], True)))])
+    # KL runs away exponentially: its departure is seen in the logarithm.
+    onset = min(first, float(series.step[departure(np.log(np.maximum(series.value, NO_KL)), np.log(level))]))
+    paid, end = None if one.of_update else cost(run, float(series.value[-1])), float(series.value[-1])
+    beside = "" if paid is None else f", which costs {figure(paid)} of reward at the coefficient that is set"
+    return Evidence(
+        f"{series.name} ({one.what}) exceeds {figure(one.limit)} from {run.place(first)} on and "
+        f"reaches a level of {figure(level)}; it begins to rise at {run.place(onset)}, from "
+        f"{figure(series.value[0])} at first, and ends at {figure(end)}{beside}",
+        steps=(onset, first),
+        values={"level": level, "end": end, "limit": one.limit, **({} if paid is None else {"cost": paid})},
+    )
+
+
+def policy_stands_still(run: Run) -> Evidence | None:
+    """The divergence of the policy from where it was, and its clipping, are zero within rounding in every record.
+
+    Not this when: each batch is used for one step and the reference is not part of the loss, where zero is right;
+    the entropy or the reward moves. Without variance of rewards nothing moves it (`reward_std_zero`).
+    """
+    logged = {name: run[name].finite for name in MOVES if name in run}
+    if not logged or min(len(series) for series in logged.values()) < STILL_RECORDS:
+        raise CannotTell(f"fewer than {STILL_RECORDS} records of {', '.join(logged) or 'any divergence'}")
+    if set(logged) == {"clip_ratio"}:
+        raise CannotTell("no divergence of the policy is logged: clipping is zero by itself where a batch is used once")
+    most = max(float(np.abs(series.value).max()) for series in logged.values())
+    if most > STILL:
+        return None
+    if (shown := _moves(run)) is not None:
+        raise CannotTell(f"{shown}: the policy moves, whatever divergence is logged")
+    first = min(float(series.step[0]) for series in logged.values())
+    return Evidence(
+        f"{' and '.join(logged)} are {f'at most {figure(most)}' if most else 'exactly 0'} in every record from "
+        f"{run.place(first)} on",
+        steps=(first,),
+        values={"records": min(len(series) for series in logged.values())},
+    )
+
+
+def _moves(run: Run) -> str | None:
+    """Return what shows that the policy moves, or None."""
+    for name in SHOWN_BY:
+        series: Series | None = averaged(run, run[name].finite) if name in run else None
+        if series is not None and len(series) >= STILL_RECORDS and (change := trend(series)):
+            return f"{name} moves by {change:+.2g}"
+    return None
+
+
+@question(
+    outcome_of(importance_ratio_off, 0.006, "axolotl_stability", "trl_docs"),
+    outcome_of(kl_high, 0.005, "axolotl_stability", "remote_gpu_trainer", "schulman_nuts_talk"),
+    outcome_of(kl_runs_away, 0.2, "trl_docs", of="kl_high"),
+    outcome_of(clip_ratio_high, 0.008, "axolotl_stability", needs=("clip_ratio",)),
+    outcome_of(policy_stands_still, 0.004, follows=("reward_std_zero",)),
+    any_of=("kl", "approx_kl", "loss_kl", "clip_ratio", *RATIOS),
+    not_for=NOT_POLICY,
+)
+def policy_movement(run: Run) -> Answers:
+    """Ratios first, which tell what KL and clipping follow from; a policy that stands still last."""
+    judges = (importance_ratio_off, kl_high, clip_ratio_high, policy_stands_still)
+    return with_attribute(first_seen(by_outcome(judges, run)), "kl_high", kl_runs_away)
+
+
+# How much is left to chance?
+
+
+COLLAPSED, SHARE_OF_START = 0.01, 0.1
+"""Nats per token below which a policy has collapsed, and, of an agent, the share of its entropy at the start. Source:
+axolotl_stability, for GRPO, where 0.05 to 0.5 is healthy."""
+LEAST, LEAST_TO_STAY = 5, 20
+"""Finite values without which a low entropy, and one that stays or grows, cannot be told. Chosen: fewer show no
+course."""
+FLOOR = 1e-4
+"""Nats that count as none where the logarithm is taken. Chosen: far below `COLLAPSED`."""
+NOT_CONVERGING = 1.0
+"""Nats per token above which a policy does not converge. Source: axolotl_stability, for GRPO."""
+GROWTH, SHARE_OF_GROWTH, POLICY_ENTROPY_SIGMAS = 2.0, 0.25, 6.0
+"""Times its lowest level, of a language model; of the entropy at the start, of an agent; times the wobble of levels.
+Chosen: by hand."""
+AS_AT_START, ENOUGH = 0.98, 60
+"""Of the entropy at the start that an agent's lowest level keeps in so many records if it has not moved. Chosen: by
+hand."""
+RARELY = 0.06
+"""A share of random actions at the first record that is that of the end of a schedule. Source: the final 0.05 of
+Stable-Baselines3's DQN."""
+RANDOM = 0.5
+"""Where at least this share of the actions is random, and stays it, an agent is not about to act on what it learns.
+Chosen: by hand."""
+
+
+def entropy_low(run: Run) -> Evidence | None:
+    """The policy is nearly deterministic at the end of the log: its entropy is near zero.
+
+    Not this when: entropy keeps clear of zero; single records touch it; the agent of a game has come to its best
+    return meanwhile (a remark); actions are continuous, whose entropy has no floor (then it is unknown).
+    """
+    series = require_values(entropy(run), LEAST)
+    value = series.value
+    if float(value.min()) < -1e-3:
+        raise CannotTell("entropy goes below zero, as that of continuous actions does: it has no floor to be near to")
+    start, end = start_level(value), end_level(value)
+    limit = COLLAPSED if run.kind in TEXT_POLICIES else max(COLLAPSED, SHARE_OF_START * start)
+    if end >= limit:
+        return None
+    above = np.flatnonzero(value >= limit)
+    below = float(series.step[int(above[-1]) + 1 if len(above) and above[-1] + 1 < len(value) else 0])
+    # Entropy decays exponentially: where it begins to collapse is seen in the logarithm.
+    fall = departure(np.log(np.maximum(value, FLOOR)), float(np.log(max(end, FLOOR)))) if start >= limit else 0
+    onset, solved = min(float(series.step[fall]), below), is_solved(run)
+    beside = "; the reward has risen meanwhile and is at its best" if solved else _reward_by(run, below)
+    return Evidence(
+        f"entropy is below {figure(limit)} from {run.place(below)} on and ends at {figure(end)}; "
+        f"it began at {figure(start)} and turns down at {run.place(onset)}{beside}",
+        steps=(onset, below),
+        values={"start": start, "end": end, "limit": limit},
+        present=not solved,
+    )
+
+
+def _reward_by(run: Run, step: float) -> str:
+    """Return what had been earned when nothing was left to chance, beside what is earned at the end."""
+    rewards = rewards_of(run)
+    if rewards is None or (then := rewards.at(step)) is None:
+        return ""
+    start, end = start_level(rewards.value), end_level(rewards.value)
+    return f"; the reward was {figure(start)} at first, {figure(then)} by then and is {figure(end)} at the end"
+
+
+def entropy_high(run: Run) -> Evidence | None:
+    """The entropy of the policy is high and does not come down, or grows; or actions are taken at random for ever.
+
+    Not this when: it falls; it rises a little from a low level; a classic agent has hardly begun; it stays high
+    while the reward rises.
+    """
+    series = require_values(entropy(run), LEAST_TO_STAY)
+    value = series.value
+    cut, start, end = blocks(value, 20), start_level(value), end_level(value)
+    lowest, grows = float(cut.level.min()), _grows(run, cut, start, end)
+    if not grows and (not _stays(run, cut, start, end, len(value)) or seems_to_learn(run)):
+        return None
+    onset = float(series.step[departure(value, end) if grows else 0])
+    return Evidence(
+        f"entropy {'grows' if grows else 'stays high'} from {run.place(onset)} on: {figure(start)} at the "
+        f"start, lowest level {figure(lowest)}, {figure(end)} at the end",
+        steps=(onset,),
+        values={"start": start, "lowest": lowest, "end": end, "grows": float(grows)},
+    )
+
+
+def entropy_grows(high: Evidence) -> Evidence | None:
+    """The entropy of the policy grows far above its lowest level.
+
+    Not this when: it is as high as it was at the start, which tells of the model or its temperature.
+    """
+    return high if high.values["grows"] else None
+
+
+def _grows(run: Run, cut: Blocks, start: float, end: float) -> bool:
+    lowest = float(cut.level.min())
+    if run.kind in TEXT_POLICIES:
+        return end > max(GROWTH * lowest, 0.5) and end - lowest > POLICY_ENTROPY_SIGMAS * cut.wobble
+    return end - lowest > max(SHARE_OF_GROWTH * abs(start), 0.1) and end - start > POLICY_ENTROPY_SIGMAS * cut.wobble
+
+
+def _stays(run: Run, cut: Blocks, start: float, end: float, count: int) -> bool:
+    lowest = float(cut.level.min())
+    if run.kind not in TEXT_POLICIES:
+        return count >= ENOUGH and lowest > AS_AT_START * start > 0
+    falling = end < 0.8 * start and end - lowest < POLICY_ENTROPY_SIGMAS * cut.wobble
+    return run.kind == "grpo" and lowest > NOT_CONVERGING and not falling
+
+
+def _at_random(run: Run) -> Evidence | None:
+    """Return what is seen of a share of random actions that never comes down."""
+    if run.kind != "rl":
+        raise CannotTell("it is not known whether this run trains an agent")
+    share = require_values(run[next(name for name in EXPLORATION if name in run)].finite, LEAST_TO_STAY)
+    highest = float(share.value.max())
+    if highest < RANDOM or float(np.ptp(share.value)) > 0:
+        return None
+    return Evidence(
+        f"{share.name} is {figure(highest)} in all {len(share)} records, up to {run.place(share.step[-1])}",
+        steps=(float(share.step[0]),),
+        values={"share": highest, "records": float(len(share)), "grows": 0.0},
+    )
+
+
+def exploration_ends_early(run: Run) -> Evidence | None:
+    """Hardly any action is random from the first records on, and the reward does not rise.
+
+    Not this when: actions were random for a while; the reward rises; only a log of a trained agent is known.
+    """
+    share = require_values(run[next(name for name in EXPLORATION if name in run)].finite, LEAST)
+    if run.kind != "rl" or float(share.value.max()) > RARELY or seems_to_learn(run):
+        return None
+    return Evidence(
+        f"{share.name} is {figure(share.value[0])} at the first record, {run.place(share.step[0])}, and the reward "
+        "does not rise",
+        steps=(float(share.step[0]),),
+        values={"share": float(share.value[0]), "records": float(len(share)), "grows": 0.0},
+    )
+
+
+@question(
+    outcome_of(entropy_low, 0.006, "axolotl_stability", "rahtz_reproducing", follows=("eval_reward_falls",)),
+    outcome_of(entropy_high, 0.012, "axolotl_stability", "rahtz_reproducing"),
+    outcome_of(entropy_grows, 0.004, "axolotl_stability", of="entropy_high"),
+    outcome_of(exploration_ends_early, 0.005),
+    any_of=(*ENTROPIES, *EXPLORATION),
+    not_for=NOT_POLICY,
+)
+def policy_entropy(run: Run) -> Answers:
+    """Of a policy network its entropy, of an agent without one the share of random actions."""
+    if not any(name in run for name in ENTROPIES):
+        return first_seen({"entropy_high": partial(_at_random, run), **by_outcome((exploration_ends_early,), run)})
+    answers = first_seen(by_outcome((entropy_low, entropy_high), run))
+    return with_attribute(answers, "entropy_high", entropy_grows)
+
+
+# Do completions grow, shrink, or end at the limit?
+
+
+SHARE = "completions/clipped_ratio"
+LEAST_LENGTHS, LEAST_SHARES, LEAST_OF_ALL, LEAST_SCORES = 20, 3, 5, 4
+"""Records of lengths, of the share at the limit, of nothing but the limit, and evaluations. Chosen: by hand."""
+FACTOR, NEAR_FACTOR, NEAR_LIMIT, CUT = 2.0, 1.5, 0.7, 0.5
+"""Growth; that which is enough where it ends within this share of the limit, or so many are cut off. Chosen: by
+hand."""
+MOST_WITH_SCORES, WHILE_LEARNING, FEW_CUT = 4.0, 3.0, 0.2
+"""Growth below this factor is a remark where scores of evaluation rise with it, or, below the second, the reward near
+the reference; and no more than this share is cut off. Chosen: answers that take thought grow so."""
+STEADY, STAYS, COMPLETIONS_SIGMAS = 0.8, 0.6, 6.0
+"""Rank correlation with time, or the share of the growth that is never lost; times the wobble of levels. Chosen: by
+hand."""
+SHRUNK = 0.3
+"""Of the length at the start. Chosen: a policy that learns a format may well drop half of its words."""
+MOST_CUT, PART = 0.8, 0.25
+"""Share of completions at the limit, for so much of the log. Source: axolotl_stability."""
+ALL, NEARLY_ALWAYS = 0.99, 0.95
+"""Share of completions, of records, the first among them. Chosen: under a low limit some are short enough."""
+
+
+def completion_length_grows(run: Run, share: Series) -> Evidence | None:
+    """The mean length of completions rises steadily, to a multiple or up to the limit.
+
+    Not this when: it wanders or falls back; it stays clear of the limit while all scores of evaluation rise with
+    it, or the reward near the reference (remarks), as in tasks that take thought.
+    """
+    length = require_values(run["completion_length"].finite, LEAST_LENGTHS)
+    cut, start, end = blocks(length.value, 12), start_level(length.value[: len(length) // 4]), end_level(length.value)
+    limit, cut_off = run.setting("max_completion_length"), end_level(share.value) if len(share) else None
+    near = end >= NEAR_LIMIT * limit if limit is not None else (cut_off or 0.0) >= CUT
+    grown = end >= (NEAR_FACTOR if near else FACTOR) * start and end - start > COMPLETIONS_SIGMAS * cut.wobble
+    stays = float(cut.level[len(cut.level) // 3 :].min()) >= start + STAYS * (end - start)
+    if start <= 0 or not grown or (monotone(cut.level) < STEADY and not stays):
+        return None
+    has_room = (limit is None or end < limit / 2) and cut_off is not None and cut_off < FEW_CUT
+    serves = _serves(run, end / start) if has_room else ""
+    beside = f"; the limit is {figure(limit)}" if limit is not None else ""
+    return _change(run, start, end, beside=beside + serves, present=not serves)
+
+
+def _serves(run: Run, factor: float) -> str:
+    """Say what rises with the length, so that it may be thought that the task takes."""
+    scores, rewards = held_out_scores(run, LEAST_SCORES), rewards_of(run)
+    if factor < MOST_WITH_SCORES and scores and all(trend(one) > 0 for one in scores):
+        return "; the scores of evaluation rise with it"
+    learns = factor < WHILE_LEARNING and stays_near(run) and rewards is not None and trend(rewards) > 0
+    return "; the reward rises with it" if learns else ""
+
+
+def completion_length_shrinks(run: Run, share: Series) -> Evidence | None:
+    """The mean length of completions falls to less than a third of what it was, and stays there.
+
+    Not this when: completions lose some words as a format is learnt; they are short from the start; most hit the
+    limit at first, so that the policy only learns to end.
+    """
+    length = require_values(run["completion_length"].finite, LEAST_LENGTHS)
+    start, end, wobble = start_level(length.value), end_level(length.value), blocks(length.value, 12).wobble
+    was_cut = len(share) > 0 and start_level(share.value) > CUT
+    if not 0 <= end < SHRUNK * start or start - end < COMPLETIONS_SIGMAS * wobble or was_cut:
+        return None
+    return _change(run, start, end, beside="", present=True)
+
+
+def _change(run: Run, start: float, end: float, *, beside: str, present: bool) -> Evidence:
+    length, how = run["completion_length"].finite, "grow" if end > start else "shrink"
+    onset = float(length.step[departure(length.value, end)])
+    return Evidence(
+        f"completions {how} from {figure(start)} to {figure(end)} tokens, from {run.place(onset)} on"
+        f"{beside}{_reward_beside(run)}",
+        steps=(onset,),
+        values={"start": start, "end": end, "factor": end / start},
+        present=present,
+    )
+
+
+def completions_truncated(run: Run, share: Series) -> Evidence | None:
+    """More than 80 % of the completions end at the length limit, for a quarter of the log or up to its end.
+
+    Not this when: single records do; the share is high at the start and comes down for good; it was low at the
+    start (`completions_reach_limit`).
+    """
+    return _at_limit(run, share)
+
+
+def completions_never_end(truncated: Evidence, share: Series) -> Evidence | None:
+    """No completion ends by itself, in nearly every record from the first on.
+
+    Not this when: a few end earlier, as some do under a limit that is merely low; it comes about in training.
+    """
+    always = len(share) >= LEAST_OF_ALL and share.value[0] >= ALL and (share.value >= ALL).mean() >= NEARLY_ALWAYS
+    return truncated if always else None
+
+
+def completions_reach_limit(run: Run, share: Series) -> Evidence | None:
+    """Most completions ended by themselves at first, and more than 80 % run into the length limit later.
+
+    Not this when: they did from the start (`completions_truncated`); their length has grown by half
+    (`completion_length_grows`).
+    """
+    return _at_limit(run, share)
+
+
+def _at_limit(run: Run, share: Series) -> Evidence | None:
+    if len(share) < LEAST_SHARES:
+        raise CannotTell(f"{SHARE} has fewer than {LEAST_SHARES} finite values")
+    cut = blocks(share.value, 12)
+    high = cut.level > MOST_CUT
+    came_down = not high[-max(1, len(high) // 4) :].any()
+    if came_down or (not high[-1] and high.mean() < PART):
+        return None
+    first = int(cut.first[int(np.argmax(high))])
+    onset = float(share.step[min(first, departure(share.value, 1.0)) if first else 0])
+    since, start = median(share.value[share.step >= onset]), start_level(share.value)
+    return Evidence(
+        f"{since:.0%} of the completions end at the limit from {run.place(onset)} on; "
+        f"at the start {start:.0%}{_reward_beside(run)}",
+        steps=(onset,),
+        values={"median": median(share.value), "start": start, "share_of_log": float(high.mean())},
+    )
+
+
+def _reward_beside(run: Run) -> str:
+    """Return what the reward does meanwhile: the same lengths mean another thing where it rises with them."""
+    rewards = rewards_of(run)
+    if rewards is None or len(rewards) < LEAST_SHARES:
+        return ""
+    start, end = start_level(rewards.value), end_level(rewards.value)
+    return f"; the reward goes from {figure(start)} to {figure(end)} meanwhile"
+
+
+@question(
+    outcome_of(completion_length_grows, 0.025, "axolotl_stability", needs=("completion_length",)),
+    outcome_of(completion_length_shrinks, 0.01, needs=("completion_length",)),
+    outcome_of(completions_truncated, 0.01, "axolotl_stability", needs=(SHARE,)),
+    outcome_of(completions_never_end, 0.05, "axolotl_faq", needs=(SHARE,), as_chosen=True, of="completions_truncated"),
+    outcome_of(completions_reach_limit, 0.01, "axolotl_stability", needs=(SHARE,)),
+    any_of=("completion_length", SHARE),
+    not_for=NOT_POLICY,
+)
+def completions(run: Run) -> Answers:
+    """What the lengths do goes before what the limit does to them, for they may have grown into it."""
+    share = run[SHARE].finite if SHARE in run else Series(SHARE, np.empty(0), np.empty(0))
+    at_first = start_level(share.value[:LEAST_SHARES]) if len(share) else 0.0
+    at_limit = completions_truncated if at_first >= CUT else completions_reach_limit
+    of_length = (completion_length_grows, completion_length_shrinks) if "completion_length" in run else ()
+    answers = first_seen(by_outcome((*of_length, at_limit), run, share))
+    return with_attribute(answers, "completions_truncated", completions_never_end, share)

@@ -1,0 +1,272 @@
+"""Is one rank unlike the others, and in what?"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from mldebug_mcp.checks.asking import by_outcome, outcome_of, told, with_attribute
+from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
+from mldebug_mcp.checks.curve import end_level, median, noise
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.logs.run import Run, Series
+
+# What single ranks log of times, losses and gradient norms, and which rank is unlike the others.
+
+
+_RANK = r"(?:rank|gpu|node|worker|device|host)[_-]?(?P<rank>\d+)"
+_FIRST = re.compile(rf"{_RANK}[/_.-](?P<metric>.+)", re.IGNORECASE)
+_LAST = re.compile(rf"(?P<metric>.+)[/_.-]{_RANK}", re.IGNORECASE)
+_TIME = re.compile(r"(?:.*[_/])?(?:time|latency|duration)(?:_m?s)?", re.IGNORECASE)
+_LOSS = re.compile(r"(?:.*[_/])?(?:loss|grad_norm)", re.IGNORECASE)
+LEAST_RECORDS = 5
+"""Records of each rank. Chosen: a median needs some records."""
+ALIKE, PARTED = 1e-3, 1e-2
+"""Relative difference of norms that are one, and of those that are not. Chosen: ranks reduce in one order."""
+
+FAR, FAR_SIGMAS = 1.5, 3.0
+"""Times the losses of all other ranks, and times the noise from record to record, that one ends above them. Chosen:
+shares of one batch have losses that scatter about the same level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """Where gradient norms that were the same on all ranks part for good.
+
+    Args:
+        before: The last step at which they are the same.
+        step: The next one.
+        rank: The rank that is farthest from the others from there on.
+        ranks: How many there are.
+    """
+
+    before: float
+    step: float
+    rank: int
+    ranks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A rank whose values are not finite before those of any other.
+
+    Args:
+        step: From where on.
+        rank: The rank.
+        next: From where on another's are not; None where all others are finite.
+    """
+
+    step: float
+    rank: int
+    next: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Astray:
+    """A rank whose loss goes its own way.
+
+    Args:
+        rank: The rank.
+        end: What its loss comes to.
+        usual: That of the others, in the median.
+        step: From where on it is nearer to its end than to theirs.
+    """
+
+    rank: int
+    end: float
+    usual: float
+    step: float
+
+
+@dataclass(frozen=True, slots=True)
+class Slowest:
+    """The rank that takes the longest.
+
+    Args:
+        rank: The rank.
+        level: Its median time.
+        end: Its level at the end.
+        others: The median times of the others.
+        usual: The median of these.
+        noise: The largest noise from record to record of any rank.
+        step: Where it first takes longer than half way from `usual` to `level`.
+    """
+
+    rank: int
+    level: float
+    end: float
+    others: tuple[float, ...]
+    usual: float
+    noise: float
+    step: float
+
+
+def by_metric(run: Run) -> Mapping[str, Mapping[int, Series]]:
+    """Return the times and losses that are logged by rank, by metric and rank."""
+    metrics: dict[str, dict[int, Series]] = defaultdict(dict)
+    for name in run.series:
+        match = _FIRST.fullmatch(name) or _LAST.fullmatch(name)
+        if match and (_TIME.fullmatch(match["metric"]) or _LOSS.fullmatch(match["metric"])):
+            metrics[match["metric"]][int(match["rank"])] = run[name]
+    return metrics
+
+
+def parted(run: Run) -> Parted | None:
+    """Return where gradient norms that were the same on all ranks part for good, None where they do not."""
+    ranks = {rank: one.finite for rank, one in by_metric(run).get("grad_norm", {}).items()}
+    if len(ranks) < 2:
+        return None
+    steps = reduce(np.intersect1d, (one.step for one in ranks.values()))
+    if len(steps) < 2 * LEAST_RECORDS:
+        return None
+    norms = np.array([one.value[np.searchsorted(one.step, steps)] for one in ranks.values()])
+    apart = np.ptp(norms, axis=0) / np.maximum(np.abs(norms).max(axis=0), np.finfo(float).tiny)
+    last_alike = np.flatnonzero(apart <= PARTED)
+    if float(apart[:LEAST_RECORDS].max()) > ALIKE or last_alike[-1] > len(steps) - 1 - LEAST_RECORDS:
+        return None
+    at = int(last_alike[-1]) + 1
+    away = np.abs(norms[:, at:] - np.median(norms[:, at:], axis=0)).mean(axis=1)
+    return Parted(float(steps[at - 1]), float(steps[at]), list(ranks)[int(np.argmax(away))], len(ranks))
+
+
+def broken(metric: str, ranks: Mapping[int, Series]) -> Broken | None:
+    """Return the one rank whose losses are not finite before any other's: averaged gradients bring them to all."""
+    since = {rank: one.step[~np.isfinite(one.value)] for rank, one in ranks.items()}
+    first = sorted((float(steps[0]), rank) for rank, steps in since.items() if len(steps))
+    if not first or not _LOSS.fullmatch(metric) or (len(first) > 1 and first[1][0] <= first[0][0]):
+        return None
+    return Broken(*first[0], first[1][0] if len(first) > 1 else None)
+
+
+def astray(metric: str, ranks: Mapping[int, Series]) -> Astray | None:
+    """Return the rank whose losses end far above those of all others, with which they began."""
+    losses = {rank: series.finite for rank, series in ranks.items()}
+    if not _LOSS.fullmatch(metric) or min(map(len, losses.values())) < 2 * LEAST_RECORDS:
+        return None
+    end = {rank: end_level(series.value) for rank, series in losses.items()}
+    rank = max(end, key=lambda one: end[one])
+    others, series = [value for one, value in end.items() if one != rank], losses[rank]
+    scatter = max(noise(one.value) for one in losses.values())
+    began = max(median(one.value[:LEAST_RECORDS]) for other, one in losses.items() if other != rank)
+    alike = median(series.value[:LEAST_RECORDS]) < FAR * began
+    if not alike or not 0 < FAR * max(others) < end[rank] or end[rank] - max(others) < FAR_SIGMAS * scatter:
+        return None
+    usual = median(np.array(others))
+    low = np.flatnonzero(series.value < (usual + end[rank]) / 2)
+    return Astray(rank, end[rank], usual, float(series.step[min(int(low[-1]) + 1, len(series) - 1) if len(low) else 0]))
+
+
+def slowest(metric: str, ranks: Mapping[int, Series]) -> Slowest | None:
+    """Return the rank that takes the longest, None if the metric is no time, or too few of them are logged."""
+    times = {rank: series.finite for rank, series in ranks.items()}
+    if not _TIME.fullmatch(metric) or min(map(len, times.values())) < LEAST_RECORDS:
+        return None
+    level = {rank: median(series.value) for rank, series in times.items()}
+    rank = max(level, key=lambda one: level[one])
+    others = tuple(value for one, value in level.items() if one != rank)
+    usual, series = median(np.array(others)), times[rank]
+    return Slowest(
+        rank=rank,
+        level=level[rank],
+        end=end_level(series.value),
+        others=others,
+        usual=usual,
+        noise=max(noise(one.value) for one in times.values()),
+        step=float(series.step[int(np.argmax(series.value > (usual + level[rank]) / 2))]),
+    )
+
+
+# Is one rank unlike the others, and in what?
+
+
+SLOWER = 1.2
+"""Times the slowest of the others. Chosen: shares of a batch differ by less."""
+SIGMAS = 3.0
+"""Times the noise from record to record between a rank and the others. Chosen: a median has less noise than that."""
+LEAST_RANKS = 3
+"""Ranks. Chosen: of two nobody knows which is unlike."""
+
+
+def rank_differs(run: Run) -> Evidence | None:
+    """A rank parts from the others: it takes longer, has another gradient, or a loss far above or not finite first.
+
+    A gradient norm that was the same on all ranks, as their gradients are averaged, and no longer is, says that they
+    train different models. Not this when: all ranks are slow, or slow in turn; there are but two of them and no
+    gradient norms; norms differ from the start, as those of shards do.
+    """
+    part = parted(run)
+    if part is not None:
+        return Evidence(
+            f"grad_norm is the same on all {part.ranks} ranks up to {run.place(part.before)} and differs from "
+            f"{run.place(part.step)} on, most on rank {part.rank}",
+            steps=(part.step,),
+            values={"rank": part.rank, "ranks": part.ranks},
+        )
+    judged = [(metric, ranks) for metric, ranks in by_metric(run).items() if len(ranks) >= LEAST_RANKS]
+    if not judged:
+        raise CannotTell(f"times or losses of {LEAST_RANKS} ranks, each under its own name, are not logged")
+    found = (_broken(run, *one) or _astray(run, *one) or _slow(*one) for one in judged)
+    return next((one for one in found if one is not None), None)
+
+
+def _broken(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
+    one = broken(metric, ranks)
+    if one is None:
+        return None
+    later = f"only from {figure(one.next)} on, or not at all" if one.next is not None else "nowhere"
+    return Evidence(
+        f"{metric} of rank {one.rank} is not finite from {run.place(one.step)} on, that of the other "
+        f"{len(ranks) - 1} ranks {later}",
+        steps=(one.step,),
+        values={"rank": one.rank, "ranks": len(ranks)},
+    )
+
+
+def _astray(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
+    one = astray(metric, ranks)
+    if one is None:
+        return None
+    return Evidence(
+        f"{metric} of rank {one.rank} is {figure(one.end)} at the end, and {figure(one.usual)} that of the other "
+        f"{len(ranks) - 1} ranks, which it leaves from {run.place(one.step)} on",
+        steps=(one.step,),
+        values={"rank": one.rank, "end": one.end, "others": one.usual, "ranks": len(ranks)},
+    )
+
+
+def _slow(metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
+    one = slowest(metric, ranks)
+    if one is None or one.usual <= 0 or one.level < SLOWER * max(one.others):
+        return None
+    if one.level - one.usual < SIGMAS * one.noise:
+        return None
+    return Evidence(
+        f"{metric} of rank {one.rank} is {figure(one.level)} in the median and {figure(one.end)} at the end; the "
+        f"other {len(one.others)} ranks have {figure(min(one.others))} to {figure(max(one.others))}",
+        steps=(one.step,),
+        values={"rank": one.rank, "level": one.level, "others": one.usual, "ranks": len(ranks)},
+    )
+
+
+def rank_computes_otherwise(unlike: Evidence) -> Evidence | None:
+    """A rank differs from the others in its loss or its gradient: it computes something else.
+
+    Not this when: it only takes longer.
+    """
+    return None if "level" in unlike.values else unlike
+
+
+@question(
+    outcome_of(rank_differs, 0.002, "bekman_mle", as_chosen=True),
+    outcome_of(rank_computes_otherwise, 0.3, of="rank_differs", as_chosen=True),
+    any_of=("*rank*", "*gpu*", "*node*", "*worker*", "*device*", "*host*"),
+    whole_run=True,
+)
+def ranks(run: Run) -> Answers:
+    """Compare the ranks, then ask what they differ in."""
+    return with_attribute(told(by_outcome((rank_differs,), run)), "rank_differs", rank_computes_otherwise)

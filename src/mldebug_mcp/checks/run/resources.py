@@ -1,0 +1,609 @@
+"""Do steps get slower, does the device wait for data, and does memory grow?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mldebug_mcp.checks.asking import first_of, outcome_of, reading, with_attribute
+from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, symptom
+from mldebug_mcp.checks.curve import aligned, blocks, departure, end_level, median, monotone
+from mldebug_mcp.core.text import counted, figure
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.settings.facts import POLICIES
+
+# How long a step takes, by whatever name a log gives it.
+
+
+RATES = (
+    Quantity.TOKENS_PER_SECOND,
+    Quantity.SAMPLES_PER_SECOND,
+    Quantity.STEPS_PER_SECOND,
+    Quantity.THROUGHPUT,
+)
+"""Throughputs of which the step time is the inverse, up to a factor: only its changes are judged."""
+PACES = (Quantity.STEP_TIME, "time", *RATES)
+CLOCKS = (Quantity.EPOCH_TIME, Quantity.ELAPSED, Quantity.TIMESTAMP)
+BATCHES = ("global batch size", "global_batch_size", "batch_size", "train_batch_size", "bsz")
+"""Rows in a step, which some recipes raise in stages: a step of more rows takes longer, and is no slower for that."""
+WARMUP_SHARE = 0.05
+"""Share of the records at the start. Chosen: they hold compilation and the filling of caches."""
+SAME_MEAN = 0.05
+"""So nearly is a rate times the time since the start the number of steps if it is their mean. Chosen: a clock's lag."""
+LEAST_TICKS = 10
+"""Seconds between records. Chosen: a clock of whole seconds tells so many to a tenth."""
+PACE_LEAST_RECORDS = 20
+"""Records from which a typical step and its noise are told. Chosen: blocks of them have a level."""
+
+
+def step_times(run: Run, least: int = PACE_LEAST_RECORDS) -> Series:
+    """Return how long steps take, without the first records; the unit is the log's own.
+
+    Where the batch grows, it is the time of as many rows as a step had at first. `least` records are needed.
+
+    Raises:
+        CannotTell: too few values, or a column named `time` that is a clock.
+    """
+    logged = next(run.with_role(Quantity.STEP_TIME), None) or run.series.get("time") or _throughput(run)
+    series = logged.finite
+    if logged.name == "time" and "data_time" not in run:
+        raise CannotTell("a column named time may be a clock as well as a step time")
+    series = series.where(series.value > 0)
+    if series.role is not None and series.role.quantity in RATES:
+        clock = _clock_of_mean(run, series)
+        series = Series("step_time", series.step, 1 / series.value).finite if clock is None else _between_ticks(clock)
+    elif logged.name != "time":
+        series = _of_as_many_rows(run, series)
+    skip = max(1, int(WARMUP_SHARE * len(series)))
+    if len(series) - skip < least:
+        raise CannotTell(f"{logged.name} has {counted(len(series), 'usable value')}; {least + 1} are needed")
+    keep = np.arange(len(series)) >= skip
+    return series.where(keep)
+
+
+def clocked_times(run: Run, least: int) -> Series:
+    """Return how long epochs take, or steps by a clock beside them, where the pace itself is not logged.
+
+    Evaluations and checkpoints between two records count as well.
+
+    Raises:
+        CannotTell: too few values, and no clock; an agent, between whose episodes it learns now and then.
+    """
+    if run.kind in POLICIES:
+        raise CannotTell("an agent learns between its episodes, and a clock tells all of it")
+    series = next(run.with_role(Quantity.EPOCH_TIME, phase="train"), None)
+    if series is None:
+        clock = next(run.with_role(Quantity.ELAPSED, Quantity.TIMESTAMP, phase="train"), None)
+        if clock is None:
+            raise CannotTell("neither the pace nor a clock is logged")
+        series = _between_ticks(clock.finite)
+    series = series.finite.where(series.finite.value > 0)
+    if len(series) < least + 1:
+        raise CannotTell(f"{series.name} has {counted(len(series), 'usable value')}; {least + 1} are needed")
+    return series.where(np.arange(len(series)) >= max(1, int(WARMUP_SHARE * len(series))))
+
+
+def _throughput(run: Run) -> Series:
+    """Return what is done per second while training.
+
+    Raises:
+        CannotTell: only that of evaluation is logged.
+    """
+    found = next(run.with_role(*RATES, phase="train", parts=True), None)
+    if found is None:
+        raise CannotTell("the pace of training is not logged, only that of evaluation")
+    return found
+
+
+def _clock_of_mean(run: Run, rate: Series) -> Series | None:
+    """Return the clock beside a rate that is no pace but the mean since the start: all steps over all the time.
+
+    Stable-Baselines3 logs such a `time/fps`. It goes on falling long after a change, such as an agent that begins to
+    learn.
+    """
+    elapsed = next(run.with_role(Quantity.ELAPSED), None)
+    if elapsed is None:
+        return None
+    step, rates, seconds = aligned(rate, elapsed.finite)
+    late = (np.arange(len(step)) >= len(step) // 2) & (seconds > 0) & (step > 0)
+    if int(late.sum()) < 2:
+        return None
+    made = rates[late] * seconds[late] / step[late]
+    rounding = sum(1 / float(one[late].min()) for one in (rates, seconds) if _is_whole(one))
+    return elapsed.finite if float(made.max() / made.min()) < 1 + SAME_MEAN + rounding else None
+
+
+def _is_whole(values: Floats) -> bool:
+    return bool(np.all(values == np.floor(values)))
+
+
+def _between_ticks(clock: Series) -> Series:
+    """Return the time per step between the records of a clock.
+
+    Raises:
+        CannotTell: it tells whole seconds, and records lie only a few of them apart.
+    """
+    steps, seconds = np.diff(clock.step), np.diff(clock.value)
+    if not len(steps) or (_is_whole(clock.value) and median(seconds) < LEAST_TICKS):
+        raise CannotTell(f"the pace is logged as a mean since the start, and {clock.name} in seconds too coarse for it")
+    told = steps > 0
+    return Series("step_time", clock.step[1:][told], seconds[told] / steps[told]).finite
+
+
+def _of_as_many_rows(run: Run, times: Series) -> Series:
+    """Return the times as if all steps had as many rows as the first, where the log tells of batches that grow."""
+    name = next((one for one in BATCHES if one in run), None)
+    if name is None:
+        return times
+    step, rows, value = aligned(run[name].finite, times)
+    if not len(rows) or float(rows.min()) <= 0 or float(rows[-1]) <= float(rows[0]):
+        return times
+    return Series(times.name, step, value * rows[0] / rows)
+
+
+# Single steps that take far longer than those around them, and whether they come at a fixed distance.
+
+
+SLOW = 3.0
+"""Times the usual around it that a slow step takes. Chosen: evaluations and checkpoints aside, steps vary by less."""
+SLOW_STEPS_LEAST, MOST_SHARE = 3, 0.25
+"""Slow steps, and the share of all. Chosen: more are no exception."""
+JITTER = 0.1
+"""Seconds. Chosen: an operating system takes so much from a step of a few milliseconds, now and then."""
+OFF, REGULAR = 0.02, 0.9
+"""Distance from a multiple of a period, and the share of slow steps that keep it. Chosen: a record may be missing."""
+WIDEST, TO_A_BLOCK = 40, 25
+"""Blocks at most, and records in each, that the usual time is taken from. Chosen: slow steps do not move its median."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlowSteps:
+    """The steps that take far longer than those around them.
+
+    Args:
+        first: The first of them.
+        worst: The slowest.
+        factor: Times the usual that it takes.
+        count: How many there are.
+        cost: The share of all time that they take beyond the usual.
+        period: Their distance, where it is a fixed one, or multiples of it.
+        at: All of them, shape (count,).
+        beyond: What they take beyond the usual, in the unit of the times.
+    """
+
+    first: float
+    worst: float
+    factor: float
+    count: int
+    cost: float
+    period: float | None
+    at: Floats
+    beyond: float
+
+
+def slow_steps(times: Series) -> SlowSteps | None:
+    """Return the slow ones of some steps, None if there are too few, or so many that they are no exception."""
+    cut = blocks(times.value, max(1, min(WIDEST, len(times) // TO_A_BLOCK)))
+    usual = cut.level[np.searchsorted(cut.first, np.arange(len(times)), side="right") - 1]
+    least = JITTER if times.role is not None and times.role.quantity is Quantity.STEP_TIME else 0.0
+    slow = np.flatnonzero((times.value > SLOW * usual) & (times.value > usual + least))
+    if len(slow) < SLOW_STEPS_LEAST or len(slow) > MOST_SHARE * len(times):
+        return None
+    worst = int(slow[np.argmax((times.value / usual)[slow])])
+    return SlowSteps(
+        first=float(times.step[slow[0]]),
+        worst=float(times.step[worst]),
+        factor=float(times.value[worst] / usual[worst]),
+        count=len(slow),
+        cost=float(np.sum((times.value - usual)[slow]) / np.sum(times.value)),
+        period=_period(times.step[slow]),
+        at=times.step[slow],
+        beyond=float(np.sum((times.value - usual)[slow])),
+    )
+
+
+def wait_of(slow: SlowSteps, waits: Series) -> float:
+    """Return the share of what slow steps take beyond the usual that is a wait beyond the usual one, 0 to 1."""
+    found = np.isin(waits.step, slow.at)
+    beyond = np.maximum(waits.value[found] - median(waits.value), 0)
+    return min(1.0, float(np.sum(beyond)) / slow.beyond) if slow.beyond > 0 else 0.0
+
+
+def _period(steps: Floats) -> float | None:
+    """Return the distance of steps, if they stand at a fixed one (or multiples of it)."""
+    gaps = np.diff(steps)
+    period = median(gaps)
+    if period <= 0:
+        return None
+    off = np.abs(gaps / period - np.round(gaps / period))
+    return period if float((off < OFF).mean()) >= REGULAR else None
+
+
+# Do steps get slower over the run, or are some of them far slower than the rest?
+
+
+FACTOR, BY_CLOCK = 1.25, 2.0
+"""Times the early time of a step; by a clock, which runs through evaluations as well. Chosen: large runs keep within
+4 %, small ones vary by a quarter."""
+SIGMAS = 6.0
+"""Times the scatter of block medians. Chosen: chance in thousands of runs."""
+STEP_TIME_BLOCKS, EDGE = 20, 5
+"""Blocks of records, and the part of them at each end that is a level. Chosen: four blocks of twenty."""
+STEP_TIME_FEW, FEW_FACTOR = 8, 1.5
+"""Records that tell as well where each of the later half takes so many times any before. Chosen: by chance 1 in 70."""
+STEADILY = 0.6
+"""Rank correlation of the times of a few records with their order. Chosen: a step up in the middle has 0.75, eight in
+any order have 0.6 once in 20."""
+MOSTLY = 0.6
+"""Share of the time beyond the usual. Chosen: more than a half, with noise."""
+TWICE = 2.0
+"""Growth that is seldom the machine's own. Chosen: other work on it makes steps up to 1.7 times as long for good."""
+LEAST_COST = 0.02
+"""Of the time of the run: what the slow steps take beyond the usual. Chosen: less matters to nobody."""
+WORKERS = 20
+"""A shorter period is that of a loader with so many workers. Chosen: evaluations and checkpoints are further apart."""
+
+
+def step_time_grows(run: Run) -> Evidence | None:
+    """Steps take clearly longer at the end of the log than before, for good.
+
+    Where the pace is not logged, epochs or a clock tell, that of twice as long. Not this when: the first steps are slow
+    or fast (compilation, caches); single steps are slow; it comes back; the batch grows as much; there are fewer than
+    20 records, unless the later half all take far longer.
+    """
+    try:
+        times, factor = step_times(run, STEP_TIME_FEW), FACTOR
+    except CannotTell:
+        times, factor = clocked_times(run, STEP_TIME_FEW), BY_CLOCK
+    if len(times) < PACE_LEAST_RECORDS:
+        return _in_few(run, times)
+    cut = blocks(times.value, STEP_TIME_BLOCKS)
+    edge = max(2, len(cut.level) // EDGE)
+    early, slower = median(cut.level[:edge]), min(end_level(times.value), median(cut.level[-edge:]))
+    if slower < factor * early or slower - early < SIGMAS * cut.wobble or slower <= early:
+        return None
+    onset = float(times.step[departure(times.value, slower)])
+    where = f"at the end of the log as at its beginning, from {run.place(onset)} on"
+    return _slower(early, slower, onset, where)
+
+
+def _in_few(run: Run, times: Series) -> Evidence | None:
+    """Return a growth that is plain from a handful of records; CannotTell of anything less plain."""
+    half, third = len(times) // 2, -(-len(times) // 3)
+    early, late = times.value[:half], times.value[half:]
+    apart = half > 0 and float(late.min()) >= FEW_FACTOR * float(early.max())
+    climbs = median(times.value[-third:]) >= TWICE * median(times.value[:third]) and monotone(times.value) >= STEADILY
+    if run.kind in POLICIES or not (apart or climbs):
+        raise CannotTell(f"the time of a step has {len(times)} usable values; {PACE_LEAST_RECORDS} are needed")
+    if not apart:
+        early, late = times.value[:third], times.value[-third:]
+    onset = float(times.step[len(early)])
+    where = f"in the last {len(late)} records as in the first {len(early)}, from {run.place(onset)} on"
+    return _slower(median(early), median(late), onset, where)
+
+
+def _slower(early: float, late: float, onset: float, where: str) -> Evidence:
+    said = f"steps take {late / early:.2g} times as long {where}"
+    return Evidence(said, steps=(onset,), values={"early": early, "late": late, "factor": late / early})
+
+
+def step_time_spikes(run: Run) -> Evidence | None:
+    """Several steps take at least three times as long as those around them.
+
+    Not this when: it is the first steps (compilation); slow steps come at a fixed distance, as evaluations and
+    checkpoints do, or cost next to nothing of the run (remarks); all are slow (`step_time_grows`); it is some tens of
+    milliseconds.
+    """
+    times = step_times(run)
+    slow = slow_steps(times)
+    if slow is None:
+        return None
+    period = slow.period
+    regular = f", every {figure(period)} {run.step_name}s" if period is not None else ""
+    values = {"count": slow.count, "worst_factor": slow.factor, "cost": slow.cost}
+    return Evidence(
+        f"{slow.count} of {len(times)} steps on record take more than {SLOW:g} times as long as those around "
+        f"them{regular}, which costs {slow.cost:.1%} of the time; the slowest, {figure(slow.factor)} times, is "
+        f"{run.place(slow.worst)}",
+        steps=(slow.first, slow.worst),
+        values={**values, **({"period": period} if period else {})},
+        present=slow.cost >= LEAST_COST and (period is None or period < WORKERS),
+    )
+
+
+READINGS = (
+    reading(step_time_grows, sources=("smol_playbook",), background=0.004),
+    reading(step_time_spikes, sources=("smol_playbook",), background=0.015),
+)
+"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
+
+
+def step_time_doubles(slower: Evidence) -> Evidence | None:
+    """Steps come to take at least twice as long.
+
+    Not this when: they take up to twice as long, as other work on the same machine does for a while.
+    """
+    factor = slower.values["factor"]
+    return None if factor < TWICE else Evidence(f"steps come to take {figure(factor)} times as long", slower.steps)
+
+
+def slow_steps_wait(spikes: Evidence, run: Run) -> Evidence | None:
+    """The steps that take far longer wait for their data.
+
+    Not this when: what they take beyond the usual is no wait; the wait for data is not logged in the same unit.
+    """
+    waits = next(run.with_role(Quantity.DATA_TIME, phase="train"), None)
+    times = next(run.with_role(Quantity.STEP_TIME, phase="train"), None)
+    slow = slow_steps(times.finite) if times is not None and waits is not None else None
+    if slow is None or waits is None:
+        raise CannotTell("not logged: how long each step takes, and how long it waits for data")
+    share = wait_of(slow, waits.finite)
+    if share < MOSTLY:
+        return None
+    said = f"waiting for data is {share:.0%} of what the slow steps take beyond the usual"
+    return Evidence(said, spikes.steps, {"share": share})
+
+
+@question(
+    *(one.outcome for one in READINGS),
+    outcome_of(step_time_doubles, 0.1, "llama3", of="step_time_grows"),
+    outcome_of(slow_steps_wait, 0.1, "tuning_playbook", of="step_time_spikes", as_chosen=True),
+    any_of=(*PACES, *CLOCKS),
+)
+def step_time(run: Run) -> Answers:
+    """Compare the end with the beginning, then each step with those around it."""
+    answers = with_attribute(first_of(run, READINGS), "step_time_grows", step_time_doubles)
+    return with_attribute(answers, "step_time_spikes", slow_steps_wait, run)
+
+
+# The share of each step that is spent waiting for data.
+
+
+PERCENT = "time_metrics/data_loading(%)"
+"""torchtitan's name for the share itself, in per cent."""
+
+
+def data_wait(run: Run) -> Series | None:
+    """Return the share of each recorded step that waits for data, between 0 and 1; None where it cannot be told.
+
+    The step is as long as its own time says, else, where each step has a record, as a rate of steps or the clock does:
+    of several steps to a record, none tells whether the wait is that of one of them or of all. A step time that is
+    shorter than the wait does not hold it.
+    """
+    if PERCENT in run:
+        percent = run[PERCENT].finite
+        return Series("share", percent.step, percent.value / 100)
+    data = next(run.with_role(Quantity.DATA_TIME, phase="train", parts=True), None)
+    whole = _step_time(run, data.finite) if data is not None else None
+    if data is None or whole is None:
+        return None
+    step, waited, total = aligned(data.finite, whole)
+    keep = (total > 0) & (waited >= 0)
+    parts = np.where(waited > total, waited + total, total)
+    return Series("share", step[keep], waited[keep] / parts[keep])
+
+
+def _step_time(run: Run, data: Series) -> Series | None:
+    """Return the seconds that a step takes, from a rate or clock only where the wait is logged at each step."""
+    named = next(run.with_role(Quantity.STEP_TIME, phase="train"), run.series.get("time"))
+    if named is not None:
+        return named.finite
+    if run.step_name != "step" or len(data) < 2 or median(np.diff(data.step)) != 1:
+        return None
+    rate = next(run.with_role(Quantity.STEPS_PER_SECOND, phase="train"), None)
+    if rate is not None:
+        moving = rate.finite.where(rate.finite.value > 0)
+        return Series("step_time", moving.step, 1 / moving.value)
+    clock = next(run.with_role(Quantity.ELAPSED, Quantity.TIMESTAMP), None)
+    return None if clock is None else _between(clock.finite.step, clock.finite.value)
+
+
+def _between(steps: Floats, seconds: Floats) -> Series:
+    """Return the seconds per step between the records of a clock."""
+    made, took = np.diff(steps), np.diff(seconds)
+    told = (made > 0) & (took > 0)
+    return Series("step_time", steps[1:][told], took[told] / made[told])
+
+
+# Does the device wait for data?
+
+
+SHARE = 0.3
+"""Of the step that waits for data. Chosen: a loader that keeps up hides behind the computation."""
+START = 10
+"""Part of the records that is the start. Chosen: a tenth, in which workers start and things are compiled."""
+WAIT_LEAST = 5
+"""Records, without the first tenth. Chosen: a median of fewer may be one slow step."""
+WAIT_FEW, MOST_OF_STEP = 2, 0.5
+"""So few records tell as well where each waits for this share of its step. Chosen: no slow start does that twice."""
+
+
+@symptom(any_of=(Quantity.DATA_TIME, PERCENT), sources=("tuning_playbook",), background=0.004)
+def data_wait_high(run: Run) -> Evidence | None:
+    """Waiting for data takes a third of the step or more, step after step.
+
+    Where the log gives no time for a step, its rate of steps or its clock does. Not this when: only the first steps
+    wait (workers start, caches fill); single steps do (`step_time_spikes`); the time is that of evaluation.
+    """
+    shares = data_wait(run)
+    if shares is None:
+        raise CannotTell("not logged: how long a step waits for data, and how long it takes")
+    skip = max(1, len(shares) // START)
+    value, step = shares.value[skip:], shares.step[skip:]
+    if len(value) < WAIT_LEAST and not (len(value) >= WAIT_FEW and float(value.min()) >= MOST_OF_STEP):
+        raise CannotTell(
+            f"{counted(len(shares), 'record')} with the time for data and for the step; {WAIT_LEAST + 1} are needed"
+        )
+    typical, mean = median(value), float(np.mean(value))
+    if typical < SHARE:
+        return None
+    onset = float(step[int(np.argmax(value >= SHARE))])
+    return Evidence(
+        f"waiting for data takes {typical:.0%} of a typical step (mean {mean:.0%} of {counted(len(value), 'record')}), "
+        f"from {run.place(onset)} on",
+        steps=(onset,),
+        values={"share": typical, "mean_share": mean},
+    )
+
+
+# How evenly a quantity grows, from a handful of records on.
+
+
+GROWTH, GROWTH_BLOCKS = 0.08, 12
+"""Of its level, over twelve blocks of the later two thirds of the log. Chosen: caches have settled by then."""
+STEADY_GROWTH, EVENNESS = 0.02, 0.5
+"""... or this much, where no block rises by less than half of the mean rise. Chosen: only a leak is that even."""
+THIRD = 3
+"""Part of the log, and of what is left, that is its start and its end. Chosen: optimizer state has settled by then."""
+RISING_BLOCKS = 0.75
+"""Share of the blocks that rise. Chosen: a half do by chance."""
+STILL = 1 / 6
+"""Share of the growth that falls into the last third. Chosen: half of what an even growth has there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The straight line through a curve.
+
+    Args:
+        per_step: Its slope.
+        share: How far it rises from the first record to the last, as a share of the first level.
+        straightness: Share of the variance that it explains (R²), 0 of a curve that does not move.
+        still: Slope over the last third of the records over that of the first third; 1 where it does not slow down.
+        records: Records behind it.
+    """
+
+    per_step: float
+    share: float
+    straightness: float
+    still: float
+    records: int
+
+
+def growth_of(series: Series) -> Growth | None:
+    """Return how a curve grows, without its first record, in which things are set up; None below six of them."""
+    step, value = series.finite.step[1:], series.finite.value[1:]
+    if len(value) < 5 or float(value[0]) <= 0 or float(step[-1]) <= float(step[0]):
+        return None
+    spread = float(np.var(value))
+    slope, first = (float(one) for one in np.polyfit(step - step[0], value, 1))
+    third = max(2, len(value) // 3)
+    rises = [
+        float((part[-1] - part[0]) / max(at[-1] - at[0], 1e-12))
+        for part, at in ((value[:third], step[:third]), (value[-third:], step[-third:]))
+    ]
+    rest = float(np.var(value - first - slope * (step - step[0])))
+    return Growth(
+        per_step=slope,
+        share=slope * float(step[-1] - step[0]) / float(value[0]),
+        straightness=1 - rest / spread if spread > 0 else 0.0,
+        still=rises[1] / rises[0] if rises[0] > 0 else 0.0,
+        records=len(value),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LastingGrowth:
+    """A growth over the later two thirds of a log that does not level off.
+
+    Args:
+        per_step: How much each step adds there.
+        onset: Where the curve leaves its first level.
+    """
+
+    per_step: float
+    onset: float
+
+
+def lasting_growth(series: Series) -> LastingGrowth | None:
+    """Return how a curve grows over its later two thirds, None where it does not, or levels off."""
+    level = blocks(series.value[len(series) // THIRD :], GROWTH_BLOCKS).level
+    rises = np.diff(level)
+    grown = float(level[-1] - level[0])
+    still = float(level[-1] - level[-1 - len(level) // THIRD])
+    least = STEADY_GROWTH if float(rises.min()) >= EVENNESS * float(rises.mean()) else GROWTH
+    if level[0] <= 0 or grown < least * level[0] or (rises > 0).mean() < RISING_BLOCKS or still < STILL * grown:
+        return None
+    onset = float(series.step[departure(series.value, float(level[-1]))])
+    covered = float(series.step[-1]) - float(series.step[len(series) // THIRD])
+    return LastingGrowth(grown / (covered or 1), onset)
+
+
+# Memory rises from step to step.
+
+
+MEMORIES = (Quantity.DEVICE_MEMORY, Quantity.HOST_MEMORY)
+MEMORY_GROWS_LEAST_RECORDS = 20
+"""Records for the blocks. Chosen: one or two to each."""
+FEW_GROWTH, STRAIGHT, FEW_STILL = 0.3, 0.99, 0.7
+"""Growth, share that a line explains, and slope at the end over the start, of fewer. Chosen: caches that fill slow."""
+
+
+@symptom(any_of=MEMORIES, sources=("pytorch_gpu_memory_2", "rahtz_reproducing"), background=0.004)
+def memory_grows(run: Run) -> Evidence | None:
+    """Memory in use rises by a like amount again and again, up to the end of the log.
+
+    Not this when: it rises at first and levels off; it steps up once or twice, as a peak counter does; it swings.
+    """
+    logged = [one.finite for one in run.with_role(*MEMORIES, parts=True)]
+    if not logged:
+        raise CannotTell("not logged: memory in use")
+    judged = [series for series in logged if len(series) >= MEMORY_GROWS_LEAST_RECORDS]
+    if not judged:
+        few = next((one for series in logged if (one := _few(run, series)) is not None), None)
+        if few is not None:
+            return few
+        raise CannotTell(
+            f"memory has {counted(max(map(len, logged)), 'finite value')} here; {MEMORY_GROWS_LEAST_RECORDS} are needed"
+        )
+    return next((evidence for series in judged if (evidence := _growth(run, series)) is not None), None)
+
+
+def _few(run: Run, series: Series) -> Evidence | None:
+    """Return a growth that is too large and too even to be anything else, however few records show it.
+
+    Of policies few say nothing, as they fill a buffer in memory up to its capacity.
+    """
+    growth = growth_of(series)
+    if growth is None or run.kind in POLICIES or _may_cache_rows(run, series):
+        return None
+    if growth.share < FEW_GROWTH or growth.straightness < STRAIGHT or growth.still < FEW_STILL:
+        return None
+    first, last = float(series.step[0]), float(series.step[-1])
+    return Evidence(
+        f"{series.name} rises from {figure(series.value[0])} at {run.place(first)} to "
+        f"{figure(series.value[-1])} at {figure(last)} in {counted(len(series), 'record')}, along a line of "
+        f"{figure(growth.per_step)} per {run.step_name}",
+        steps=(first,),
+        values={
+            "start": float(series.value[0]),
+            "end": float(series.value[-1]),
+            "per_step": growth.per_step,
+            "straightness": growth.straightness,
+        },
+    )
+
+
+def _may_cache_rows(run: Run, series: Series) -> bool:
+    """Say whether it is memory of the host in the first pass over the data, in which rows may be kept as they come."""
+    if series.role is None or series.role.quantity is not Quantity.HOST_MEMORY:
+        return False
+    passes = run.last_step if run.step_name == "epoch" else run.facts.passes_at(run.last_step)
+    return passes is None or passes < 2
+
+
+def _growth(run: Run, series: Series) -> Evidence | None:
+    growth = lasting_growth(series)
+    if growth is None:
+        return None
+    first, last = float(series.step[0]), float(series.step[-1])
+    return Evidence(
+        f"{series.name} rises from {figure(series.value[0])} at {run.place(first)} to {figure(series.value[-1])} at "
+        f"{figure(last)}, {figure(growth.per_step)} per {run.step_name} in the later two thirds of the log, without "
+        "levelling off",
+        steps=(growth.onset,),
+        values={"start": float(series.value[0]), "end": float(series.value[-1]), "per_step": growth.per_step},
+    )

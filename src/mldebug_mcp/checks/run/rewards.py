@@ -1,0 +1,493 @@
+"""What does the reward do over the run, does the reward of evaluation follow, and do the rewards of a group differ?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of, told
+from mldebug_mcp.checks.check import NO_REWARD, Answers, CannotTell, Evidence, question, require_values, symptom
+from mldebug_mcp.checks.curve import blocks, departure, drift, end_level, median, noise, start_level
+from mldebug_mcp.checks.policies import (
+    AT_ONCE,
+    HALF,
+    NOT_POLICY,
+    REWARDS,
+    TEXT_POLICIES,
+    Standing,
+    averaged,
+    components,
+    floor,
+    from_the_start,
+    held_out_scores,
+    kept_rise,
+    lost_at_once,
+    reward,
+    rewards_of,
+    scores_beside,
+    sinks,
+    standing,
+    swings,
+)
+from mldebug_mcp.core.text import counted, figure, shorten
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.run import Run, Series
+
+# What does the reward do over the run?
+
+
+STUCK, BELOW_BEST = 0.15, 0.98
+"""Share of the records that are one number, and of the best before, below which that lies. Chosen: solved is best."""
+REWARD_COURSE_LEAST_RECORDS, OF_AGENTS = 20, 10
+"""Records after which a reward that has not moved is looked at; one of an agent is the mean of many episodes. Source:
+axolotl_stability, after 20 steps."""
+LEAST_STEPS = 20
+"""Steps for which `rewards/*/mean` stays at 0. Source: axolotl_stability, where the checklist begins beyond 20."""
+REWARD_COURSE_ZERO, REWARD_COURSE_SHARE = 1e-6, 0.95
+"""Absolute reward up to which it is zero, and the share of records that are. Chosen: rounding; single ones may earn
+something by luck."""
+SHARE_OF_RISE, SHARE_OF_LEVEL, REWARD_COURSE_SIGMAS = 0.5, 0.3, 6.0
+"""Of what was gained that is lost again; of the best level of a language model that never rose; times the noise of
+block medians. Chosen: on simulated curves."""
+
+
+def _evidence(rewards: Series, summary: str, **values: float) -> Evidence:
+    return Evidence(summary, steps=(float(rewards.step[0]),), values=values)
+
+
+def reward_zero(run: Run, rewards: Series) -> Evidence | None:
+    """The mean reward is zero from the first record on, or is never above it, and stays for more than 20 steps.
+
+    Not this when: it leaves zero later; single records are zero; one component of several is zero (a strict
+    format reward often is), which is a remark.
+    """
+    zero = np.abs(rewards.value) <= REWARD_COURSE_ZERO
+    from_the_first = zero.mean() >= REWARD_COURSE_SHARE and zero[0]
+    never_more = (
+        float(rewards.value.max()) <= REWARD_COURSE_ZERO and float(zero[len(zero) // 2 :].mean()) >= REWARD_COURSE_SHARE
+    )
+    if not zero[-1] or not (from_the_first or never_more):
+        return None
+    steps, share = _steps(run, rewards, len(rewards)), float(zero.mean())
+    if steps <= LEAST_STEPS or len(rewards) < AT_ONCE:
+        raise CannotTell(f"reward is 0 so far, but the log has only {figure(steps)} steps; {LEAST_STEPS} are needed")
+    said = f"reward is 0 in {share:.0%} of {len(rewards)} records, from {run.step_name} "
+    between = f"{figure(rewards.step[0])} to {figure(rewards.step[-1])}"
+    return _evidence(rewards, said + between, share=share, records=len(rewards))
+
+
+def reward_constant(run: Run, rewards: Series) -> Evidence | None:
+    """The mean reward is exactly the same in every record, or from some step on and lower than before.
+
+    Not this when: it is level but varies from batch to batch: then rewards do tell completions apart.
+    """
+    least, value = OF_AGENTS if run.kind == "rl" else REWARD_COURSE_LEAST_RECORDS, float(rewards.value[-1])
+    same = np.abs(rewards.value - value) <= 1e-9 * abs(value)
+    if len(rewards) < least:
+        return None
+    if not same.all():
+        return _stuck(run, rewards, len(rewards) - int(np.argmin(same[::-1])))
+    said = f"reward is exactly {figure(value)} in all {len(rewards)} records"
+    return _evidence(rewards, said, value=value, records=len(rewards))
+
+
+def _stuck(run: Run, rewards: Series, at: int) -> Evidence | None:
+    """Say whether the reward is one number from some record on, below what it was: a solved task has its best."""
+    value, before, count = float(rewards.value[-1]), rewards.value[:at], len(rewards) - at
+    few = count < max(REWARD_COURSE_LEAST_RECORDS, STUCK * len(rewards))
+    if few or abs(value) <= REWARD_COURSE_ZERO or value >= BELOW_BEST * float(before.max()):
+        return None
+    since = float(rewards.step[at])
+    return Evidence(
+        f"reward is exactly {figure(value)} in all {count} records from {run.place(since)} on; before it "
+        f"was up to {figure(before.max())}",
+        steps=(since,),
+        values={"value": value, "records": count},
+    )
+
+
+def reward_at_floor(run: Run, rewards: Series) -> Evidence | None:
+    """The reward is the price of a step times the length of episodes that all run to one length, the longest.
+
+    What would end them sooner is never reached. Not this when: some episodes end sooner; steps cost different
+    amounts.
+    """
+    lowest = floor(run, rewards) if run.kind == "rl" and len(rewards) >= OF_AGENTS else None
+    if lowest is None:
+        return None
+    said = (
+        f"reward is {figure(lowest.price)} per step of episodes of {figure(lowest.length)} steps, the longest on "
+        f"record, in {lowest.share:.0%} of {len(rewards)} records"
+    )
+    return _evidence(rewards, said, per_step=lowest.price, length=lowest.length, share=lowest.share)
+
+
+def _steps(run: Run, rewards: Series, count: int) -> float:
+    """Return the steps that the first `count` records stand for; of epochs and environment steps, the records."""
+    if run.step_name != "step" or run.kind == "rl":
+        return count
+    return float(rewards.step[count - 1]) if run.first_step <= LEAST_STEPS else count
+
+
+def _leaves_zero(run: Run, rewards: Series) -> Evidence | None:
+    length = int(np.argmax(np.abs(rewards.value) > REWARD_COURSE_ZERO))
+    if length <= AT_ONCE or _steps(run, rewards, length) <= LEAST_STEPS:
+        return None
+    first, last = float(rewards.step[length]), figure(rewards.step[length - 1])
+    said = f"reward is 0 up to {run.step_name} {last} and leaves it at {figure(first)}"
+    return Evidence(said, steps=(first,), present=False)
+
+
+def _component(run: Run) -> Evidence | None:
+    parts = components(run)
+    dead = [one.name for one in parts if len(one) > LEAST_STEPS and not np.any(np.abs(one.value) > REWARD_COURSE_ZERO)]
+    if not dead:
+        return None
+    said = f"{shorten(', '.join(dead), 120)} is 0 in every record ({len(dead)} of {len(parts)} reward components); "
+    return Evidence(said + "the total is not", present=False)
+
+
+def reward_falls(run: Run, rewards: Series) -> Evidence | None:
+    """The mean reward falls far below the best level it had, and is still there at the end of the log.
+
+    Not this when: it dips and comes back; the returns of an agent only swing; an agent is worse than random at
+    first and learns later.
+    """
+    value = rewards.value
+    if lost_at_once(run, rewards):
+        onset = float(rewards.step[int(np.argmax(value < HALF * value[0]))])
+        return _fallen(run, float(value[0]), end_level(value), onset, "without having risen before")
+    cut = blocks(value, 20)
+    best, end = int(np.argmax(cut.level)), end_level(value)
+    top = float(cut.level[best])
+    rise = top - float(cut.level[: best + 1].min())
+    rose = rise > 4 * cut.wobble
+    if not rose and run.kind not in TEXT_POLICIES:
+        return None
+    needed = max(SHARE_OF_RISE * rise if rose else SHARE_OF_LEVEL * abs(top), REWARD_COURSE_SIGMAS * cut.wobble, 1e-9)
+    tail = value[-max(3, len(value) // 10) :]
+    if top - end < needed or float(np.quantile(tail, 0.8)) > top - needed / 2:
+        return None
+    after = int(cut.first[best])
+    onset = float(rewards.step[after + departure(value[after:], end)])
+    before = f"after it had risen from {figure(top - rise)}" if rose else "without having risen before"
+    return _fallen(run, top, end, onset, before)
+
+
+def _fallen(run: Run, top: float, end: float, onset: float, before: str) -> Evidence:
+    return Evidence(
+        f"reward falls from {figure(top)} to {figure(end)} from {run.place(onset)} on, {before}, "
+        "and stays down to the end of the log",
+        steps=(onset,),
+        values={"best": top, "end": end, "fall": top - end},
+    )
+
+
+def reward_sinks(run: Run, rewards: Series) -> Evidence | None:
+    """The mean reward falls bit by bit from the start of the run on, and never was higher.
+
+    So it does where training goes the wrong way. Not this when: the agent acts less and less at random, or may.
+    """
+    if not from_the_start(rewards) or not sinks(run, rewards):
+        return None
+    start, end = start_level(rewards.value), end_level(rewards.value)
+    said = f"reward goes from {figure(start)} at {run.place(rewards.step[0])} to {figure(end)}"
+    return _evidence(rewards, f"{said}, and never was higher", start=start, end=end)
+
+
+def _spread(run: Run) -> float:
+    return median(run["reward_std"].finite.value) if "reward_std" in run and len(run["reward_std"]) else 0.0
+
+
+def reward_flat(run: Run, rewards: Series) -> Evidence | None:
+    """The mean reward stays at one level, or that of an agent in the later half, no higher than it began.
+
+    What counts as a move is the noise between records, a quarter of `reward_std` or 5 % of the level.
+    Not this when: it rises clearly, or moved and came back; an agent's log begins in mid-run; too few records.
+    """
+    whole, agent = standing(rewards.value, _spread(run)), run.kind == "rl"
+    if whole.stands and agent and not from_the_start(rewards):
+        raise CannotTell("the log begins in mid-run: the agent may have learnt before")
+    if whole.stands:
+        return _level(run, rewards, whole)
+    if agent and from_the_start(rewards) and (seen := _of_agent(run, rewards, whole)) is not None:
+        return seen
+    if whole.hidden:
+        raise CannotTell(f"reward is too noisy for {len(rewards)} records to tell a level one from one that moves")
+    return None
+
+
+def _of_agent(run: Run, rewards: Series, whole: Standing) -> Evidence | None:
+    """Return what is seen of an agent that was never better than at first, is level only later, or swings.
+
+    Averages over episodes that hold few of them at first, and an agent that explores less and less, move early.
+    """
+    value = rewards.value
+    level, start, end = blocks(value, 10).level, start_level(value), end_level(value)
+    lowest, highest = float(level.min()), float(level.max())
+    sunk = float(level[1:].max()) <= max(start, float(value[0])) + whole.move / 2 and drift(value).change <= 0
+    if (sunk and float(level[-1]) <= start - whole.move / 2) or swings(value):
+        said = f"reward swings between {figure(lowest)} and {figure(highest)}: it " if swings(value) else "reward "
+        ends = f"goes from {figure(start)} at {run.place(rewards.step[0])} to {figure(end)}"
+        return _evidence(rewards, said + ends, start=start, end=end, lowest=lowest, highest=highest)
+    late = rewards.where(np.arange(len(rewards)) >= len(rewards) // 2)
+    if len(late) < REWARD_COURSE_LEAST_RECORDS:
+        return None
+    rest = standing(late.value, _spread(run))
+    return _level(run, late, rest) if rest.stands and rest.level <= start + rest.move else None
+
+
+def _level(run: Run, rewards: Series, seen: Standing) -> Evidence:
+    between = noise(rewards.value)
+    said = (
+        f"reward stays around {figure(seen.level)} from {run.place(rewards.step[0])} to {figure(rewards.step[-1])}: "
+        f"its trend over that stretch is {seen.change:+.2g}, the noise between records {between:.2g}"
+    )
+    return _evidence(rewards, said, level=seen.level, change=seen.change, noise=between, range_of_blocks=seen.around)
+
+
+@question(
+    outcome_of(reward_flat, 0.012, "axolotl_stability", follows=("reward_constant",), instead=NO_REWARD),
+    outcome_of(
+        reward_constant, 0.002, "axolotl_stability", of="reward_flat", follows=("reward_zero", "reward_at_floor")
+    ),
+    outcome_of(reward_zero, 0.003, "axolotl_stability", of="reward_flat"),
+    outcome_of(reward_at_floor, 0.002, of="reward_flat", needs=("episode_length",)),
+    outcome_of(reward_falls, 0.006, "remote_gpu_trainer"),
+    outcome_of(reward_sinks, 0.003),
+    any_of=REWARDS,
+    not_for=NOT_POLICY,
+)
+def reward_course(run: Run) -> Answers:
+    """One value only; else falling or level."""
+    rewards = reward(run)
+    if not len(rewards):
+        raise CannotTell("no finite reward")
+    one_value = told(by_outcome((reward_zero, reward_constant, reward_at_floor), run, rewards))
+    seen = next((one for one in one_value.values() if isinstance(one, Evidence)), None)
+    mean = averaged(run, rewards)
+    if seen is not None:
+        level = (
+            _level(run, mean, standing(mean.value, _spread(run))) if len(mean) >= REWARD_COURSE_LEAST_RECORDS else seen
+        )
+        return {"reward_flat": level, **one_value}
+    answers = first_seen(
+        by_outcome(
+            (reward_sinks, reward_falls, reward_flat), run, require_values(mean, REWARD_COURSE_LEAST_RECORDS, "reward")
+        )
+    )
+    remark = None if answers else _leaves_zero(run, rewards) or _component(run)
+    return answers if remark is None else {"reward_flat": remark}
+
+
+# Groups of completions of one prompt: whether their rewards differ, without which there is nothing to learn.
+
+
+HIGH_SHARE = 0.8
+"""Share of the groups without spread from which on a record has none. Source: axolotl_stability, `frac_reward_zero_std`
+below 0.8 is healthy."""
+GROUPS_ZERO = 1e-6
+"""Standard deviation of rewards up to which there is none. Chosen: that of rewards up to 1, rounded."""
+ROUNDING = 1e-6
+"""Of the reward itself: the same for larger rewards. Chosen: what float32 leaves of the spread of equal rewards."""
+NEARLY_ALWAYS = 0.9
+"""Share of the records from some step on that lack variance, for its lack to begin there. Chosen: by hand."""
+AT_CEILING = 0.99
+"""Of the most that can be earned: a reward this near to it is the most. Chosen: by hand."""
+WAS_BELOW = 0.9
+"""Of the most that can be earned: a first reward below it was less. Chosen: by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Variance of rewards within groups, record by record.
+
+    Args:
+        series: The metric that tells of it.
+        dead: In which of its records there is none, shape (n,).
+        onset: The step from which nine in ten records lack it; the first step where none does.
+        level: The reward there, None where it is not logged.
+        solved: Whether that is the most that can be earned, 1 or a multiple of it, and it was earned less at first.
+    """
+
+    series: Series
+    dead: NDArray[np.bool_]
+    onset: float
+    level: float | None
+    solved: bool
+
+
+def groups(run: Run) -> Groups | None:
+    """Return the variance within groups, None where it is not logged."""
+    rewards = rewards_of(run)
+    if "frac_reward_zero_std" in run:
+        series = run["frac_reward_zero_std"].finite
+        dead = series.value >= HIGH_SHARE
+    elif "reward_std" in run:
+        series = run["reward_std"].finite
+        size = 0.0 if rewards is None or not len(rewards) else median(np.abs(rewards.value))
+        dead = series.value <= max(GROUPS_ZERO, ROUNDING * size)
+    else:
+        return None
+    if not len(series):
+        return None
+    onset = float(series.step[_onset(dead)])
+    since = np.empty(0) if rewards is None else rewards.value[rewards.step >= onset]
+    level = median(since) if len(since) else None
+    return Groups(series, dead, onset, level, level is not None and _is_solved(rewards, level))
+
+
+def _onset(dead: NDArray[np.bool_]) -> int:
+    share = np.cumsum(dead[::-1])[::-1] / np.arange(len(dead), 0, -1)
+    return int(np.argmax((share >= min(NEARLY_ALWAYS, float(share.max()))) & dead))
+
+
+def _is_solved(rewards: Series | None, level: float) -> bool:
+    ceiling = float(np.ceil(level - (1 - AT_CEILING)))
+    if rewards is None or ceiling < 1 or abs(level - ceiling) > (1 - AT_CEILING) * ceiling:
+        return False
+    return float(rewards.value.max()) <= ceiling * (2 - AT_CEILING) and float(rewards.value[0]) < WAS_BELOW * ceiling
+
+
+# Do the rewards of a group of completions differ?
+
+
+REWARD_SPREAD_LEAST_RECORDS = 10
+"""Records that are needed to speak of the run. Chosen: a sound run has a few without variance now and then."""
+MOST = 0.8
+"""The share of records, in the later half of the log, that lack variance. Chosen: by hand."""
+
+
+def no_variance_in_excerpt(run: Run, found: Groups) -> Evidence:
+    """No reward variance in the few records there are.
+
+    In every one of a few records, too few to speak of the run, nearly all groups have the same reward.
+    Not this when: one of the records has some variance; there are ten records or more. A sound run has such
+    records now and then.
+    """
+    series = found.series
+    return Evidence(
+        f"{series.name} is {figure(series.value[-1])} at {run.place(series.step[-1])}: "
+        f"groups without variance in all {counted(len(series), 'record')} there are",
+        steps=(float(series.step[0]),),
+        values={"records": float(len(series))},
+    )
+
+
+def reward_std_zero(run: Run, found: Groups) -> Evidence | None:
+    """No reward variance within groups.
+
+    Nearly all groups of completions have the same reward, record after record.
+    Not this when: it happens only sometimes, or in less than 80 % of the groups; the task is solved, and all get
+    the most that there is (a remark).
+    """
+    later = found.dead[len(found.dead) // 2 :]
+    if later.mean() < MOST:
+        return None
+    typical = median(found.series.value[len(found.dead) // 2 :])
+    beside = "" if found.level is None else f"; the reward there is {figure(found.level)}"
+    solved = ", the most that can be earned, and was less at first" if found.solved else ""
+    return Evidence(
+        f"{found.series.name} is {figure(typical)} in the later half of the log: groups without variance in "
+        f"{later.mean():.0%} of its records, from {run.place(found.onset)} on{beside}{solved}",
+        steps=(found.onset,),
+        values={"share_of_records": float(found.dead.mean()), "share_of_later_half": float(later.mean())},
+        present=not found.solved,
+    )
+
+
+@question(
+    outcome_of(reward_std_zero, 0.01, "axolotl_stability", follows=("eval_reward_falls",)),
+    outcome_of(no_variance_in_excerpt, 0.1, "axolotl_stability"),
+    any_of=("frac_reward_zero_std", "reward_std"),
+    not_for=NOT_POLICY,
+)
+def reward_spread(run: Run) -> Answers:
+    """The later half of a log; of an excerpt of a few records, all of them."""
+    found = groups(run)
+    if found is None:
+        raise CannotTell("no finite value of the variance within groups")
+    count = len(found.dead)
+    if count < REWARD_SPREAD_LEAST_RECORDS:
+        few = CannotTell(f"{found.series.name} has {counted(count, 'value')}; {REWARD_SPREAD_LEAST_RECORDS} are needed")
+        excerpt = {"no_variance_in_excerpt": no_variance_in_excerpt(run, found)} if found.dead.all() else {}
+        return {"reward_std_zero": few, **excerpt}
+    many = CannotTell(
+        f"{found.series.name} has {counted(count, 'value')}: of fewer than {REWARD_SPREAD_LEAST_RECORDS} only"
+    )
+    lasting = reward_std_zero(run, found)
+    return {"no_variance_in_excerpt": many, **({} if lasting is None else {"reward_std_zero": lasting})}
+
+
+# The score of evaluation falls while the reward of training rises.
+
+
+LEAST, LEAST_BESIDE = 6, 18
+"""Finite values that a score of evaluation must have, and one of training. Chosen: two medians of three that share
+none; of six blocks."""
+NEVER, RESTS = 0.02, 0.1
+"""A rate of success that is none, and the share of the whole rise by which a reward still moves that rests, over the
+later half. Chosen: a reward that is shaped rises before the first success, and goes on to it."""
+EVAL_REWARD_FALLS_SHARE, EVAL_REWARD_FALLS_SIGMAS, BEGUN = 0.25, 4.0, 0.25
+"""Of its best level, and times the noise between evaluations, that the score loses; of the fall, from which it has
+begun. Chosen: by hand."""
+
+
+@symptom(any_of=REWARDS, sources=("remote_gpu_trainer",), not_for=NOT_POLICY, background=0.001)
+def eval_reward_falls(run: Run) -> Evidence | None:
+    """A score of evaluation falls well below its best for good, while the reward of training does not fall.
+
+    What training pays for and what is wanted come apart. Where evaluation gives no score, one that is logged beside
+    the reward; so does a success that never comes while the reward has risen to where it rests. Not this when: both
+    fall (`reward_falls`); the score only scatters, or was best at one lucky evaluation.
+    """
+    scores = held_out_scores(run, LEAST) or scores_beside(run, LEAST_BESIDE)
+    if not scores:
+        raise CannotTell(f"no score of evaluation has {LEAST} finite values, and none beside the reward {LEAST_BESIDE}")
+    if (earned := _earned_without_success(run)) is not None:
+        return earned
+    levels = [(one, [median(one.value[at : at + 3]) for at in range(len(one) - 2)]) for one in scores]
+    lost = [(max(level) - level[-1], one, level) for one, level in levels if _falls(one, level)]
+    if 2 * len(lost) <= len(scores):
+        return None
+    paid = blocks(averaged(run, reward(run)).value, 12).level
+    if len(paid) < 4 or end_level(paid) < median(paid[: len(paid) // 2]):
+        return None
+    fall, series, level = max(lost, key=lambda one: one[0])
+    top, end, best = max(level), level[-1], int(np.argmax(level))
+    onset = float(series.step[best + int(np.argmax(series.value[best:] <= top - BEGUN * fall))])
+    return Evidence(
+        f"{series.name} falls from {figure(top)} to {figure(end)} from {run.place(onset)} on, while the "
+        f"reward goes from {figure(paid[0])} to {figure(paid[-1])}",
+        steps=(onset,),
+        values={"best": top, "end": end, "reward_at_start": float(paid[0]), "reward_at_end": float(paid[-1])},
+    )
+
+
+def _earned_without_success(run: Run) -> Evidence | None:
+    """Say that the reward has risen to where it rests, and the rate of success is zero to the end."""
+    counted = [one.finite for one in run.with_role(Quantity.SUCCESS_RATE, parts=True)]
+    rates = [one for one in counted if len(one) >= LEAST_BESIDE and float(one.value.max()) <= 1]
+    never = [one for one in rates if float(one.value[len(one) // 2 :].max()) <= NEVER]
+    rise = kept_rise(run)
+    if not never or len(never) < len(rates) or rise is None:
+        return None
+    later = blocks(averaged(run, reward(run)).value, 12).level[6:]
+    if len(later) < 4 or float(np.ptp(later)) > RESTS * (rise[1] - rise[0]):
+        return None
+    return Evidence(
+        f"{never[0].name} is {figure(never[0].value.max())} at most in {len(never[0])} records and "
+        f"{figure(never[0].value[-1])} at the end, while the reward goes from {figure(rise[0])} to "
+        f"{figure(rise[1])} and rests there",
+        steps=(float(never[0].step[0]),),
+        values={"best": float(never[0].value.max()), "reward_at_start": rise[0], "reward_at_end": rise[1]},
+    )
+
+
+def _falls(score: Series, level: list[float]) -> bool:
+    top = max(level)
+    return top > 0 and top - level[-1] >= max(
+        EVAL_REWARD_FALLS_SHARE * top, EVAL_REWARD_FALLS_SIGMAS * noise(score.value)
+    )

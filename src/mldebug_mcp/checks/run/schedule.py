@@ -1,0 +1,648 @@
+"""Is the course of the learning rate the one that was configured, and does it let training go on?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.checks.asking import by_outcome, first_of, first_seen, outcome_of, reading
+from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
+from mldebug_mcp.checks.curve import last_decimal, median, row_medians
+from mldebug_mcp.checks.learning_rate import (
+    Decay,
+    Peak,
+    Shape,
+    decay_of,
+    highest_of_all,
+    is_scaled,
+    is_unit,
+    peak_of,
+    rate_of,
+    shape_of,
+)
+from mldebug_mcp.checks.progress import is_late
+from mldebug_mcp.checks.reference_settings import Family, family_of
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.run import Run, Series
+
+# Learning rates that are printed with so few decimals that the end of a schedule cannot be told from zero.
+
+
+STEPS = 100
+"""Units of the last decimal that a peak needs. Chosen: they show the end of a schedule to a hundredth."""
+LEVELS = 3
+"""Values, its end among them, that a rate must take for a decay to be seen in them. Chosen: two are a step."""
+SLACK, MARGIN = 1.5, 0.05
+"""How much longer than a cosine a schedule may stay within half a unit of its end. Chosen: lines and floors differ."""
+
+
+def ends_by_rounding(rate: Floats, share: float) -> bool:
+    """Say whether a rate may read the same over the last `share` of its record for want of decimals alone.
+
+    `round(lr, 6)` of 1e-5 has ten levels: a cosine reads zero for its last seventh, though it never stands still.
+    """
+    unit, peak = last_decimal(rate), float(rate.max())
+    if unit == 0 or peak <= 0 or peak >= STEPS * unit:
+        return False
+    end = float(rate[-1])
+    levels = set(((rate - end) / unit).round())
+    if len(levels) <= LEVELS or 1.0 not in levels:
+        return False  # no decay, or one that fell to its end from more than a unit above
+    height = max(peak - end, unit)
+    unseen = 1 - math.acos(min(1.0, unit / height) - 1) / math.pi
+    return share <= SLACK * unseen + MARGIN
+
+
+# Where a learning rate comes to its end: a lowest value, next to nothing, or zero.
+
+
+RATE_END_LEAST = 5
+"""Records at the lowest rate. Chosen: fewer show no course."""
+STRETCH, RATE_END_RECORDS = 0.03, 3
+"""Share of the log, and records, that a rate of zero lasts. Chosen: the first and last records may be zero."""
+DIGITS, EXACT = 5, 1e-9
+"""Decimals of a rate that may have been rounded to zero, and how near to such a number it is then. Chosen: "%.4f" makes
+0.0000 of 2e-5."""
+LEARNT, LEAST_LOSSES = 0.1, 6
+"""Share by which a loss falls, in so many records, that is not one of a rate of zero. Chosen: beyond its noise."""
+SHARE = 0.1
+"""Of the log, at the lowest rate. Chosen: a cosine is within a thousandth of its end for its last 2 %."""
+STILL_LEARNS = 0.15
+"""Share of the peak of a rate that was meant to stay. Chosen: floors are a tenth at most."""
+NEAR = 0.001
+"""Share of the peak that is the lowest rate. Chosen: what a cosine changes by in its last 2 %."""
+SMOOTH, BETWEEN = 5, 0.01
+"""Rates, this far from peak and floor, that make a decay gradual. Chosen: the last stage of steps may be long."""
+WAY_LEFT, REST = 0.001, 0.75
+"""Share of the way, the sum of the rates, that is left to go in so large a share of the run. Chosen: a rate that waits
+for a plateau, and comes to nothing on one, stays at its peak for longer than a quarter."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateEnd:
+    """Where a rate has come to its end before the log does.
+
+    Args:
+        step: The first record there.
+        last: The last one there.
+        records: How many there are.
+        share: Their share of the log.
+        rate: The rate there.
+        peak: The highest rate of all.
+    """
+
+    step: float
+    last: float
+    records: int
+    share: float
+    rate: float
+    peak: float
+
+
+def _end(rate: Series, first: int, last: int) -> RateEnd:
+    count, step = last - first + 1, rate.step
+    at, peak = float(rate.value[first]), float(rate.value.max())
+    return RateEnd(float(step[first]), float(step[last]), count, count / len(rate), at, peak)
+
+
+def _refuse_rounded(rate: Series, end: RateEnd, why: str) -> None:
+    if ends_by_rounding(rate.value, end.share):
+        raise CannotTell(f"the learning rate is printed with {why}")
+
+
+def comes_to_nothing(rate: Series) -> RateEnd | None:
+    """Return from where on hardly any of the way is left that all rates together can carry the weights."""
+    way = np.cumsum(np.maximum(rate.value, 0) * np.maximum(np.gradient(rate.step), 0))
+    if not way[-1] > 0:
+        return None
+    first = int(np.argmax(way >= (1 - WAY_LEFT) * way[-1]))
+    end = replace(_end(rate, first, len(rate) - 1), share=1 - first / len(rate))
+    if end.share < REST:
+        return None
+    _refuse_rounded(rate, end, "too few decimals to tell where its schedule ends")
+    return end
+
+
+def stays_low(rate: Series) -> RateEnd | None:
+    """Return from where on a rate that fell gradually stays at its lowest value."""
+    top = int(np.argmax(rate.value))
+    peak, floor, after = float(rate.value[top]), float(rate.value[-1]), rate.value[top:]
+    low = after <= floor + NEAR * peak
+    rest = int(np.argmin(low[::-1])) if not low.all() else 0
+    if peak <= 0 or floor > STILL_LEARNS * peak or rest < max(RATE_END_LEAST, SHARE * len(rate)):
+        return None
+    if len(np.unique(after[(after > floor + BETWEEN * peak) & (after < (1 - BETWEEN) * peak)])) < SMOOTH:
+        return None
+    end = _end(rate, len(rate) - rest, len(rate) - 1)
+    _refuse_rounded(rate, end, "too few decimals to tell where its schedule ends")
+    return end
+
+
+def zero_for_long(run: Run, rate: Series) -> RateEnd | None:
+    """Return the first stretch of records in which a rate is zero, None where there is none.
+
+    Raises:
+        CannotTell: the rate has too few decimals, as where a loss is learnt meanwhile.
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], (rate.value == 0).astype(np.int8), [0]])))
+    long = np.flatnonzero(edges[1::2] - edges[::2] >= max(RATE_END_RECORDS, STRETCH * len(rate)))
+    if not len(long):
+        return None
+    last = int(edges[2 * long[0] + 1]) - 1
+    end = _end(rate, int(edges[2 * long[0]]), last)
+    rounded = bool(np.all(np.abs(rate.value - np.round(rate.value, DIGITS)) < EXACT))
+    if rounded and _learns(run, end):
+        raise CannotTell("the learning rate is printed as 0 while the loss is learnt: it has too few digits")
+    if last == len(rate) - 1:
+        _refuse_rounded(rate, end, "so few decimals that the end of a schedule reads 0")
+    return end
+
+
+def _learns(run: Run, end: RateEnd) -> bool:
+    """Say whether a loss falls there as it cannot without updates."""
+    inside = [run[name].finite.between(end.step, end.last).value for name in ("eval_loss", "loss") if name in run]
+    long = [one for one in inside if len(one) >= LEAST_LOSSES]
+    return any(median(one[-(len(one) // 3) :]) < (1 - LEARNT) * median(one[: len(one) // 3]) for one in long)
+
+
+# Where a learning rate leaves its course: goes up after its first warm-up, or falls out of a smooth schedule.
+
+
+FACTOR = 1.5
+"""Times the rate before that a rise is a jump. Chosen: half a warm-up's last tenth."""
+FALL = 3.0
+"""Times the rate after that a fall is a jump. Chosen: schedules of stages fall by two and more, again and again."""
+RATE_JUMP_LEAST = 0.1
+"""Share of the peak that a jump makes, and that a rate must have. Chosen: near zero any change is a large factor."""
+HIGH = 0.2
+"""Share of the peak from which a fall is one. Chosen: twice the least."""
+WIDTH, RATE_JUMP_RECORDS = 0.02, 3
+"""A jump takes no more than this share of the log, or so many records. Chosen: a second warm-up is longer."""
+STEEP = 3.0
+"""Times the usual change from one record to the next. Chosen: even slopes, as of a triangular cycle, are no jump."""
+BEFORE = 6
+"""Records whose slope is the usual one at a place. Chosen: cycles become flatter."""
+ALIKE, RATE_JUMP_ABOVE = 0.15, 1.2
+"""Share by which distances of restarts differ, and times the first peak that they reach. Chosen: records are coarse."""
+RUN_DOWN, RUNS_DOWN, BACK = 0.1, 0.35, 0.9
+"""Shares of the peak at the end of a schedule, a record before that, and as it begins anew. Chosen: a cosine's ends."""
+STAGES = 8
+"""Different rates below which a schedule is one of stages. Chosen: more are a course."""
+STAIRS, UNEVEN = 4, 3.0
+"""Stretches of one rate, and times the typical that the longest has, of a rate set once per epoch. Chosen: as timm."""
+LEVEL = 1e-9
+"""Share of the peak below which a change is rounding. Chosen: float32 resolves 1e-7."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateJump:
+    """A jump of the rate.
+
+    Args:
+        before: The rate before it.
+        lowest: The rate just behind it.
+        after: The rate a little later.
+        step: Where it is.
+        comes_again: Whether restarts to the first peak, or less, stand at even or doubling distances.
+        begins_anew: Whether a schedule that had run down begins anew from its own peak within a record.
+    """
+
+    before: float
+    lowest: float
+    after: float
+    step: float
+    comes_again: bool
+    begins_anew: bool
+
+    @property
+    def comes_back(self) -> bool:
+        """Whether it is a fall that a second warm-up follows."""
+        return self.lowest < min(self.before, self.after) / FACTOR
+
+
+def jump_of(rate: Series) -> RateJump | None:
+    """Return the first jump of a rate, up before down; None if it has none."""
+    rate = _by_stairs(rate)
+    at = _rise(rate.value)
+    at = _fall(rate.value) if at is None else at
+    if at is None:
+        return None
+    later = min(at + _width(rate.value), len(rate) - 1)
+    before, lowest, after = (float(rate.value[place]) for place in (at, at + 1, later))
+    anew = _begins_anew(rate.value, at)
+    return RateJump(before, lowest, after, float(rate.step[at + 1]), _comes_again(rate.value), anew)
+
+
+def _by_stairs(rate: Series) -> Series:
+    """Return the first record of each stretch of one rate, where the rate is set once per epoch."""
+    begins = np.append(True, np.diff(rate.value) != 0)
+    lengths = np.diff(np.append(np.flatnonzero(begins), len(rate)))
+    typical = median(lengths)
+    even = len(lengths) >= STAIRS and typical > 1 and float(lengths.max()) <= UNEVEN * typical
+    return rate.where(begins) if even else rate
+
+
+def _width(rate: Floats) -> int:
+    return max(RATE_JUMP_RECORDS, int(WIDTH * len(rate)))
+
+
+def _rise(rate: Floats) -> int | None:
+    """Return the index before the first sudden rise that follows the end of the first warm-up."""
+    peak, width = float(rate.max()), _width(rate)
+    change = np.diff(rate, append=rate[-1])
+    falls = change[:-1] <= LEVEL * peak
+    if not falls.any():
+        return None
+    start = int(np.argmax(falls)) + 1  # from here on the first warm-up is over
+    for distance in (1, width):
+        before, after = rate[start:-distance], rate[start + distance :]
+        least = max(RATE_JUMP_LEAST * peak, STEEP * distance * median(np.abs(change[start:])))
+        up = np.flatnonzero((after > FACTOR * before) & (after - before > least) & (change[start:-distance] > 0))
+        up = up[after[up] - before[up] > STEEP * distance * _slope_before(change, start + up)]
+        if len(up):
+            return _before_the_drop(rate, start + int(up[0]))
+    return None
+
+
+def _slope_before(change: Floats, places: NDArray[np.int64]) -> Floats:
+    """Return the usual change from record to record shortly before each place, (places,)."""
+    shortly = np.maximum(places[:, None] - np.arange(1, BEFORE + 1), 0)
+    return row_medians(np.abs(change[shortly]))
+
+
+def _before_the_drop(rate: Floats, lowest: int) -> int:
+    """Return the index before the drop that a second warm-up begins with, or `lowest` where the rate only rises."""
+    before = lowest
+    while before > 0 and rate[before - 1] > FACTOR * rate[before]:
+        before -= 1
+    # A smooth schedule near zero falls by large factors too, but not down from a share of its peak.
+    return before if rate[before] > RATE_JUMP_LEAST * rate.max() else lowest
+
+
+def _fall(rate: Floats) -> int | None:
+    """Return the index before a fall within one record out of an otherwise smooth schedule."""
+    after = rate[int(np.argmax(rate)) :]
+    change = np.diff(after)
+    deep = after[1:] < after[:-1] / FALL
+    sudden = np.flatnonzero(deep & (after[:-1] > HIGH * after[0]))
+    by_stages = 2 * int(deep.sum()) > int((change != 0).sum()) or len(np.unique(after)) < STAGES
+    sudden = sudden[-change[sudden] > STEEP * _slope_before(change, sudden)]
+    return None if by_stages or not len(sudden) else len(rate) - len(after) + int(sudden[0])
+
+
+def _comes_again(rate: Floats) -> bool:
+    """Say whether the rate is set back up time and again, to its first peak or less, at even or doubling distances."""
+    change = np.diff(rate)
+    first = int(np.argmax(change < 0))
+    peak = float(rate[: first + 1].max())
+    restarts = np.flatnonzero((change > rate[1:] / 2) & (rate[1:] > RATE_JUMP_LEAST * peak))
+    restarts = restarts[restarts > first]
+    if len(restarts) < 2 or float(rate.max()) > RATE_JUMP_ABOVE * peak:
+        return False
+    between = np.diff(np.concatenate([[first], restarts + 1])).astype(np.float64)
+    if len(restarts) > 2:  # the first stretch holds a warm-up, or misses it
+        between = between[1:]
+    growth = between[1:] / between[:-1]
+    even = np.all(np.abs(growth - 1) < ALIKE) or (len(between) > 2 and float(np.ptp(between)) <= 1)
+    return bool(even or np.all(np.abs(growth - 2) < 2 * ALIKE))
+
+
+def _begins_anew(rate: Floats, at: int) -> bool:
+    """Say whether the rate comes back to its own peak, within a record and without a warm-up, after it had run down.
+
+    That is a warm restart, or a scheduler that was stepped on beyond its end: what a resume loses, it loses anywhere. A
+    schedule of stages has no end from which it could begin anew.
+    """
+    if len(np.unique(rate)) < STAGES:
+        return False
+    peak = float(rate[: at + 1].max())
+    jump = at + int(np.argmax(np.diff(rate[at:])))
+    ran_down = rate[jump] <= RUN_DOWN * peak and rate[jump - 1] <= RUNS_DOWN * peak
+    return bool(ran_down and BACK * peak <= rate[jump + 1] and float(rate.max()) <= RATE_JUMP_ABOVE * peak)
+
+
+# Is the course of the learning rate the one that was configured, and one that lets training go on?
+
+
+SCHEDULE_ABOVE, BELOW = 1.9, 3.0
+"""Times the configured peak. Chosen: more is asked below it, as a log may miss the peak between two records."""
+BESIDE = 0.35
+"""Share of the peak by which a rate is off its schedule. Chosen: line and cosine differ by a tenth at most."""
+SCHEDULE_LEAST = 4
+"""Records behind the peak. Chosen: fewer show no course."""
+CYCLES = ("cycle", "restart", "t_0", "t_mult")
+"""Parts of the names of settings of a schedule that comes back."""
+HALFWAY = 0.5
+"""Of the plan, before which a rate that hardly decays says little. Chosen: a cosine has half of its peak there."""
+SCHEDULE_EARLY, BEHIND = 0.05, 1.2
+"""Share of the plan where a log must begin, and times the warm-up where it may end, to show the peak. Chosen: slack."""
+JUMPS, ZEROS, ENDS = 8, 5, 20
+"""Rates that show a jump, a stretch of zeros, and the end of a schedule. Chosen: fewer show no course."""
+NEXT = 2.0
+"""Records by which a jump may stand beside a resume. Chosen: a record is written before it or behind it."""
+
+
+def lr_schedule_short(run: Run) -> Evidence | None:
+    """The learning rate falls gradually to its lowest value and stays there, or comes to nothing, long before the end.
+
+    Not this when: that value is zero (`lr_zero`), or no small share of the peak; it goes down in a few stages, which
+    leave the weights some way to go.
+    """
+    rate = run["learning_rate"].finite
+    if (end := comes_to_nothing(rate)) is not None:
+        said = (
+            f"learning_rate is {figure(end.rate)} at {run.place(end.step)}, its peak {figure(end.peak)}: all further "
+            f"rates, {end.share:.0%} of the log, make {figure(100 * WAY_LEFT)} % of the sum of all"
+        )
+    elif (end := stays_low(rate)) is not None:
+        said = (
+            f"learning_rate reaches its lowest value, {figure(rate.value[-1])}, at {run.place(end.step)} and stays "
+            f"there to {figure(end.last)}: {end.share:.0%} of the log; its peak is {figure(end.peak)}"
+        )
+    else:
+        return None
+    values = {"floor": float(rate.value[-1]), "peak": end.peak, "share_after": end.share}
+    return Evidence(said, steps=(end.step,), values=values)
+
+
+def lr_zero(run: Run) -> Evidence | None:
+    """The learning rate is zero over a stretch of records while training goes on.
+
+    Not this when: only the last record or the first is zero; the rate is printed with too few digits.
+    """
+    rate = run["learning_rate"].finite
+    zero = zero_for_long(run, rate)
+    if zero is None:
+        return None
+    said = f"learning_rate is 0 from {run.place(zero.step)} to {figure(zero.last)} ({zero.records} records)"
+    values = {"records": zero.records, "share": float((rate.value == 0).mean())}
+    return Evidence(said, steps=(zero.step,), values=values)
+
+
+def lr_jump(run: Run) -> Evidence | None:
+    """The learning rate rises suddenly after it had reached its peak, or falls suddenly out of a smooth schedule.
+
+    Not this when: it is the first warm-up; the schedule goes down in stages; restarts are configured, or come again at
+    even distances or behind a schedule that had run down, and no plain schedule is configured (remarks).
+    """
+    rate = run["learning_rate"].finite
+    rate = rate.where(rate.value >= 0)
+    jump = jump_of(rate) if len(rate) >= JUMPS and float(rate.value.max()) > 0 else None
+    if jump is None:
+        return None
+    configured = "restart" in str(run.config.get("lr_scheduler_type", "")).lower()
+    plain = shape_of(run) in (Shape.FALLS, Shape.CONSTANT) and not any(
+        part in name.lower() for name in run.settings for part in CYCLES
+    )
+    through = f" and back up to {figure(jump.after)}" if jump.comes_back else ""
+    remark = "; the configured schedule restarts" if configured else "; it does so at even distances" * jump.comes_again
+    after = jump.lowest if through else jump.after
+    return Evidence(
+        f"learning_rate goes from {figure(jump.before)} to {figure(after)} at {run.place(jump.step)}{through}{remark}",
+        steps=(jump.step,),
+        values={"before": jump.before, "after": after},
+        present=plain or not (configured or jump.comes_again or jump.begins_anew),
+    )
+
+
+def lr_above_configured(run: Run) -> Evidence | None:
+    """The logged learning rate goes above the peak that is configured, to twice as much or more.
+
+    Not this when: the factor is one by which trainers scale a rate (batch, its root, devices); the rate is logged in
+    thousandths or millionths; the peak of the schedule is not the configured rate (one cycle).
+    """
+    peak, factor, configured = _beside_configured(run)
+    if factor < SCHEDULE_ABOVE or is_scaled(run, factor) or is_unit(factor, factor * configured):
+        return None
+    return _of_peak(run, peak, factor, configured)
+
+
+def lr_below_configured(run: Run) -> Evidence | None:
+    """The logged learning rate never comes near the peak that is configured: it stays below a third of it.
+
+    Not this when: the log ends in the warm-up or begins behind it; another group of parameters has the configured rate;
+    the factor is one that trainers scale a rate by.
+    """
+    peak, factor, configured = _beside_configured(run)
+    if factor > 1 / BELOW or is_scaled(run, 1 / factor) or is_unit(1 / factor, configured):
+        return None
+    rate, plan = rate_of(run), run.facts.plan or run.last_step
+    warmup = run.facts.schedule.warmup_steps or 0.0
+    known = rate is not None and peak.is_seen and len(rate) >= SCHEDULE_LEAST and run.step_name == "step"
+    first = run.first_step if rate is None else float(rate.step[0])
+    if not known or first > max(1.0, warmup, SCHEDULE_EARLY * plan) or run.last_step < BEHIND * warmup:
+        raise CannotTell("the log does not show the peak of the schedule")
+    return _of_peak(run, peak, factor, configured)
+
+
+def _beside_configured(run: Run) -> tuple[Peak, float, float]:
+    """Return the logged peak, how many times the configured one it is, and that one; CannotTell if there is none."""
+    peak, configured, name = _peak(run), run.facts.schedule.peak, (run.facts.schedule.kind or "").lower()
+    if configured is None or configured <= 0:
+        raise CannotTell("no peak rate is configured")
+    if family_of(run) in (Family.SELF_SET, Family.ADAFACTOR):
+        raise CannotTell("the optimizer sets its own rate")
+    if any(part in name for part in ("cycle", "cyclic", "noam", "inverse")):
+        raise CannotTell(f"the peak of the schedule {name[:20]} is another than the configured rate")
+    return peak, highest_of_all(run) / configured, configured
+
+
+def _peak(run: Run) -> Peak:
+    peak = peak_of(run)
+    if peak is None:
+        raise CannotTell("no learning rate above zero is logged")
+    return peak
+
+
+def _of_peak(run: Run, peak: Peak, factor: float, configured: float) -> Evidence:
+    return Evidence(
+        f"learning_rate peaks at {figure(factor * configured)} at {run.place(peak.step)}, "
+        f"{figure(factor)} times the {figure(configured)} that is configured",
+        steps=(peak.step,),
+        values={"peak": factor * configured, "configured": configured, "factor": factor},
+    )
+
+
+def lr_hardly_decays(run: Run) -> Evidence | None:
+    """A cosine or a straight line is configured, and the learning rate is far above it late in the plan.
+
+    Not this when: the schedule has restarts, stages or a floor that is configured; the run is not halfway through.
+    """
+    decay, least = _decay(run, HALFWAY)
+    if decay is None or decay.progress < HALFWAY or decay.share - decay.expected <= least:
+        return None
+    return _of_decay(run, decay, "above", decay.expected)
+
+
+def lr_decays_early(run: Run) -> Evidence | None:
+    """A cosine or a straight line is configured, and the learning rate is far below it early in the plan.
+
+    Not this when: its own length is configured; it goes down in stages.
+    """
+    decay, least = _decay(run)
+    if decay is None or decay.progress > 1 - BESIDE or decay.expected_least - decay.share <= least:
+        return None
+    return _of_decay(run, decay, "below", decay.expected_least)
+
+
+def _decay(run: Run, since: float = 1.0) -> tuple[Decay | None, float]:
+    """Return how far the rate has come down, None where none is to be expected, and the least that matters."""
+    peak, rate, shape = _peak(run), rate_of(run), shape_of(run)
+    decay = decay_of(run, since) if shape is Shape.FALLS else None
+    if rate is None or shape is None or (shape is Shape.FALLS and (decay is None or decay.records < SCHEDULE_LEAST)):
+        raise CannotTell(f"a schedule, its plan or {SCHEDULE_LEAST} records behind the peak are missing")
+    return decay, BESIDE + last_decimal(rate.value) / (2 * peak.value)
+
+
+def _of_decay(run: Run, decay: Decay, where: str, expected: float) -> Evidence:
+    return Evidence(
+        f"learning_rate is at {decay.share:.0%} of its peak at {run.place(decay.step)}, {where} the "
+        f"{expected:.0%} that a schedule of {run.facts.schedule.kind} leaves after {decay.progress:.0%} of the plan",
+        steps=(decay.step,),
+        values={"share": decay.share, "expected": expected, "progress": decay.progress},
+    )
+
+
+_RATE = ("learning_rate",)
+READINGS = (
+    reading(lr_zero, needs=_RATE, points=ZEROS, sources=("transformers_docs",), background=0.01),
+    reading(lr_jump, needs=_RATE, points=JUMPS, sources=("bekman_mle",), background=0.01),
+    reading(lr_schedule_short, needs=_RATE, points=ENDS, sources=("karpathy_recipe",), background=0.03),
+    reading(lr_above_configured, needs=_RATE),
+    reading(lr_below_configured, needs=_RATE),
+    reading(lr_hardly_decays, needs=_RATE, background=0.01),
+    reading(lr_decays_early, needs=_RATE, background=0.01),
+)
+"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
+
+
+def lr_jump_at_resume(run: Run, jump: Evidence) -> Evidence | None:
+    """The jump of the learning rate stands where the run was resumed, as its log or its steps tell.
+
+    Not this when: the log shows no resume there; the new stretch is configured to begin a schedule of its own.
+    """
+    rate = run["learning_rate"].finite
+    near = NEXT * median(np.abs(np.diff(rate.step)))
+    at = next((step for step in run.resumes if abs(step - jump.steps[0]) <= near), None)
+    if at is None:
+        return None
+    said = f"the learning rate jumps where the run was resumed, at {run.place(at)}"
+    return Evidence(said, steps=(at,), values={"resumed": at})
+
+
+@question(
+    *(one.outcome for one in READINGS),
+    outcome_of(lr_jump_at_resume, 0.05, "idefics_80b_chronicles", of="lr_jump", as_chosen=True),
+    needs=_RATE,
+    whole_run=True,
+)
+def schedule(run: Run) -> Answers:
+    """Look for a rate of zero, for jumps and for an end before the run's, then beside the configuration."""
+    answers = first_of(run, READINGS)
+    jump = answers.get("lr_jump")
+    seen = lr_jump_at_resume(run, jump) if isinstance(jump, Evidence) and jump.present else None
+    return answers if seen is None else {**answers, "lr_jump_at_resume": seen}
+
+
+# How does the warm-up stand to the plan, and does the rate follow it?
+
+
+NEAR_PEAK = 0.95
+"""Share of the peak at which a rate is at it. Chosen: a schedule decays by less in its first records."""
+WARMUP_EARLY, FIRST_STEPS, FIRST_SHARE = 0.01, 2.0, 0.05
+"""Share of the run, and steps, in which the log must begin, and records that hold the peak. Chosen: short warm-ups."""
+WARMUP_LEAST = 5
+"""Rates that must be logged to tell where the peak is. Chosen: fewer show no course."""
+HALF = 0.5
+"""Of the warm-up. Chosen: a rate that is at its peak sooner did not warm up as configured."""
+
+
+def warmup_exceeds_plan(run: Run) -> Evidence | None:
+    """The configured warm-up takes as many steps as are planned, or more: the peak rate is never reached.
+
+    Not this when: the plan leaves steps behind the warm-up; unknown where the configuration does not give both.
+    """
+    steps, plan = run.facts.schedule.warmup_steps, run.facts.plan
+    if steps is None or plan is None:
+        raise CannotTell("the configuration does not tell both the warm-up and the planned number of steps")
+    if steps < plan:
+        return None
+    return Evidence(
+        f"a warm-up of {figure(steps)} steps in a run planned for {figure(plan)}: at most {figure(100 * plan / steps)} "
+        "% of the peak rate is reached",
+        values={"warmup": steps, "planned": plan, "share": plan / steps},
+    )
+
+
+def _configured(run: Run) -> float | None:
+    """Return the configured warm-up in steps, None if there is none; 0 where only its share is known."""
+    steps = run.facts.schedule.warmup_steps
+    return steps or 0.0 if steps or (run.setting("warmup_ratio") or 0.0) > 0 else None
+
+
+def _rate(run: Run) -> Series:
+    rate = rate_of(run)
+    if rate is None or len(rate) < WARMUP_LEAST or float(rate.value.max()) <= 0:
+        raise CannotTell(f"fewer than {WARMUP_LEAST} learning rates are logged, or none above zero")
+    return rate
+
+
+def lr_skips_warmup(run: Run) -> Evidence | None:
+    """A warm-up is configured, and the logged learning rate is at its peak before half of it is over.
+
+    Not this when: the configured schedule is a constant one, which in Transformers ignores the warm-up; the log
+    begins late, or holds a resume; the warm-up is less than two records long.
+    """
+    rate, configured = _rate(run), _configured(run)
+    if configured is None:
+        raise CannotTell("no warm-up is configured")
+    ignored = shape_of(run) is Shape.CONSTANT and "warm" not in (run.facts.schedule.kind or "")
+    if run.step_name != "step" or ignored or family_of(run) is Family.SELF_SET or run.resumes:
+        raise CannotTell("the schedule, or where the log begins, does not tell")
+    early = rate.where(rate.step <= HALF * configured)
+    if len(early) < 2 or run.last_step < configured:
+        raise CannotTell("fewer than two rates of the first half of the warm-up are logged")
+    peak, at, value = float(rate.value.max()), float(early.step[1]), float(early.value[1])
+    if float(early.value[:2].min()) < NEAR_PEAK * peak:
+        return None
+    return Evidence(
+        f"learning_rate is {figure(value)} at {run.place(at)}, its peak {figure(peak)}; a warm-up of "
+        f"{figure(configured)} steps is configured",
+        steps=(float(early.step[0]),),
+        values={"rate": value, "peak": peak, "warmup": configured},
+    )
+
+
+def lr_no_warmup(run: Run) -> Evidence | None:
+    """The learning rate is at its peak from the first steps on.
+
+    Many healthy fine-tunes have no warm-up: by itself this says little. Not this when: a warm-up is configured; the
+    log begins after it, or is too coarse to show it.
+    """
+    rate = _rate(run)
+    if run.kind == "rl":
+        raise CannotTell("agents are trained without a warm-up as a rule")
+    if _configured(run) is not None:
+        return None
+    at, first, peak = float(rate.step[0]), float(rate.value[0]), float(rate.value.max())
+    if is_late(run, at, WARMUP_EARLY, FIRST_STEPS) and run.setting("warmup_steps") is None:
+        raise CannotTell(f"the first learning rate is logged at {run.place(at)}: a warmup before it would not show")
+    if first < NEAR_PEAK * peak or int(np.argmax(rate.value)) > FIRST_SHARE * len(rate) + 1:
+        return None
+    said = f"learning_rate is {figure(first)} at {run.place(at)}; its peak is {figure(peak)}"
+    return Evidence(said, steps=(at,), values={"first": first, "peak": peak})
+
+
+@question(
+    outcome_of(warmup_exceeds_plan, 0.001, "tuning_playbook", as_chosen=True),
+    outcome_of(lr_skips_warmup, 0.01, needs=("learning_rate",)),
+    outcome_of(lr_no_warmup, 0.3, "goyal_2017", "tuning_playbook", needs=("learning_rate",), as_chosen=True),
+    whole_run=True,
+)
+def warmup(run: Run) -> Answers:
+    """Compare the warm-up with the plan, then the logged rate with the warm-up."""
+    return first_seen(by_outcome((warmup_exceeds_plan, lr_skips_warmup, lr_no_warmup), run))

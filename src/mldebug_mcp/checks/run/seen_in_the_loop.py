@@ -1,0 +1,345 @@
+"""Which faults of rows, inputs, outputs and loss did a recorder see in the loop?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from mldebug_mcp.checks.asking import Reading, first_of
+from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, Outcome, question, require_values
+from mldebug_mcp.checks.curve import aligned, median
+from mldebug_mcp.core.text import counted, figure
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.run import Run
+
+# What a recorder found when it looked into a model, look by look, in words and numbers.
+
+
+KEPT = "gradients_kept"
+"""As a recording names the least norm of gradients before a backward pass since the last update."""
+MOSTLY = 0.8
+"""Share of the looks. Chosen: the first one has nothing to keep, a path that skips a step may keep some."""
+LEAST = 3
+"""Looks. Chosen: at the first one nothing is learnt yet, and one may be odd."""
+STALE = 0.5
+"""Standard deviations and logarithms of them together. Chosen: statistics that follow are off by 0.2 at most."""
+FEW_FEATURES = 4
+"""Numbers that the last layer reads. Chosen: fewer than any classifier is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Something that a recorder saw: in one sentence, at which steps, in which numbers."""
+
+    said: str
+    steps: tuple[float, ...]
+    values: Mapping[str, float]
+
+
+class Latest(NamedTuple):
+    """The metric that is highest in the later half of its looks, its median there, and how many looks there are."""
+
+    layer: str
+    level: float
+    looks: int
+
+
+def latest(run: Run, beginning: str) -> Latest:
+    """Return the highest level of the metrics whose names begin so, over the later half of their looks.
+
+    Raises:
+        CannotTell: none has as many looks.
+    """
+    looks = [run[name].finite for name in run.series if name.startswith(beginning)]
+    enough = [one for one in looks if len(one) >= LEAST]
+    if not enough:
+        raise CannotTell(f"{beginning.rstrip('/')} is not recorded {LEAST} times")
+    levels = [Latest(one.name.removeprefix(beginning), median(one.value[len(one) // 2 :]), len(one)) for one in enough]
+    return max(levels, key=lambda one: one.level)
+
+
+def stale_statistics(run: Run) -> Seen | None:
+    """Return that the running statistics of a normalisation stay far from those of the batches."""
+    name, off, looks = latest(run, "statistics_apart/")
+    if off < STALE:
+        return None
+    said = f"{name} has running statistics {figure(off)} deviations off those of the batches, at {looks} looks"
+    return Seen(said, (), {"off": off, "looks": looks})
+
+
+def gradients_kept(run: Run) -> Seen | None:
+    """Return that gradients are never cleared between two updates."""
+    if KEPT not in run or len(run[KEPT].finite) < LEAST:
+        raise CannotTell("no recorder looked whether gradients are cleared")
+    looks = run[KEPT].finite
+    kept = looks.value > 0
+    if kept.mean() < MOSTLY:
+        return None
+    first = int(kept.argmax())
+    said = (
+        f"gradients are not zero before the backward pass, at {int(kept.sum())} of {counted(len(kept), 'look')}: from "
+        f"earlier updates a norm of {figure(float(looks.value[first]))} is left at "
+        f"{run.place(float(looks.step[first]))}, and {figure(float(looks.value[-1]))} at the end"
+    )
+    return Seen(said, (float(looks.step[first]),), {"looks": len(kept), "kept": float(kept.sum())})
+
+
+def few_features(run: Run) -> Seen | None:
+    """Return that the last layer reads hardly any numbers, and fewer than there are classes."""
+    features, classes = run.setting("features"), run.facts.classes or run.facts.tokens
+    if features is None or classes is None:
+        raise CannotTell("no recorder saw what the last layer reads")
+    if features > FEW_FEATURES or features >= classes:
+        return None
+    said = f"the last layer reads {counted(int(features), 'number')} for {figure(classes)} classes"
+    return Seen(said, (), {"features": features, "classes": classes})
+
+
+# What a recorder saw of what a model is fed: rows that start over, rows and numbers of the evaluation, odd batches.
+
+
+FEWEST = 20
+"""Batches of which the spread is known. Chosen: a course of as many has a level and a noise."""
+FED_TIMES, FAR = 2.0, 10.0
+"""A batch is odd whose spread is so many times the usual, or its part, and so many median deviations off. Chosen:
+neither batches of few rows nor images of all kinds come near."""
+FEW = 0.1
+"""Share of odd batches. Chosen: what more of them are is no oddity."""
+FED_TINY = 1e-12
+"""What stands for a spread of nothing. Chosen: no sound batch comes near."""
+SHOWN = 10
+"""Steps that are listed. Chosen: a line holds as many."""
+SHARE = 0.1
+"""Of rows of the evaluation, over all looks. Chosen: where rows are short, a twentieth of them are alike by chance."""
+APART = 0.25
+"""Largest difference between shares. Chosen: that of batches of a few images each is the half of it."""
+IN_A_ROW = 5
+"""Steps whose rows come again in the order they had. Chosen: rows that are drawn anew do so for one step."""
+MID_PASS = 0.02
+"""Of a pass, by which a place is within it. Chosen: rounding, and a last batch that is dropped."""
+
+
+def rows_start_over(run: Run) -> Seen | None:
+    """Return the first resume from which on the rows of an earlier stretch come again in the same order.
+
+    Not the steps that are made again because they were lost, nor a new pass that begins just there.
+    """
+    if "row_again" not in run:
+        raise CannotTell("no recorder saw which rows are in the batches")
+    again = run["row_again"].finite
+    for step, lost in _resumes(run):
+        behind, before = again.where(again.step >= step), again.where(again.step < step)
+        distances = behind.value[:IN_A_ROW]
+        if len(distances) < IN_A_ROW or distances[0] in (0.0, lost) or np.ptp(distances) > 0:
+            continue
+        if distances[0] not in before.value[-IN_A_ROW:] and not _begins_a_pass(run, step):
+            far = float(distances[0])
+            said = f"from the resume at {run.place(step)} on come the rows of {figure(far)} steps before"
+            return Seen(said, (step,), {"distance": far})
+    return None
+
+
+def _resumes(run: Run) -> Iterator[tuple[float, float]]:
+    """Yield the first steps behind resumes, and how many steps each of them makes again."""
+    lost = {new.first_step: old.last_step - new.first_step + 1 for old, new in pairwise(run.segments)}
+    for step in sorted({*lost, *run.resumes}):
+        yield step, lost.get(step, 0.0)
+
+
+def _begins_a_pass(run: Run, step: float) -> bool:
+    per_pass = run.facts.steps_per_pass
+    if not per_pass:
+        return False
+    passes = (step - 1) / per_pass
+    return abs(passes - round(passes)) < MID_PASS and round(passes) > 0
+
+
+def rows_of_evaluation(run: Run) -> Seen | None:
+    """Return that rows of the evaluation are trained on."""
+    looks = run["rows_evaluated"].finite if "rows_evaluated" in run else None
+    if looks is None or len(looks) < LEAST:
+        raise CannotTell(f"a recorder compared fewer than {LEAST} batches with the evaluation")
+    share = float(looks.value.mean())
+    if share < SHARE:
+        return None
+    first = float(looks.step[int(np.argmax(looks.value > 0))])
+    said = f"{figure(100 * share)} % of the rows of {len(looks)} batches of the training were in an evaluation before"
+    return Seen(said, (first,), {"share": share, "batches": len(looks)})
+
+
+def inputs_of_evaluation(run: Run) -> Seen | None:
+    """Return that the numbers which the model is fed in evaluation are distributed otherwise."""
+    _, apart, looks = latest(run, "inputs_apart")
+    if apart < APART:
+        return None
+    said = f"the shares of inputs below some bound differ by {figure(100 * apart)} % between evaluation and training"
+    return Seen(f"{said}, at {looks} looks", (), {"apart": apart, "looks": looks})
+
+
+def odd_inputs(run: Run) -> Seen | None:
+    """Return the few batches whose numbers vary far more or far less than those of all others."""
+    if "inputs_spread" not in run:
+        raise CannotTell("no recorder saw how much the inputs vary")
+    known = require_values(run["inputs_spread"].finite, FEWEST)
+    usual = median(known.value)
+    if usual <= 0:
+        return None
+    logs = np.abs(np.log(np.maximum(known.value, FED_TINY) / usual))
+    odd = logs >= max(np.log(FED_TIMES), FAR * median(logs))
+    if not 0 < np.count_nonzero(odd) <= FEW * len(known):
+        return None
+    steps, oddest = known.step[odd], float(known.value[np.argmax(logs)])
+    where = run.place(steps[0]) + (f" and {len(steps) - 1} more" if len(steps) > 1 else "")
+    said = f"the inputs at {where} have a spread of {figure(oddest)}; {figure(usual)} is usual"
+    return Seen(said, tuple(steps[:SHOWN].tolist()), {"batches": len(steps), "spread": oddest, "usual": usual})
+
+
+# The loss that a loop logs beside the mean cross-entropy that a recorder worked out of the same outputs and labels.
+
+
+ONCE, TWICE, SHIFTED = "recomputed/once", "recomputed/twice", "recomputed/shifted"
+"""As a recording names it: of the outputs as logits, of their softmax as logits, of the next label."""
+SMALL = 1e-4
+"""A cross-entropy below this tells no factor. Chosen: it is rounded to seven digits."""
+RECOMPUTED_TINY = 1e-12
+"""What stands for a factor of nothing. Chosen: that it can be divided by is all that is needed."""
+SAME = 0.03
+"""Part of a loss by which two are the same. Chosen: the mean over a part of a batch's rows is a little off."""
+CLOSER = 5.0
+"""Times by which one is nearer to the loss than another. Chosen: where all rows count it is the same to six digits."""
+RECOMPUTED_TIMES = 1.5
+"""Times the mean cross-entropy. Chosen: two micro-batches that are summed make 2."""
+UNLIKE = 0.3
+"""Part of the mean cross-entropy. Chosen: label smoothing and weights of classes are off by less, most of the time."""
+
+
+class Beside(NamedTuple):
+    """A logged loss over another one, look by look.
+
+    Args:
+        factor: The median.
+        off: The median distance from that factor, as a share of it.
+        from_one: The median distance from 1.
+        looks: How many there are.
+        first: The step of the first.
+    """
+
+    factor: float
+    off: float
+    from_one: float
+    looks: int
+    first: float
+
+
+def multiplied(run: Run) -> Seen | None:
+    """Return that the loss is at all looks the same multiple of the cross-entropy."""
+    beside = loss_beside(run)
+    if beside.factor < RECOMPUTED_TIMES or beside.off > SAME:
+        return None
+    said = f"the loss is {figure(beside.factor)} times the mean cross-entropy of the outputs, at {beside.looks} looks"
+    return Seen(said, (beside.first,), {"factor": beside.factor, "looks": beside.looks})
+
+
+def softmax_twice(run: Run) -> Seen | None:
+    """Return that the loss is that of a second softmax, and not that of the outputs."""
+    once, twice = loss_beside(run), loss_beside(run, TWICE)
+    if twice.from_one > SAME or once.from_one < max(SAME, CLOSER * twice.from_one):
+        return None
+    said = f"the loss is that of a second softmax at {once.looks} looks, and {once.from_one:.0%} off that of one"
+    return Seen(said, (once.first,), {"off": once.from_one, "looks": once.looks})
+
+
+def unlike_outputs(run: Run) -> Seen | None:
+    """Return that the loss is far from the cross-entropy, and no multiple of it."""
+    beside = loss_beside(run)
+    if beside.from_one < UNLIKE:
+        return None
+    said = f"the loss is now more, now less than {figure(beside.factor)} times the mean cross-entropy of the outputs"
+    return Seen(said, (beside.first,), {"factor": beside.factor, "off": beside.from_one, "looks": beside.looks})
+
+
+def loss_beside(run: Run, name: str = ONCE) -> Beside:
+    """Return the loss over what was worked out anew; of two alignments of the labels over that which fits better.
+
+    Raises:
+        CannotTell: no recorder saw outputs and labels often enough.
+    """
+    names = [one for one in ((ONCE, SHIFTED) if name == ONCE else (name,)) if one in run and "loss" in run]
+    found = [one for each in names if (one := _beside(run, each)) is not None]
+    if not found:
+        raise CannotTell(f"no recorder saw the outputs of the model and labels {LEAST} times")
+    return min(found, key=lambda one: one.off)
+
+
+def _beside(run: Run, name: str) -> Beside | None:
+    steps, logged, anew = aligned(run["loss"].finite, run[name].finite)
+    told = anew > SMALL
+    if np.count_nonzero(told) < LEAST:
+        return None
+    ratios: Floats = logged[told] / anew[told]
+    factor = median(ratios)
+    off = median(np.abs(ratios - factor)) / max(abs(factor), RECOMPUTED_TINY)
+    return Beside(factor, off, median(np.abs(ratios - 1)), int(told.sum()), float(steps[told][0]))
+
+
+# What did a recorder see in the loop that ought not to be: of rows, inputs, outputs, and the loss made of them?
+
+
+def _seen(name: str, background: float, see: Callable[[Run], Seen | None], doc: str) -> Reading:
+    """Return how an outcome is seen."""
+
+    def read(run: Run) -> Evidence | None:
+        seen = see(run)
+        return None if seen is None else Evidence(seen.said, seen.steps, seen.values)
+
+    return Reading(Outcome(name, doc, background, as_chosen=True), read, settled=False, not_for=())
+
+
+READINGS = (
+    _seen("gradients_kept", 0.001, gradients_kept, """Gradients are not zero before any backward pass.
+
+        So each update takes those of all updates before. Not this when: they are cleared once between two updates, as
+        where they are accumulated on purpose."""),
+    _seen("rows_come_again", 0.002, rows_start_over, """From a resume on come the rows of an earlier stretch again.
+
+        In the order that they had. Not this when: a new pass begins there; lost steps are made again."""),
+    _seen("rows_evaluated", 0.003, rows_of_evaluation, """Batches of the training hold rows of an evaluation.
+
+        Value by value. Not this when: fewer than one row in ten is; no recorder saw both on the CPU."""),
+    _seen("inputs_differ", 0.01, inputs_of_evaluation, """Evaluation feeds the model other numbers than training.
+
+        Not this when: shares of numbers up to any bound agree within a quarter; inputs are tokens."""),
+    _seen("loss_multiplied", 0.002, multiplied, """The loss is a multiple of the outputs' cross-entropy.
+
+        Not this when: the multiple changes, as with weights of classes or other terms; it is below 1.5."""),
+    _seen("softmax_taken_twice", 0.001, softmax_twice, """The loss takes a softmax of what a softmax gave.
+
+        So it is the cross-entropy of the softmax of the outputs. Not this when: it is that of the outputs."""),
+    _seen("loss_unlike_outputs", 0.02, unlike_outputs, """The loss is not the outputs' cross-entropy.
+
+        Nor a multiple of it. Not this when: it is off by less than a third, as with smoothed labels."""),
+    _seen("running_statistics_stale", 0.003, stale_statistics, """Running statistics stay far from the batches'.
+
+        Evaluation normalises by them. Not this when: they follow within some looks; batches have few values."""),
+    _seen("inputs_odd", 0.01, odd_inputs, """The inputs of a few batches vary far more or less than all others.
+
+        Not this when: more than one batch in ten does; inputs are tokens."""),
+    _seen("features_few", 0.003, few_features, """The last layer reads four numbers or fewer for more classes.
+
+        Not this when: it reads more; classes are not known; a picture is to be drawn of the features."""),
+)  # fmt: skip
+"""How each outcome is seen, and how often a healthy run shows it. Chosen: few runs are recorded."""
+
+
+@question(
+    *(one.outcome for one in READINGS),
+    any_of=("gradients_kept", "row_again", "rows_evaluated", "inputs_*", "recomputed/*", "statistics_apart/*"),
+    whole_run=True,
+)
+def seen_in_the_loop(run: Run) -> Answers:
+    """Look at gradients, rows, inputs of evaluation and the loss, then for what is odd in batches and layers."""
+    return first_of(run, READINGS)

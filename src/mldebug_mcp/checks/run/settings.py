@@ -1,0 +1,336 @@
+"""Which settings are unusual by themselves?"""
+
+from __future__ import annotations
+
+import re
+
+from mldebug_mcp.checks.asking import ask_in_turn, by_outcome, first_seen, outcome_of, reading, with_attribute
+from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, Outcome, question, symptom
+from mldebug_mcp.checks.learning_rate import peak_of, still_rising
+from mldebug_mcp.checks.policies import TEXT_POLICIES, kept_rise
+from mldebug_mcp.checks.reference_settings import (
+    GENEROUS_ABOVE,
+    GENEROUS_BELOW,
+    Family,
+    Range,
+    family_of,
+    peak_rate,
+    refuse_wide,
+    usual_rates,
+)
+from mldebug_mcp.checks.reference_settings import USUAL as REFERENCE_SETTINGS_USUAL
+from mldebug_mcp.core.text import counted, figure
+from mldebug_mcp.logs.names.words import pieces_of
+from mldebug_mcp.logs.run import Run
+
+# Is a setting unusual by itself? Of several the least usual is told.
+
+
+TINY = 1e-12
+"""Epsilon. Chosen: usual are 1e-8 to 1e-6, and 1e-10 in some language models; splatting takes 1e-15."""
+LONG_MEMORY = 0.9999
+"""A second moment that remembers 10,000 steps. Chosen: usual are .95 to .999."""
+NAMED = ("adam", "opti")
+"""Parts of the key of an epsilon that is the optimizer's: normalisation layers and policies have others."""
+FAR_BELOW = 2.0
+"""How far below the range, as a factor. Chosen: clearly outside."""
+LENGTH_NORMALISED = ("simpo", "orpo", "cpo")
+"""Losses whose beta is on another scale."""
+SMALL = 4.0
+"""Rows of an update. Chosen: its noise is half of what one row has, and no vocabulary of sizes goes below."""
+
+
+def _given(run: Run, name: str, what: str) -> float:
+    """Return a setting; raise CannotTell where it is not given."""
+    number = run.setting(name)
+    if number is None:
+        raise CannotTell(f"{what} is not in the configuration")
+    return number
+
+
+def _require(kinds: tuple[str, ...], run: Run) -> None:
+    if run.kind not in kinds:
+        raise CannotTell(f"judged in runs of kind {' or '.join(kinds)} only")
+
+
+def _require_adam(run: Run) -> None:
+    family = family_of(run)
+    if family not in (Family.ADAM, None) or (family is None and run.facts.optimizer.name):
+        raise CannotTell("the optimizer is not of the Adam family")
+
+
+def adam_epsilon_tiny(run: Run) -> Evidence | None:
+    """Adam's epsilon is 1e-12 or less, so that weights with hardly any gradient move as far as all others.
+
+    Not this when: it is 1e-10 or more; the epsilon is that of a normalisation layer.
+    """
+    _require_adam(run)
+    epsilon = run.facts.optimizer.epsilon
+    if epsilon is None:
+        raise CannotTell("Adam's epsilon is not in the configuration")
+    key = run.settings["adam_epsilon"].key.lower()
+    if not any(part in key for part in NAMED):
+        raise CannotTell(f"it is not known what {key[:40]} is an epsilon of")
+    said = f"Adam's epsilon is {figure(epsilon)}; {REFERENCE_SETTINGS_USUAL['adam_epsilon'][0]} are usual"
+    return Evidence(said, values={"epsilon": epsilon}) if 0 <= epsilon <= TINY else None
+
+
+def adam_betas_odd(run: Run) -> Evidence | None:
+    """Adam's beta1 is not below the root of beta2, or beta2 remembers 10,000 steps.
+
+    Below the root Adam converges, above it need not (Zhang et al. 2022). Not this when: beta1 is 0 or 0.5.
+    """
+    _require_adam(run)
+    first, second = run.facts.optimizer.betas
+    if second is None:
+        raise CannotTell("Adam's betas are not in the configuration")
+    if not 0 < second < 1 or not (second >= LONG_MEMORY or (first or 0.0) ** 2 >= second):
+        return None
+    values = {**({} if first is None else {"beta1": first}), "beta2": second}
+    told = " and ".join(f"{name} {figure(number)}" for name, number in values.items())
+    usual = f"{REFERENCE_SETTINGS_USUAL['adam_beta1'][0]} and {REFERENCE_SETTINGS_USUAL['adam_beta2'][0]}"
+    return Evidence(f"Adam has {told}; usual are {usual}", values=values)
+
+
+def discount_above_one(run: Run) -> Evidence | None:
+    """The discount of future rewards is above 1, so that values grow with each backup.
+
+    Not this when: it is 1, as in episodes that end.
+    """
+    _require(("rl", "ppo"), run)
+    discount = _given(run, "gamma", "the discount")
+    return Evidence(f"the discount is {figure(discount)}", values={"gamma": discount}) if discount > 1 else None
+
+
+def entropy_bonus_negative(run: Run) -> Evidence | None:
+    """The coefficient of the entropy bonus is below zero: the policy is rewarded for being sure.
+
+    Not this when: it is zero or above.
+    """
+    _require(("rl", "ppo"), run)
+    bonus = _given(run, "ent_coef", "the entropy bonus")
+    said = f"the entropy bonus has the coefficient {figure(bonus)}"
+    return Evidence(said, values={"ent_coef": bonus}) if bonus < 0 else None
+
+
+def beta_low(run: Run) -> Evidence | None:
+    """Preference optimisation holds the policy to the reference by a beta far below the usual range.
+
+    Not this when: the loss is one whose beta is on another scale (SimPO, CPO, ORPO); beta is not in the configuration.
+    """
+    _require(("preference",), run)
+    beta, loss = _given(run, "beta", "beta"), str(run.config.get("loss_type", "")).lower()
+    if any(name in loss for name in LENGTH_NORMALISED):
+        raise CannotTell(f"the usual range of beta is not known for the loss {loss[:20]}")
+    usual = REFERENCE_SETTINGS_USUAL["beta"][0]
+    if beta >= usual.low / FAR_BELOW:
+        return None
+    return Evidence(
+        f"beta is {figure(beta)}; usual are {usual}",
+        values={"beta": beta, "usual_low": usual.low, "usual_high": usual.high},
+    )
+
+
+def batch_small(run: Run) -> Evidence | None:
+    """The effective batch (per device, times accumulation, times devices) is at most four samples.
+
+    Not this when: samples are long packed sequences; it runs on more devices than the configuration names.
+    """
+    effective = run.facts.effective_batch
+    if effective is None:
+        raise CannotTell("the batch size is not in the configuration")
+    packed = run.config.get("packing") is True or run.config.get("sample_packing") is True
+    if effective > SMALL or packed:
+        return None
+    return Evidence(f"the effective batch is {figure(effective)} samples", values={"effective_batch": effective})
+
+
+ask_in_turn(
+    "settings",
+    reading(adam_epsilon_tiny, background=0.005, as_chosen=True),
+    reading(adam_betas_odd, background=0.005, as_chosen=True),
+    reading(discount_above_one, background=0.001, as_chosen=True),
+    reading(entropy_bonus_negative, background=0.004, as_chosen=True),
+    reading(beta_low, sources=("smol_playbook", "remote_gpu_trainer"), background=0.008, as_chosen=True),
+    reading(batch_small, sources=("mccandlish_2018",), background=0.1, as_chosen=True),
+    whole_run=True,
+)
+
+
+# Is the peak learning rate one at which such runs learn?
+
+
+EXTREME = 15.0
+"""Times the upper end of what is usual. Chosen: three times the margin that makes a rate high."""
+SMALLEST_MODELS = 3e-3
+"""... and above this. Chosen: a model of a few layers, trained from scratch, takes it."""
+_SOURCES = ("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe")
+
+
+def lr_high(run: Run, peak: float, step: float) -> Evidence | None:
+    """The peak learning rate lies several times above the range that is usual for this kind of run and tuning.
+
+    Not this when: the optimizer is of a family whose rates have other scales; LoRA is trained, whose are ten times; a
+    policy learns and keeps what it has learnt, as those do that are small.
+    """
+    ranges = usual_rates(run)
+    high = [one for one in ranges if peak > GENEROUS_ABOVE * one.high]
+    if high and run.kind in TEXT_POLICIES and kept_rise(run) is not None:
+        raise CannotTell("the rate would be far too high for a large policy, and this one learns at it")
+    return _outside(run, ranges, high, peak, step)
+
+
+def lr_extreme(high: Evidence) -> Evidence | None:
+    """The peak learning rate lies more than an order of magnitude above the range that is usual for such a run.
+
+    Not this when: it is a few times above the range, as for small models (`lr_high` alone); the usual range is not
+    known.
+    """
+    return high if high.values["factor"] > EXTREME and high.values["peak"] > SMALLEST_MODELS else None
+
+
+def lr_low(run: Run, peak: float, step: float) -> Evidence | None:
+    """The peak learning rate lies far below the range that is usual for this kind of run and tuning.
+
+    Not this when: the log ends within the warmup; the optimizer is of a family whose rates have other scales.
+    """
+    ranges = usual_rates(run)
+    if run.setting("learning_rate") is None and still_rising(run):
+        raise CannotTell("the log may end within the warmup of the learning rate, whose peak is not configured")
+    low = [one for one in ranges if 0 < peak < one.low / GENEROUS_BELOW]
+    return _outside(run, ranges, low, peak, step)
+
+
+def _outside(run: Run, ranges: tuple[Range, ...], left: list[Range], peak: float, step: float) -> Evidence | None:
+    """Return the peak beside the farthest of the usual ranges, of which it leaves some; CannotTell if not all."""
+    if not left:
+        refuse_wide(ranges, peak)
+        return None
+    above = peak > left[0].high
+    near, far = (left[0], ranges[-1]) if above else (left[-1], ranges[0])
+    if len(left) < len(ranges):
+        raise CannotTell(
+            f"the peak, {figure(peak)}, is far {'above' if above else 'below'} what is usual for {near.usual_for}, "
+            f"but not for {far.usual_for}; the configuration does not tell which it is"
+        )
+    factor = peak / (far.high if above else far.low)
+    return Evidence(
+        f"learning_rate peaks at {figure(peak)} at {run.place(step)}; usual for {far.usual_for} are "
+        f"{figure(far.low)} to {figure(far.high)}",
+        steps=(step,),
+        values={"peak": peak, "usual_low": far.low, "usual_high": far.high, "factor": factor},
+    )
+
+
+@question(
+    outcome_of(lr_high, 0.05, *_SOURCES, as_chosen=True),
+    outcome_of(lr_extreme, 0.02, *_SOURCES, of="lr_high", as_chosen=True),
+    outcome_of(lr_low, 0.02, *_SOURCES, as_chosen=True),
+    not_for=("diffusion",),
+)
+def rate_level(run: Run) -> Answers:
+    """Compare the peak rate with the ranges that are usual for such a run, on both sides."""
+    answers = first_seen(by_outcome((lr_high, lr_low), run, *peak_rate(run)))
+    return with_attribute(answers, "lr_high", lr_extreme)
+
+
+# Does the configured regularisation outweigh the data?
+
+
+(USUAL,) = REFERENCE_SETTINGS_USUAL["weight_decay"]
+"""What is usual for weight decay. Source: axolotl_stability."""
+FACTOR = 2.0
+"""Times the usual. Chosen: the least that is clearly above."""
+PER_STEP = {Family.LION: 0.02, Family.MUON: 0.1}
+"""The share of itself that a weight may lose in a step, of families that take more. Chosen: several times the usual."""
+LEAST_PER_STEP = 0.005
+"""... and of all others. Chosen: so a weight forgets what it learnt 200 steps ago; usual are 1e-6 to 1e-3."""
+LEAST_DECAY = 0.02
+"""A decay of SGD below this is usual whatever the rate. Chosen: where the product is large the rate is."""
+
+
+OUTWEIGHS = Outcome(
+    "weight_decay_outweighs",
+    """At its highest rate, a step takes so much of each weight that what was learnt 200 steps ago is forgotten.
+
+    Not this when: the optimizer takes larger values by design (Lion, Muon); decay itself is usual.""",
+    background=0.003,
+    sources=("axolotl_stability",),
+    as_chosen=True,
+)
+HIGH = Outcome(
+    "weight_decay_high",
+    """The configured weight decay is twice what is usual.
+
+    Not this when: the optimizer takes larger values by design (Lion, Muon); it outweighs a step, which says more.""",
+    background=0.02,
+    sources=("axolotl_stability",),
+    as_chosen=True,
+    instead=(OUTWEIGHS.id,),
+)
+
+
+@question(OUTWEIGHS, HIGH, whole_run=True, not_for=("diffusion",))
+def regularisation(run: Run) -> Answers:
+    """Judge the configured weight decay by what it takes in a step, else on its own."""
+    decay = run.facts.optimizer.weight_decay
+    if decay is None:
+        raise CannotTell("weight_decay is not in the configuration")
+    family, peak = family_of(run), _peak(run)
+    values, said = {"weight_decay": decay}, f"weight_decay is {figure(decay)}; {USUAL} is usual"
+    if peak is not None:
+        per_step = values["per_step"] = decay * peak
+        said += f"; at a rate of {figure(peak)} a weight loses {figure(per_step)} of itself in a step"
+        least = LEAST_PER_STEP if family is None else PER_STEP.get(family, LEAST_PER_STEP)
+        unusual = decay > USUAL.high or (family is Family.SGD and decay >= LEAST_DECAY)
+        if per_step >= least and unusual:
+            return {OUTWEIGHS.id: Evidence(said, values=values)}
+    is_high = decay >= FACTOR * USUAL.high and family not in PER_STEP
+    return {HIGH.id: Evidence(said, values=values)} if is_high else {}
+
+
+def _peak(run: Run) -> float | None:
+    logged = peak_of(run)
+    return run.facts.schedule.peak or (None if logged is None else logged.value)
+
+
+# Prompts count in the loss: the configuration says so, or all labels do.
+
+
+SETTINGS = {"completion_only_loss": False, "train_on_inputs": True, "train_on_prompt": True, "train_on_source": True}
+"""Settings of TRL, Axolotl, LLaMA-Factory and QLoRA, and the value with which prompts are trained on."""
+ALL, LEAST = 0.999, 3
+"""Share of the labels that count, and records of it. Chosen: rows of which all is answered are rare."""
+_COUNTED = re.compile(
+    r"(?:train_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked)_(?:(?:tokens?|labels?)_)?"
+    r"(?:frac(?:tion)?|share|ratio|pct)"
+)
+
+
+@symptom(
+    needs=(),
+    sources=("axolotl_stability",),
+    not_for=("pretraining", "preference", "grpo", "ppo", "rl", "diffusion"),
+    whole_run=True,
+    background=0.08,
+)
+def prompt_in_loss(run: Run) -> Evidence | None:
+    """A fine-tune counts prompt tokens in the loss: its configuration says so, or all labels that there are count.
+
+    Not this when: only completions count; unknown where neither such a setting nor the share of labels is given,
+    because defaults differ. With short prompts and long answers it does little harm.
+    """
+    shares = [one.finite for name, one in run.series.items() if _COUNTED.fullmatch("_".join(pieces_of(name)))]
+    share = next((one for one in shares if len(one) >= LEAST and float(one.value.max()) <= 1), None)
+    if share is not None:
+        if float(share.value.min()) < ALL:
+            return None
+        said = f"{share.name} is 1 at all of {counted(len(share), 'record')}: prompts, padding and answers count alike"
+        return Evidence(said, steps=(float(share.step[0]),), values={"share": float(share.value.min())})
+    given = {name: run.config[name] for name in SETTINGS if run.config.get(name) is not None}
+    if not given:
+        raise CannotTell("the configuration does not say which tokens count in the loss")
+    for name, value in given.items():
+        if value is SETTINGS[name] or str(value).lower() == str(SETTINGS[name]).lower():
+            return Evidence(f"the configuration sets {name} to {str(value).lower()}", values={"prompts_count": 1})
+    return None

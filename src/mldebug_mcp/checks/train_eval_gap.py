@@ -1,0 +1,461 @@
+"""How training and evaluation differ.
+
+This holds the gap of their losses, an evaluation loss that rises, and scores of both at the same steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mldebug_mcp.checks.check import CannotTell
+from mldebug_mcp.checks.curve import aligned, median, median_of_three, noise_on_slope
+from mldebug_mcp.checks.evaluation import (
+    beside_training,
+    evaluation_losses,
+    refuse_after_explosion,
+    start_of,
+    still_gains,
+    worst_written,
+)
+from mldebug_mcp.checks.progress import PASSES, passes_at, predicts_tokens
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.run import Run, Series
+
+# The gap between evaluation and training loss while every training row is as new to the model as an evaluation row.
+#
+# Within the first pass over the data a row is scored before it is learnt from, so that rows of one distribution have
+# one expected loss, in training and at evaluation: the gap that is to be expected is zero, whatever the model. Dropout
+# and augmentation make it negative.
+
+
+KEPT = 0.5
+"""Of the first training loss, kept at the first evaluation: rows are not known by heart then. Chosen: half."""
+FIRST_PASS = 1.02
+"""Passes over the data up to which its rows are new. Chosen: loaders round up."""
+LEAST = 4
+"""Evaluations within the first pass without which its gap is not known. Chosen: by hand."""
+NEAR = 20
+"""Training records before an evaluation, at most, whose mean is compared with it: of those since the one before, the
+later half. Chosen: a loss that falls fast is soon out of date."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreshGap:
+    """The gap within the first pass.
+
+    Args:
+        first: Evaluation less training loss at the first evaluation.
+        last: The mean of that over the last third of the evaluations in the first pass.
+        error: Standard error of `last`, from the noise of training and of the gaps among each other.
+        train: Mean training loss over that last third.
+        start: Training loss at first.
+        step: Step of the first evaluation of that third.
+        passes: Passes made at the last evaluation that counts.
+        count: Evaluations within the first pass.
+    """
+
+    first: float
+    last: float
+    error: float
+    train: float
+    start: float
+    step: float
+    passes: float
+    count: int
+
+
+def fresh_gap(run: Run) -> FreshGap | None:
+    """Return the gap within the first pass, None where passes are not known or it holds too few evaluations."""
+    if "loss" not in run or "eval_loss" not in run:
+        return None
+    loss, evaluation = run["loss"].finite, run["eval_loss"].finite
+    passes = passes_at(run, evaluation.step)
+    if passes is None or not len(loss):
+        return None
+    until = np.searchsorted(loss.step, evaluation.step, side="right")
+    keep = (until > 0) & (passes <= FIRST_PASS)
+    if int(keep.sum()) < LEAST:
+        return None
+    ends, steps, held_out = until[keep], evaluation.step[keep], evaluation.value[keep]
+    before = np.concatenate([[0], ends[:-1]])
+    count = np.clip((ends - before + 1) // 2, 1, NEAR)
+    total = np.concatenate([[0.0], np.cumsum(loss.value)])
+    gap = held_out - (total[ends] - total[ends - count]) / count
+    third = slice(len(gap) - max(2, len(gap) // 3), None)
+    used = int(count[third].sum())
+    return FreshGap(
+        first=float(gap[0]),
+        last=float(gap[third].mean()),
+        error=max(noise_on_slope(loss.value) / used**0.5, noise_on_slope(gap) / len(gap[third]) ** 0.5),
+        train=float((held_out - gap)[third].mean()),
+        start=float(np.median(loss.value[:3])),
+        step=float(steps[third][0]),
+        passes=float(passes[keep][-1]),
+        count=len(gap),
+    )
+
+
+def refuse_known_by_heart(run: Run, step: float, train: float, start: float) -> None:
+    """Raise CannotTell if training rows may be known by heart at the first evaluation."""
+    passes = passes_at(run, np.array([step]))
+    if run.kind == "boosting" and step > 1:
+        raise CannotTell(f"the first evaluation stands after {figure(step)} rounds: trees may know rows by heart")
+    if passes is not None and float(passes[0]) > PASSES:
+        raise CannotTell(f"the first evaluation stands at pass {figure(passes[0])}: rows may be memorised by then")
+    fresh = passes is not None and float(passes[0]) <= FIRST_PASS
+    if train < KEPT * start and not fresh:
+        raise CannotTell(
+            f"at the first evaluation ({run.place(step)}) the training loss had already gone from "
+            f"{figure(start)} to {figure(train)}: whether they ever were close is not known"
+        )
+
+
+# An evaluation loss that rises from its lowest, however little, while the training loss does not.
+
+
+LEAST_RISE = 0.01
+"""Of the minimum: by so much it rises for good. Chosen: evaluation on a fixed set is nearly free of sampling noise from
+time to time."""
+SHARE_OF_START, SHARE_OF_START_OF_TOKENS = 0.03, 0.01
+"""... and of the first evaluation loss, or what training began with where larger. Chosen: near zero a doubling is
+nothing; small sets move by 3 % as the model wanders, means over many tokens by less."""
+LEAST_FALL, FALL_OF_RISE = 0.02, 0.25
+"""Means over epochs, one to an evaluation, are free of noise: a training loss that falls by less than the smaller of
+these shares, of itself and of the rise, stands still, and rows are not learnt by heart so. Chosen: by hand."""
+BELOW_TRAINING, TIMES_BELOW = 0.05, 2.0
+"""An evaluation that stays below the training loss must rise by this share, and by so many times what counts else:
+training then has noise of its own, of dropout or of a high rate, and the evaluation wanders with it. Chosen: by
+hand."""
+IN_A_ROW, SHARE_IN_A_ROW = 4, 0.008
+"""After so many evaluations that each rise above the one before, this share of the first suffices. Chosen: noise would
+turn back."""
+LEARNS_ON, LEAST_LATE = 0.1, 4
+"""Of the training loss at the lowest evaluation, by which it falls on; evaluations that tell their noise. Chosen: a
+rise that goes on from one to the next, beside a training loss that goes on falling, is no scatter."""
+OFTEN = 6
+"""Records to an evaluation of which a median is taken. Chosen: fewer show how the training loss moved between."""
+SLIGHT = 0.05
+"""Of the minimum: a rise by less in the nats of tokens, up and down by turns, is not told. Most fine-tuning
+over three epochs ends with one. Chosen: by hand."""
+SMALL = 0.5
+"""Of the minimum: a rise by less, while most of what is written out is right and still gets better, is of answers that
+are surer than they should be. Chosen: by hand."""
+WANDERS = 2.0
+"""Times that by which it rose before and came back: evaluated at every step it goes up and down with the weights.
+Chosen: by hand."""
+LEAST_POINTS = 3
+"""Finite values of an evaluation loss. Chosen: a minimum and two behind it."""
+LEAST_OF_EXCERPT, MIDDLE = 6, 0.5
+"""... unless the log begins in the later half of the run. Chosen: by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalRise:
+    """An evaluation loss that rises from its minimum.
+
+    Args:
+        name: What it is called.
+        step: Where its minimum is.
+        minimum: The minimum.
+        last: Where it ends.
+        train: The training loss at the minimum and at the end, None where it is not logged beside it.
+        in_a_row: Whether each of several evaluations in a row is above the one before.
+        gains: Whether what is written out still gets better.
+        slight: Whether it rises by no more of the nats of tokens than sound fine-tuning ends with.
+        rising, sets: How many of how many evaluation losses rise.
+    """
+
+    name: str
+    step: float
+    minimum: float
+    last: float
+    train: tuple[float, float] | None
+    in_a_row: bool
+    gains: bool
+    slight: bool
+    rising: int = 1
+    sets: int = 1
+
+    @property
+    def relative(self) -> float:
+        """The rise as a share of the minimum."""
+        return (self.last - self.minimum) / abs(self.minimum) if self.minimum else math.nan
+
+
+def rise_of_evaluation(run: Run) -> EvalRise | None:
+    """Return how an evaluation loss rises, by however little; of several sets the one that rises most, if most do.
+
+    Raises CannotTell where too few are logged, or what training does beside them is not known.
+    """
+    series = [one.finite for one in evaluation_losses(run) if len(one.finite) >= LEAST_POINTS]
+    if not series:
+        raise CannotTell(f"no evaluation loss has {LEAST_POINTS} finite values")
+    refuse_after_explosion(run, series[0])
+    found = [rise for one in series if (rise := _rise(run, one)) is not None]
+    if not found or 2 * len(found) < len(series):
+        return None
+    return replace(max(found, key=lambda one: one.relative), rising=len(found), sets=len(series))
+
+
+def _least(run: Run, evaluation: Series, lowest: float, *, in_a_row: bool) -> float:
+    """Return by how much an evaluation must rise to be no chance.
+
+    The lowest of n normal values lies about sqrt(2 ln n) - 0.5 below their mean, and the mean of the last two by chance
+    1.4 above it, two of its own standard deviations.
+    """
+    first = abs(float(evaluation.value[0]))
+    if in_a_row:
+        return max(LEAST_RISE * abs(lowest), SHARE_IN_A_ROW * first)
+    # Evaluation may begin when most of it is learnt.
+    loss = run["loss"].finite if "loss" in run else None
+    started = abs(start_of(run, loss)) if loss is not None and len(loss) else 0.0
+    share = SHARE_OF_START_OF_TOKENS if predicts_tokens(run) or _learnt_on(run, evaluation) else SHARE_OF_START
+    chance = (math.sqrt(2 * math.log(len(evaluation))) + 0.9) * _noise(evaluation.value)
+    return max(LEAST_RISE * abs(lowest), share * max(first, started), chance)
+
+
+def _noise(values: Floats) -> float:
+    """Return the noise, of the later half where that is less: a steep beginning is no noise."""
+    whole, later = noise_on_slope(values), values[len(values) // 2 :]
+    return min(whole, noise_on_slope(later)) if len(later) >= LEAST_LATE else whole
+
+
+def _learnt_on(run: Run, evaluation: Series) -> bool:
+    """Say whether each evaluation behind the lowest is above the last, and the training loss falls on meanwhile."""
+    best = int(np.argmin(evaluation.value))
+    if "loss" not in run or len(evaluation) - best < LEAST_POINTS or (np.diff(evaluation.value[best:]) <= 0).any():
+        return False
+    steps, train, _ = aligned(run["loss"].finite, evaluation)
+    train = train[steps >= evaluation.step[best]]
+    return len(train) > 1 and float(train[-1]) < (1 - LEARNS_ON) * float(train[0])
+
+
+def _rise(run: Run, evaluation: Series) -> EvalRise | None:
+    best = int(np.argmin(evaluation.value))
+    lowest, last, after = float(evaluation.value[best]), median(evaluation.value[-2:]), evaluation.value[best + 1 :]
+    rise = last - lowest
+    in_a_row = len(after) >= IN_A_ROW and bool((np.diff(evaluation.value[best:]) > 0).all())
+    least = _least(run, evaluation, lowest, in_a_row=in_a_row)
+    if rise <= 0 or rise < least or len(after) < 2:
+        return None
+    smooth = median_of_three(evaluation.value[: best + 1])
+    if not in_a_row and rise < WANDERS * float(np.max(smooth - np.minimum.accumulate(smooth))):
+        return None
+    if best == 0 and len(evaluation) < LEAST_OF_EXCERPT and run.first_step > MIDDLE * run.last_step > 0:
+        raise CannotTell("few evaluations from the middle of a run, the first the lowest: a lower one may come before")
+    if best == 0 and "loss" not in run:
+        raise CannotTell("the training loss is not logged beside an evaluation loss that only rises")
+    train = _beside(run, evaluation, after, lowest + 0.5 * rise)
+    if train is not None:
+        at_best, half_way, at_end = train
+        below = last < at_end and not in_a_row and rise < max(BELOW_TRAINING * abs(lowest), TIMES_BELOW * least)
+        means = len(run["loss"].finite) < 2 * len(evaluation)
+        stands = means and at_best - at_end < min(LEAST_FALL * abs(at_best), FALL_OF_RISE * rise)
+        if max(at_end, half_way) > at_best + 0.5 * rise or below or stands:
+            return None
+    onset, wrong = float(evaluation.step[best]), worst_written(run)
+    gains = wrong is not None and rise < SMALL * lowest and still_gains(wrong, onset)
+    tokens = predicts_tokens(run) or run.kind == "unknown"
+    slight = tokens and not in_a_row and not gains and rise < SLIGHT * abs(lowest)
+    ends = None if train is None else (train[0], train[2])
+    return EvalRise(evaluation.name, onset, lowest, last, ends, in_a_row, gains, slight)
+
+
+def _beside(run: Run, evaluation: Series, after: Floats, half: float) -> tuple[float, float, float] | None:
+    """Return the training loss at the minimum, where half of the rise is done, and at the end."""
+    loss = run["loss"].finite if "loss" in run else None
+    if loss is None:
+        return None
+    often = len(loss) >= OFTEN * len(evaluation)  # of single batches, whose noise would be taken for a rise
+    before = (beside_training if often else aligned)(loss, evaluation)[1]
+    if len(before) < len(after) + 1:
+        return None
+    half_way = int(np.argmax(after >= half)) - len(after)
+    return float(before[-len(after) - 1]), float(before[half_way]), float(before[-1])
+
+
+# How many rows are behind a share: shares of n rows are multiples of 1 / n.
+
+
+MOST_ROWS = 2000
+"""Rows up to which a number of them is tried. Chosen: by hand."""
+CHANCE = 1e-3
+"""How likely numbers drawn at random may be multiples of some 1 / n that small, for n to be believed. Chosen: by
+hand."""
+LEAST_DECIMALS, MOST_DECIMALS = 2, 6
+"""Digits that shares are printed with. Chosen: single precision has no more that can be relied on."""
+
+
+def rows_behind(shares: Floats) -> int | None:
+    """Return the least number of rows of which all these can be shares, None if chance could do the same.
+
+    Random numbers printed to d decimals fall within half a unit of a multiple of 1 / n with probability n / 10^d each;
+    so all of m different ones do for some number of rows up to n with at most n times that to the power of m.
+    Chance alone therefore decides how many rows so many digits can tell.
+    """
+    finite = np.unique(shares[np.isfinite(shares)])
+    told = finite[(finite > 0) & (finite < 1)]
+    if not len(told):
+        return None
+    off = 10.0 ** -_decimals(told)
+    for rows in range(2, MOST_ROWS + 1):
+        if rows * min(1.0, rows * off) ** len(told) > CHANCE:
+            return None
+        right = told * rows
+        if float(np.abs(right - np.round(right)).max()) <= 0.5001 * off * rows:
+            return rows
+    return None
+
+
+def sampling_error(share: float, rows: float) -> float:
+    """Return the standard error of a share of so many rows, that of a binomial: sqrt(p (1 - p) / n)."""
+    kept = min(max(share, 0.0), 1.0)
+    return math.sqrt(max(kept * (1 - kept), 0.5 / rows * (1 - 0.5 / rows)) / rows)
+
+
+def _decimals(shares: Floats) -> int:
+    for decimals in range(LEAST_DECIMALS, MOST_DECIMALS):
+        if bool(np.all(np.abs(shares - np.round(shares, decimals)) < 1e-9)):
+            return decimals
+    return MOST_DECIMALS
+
+
+# The same score of training and of evaluation, at the same steps and passes over the data.
+#
+# A score is a share of one that is better the higher it is, such as accuracy or F1; an error rate counts as one less
+# itself. Losses are not compared here: dropout, smoothing and sums put them on scales of their own.
+
+
+SCORES = (
+    Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.REWARD_ACCURACY, Quantity.F1, Quantity.AUC, Quantity.DICE,
+    Quantity.IOU, Quantity.AVERAGE_PRECISION, Quantity.ERROR_RATE,
+)  # fmt: skip
+_ERRORS = (Quantity.ERROR_RATE, Quantity.WORD_ERROR_RATE)
+MOST_WORDS = 5.0
+"""Words that are wrong or too many for one that was said, up to which a word error rate is a share. Chosen: by hand."""
+RECENT = 20
+"""Training records before an evaluation, at most, whose mean stands for the score there: of those since the one before,
+the later half. Chosen: batches are small, and a score that rises fast is soon out of date."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePair:
+    """One score of training and of evaluation.
+
+    Args:
+        trained: Name of the score in training.
+        evaluated: Its name at evaluation.
+        steps: Steps of the evaluations that training precedes, ascending, shape (n,).
+        train: Mean of the last training records before each (`RECENT`), as a share, shape (n,).
+        evaluation: The score of evaluation, as a share, shape (n,).
+        passes: Passes over the data made at each, shape (n,); None is not known.
+        rows: Rows of the evaluation set, as set or as its scores tell; None is not known.
+    """
+
+    trained: str
+    evaluated: str
+    steps: Floats
+    train: Floats
+    evaluation: Floats
+    passes: Floats | None
+    rows: float | None
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @property
+    def gap(self) -> Floats:
+        """By how much training is better, shape (n,)."""
+        return self.train - self.evaluation
+
+    @property
+    def noise(self) -> float:
+        """The standard deviation of one gap: of its second differences, which no slope moves, or that of sampling."""
+        sampled = sampling_error(float(np.median(self.evaluation)), self.rows) if self.rows else 0.0
+        return max(sampled, noise_on_slope(self.gap))
+
+    @property
+    def later(self) -> slice:
+        """The later half of the evaluations."""
+        return slice(len(self) // 2, None)
+
+
+def score_pairs(run: Run) -> list[ScorePair]:
+    """Return the scores that both training and evaluation log, the most usual one first."""
+    return list(_pairs(run))
+
+
+def evaluation_scores(run: Run) -> list[Series]:
+    """Return the scores of evaluation as shares that are better the higher they are, of no part, the most usual first.
+
+    An error rate is turned round, and keeps its name.
+    """
+    found = []
+    for quantity in (*SCORES, Quantity.WORD_ERROR_RATE):
+        for one in run.with_role(quantity, phase="eval"):
+            shares = _shares(_all_wrong_at_most(one.finite) if quantity is Quantity.WORD_ERROR_RATE else one.finite)
+            if shares is not None:
+                found.append(replace(shares, value=1 - shares.value) if quantity in _ERRORS else shares)
+    return found
+
+
+def _all_wrong_at_most(rates: Series) -> Series:
+    """Return word error rates without what inserted words add to one: of shares, not of per cents."""
+    low = len(rates) > 0 and float(rates.value.min()) <= 1 and float(rates.value.max()) < MOST_WORDS
+    return replace(rates, value=np.minimum(rates.value, 1.0)) if low else rates
+
+
+def _pairs(run: Run) -> Iterator[ScorePair]:
+    for quantity in SCORES:
+        trained: dict[str, Series] = {}
+        for one in run.with_role(quantity, phase="train", parts=True):
+            trained.setdefault(_part(one), one)
+        for one in run.with_role(quantity, phase="eval", parts=True):
+            beside = trained.get(_part(one))
+            pair = None if beside is None else _paired(run, quantity, beside.finite, one.finite)
+            if pair is not None:
+                yield pair
+
+
+def _part(series: Series) -> str:
+    return series.role.part if series.role is not None else ""
+
+
+def _paired(run: Run, quantity: Quantity, train: Series, evaluation: Series) -> ScorePair | None:
+    ours, theirs = _shares(train), _shares(evaluation)
+    if ours is None or theirs is None or (ours.value is train.value) != (theirs.value is evaluation.value):
+        return None  # one of them may be in per cent
+    until = np.searchsorted(train.step, evaluation.step, side="right")
+    keep = until > 0
+    if not keep.any():
+        return None
+    level = _levels(ours.value, until[keep])
+    held_out, steps = theirs.value[keep], evaluation.step[keep]
+    if quantity is Quantity.ERROR_RATE:
+        level, held_out = 1 - level, 1 - held_out
+    rows = run.setting("eval_rows") or (rows_behind(held_out) if quantity in (SCORES[0], SCORES[-1]) else None)
+    return ScorePair(train.name, evaluation.name, steps, level, held_out, passes_at(run, steps), rows)
+
+
+def _levels(values: Floats, ends: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Floats:
+    """Return the mean of the last values before each end: of the later half since the end before, `RECENT` at most."""
+    before = np.concatenate([[0], ends[:-1]])
+    count = np.clip((ends - before + 1) // 2, 1, RECENT)
+    since = ends - count
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    means: Floats = (total[ends] - total[since]) / count
+    return means
+
+
+def _shares(series: Series) -> Series | None:
+    """Return a score as shares of one; the series itself if it is, None if it is no score."""
+    if not len(series) or float(series.value.min()) < 0:
+        return None
+    highest = float(series.value.max())
+    return series if highest <= 1 else series.times(0.01) if highest <= 100 else None

@@ -1,0 +1,114 @@
+"""What all commands share. These are their options, what the user prefers, and a line on what a long command does."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+from mldebug_mcp.core.limits import listening
+from mldebug_mcp.core.text import shorten
+
+if TYPE_CHECKING:
+    from mldebug_mcp.models import Model
+
+# What every command of the parser has.
+
+
+DONE, FOUND, UNUSABLE = 0, 1, 2
+"""Exit codes: done; something was found, with --check; the input cannot be used."""
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def verb(verbs: Commands, name: str, says: str) -> argparse.ArgumentParser:
+    """Add a command, with what it does in the list of all and at the head of its own help."""
+    return verbs.add_parser(name, help=says, description=f"{says[0].upper()}{says[1:]}.")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the whole answer as JSON."""
+    parser.add_argument(
+        "--json", action="store_true", help="print the answer as JSON, as the MCP tool gives it with detail='full'"
+    )
+
+
+def count(text: str) -> int:
+    """Return the number of an option that counts."""
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 up")
+    return int(text)
+
+
+def print_json(answer: Model) -> None:
+    """Print an answer as JSON."""
+    print(answer.to_json(indent=2))
+
+
+# What a long command is doing: a line on standard error that goes away before the answer is printed.
+
+
+QUIET = 1.0
+"""Seconds in which nothing is shown: most commands are done by then."""
+INTERVAL = 0.1
+"""Seconds between two changes of the line."""
+_CLEARED = "\r\x1b[K"
+
+
+@contextmanager
+def shown_progress() -> Iterator[None]:
+    """Show the checkpoints of the work inside, if standard error is a terminal and it takes more than a second."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    due = time.monotonic() + QUIET
+    shown = False
+
+    def show(doing: str) -> None:
+        nonlocal due, shown
+        if time.monotonic() >= due:
+            due, shown = time.monotonic() + INTERVAL, True
+            show_line(doing)
+
+    try:
+        with listening(show):
+            yield
+    finally:
+        if shown:
+            show_line("")
+
+
+def show_line(text: str) -> None:
+    """Show a line on standard error in place of the one before, if that is a terminal; an empty one clears it."""
+    if sys.stderr.isatty():
+        room = max(20, shutil.get_terminal_size().columns - 1)
+        print(_CLEARED + shorten(text, room), end="", file=sys.stderr, flush=True)
+
+
+# Options that a command line leaves open → what the user prefers.
+
+
+def prefer(options: argparse.Namespace) -> None:
+    """Fill the options of a command, in place, from the files of preferences.
+
+    Raises:
+        InputError: a file of preferences is wrong.
+    """
+    if not hasattr(options, "names"):
+        return
+    from mldebug_mcp.core.preferences import find_preferences
+
+    preferred, notes = find_preferences()
+    for note in notes:
+        print(f"mldebug-mcp: {note}", file=sys.stderr)
+    options.names = {**preferred.names, **options.names}
+    alarms = preferred.alarms
+    for name, value in {
+        "every": alarms.every, "alarm_at": alarms.probability, "alarm_looks": alarms.looks,
+        "on_alarm": alarms.command, "webhook": alarms.webhook, "notify": alarms.notify,
+    }.items():  # fmt: skip
+        if value is not None and not getattr(options, name, True):
+            setattr(options, name, value)

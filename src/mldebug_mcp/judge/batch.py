@@ -1,0 +1,180 @@
+"""The verb `inspect_batch`: read the data, judge every check, decode some rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from mldebug_mcp.batch import Batch
+from mldebug_mcp.batch.batch import Overlap
+from mldebug_mcp.batch.read import open_data
+from mldebug_mcp.batch.roles import NOTE
+from mldebug_mcp.batch.templates import spans
+from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
+from mldebug_mcp.checks.batch import batch_checks
+from mldebug_mcp.checks.batch.registry import BatchCheck
+from mldebug_mcp.core.text import counted
+from mldebug_mcp.judge.batch_pass import BatchCounts, PassOver, Progress, Tally, pass_over, row_views
+from mldebug_mcp.judge.next_call import after_inspection
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.models.base import GRAVEST_FIRST
+from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, Leak, RoleSpan, TemplateView
+
+MAX_CITATIONS = 2
+MAX_EXAMPLES = 10
+
+
+def inspect_batch(
+    path: str | Path,
+    tokenizer: str | Path | Tokenizer | None = None,
+    model: str | Path | None = None,
+    purpose: str = "auto",
+    *,
+    sample: int | None = None,
+    against: str | Path | None = None,
+    rows: Sequence[int] | None = None,
+    ray: str | None = None,
+    progress: Progress | None = None,
+) -> BatchInspection:
+    """Say what a model is really trained on, from a tokenized batch or data set.
+
+    Args:
+        path: JSON, JSONL, CSV, parquet, Arrow or `save_to_disk` folder, safetensors, npz, `.pt` of plain tensors, or
+            `.bin` of token ids.
+            Text that is not tokenized is rendered and tokenized first; without a tokenizer it is split into words.
+        tokenizer: The tokenizer's folder or file. Without one, checks that need it find nothing.
+        model: The model's `config.json`.
+        purpose: sft, pretraining, dpo, generation, classification, embedding, vlm, or auto to infer it.
+        sample: Look at about this many rows, spread evenly over the data.
+        against: Another data set, such as the evaluation split, to look for rows that are in both.
+        rows: Look at the rows of these numbers only (from 0), such as those that `rows_at` gives.
+        ray: Pass over the data as a Ray Data job at this address; "local" starts Ray on this machine.
+        progress: Called after each piece of a large file.
+
+    Returns:
+        What was read, the checks that found something, most severe first, and some rows decoded.
+
+    Raises:
+        InputError: the input cannot be used; the message says why and what to do.
+        MissingExtraError: a format or the tokenizer needs a package that is not installed.
+    """
+    loaded = load_tokenizer(tokenizer) if isinstance(tokenizer, (str, Path)) else tokenizer
+    data = replace(open_data(path, loaded, model, purpose, sample), chosen=rows)
+    other = None
+    with _passes(ray) as passing:
+        passed = passing(data, progress)
+        if against is not None:
+            # With the same purpose, so that the same columns are compared.
+            first_purpose = purpose if passed.first is None else passed.first.purpose
+            other = passing(open_data(against, loaded, None, first_purpose), judging=False).prints
+    overlap = passed.prints.overlap(other, "" if against is None else str(against))
+    first, counts = passed.finish(overlap), passed.counts
+    findings = _findings(passed.tallies)
+    summary = counts.summary(first, findings, sampled=sample is not None)
+    return BatchInspection(
+        batch=summary,
+        findings=findings,
+        rows=row_views(first, findings),
+        template=_template(first),
+        leakage=_leak(overlap),
+        next_step=after_inspection(str(path), findings, summary.trained_tokens if first.words is None else None),
+        notes=[*_of_sample(summary), *passed.notes, *_advice(first, passed.prints.thinned, counts)],
+    )
+
+
+def _passes(ray: str | None) -> AbstractContextManager[PassOver]:
+    if ray is None:
+        return nullcontext(pass_over)
+    from mldebug_mcp.judge.ray import on_ray
+
+    return on_ray(ray)
+
+
+def _leak(overlap: Overlap) -> Leak | None:
+    if overlap.against_exact is None or overlap.against_near is None:
+        return None
+    pairs = [*overlap.against_exact[:MAX_EXAMPLES].tolist(), *overlap.against_near[:MAX_EXAMPLES].tolist()]
+    return Leak(
+        against=overlap.against,
+        rows=overlap.against_rows,
+        exact=len(np.unique(overlap.against_exact[:, 1])),
+        near=len(np.unique(overlap.against_near[:, 1])),
+        examples=pairs[:MAX_EXAMPLES],
+    )
+
+
+def _findings(tallies: Mapping[str, Tally]) -> list[BatchFinding]:
+    checks = batch_checks()
+    found = [_finding(checks[name], tally) for name, tally in tallies.items() if tally.pieces]
+    return sorted(found, key=lambda finding: (GRAVEST_FIRST.index(finding.severity), finding.check))
+
+
+def _finding(check: BatchCheck, seen: Tally) -> BatchFinding:
+    known = catalogue()
+    return BatchFinding(
+        check=check.id,
+        severity=min((one or check.severity for one in seen.severities), key=GRAVEST_FIRST.index),
+        summary=seen.summary
+        if seen.pieces == 1
+        else f"{seen.row_count} rows, in {seen.pieces} pieces of the data; in the first of them: {seen.summary}",
+        why=check.why,
+        fix=check.fix,
+        fixes=dict(check.fixes),
+        rows=seen.rows,
+        row_count=seen.row_count,
+        places=seen.places,
+        values=seen.values if seen.pieces == 1 else {},
+        citations=known.cite(tuple(quote for quote in check.quotes if quote in known.quotes)[:MAX_CITATIONS]),
+    )
+
+
+def _template(batch: Batch) -> TemplateView | None:
+    template = None if batch.tokenizer is None else batch.tokenizer.template
+    if template is None:
+        return None
+    found = spans(template.example, template.family)
+    roles = [RoleSpan(role=one.role, start=one.start, stop=one.stop) for one in found]
+    return TemplateView(text=template.example, spans=roles)
+
+
+def _of_sample(batch: BatchSummary) -> list[str]:
+    """Return the note that only a sample was looked at, which no number and no finding is to be read without."""
+    if not batch.sampled:
+        return []
+    return [
+        f"only a sample of {counted(batch.rows, 'row')} was looked at: all counts are of the sample, and what is rare "
+        "may not be in it"
+    ]
+
+
+def _advice(batch: Batch, thinned: bool, counts: BatchCounts) -> list[str]:
+    """Return notes on what could not be checked, and what is missing for it."""
+    notes = []
+    if thinned:
+        notes.append(
+            "there are too many rows to compare all of them: repeated rows were looked for in an evenly spread sample"
+        )
+    if batch.tokenizer is not None and counts.decoded < counts.positions:
+        notes.append(
+            f"roles and markers were looked for in the first {counts.decoded:,} tokens and in part of the rest"
+        )
+    if batch.tokenizer is not None and batch.tokenizer.chat_template is not None and batch.tokenizer.template is None:
+        notes.append("the chat template could not be rendered on a short conversation, so its markers are unknown")
+    if batch.words is not None:
+        notes.append(NOTE)
+    elif batch.sides and batch.tokenizer is None:
+        notes.append(
+            "no tokenizer was given: rows are not decoded, and checks of templates, ends and first tokens are left "
+            "out; pass tokenizer"
+        )
+    tokenizer = batch.tokenizer
+    if tokenizer is not None and tokenizer.eos is not None and tokenizer.template_end not in (None, tokenizer.eos):
+        notes.append(
+            "the chat template ends the assistant's turn with another token than tokenizer.eos_token "
+            f"({tokenizer.hf.eos_token}): generation must stop at both (generation_config.eos_token_id)"
+        )
+    return notes

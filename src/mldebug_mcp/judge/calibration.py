@@ -1,0 +1,198 @@
+"""Numbers counted on labelled runs: frequencies, backgrounds, how evidence is weighed, how sharp probabilities are.
+
+The words in `links.csv` are where a frequency starts; runs with a known cause move it:
+
+    frequency = (seen + 4 * word) / (runs + 4)
+
+where `runs` are those with the cause in which the symptom could be judged, and `seen` those that showed it. So a word
+counts as much as four runs. What runs with a cause showed is linked with it without a word, too: chance stands for the
+word then, and counts as twelve runs. The background of a symptom is moved in the same way by healthy runs. The trust in
+each question is that under which the labelled causes are most probable, the sharpness the one under which probabilities
+are closest to how often they are right. `links.csv` holds the words and what was counted, `fitted.json` the powers and
+on what both rest; `python -m benchmarks.faults fit` writes the counts and the powers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from mldebug_mcp.judge.ranking import WEIGHT, Evidence, Trust
+from mldebug_mcp.knowledge import Cause, catalogue
+from mldebug_mcp.knowledge.catalogue import counts
+from mldebug_mcp.models import State
+from mldebug_mcp.models.base import SOUND
+
+WORD_COUNTS_AS = 4
+"""Runs that a word of `links.csv`, or a background chosen by hand, counts as."""
+MISSED, UNLISTED = 0.15, 0.25
+"""See `Trust`. Chosen: nothing missed and nothing unlisted fit the runs of one author best, which logs of other people
+contradict; with these, the causes of authors whom the fit never saw come first most often."""
+AMONG_FAULTS = 1.4
+"""Power to which the shares of faults among themselves are raised. Chosen: with 1.75 one in ten of the causes said to
+be 95 % sure was wrong in runs of authors whom the fit never saw; with 1 fewer have their cause first."""
+SHARPNESSES = tuple(round(0.5 + 0.05 * step, 2) for step in range(19))
+LEAST_SHOWN = 1.0
+"""Runs with a cause that showed a symptom, from which they are linked without a word. Chosen: one run;
+with two, the runs of authors whom the fit never saw have their cause among three a little less often."""
+CHANCE_COUNTS_AS = 12
+"""Runs that chance counts as where no word says how often a cause shows a symptom. Chosen: with four, as a word, runs
+of authors whom the fit never saw have their cause first less often, and probabilities are less often right."""
+LEAST_COUNTED = 1.0
+"""Runs with a cause in which a symptom could be judged, from which their link counts as counted. Chosen: one run."""
+FILE = Path(__file__).parent / "fitted.json"
+
+Counts = dict[str, tuple[float, float]]
+"""By symptom: runs that showed it, and runs in which it could be judged; versions of one run share its one."""
+
+
+class Powers(BaseModel):
+    """How far evidence is trusted, and how sharp the probabilities are that it makes; see `Trust` and `rank`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    weight: float = WEIGHT
+    missed: float = 0.0
+    unlisted: float = 0.0
+    absent: float | None = None
+    questions: dict[str, float] = {}
+    sharpness: float = 1.0
+
+    @property
+    def trust(self) -> Trust:
+        """How far findings are trusted."""
+        return Trust(self.weight, self.missed, self.unlisted, self.absent, self.questions)
+
+
+class Fitted(BaseModel):
+    """What was counted, on what, with which links, and the powers that were fitted.
+
+    Args:
+        provenance: What was counted.
+        links: Fingerprint of the links that it was counted with.
+        beside: Powers of evidence where the numbers of a run speak beside its findings (`likeness`).
+        alone: Powers where findings speak alone, as in a log of a few records.
+        among_faults: See `rank`.
+        causes: How often each cause showed each symptom; kept in `links.csv`.
+        healthy: How often healthy runs did; kept there too.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    provenance: str
+    links: str = ""
+    beside: Powers = Powers()
+    alone: Powers = Powers()
+    among_faults: float = 1.0
+    causes: dict[str, Counts] = {}
+    healthy: Counts = {}
+
+    def powers(self, evidence: Iterable[Evidence]) -> Powers:
+        """Return the powers for what is known of a run beside its findings."""
+        return self.beside if any(one.kind == "numbers" for one in evidence) else self.alone
+
+    def counted(self, cause: str, symptom: str) -> bool:
+        """Say whether runs with a cause were counted in which a symptom could be judged.
+
+        Where nothing at all was counted, the words stand for counts.
+        """
+        return not self.causes or self.causes.get(cause, {}).get(symptom, (0, 0))[1] >= LEAST_COUNTED
+
+    def shown_by(self, cause: str, chance: Mapping[str, float]) -> dict[str, float]:
+        """Return how often a cause shows each symptom that counted runs with it showed: links that need no word.
+
+        Args:
+            cause: The cause.
+            chance: How often each symptom is seen by chance, where its frequency starts.
+        """
+        counted = self.causes.get(cause, {})
+        shown = [one for one, (seen, _) in counted.items() if seen >= LEAST_SHOWN and one in chance]
+        return {one: moved(counted[one], chance[one], CHANCE_COUNTS_AS) for one in shown}
+
+    def frequency(self, cause: str, symptom: str, word: float) -> float:
+        """Return how often a cause shows a symptom: its word in numbers, moved by what was counted."""
+        return moved(self.causes.get(cause, {}).get(symptom, (0, 0)), word)
+
+    def background(self, symptom: str, chosen: float) -> float:
+        """Return how often a healthy run shows a symptom: the number chosen by hand, moved by what was counted.
+
+        It is moved down to an eighth at most, because other healthy runs have oddities that the counted ones lack.
+        """
+        return max(moved(self.healthy.get(symptom, (0, 0)), chosen), chosen / 8)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledRun:
+    """A run whose cause is known.
+
+    Args:
+        causes: The causes that are right, the injected one first.
+        states: The state of each symptom.
+        of: The run that this is a version of, "" where it is the only one.
+    """
+
+    causes: tuple[str, ...]
+    states: Mapping[str, State]
+    of: str = ""
+
+    @property
+    def judged(self) -> list[str]:
+        """The symptoms that could be judged."""
+        return [symptom for symptom, state in self.states.items() if state is not State.UNKNOWN]
+
+
+def moved(counted: tuple[float, float], start: float, counts_as: float = WORD_COUNTS_AS) -> float:
+    """Return a share that starts at `start`, which counts as so many runs, and is moved by `(seen, runs)`."""
+    seen, runs = counted
+    return (seen + counts_as * start) / (runs + counts_as)
+
+
+def count(runs: Sequence[LabelledRun]) -> tuple[dict[str, Counts], Counts]:
+    """Return the counts by injected cause, and those of the healthy runs.
+
+    A run counts as one for each symptom that could be judged in any of its versions, be it in its recording alone.
+    """
+    versions = Counter((run.of, symptom) for run in runs for symptom in run.judged)
+    counted: dict[str, Counts] = {}
+    for run in runs:
+        of_cause = counted.setdefault(run.causes[0], {})
+        for symptom in run.judged:
+            share = 1 / versions[run.of, symptom] if run.of else 1.0
+            seen, judged = of_cause.get(symptom, (0.0, 0.0))
+            of_cause[symptom] = (seen + share * (run.states[symptom] is State.PRESENT), judged + share)
+    return counted, counted.pop(SOUND, {})
+
+
+def fit_sharpness(error: Callable[[float], float]) -> float:
+    """Return the sharpness under which credences are best calibrated.
+
+    Args:
+        error: The calibration error of labelled runs under a sharpness, with numbers counted on other runs than these.
+    """
+    return min(SHARPNESSES, key=error)
+
+
+def fingerprint(causes: Iterable[Cause]) -> str:
+    """Return what tells one table of links from another: which symptoms each cause shows, and how often by its word.
+
+    Numbers that were counted with one table are stale for another.
+    """
+    links = sorted(f"{cause.id} {one.symptom} {one.frequency.value}" for cause in causes for one in cause.effects)
+    return hashlib.sha256("\n".join(links).encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=1)
+def fitted() -> Fitted:
+    """Return the numbers that ship with the package, or none if nothing has been counted yet."""
+    if not FILE.is_file():
+        return Fitted(provenance="nothing was counted: the words of links.csv stand alone")
+    numbers = Fitted.model_validate_json(FILE.read_text(encoding="utf-8"))
+    causes: dict[str, Counts] = counts(catalogue().links)
+    healthy = causes.pop(SOUND, {})
+    return numbers.model_copy(update={"causes": causes, "healthy": healthy})

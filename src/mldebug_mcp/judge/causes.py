@@ -1,0 +1,339 @@
+"""What a cause needs to be possible at all, and its fix without what the settings of the run have already."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mldebug_mcp.checks.evaluation import auc_of, is_of_a_guess
+from mldebug_mcp.checks.policies import kept_rise
+from mldebug_mcp.checks.reference_settings import USUAL
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.judge.ranking import Evidence
+from mldebug_mcp.logs import Run
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.models import Hypothesis
+
+# What a cause needs to be possible at all, and what the settings and facts of a run say of that.
+#
+# A cause that needs half precision is out where the configuration says fp32, whatever the curves look like. What a run
+# does not say rules nothing out.
+
+
+OUT = 7.0
+"""Bits against a cause that cannot be: a hundred to one, because a setting may be overridden where nobody sees it."""
+HARDLY = 3.0
+"""Bits against a cause that a setting makes unlikely: eight to one. Both chosen by hand."""
+ONE_PASS = 1.05
+"""Passes over the data up to which no row comes a second time; loaders round up."""
+LOST = 3
+"""Last records of a loss that is lost for good; chosen by hand: a single one may be skipped."""
+CLIP_THAT_BOUNDS = 10.0
+"""Largest norm of a clipped gradient that bounds an update. Chosen: ten times what is usual."""
+RECORDS_BEFORE = 5
+"""Records of the gradient norm before it is lost that have to be ordinary. Chosen."""
+ORDINARY = 1e6
+"""Losses and norms below this are far from what float32 cannot hold, 3e38, also when they are squared. Chosen."""
+LONG_WARMUP = 0.05
+"""Share of the plan from which a warm-up is no short one: usual are 0.01 to 0.1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a cause needs.
+
+    Args:
+        lacks: What shows that a run lacks it, in words; None where it has it, or does not say.
+        bits: Bits against the cause where it is lacking.
+    """
+
+    lacks: Callable[[Run], str | None]
+    bits: float = OUT
+
+
+def _no_fp16(run: Run) -> str | None:
+    precision = run.facts.precision
+    return None if precision in {None, "fp16"} else f"it needs fp16, and the precision is {precision}"
+
+
+def _fp16_unnamed(run: Run) -> str | None:
+    """A configuration that names the optimizer would mostly name half precision, and its log the loss scale."""
+    told = run.facts.precision is not None or next(run.with_role(Quantity.LOSS_SCALE, Quantity.SKIPPED_STEPS), None)
+    named = run.facts.optimizer.name is not None
+    return "it needs fp16, which the configuration does not name" if named and not told else None
+
+
+def _no_fp8(run: Run) -> str | None:
+    precision = run.facts.precision
+    return None if precision in {None, "fp8", "not fp16"} else f"it needs fp8, and the precision is {precision}"
+
+
+def _fp32(run: Run) -> str | None:
+    return "it needs low precision, and the precision is fp32" if run.facts.precision == "fp32" else None
+
+
+def _no_accumulation(run: Run) -> str | None:
+    counts = [run.setting(name) for name in ("gradient_accumulation_steps", "world_size")]
+    once = counts[0] == 1 and counts[1] in {None, 1}
+    return "it needs gradients of several parts, and one batch makes an update" if once else None
+
+
+def _no_adam(run: Run) -> str | None:
+    name = (run.facts.optimizer.name or "").lower()
+    return f"it needs Adam, and the optimizer is {name}" if "sgd" in name else None
+
+
+def _no_clipping(run: Run) -> str | None:
+    return "it needs a clipping of gradients, which is off" if run.facts.clip == math.inf else None
+
+
+def _clipped_as_usual(run: Run) -> str | None:
+    clip = run.facts.clip
+    usual = clip is not None and USUAL["max_grad_norm"][0].low <= clip < math.inf
+    return f"gradients are clipped at {figure(clip)}, as is usual" if usual and clip else None
+
+
+def _clipping_bounds_updates(run: Run) -> str | None:
+    """Say that clipping bounds each update, which a gradient that explodes needs to be without."""
+    clip = run.facts.clip
+    bounds = clip is not None and 0 < clip <= CLIP_THAT_BOUNDS
+    return f"gradients are clipped at {figure(clip)}, which bounds each update" if bounds and clip else None
+
+
+def _backward_alone_fails(run: Run) -> str | None:
+    """Say that the gradient of an ordinary loss is NaN, after ordinary ones, in a precision without overflow.
+
+    Updates that are too large make the weights or the loss huge first: what no number of the record before is near
+    cannot overflow in the backward pass, unless the precision is fp16.
+    """
+    if not all(name in run for name in ("loss", "grad_norm")) or not _holds_large_numbers(run):
+        return None
+    loss, norm = run["loss"], run["grad_norm"]
+    lost = np.flatnonzero(np.isnan(norm.value))
+    if not len(lost) or not lost[0]:
+        return None
+    at = int(lost[0])
+    beside = loss.value[loss.step == norm.step[at]]
+    before = norm.value[max(0, at - RECORDS_BEFORE) : at]
+    ordinary = len(beside) and np.isfinite(beside).all() and (np.abs(beside) < ORDINARY).all()
+    if not ordinary or not np.isfinite(before).all() or (before >= ORDINARY).any():
+        return None
+    return (
+        f"grad_norm is NaN at {run.place(float(norm.step[at]))} with a loss of {figure(float(beside[0]))}, after "
+        f"{figure(float(before[-1]))} one record before: a backward pass of ordinary numbers fails"
+    )
+
+
+def _holds_large_numbers(run: Run) -> bool:
+    """Say whether a run computes in a precision that overflows at 1e38 only, as far as it says."""
+    scaled = next(run.with_role(Quantity.LOSS_SCALE, Quantity.SKIPPED_STEPS), None) is not None
+    if run.facts.precision is None:
+        return _fp16_unnamed(run) is not None
+    return run.facts.precision in {"fp32", "bf16", "not fp16"} and not scaled
+
+
+def _no_decay(run: Run) -> str | None:
+    return "it needs weight decay, which is 0" if run.facts.optimizer.weight_decay == 0 else None
+
+
+def _shuffled(run: Run) -> str | None:
+    return "the data are shuffled, by the configuration" if run.settings.flag("shuffle") else None
+
+
+def warmed_up(run: Run) -> str | None:
+    """Return how long the warm-up is, where it is no short one."""
+    steps, plan = run.facts.schedule.warmup_steps, run.facts.plan
+    long = steps is not None and plan is not None and LONG_WARMUP * plan <= steps < plan
+    return f"the warm-up takes {figure(steps)} of {figure(plan)} steps" if long and steps and plan else None
+
+
+def _one_pass(run: Run) -> str | None:
+    passes = run.facts.passes_at(run.last_step)
+    once = passes is not None and passes <= ONE_PASS
+    return (
+        f"it needs rows that come again, and the data were passed {figure(passes)} times" if once and passes else None
+    )
+
+
+def _ranks_nothing(run: Run) -> str | None:
+    """Say that scores rank rows no better than a guess: where one class is rare they still do."""
+    auc = auc_of(run)
+    if auc is None or not is_of_a_guess(auc):
+        return None
+    return f"{auc.name} is {figure(float(auc.value[-1]))}, that of a guess, whatever the threshold"
+
+
+def _rewards_rise(run: Run) -> str | None:
+    found = kept_rise(run)
+    return None if found is None else f"the reward rises from {figure(found[0])} to {figure(found[1])} and stays"
+
+
+def _ends_not_finite(run: Run) -> str | None:
+    if "loss" not in run:
+        return None
+    last = run["loss"].value[-LOST:]
+    lost = len(last) == LOST and not np.isfinite(last).any()
+    return "the loss is not finite at the end, which it does not lead to" if lost else None
+
+
+def _lost_at_once(run: Run) -> str | None:
+    """Say that the loss or its gradient is not finite in the first step, whose weights no update has touched."""
+    named = [run[name] for name in ("loss", "grad_norm") if name in run and len(run[name])]
+    lost = [one for one in named if one.step[0] <= 1 and not np.isfinite(one.value[0])]
+    alone = run.step_name == "step" and all(len(one) < 2 or one.step[1] > one.step[0] for one in lost)
+    return f"{lost[0].name} is not finite before any update was made" if lost and alone else None
+
+
+NO_WAY_TO_NAN = (
+    "lr_too_low", "too_little_capacity", "overfitting", "duplicated_data", "unshuffled_data", "label_noise",
+    "no_signal",
+    "class_imbalance", "train_eval_leakage", "train_eval_mismatch", "eval_mode_bug", "metric_bug", "prompt_not_masked",
+    "params_not_training", "clip_too_tight", "batch_too_small", "dataloader_bottleneck", "throughput_degradation",
+    "memory_leak", "length_grouped_batches", "too_few_epochs", "weight_decay_too_high", "vanishing_gradients",
+)  # fmt: skip
+"""Causes that make a loss high, flat or misleading, and no number that is not finite."""
+_FINITE = Need(_ends_not_finite)
+_BY_UPDATES = ("lr_too_high", "insufficient_warmup", "missing_zero_grad", "adam_instability", "logit_drift",
+               "grad_accum_scaling", "value_instability", "exploding_gradients")  # fmt: skip
+"""Causes that ruin a model by updates of it, after some steps."""
+_OF_SETTINGS: Mapping[str, tuple[Need, ...]] = {
+    "fp16_overflow": (Need(_no_fp16), Need(_fp16_unnamed, HARDLY)),
+    "fp8_zero_scale": (Need(_no_fp8),),
+    "low_precision_update": (Need(_fp32),),
+    "grad_accum_scaling": (Need(_no_accumulation),),
+    "adam_instability": (Need(_no_adam),),
+    "clip_too_tight": (Need(_no_clipping), Need(_clipped_as_usual, HARDLY)),
+    "weight_decay_too_high": (Need(_no_decay),),
+    "unshuffled_data": (Need(_shuffled, HARDLY),),
+    "insufficient_warmup": (Need(warmed_up, HARDLY), Need(_rewards_rise, HARDLY)),
+    "lr_too_high": (Need(_rewards_rise, HARDLY),),
+    "kl_blowup": (Need(_rewards_rise, HARDLY),),
+    "overfitting": (Need(_one_pass, HARDLY),),
+    "exploding_gradients": (Need(_clipping_bounds_updates, HARDLY),),
+    "class_imbalance": (Need(_ranks_nothing, HARDLY),),
+}
+NEEDS: Mapping[str, tuple[Need, ...]] = {
+    cause: (
+        *_OF_SETTINGS.get(cause, ()),
+        *((_FINITE,) if cause in NO_WAY_TO_NAN else ()),
+        *((Need(_lost_at_once, HARDLY), Need(_backward_alone_fails, HARDLY)) if cause in _BY_UPDATES else ()),
+    )
+    for cause in dict.fromkeys((*_OF_SETTINGS, *NO_WAY_TO_NAN, *_BY_UPDATES))
+}
+"""What each cause needs; those that are not listed need nothing that a run could lack."""
+
+
+def told_by_needs(run: Run) -> list[Evidence]:
+    """Return what speaks against causes because the run lacks what they need."""
+    return [
+        Evidence(cause, -need.bits, lacks, "log")
+        for cause, needs in NEEDS.items()
+        for need in needs
+        if (lacks := need.lacks(run)) is not None
+    ]
+
+
+# The fix of a cause without what the settings of the run have already.
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A piece of advice that a setting can make needless.
+
+    Args:
+        words: How it begins, in the fixes of PLAYBOOK.md.
+        in_place: What shows that a run does so already, in words; None where it does not, or does not say.
+    """
+
+    words: re.Pattern[str]
+    in_place: Callable[[Run], str | None]
+
+
+def _clipped(run: Run) -> str | None:
+    clip = run.facts.clip
+    works = clip is not None and 0 < clip <= USUAL["max_grad_norm"][0].marked[1]
+    return f"gradients are clipped at {figure(clip)} already" if works and clip is not None else None
+
+
+def _warmed_up(run: Run) -> str | None:
+    return f"{seen} already" if (seen := warmed_up(run)) else None
+
+
+def _advice_shuffled(run: Run) -> str | None:
+    return "shuffle is on already" if run.settings.flag("shuffle") else None
+
+
+def _in_bf16(run: Run) -> str | None:
+    return "it computes in bf16 already" if run.facts.precision == "bf16" else None
+
+
+_ADVICE = (
+    Advice(re.compile(r"(?:keep |use )?(?:clip gradients|clip by global norm|gradient clipping|clipping)"), _clipped),
+    Advice(re.compile(r"(?:lengthen|longer) warm-?up|warm up over"), _warmed_up),
+    Advice(re.compile(r"`shuffle=True`"), _advice_shuffled),
+    Advice(re.compile(r"(?:use )?bf16 (?:where|instead)"), _in_bf16),
+)
+_SETTING = re.compile(r"(?:set |with |by )?\(?`(\w+)=([^`]+)`")
+"""A setting that a fix names with its value."""
+_PIECES = re.compile(r"((?:; |, |(?<=[.)]) )(?:and |or |then )?)")
+_GOES_ON = ("which ", "that ", "as ")
+"""How a piece begins that is about the one before."""
+
+
+def without_what_is_done(run: Run, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Return the hypotheses, their fixes without what the settings of the run have already."""
+    return [one.model_copy(update={"fix": fitting(run, one.fix)}) if one.fix else one for one in hypotheses]
+
+
+def fitting(run: Run, fix: str) -> str:
+    """Return a fix without what is done already, which is named in front of it.
+
+    A fix that is done whole is kept, with the remark: whether it works is then what to look at.
+    """
+    pieces = _PIECES.split(fix)
+    kept: list[str] = []
+    done: list[str] = []
+    dropped = False
+    for text, between in zip(pieces[::2], ["", *pieces[1::2]], strict=True):
+        if dropped and text.startswith(_GOES_ON):
+            continue
+        why = _done(run, text)
+        dropped = why is not None
+        if why is not None:
+            done.append(why)
+        else:
+            kept += [between, text]
+    if not done:
+        return fix
+    remark = "; ".join(dict.fromkeys(done))
+    rest = "".join(kept[1:]) if kept else fix
+    return f"{remark[:1].upper()}{remark[1:]}. {_sentence(rest)}"
+
+
+def _done(run: Run, text: str) -> str | None:
+    for advice in _ADVICE:
+        if advice.words.match(text):
+            return advice.in_place(run)
+    named = _SETTING.match(text)
+    if named is None:
+        return None
+    name, value = named.groups()
+    there = run.settings.flat.get(name)
+    return f"{name} is {value} already" if there is not None and _same(there, value) else None
+
+
+def _same(there: object, wanted: str) -> bool:
+    """Say whether a setting has the value that a fix names."""
+    try:
+        return math.isclose(float(str(there)), float(wanted))
+    except ValueError:
+        return str(there).strip("\"'").lower() == wanted.strip("\"'").lower()
+
+
+def _sentence(text: str) -> str:
+    text = re.sub(r"^(?:and|or|then) ", "", text)
+    return f"{text[:1].upper()}{text[1:]}"

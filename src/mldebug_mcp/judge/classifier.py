@@ -1,0 +1,150 @@
+"""What all numbers of a run together say of causes: how like they are to those of trained runs with each of them.
+
+A multinomial logistic regression over the numbers of `checks.vector`, each as a line through a few knots, so that no
+number decides by a limit. `likeness.npz` holds it; `python -m benchmarks.faults fit` fits it beside what findings say,
+and with it how far it is trusted:
+
+    bits(c) = trust * (log2 P(c | numbers) - EVEN * log2 P(c))
+
+where P(c) is the share of the cause among the trained runs: how often a fault was injected is no reason to suspect it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.checks.vector import COMPARED, vector_of
+from mldebug_mcp.judge.calibration import fitted
+from mldebug_mcp.judge.ranking import Evidence
+from mldebug_mcp.logs import Run
+
+Floats = NDArray[np.float32]
+FILE = Path(__file__).parent / "likeness.npz"
+ABOUT = "likeness"
+"""What stands for this among the questions whose trust is fitted."""
+EVEN = 0.5
+"""Power of the share of a cause that is taken off. Chosen: with less faults, with more healthy runs of authors whom the
+fit never saw are named less often."""
+RESULTS = frozenset(f"{phase}{one}: last / first" for one in COMPARED for phase in ("", "eval "))
+"""One of which a log holds at least: without the course of a result there is nothing to be like."""
+OTHER_STATISTICS = "other statistics of the curves"
+"""How this evidence is named in answers: no single number decides."""
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """The fitted model.
+
+    Args:
+        causes: The causes that runs were trained with, `healthy` among them.
+        shares: Their shares among these runs, shape (causes,).
+        names: The numbers that are looked at.
+        knots: Values of each, ascending, shape (names, knots).
+        weights: What a number at a knot adds to the logarithm of each cause, shape (names * knots, causes).
+        bias: What stands there before any number, shape (causes,).
+    """
+
+    causes: tuple[str, ...]
+    shares: Floats
+    names: tuple[str, ...]
+    knots: Floats
+    weights: Floats
+    bias: Floats
+
+    @cached_property
+    def _number(self) -> Mapping[str, int]:
+        return {name: number for number, name in enumerate(self.names)}
+
+    def bits(self, vector: Mapping[str, float]) -> dict[str, float]:
+        """Return how much the numbers of a run speak for each cause, with a trust of one."""
+        names = [name for name in vector if name in self._number]
+        number = np.array([self._number[name] for name in names], dtype=np.int64)
+        values, knots = np.array([vector[name] for name in names]), self.knots[number]
+        row, share = between(knots, values)
+        row += (number * self.knots.shape[1])[:, None]
+        adds = np.einsum("nk,nkc->nc", share, self.weights[row])
+        adds -= adds.mean(axis=1, keepdims=True)
+        scores = self.bias + adds.sum(axis=0)
+        highest = float(scores.max())
+        logs = scores - highest - math.log(float(np.exp(scores - highest).sum()))
+        told = (logs - EVEN * np.log(self.shares)) / math.log(2)
+        return dict(zip(self.causes, map(float, told), strict=True))
+
+
+def between(knots: Floats, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], Floats]:
+    """Return between which two knots values lie and how near to each, both of shape (values, 2).
+
+    Args:
+        knots: Those of each value, ascending, shape (values, knots); what lies beyond them counts as at the end.
+        values: Shape (values,).
+    """
+    held = np.clip(values, knots[:, 0], knots[:, -1]).astype(np.float32)
+    low = np.clip((knots <= held[:, None]).sum(axis=1) - 1, 0, knots.shape[1] - 2)
+    rows = np.arange(len(values))
+    start, width = knots[rows, low], knots[rows, low + 1] - knots[rows, low]
+    part = np.divide(held - start, width, out=np.zeros_like(held), where=width > 0)
+    return np.stack([low, low + 1], axis=1), np.stack([1 - part, part], axis=1)
+
+
+def told_by_likeness(run: Run) -> list[Evidence]:
+    """Return what the numbers of a run say of causes, beside its findings."""
+    model = shipped()
+    return [] if model is None else told_by(model, vector_of(run), fitted().beside.questions.get(ABOUT, 0.0))
+
+
+def told_by(model: Likeness, vector: Mapping[str, float], trust: float) -> list[Evidence]:
+    """Return what numbers say of causes; nothing where no result has a course.
+
+    Args:
+        model: What they are compared with.
+        vector: The numbers of the run.
+        trust: What the bits are multiplied by.
+    """
+    if not trust or not has_a_course(vector):
+        return []
+    return [
+        Evidence(cause, trust * bits, OTHER_STATISTICS, "numbers", ABOUT) for cause, bits in model.bits(vector).items()
+    ]
+
+
+def has_a_course(vector: Mapping[str, float]) -> bool:
+    """Say whether a result is among the numbers that has more than a few records."""
+    return not RESULTS.isdisjoint(vector)
+
+
+def write(model: Likeness, path: Path = FILE) -> None:
+    """Write the model, its weights in 8 bits each, as steps of a 127th of the largest."""
+    scale = float(np.abs(model.weights).max()) / 127 or 1.0
+    np.savez_compressed(
+        path,
+        causes=np.array(model.causes),
+        shares=model.shares,
+        names=np.array(model.names),
+        knots=model.knots,
+        weights=np.round(model.weights / scale).astype(np.int8),
+        scale=np.float32(scale),
+        bias=model.bias,
+    )
+
+
+@lru_cache(maxsize=1)
+def shipped() -> Likeness | None:
+    """Return the model that ships with the package, or None if nothing has been fitted yet."""
+    if not FILE.is_file():
+        return None
+    with np.load(FILE, allow_pickle=False) as held:
+        return Likeness(
+            tuple(held["causes"].tolist()),
+            held["shares"],
+            tuple(held["names"].tolist()),
+            held["knots"],
+            held["weights"].astype(np.float32) * held["scale"],
+            held["bias"],
+        )

@@ -1,0 +1,279 @@
+"""A run compared with a good one.
+
+It says which settings differ, where the metrics part, and which causes a differing setting suggests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.checks.curve import noise, noise_on_slope
+from mldebug_mcp.checks.learning_rate import peak_of
+from mldebug_mcp.checks.results import improves_upwards
+from mldebug_mcp.judge.quantities import is_clock
+from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.quantities import THROUGHPUTS
+from mldebug_mcp.logs.settings import Scalar
+from mldebug_mcp.models import Comparison, Parting, SettingDifference
+
+# Which causes a setting suggests that is not as it usually is: in good runs, in siblings, or in a reference run.
+
+
+FAULTS: Mapping[tuple[str, int], tuple[str, ...]] = {
+    ("learning_rate", +1): ("lr_too_high",),
+    ("learning_rate", -1): ("lr_too_low",),
+    ("warmup_steps", -1): ("insufficient_warmup",),
+    ("warmup_ratio", -1): ("insufficient_warmup",),
+    ("max_steps", -1): ("lr_schedule_bug",),
+    ("lr_scheduler_type", 0): ("lr_schedule_bug",),
+    ("weight_decay", +1): ("weight_decay_too_high",),
+    ("max_grad_norm", -1): ("clip_too_tight",),
+    ("max_grad_norm", +1): ("exploding_gradients",),
+    ("per_device_train_batch_size", -1): ("batch_too_small",),
+    ("gradient_accumulation_steps", -1): ("batch_too_small",),
+    ("gradient_accumulation_steps", +1): ("grad_accum_scaling",),
+    ("adam_beta2", +1): ("adam_instability",),
+    ("adam_epsilon", -1): ("adam_instability",),
+    ("fp16", 0): ("fp16_overflow",),
+    ("bf16", 0): ("fp16_overflow", "low_precision_update"),
+    ("beta", -1): ("kl_blowup", "dpo_collapse"),
+    ("num_generations", -1): ("no_reward_variance",),
+    ("max_completion_length", -1): ("completion_limit_low", "reward_broken"),
+    ("init_scale", +1): ("bad_init",),
+    ("init_scale", -1): ("bad_init", "vanishing_gradients"),
+    ("momentum", +1): ("lr_too_high",),
+    ("shuffle", -1): ("unshuffled_data",),
+    ("hidden_size", -1): ("too_little_capacity",),
+    ("planned_passes", +1): ("overfitting", "duplicated_data"),
+    ("temperature", -1): ("no_reward_variance", "entropy_collapse"),
+    ("temperature", +1): ("kl_blowup",),
+    ("clip_range", +1): ("kl_blowup",),
+    ("vf_coef", +1): ("value_instability",),
+    ("buffer_size", -1): ("value_instability",),
+    ("ent_coef", -1): ("entropy_collapse", "exploration_failure"),
+}
+"""The causes that a setting suggests if it is higher (+1), lower (-1) or just different (0) than usual."""
+
+
+def faults_of(setting: str, direction: int) -> tuple[str, ...]:
+    """Return the causes that a setting suggests that is higher (+1) or lower (-1) than usual, or another (0)."""
+    of_any = FAULTS.get((setting, 0), ())
+    return (*FAULTS.get((setting, direction), ()), *of_any) if direction else of_any
+
+
+# A run compared with a good one: which settings differ, and where, and in which metrics, the two depart.
+
+
+BINS = 60
+"""Stretches that the common steps are cut into: a departure is located to a sixtieth of them, then to a record."""
+SIGMAS = 5.0
+"""Levels of two stretches differ if they are this many standard deviations of their noise apart ..."""
+LEAST = 0.02
+"""... and by this share of the reference: two seeds of one recipe differ by about a percent. Both chosen by hand."""
+MOST_SIGMAS = 1000.0
+"""What is said of values without noise, such as learning rates."""
+LASTING = 3
+"""Stretches in a row that have to differ: a difference that goes away is a spike."""
+FEW = 8
+"""Records of a curve below which only its end is compared. Chosen by hand: their noise is hardly known."""
+WORSE = 0.05
+"""A result is worse at the end by this share of the reference and of what the reference gained (two seeds of one recipe
+differ by about a percent): training losses near zero differ by a lot, and mean little."""
+OF_POLICIES = ("rl", "grpo", "ppo")
+"""Kinds of run whose losses are no results."""
+MAX_SETTINGS = 40
+
+# Settings that say where things are stored, or how a run is called, explain nothing.
+_NO_CAUSE = (
+    "path", "dir", "name", "run_id", "tags", "notes", "date", "time", "host", "wandb", "logging", "report_to",
+    "version",
+)  # fmt: skip
+_NO_RESULTS = THROUGHPUTS | {
+    Quantity.BATCH_SIZE, Quantity.DEVICE_UTILISATION, Quantity.HOST_UTILISATION, Quantity.TEMPERATURE, Quantity.POWER,
+    Quantity.FLOPS_UTILISATION,
+}  # fmt: skip
+"""What tells of machines and schedules: two sound runs may differ in it."""
+
+_CLOCK_NAMES = ("time", "eta", "epoch", "iteration")
+
+
+def compare(run: Run, reference: Run) -> Comparison:
+    """Return how a run differs from a reference run, and the steps at which their metrics depart beyond the noise."""
+    shared = [name for name in run.series if _is_compared(run[name]) and _overlap(run, reference, name)]
+    found = {name: _parting(run[name].finite, reference[name].finite, _better(run, name)) for name in shared}
+    return Comparison(
+        reference=reference.path,
+        settings=_differences(settings_with_rate(run), settings_with_rate(reference)),
+        partings=sorted((one for one in found.values() if one is not None), key=lambda one: one.step),
+        alike=[name for name, one in found.items() if one is None],
+    )
+
+
+def _is_compared(series: Series) -> bool:
+    """Say whether a curve tells how training goes, rather than the time or the machine."""
+    role = series.role
+    if is_clock(series) or (role is None and series.name.startswith(_CLOCK_NAMES)):
+        return False
+    if role is None:
+        return True
+    return not (role.quantity.is_duration or role.quantity.is_memory or role.quantity in _NO_RESULTS)
+
+
+def _better(run: Run, name: str) -> int:
+    """Return in which direction a result is better, up (+1) or down (-1); 0 for what is no result."""
+    role = run[name].role
+    if role is None or not role.is_whole:
+        return 0
+    quantity = role.quantity
+    if improves_upwards(run[name]):
+        return +1
+    lower = quantity.lower_is_better or quantity in {Quantity.PERPLEXITY, Quantity.BITS}
+    return -1 if lower or (quantity is Quantity.LOSS and run.kind not in OF_POLICIES) else 0
+
+
+def settings_with_rate(run: Run) -> Mapping[str, Scalar]:
+    """Return the settings of a run; where they do not tell the learning rate, its peak in the log does."""
+    peak = peak_of(run)
+    if run.setting("learning_rate") is not None or peak is None or not peak.is_seen:
+        return run.config
+    return {**run.config, "learning_rate": peak.value}
+
+
+def _overlap(run: Run, reference: Run, metric: str) -> bool:
+    """Say whether both runs logged a metric over common steps."""
+    if metric not in reference or not len(run[metric].finite) or not len(reference[metric].finite):
+        return False
+    first, last = _common_steps(run[metric].finite, reference[metric].finite)
+    return first < last
+
+
+def _common_steps(run: Series, reference: Series) -> tuple[float, float]:
+    first = max(run.step[0], reference.step[0])
+    return float(first), float(min(run.step[-1], reference.step[-1]))
+
+
+def suspects(comparison: Comparison) -> dict[str, str]:
+    """Return the causes that the differing settings suggest, each with the difference in words."""
+    found: dict[str, str] = {}
+    for one in comparison.settings:
+        for cause in faults_of(one.setting, _direction(one)):
+            found.setdefault(cause, f"{one.setting} is {one.run}, in the reference run {one.reference}")
+    return found
+
+
+def _direction(difference: SettingDifference) -> int:
+    run, reference = difference.run, difference.reference
+    if isinstance(run, float) and isinstance(reference, float):
+        return int(np.sign(run - reference))
+    return 0
+
+
+def _differences(run: Mapping[str, Scalar], reference: Mapping[str, Scalar]) -> list[SettingDifference]:
+    names = [name for name in {**run, **reference} if not any(word in name.lower() for word in _NO_CAUSE)]
+    different = [name for name in names if run.get(name) != reference.get(name)]
+    known = {name for name, _ in FAULTS}
+    told = [
+        SettingDifference(
+            setting=name,
+            run=_shown(run.get(name)),
+            reference=_shown(reference.get(name)),
+            factor=_factor(run.get(name), reference.get(name)),
+        )
+        for name in different
+    ]
+    told.sort(key=lambda one: (one.setting not in known, -abs(math.log(one.factor or 1.0)), one.setting))
+    return told[:MAX_SETTINGS]
+
+
+def _factor(run: Scalar, reference: Scalar) -> float | None:
+    """Return how many times as large a setting is as in the reference run; None where that says nothing."""
+    numbers = [float(one) for one in (run, reference) if isinstance(one, int | float) and not isinstance(one, bool)]
+    if len(numbers) < 2 or not all(0 < one < math.inf for one in numbers):
+        return None
+    return numbers[0] / numbers[1]
+
+
+def _shown(value: Scalar) -> str | float | None:
+    return str(value).lower() if isinstance(value, bool) else float(value) if isinstance(value, int) else value
+
+
+def _parting(run: Series, reference: Series, better: int) -> Parting | None:
+    """Return where two curves depart for good, or None if they do not within the steps that both have.
+
+    `better` is the direction in which the metric is better, 0 where it is no result.
+    """
+    edges = np.linspace(*_common_steps(run, reference), BINS + 1)
+    (level, spread), (other, other_spread) = _levels(run, edges), _levels(reference, edges)
+    distance = np.abs(level - other)
+    apart = (distance > SIGMAS * np.hypot(spread, other_spread)) & (distance > LEAST * np.abs(other))
+    seen = np.flatnonzero(np.isfinite(distance))
+    if not len(seen):
+        return None
+    short = min(len(run), len(reference)) < FEW
+    starts = [at for at in range(len(seen) - LASTING + 1) if not short and apart[seen[at : at + LASTING]].all()]
+    last = seen[-max(1, len(seen) // 10) :]
+    end, other_end = float(np.median(level[last])), float(np.median(other[last]))
+    ends = _ends(end, other_end, float(other[seen[0]]), better)
+    if not starts and ends in ("worse", "better") and apart[last].all():
+        starts = [_since(apart[seen])]  # of few records, or late
+    if not starts:
+        return None
+    at, before = int(seen[starts[0]]), int(seen[max(0, starts[0] - 1)])
+    step = _refined(run, reference, edges[before], edges[at + 1])
+    sigmas = min(float(distance[at] / max(float(np.hypot(spread[at], other_spread[at])), 1e-12)), MOST_SIGMAS)
+    return Parting(
+        metric=run.name,
+        step=step,
+        run=float(level[at]),
+        reference=float(other[at]),
+        sigmas=sigmas,
+        run_at_end=end,
+        reference_at_end=other_end,
+        ends=ends,
+        worse=ends == "worse",
+    )
+
+
+def _ends(end: float, reference: float, start: float, better: int) -> Literal["worse", "better", "alike", ""]:
+    """Say how a result ends beside that of the reference run, which began at `start`, by the last levels."""
+    if not better:
+        return ""
+    lead = better * (reference - end)
+    if abs(lead) <= WORSE * max(abs(reference), abs(start - reference)):
+        return "alike"
+    return "worse" if lead > 0 else "better"
+
+
+def _since(apart: NDArray[np.bool_]) -> int:
+    """Return the index since which all are apart."""
+    together = np.flatnonzero(~apart)
+    return int(together[-1]) + 1 if len(together) else 0
+
+
+def _levels(series: Series, edges: Floats) -> tuple[Floats, Floats]:
+    """Return the median of each stretch and the standard deviation of that median; NaN where nothing was logged."""
+    which = np.searchsorted(edges, series.step, side="right") - 1
+    which[series.step == edges[-1]] = BINS - 1
+    level, spread = np.full(BINS, np.nan), np.full(BINS, np.nan)
+    around = noise_on_slope(series.value) if len(series) < FEW else noise(series.value)
+    for at in range(BINS):
+        inside = series.value[which == at]
+        if len(inside):
+            level[at] = np.median(inside)
+            spread[at] = max(around, noise(inside)) / np.sqrt(len(inside))
+    return level, spread
+
+
+def _refined(run: Series, reference: Series, first: float, last: float) -> float:
+    """Return the first record of a stretch that lies beyond the noise of both curves, or where the stretch begins."""
+    inside = run.between(first, last)
+    other = np.interp(inside.step, reference.step, reference.value)
+    beyond = np.abs(inside.value - other) > SIGMAS * np.hypot(noise(run.value), noise(reference.value))
+    return float(inside.step[int(np.argmax(beyond))]) if beyond.any() else float(first)

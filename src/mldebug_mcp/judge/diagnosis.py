@@ -1,0 +1,294 @@
+"""The verb `diagnose_run`: read the log, ask all questions, rank the causes, order the next steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mldebug_mcp.checks import examine, symptoms
+from mldebug_mcp.checks.progress import knows_nothing
+from mldebug_mcp.checks.run.resume import joins_of
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.judge.calibration import fitted
+from mldebug_mcp.judge.causes import HARDLY, told_by_needs, without_what_is_done
+from mldebug_mcp.judge.classifier import shipped, told_by_likeness
+from mldebug_mcp.judge.comparison import compare, suspects
+from mldebug_mcp.judge.evidence import told_by_errors, told_by_settings, told_by_siblings, with_answers
+from mldebug_mcp.judge.hypotheses import backgrounds, candidates, describe_ties, judge_causes
+from mldebug_mcp.judge.next_call import after_ranking
+from mldebug_mcp.judge.next_steps import (
+    Likelihood,
+    Outcome,
+    order_next_steps,
+    told_by_checks,
+    with_rows,
+    with_what_separates,
+    without_made,
+)
+from mldebug_mcp.judge.ranking import Evidence
+from mldebug_mcp.judge.run_verdict import names_nothing, not_judged, verdict_of, without_result
+from mldebug_mcp.judge.sheet import sheet_of
+from mldebug_mcp.judge.what_to_log import hardly_judged, what_to_log
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.logs import Run, read_run
+from mldebug_mcp.logs.columns import Floats, ascends
+from mldebug_mcp.models import Comparison, Diagnosis, Finding, RunSummary, State
+from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
+
+# What was read of a run, in numbers: the head of a diagnosis.
+
+
+MAIN_METRICS = ("loss", "eval_loss", "reward", "grad_norm")
+"""What a reader asks for first."""
+
+
+def run_summary(run: Run) -> RunSummary:
+    """Return what was read: formats, kind, steps, metrics, and the last values of the main ones."""
+    return RunSummary(
+        path=run.path,
+        formats=list(run.formats),
+        kind=run.kind,
+        records=run.records,
+        steps=_distinct_steps(series.step for series in run.series.values()),
+        first_step=run.first_step,
+        last_step=run.last_step,
+        step_name=run.step_name,
+        segments=max(1, len(run.segments)),
+        metrics=sorted(run.series),
+        last={name: float(run[name].value[-1]) for name in _main_metrics(run)},
+    )
+
+
+def _main_metrics(run: Run) -> list[str]:
+    """Return what a reader asks for first; where none of that is logged, the first losses, else the first metrics."""
+    logged = [name for name, series in run.series.items() if len(series)]
+    main = [name for name in MAIN_METRICS if name in logged]
+    return main or sorted(logged, key=lambda name: ("loss" not in name, name))[:3]
+
+
+def _distinct_steps(steps: Iterable[Floats]) -> int:
+    # Metrics that stand in every record share one array of steps, and evaluations stand at some of these.
+    different = sorted({(step.ctypes.data, step.size): step for step in steps}.values(), key=len)
+    if not different:
+        return 0
+    most = different.pop()
+    if not ascends(most):
+        return len(np.unique(np.concatenate([most, *different])))
+    rest = np.unique(np.concatenate([np.empty(0), *different]))
+    at = np.minimum(np.searchsorted(most, rest), len(most) - 1)
+    return len(most) + int(np.count_nonzero(most[at] != rest))
+
+
+# The verb `diagnose_run`: read the log, examine it, rank the causes, order the next steps.
+
+
+SETTING_BITS = 2.0
+"""Bits that a setting different from the good run's adds to the fault it may be: four to one. Chosen by hand."""
+ENDS_WORSE_BITS = 5.0
+"""Bits against `healthy` if a result ends clearly worse than in the good run, and then for the fault that a setting may
+be, if no more than `FEW_SETTINGS` differ: thirty-two to one. Chosen by hand: the rest of the good run is no fault."""
+FEW_SETTINGS = 2
+LITTLE_BITS = -1.5
+"""Bits against `healthy` where hardly any symptom could be judged. Among public logs 4 of 37 of sound runs and 45 of 89
+of faulty ones hold three records or fewer, which would be two bits. Chosen by hand."""
+NO_RESULT_BITS = 10.0
+"""Bits against `healthy` where no loss, score or reward is understood: nothing of what training is for was seen. Chosen
+by hand."""
+OF_RESUMES = ("resume_state_lost", "resume_data_replayed")
+FIRST_STEPS = 1
+"""Steps at which the log of a whole run begins: counted from 0 or 1."""
+NO_RESUME_BITS = 3.0
+"""Bits against causes that need a resume where a log shows none: one may be silent. Chosen by hand."""
+HARDLY_JUDGED = "hardly any symptom could be judged from this log: the probabilities are nearly the priors"
+
+
+def diagnose_run(
+    path: str | Path,
+    config: str | Path | None = None,
+    reference: str | Path | None = None,
+    findings: Sequence[Finding] = (),
+    run: str = "",
+    *,
+    outcomes: Mapping[str, Outcome] | None = None,
+    names: Mapping[str, str] | None = None,
+) -> Diagnosis:
+    """Say what is seen in a training log, which causes fit it, and what to check next.
+
+    Args:
+        path: A log file or a run folder.
+        config: The training configuration (JSON or YAML), if it is not beside the log.
+        reference: The log or folder of a run that went well, to compare with.
+        findings: What other verbs found on the same run; they replace findings on the same symptom.
+        run: Which run to read, if the path holds several; by default the one with most records. "attempt 1" is the
+            first start of a program whose log holds several.
+        outcomes: How checks of an earlier diagnosis turned out: by the id of a next step (such as "lr_too_high.1")
+            whether it "confirms" or "refutes".
+        names: What names of the log mean that do not say it: column → metric, such as {"L": "loss"}.
+
+    Returns:
+        Every symptom with its state, every cause with its probability, best first, and the next steps in order.
+
+    Raises:
+        InputError: a path cannot be used, or a check does not exist; the message says why and what to do.
+    """
+    good = read_run(reference) if reference is not None else None
+    return diagnose(read_run(path, config, run, names), good, findings, outcomes)
+
+
+def diagnose(
+    run: Run,
+    reference: Run | None = None,
+    findings: Sequence[Finding] = (),
+    outcomes: Mapping[str, Outcome] | None = None,
+) -> Diagnosis:
+    """Diagnose a run that has been read; see `diagnose_run`."""
+    checked = outcomes or {}
+    known = gather(run, reference, findings)
+    seen = known.findings
+    told = [*known.evidence, *told_by_checks(checked)]
+    hypotheses = judge_causes(seen, run.kind, told, run.path)
+    hypotheses = without_what_is_done(run, with_answers(run, without_made(hypotheses, checked), seen))
+    hypotheses = with_what_separates(hypotheses)
+    hypotheses = with_rows(run, seen, hypotheses)
+    next_steps = order_next_steps(hypotheses)
+    causes = {one.id: one for one in candidates(run.kind)}
+    likelihood = Likelihood(causes, backgrounds(), fitted().powers(told).weight)
+    missing = what_to_log(run, seen, hypotheses, likelihood)
+    summary, sheet = run_summary(run), sheet_of(run, seen, missing)
+    no_result = without_result(run)
+    little = hardly_judged(seen, run)
+    if no_result or little:
+        verdict = not_judged(summary, "".join(no_result), missing)
+    else:
+        verdict = verdict_of(summary, sheet, seen, hypotheses)
+    return Diagnosis(
+        verdict=verdict,
+        run=summary,
+        sheet=sheet,
+        findings=seen,
+        hypotheses=hypotheses,
+        next_steps=next_steps,
+        next_step=after_ranking(next_steps, hypotheses),
+        ties=describe_ties(run, seen, hypotheses, likelihood),
+        what_to_log=missing,
+        comparison=known.comparison,
+        notes=[
+            *no_result,
+            *([HARDLY_JUDGED] if little else []),
+            *run.notes,
+            *known.problems,
+        ],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a run before its causes are ranked.
+
+    Args:
+        kind: Kind of run.
+        findings: Every symptom with its state.
+        evidence: What else speaks for a cause or against it.
+        comparison: The run beside its reference, if there is one.
+        problems: Notes on symptoms that broke.
+    """
+
+    kind: str
+    findings: list[Finding]
+    evidence: list[Evidence]
+    comparison: Comparison | None = None
+    problems: Sequence[str] = ()
+
+
+def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] = ()) -> Known:
+    """Examine a run; the findings given replace its own on the same symptom."""
+    seen, problems = examine(run)
+    seen = list({finding.symptom: finding for finding in (*seen, *findings)}.values())
+    comparison = compare(run, reference) if reference is not None else None
+    evidence = [*_told(comparison), *told_by_run(run, seen), *told_by_likeness(run)]
+    return Known(run.kind, seen, evidence, comparison, problems)
+
+
+def told_by_run(run: Run, findings: Sequence[Finding]) -> list[Evidence]:
+    """Return what a run says of causes beside its findings and its numbers."""
+    return [
+        *told_by_errors(run),
+        *told_by_needs(run),
+        *told_by_settings(run),
+        *_told_by_nothing_learnt(findings),
+        *_told_by_little(findings, run),
+        *_told_by_no_result(run),
+        *_told_by_no_resume(run),
+        *told_by_siblings(run),
+    ]
+
+
+def _told_by_nothing_learnt(findings: Sequence[Finding]) -> list[Evidence]:
+    """Return what it says that evaluation stands at chance: what was never known is not lost to overfitting."""
+    present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
+    if "eval_learns_nothing" not in present:
+        return []
+    return [Evidence("overfitting", -HARDLY, "evaluation never knew anything that it could lose", "log")]
+
+
+def _told_by_little(findings: Sequence[Finding], run: Run) -> list[Evidence]:
+    """Return what it says that a log tells next to nothing: such excerpts are shown where something is wrong."""
+    if not hardly_judged(findings, run):
+        return []
+    return [Evidence(SOUND, LITTLE_BITS, "the log tells next to nothing", "log")]
+
+
+def _told_by_no_result(run: Run) -> list[Evidence]:
+    """Return what it says that no loss, score or reward is among what was logged.
+
+    It makes no cause more likely than it was: what would have been called healthy is unknown, no more.
+    """
+    if not names_nothing(run):
+        return []
+    told = "no loss, score or reward was found"
+    healthy, unknown = (catalogue().causes[name].prior_for(run.kind) for name in NO_FAULTS)
+    return [
+        Evidence(SOUND, -NO_RESULT_BITS, told, "log"),
+        Evidence(OTHER, math.log2(healthy / unknown), told, "log"),
+    ]
+
+
+def _told_by_no_resume(run: Run) -> list[Evidence]:
+    """Return what it says that a run begins at its first steps, or knows nothing then, and shows no resume."""
+    first = run["loss"].finite.value[:1].tolist() if "loss" in run else []
+    begins = run.step_name == "step" and run.first_step <= FIRST_STEPS
+    if joins_of(run) or not first or not (begins or knows_nothing(run, first[0])):
+        return []
+    said = "the log begins with the run and shows no resume"
+    return [Evidence(cause, -NO_RESUME_BITS, said, "log") for cause in OF_RESUMES]
+
+
+def prepare() -> None:
+    """Load what every diagnosis needs; done in a thread while a large log is read."""
+    symptoms()
+    catalogue()
+    fitted()
+    shipped()
+
+
+def _told(comparison: Comparison | None) -> list[Evidence]:
+    """Return what a comparison with a good run says about the causes."""
+    if comparison is None or not (comparison.partings or comparison.alike):
+        return []
+    results = [one for one in comparison.partings if one.metric != "learning_rate"]
+    if not results:
+        return [Evidence(SOUND, SETTING_BITS, "no metric departs from the reference run", "reference")]
+    worse = next((one for one in results if one.worse), None)
+    bits = ENDS_WORSE_BITS if worse is not None and len(comparison.settings) <= FEW_SETTINGS else SETTING_BITS
+    told = [Evidence(cause, bits, difference, "reference") for cause, difference in suspects(comparison).items()]
+    if worse is None:
+        first = results[0]
+        said, against = f"{first.metric} departs from the reference run at {figure(first.step)}", SETTING_BITS
+    else:
+        ends = f"{worse.metric} ends at {figure(worse.run_at_end)}"
+        said, against = f"{ends}, in the reference run {figure(worse.reference_at_end)}", ENDS_WORSE_BITS
+    return [*told, Evidence(SOUND, -against, said, "reference")]

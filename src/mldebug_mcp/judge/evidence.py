@@ -1,0 +1,402 @@
+"""Evidence for and against causes that no question asks for.
+
+It comes from error messages, checks that the log answers, settings and sibling runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from mldebug_mcp.checks.check import CannotTell
+from mldebug_mcp.checks.course import course_of
+from mldebug_mcp.checks.curve import end_level, median
+from mldebug_mcp.checks.learning_rate import peak_of, rate_of
+from mldebug_mcp.checks.progress import passes_at, uniform_loss
+from mldebug_mcp.checks.reference_settings import USUAL, Usual, peak_rate, usual_for, usual_instead, usual_rates
+from mldebug_mcp.checks.results import AmongSiblings, among_siblings
+from mldebug_mcp.core.text import figure, percent
+from mldebug_mcp.judge.comparison import WORSE, faults_of, settings_with_rate
+from mldebug_mcp.judge.quantities import speaks_first
+from mldebug_mcp.judge.ranking import Evidence
+from mldebug_mcp.knowledge.errors import KnownError, Role, match
+from mldebug_mcp.logs import Run
+from mldebug_mcp.logs.settings import Scalar
+from mldebug_mcp.models import Finding, Hypothesis, NextStep, State
+from mldebug_mcp.models.base import OTHER, SOUND
+
+# Checks that the log answers by itself: what it says is told beside them, and they are not asked for.
+
+
+RECORDS_AROUND = 4
+"""Records that are shown of each curve up to the first value that is not finite. Chosen."""
+Answer = Callable[[Run], str]
+"""What the log says to a check; "" where it does not answer it."""
+
+
+def with_answers(run: Run, hypotheses: Sequence[Hypothesis], findings: Sequence[Finding] = ()) -> list[Hypothesis]:
+    """Return the hypotheses with what the log says to their checks, by its numbers or by what is seen in it."""
+    seen = {one.symptom: one.summary for one in findings if one.state is State.PRESENT}
+    settled = {check: [seen[name] for name in names if name in seen] for check, names in _SETTLED.items()}
+    told = {check: " ".join(f"{one}." for one in some[:1]).rstrip(".") for check, some in settled.items()}
+    told |= {check: said for check, answer in _ANSWERS.items() if (said := answer(run))}
+    present = [one for one in findings if one.state is State.PRESENT]
+    for one in hypotheses:
+        if one.cause == "lr_too_high" and (onset := speaks_first(present, one)) is not None:
+            told["lr_too_high.1"] = _rate_at(run, onset)
+    return [
+        one.model_copy(update={"next_steps": [_with(step, told.get(step.id, "")) for step in one.next_steps]})
+        for one in hypotheses
+    ]
+
+
+def _with(step: NextStep, answer: str) -> NextStep:
+    return step.model_copy(update={"answer": answer}) if answer else step
+
+
+def _lowest_evaluation(run: Run) -> str:
+    if "eval_loss" not in run or not len(run["eval_loss"].finite):
+        return ""
+    held = run["eval_loss"].finite
+    at = int(held.value.argmin())
+    passes = passes_at(run, held.step[at : at + 1])
+    seen = "" if passes is None else f", after {figure(float(passes[0]))} passes over the data"
+    return (
+        f"evaluation loss is lowest at {run.place(float(held.step[at]))} with "
+        f"{figure(float(held.value[at]))}{seen}, and {figure(float(held.value[-1]))} at the end"
+    )
+
+
+def _first_rates(run: Run) -> str:
+    rate, peak = rate_of(run), peak_of(run)
+    if rate is None or peak is None:
+        return ""
+    first = ", ".join(figure(float(one)) for one in rate.value[:4])
+    return f"learning rate begins {first} and peaks at {figure(peak.value)} at {run.place(peak.step)}"
+
+
+def _rate_at(run: Run, onset: float) -> str:
+    """Return the learning rate at the step at which the trouble begins, as a share of its peak."""
+    rate, peak = rate_of(run), peak_of(run)
+    if rate is None or peak is None or not peak.value > 0:
+        return ""
+    known = rate.finite
+    at = int(np.searchsorted(known.step, onset, side="right")) - 1
+    if at < 0:
+        return ""
+    there = float(known.value[at])
+    return (
+        f"the trouble begins at {run.place(onset)}, where the learning rate is {figure(there)}, "
+        f"{percent(there / peak.value)} of its peak at {run.place(peak.step)}"
+    )
+
+
+def _rate_course(run: Run) -> str:
+    rate = rate_of(run)
+    course = None if rate is None else course_of(rate)
+    if course is None or course.records < 2:
+        return ""
+    planned = run.facts.schedule.peak
+    configured = "" if planned is None else f"; configured is {figure(planned)}"
+    return f"learning rate from {figure(course.first)} to {figure(course.last)}: {course}{configured}"
+
+
+def _peak_beside_usual(run: Run) -> str:
+    try:
+        peak, _ = peak_rate(run)
+        usual = usual_rates(run)
+    except CannotTell:
+        return ""
+    told = " or ".join(f"{figure(one.low)} to {figure(one.high)} for {one.usual_for}" for one in usual)
+    return f"the peak is {figure(peak)}; usual are {told}"
+
+
+def _first_beside_guess(run: Run) -> str:
+    uniform = uniform_loss(run)
+    if uniform is None or "loss" not in run or not len(run["loss"].finite):
+        return ""
+    first = float(run["loss"].finite.value[0])
+    return f"the first loss is {figure(first)}, {figure(first / uniform)} times that of a uniform guess"
+
+
+def _end_beside_guess(run: Run) -> str:
+    uniform = uniform_loss(run)
+    if uniform is None or "loss" not in run or not len(run["loss"].finite):
+        return ""
+    return f"the loss ends at {figure(end_level(run['loss'].finite.value))}; a uniform guess has {figure(uniform)}"
+
+
+def _norm_beside_clip(run: Run) -> str:
+    clip = run.facts.clip
+    if clip is None or "grad_norm" not in run or not len(run["grad_norm"].finite):
+        return ""
+    norm = run["grad_norm"].finite.value
+    above = float((norm > clip).mean())
+    return f"the median norm is {figure(median(norm))}, clipped at {figure(clip)}; {above:.0%} of the records lie above"
+
+
+def _betas(run: Run) -> str:
+    optimizer = run.facts.optimizer
+    told = {"beta2": optimizer.betas[1], "epsilon": optimizer.epsilon}
+    return ", ".join(f"{name} is {figure(value)}" for name, value in told.items() if value is not None)
+
+
+def _shrinking(run: Run) -> str:
+    decay, plan, rate = run.facts.optimizer.weight_decay, run.facts.plan, run.facts.schedule.peak
+    if decay is None or plan is None or rate is None:
+        return ""
+    return f"rate x decay x steps is {figure(decay * plan * rate)}"
+
+
+def _batch(run: Run) -> str:
+    batch = run.facts.effective_batch
+    return "" if batch is None else f"the effective batch is {figure(batch)} rows"
+
+
+def _both_ends(run: Run) -> str:
+    if not all(name in run and len(run[name].finite) for name in ("loss", "eval_loss")):
+        return ""
+    ends = [figure(end_level(run[name].finite.value)) for name in ("loss", "eval_loss")]
+    return f"training loss ends at {ends[0]}, evaluation loss at {ends[1]}"
+
+
+def _last_before_nan(run: Run) -> str:
+    """Return loss and gradient norm in the records around the first value that is not finite."""
+    named = [run[name] for name in ("loss", "grad_norm") if name in run]
+    lost = [float(one.step[~np.isfinite(one.value)][0]) for one in named if not np.isfinite(one.value).all()]
+    if not lost:
+        return ""
+    first = min(lost)
+    told = []
+    for one in named:
+        at = int(np.searchsorted(one.step, first, side="right"))
+        values = ", ".join(figure(float(value)) for value in one.value[max(0, at - RECORDS_AROUND) : at])
+        told.append(f"{one.name} {values}")
+    return f"the last records up to {run.place(first)}: {'; '.join(told)}"
+
+
+def _norm_before_loss(run: Run) -> str:
+    clip = run.facts.clip
+    around = _last_before_nan(run)
+    clipped = "" if clip is None else "clipping is off" if not math.isfinite(clip) else f"clipped at {figure(clip)}"
+    return f"{around}; gradients are {clipped}" if around and clipped else ""
+
+
+def _in_float32(run: Run) -> str:
+    return "it computes in float32 already" if run.facts.precision == "fp32" else ""
+
+
+def _precision(run: Run) -> str:
+    precision = run.facts.precision
+    scale = course_of(run["loss_scale"]) if "loss_scale" in run else None
+    scaled = "" if scale is None else f"; loss scale from {figure(scale.first)} to {figure(scale.last)}: {scale}"
+    return "" if precision is None else f"it computes in {precision}{scaled}"
+
+
+_ANSWERS: Mapping[str, Answer] = {
+    "overfitting.1": _lowest_evaluation,
+    "insufficient_warmup.1": _first_rates,
+    "lr_schedule_bug.1": _rate_course,
+    "lr_too_high.2": _peak_beside_usual,
+    "lr_too_low.1": _peak_beside_usual,
+    "dpo_collapse.2": _peak_beside_usual,
+    "bad_init.1": _first_beside_guess,
+    "wrong_loss.1": _first_beside_guess,
+    "no_signal.1": _end_beside_guess,
+    "clip_too_tight.1": _norm_beside_clip,
+    "adam_instability.1": _betas,
+    "weight_decay_too_high.1": _shrinking,
+    "batch_too_small.1": _batch,
+    "too_little_capacity.1": _both_ends,
+    "fp16_overflow.1": _precision,
+    "exploding_gradients.1": _norm_before_loss,
+    "invalid_math.1": _last_before_nan,
+    "invalid_math.2": _in_float32,
+}
+"""The checks of PLAYBOOK.md that only read what was logged or set."""
+_SETTLED: Mapping[str, tuple[str, ...]] = {
+    "missing_zero_grad.1": ("gradients_kept",),
+    "missing_zero_grad.2": ("gradients_kept",),
+    "bad_data_pocket.1": ("loss_spike_single", "loss_spikes_regular", "loss_spikes_recur", "loss_periodic"),
+    "exploding_gradients.1": ("grad_norm_growing", "gradient_lost_first"),
+    "invalid_math.1": ("loss_climbs_to_nan",),
+    "fp8_zero_scale.1": ("loss_climbs_to_nan",),
+    "logit_drift.1": ("logits_grow",),
+    "too_few_epochs.1": ("ends_while_improving",),
+    "lr_schedule_bug.2": ("warmup_exceeds_plan",),
+    "resume_state_lost.1": ("lr_jumps_at_resume",),
+    "value_instability.1": ("value_loss_high", "explained_variance_low", "q_values_beyond_returns"),
+    "entropy_collapse.1": ("entropy_low",),
+    "kl_blowup.1": ("kl_runs_away", "kl_high"),
+    "no_reward_variance.1": ("reward_std_zero",),
+    "length_exploitation.1": ("completion_length_grows", "completion_length_shrinks"),
+    "dpo_collapse.1": ("dpo_logps_fall",),
+    "memory_leak.1": ("memory_grows",),
+}
+"""The checks of PLAYBOOK.md that ask for what a finding says: such a finding, where it is present, settles them."""
+
+
+# What a known error message at the end of a log says about the causes, in bits.
+
+
+FIRST, LESS = 6.0, 1.5
+"""Bits for the first cause that a row of errors.jsonl names, and how many fewer for each further one.
+
+Sixty-four to one: a message usually is what its row says. Chosen by hand.
+"""
+STANDS = 7.0
+"""Bits for every cause of the row because there is a known message at all: one healthy run in 130 has one."""
+
+
+def told_by_errors(run: Run) -> list[Evidence]:
+    """Return what the error that ended a run says about each cause; nothing if no known error ended it.
+
+    The first error counts, before the echoes of other ranks. One that no cause of the catalogue explains speaks for
+    `unknown`.
+    """
+    known = [
+        (message, row) for message in run.fatal if (row := _row(match(message.text, code=message.code))) is not None
+    ]
+    if not known:
+        return []
+    message, row = min(known, key=lambda one: one[1].role is Role.ECHO)
+    return _told(row, f"the error in line {message.line} ({row.id})")
+
+
+def told_by_error(text: str) -> list[Evidence]:
+    """Return what an error message that ended a run says about each cause; nothing if it is not a known one."""
+    row = _row(match(text))
+    return [] if row is None else _told(row, f"the error that ended it ({row.id})")
+
+
+def beside(findings: Sequence[Finding], evidence: Sequence[Evidence]) -> list[Finding]:
+    """Return the findings to judge: without `error_message`, if a known error has spoken for its own causes.
+
+    That finding would speak for the causes of all other messages too.
+    """
+    known = any(one.kind == "error" for one in evidence)
+    return [finding for finding in findings if not known or finding.symptom != "error_message"]
+
+
+def _told(row: KnownError, said: str) -> list[Evidence]:
+    causes = row.causes or (OTHER,)
+    return [
+        Evidence(cause, STANDS + max(FIRST - LESS * place, LESS), said, "error") for place, cause in enumerate(causes)
+    ]
+
+
+def _row(rows: Sequence[KnownError]) -> KnownError | None:
+    return min(rows, key=lambda row: row.role is Role.ECHO, default=None)
+
+
+# What settings say of causes that are unusual by themselves, and that no question asks after.
+
+
+UNUSUAL_BITS, MOST_BITS = 2.0, 4.0
+"""Bits for a cause that an unusual setting suggests, four to one, and one more for each factor of two beyond, up to
+sixteen to one. By hand: recipes that work are unusual, too."""
+_ASKED = ("weight_decay", "max_grad_norm", "effective_batch", "beta", "gamma", "adam_epsilon", "adam_beta1",
+          "adam_beta2")  # fmt: skip
+"""Settings that questions ask after: what is unusual about them is a finding, and weighed as one."""
+
+
+def told_by_settings(run: Run) -> list[Evidence]:
+    """Return the causes that unusual settings suggest."""
+    return [
+        Evidence(cause, min(MOST_BITS, UNUSUAL_BITS + beyond), said, "log")
+        for name, direction, beyond, said in _unusual(run)
+        for cause in faults_of(name, direction)
+    ]
+
+
+def _unusual(run: Run) -> Iterator[tuple[str, int, float, str]]:
+    """Yield each unusual setting, on which side of the usual it is, how far beyond in factors of two, and in words."""
+    for name in (*USUAL, "planned_passes"):
+        value = _value(run, name)
+        instead = "" if value is None or name in _ASKED else usual_instead(run, name, value)
+        if value is not None and instead:
+            usual = usual_for(run, name)
+            below = usual is not None and value < usual.low
+            beyond = _beyond(usual, value) if usual is not None else 0.0
+            yield name, -1 if below else +1, beyond, f"{name} is {figure(value)}; usual: {instead}"
+    if run.settings.flag("shuffle") is False:
+        yield "shuffle", -1, 0.0, "the data are not shuffled, by the configuration"
+
+
+def _beyond(usual: Usual, value: float) -> float:
+    """Return how far a value lies beyond what is marked, in factors of two; 0 where no factor tells it."""
+    low, high = usual.marked
+    near, far = sorted((abs(value), low if value < low else high))
+    return math.log2(far / near) if near > 0 else 0.0
+
+
+def _value(run: Run, name: str) -> float | None:
+    if name == "planned_passes":
+        return run.facts.passes_at(run.facts.plan) if run.facts.plan else None
+    return run.setting(name)
+
+
+# What the other runs of a sweep say about a run: whether its result is normal for this recipe, and what may be why.
+
+
+SPREADS = 5.0
+"""Standard deviations of its siblings by which a result has to be worse. Chosen: as where two curves are compared."""
+WORSE_BITS = 3.0
+"""Bits against `healthy` where it is, and for the fault that a setting may be that no sibling has. Chosen: fewer than
+beside a run that is known to be good, as what differs may be what the sweep is about."""
+
+
+def told_by_siblings(run: Run) -> list[Evidence]:
+    """Return what speaks for and against causes where a run is clearly worse than its siblings."""
+    seen = among_siblings(run)
+    if seen is None or not _worse(seen):
+        return []
+    suspects = {
+        cause: f"{name} is {_shown(own)}, in {seen.count} siblings {_range(others)}"
+        for name, (own, others) in _set_alone(run).items()
+        for cause in faults_of(name, _direction(own, others))
+    }
+    ends = f"{seen.metric} ends at {figure(seen.own)}, in {seen.count} siblings at {figure(seen.usual)}"
+    told = [Evidence(cause, WORSE_BITS, said, "reference") for cause, said in suspects.items()]
+    return [*told, Evidence(SOUND, -WORSE_BITS, ends, "reference")]
+
+
+def _worse(seen: AmongSiblings) -> bool:
+    """Say whether a result is worse by more than siblings are apart, and than what is small beside what they gained."""
+    return seen.worse_by > max(SPREADS * seen.spread, WORSE * max(abs(seen.usual), seen.gained))
+
+
+def _set_alone(run: Run) -> dict[str, tuple[Scalar, list[Scalar]]]:
+    """Return the settings in which a run differs from every sibling: its value, and theirs."""
+    own, theirs = settings_with_rate(run), [settings_with_rate(one.run) for one in run.siblings]
+    alone = [name for name in own if all(own[name] != other.get(name) for other in theirs)]
+    return {name: (own[name], [other.get(name) for other in theirs]) for name in alone}
+
+
+def _direction(own: Scalar, others: Sequence[Scalar]) -> int:
+    """Return +1 where a setting is above that of every sibling, -1 where below; 0 where it is merely another."""
+    numbers = _numbers((own, *others))
+    if len(numbers) < len(others) + 1:
+        return 0
+    return (numbers[0] > max(numbers[1:])) - (numbers[0] < min(numbers[1:]))
+
+
+def _numbers(values: Sequence[Scalar]) -> list[float]:
+    return [float(one) for one in values if isinstance(one, int | float) and not isinstance(one, bool)]
+
+
+def _range(values: Sequence[Scalar]) -> str:
+    """Return the values of siblings in words: the least and the greatest, or the first few that are no numbers."""
+    numbers = _numbers(values)
+    if len(numbers) < len(values):
+        return ", ".join(dict.fromkeys(_shown(one) for one in values[:4]))
+    low, high = figure(min(numbers)), figure(max(numbers))
+    return low if low == high else f"{low} to {high}"
+
+
+def _shown(value: Scalar) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return figure(value)
+    return "not set" if value is None else str(value).lower()

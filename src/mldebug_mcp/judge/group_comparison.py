@@ -1,0 +1,190 @@
+"""The verb `compare_runs`: is A better than B, or is the difference what seeds do?
+
+The interval is Student's, of the differences where runs are paired and Welch's where not (B. L. Welch, 1947): with the
+three to ten seeds that people have, it holds its 95 %, which a bootstrap of so few values does not. A permutation test
+beside it assumes no distribution; among few runs it cannot come below 1 in their number of permutations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mldebug_mcp.checks.results import result_of
+from mldebug_mcp.core.errors import InputError, MissingExtraError
+from mldebug_mcp.core.text import counted, figure, shorten
+from mldebug_mcp.judge.next_call import diagnose_call
+from mldebug_mcp.logs import Run, read_run
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.models.runs import Contest
+
+LEVEL = 0.05
+"""An interval of 95 % is given, and a difference is told apart where it leaves out zero. Chosen: the usual one."""
+POWER = 0.8
+"""Share of repetitions in which a difference should be seen (J. Cohen, Statistical Power Analysis, 1988)."""
+MOST_RUNS = 10_000
+RESAMPLES = 9_999
+"""Permutations that are drawn where there are more than that; below, all are tried."""
+
+
+def compare_runs(a: Sequence[str | Path], b: Sequence[str | Path], metric: str = "", *, best: bool = False) -> Contest:
+    """Say whether the runs of A are better than those of B on a metric, beyond what chance does.
+
+    Runs are paired by their `seed` where each seed stands once on either side.
+
+    Args:
+        a: Logs or run folders, at least two.
+        b: The same, of the other kind.
+        metric: The metric; by default the one by which such runs are usually compared: evaluation loss, reward, score.
+        best: Compare each run's best value instead of its last level (the median of its last tenth).
+
+    Raises:
+        InputError: there are too few runs, one cannot be read, or one did not log the metric.
+        MissingExtraError: scipy is not installed.
+    """
+    first, second = ([read_run(path) for path in paths] for paths in (a, b))
+    for name, runs in (("A", first), ("B", second)):
+        if len(runs) < 2:
+            raise InputError(
+                f"{name} has {counted(len(runs), 'run')}: how much seeds differ takes two of each at least"
+            )
+    found = result_of(first[0], metric)
+    if found is None:
+        raise InputError(_lacks(first[0], metric))
+    pairs = _pairs(first, second)
+    if pairs is not None:
+        first, second = [one for one, _ in pairs], [two for _, two in pairs]
+    of_a, of_b = ([_value(run, found.metric, best=best) for run in runs] for runs in (first, second))
+    answer = contest(of_a, of_b, found.metric, higher=found.higher_is_better, paired=pairs is not None)
+    if _is_share(first[0], found.metric, [*of_a, *of_b]):
+        answer = answer.model_copy(update={"low": max(-1.0, answer.low), "high": min(1.0, answer.high)})
+    results = list(zip([*of_a, *of_b], [*first, *second], strict=True))
+    worst = (min if found.higher_is_better else max)(results, key=lambda one: one[0])[1]
+    look = diagnose_call("what the log of the worst of them tells", worst.path)
+    return answer.model_copy(update={"next_step": look})
+
+
+def contest(a: Sequence[float], b: Sequence[float], metric: str, *, higher: bool, paired: bool) -> Contest:
+    """Compare results: see `compare_runs`.
+
+    Args:
+        a: A result of each run of A, at least two.
+        b: The same of B; of the same seeds in the same order if `paired`.
+        metric: What they are of.
+        higher: Whether higher is better.
+        paired: Whether they are compared seed by seed.
+
+    Raises:
+        MissingExtraError: scipy is not installed.
+    """
+    try:
+        from scipy import stats
+    except ImportError:
+        raise MissingExtraError("scipy", "stats") from None
+    one, two = np.asarray(a, float), np.asarray(b, float)
+    notes: list[str] = []
+    if not _spread(one, two, paired=paired):
+        notes.append("the runs of each side are equal to the digit: are they copies of one run?")
+        low = high = float(one.mean() - two.mean())
+    else:
+        test = stats.ttest_rel(one, two) if paired else stats.ttest_ind(one, two, equal_var=False)
+        low, high = test.confidence_interval(1 - LEVEL)
+    chance = stats.permutation_test(
+        (one, two), lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis), n_resamples=RESAMPLES,
+        permutation_type="samples" if paired else "independent", vectorized=True, rng=np.random.default_rng(0),
+    )  # fmt: skip
+    difference = float(one.mean() - two.mean())
+    apart = not notes and (low > 0 or high < 0)
+    spread, runs = _spread(one, two, paired=paired), min(len(one), len(two))
+    return Contest(
+        metric=metric,
+        better="higher" if higher else "lower",
+        a=list(a),
+        b=list(b),
+        paired=paired,
+        difference=difference,
+        low=low,
+        high=high,
+        p=float(chance.pvalue),
+        verdict=("a is better" if (difference > 0) is higher else "b is better") if apart else "cannot tell",
+        detectable=_effect(runs, paired=paired) * spread,
+        runs_needed=_needed(abs(difference) / spread, paired=paired) if spread and difference else None,
+        notes=notes,
+    )
+
+
+def told(answer: Contest) -> str:
+    """Return the answer in two lines: the difference, and what that says."""
+    interval = f"{figure(answer.difference)} (95 % interval {figure(answer.low)} to {figure(answer.high)})"
+    how = "seed by seed" if answer.paired else "not paired"
+    head = f"{answer.metric}, {answer.better} is better: A - B is {interval}, {how}, permutation p {figure(answer.p)}"
+    if answer.verdict != "cannot tell":
+        return f"{head}\n{answer.verdict}"
+    runs = counted(min(len(answer.a), len(answer.b)), "seed" if answer.paired else "run")
+    enough = "" if answer.runs_needed is None else f": about {answer.runs_needed} would be needed for this difference"
+    return f"{head}\ncannot tell with {runs} of each{enough}; so few show one of {figure(answer.detectable)}"
+
+
+def _value(run: Run, metric: str, *, best: bool) -> float:
+    found = result_of(run, metric)
+    if found is None:
+        raise InputError(_lacks(run, metric))
+    return found.best if best else found.last
+
+
+def _is_share(run: Run, metric: str, values: Sequence[float]) -> bool:
+    """Say whether a metric lies between 0 and 1, so that no difference of two is beyond 1."""
+    role = run[metric].role
+    return role is not None and role.quantity.is_share and all(0 <= value <= 1 for value in values)
+
+
+def _lacks(run: Run, metric: str) -> str:
+    what = shorten(metric, 60) if metric else "loss, score or reward"
+    return f"{shorten(run.path, 200)}: no {what} in it; it has {shorten(', '.join(sorted(run.series)), 300)}"
+
+
+def _pairs(a: Sequence[Run], b: Sequence[Run]) -> list[tuple[Run, Run]] | None:
+    """Return the runs of the same seeds, or None unless each seed stands once on either side."""
+    first, second = ({run.setting("seed"): run for run in runs} for runs in (a, b))
+    if None in first or first.keys() != second.keys() or len(first) != len(a) or len(second) != len(b):
+        return None
+    return [(run, second[seed]) for seed, run in first.items()]
+
+
+def _spread(a: Floats, b: Floats, *, paired: bool) -> float:
+    """Return the standard deviation that a difference is held against."""
+    if paired:
+        return float(np.std(a - b, ddof=1))
+    return math.sqrt((float(np.var(a, ddof=1)) + float(np.var(b, ddof=1))) / 2)
+
+
+def _effect(runs: int, *, paired: bool) -> float:
+    """Return the difference in standard deviations that so many runs of each show in `POWER` of cases."""
+    low, high = 0.0, 100.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _power(middle, runs, paired=paired) > POWER else (middle, high)
+    return high
+
+
+def _needed(effect: float, *, paired: bool) -> int | None:
+    """Return how many runs of each show a difference of so many standard deviations in `POWER` of cases."""
+    low, high = 1, MOST_RUNS
+    if _power(effect, high, paired=paired) < POWER:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _power(effect, middle, paired=paired) >= POWER else (middle, high)
+    return high
+
+
+def _power(effect: float, runs: int, *, paired: bool) -> float:
+    """Return how often a two-sided t-test shows the difference: the tail of the noncentral t distribution."""
+    from scipy import stats
+
+    freedom = runs - 1 if paired else 2 * (runs - 1)
+    shift = effect * math.sqrt(runs if paired else runs / 2)
+    return float(stats.nct.sf(stats.t.isf(LEVEL / 2, freedom), freedom, shift))

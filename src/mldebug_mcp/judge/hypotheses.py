@@ -1,0 +1,372 @@
+"""The ranked causes as hypotheses. Each shows what it rests on, its quotes, and what ties it with others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from mldebug_mcp.checks import symptoms
+from mldebug_mcp.judge.calibration import Fitted, fitted
+from mldebug_mcp.judge.evidence import beside
+from mldebug_mcp.judge.next_steps import (
+    COST,
+    FALSE_CONFIRMATION,
+    SENSITIVITY,
+    Likelihood,
+    applies,
+    looks_up_a_message,
+    possible_call,
+    worth,
+)
+from mldebug_mcp.judge.ranking import (
+    LEAST_SHOWN,
+    SPEAKS,
+    Candidate,
+    Evidence,
+    Kind,
+    Ranked,
+    credence,
+    in_bits,
+    not_too_sure,
+    rank,
+    weigh,
+)
+from mldebug_mcp.judge.what_to_log import LEADING as WHAT_TO_LOG_LEADING
+from mldebug_mcp.judge.what_to_log import metrics_that_split
+from mldebug_mcp.knowledge import Catalogue, Cause, Quote, catalogue
+from mldebug_mcp.knowledge.playbook import plain
+from mldebug_mcp.logs import Run
+from mldebug_mcp.models import Finding, Hypothesis, NextStep, Reason, State, Tie
+from mldebug_mcp.models.base import NO_FAULTS
+
+# Which quotes go with a hypothesis: those on what is seen in this run, in the domain of this run.
+
+
+MAX_CITATIONS = 3
+SPECIAL = frozenset({"rl", "vision", "diffusion", "vlm"})
+"""Domains whose practice says little on runs of another one."""
+DOMAINS = {
+    "pretraining": frozenset({"llm"}),
+    "sft": frozenset({"llm", "vlm"}),
+    "preference": frozenset({"llm", "vlm"}),
+    "grpo": frozenset({"llm", "rl"}),
+    "ppo": frozenset({"llm", "rl"}),
+    "rl": frozenset({"rl"}),
+    "supervised": frozenset({"vision"}),
+    "diffusion": frozenset({"diffusion", "vision"}),
+}
+"""By kind of run: the domains that it may belong to."""
+TECHNIQUES = {
+    "dpo": ("preference",),
+    "rlhf": ("ppo", "grpo", "preference"),
+    "grpo": ("grpo", "ppo"),
+    "ppo": ("ppo", "grpo", "rl"),
+}
+"""Topics of quotes that say something of these kinds of run alone."""
+FAR = 2
+
+
+def quotes_for(cause: Cause, seen: Collection[str], kind: str, present: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the ids of the quotes to show with a cause, at most `MAX_CITATIONS`.
+
+    A section cites quotes for single symptoms and for the cause as a whole. One on a symptom that is not seen would
+    read as if it were, so it is left out, as is one that speaks against the cause. So is one of another domain; where
+    the kind of run is not known, only if there is another quote.
+
+    Args:
+        cause: The cause.
+        seen: The symptoms that speak for it.
+        kind: Kind of run.
+        present: All symptoms of the run: a quote filed under one of them comes before others on the cause as a whole.
+    """
+    shown = [quote for effect in cause.effects if effect.symptom in seen for quote in effect.quotes]
+    elsewhere = {quote for effect in cause.effects for quote in effect.quotes} - set(shown)
+    unfit = elsewhere | set(cause.contrary)
+    whole = [quote for quote in (*cause.on_cause, *cause.quotes) if quote not in unfit]
+    known = catalogue().quotes
+
+    def fitness(quote: str) -> tuple[bool, bool, int]:
+        filed = {*known[quote].topics, *known[quote].situations}
+        return quote not in shown, filed.isdisjoint(present), _citations_distance(known[quote], kind)
+
+    ranked = sorted(dict.fromkeys([*shown, *whole]), key=fitness)
+    near = [quote for quote in ranked if _citations_distance(known[quote], kind) < FAR]
+    return tuple(near if near or kind in DOMAINS else ranked)[:MAX_CITATIONS]
+
+
+def _citations_distance(quote: Quote, kind: str) -> int:
+    """Return how far a quote is from such a run: 0 of its domain or of all, 1 of practice near it, `FAR` of another."""
+    domains, own = set(quote.domains), DOMAINS.get(kind, frozenset({"llm"}))
+    if kind not in TECHNIQUES.get(next((topic for topic in quote.topics if topic in TECHNIQUES), ""), (kind,)):
+        return FAR
+    if "general" in domains or domains <= own:
+        return 0
+    return 1 if domains & own or domains - SPECIAL else FAR
+
+
+# Causes that a log cannot tell apart, and the one thing to log or run that would.
+
+
+SAME = 1.0
+"""The evidence for two causes is the same if it differs by at most this many bits, summed over all findings."""
+LEAST_FOR = 1.0
+"""Bits that must speak for a cause: two causes without evidence are not tied. Both chosen by hand."""
+LOGGING_COST = 3.0
+"""The cost of logging a metric, on the scale of `COST`: the run has to be repeated, which is often done anyway."""
+
+
+def tied(ranked: Sequence[Ranked]) -> dict[str, list[str]]:
+    """Return, for each leading cause, those that the evidence cannot tell from it.
+
+    If one of them is ahead, it is because it is more common, not because of this log.
+    """
+    leading = [one for one in ranked if one.probability >= WHAT_TO_LOG_LEADING and _for(one) >= LEAST_FOR]
+    return {
+        one.id: [other.id for other in leading if other.id != one.id and _ties_distance(one, other) <= SAME]
+        for one in leading
+        if one.id not in NO_FAULTS
+    }
+
+
+def _for(one: Ranked) -> float:
+    return sum(bits for bits in one.bits.values() if bits > 0)
+
+
+def _ties_distance(one: Ranked, other: Ranked) -> float:
+    known = one.bits.keys() | other.bits.keys()
+    return sum(abs(one.bits.get(what, 0.0) - other.bits.get(what, 0.0)) for what in known)
+
+
+def describe_ties(
+    run: Run, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], likelihood: Likelihood
+) -> list[Tie]:
+    """Say which of the hypotheses are tied, and what would split them."""
+    ties: list[Tie] = []
+    for one in hypotheses:
+        group = {other.cause: other for other in hypotheses if other.cause in (one.cause, *one.tied_with)}
+        if len(group) > 1 and not any(set(group) & set(tie.causes) for tie in ties):
+            split = _split(group, run, findings, likelihood)
+            ties.append(
+                Tie(causes=list(group), summary=f"the log cannot tell these apart: {', '.join(group)}; {split}")
+            )
+    return ties
+
+
+def _split(group: Mapping[str, Hypothesis], run: Run, findings: Sequence[Finding], likelihood: Likelihood) -> str:
+    """Return the one thing that splits a group best for what it costs, in words."""
+    shares = {cause: one.probability for cause, one in group.items()}
+    options = [
+        (told.bits / LOGGING_COST, f"to split them, log {told.metric}: {told.how}")
+        for told in metrics_that_split(shares, run, findings, likelihood)[:1]
+    ]
+    for step, about in _checks(group):
+        chances = np.array([[SENSITIVITY if cause in about else FALSE_CONFIRMATION] for cause in group])
+        bits = worth(list(shares.values()), chances).bits
+        options.append((bits / COST[step.cost], f"to split them: {step.action} ({step.cost})"))
+    return max(options)[1] if options else "nothing that we know of tells them apart"
+
+
+def _checks(group: Mapping[str, Hypothesis]) -> list[tuple[NextStep, set[str]]]:
+    """Return the checks of the group's hypotheses, each with those of them that it is about."""
+    steps: dict[str, tuple[NextStep, set[str]]] = {}
+    for cause, one in group.items():
+        for step in one.next_steps:
+            steps.setdefault(step.call or step.action, (step, set()))[1].add(cause)
+    return list(steps.values())
+
+
+# The causes, ranked on the findings of a run or of a probe, as hypotheses that show what they rest on.
+
+
+LEADING = 0.02
+"""Hypotheses below this probability are listed without fix, next steps and citations."""
+MAX_STEPS_EACH = 3
+NO_ERROR = "error_message"
+"""The symptom whose absence says that the log was searched for errors, and has none that is known."""
+UNKNOWN_ERROR = "ends_in_error"
+"""The symptom of one that is not known."""
+
+
+def judge_causes(
+    findings: Sequence[Finding],
+    kind: str,
+    told: Sequence[Evidence],
+    path: str,
+    only: Collection[str] | None = None,
+) -> list[Hypothesis]:
+    """Rank the causes, all or `only` some, on these findings, of a log or of a probe.
+
+    `told` is what is known beside the findings.
+    """
+    known = catalogue()
+    probed = any(finding.symptom not in symptoms() for finding in findings)
+    judged = [one for one in candidates(kind, probed=probed) if only is None or one.id in only]
+    # Weight and sharpness are fitted on logs; a probe measures one thing at a time, so its symptoms are independent.
+    numbers = fitted() if only is None else Fitted(provenance="a probe: as chosen")
+    counted = independent(beside(findings, told))
+    powers = numbers.powers(told)
+    evidence = [*weigh(judged, counted, backgrounds(probed=probed), powers.trust), *told]
+    priors = {one.id: one.prior for one in judged}
+    ranked = not_too_sure(rank(priors, evidence, powers.sharpness, numbers.among_faults), evidence)
+    ties = tied(ranked)
+    by_state = {state: {one.symptom for one in findings if one.state is state} for state in State}
+    kinds = {one.because: one.kind for one in evidence}
+    summaries = {one.symptom: one.summary for one in findings if one.state is State.PRESENT}
+    return [
+        _with_reasons(
+            _hypothesis(known, item, path, kind, tied_with=ties.get(item.id, []), states=by_state),
+            item,
+            kinds,
+            summaries,
+        )
+        for item in ranked
+    ]
+
+
+def independent(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings without those that follow from another one: a NaN in the loss makes every metric NaN.
+
+    Nor is a symptom's absence kept that follows from another form of the same trouble: a slow fall is not a plateau.
+    """
+    present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
+    known = symptoms()
+
+    def follows(finding: Finding) -> bool:
+        symptom = known.get(finding.symptom)
+        others = () if symptom is None else symptom.outcome.follows
+        if symptom is not None and finding.state is State.ABSENT:
+            others = (*others, *symptom.outcome.instead)
+        return not present.isdisjoint(others)
+
+    return [finding for finding in findings if not follows(finding)]
+
+
+def candidates(kind: str, numbers: Fitted | None = None, *, probed: bool = False) -> Sequence[Candidate]:
+    """Return all causes as the ranking sees them, with frequencies as fitted (by default those that ship).
+
+    A symptom that neither a quote nor a counted run says a cause to produce does not weigh: it is a guess. One that
+    counted runs with the cause showed weighs by that, listed or not. The symptoms of a probe are included only if
+    something was `probed`: for a log alone they are not loaded.
+    """
+    return _shipped(kind, probed=probed) if numbers is None else _candidates(kind, numbers, probed=probed)
+
+
+@lru_cache(maxsize=32)
+def _shipped(kind: str, *, probed: bool) -> Sequence[Candidate]:
+    """Return the causes with the frequencies that ship, once for each of the few kinds of run."""
+    return _candidates(kind, fitted(), probed=probed)
+
+
+def _candidates(kind: str, numbers: Fitted, *, probed: bool) -> Sequence[Candidate]:
+    effects: Mapping[str, Mapping[str, float]] = {}
+    if probed:
+        from mldebug_mcp.checks.probe import probe_effects
+
+        effects = probe_effects()
+    chance = {one.id: one.outcome.background for one in symptoms().values()}
+    return tuple(
+        Candidate(
+            cause.id,
+            cause.prior_for(kind),
+            numbers.shown_by(cause.id, chance)
+            | {
+                effect.symptom: numbers.frequency(cause.id, effect.symptom, effect.frequency.share)
+                for effect in cause.effects
+                if effect.quotes or numbers.counted(cause.id, effect.symptom)
+            }
+            | dict(effects.get(cause.id, {})),
+        )
+        for cause in catalogue().causes.values()
+    )
+
+
+def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> dict[str, float]:
+    """Return how often a healthy run shows each symptom, those of a probe included if something was `probed`."""
+    numbers = numbers or fitted()
+    chosen = {one.id: one.outcome.background for one in symptoms().values()}
+    as_chosen = {one.id for one in symptoms().values() if one.outcome.as_chosen}
+    if probed:
+        from mldebug_mcp.checks.probe import probe_symptoms
+
+        chosen |= {one.id: one.background for one in probe_symptoms().values()}
+    return {
+        symptom: background if symptom in as_chosen else numbers.background(symptom, background)
+        for symptom, background in chosen.items()
+    }
+
+
+def _hypothesis(
+    known: Catalogue,
+    item: Ranked,
+    path: str,
+    kind: str,
+    *,
+    tied_with: list[str],
+    states: Mapping[State, Collection[str]],
+) -> Hypothesis:
+    cause, absent = known.causes[item.id], states[State.ABSENT]
+    seen = {symptom for symptom, bits in item.bits.items() if bits > 0 and symptom not in absent}
+    speaking = sorted(seen & set(states[State.PRESENT]), key=lambda symptom: -item.bits[symptom])
+    # What is said by the way, in a fraction of a bit, is no ground: where something speaks out, it stands alone.
+    speaking = [symptom for symptom in speaking if item.bits[symptom] >= SPEAKS] or speaking
+    short = Hypothesis(
+        cause=item.id,
+        probability=item.probability,
+        credence=credence(item.probability),
+        because=in_bits(item, +1, absent),
+        against=in_bits(item, -1, absent),
+        symptoms=speaking,
+        tied_with=tied_with,
+    )
+    if item.probability < LEADING:
+        return short
+    # The log was searched for errors and has none: that check has been made.
+    searched = NO_ERROR in absent and UNKNOWN_ERROR not in states[State.PRESENT]
+    fitting = [
+        step for step in cause.next_steps if applies(step.action, kind) and not (searched and looks_up_a_message(step))
+    ]
+    return short.model_copy(
+        update={
+            "summary": plain(cause.summary),
+            "fix": plain(cause.fix),
+            "next_steps": [
+                _filled(step, path, kind, errors=NO_ERROR not in absent) for step in fitting[:MAX_STEPS_EACH]
+            ],
+            "citations": known.cite(quotes_for(cause, seen, kind, states[State.PRESENT])),
+        }
+    )
+
+
+def _with_reasons(one: Hypothesis, item: Ranked, kinds: Mapping[str, Kind], summaries: Mapping[str, str]) -> Hypothesis:
+    """Return a hypothesis with what weighs for and against it, as facts, strongest first."""
+    if item.probability < LEADING:
+        return one
+    weighing = sorted(item.bits.items(), key=lambda told: -abs(told[1]))
+    reasons = [
+        Reason(
+            fact=_fact(what, kinds[what], summaries),
+            bits=bits,
+            kind=kinds[what],
+            symptom=what if kinds[what] == "finding" else "",
+        )
+        for what, bits in weighing
+        if abs(bits) > LEAST_SHOWN
+    ]
+    return one.model_copy(update={"reasons": reasons})
+
+
+def _fact(what: str, kind: Kind, summaries: Mapping[str, str]) -> str:
+    """Return what weighs as a fact: of a finding its summary, of one that is absent what it would be."""
+    if kind != "finding":
+        return what
+    if what in summaries:
+        return summaries[what]
+    known = symptoms().get(what)
+    title = known.title.rstrip(".") if known is not None else what
+    return f"not seen: {title[:1].lower()}{title[1:]}"
+
+
+def _filled(step: NextStep, path: str, kind: str, *, errors: bool) -> NextStep:
+    return step.model_copy(update={"call": possible_call(step.call, path, kind, errors=errors)})

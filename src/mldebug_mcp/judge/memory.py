@@ -1,0 +1,505 @@
+"""The verb `check_memory`: read a snapshot, judge it, rank the causes, and say what would save most."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from mldebug_mcp.checks.memory import Judged, examine_memory, memory_symptoms
+from mldebug_mcp.core.errors import UnknownIdError
+from mldebug_mcp.core.text import shorten
+from mldebug_mcp.judge.next_call import after_memory
+from mldebug_mcp.judge.ranking import Candidate, Ranked, credence, in_bits, rank, weigh
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.knowledge.playbook import plain
+from mldebug_mcp.memory.categories import Category, Sure
+from mldebug_mcp.memory.read import read_memory
+from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot
+from mldebug_mcp.memory.tables import Ints
+from mldebug_mcp.models import Hypothesis
+from mldebug_mcp.models.base import GRAVEST_FIRST, NO_FAULTS
+from mldebug_mcp.models.diagnosis import State
+from mldebug_mcp.models.memory import (
+    CallSite,
+    CategoryBytes,
+    DeviceSummary,
+    Lever,
+    MemoryChange,
+    MemoryComparison,
+    MemoryFinding,
+    MemoryReport,
+    MemoryTotals,
+    OutOfMemoryReport,
+    StepMemory,
+)
+
+# Two snapshots, compared: which totals, categories and call sites changed.
+
+
+SHOWN = 10
+
+
+def compare(snapshot: MemorySnapshot, other: MemorySnapshot) -> MemoryComparison:
+    """Return what changed from `other` to `snapshot`, at the peak or the failure of each."""
+    before, after = _by_site(other), _by_site(snapshot)
+    changes = [
+        MemoryChange(
+            site=site,
+            category=category,
+            before_bytes=before[site, category],
+            after_bytes=after[site, category],
+            change_bytes=after[site, category] - before[site, category],
+        )
+        for site, category in {**before, **after}
+    ]
+    categories: Counter[str] = Counter()
+    for change in changes:
+        categories[change.category] += change.change_bytes
+    return MemoryComparison(
+        other=other.path,
+        allocated_change_bytes=_change(snapshot, other, lambda one: one.allocated),
+        reserved_change_bytes=_change(snapshot, other, lambda one: one.reserved),
+        peak_change_bytes=_change(snapshot, other, lambda one: one.peak_allocated),
+        categories={name: change for name, change in categories.most_common() if change},
+        sites=sorted((one for one in changes if one.change_bytes), key=lambda one: -abs(one.change_bytes))[:SHOWN],
+    )
+
+
+def _change(snapshot: MemorySnapshot, other: MemorySnapshot, what: Callable[[DeviceMemory], int]) -> int:
+    return sum(map(what, snapshot.devices)) - sum(map(what, other.devices))
+
+
+def _by_site(snapshot: MemorySnapshot) -> Counter[tuple[str, str]]:
+    """Return the bytes held by site and category. A site without line numbers joins versions of a file."""
+    totals: Counter[tuple[str, str]] = Counter()
+    for device in snapshot.devices:
+        view = device.view
+        if view is None:
+            continue
+        held = view.held
+        for stack, category, size in zip(
+            view.allocations.stack[held].tolist(),
+            view.category[held].tolist(),
+            view.allocations.size[held].tolist(),
+            strict=True,
+        ):
+            totals[view.stacks[stack].site, Category(category).label] += size
+    return totals
+
+
+# Each device's part of the answer: totals, categories, steps, and the call sites that hold most.
+
+
+MAX_STEPS = 200
+FOCUSED = 20
+
+_HOW = {
+    Category.PARAMETERS: {
+        Sure.HIGH: "allocated while the model was built, moved or loaded, and kept",
+        Sure.LOW: "older than the history and never freed; optimizer state may be among it",
+    },
+    Category.GRADIENTS: {Sure.MEDIUM: "allocated in backward and kept beyond its end"},
+    Category.OPTIMIZER_STATE: {Sure.HIGH: "allocated by the optimizer and kept beyond the step"},
+    Category.ACTIVATIONS: {
+        Sure.HIGH: "allocated in the forward pass and alive when backward runs",
+        Sure.MEDIUM: "allocated in the forward pass and kept through what follows",
+    },
+    Category.LOGITS: {Sure.HIGH: "allocated by the loss", Sure.MEDIUM: "as large as what the loss allocates"},
+    Category.TEMPORARY: {Sure.MEDIUM: "freed before anything could depend on it"},
+    Category.COLLECTIVE: {Sure.HIGH: "allocated inside torch.distributed or NCCL"},
+}
+
+
+def device_summary(device: DeviceMemory) -> DeviceSummary:
+    """Return a device's numbers, categories and steps."""
+    history, view = device.history, device.view
+    moment = history.replay.peak_moment if history else None
+    return DeviceSummary(
+        device=device.device,
+        allocated_bytes=device.allocated,
+        reserved_bytes=device.reserved,
+        peak_allocated_bytes=device.peak_allocated,
+        peak_reserved_bytes=device.peak_reserved,
+        peak_event=moment,
+        peak_step=_step_of(history, moment) if history and moment is not None else None,
+        capacity_bytes=device.capacity,
+        free_split_bytes=device.free.split,
+        largest_free_bytes=device.free.largest,
+        moment=_moment(device),
+        categories=_categories(view) if view else [],
+        steps=_steps(history) if history else [],
+        steps_found=len(history.steps) if history else 0,
+        steps_from=history.steps.how if history else "",
+    )
+
+
+def _moment(device: DeviceMemory) -> str:
+    if device.history is None:
+        return "when the snapshot was taken" if device.blocks else ""
+    if len(device.history.failures):
+        return f"when the allocation failed (event {device.history.moment:,} of {device.history.events:,})"
+    return f"at the peak (event {device.history.moment:,} of {device.history.events:,})"
+
+
+def _step_of(history: History, moment: int) -> int | None:
+    step = int(history.steps.of(np.array([moment]))[0]) if len(history.steps) else -1
+    return step if step >= 0 else None
+
+
+def _categories(view: History) -> list[CategoryBytes]:
+    totals = view.bytes_by_category(view.held)
+    everything = sum(totals.values())
+    found = []
+    for category, held in sorted(totals.items(), key=lambda one: -one[1]):
+        sure = view.surest(view.held, category)
+        how = "torch's profiler wrote it" if sure is Sure.CERTAIN else _HOW.get(category, {}).get(sure, "not known")
+        found.append(
+            CategoryBytes(category=category.label, bytes=held, share=held / everything, sure=sure.name.lower(), how=how)
+        )
+    return found
+
+
+def _steps(history: History) -> list[StepMemory]:
+    starts = history.steps.starts
+    if not len(starts):
+        return []
+    allocated, reserved = history.replay.allocated[1:], history.replay.reserved[1:]
+    peaks, held = np.maximum.reduceat(allocated, starts), np.maximum.reduceat(reserved, starts)
+    ends = allocated[np.append(starts[1:], len(allocated)) - 1]
+    return [
+        StepMemory(
+            step=number, peak_bytes=int(peaks[number]), end_bytes=int(ends[number]), reserved_bytes=int(held[number])
+        )
+        for number in np.unique(np.linspace(0, len(starts) - 1, min(len(starts), MAX_STEPS)).astype(int)).tolist()
+    ]
+
+
+def call_sites(snapshot: MemorySnapshot, limit: int, category: Category | None = None) -> list[CallSite]:
+    """Return the call sites that hold most at the peak or the failure, over all devices."""
+    found = [site for device in snapshot.devices for site in _sites(device, category)]
+    return sorted(found, key=lambda one: -one.bytes)[:limit]
+
+
+def _sites(device: DeviceMemory, only: Category | None) -> list[CallSite]:
+    view = device.view
+    if view is None:
+        return []
+    held = np.flatnonzero(view.held if only is None else view.held & (view.category == only))
+    stack = view.allocations.stack[held]
+    key = stack * len(Category) + view.category[held]
+    order = np.argsort(key, kind="stable")
+    groups = np.split(held[order], np.flatnonzero(np.diff(key[order])) + 1) if len(held) else []
+    return [_site(device.device, view, group) for group in groups]
+
+
+def _site(device: int, view: History, group: Ints) -> CallSite:
+    number = int(view.allocations.stack[group[0]])
+    stack, category = view.stacks[number], Category(int(view.category[group[0]]))
+    return CallSite(
+        id=f"d{device}s{number}.{category.label}",
+        site=stack.site,
+        caller=stack.caller,
+        category=category.label,
+        bytes=int(view.allocations.size[group].sum()),
+        count=len(group),
+        device=device,
+        stack=list(stack.frames[:4]),
+    )
+
+
+def focused(snapshot: MemorySnapshot, focus: str) -> list[CallSite]:
+    """Return the call sites that a focus names, with whole stacks, sizes and lifetimes.
+
+    Raises:
+        UnknownIdError: it names nothing here.
+    """
+    name = focus.strip().lower()
+    if name.upper() in Category.__members__:
+        return call_sites(snapshot, FOCUSED, Category[name.upper()])
+    for device in snapshot.devices:
+        view = device.view
+        for site in _sites(device, None):
+            if view is not None and site.id == name:
+                return [_detailed(view, site)]
+    categories = ", ".join(one.label for one in Category)
+    raise UnknownIdError(
+        f"no call site {shorten(focus, 60)!r} in this snapshot; give an id of top_allocations, or a category: "
+        f"{categories}"
+    )
+
+
+def _detailed(view: History, site: CallSite) -> CallSite:
+    number = int(site.id.partition("s")[2].partition(".")[0])
+    allocations = view.allocations
+    everything = np.flatnonzero((allocations.stack == number) & (view.category == Category[site.category.upper()]))
+    sizes, ended = allocations.size[everything], allocations.end[everything] < view.events
+    life = (allocations.end - allocations.start)[everything][ended]
+    return site.model_copy(
+        update={
+            "stack": list(view.stacks[number].frames),
+            "details": {
+                "allocations_in_all": len(everything),
+                "never_freed": int((~ended).sum()),
+                "bytes_median": float(np.median(sizes)),
+                "bytes_largest": int(sizes.max()),
+                "life_in_events_median": float(np.median(life)) if len(life) else float("nan"),
+            },
+        }
+    )
+
+
+# The usual ways to save memory, and what each would save here: from the bytes that each category holds.
+
+
+CHECKPOINTED = 32 / 34
+"""Share of a layer's activations that full recomputation drops: 34 bytes per token and hidden unit become 2, the
+layer's input (Korthikanti et al. 2022, arXiv 2205.05198, equations 1 and 2, without the part that grows with the
+square of the length)."""
+LOGIT_CHUNKS = 8
+EIGHT_BIT = 3 / 4
+"""Two moments of 4 bytes become two of 1 byte (Dettmers et al. 2022, arXiv 2110.02861)."""
+LEAST = 1024 * 1024
+
+
+def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -> list[Lever]:
+    """Return what would save at least 1 MiB on a device at its peak or failure, best first.
+
+    What is at fault comes first: memory that leaks or lies in pieces is of no use to training, while all else costs
+    time, batch size or precision.
+
+    Args:
+        device: The device.
+        leaked: Bytes that earlier steps left behind, according to the findings.
+        fragmented: Whether the findings say that free memory lies in pieces too small to use.
+    """
+    view = device.view
+    missing = device.oom.short if device.oom is not None else None
+    found = [*_by_settings(device), ("stop_the_leak", leaked, "what earlier steps left behind; see the finding")]
+    if view is not None:
+        request = device.oom.requested if device.oom is not None else 0
+        found += _by_category(view.bytes_by_category(view.held), request)
+    at_fault = {"stop_the_leak", *(["expandable_segments"] if fragmented else [])}
+    return [
+        Lever(
+            lever=name, saves_bytes=saved, enough=None if missing is None or not missing else saved >= missing, how=how
+        )
+        for name, saved, how in sorted(found, key=lambda one: (one[0] not in at_fault, -one[1]))
+        if saved >= LEAST
+    ]
+
+
+def _by_category(held: dict[Category, int], request: int) -> list[tuple[str, int, str]]:
+    def of(*categories: Category) -> int:
+        return sum(held.get(one, 0) for one in categories)
+
+    activations, logits = of(Category.ACTIVATIONS), of(Category.LOGITS)
+    # The request that failed grows with the batch, too.
+    per_token = activations + logits + of(Category.TEMPORARY) + request
+    parameters, gradients, state = of(Category.PARAMETERS), of(Category.GRADIENTS), of(Category.OPTIMIZER_STATE)
+    return [
+        (
+            "halve_micro_batch",
+            per_token // 2,
+            "half of activations, logits and temporary memory; double the accumulation to keep the batch",
+        ),
+        ("halve_sequence_length", per_token // 2, "half of the same; more where attention scores are stored"),
+        (
+            "activation_checkpointing",
+            int(activations * CHECKPOINTED),
+            "keeps one tensor per layer instead of all; costs one more forward pass",
+        ),
+        (
+            "logits_in_chunks",
+            logits - logits // LOGIT_CHUNKS,
+            f"a fused or chunked loss holds 1/{LOGIT_CHUNKS} of the logits at a time",
+        ),
+        ("eight_bit_optimizer", int(state * EIGHT_BIT), "if the state is float32: two moments of 1 byte instead of 4"),
+        ("offload_optimizer", state, "moves the optimizer state to the CPU; slower steps"),
+        (
+            "shard_over_two_devices",
+            (parameters + gradients + state) // 2,
+            "FSDP or ZeRO-3 on two devices; N devices save (N-1)/N",
+        ),
+        (
+            "lower_precision",
+            (parameters + gradients + activations) // 2,
+            "only if they are float32 now: half of parameters, gradients and activations",
+        ),
+    ]
+
+
+def _by_settings(device: DeviceMemory) -> list[tuple[str, int, str]]:
+    free = device.oom.free if device.oom is not None else device.free
+    found = []
+    if not device.expandable:
+        found.append(
+            ("expandable_segments", free.split, "joins free pieces: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")
+        )
+    if device.oom is None:
+        found.append(
+            ("empty_cache", device.free.releasable, "only for other processes: this one reuses its cache by itself")
+        )
+    return found
+
+
+# The verb `check_memory`: read a snapshot, judge it, rank the causes, and say what would save most.
+
+
+TOP = 10
+LEAST_PROBABILITY = 0.02
+_LEAKS = ("leak", "graph_kept_alive")
+
+
+def check_memory(path: str | Path, against: str | Path | None = None, focus: str | None = None) -> MemoryReport:
+    """Say what filled the GPU, what leaks and why it ran out.
+
+    Args:
+        path: A memory snapshot (the pickle of `torch.cuda.memory._dump_snapshot()`, or a gzip of it), or a text with an
+            out-of-memory message, `torch.cuda.memory_summary()` or the output of `nvidia-smi`.
+        against: An earlier snapshot to compare with.
+        focus: The id of a call site in `top_allocations`, or a category: list only that, with whole stacks.
+
+    Raises:
+        InputError: a path cannot be used; the message says why and what to do.
+        UnknownIdError: `focus` is not in this snapshot.
+    """
+    snapshot = read_memory(path)
+    return report(snapshot, read_memory(against) if against is not None else None, focus)
+
+
+def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus: str | None = None) -> MemoryReport:
+    """Report on a snapshot that has been read."""
+    judged, problems = examine_memory(snapshot)
+    fullest = max(snapshot.devices, key=lambda one: (one.oom is not None, one.peak_allocated), default=None)
+    unknown = [one for one in judged if one.state is State.UNKNOWN]
+    notes = [*snapshot.notes, *problems]
+    if unknown:
+        notes.append(f"cannot be judged: {', '.join(f'{one.symptom.id} ({one.reason})' for one in unknown)}")
+    findings = _findings(judged)
+    sites = focused(snapshot, focus) if focus else call_sites(snapshot, TOP)
+    return MemoryReport(
+        snapshot=_totals(snapshot),
+        findings=findings,
+        top_allocations=sites,
+        devices=[device_summary(device) for device in snapshot.devices],
+        oom=_oom(fullest),
+        levers=_levers(fullest, judged) if fullest is not None else [],
+        hypotheses=_hypotheses(judged),
+        comparison=compare(snapshot, other) if other is not None else None,
+        next_step=after_memory(snapshot.path, sites, findings, focused=bool(focus)),
+        notes=notes,
+    )
+
+
+def _totals(snapshot: MemorySnapshot) -> MemoryTotals:
+    devices = snapshot.devices
+    return MemoryTotals(
+        path=snapshot.path,
+        layout=snapshot.layout,
+        devices=len(devices),
+        segments=sum(device.segments for device in devices),
+        trace_events=sum(device.history.events for device in devices if device.history),
+        reserved_bytes=sum(device.reserved for device in devices),
+        allocated_bytes=sum(device.allocated for device in devices),
+        requested_bytes=sum(device.requested for device in devices),
+        peak_allocated_bytes=sum(device.peak_allocated for device in devices),
+        peak_reserved_bytes=sum(device.peak_reserved for device in devices),
+    )
+
+
+def _findings(judged: list[Judged]) -> list[MemoryFinding]:
+    known = catalogue()
+    found = []
+    for one in judged:
+        evidence, symptom = one.evidence, one.symptom
+        if evidence is None:
+            continue
+        found.append(
+            MemoryFinding(
+                finding=symptom.id,
+                severity=evidence.severity or symptom.severity,
+                summary=evidence.summary,
+                bytes=evidence.bytes,
+                device=evidence.device,
+                stack=list(evidence.stack),
+                fix=evidence.fix or symptom.fix,
+                values=dict(evidence.values),
+                citations=known.cite(symptom.quotes),
+            )
+        )
+    if all(one.severity == "info" for one in found):
+        open_leak = any(one.symptom.id == "leak" and one.state is State.UNKNOWN for one in judged)
+        found.append(
+            MemoryFinding(
+                finding="healthy",
+                severity="info",
+                summary="nothing unusual: no failure or fragmentation is seen; whether memory leaks cannot be judged"
+                if open_leak
+                else "nothing unusual: no failure, leak or fragmentation is seen",
+            )
+        )
+    return sorted(found, key=lambda one: (GRAVEST_FIRST.index(one.severity), one.finding != "oom", -one.bytes))
+
+
+def _levers(device: DeviceMemory, judged: list[Judged]) -> list[Lever]:
+    fragmented = any(
+        one.symptom.id == "fragmentation" and one.evidence is not None and one.evidence.device == device.device
+        for one in judged
+    )
+    return levers(device, _leaked(judged), fragmented=fragmented)
+
+
+def _leaked(judged: list[Judged]) -> int:
+    return max((one.evidence.bytes for one in judged if one.evidence and one.symptom.id in _LEAKS), default=0)
+
+
+def _oom(device: DeviceMemory | None) -> OutOfMemoryReport | None:
+    if device is None or device.oom is None:
+        return None
+    event = device.oom
+    return OutOfMemoryReport(
+        device=device.device,
+        requested_bytes=event.requested,
+        device_free_bytes=event.device_free,
+        allocated_bytes=event.allocated,
+        reserved_bytes=event.reserved,
+        free_in_reserved_bytes=event.free.total,
+        largest_free_bytes=event.free.largest if event.pieces_known else None,
+        missing_bytes=event.short,
+        failures=event.count,
+        site=event.stack.site if event.stack else "",
+        stack=list(event.stack.frames) if event.stack else [],
+    )
+
+
+def _hypotheses(judged: list[Judged]) -> list[Hypothesis]:
+    """Rank the causes that list a memory symptom, with `healthy` and `unknown` as rivals."""
+    known, symptoms = catalogue(), memory_symptoms()
+    candidates = [
+        Candidate(
+            cause.id,
+            cause.prior_for("any"),
+            {effect.symptom: effect.frequency.share for effect in cause.effects if effect.symptom in symptoms},
+        )
+        for cause in known.causes.values()
+        if cause.id in NO_FAULTS or any(effect.symptom in symptoms for effect in cause.effects)
+    ]
+    background = {one.id: one.background for one in symptoms.values()}
+    evidence = weigh(candidates, [one.finding() for one in judged], background)
+    ranked = rank({one.id: one.prior for one in candidates}, evidence)
+    absent = {one.symptom.id for one in judged if one.state is State.ABSENT}
+    return [_hypothesis(one, absent) for one in ranked if one.probability >= LEAST_PROBABILITY]
+
+
+def _hypothesis(item: Ranked, absent: set[str]) -> Hypothesis:
+    return Hypothesis(
+        cause=item.id,
+        probability=item.probability,
+        credence=credence(item.probability),
+        summary=plain(catalogue().causes[item.id].summary),
+        because=in_bits(item, +1, absent),
+        against=in_bits(item, -1, absent),
+    )

@@ -1,0 +1,133 @@
+"""Which tool to call next after an answer: a call that can be made as it stands.
+
+A next step may need what only the user has (another run, a batch), so its call may have a placeholder. The first call
+without one is taken; if there is none, a call that explains the leading hypothesis.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from mldebug_mcp.core.text import clean, shorten
+from mldebug_mcp.models import Call, EntryHit, Explanation, Hypothesis, NextStep, QuoteHit
+from mldebug_mcp.models.base import OTHER, SOUND
+
+if TYPE_CHECKING:
+    from mldebug_mcp.models import BatchFinding, ErrorMatch, FirstError
+    from mldebug_mcp.models.memory import CallSite, MemoryFinding
+
+_ON_LEADER = {SOUND: "what to check before it is believed", OTHER: "how to narrow it down"}
+"""What there is to read on the two hypotheses that have nothing to fix."""
+_PLACEHOLDER = re.compile(r"[A-Z_]{4,}(?:$|\.)")
+"""A placeholder for something of the user's: BATCH, OTHER_RUN, FILE.py:function, SNAPSHOT.pickle."""
+
+
+def ready(call: str | None, why: str = "") -> Call | None:
+    """Return a call of a next step, or None if it has a placeholder or there is none."""
+    if call is None or not is_sendable(call):
+        return None
+    parsed = ast.parse(call, mode="eval").body
+    if not isinstance(parsed, ast.Call) or not isinstance(parsed.func, ast.Name):
+        return None
+    given = {word.arg: ast.literal_eval(word.value) for word in parsed.keywords if word.arg}
+    if any(isinstance(value, str) and _PLACEHOLDER.match(value) for value in given.values()):
+        return None
+    return Call(tool=parsed.func.id, arguments=given, why=shorten(why, 160))
+
+
+def is_sendable(text: str) -> bool:
+    """Return whether a name from outside survives the way to a client and back."""
+    return clean(text) == text
+
+
+def diagnose_call(why: str, path: str, run: str = "") -> Call | None:
+    """Return the call that diagnoses a run; None where its name does not survive the way to a client and back."""
+    arguments = {"path": path, "run": run} if run else {"path": path}
+    return (
+        Call(tool="diagnose_run", arguments=arguments, why=why) if all(map(is_sendable, arguments.values())) else None
+    )
+
+
+def after_ranking(steps: Iterable[NextStep], hypotheses: Sequence[Hypothesis]) -> Call:
+    """Return the first check that can be made at once, else a call that explains the leading cause."""
+    for step in steps:
+        call = ready(step.call, step.action)
+        if call is not None:
+            return call
+    leader = hypotheses[0].cause if hypotheses else OTHER
+    return _read(leader, f"the leading hypothesis: {_ON_LEADER.get(leader, 'how to confirm and fix it')}")
+
+
+def after_inspection(path: str, findings: Sequence[BatchFinding], trained: int | None) -> Call:
+    """Return a call that explains the most severe finding; without one, a probe of the batch."""
+    if findings:
+        return _read(findings[0].check, "how the most severe finding is judged, and its fix")
+    if trained and is_sendable(path):
+        return Call(tool="probe_overfit", arguments={"batch": path}, why="can a tiny model memorise it?")
+    return _read("menu_not_learning", "what else keeps a model from learning")
+
+
+def after_memory(path: str, sites: Sequence[CallSite], findings: Sequence[MemoryFinding], *, focused: bool) -> Call:
+    """Return a closer look at the call site of the gravest finding, or the largest; else a call that explains it."""
+    if sites and not focused and is_sendable(path):
+        blamed = [one for one in findings if one.severity != "info" and one.stack]
+        named = [site for one in blamed for site in sites if site.site == one.stack[0]]
+        why = "the whole stack of " + ("the call site in question" if named else "the largest call site")
+        return Call(tool="check_memory", arguments={"path": path, "focus": (named or sites)[0].id}, why=why)
+    found = next((one.finding for one in findings if one.finding != "healthy"), "menu_out_of_memory")
+    return _read(found, "how to save memory")
+
+
+def after_search(quotes: Sequence[QuoteHit], entries: Sequence[EntryHit], *, of_practice: bool) -> Call:
+    """Return a call that explains the best entry, or for a question `of_practice` the source of the best quote."""
+    if entries and not (of_practice and quotes):
+        return _read(entries[0].id, "the best entry, in full")
+    if quotes:
+        return _read(quotes[0].source, "all quotes of this source")
+    return _read("menu_not_learning", "causes by situation")
+
+
+def after_explanation(entry: Explanation) -> Call:
+    """Return a call that explains the first related entry, else a search for more on the subject."""
+    if entry.related:
+        return _read(entry.related[0], "related")
+    return Call(
+        tool="search_folklore", arguments={"query": shorten(entry.title, 200)}, why="what practitioners say about it"
+    )
+
+
+def after_error(error: FirstError, matches: Sequence[ErrorMatch], finds: Callable[[str], bool]) -> Call:
+    """Return a call that explains the matching message, else a search for its words, if that finds anything."""
+    if matches:
+        return _read(matches[0].id, "this message: cause, fix, and what it is mistaken for")
+    words = " ".join(re.findall(r"[A-Za-z_]{3,}", error.text)[:20])
+    if not words:
+        return without_error()
+    if not finds(words):
+        return _read(OTHER, _ON_LEADER[OTHER])
+    return Call(tool="search_folklore", arguments={"query": words, "kind": "any"}, why="what is known about its words")
+
+
+def without_error() -> Call:
+    """Return a call that explains what to look for after a run that stopped without a message."""
+    return _read("menu_it_hangs", "a run that stopped without a message")
+
+
+def after_a_sound_log(path: str) -> Call:
+    """Return a diagnosis of a log in which no line reads like an error."""
+    if not is_sendable(path):
+        return without_error()
+    return Call(tool="diagnose_run", arguments={"path": path}, why="no line is an error: what do its metrics show?")
+
+
+def after_words(text: str) -> Call:
+    """Return a search for words that are no error message."""
+    query = shorten(text, 200)
+    return Call(tool="search_folklore", arguments={"query": query}, why="no error message: what is known about this")
+
+
+def _read(name: str, why: str) -> Call:
+    return Call(tool="explain", arguments={"id": name}, why=why)

@@ -1,0 +1,355 @@
+"""Which check to make first.
+
+The best one splits the leading hypotheses for its cost; outcomes of checks rank the causes again.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from mldebug_mcp.core.access import is_file, is_folder
+from mldebug_mcp.core.errors import InputError, MLDebugError
+from mldebug_mcp.core.paths import expanded
+from mldebug_mcp.core.text import quoted, shorten
+from mldebug_mcp.judge.ranking import MAX_FREQUENCY, Candidate, Evidence
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.logs import Run
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.models import Finding, Hypothesis, NextStep, State
+from mldebug_mcp.models.base import NO_FAULTS
+from mldebug_mcp.rows.plan import read_recording, recordings_in
+from mldebug_mcp.rows.sampler import SamplerOptions, settle, trainer_folder
+
+# How much would an observation tell? Expected bits, by the model of `ranking`.
+
+
+MAX_SYMPTOMS = 8
+"""Symptoms that are taken together: 256 ways in which they can turn out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What an observation is expected to tell.
+
+    Args:
+        bits: By how much it lowers the entropy of the hypotheses on average.
+        moves: By how much it moves the probability of each hypothesis on average, shape (hypotheses,).
+    """
+
+    bits: float
+    moves: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """What the ranking knows of causes and symptoms.
+
+    Args:
+        candidates: The causes with their frequencies, by id.
+        background: How often a healthy run shows each symptom.
+        weight: Power to which the evidence is raised.
+    """
+
+    candidates: Mapping[str, Candidate]
+    background: Mapping[str, float]
+    weight: float
+
+    def worth(self, shares: Mapping[str, float], unknown: Sequence[str]) -> Worth:
+        """Return how much these symptoms would tell, for hypotheses of these probabilities."""
+        chances = np.array([[self._chance(cause, symptom) for symptom in unknown] for cause in shares])
+        return worth(list(shares.values()), chances, self.weight)
+
+    def _chance(self, cause: str, symptom: str) -> float:
+        frequency = min(self.candidates[cause].frequency.get(symptom, 0.0), MAX_FREQUENCY)
+        return 1 - (1 - self.background[symptom]) * (1 - frequency)
+
+
+def entropy(shares: Sequence[float] | Floats) -> Floats:
+    """Return the entropy of probabilities that sum to 1 over the last axis, in bits."""
+    share = np.asarray(shares, dtype=np.float64)
+    return np.asarray(-np.sum(share * np.log2(np.where(share > 0, share, 1.0)), axis=-1))
+
+
+def worth(shares: Sequence[float], chances: Floats, weight: float = 1.0) -> Worth:
+    """Return how much some symptoms would tell.
+
+    Args:
+        shares: Probability of each hypothesis, shape (hypotheses,); they are made to sum to 1.
+        chances: Probability of each symptom under each hypothesis, shape (hypotheses, symptoms). Of more than
+            `MAX_SYMPTOMS` those that differ most between hypotheses are taken.
+        weight: Power to which the evidence is raised, as in `weighing.weigh`.
+    """
+    before = np.asarray(shares, dtype=np.float64)
+    before = before / before.sum()
+    if chances.shape[1] > MAX_SYMPTOMS:
+        spread = np.sqrt(before) @ np.abs(chances - before @ chances)
+        chances = chances[:, np.argsort(-spread)[:MAX_SYMPTOMS]]
+    outcomes = np.array(list(product((True, False), repeat=chances.shape[1])))
+    likely = np.where(outcomes[:, None, :], chances, 1 - chances).prod(axis=2)  # (outcomes, hypotheses)
+    after = before * likely**weight
+    after /= np.maximum(after.sum(axis=1, keepdims=True), 1e-300)
+    how_often = likely @ before
+    bits = float(entropy(before) - how_often @ entropy(after))
+    return Worth(max(0.0, bits), how_often @ np.abs(after - before))
+
+
+# The call of `inspect_batch` that a diagnosis suggests, with what is known of the run filled in.
+
+
+PURPOSES = {
+    "pretraining": "pretraining",
+    "sft": "sft",
+    "preference": "dpo",
+    "grpo": "generation",
+    "ppo": "generation",
+    "supervised": "classification",
+}
+"""The purpose of the batches of each kind of run."""
+NAMES = tuple(f"batch{ending}" for ending in (".safetensors", ".pt", ".npz", ".json", ".jsonl", ".parquet"))
+"""The names that `mldebug_mcp.capture.save_batch` is usually told to write."""
+
+
+def filled_batch_call(call: str, path: str, kind: str) -> str:
+    """Return the call with the purpose that fits the run, and with a batch saved beside its log, if there is one."""
+    purpose = PURPOSES.get(kind)
+    if purpose is not None:
+        head, mark, _ = call.partition('purpose="')
+        call = f'{head}{mark}{purpose}")' if mark else call
+    try:
+        place = expanded(path)
+        folder = place if is_folder(place) else place.parent
+        saved = next((folder / name for name in NAMES if is_file(folder / name)), None)
+    except (OSError, ValueError, InputError):
+        return call
+    if saved is None:
+        return call
+    beside = Path(f"{saved}.tokenizer")
+    tokenizer = f", tokenizer={quoted(str(beside))}" if is_folder(beside) else ""
+    return call.replace('"BATCH"', quoted(str(saved)) + tokenizer)
+
+
+# Which check to make first: the one that best splits the leading hypotheses for its cost.
+
+
+MAX_STEPS = 5
+COST = {"seconds": 1.0, "minutes": 2.0, "hours": 6.0}
+"""What a check costs, relative to one that takes seconds. Chosen by hand: far flatter than time itself, because
+a decisive check that takes minutes beats a weak one that takes seconds."""
+NO_MESSAGE = 3.0
+"""Times the cost of a check that looks up a message, where the log is one of metrics alone and holds none."""
+SENSITIVITY = 0.8
+FALSE_CONFIRMATION = 0.15
+"""How often a check confirms a cause that is there, and one that is not. Chosen by hand: checks are read by people."""
+
+ONLY_IN = {"In RL on language models": ("grpo", "ppo"), "In RL": ("grpo", "ppo", "rl")}
+"""How a check begins that is for some kinds of run only."""
+TEXT_LOGS = (".log", ".txt", ".out", ".err")
+"""Endings of logs that hold messages beside metrics."""
+VERBS = {
+    "diagnose_run": {"path", "config", "reference"},
+    "probe_overfit": {"batch", "model", "entry", "python", "device", "steps"},
+    "search_folklore": {"query", "domain", "topic", "limit"},
+    "explain": {"id"},
+    "explain_error": {"text"},
+    "inspect_batch": {"path", "tokenizer", "model", "purpose", "sample", "against"},
+    "rows_at": {"path", "step", "data", "tokenizer"},
+    "check_memory": {"path", "against", "focus"},
+    "estimate_memory": {"config", "batch_size", "length", "precision", "optimizer", "checkpointing", "sharding"},
+}
+"""The tools that a next step can call, and their arguments; of other calls in PLAYBOOK.md only the words are shown."""
+
+
+def possible_call(call: str | None, path: str, kind: str = "unknown", *, errors: bool = True) -> str | None:
+    """Return a call from PLAYBOOK.md with the run's path filled in, or None if none of our tools takes it.
+
+    A log in which no `errors` were found is not to be searched for one again.
+    """
+    if call is None:
+        return None
+    verb, _, arguments = call.partition("(")
+    if verb not in VERBS or not set(re.findall(r"(\w+)=", arguments)) <= VERBS[verb]:
+        return None
+    if verb == "inspect_batch":
+        return filled_batch_call(call, path, kind)
+    if verb == "explain_error" and errors and path.lower().endswith(TEXT_LOGS):
+        return call.replace('"MESSAGE"', quoted(path))  # it finds the first error of a log by itself
+    return call.replace('"{path}"', quoted(path))
+
+
+def applies(action: str, kind: str) -> bool:
+    """Say whether a check is one for this kind of run: PLAYBOOK.md begins those that are not for all with "In RL"."""
+    kinds = next((kinds for beginning, kinds in ONLY_IN.items() if action.startswith(beginning)), None)
+    return kinds is None or kind in kinds
+
+
+def looks_up_a_message(step: NextStep) -> bool:
+    """Say whether a check asks for an error message of which nothing is known yet."""
+    return step.call is not None and step.call.startswith("explain_error(") and '"MESSAGE"' in step.call
+
+
+def _cost(step: NextStep) -> float:
+    return COST[step.cost] * (NO_MESSAGE if looks_up_a_message(step) else 1.0)
+
+
+def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:
+    """Return the most useful checks over all hypotheses, best first.
+
+    A check is worth the entropy, in bits, of the answer to "is it one of the causes that this check is about?",
+    divided by its cost. Checks that make the same call are one check about several causes. One that looks up an error
+    message comes late where the log can hold none. What to do if nothing is wrong, or nothing fits, is included only
+    if that leads, and what the log has answered is not asked.
+    """
+    merged: dict[str, NextStep] = {}
+    mass: dict[str, float] = {}
+    for hypothesis, step in _steps(hypotheses):
+        key = step.call or step.action
+        known = merged.get(key)
+        merged[key] = known.model_copy(update={"for_causes": [*known.for_causes, hypothesis.cause]}) if known else step
+        mass[key] = mass.get(key, 0.0) + hypothesis.probability
+    worth = {key: float(entropy([mass[key], 1 - mass[key]])) / _cost(step) for key, step in merged.items()}
+    return [merged[key] for key in sorted(merged, key=lambda key: -worth[key])][:MAX_STEPS]
+
+
+def _steps(hypotheses: Sequence[Hypothesis]) -> Iterator[tuple[Hypothesis, NextStep]]:
+    """Yield every hypothesis with its checks; two checks of one hypothesis that make the same call count once."""
+    for place, hypothesis in enumerate(hypotheses):
+        if hypothesis.cause not in NO_FAULTS or place == 0:
+            open_ones = [step for step in hypothesis.next_steps if not step.answer]
+            for step in {step.call or step.action: step for step in reversed(open_ones)}.values():
+                yield hypothesis, step
+
+
+# Outcomes of checks: what each says about the cause that the check belongs to.
+
+
+Outcome = Literal["confirms", "refutes"]
+
+BITS: Mapping[Outcome, float] = {
+    "confirms": math.log2(SENSITIVITY / FALSE_CONFIRMATION),
+    "refutes": math.log2((1 - SENSITIVITY) / (1 - FALSE_CONFIRMATION)),
+}
+
+
+def told_by_checks(outcomes: Mapping[str, Outcome]) -> list[Evidence]:
+    """Return what checks say about the causes.
+
+    Args:
+        outcomes: By the id of a next step (such as "lr_too_high.1"): whether it "confirms" or "refutes".
+
+    Raises:
+        InputError: a check or an outcome does not exist; the message says where to find those that do.
+    """
+    known = {step.id: cause.id for cause in catalogue().causes.values() for step in cause.next_steps}
+    evidence = []
+    for check, outcome in outcomes.items():
+        require_known(check, known, "check", "find the ids of checks in next_steps, such as lr_too_high.1")
+        require_known(outcome, BITS, "outcome", "use confirms or refutes")
+        evidence.append(Evidence(known[check], BITS[outcome], f"check {check} {outcome} it", "check"))
+    return evidence
+
+
+def without_made(hypotheses: Sequence[Hypothesis], outcomes: Collection[str]) -> list[Hypothesis]:
+    """Return the hypotheses without the checks that have been made."""
+    return [
+        one.model_copy(update={"next_steps": [step for step in one.next_steps if step.id not in outcomes]})
+        for one in hypotheses
+    ]
+
+
+def require_known(name: str, allowed: Collection[str], what: str, hint: str) -> None:
+    """Raise InputError if a name is not among those that exist."""
+    if name not in allowed:
+        raise InputError(f"there is no {what} {shorten(name, 60)!r}; {hint}")
+
+
+# What would tell a hypothesis from the next one: its cheapest check that the other does not share.
+
+
+LEADING = 5
+LONGEST = 120
+
+
+def with_what_separates(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Return the hypotheses, the leading ones with what would tell each from the one behind it."""
+    told = [
+        one.model_copy(update={"separates": _told(one, other)}) for one, other in pairwise(hypotheses[: LEADING + 1])
+    ]
+    return [*told, *hypotheses[len(told) :]]
+
+
+def _told(one: Hypothesis, other: Hypothesis) -> str:
+    shared = {step.call or step.action for step in other.next_steps}
+    own = [step for step in one.next_steps if (step.call or step.action) not in shared]
+    asked = own or list(other.next_steps)
+    return _check(min(asked, key=lambda step: (not step.answer, COST[step.cost]))) if asked else ""
+
+
+def _check(step: NextStep) -> str:
+    """Return the first sentence of a check, where it is short, and what the log says to it."""
+    action = step.action.split(". ")[0].rstrip(".")
+    told = f"{step.id}: {action}" if len(action) <= LONGEST else step.id
+    return f"{told}; the log says: {shorten(step.answer, LONGEST)}" if step.answer else told
+
+
+# The call of `rows_at` that a diagnosis suggests: where the files of the run tell the rows of the step in question.
+
+
+OF_ROWS = ("bad_batch", "bad_data_pocket")
+"""Causes that lie in the rows of a step."""
+MOMENTS = ("loss_spike", "grad_norm_spike", "loss_nonfinite", "grad_norm_nonfinite")
+"""Symptoms with a step at which it happened, in the order in which they are asked for it."""
+_ASKS = 'inspect_batch(path="BATCH"'
+
+
+def with_rows(run: Run, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Return the hypotheses; a check that asks for the batch of a step calls `rows_at` where that can be answered."""
+    asking = [one for one in hypotheses if one.cause in OF_ROWS and any(map(_asks, one.next_steps))]
+    call = _call(run, findings) if asking else None
+    if call is None:
+        return list(hypotheses)
+    return [
+        one.model_copy(
+            update={
+                "next_steps": [
+                    step.model_copy(update={"call": call}) if _asks(step) else step for step in one.next_steps
+                ]
+            }
+        )
+        if one in asking
+        else one
+        for one in hypotheses
+    ]
+
+
+def _asks(step: NextStep) -> bool:
+    return step.call is not None and step.call.startswith(_ASKS)
+
+
+def _call(run: Run, findings: Sequence[Finding]) -> str | None:
+    steps = {one.symptom: one.steps[0] for one in findings if one.state == State.PRESENT and one.steps}
+    moment = next((steps[symptom] for symptom in MOMENTS if symptom in steps), None)
+    if moment is None or moment != int(moment) or moment < 0 or run.siblings or run.step_name != "step":
+        return None
+    return f"rows_at(path={quoted(run.path)}, step={int(moment)})" if _can_tell(run, int(moment)) else None
+
+
+def _can_tell(run: Run, step: int) -> bool:
+    """Return whether a recording has the rows of a step, or the arguments of a Trainer let them be drawn again."""
+    try:
+        place = expanded(run.path)
+        if not is_file(place) and not is_folder(place):
+            return False
+        files = recordings_in(place)
+        if files and step in read_recording(files, range(step, step + 1)).fed:
+            return True
+        return trainer_folder(place) is not None and bool(settle(SamplerOptions(), Path(place), run, {}, None))
+    except (MLDebugError, OSError, ValueError):
+        return False

@@ -1,0 +1,474 @@
+"""The verb `probe_overfit`: can this batch be memorised here, and if not, why not?"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import ValidationError
+
+from mldebug_mcp.batch import IGNORE, Batch, Sequences, read_batches
+from mldebug_mcp.batch.sequences import Ragged
+from mldebug_mcp.checks.probe import examine_probe, probe_effects
+from mldebug_mcp.checks.probe.registry import FEW_STEPS, still_falling, was_cut_short
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import figure, shorten
+from mldebug_mcp.judge.hypotheses import judge_causes
+from mldebug_mcp.judge.next_call import after_ranking, is_sendable
+from mldebug_mcp.judge.next_steps import order_next_steps
+from mldebug_mcp.models import Call, Finding, Hypothesis, NextStep, State
+from mldebug_mcp.models.base import NO_FAULTS, SOUND
+from mldebug_mcp.models.probe import BadOperation, CurvePoint, ProbeResult, RankedCause, ResistingRow, Verdict
+from mldebug_mcp.probe import Job, Progress, run_probe
+from mldebug_mcp.probe.host import RawProbe, check_entry, find_python, memory_limit, read_config
+from mldebug_mcp.probe.measured import Failure, Measured, Operation
+
+# The probe's verdict: a decision tree, each leaf with its evidence in words.
+#
+# the process did not get to a loss → failed a token id has no embedding, or no label is trained on → cannot_learn the
+# loss, at the start or later, is not finite → not_finite the loss came down to the goal → memorised it was still
+# falling when steps or time were up → too_slow its steps are tiny, and larger ones memorise the batch → too_slow
+# otherwise → cannot_learn
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verdict and why."""
+
+    word: Verdict
+    why: str
+
+
+def decide(seen: Measured, failure: Failure | None, findings: Sequence[Finding]) -> Decision:
+    """Return the verdict on what was measured."""
+    present = {one.symptom: one.summary for one in findings if one.state is State.PRESENT}
+    for blocking in ("probe_vocabulary_small", "probe_labels_masked"):
+        if blocking in present:
+            return Decision("cannot_learn", f"nothing can be learnt: {present[blocking]}")
+    if failure is not None:
+        return Decision("failed", failure.message + (f"\n{failure.where}" if failure.where else ""))
+    losses = [loss for loss in (seen.initial_loss, *(seen.curve.losses if seen.curve else ())) if loss is not None]
+    bad = next((step for step, loss in enumerate(losses) if not math.isfinite(loss)), None)
+    if bad is not None:
+        first = present.get("probe_nonfinite_operation") or present.get("probe_low_precision_only") or ""
+        return Decision(
+            "not_finite", f"the loss is {figure(losses[bad])} at step {bad}" + (f"; {first}" if first else "")
+        )
+    if "probe_graph_detached" in present and seen.curve is None:
+        return Decision("cannot_learn", f"nothing can be learnt: {present['probe_graph_detached']}")
+    if seen.gradients is not None and seen.gradients.nonfinite_count and not seen.memorised:
+        return Decision(
+            "not_finite", f"the loss is finite, its gradient is not: {', '.join(seen.gradients.nonfinite[:3])}"
+        )
+    return _learning(seen, present)
+
+
+def _learning(seen: Measured, present: dict[str, str]) -> Decision:
+    losses = seen.curve.losses if seen.curve else []
+    if not losses:
+        return Decision("failed", "the probe did not get to training")
+    story = f"the loss went from {figure(losses[0])} to {figure(losses[-1])} in {len(losses)} steps"
+    for blocking in ("probe_loss_negated", "probe_rows_contradict", "probe_inputs_constant"):
+        if blocking in present:
+            return Decision("cannot_learn", f"{story}; {present[blocking]}")
+    if seen.memorised:
+        return Decision("memorised", story)
+    out_of_time = seen.curve is not None and seen.curve.ended == "time"
+    if still_falling(losses) or (out_of_time and len(losses) < FEW_STEPS):
+        return Decision(
+            "too_slow", f"{story} {'when time was up' if out_of_time else 'and was falling'}; {_goal(seen)}"
+        )
+    if (tiny := _tiny_steps(seen, present)) is not None:
+        return Decision("too_slow", f"{story}; {tiny}; {_goal(seen)}")
+    return Decision("cannot_learn", f"{story} and stays there; {_goal(seen)}")
+
+
+def _tiny_steps(seen: Measured, present: dict[str, str]) -> str | None:
+    """Return what shows that only the size of the steps stands in the way, or None."""
+    if not seen.update_ratio or seen.contrast is None or not seen.contrast.memorised:
+        return None
+    small = present.get("probe_update_small")
+    return None if small is None else f"{small}; {present['probe_own_optimizer_learns']}"
+
+
+def _goal(seen: Measured) -> str:
+    return (
+        f"memorised would be {figure(seen.goal)}"
+        if seen.goal is not None and math.isfinite(seen.goal)
+        else "it has no floor that is known"
+    )
+
+
+# A batch file → the columns that the probe trains on: rectangles of numbers, with the labels named `labels`.
+
+
+PROBE_BATCH_MAX_ROWS = 64
+MAX_NUMBERS = 4_000_000
+"""Numbers in a column above which rows are left out: they are passed to the worker as text."""
+TARGETS = ("labels", "label", "targets", "target", "y")
+
+Array = npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeBatch:
+    """What is probed of a file.
+
+    Args:
+        columns: By name, as nested lists: `input_ids`, `attention_mask`, `position_ids` or float inputs, and `labels`.
+        notes: What was left out or changed.
+    """
+
+    columns: Mapping[str, Any]
+    notes: list[str] = field(default_factory=list)
+
+
+def read_probe_batch(path: str | Path) -> ProbeBatch:
+    """Read the first rows of a batch or data set.
+
+    Raises:
+        InputError: it cannot be read, or its labels do not fit its inputs.
+        MissingExtraError: its format needs a package that is not installed.
+    """
+    batch = next(iter(read_batches(path)))
+    if batch.words is not None:
+        raise InputError(f"{shorten(str(path), 200)}: holds text that is not tokenized; save a batch of token ids")
+    notes: list[str] = []
+    arrays: dict[str, Array] = {name: array for name, array in batch.floats.items() if name not in TARGETS}
+    side = _side(batch, notes)
+    if side is not None:
+        arrays = _of_tokens(side, notes)
+    target = _classes(batch.classes, bool(batch.class_names)) if batch.classes is not None else _values(batch)
+    if target is not None:
+        arrays["labels"] = target
+    elif side is not None and "labels" not in arrays and any(name in TARGETS for name in batch.columns):
+        why = next((one.summary for one in batch.problems), "labels and input_ids are of different shapes")
+        raise InputError(f"{shorten(str(path), 200)}: {why}; give one label for each token or for each row")
+    rows = min([PROBE_BATCH_MAX_ROWS, *(max(2, MAX_NUMBERS * len(one) // max(1, one.size)) for one in arrays.values())])
+    return ProbeBatch({name: array[:rows].tolist() for name, array in arrays.items()}, notes)
+
+
+def _classes(labels: Array, named: bool) -> Array:
+    """Return the class of each row from 0 up: the numbers of named ones are arbitrary."""
+    return np.asarray(np.unique(labels, return_inverse=True)[1]) if named else labels
+
+
+def _values(batch: Batch) -> Array | None:
+    """Return the numbers that a regression aims at."""
+    return next((batch.floats[name] for name in TARGETS if name in batch.floats), None)
+
+
+def _side(batch: Batch, notes: list[str]) -> Sequences | None:
+    """Return the token rows to train on: the chosen ones of preference pairs, the completions of separate prompts."""
+    if not batch.sides:
+        return None
+    chosen = batch.side("") or batch.side("chosen") or batch.side("completion") or batch.sides[0]
+    if len(batch.sides) > 1:
+        notes.append(f"only the {chosen.name} rows are probed")
+    return chosen
+
+
+def _of_tokens(side: Sequences, notes: list[str]) -> dict[str, Array]:
+    arrays: dict[str, Array] = {"input_ids": _rectangle(side.ids, side.pad or 0)}
+    uneven = len(set(side.ids.lengths.tolist())) > 1
+    mask = side.attention
+    if uneven:
+        notes.append("rows differ in length and were padded on the right")
+        mask = mask or Ragged(np.ones(len(side.ids.flat), np.int8), side.ids.offsets)
+    if mask is not None:
+        arrays["attention_mask"] = _rectangle(mask, 0)
+    if side.positions is not None:
+        arrays["position_ids"] = _rectangle(side.positions, 0)
+    labels = side.labels
+    if labels is None and side.loss_mask is not None:
+        labels = Ragged(np.where(side.loss_mask.flat != 0, side.ids.flat, IGNORE), side.ids.offsets)
+        notes.append("the labels are the token ids where the loss mask is 1")
+    if labels is not None:
+        arrays["labels"] = _rectangle(labels, IGNORE)
+        if side.shifted_by_design:
+            arrays["labels"] = np.insert(arrays["labels"][:, :-1], 0, IGNORE, axis=1)
+            notes.append(
+                "the labels are already the next tokens; they were shifted back, because the model shifts them itself"
+            )
+    return arrays
+
+
+def _rectangle(rows: Ragged, fill: int) -> Array:
+    """Return rows as an array, the first ones only, filled on the right."""
+    count = min(PROBE_BATCH_MAX_ROWS, rows.rows)
+    lengths = rows.lengths[:count]
+    array = np.full((count, int(lengths.max(initial=0))), fill, np.int64)
+    array[np.arange(array.shape[1]) < lengths[:, None]] = rows.flat[: rows.offsets[count]]
+    return array
+
+
+# The verb `probe_overfit`: can this batch be memorised here, and if not, why not?
+
+
+MAX_POINTS = 200
+PROBE_MAX_ROWS = 16
+MAX_OUTPUT = 3000
+MAX_ERROR = 1000
+"""Characters of an error that are passed on to explain_error: the end of a traceback says what failed."""
+LEADING = 3
+MORE, LONGEST = 4.0, 3600.0
+"""Times the time limit that a probe is suggested to take which ran out of it, and the most that the tool takes."""
+EXTRA = "other seeds"
+"""The worker's last phase, which answers a separate question: if it fails, the rest of the answer stands."""
+
+
+async def probe(
+    batch: str | Path | None = None,
+    model: str | Path | None = None,
+    entry: str | None = None,
+    python: str | Path | None = None,
+    device: str = "auto",
+    *,
+    memory_gb: float | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    read: Callable[[str], Awaitable[ProbeBatch]] | None = None,
+    **settings: object,
+) -> ProbeResult:
+    """Do what `probe_overfit` does, inside an event loop; cancelling it ends the worker at once.
+
+    `read` reads the batch, where that is not to be done in this process.
+    """
+    _check_combination(batch, model, entry)
+    found = await (read or _read_in_thread)(str(batch)) if batch is not None else None
+    job = _job(found, model, entry, {"device": device, "memory_bytes": memory_limit(memory_gb), **settings})
+    raw = await run_probe(job, find_python(python), on_progress)
+    raw.notes[:0] = found.notes if found is not None else []
+    answer = await asyncio.to_thread(interpret, raw)
+    given = {"batch": batch, "model": model, "entry": entry, "python": python}
+    again = _with_more_time(raw, answer, given, {**settings, "time_limit": job.time_limit})
+    return answer if again is None else answer.model_copy(update={"next_step": again})
+
+
+async def _read_in_thread(batch: str) -> ProbeBatch:
+    """Read in a thread, because a large file must not block the event loop."""
+    return await asyncio.to_thread(read_probe_batch, batch)
+
+
+def probe_overfit(
+    batch: str | Path | None = None,
+    model: str | Path | None = None,
+    entry: str | None = None,
+    python: str | Path | None = None,
+    device: str = "auto",
+    *,
+    memory_gb: float | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    **settings: object,
+) -> ProbeResult:
+    """Try to memorise one batch and say what stands in the way.
+
+    Args:
+        batch: A batch or data set in any format of `inspect_batch`, of which the first rows are taken; a tiny model of
+            our own is trained on it, or the one that `model` describes.
+        model: A model's `config.json` or its folder: the model is built from it, scaled down.
+        entry: `FILE.py:function` or `package.module:function`, a function without arguments that returns an object with
+            `model`, `batch` and `loss`, and optionally `optimizer` and `train_step`. It runs the code that it names,
+            and again for other seeds where that is cheap.
+        python: The interpreter, or the folder of the environment, that has torch; this one by default.
+        device: `auto`, `cpu`, `cuda`, `cuda:1`, `mps`.
+        memory_gb: Memory limit in GiB; by default four fifths of the machine's.
+        on_progress: Called with the progress of each step.
+        settings: `steps`, `learning_rate`, `optimizer`, `dtype`, `clip`, `time_limit` (seconds), `seed`, `threads`.
+
+    Returns:
+        The verdict with its evidence; a failed probe is an answer too.
+
+    Raises:
+        InputError: an argument cannot be used.
+    """
+    return asyncio.run(
+        probe(batch, model, entry, python, device, memory_gb=memory_gb, on_progress=on_progress, read=None, **settings)
+    )
+
+
+def _check_combination(batch: object, model: object, entry: str | None) -> None:
+    if (entry is None) == (batch is None):
+        raise InputError("give either a batch (alone or with a model's config.json) or an entry, FILE.py:function")
+    if entry is not None and model is not None:
+        raise InputError("an entry brings its own model; leave out either the entry or the model")
+    if entry is not None and ":" not in entry:
+        raise InputError(f"{shorten(entry, 120)!r} names no function; write FILE.py:function")
+    if entry is not None:
+        check_entry(entry)
+
+
+def _job(batch: ProbeBatch | None, model: str | Path | None, entry: str | None, settings: dict[str, object]) -> Job:
+    given: dict[str, object] = {
+        "batch": batch.columns if batch is not None else None,
+        "config": read_config(model) if model is not None else None,
+        "entry": entry,
+    }
+    try:
+        return Job.model_validate(given | settings)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        name = ".".join(map(str, problem["loc"]))
+        raise InputError(f"{name}: {problem['msg'].lower()}") from None
+
+
+def interpret(raw: RawProbe) -> ProbeResult:
+    """Return what the measurements of a probe mean."""
+    seen = raw.measured
+    findings, problems = examine_probe(seen)
+    failure = raw.failure
+    if failure is not None and raw.stage == EXTRA:
+        problems.append(f"other seeds were not tried to the end: {failure.message}")
+        failure = None
+    verdict = decide(seen, failure, findings)
+    hypotheses = _hypotheses(seen, findings) if verdict.word != "failed" else []
+    next_steps = order_next_steps(hypotheses) if verdict.word != "failed" else []
+    losses = seen.curve.losses if seen.curve else []
+    return ProbeResult(
+        verdict=verdict.word,
+        summary=verdict.why,
+        causes=[RankedCause(cause=one.cause, probability=one.probability) for one in hypotheses],
+        initial_loss=seen.initial_loss,
+        expected_initial_loss=seen.reference.uniform if seen.reference else None,
+        unigram_loss=seen.reference.unigram if seen.reference else None,
+        least_loss=seen.reference.least if seen.reference else None,
+        goal=seen.goal if seen.goal is not None and math.isfinite(seen.goal) else None,
+        final_loss=losses[-1] if losses else None,
+        accuracy=_accuracy(seen),
+        steps=len(losses),
+        learning_rate=_rate(seen),
+        device=seen.device,
+        seconds=raw.seconds,
+        stage=raw.stage,
+        findings=findings,
+        hypotheses=hypotheses[:LEADING],
+        next_steps=next_steps,
+        next_step=_next_call(verdict, next_steps, hypotheses, raw.output),
+        first_nonfinite=_bad_operation(seen.first_nonfinite),
+        resisting_rows=_resisting(seen),
+        curve=_curve(losses),
+        output=_last_lines(raw.output) if verdict.word == "failed" else "",
+        notes=[*raw.notes, *problems],
+    )
+
+
+def _next_call(verdict: Decision, steps: list[NextStep], hypotheses: list[Hypothesis], output: str) -> Call:
+    if verdict.word != "failed":
+        return after_ranking(steps, hypotheses)
+    text = _last_lines(output).strip() or verdict.why
+    return Call(tool="explain_error", arguments={"text": text[-MAX_ERROR:]}, why="what stopped the probe")
+
+
+def _with_more_time(
+    raw: RawProbe, answer: ProbeResult, given: dict[str, str | Path | None], settings: dict[str, object]
+) -> Call | None:
+    """Return the same call with more time, if time was all that was missing."""
+    limit = min(MORE * float(str(settings["time_limit"])), LONGEST)
+    paths = {name: str(value) for name, value in given.items() if value is not None}
+    stopped = answer.verdict == "failed" and raw.failure is not None and raw.failure.kind == "time"
+    short = stopped or (answer.verdict == "too_slow" and was_cut_short(raw.measured))
+    if not short or not all(map(is_sendable, paths.values())):
+        return None
+    usual = Job().model_dump(include={"steps", "dtype"})
+    said = {name: settings[name] for name in usual if settings.get(name, usual[name]) != usual[name]}
+    return Call.model_validate(
+        {
+            "tool": "probe_overfit",
+            "arguments": {**paths, **said, "time_limit": limit},
+            "why": "time was up before the probe was done: the same with more time",
+        }
+    )
+
+
+def _hypotheses(seen: Measured, findings: list[Finding]) -> list[Hypothesis]:
+    """Rank the causes that a probe can tell apart; it says nothing about others."""
+    judged = {*probe_effects(), *NO_FAULTS}
+    kind = "unknown" if seen.targets == "tokens" else "supervised"
+    ranked = judge_causes(findings, kind, [], "", only=judged)
+    # The probe has been made: do not suggest it again.
+    return [
+        one.model_copy(
+            update={"next_steps": [step for step in one.next_steps if "probe_overfit" not in (step.call or "")]}
+        )
+        for one in ranked
+    ]
+
+
+def _accuracy(seen: Measured) -> float | None:
+    if seen.outcome is None:
+        return None
+    return max(
+        (one for one in (seen.outcome.train.accuracy, seen.outcome.evaluation.accuracy) if one is not None),
+        default=None,
+    )
+
+
+def _rate(seen: Measured) -> float | None:
+    if seen.curve is not None and seen.curve.learning_rate is not None:
+        return seen.curve.learning_rate
+    rates = seen.watched.learning_rates if seen.watched else []
+    return rates[0] if len(rates) == 1 else None
+
+
+def _curve(losses: list[float]) -> list[CurvePoint]:
+    """Return the losses, thinned evenly, with the first and the last."""
+    count = len(losses)
+    chosen = (
+        range(count)
+        if count <= MAX_POINTS
+        else sorted({round(i * (count - 1) / (MAX_POINTS - 1)) for i in range(MAX_POINTS)})
+    )
+    return [CurvePoint(step=step, loss=losses[step]) for step in chosen]
+
+
+def _bad_operation(one: Operation | None) -> BadOperation | None:
+    if one is None:
+        return None
+    before = [
+        f"{frame.module or 'outside of modules'}: {frame.op}, largest {_size(frame.largest_out)}"
+        for frame in one.frames
+    ]
+    direction = "backward" if one.direction == "backward" else "forward"
+    return BadOperation(
+        direction=direction, module=one.module, operation=one.op, where=one.where, dtype=one.dtype, before=before
+    )
+
+
+def _size(largest: float | None) -> str:
+    return "nan" if largest is None else figure(largest)
+
+
+def _resisting(seen: Measured) -> list[ResistingRow]:
+    """Return the rows whose labels are not all right at the end, and why where that is known."""
+    if seen.outcome is None or seen.reference is None:
+        return []
+    contradicting = set(seen.reference.contradicting_rows)
+    rows = [
+        ResistingRow(
+            row=row, accuracy=share, why="equal input, different label elsewhere" if row in contradicting else ""
+        )
+        for row, share in enumerate(seen.outcome.train.rows)
+        if share < 0.99
+    ]
+    masked = [
+        ResistingRow(row=row, accuracy=math.nan, why="no label is trained on")
+        for row in seen.reference.rows_without_labels
+    ]
+    return [*rows, *masked][:PROBE_MAX_ROWS]
+
+
+def _last_lines(text: str) -> str:
+    """Return the last lines of an output, `MAX_OUTPUT` characters at most."""
+    if len(text) <= MAX_OUTPUT:
+        return text
+    return "…" + text[-MAX_OUTPUT:].partition("\n")[2]
+
+
+def is_sound(result: ProbeResult) -> bool:
+    """Return whether nothing was found: the batch is memorised and `healthy` leads."""
+    return result.verdict == "memorised" and bool(result.causes) and result.causes[0].cause == SOUND

@@ -1,0 +1,296 @@
+"""The verb `rows_at`: which rows were in the batch of a step, and what is odd in them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from mldebug_mcp.batch import Batch
+from mldebug_mcp.batch.read import DataSet, open_data
+from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
+from mldebug_mcp.checks.odd_rows import odd_rows
+from mldebug_mcp.core.access import OutsideError, is_file, is_folder, require
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.limits import checkpoint
+from mldebug_mcp.core.paths import expanded
+from mldebug_mcp.core.text import counted, shorten
+from mldebug_mcp.judge.batch import inspect_batch
+from mldebug_mcp.judge.batch_pass import view
+from mldebug_mcp.judge.next_call import is_sendable
+from mldebug_mcp.models import Call
+from mldebug_mcp.models.batch import BatchFinding, BatchInspection, Beside, FedRow, RowsAt, RowView
+from mldebug_mcp.rows.plan import RowId
+from mldebug_mcp.rows.sampler import PastEnd, Sampler, SamplerOptions
+from mldebug_mcp.rows.step_rows import Fed, fed_at
+
+# The rows of a step in the data set: shown, and beside those of the steps around.
+
+
+MOST_ROWS = 4096
+"""Rows of a step, and of the steps around it, that are read. Chosen: some seconds' work."""
+MOST_ODD = 3
+"""Ways told in which a row is odd."""
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A data set that rows are looked up in.
+
+    Args:
+        path: As it was given.
+        tokenizer: What decodes it.
+        purpose: What it is for, as `inspect_batch` takes it.
+    """
+
+    path: str
+    tokenizer: Tokenizer | None
+    purpose: str
+
+    @classmethod
+    def of(cls, path: str | Path, tokenizer: str | Path | None, purpose: str) -> Data:
+        """Return a data set with its tokenizer loaded."""
+        return cls(str(path), None if tokenizer is None else load_tokenizer(tokenizer), purpose)
+
+    def opened(self) -> DataSet:
+        """Return it for reading."""
+        return open_data(self.path, self.tokenizer, None, self.purpose)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the data set shows of the rows of a step.
+
+    Args:
+        views: The rows, decoded.
+        odd: In what rows differ from those around, what differs most first.
+        here, around: The rows of the step, and those of the steps around it.
+        findings: What is found in the former alone.
+        notes: What could not be looked at.
+    """
+
+    views: Mapping[int, RowView]
+    odd: Mapping[int, list[str]]
+    here: Beside
+    around: Beside | None
+    findings: Sequence[BatchFinding]
+    notes: Sequence[str]
+
+
+def look_up(data: Data, rows: Sequence[int], around: Sequence[int]) -> Seen:
+    """Look at the rows of a step, and at those of the steps around it.
+
+    Raises:
+        InputError: they are not in the data, or the data cannot be read.
+        MissingExtraError: a format needs a package that is not installed.
+    """
+    fed = dict.fromkeys(rows)
+    near = list(dict.fromkeys(one for one in around if one not in fed))[:MOST_ROWS]
+    own = list(fed)[:MOST_ROWS]
+    batch = next(replace(data.opened(), chosen=[*own, *near]).batches())
+    there = set(batch.numbers.tolist())
+    missing = [one for one in own if one not in there]
+    if missing:
+        raise InputError(f"{data.path[:200]}: row {missing[0]} of the step is not in it; is it the data of this run?")
+    here = inspect_batch(data.path, data.tokenizer, None, batch.purpose, rows=own)
+    beside = inspect_batch(data.path, data.tokenizer, None, batch.purpose, rows=near) if near else None
+    usual = set() if beside is None else {one.check for one in beside.findings}
+    odd: dict[int, list[str]] = {}
+    for one in odd_rows(batch, own):
+        odd.setdefault(one.row, []).append(one.says)
+    return Seen(
+        views=_views(batch, own),
+        odd={row: says[:MOST_ODD] for row, says in odd.items()},
+        here=_beside(here),
+        around=None if beside is None else _beside(beside),
+        findings=[one for one in here.findings if one.check not in usual],
+        notes=[note for note in here.notes if "tokenizer" in note],
+    )
+
+
+def rows_of_keys(data: Data, keys: Collection[str]) -> dict[str, int]:
+    """Return the first row whose tokens have a key, for each key that is found.
+
+    A key is BLAKE2b of the tokens as 64-bit little-endian numbers, in 16 hexadecimal digits, as the recorder makes it.
+    """
+    found: dict[str, int] = {}
+    for batch in data.opened().batches():
+        for side in batch.sides:
+            starts, stops = side.bounds
+            for index, row in enumerate(side.numbers.tolist()):
+                tokens = np.asarray(side.ids.flat[int(starts[index]) : int(stops[index])], "<i8")
+                key = hashlib.blake2b(tokens.tobytes(), digest_size=8).hexdigest()
+                if key in keys:
+                    found.setdefault(key, row)
+        checkpoint("looking for the rows by their keys")
+    return found
+
+
+def _views(batch: Batch, rows: Sequence[int]) -> dict[int, RowView]:
+    side = batch.sides[0] if batch.sides else None
+    if side is None:
+        return {}
+    places = {row: index for index, row in enumerate(side.numbers.tolist())}
+    return {row: view(batch, side, places[row]) for row in rows if row in places}
+
+
+def _beside(inspection: BatchInspection) -> Beside:
+    told = inspection.batch
+    return Beside(
+        rows=told.rows,
+        tokens=told.tokens,
+        trained_tokens=told.trained_tokens,
+        longest=told.lengths.greatest,
+        findings=[one.check for one in inspection.findings],
+    )
+
+
+# The verb `rows_at`: which rows were in the batch of a step.
+
+
+MOST_BEFORE = 5
+LAST_STEP = 2**53
+
+
+def rows_at(
+    path: str | Path,
+    step: int,
+    data: str | Path | None = None,
+    tokenizer: str | Path | None = None,
+    *,
+    purpose: str = "auto",
+    sampler: Sampler | None = None,
+    seed: int | None = None,
+    batch_size: int | None = None,
+    accumulation: int | None = None,
+    world: int | None = None,
+    rows: int | None = None,
+    drop_last: bool | None = None,
+    split_batches: bool | None = None,
+    dispatch_batches: bool | None = None,
+    past_end: PastEnd | None = None,
+    first_step: int | None = None,
+    resumed_at: Sequence[int] | None = None,
+) -> RowsAt:
+    """Say which rows of the data were in the batch of a step: as they were recorded, else drawn again from the seed.
+
+    Args:
+        path: The log or the folder of a run, or a recording.
+        step: The step, as the log numbers it.
+        data: The training data as the sampler saw them, in any form that `inspect_batch` reads, to show the rows.
+        tokenizer: The tokenizer's folder or file, to decode them.
+        purpose: What the data are for, as `inspect_batch` takes it.
+        sampler: How rows were sampled, where the run's files do not say: "transformers", "accelerate", "lightning",
+            "distributed", "random", "shuffle" or "sequential".
+        seed: What the sampler was seeded with.
+        batch_size: Rows of a micro-batch of one rank.
+        accumulation: Micro-batches of a step.
+        world: Ranks that rows are divided among.
+        rows: Rows of the data, as the sampler counts them.
+        drop_last: Whether the loader leaves out a last, smaller batch.
+        split_batches: Whether Accelerate splits each batch among the ranks.
+        dispatch_batches: Whether Accelerate's first rank reads for all.
+        past_end: What becomes of micro-batches at the end of a pass that make no whole step: "step" or "carry".
+        first_step: The number that the log gives the first step: 0 or 1.
+        resumed_at: Steps after which a resumed run began its pass anew (`ignore_data_skip`).
+
+    Returns:
+        The rows, exactly: the steps in which they were before, and with `data` what they hold and what is odd in them.
+
+    Raises:
+        InputError: the rows cannot be told exactly; the message says why, and what would make it so.
+        MissingExtraError: the data or the tokenizer need a package that is not installed.
+    """
+    place = expanded(path)
+    require(place)
+    if not is_file(place) and not is_folder(place):
+        raise InputError(f"{shorten(str(path), 200)}: no such file or folder; name the log or the folder of a run")
+    if isinstance(step, bool) or not 0 <= step < LAST_STEP:
+        raise InputError(f"step is {step}; a step is a whole number from 0 to {LAST_STEP - 1}")
+    resumed = None if resumed_at is None else tuple(sorted(resumed_at))
+    options = SamplerOptions(
+        sampler, seed, batch_size, accumulation, world, rows, drop_last, split_batches, dispatch_batches, past_end,
+        first_step, resumed,
+    )  # fmt: skip
+    named = None if data is None else Data.of(data, tokenizer, purpose)
+    fed = fed_at(place, step, options, None if named is None else expanded(named.path))
+    if named is not None:
+        fed = _with_numbers(fed, named)
+    seen = None if named is None else _seen(fed, named)
+    return _answer(str(path), step, fed, seen, named)
+
+
+def _with_numbers(fed: Fed, data: Data) -> Fed:
+    """Return what was recorded as keys of tokens with the numbers of those rows in the data."""
+    keys = {row for row in (*fed.rows, *fed.around) if isinstance(row, str)}
+    if not keys:
+        return fed
+    numbers = rows_of_keys(data, keys)
+    missing = sum(row not in numbers for row in fed.rows)
+    if missing:
+        fed.notes.append(
+            f"{counted(missing, 'row')} of the step not found in the data by their tokens: name the data as they were "
+            "tokenized for this run, with the tokenizer"
+        )
+    return replace(
+        fed,
+        batches=[
+            one.model_copy(update={"rows": [numbers.get(str(row), row) for row in one.rows]}) for one in fed.batches
+        ],
+        around=[numbers.get(str(row), row) for row in fed.around],
+        before={numbers.get(str(row), row): steps for row, steps in fed.before.items()},
+    )
+
+
+def _seen(fed: Fed, data: Data) -> Seen | None:
+    """Return what the data show of the rows; where they cannot be shown, the notes say why: the rows stay true."""
+    own = [row for row in fed.rows if isinstance(row, int)]
+    try:
+        return look_up(data, own, [row for row in fed.around if isinstance(row, int)]) if own else None
+    except OutsideError:
+        raise
+    except InputError as error:
+        fed.notes.append(f"the rows could not be shown: {error}")
+        return None
+
+
+def _answer(path: str, step: int, fed: Fed, seen: Seen | None, data: Data | None) -> RowsAt:
+    odd = list(seen.odd) if seen is not None else []
+    rows = sorted(fed.rows, key=lambda row: odd.index(row) if row in odd else len(odd))
+    return RowsAt(
+        path=path,
+        step=step,
+        source="recorded" if fed.recorded else "reconstructed",
+        row_count=sum(len(one.rows) for one in fed.batches),
+        batches=fed.batches,
+        rows=[_row(row, fed, seen) for row in rows],
+        here=None if seen is None else seen.here,
+        around=None if seen is None else seen.around,
+        findings=[] if seen is None else list(seen.findings),
+        basis=fed.basis,
+        next_step=_next(path, data),
+        notes=[*fed.notes, *(() if seen is None else seen.notes)],
+    )
+
+
+def _row(row: RowId, fed: Fed, seen: Seen | None) -> FedRow:
+    view = seen.views.get(row) if seen is not None and isinstance(row, int) else None
+    return FedRow(
+        row=row,
+        before=fed.before.get(row, [])[-MOST_BEFORE:],
+        odd=seen.odd.get(row, []) if seen is not None and isinstance(row, int) else [],
+        tokens=None if view is None else view.tokens,
+        trained=None if view is None else view.trained,
+        text="" if view is None else view.text,
+    )
+
+
+def _next(path: str, data: Data | None) -> Call | None:
+    if data is not None and is_sendable(data.path):
+        return Call(tool="inspect_batch", arguments={"path": data.path}, why="is the rest of the data sound?")
+    if is_sendable(path):
+        return Call(tool="explain", arguments={"id": "bad_batch"}, why="how a bad batch is told from a hot rate")
+    return None

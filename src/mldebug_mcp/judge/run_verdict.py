@@ -1,0 +1,326 @@
+"""What a reader needs first of a diagnosis. What leads in plain words, the facts that it rests on, and the fix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from mldebug_mcp.core.text import counted, figure, percent, shorten
+from mldebug_mcp.logs import Run
+from mldebug_mcp.logs.names.metrics import is_loss
+from mldebug_mcp.logs.names.quantities import LOSSES, PAIRS, Quantity
+from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, Reason, RunSummary, RunVerdict, Sheet, State
+from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
+
+# Whether a log holds a result: a loss, a score or a reward. Without one, nothing can be said of its training.
+
+
+SHOWN = 8
+NO_RESULT = "no loss, score or reward found among"
+_OTHERS = LOSSES | PAIRS | {Quantity.REWARD, Quantity.PERPLEXITY, Quantity.BITS}
+
+
+def names_nothing(run: Run) -> bool:
+    """Say whether a run logs metrics, and none of them is understood as a loss, a score or a reward."""
+    return bool(run.series) and not any(_is_result(run, name) for name in run.series)
+
+
+def without_result(run: Run) -> list[str]:
+    """Return the note on a log in which no loss, score or reward was found, if it is one."""
+    if not names_nothing(run):
+        return []
+    logged = [shorten(one.logged_as or name, 40) for name, one in run.series.items()]
+    some = ", ".join(logged[:SHOWN]) + (", …" if len(logged) > SHOWN else "")
+    return [
+        f"{NO_RESULT} {some}: name it with --map {logged[0]}=loss "
+        f'(names={{"{logged[0]}": "loss"}}), or nothing can be said of this training'
+    ]
+
+
+def _is_result(run: Run, name: str) -> bool:
+    role = run[name].role
+    if role is None:
+        return is_loss(name) or name.startswith(("rewards/", "eval_"))
+    return role.quantity in _OTHERS or role.quantity.higher_is_better or role.quantity.lower_is_better
+
+
+# What each cause is called in a sentence: "probably a bad batch".
+
+
+NAMES = {
+    "bad_batch": "a bad batch",
+    "bad_data_pocket": "a bad stretch of data",
+    "label_noise": "many wrong labels",
+    "no_signal": "inputs that say nothing about the labels",
+    "labels_out_of_range": "a label outside the classes of the model",
+    "class_imbalance": "class imbalance",
+    "unshuffled_data": "data that are not shuffled",
+    "length_grouped_batches": "batches grouped by length",
+    "duplicated_data": "duplicated data",
+    "train_eval_leakage": "evaluation data leaked into training",
+    "train_eval_mismatch": "evaluation data prepared differently from training data",
+    "eval_mode_bug": "dropout or BatchNorm in the wrong mode at evaluation",
+    "all_labels_masked": "all labels masked",
+    "prompt_not_masked": "a loss that counts the prompt",
+    "label_shift_error": "labels shifted twice or not at all",
+    "causal_mask_missing": "a missing causal mask",
+    "rows_mixed": "rows of a batch that see each other",
+    "tokenizer_mismatch": "a wrong tokenizer or chat template",
+    "double_softmax": "a softmax taken twice",
+    "wrong_loss": "a loss that does not measure the task",
+    "invalid_math": "invalid math, such as log(0) or 0/0",
+    "lr_too_high": "a learning rate that is too high",
+    "lr_too_low": "a learning rate that is too low",
+    "insufficient_warmup": "too little warm-up",
+    "too_few_epochs": "too few epochs",
+    "lr_schedule_bug": "a bug in the learning-rate schedule",
+    "params_not_training": "parameters that are not trained",
+    "missing_zero_grad": "gradients that are not cleared between updates (a missing zero_grad)",
+    "grad_accum_scaling": "wrong scaling of accumulated gradients",
+    "clip_too_tight": "gradient clipping that is too tight",
+    "exploding_gradients": "exploding gradients",
+    "adam_instability": "instability of Adam",
+    "weight_decay_too_high": "weight decay that is too high",
+    "batch_too_small": "a batch that is too small",
+    "bad_init": "bad initial weights",
+    "vanishing_gradients": "vanishing gradients",
+    "dead_units": "dead units",
+    "too_little_capacity": "a model that is too small for the task",
+    "representation_collapse": "collapsed representations",
+    "logit_drift": "logits that drift to large values",
+    "fp16_overflow": "overflow in fp16",
+    "low_precision_update": "updates lost to low precision",
+    "fp8_zero_scale": "an fp8 scale of zero",
+    "overfitting": "overfitting",
+    "resume_state_lost": "optimizer or scheduler state lost at a resume",
+    "resume_data_replayed": "data repeated after a resume",
+    "reward_broken": "a broken reward",
+    "no_reward_variance": "equal rewards within each group",
+    "entropy_collapse": "a collapse of the policy's entropy",
+    "kl_blowup": "a policy that runs away from its reference",
+    "off_policy_staleness": "samples from a policy that is too old",
+    "completion_limit_low": "a completion limit that is too low",
+    "length_exploitation": "a reward that pays for length",
+    "reward_hacking": "reward hacking",
+    "value_instability": "an unstable value function",
+    "exploration_failure": "too little exploration",
+    "dpo_collapse": "a collapse of both answers' probabilities in DPO",
+    "no_preference_signal": "pairs whose two answers hardly differ",
+    "preference_labels_swapped": "swapped preference labels",
+    "adversarial_imbalance": "one GAN network that beats the other",
+    "dataloader_bottleneck": "a data loader that is too slow",
+    "throughput_degradation": "steps that get slower",
+    "memory_leak": "a memory leak",
+    "out_of_memory": "too little memory for one step",
+    "fragmentation": "fragmented GPU memory",
+    "hang": "a hang",
+    "library_defect": "a defect in a library",
+    "hardware_fault": "a hardware fault",
+    "metric_bug": "a bug in the metric",
+    "healthy": "healthy",
+    "unknown": "a cause that is not listed",
+}
+"""A noun phrase for each cause of PLAYBOOK.md."""
+
+
+def name_of(cause: str) -> str:
+    """Return what a cause is called in a sentence; its id in words where it has no name yet."""
+    return NAMES.get(cause, cause.replace("_", " "))
+
+
+# What a reader needs first of a diagnosis: what leads in plain words, the facts it rests on, and the fix.
+
+
+ALMOST_CERTAIN, PROBABLE, POSSIBLE = 0.86, 0.45, 0.25
+"""Probabilities from which a fault is called almost certain, probable and possible. The first is Kesselman's (see
+`ranking.credence`), the others are chosen: what leads with less is one of several."""
+MIN_SHARE_OF_RUNNER_UP = 0.05
+"""Probability from which the second hypothesis is named. Chosen: below it nobody would look."""
+MAX_FACTS = 3
+MIN_BITS_OF_FACT = 0.5
+"""What weighs less is no reason to name it first. Chosen."""
+MIN_BITS_AGAINST = 2.0
+"""What weighs so much against the second cause is a reason to name the first. Chosen: four to one."""
+MAX_FACT_CHARACTERS, MAX_FIX_CHARACTERS = 110, 320
+"""A line and a half of a terminal, and four. Whole clauses and whole sentences are left out beyond, none is cut."""
+MAX_CLAUSE_CHARACTERS = 300
+"""Characters of a clause that quotes the log, such as an error message."""
+LOOKED_AT = ("loss", "eval_loss", "reward", "grad_norm", "learning_rate")
+MAX_LOOKED_AT = 4
+MAX_NAME_CHARACTERS = 40
+
+
+def verdict_of(
+    run: RunSummary, sheet: Sheet, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis]
+) -> RunVerdict:
+    """Return the verdict on a run that could be judged.
+
+    Args:
+        run: What was read.
+        sheet: What was observed.
+        findings: Every symptom with its state.
+        hypotheses: Best first.
+    """
+    leader = hypotheses[0]
+    present = [one for one in findings if one.state is State.PRESENT]
+    rival = next((one for one in hypotheses[1:] if one.cause not in NO_FAULTS), None)
+    named = [leader.cause, *([rival.cause] if rival is not None and _is_near(rival) else [])]
+    if leader.cause == SOUND:
+        return RunVerdict(
+            kind="healthy", headline=_healthy(run, sheet, present, leader, rival), causes=named, facts=_seen(present)
+        )
+    if leader.cause == OTHER:
+        others = [f"the likeliest is {_with_share(rival)}"] if rival is not None else []
+        headline = f"No listed cause fits well ({percent(leader.probability)})"
+        return RunVerdict(
+            kind="unclear",
+            headline=_sentence([headline, *others, *_healthy_share(hypotheses)], named),
+            causes=named,
+            facts=_seen(present),
+        )
+    return RunVerdict(
+        kind="fault",
+        headline=_fault(hypotheses, rival, named),
+        causes=named,
+        facts=_facts(leader, rival, present),
+        fix=_sentence_case(whole_sentences(leader.fix, MAX_FIX_CHARACTERS)),
+    )
+
+
+def not_judged(run: RunSummary, why: str, missing: Sequence[MetricToLog]) -> RunVerdict:
+    """Return the verdict on a run of which too little was logged.
+
+    Args:
+        run: What was read.
+        why: Why nothing can be said, and what to do; empty where too few records or metrics are there.
+        missing: The metrics that would help, best first.
+    """
+    if why:
+        return RunVerdict(kind="not judged", headline=f"Cannot be judged: {why}")
+    names = [shorten(name, MAX_NAME_CHARACTERS) for name in run.metrics[:MAX_LOOKED_AT]]
+    logged = f"{counted(run.steps, 'step')} of {', '.join(names)}" if names else "no metric"
+    wanted = [one.metric for one in missing]
+    log = f"log {' and '.join(wanted[:2])}" if wanted else "log loss, eval_loss, grad_norm and learning_rate"
+    return RunVerdict(
+        kind="not judged",
+        headline=f"Cannot be judged: the log holds only {logged}. To judge it, {log} at more steps.",
+        facts=[f"{one.metric}: {one.how}" for one in missing[:2]],
+    )
+
+
+def _fault(hypotheses: Sequence[Hypothesis], rival: Hypothesis | None, named: Sequence[str]) -> str:
+    leader = hypotheses[0]
+    share = leader.probability
+    if share >= ALMOST_CERTAIN:
+        word = "Almost certainly"
+    elif share >= PROBABLE:
+        word = "Probably"
+    else:
+        word = "Perhaps" if share >= POSSIBLE else "No cause leads clearly; perhaps"
+    first = f"{word} {_with_share(leader)}"
+    if rival is not None and _is_near(rival):
+        first += f", or {_with_share(rival)}"
+    return _sentence([first, *_healthy_share(hypotheses)], named)
+
+
+def _healthy(
+    run: RunSummary, sheet: Sheet, present: Sequence[Finding], leader: Hypothesis, rival: Hypothesis | None
+) -> str:
+    word = "Healthy" if leader.probability >= PROBABLE else "Perhaps healthy"
+    looked_at = _looked_at(run, sheet)
+    what = "what is seen is usual in healthy runs" if present else "nothing unusual"
+    parts = [f"{word} ({percent(leader.probability)}): {what}" + (f" in {looked_at}" if looked_at else "")]
+    if rival is not None and _is_near(rival):
+        parts.append(f"the likeliest fault is {_with_share(rival)} [{rival.cause}]")
+    return f"{'; '.join(parts)}."
+
+
+def _looked_at(run: RunSummary, sheet: Sheet) -> str:
+    """Return which curves were looked at, the results with their first and last values."""
+    curves = [curve for one in sheet.quantities for curve in one.curves]
+    order = {name: place for place, name in enumerate(LOOKED_AT)}
+    curves.sort(key=lambda one: order.get(one.name, len(order)))
+    names = [
+        f"{shorten(one.name, MAX_NAME_CHARACTERS)} ({figure(one.first)} to {figure(one.last)})"
+        if "loss" in one.name or "reward" in one.name
+        else shorten(one.name, MAX_NAME_CHARACTERS)
+        for one in curves[:MAX_LOOKED_AT]
+    ]
+    if not names:
+        return ""
+    more = len(curves) - len(names)
+    listed = ", ".join([*names, *([f"{more} more"] if more else [])])
+    return f"{listed} over {counted(run.records, 'record')}"
+
+
+def _healthy_share(hypotheses: Sequence[Hypothesis]) -> list[str]:
+    share = next((one.probability for one in hypotheses if one.cause == SOUND), 0.0)
+    return [f"healthy {percent(share)}"]
+
+
+def _sentence(parts: Sequence[str], named: Sequence[str]) -> str:
+    ids = [one for one in named if one not in NO_FAULTS]
+    return "; ".join(parts) + (f" [{', '.join(ids)}]" if ids else "")
+
+
+def _with_share(one: Hypothesis) -> str:
+    return f"{name_of(one.cause)} ({percent(one.probability)})"
+
+
+def _is_near(one: Hypothesis) -> bool:
+    return one.probability >= MIN_SHARE_OF_RUNNER_UP
+
+
+def _facts(leader: Hypothesis, rival: Hypothesis | None, present: Sequence[Finding]) -> list[str]:
+    """Return the facts that weigh most for the leading cause, what is seen before what is not.
+
+    A fact that rules against the second cause alone comes second: it tells the two apart.
+    """
+    seen = {one.symptom for one in present}
+    reasons = [one for one in leader.reasons if one.bits >= MIN_BITS_OF_FACT and one.kind != "numbers"]
+    reasons.sort(key=lambda one: one.kind == "finding" and one.symptom not in seen)
+    facts = list(dict.fromkeys(whole_clauses(one.fact) for one in reasons))
+    if not facts:
+        return [*_seen(present), *_of_all_curves(leader.reasons)][:MAX_FACTS]
+    against = _against(rival, leader) if rival is not None and _is_near(rival) else []
+    return [*facts[:1], *against, *facts[1:]][:MAX_FACTS]
+
+
+def _against(rival: Hypothesis, leader: Hypothesis) -> list[str]:
+    """Return the log's strongest fact against the second cause that is none against the first."""
+    shared = {one.fact for one in leader.reasons if one.bits < 0}
+    strong = [one for one in rival.reasons if one.kind == "log" and one.bits <= -MIN_BITS_AGAINST]
+    facts = [one.fact for one in strong if one.fact not in shared]
+    return [f"against {name_of(rival.cause)}: {fact}" for fact in facts[:1]]
+
+
+def _of_all_curves(reasons: Sequence[Reason]) -> list[str]:
+    together = any(one.kind == "numbers" and one.bits > 0 for one in reasons)
+    return ["the curves together resemble those of runs with this fault"] if together else []
+
+
+def _seen(present: Sequence[Finding]) -> list[str]:
+    return [whole_clauses(one.summary) for one in present[:MAX_FACTS]]
+
+
+def whole_clauses(text: str, room: int = MAX_FACT_CHARACTERS) -> str:
+    """Return the first clauses of a sentence that fit into so many characters, at least one."""
+    return shorten(_first(re.split(r"(?<=;)\s+", text), room).rstrip("; "), MAX_CLAUSE_CHARACTERS)
+
+
+def whole_sentences(text: str, room: int) -> str:
+    """Return the first sentences of a text that fit into so many characters, at least one."""
+    return _first(re.split(r"(?<=[.!?])\s+(?=[A-Z`])", text), room)
+
+
+def _sentence_case(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _first(parts: Sequence[str], room: int) -> str:
+    kept = parts[0]
+    for part in parts[1:]:
+        if len(kept) + 1 + len(part) > room:
+            break
+        kept += f" {part}"
+    return kept

@@ -1,0 +1,387 @@
+"""The verb `diagnose_runs`: every run of a folder in a line, the ones that need attention first."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from mldebug_mcp import __version__
+from mldebug_mcp.checks.curve import thinned
+from mldebug_mcp.checks.results import result_of
+from mldebug_mcp.core.access import is_folder, require
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.limits import checkpoint, must_judge_now
+from mldebug_mcp.core.paths import expanded
+from mldebug_mcp.core.text import shorten
+from mldebug_mcp.judge.calibration import FILE
+from mldebug_mcp.judge.diagnosis import gather
+from mldebug_mcp.judge.hypotheses import judge_causes
+from mldebug_mcp.judge.next_call import diagnose_call
+from mldebug_mcp.judge.quantities import rests_on, speaks_first
+from mldebug_mcp.judge.sweep import Answered, levels_of, shared_settings, sweep_of
+from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.logs.files import RunFolder, runs_in
+from mldebug_mcp.logs.ranks import RankSummary
+from mldebug_mcp.logs.read import runs_of
+from mldebug_mcp.logs.remote_files import Choice, brought_in
+from mldebug_mcp.models import Finding, Hypothesis, State
+from mldebug_mcp.models.base import NO_FAULTS, OTHER
+from mldebug_mcp.models.runs import Ranks, RunRow, Runs
+
+# Answers about runs whose files have not changed since: a file of JSON lines, one per place of a folder.
+
+
+CACHE_VARIABLE = "MLDEBUG_MCP_CACHE"
+"""The folder for the answers of `mldebug-mcp runs`, or "off"."""
+MAX_CACHE_BYTES = 1024**3
+"""A run takes some two kilobytes, so this holds half a million. Chosen."""
+WAY_OUT = f"name another folder in {CACHE_VARIABLE}, or switch it off with --no-cache"
+
+
+def cache_file(path: str) -> Path | None:
+    """Return the file of the user that keeps the answers about a folder; None where that is switched off.
+
+    It lies in the folder that the environment variable MLDEBUG_MCP_CACHE names ("off" switches the cache off), else in
+    the user's folder for caches.
+
+    Raises:
+        InputError: the user has no home folder.
+    """
+    named = os.environ.get(CACHE_VARIABLE, "")
+    if named == "off":
+        return None
+    home = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    usual = home if home.is_absolute() else Path("~/.cache")  # a relative one is ignored, as its specification demands
+    try:
+        folder = (Path(named) if named else usual / "mldebug-mcp").expanduser()
+    except RuntimeError:
+        raise InputError(f"the answers are not kept for the next call: there is no home folder; {WAY_OUT}") from None
+    name = hashlib.blake2b(os.path.realpath(path).encode(errors="surrogateescape"), digest_size=12).hexdigest()
+    return folder / f"runs-{name}.jsonl"
+
+
+def fingerprint(place: RunFolder) -> str:
+    """Return what changes with the files of a place, with its name, and with the version that judges them."""
+    digest = hashlib.blake2b(f"{__version__}\0{FILE.stat().st_mtime_ns}\0{place.folder}".encode(), digest_size=16)
+    for file in sorted((*place.all_files(), *(one.path for one in place.config()))):
+        try:
+            status = file.stat()
+        except OSError:  # it was removed meanwhile
+            continue
+        digest.update(f"\0{file}\0{status.st_size}\0{status.st_mtime_ns}".encode(errors="surrogateescape"))
+    return digest.hexdigest()
+
+
+class RunCache:
+    """Answers by fingerprint, in memory and in a file.
+
+    The file holds nothing that cannot be made again. So one that cannot be read counts as empty, one that cannot be
+    written is left as it is, and `notes` says so.
+
+    Args:
+        file: Where they are kept; None keeps them for this call alone.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._kept: dict[str, list[Answered]] = {}
+        self._asked: set[str] = set()
+        self._changed = False
+        self.notes: list[str] = []
+        if file is not None:
+            self._read(file)
+
+    def __contains__(self, mark: object) -> bool:
+        return mark in self._kept
+
+    def keep(self, mark: str, answers: Sequence[Answered]) -> None:
+        """Keep what was found at a place."""
+        self._kept[mark] = list(answers)
+        self._asked.add(mark)
+        self._changed = True
+
+    def answers(self, mark: str) -> list[Answered]:
+        """Return what was found at a place."""
+        self._asked.add(mark)
+        return self._kept[mark]
+
+    def write(self) -> None:
+        """Write the answers that were asked for, in one step: a reader sees the old file or the new one."""
+        if self._file is None or not self._changed:
+            return
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("wb", dir=self._file.parent, delete=False) as file:
+                try:
+                    file.writelines(_line(mark, self._kept[mark]) for mark in sorted(self._asked))
+                    file.flush()
+                    os.replace(file.name, self._file)  # noqa: PTH105 - of a name
+                except BaseException:
+                    os.unlink(file.name)  # noqa: PTH108 - of a name
+                    raise
+        except OSError as error:
+            self.notes.append(
+                f"the answers are not kept for the next call: {shorten(str(self._file), 200)} cannot be written "
+                f"({error.strerror or error}); {WAY_OUT}"
+            )
+
+    def _read(self, file: Path) -> None:
+        try:
+            size = file.stat().st_size
+            if not file.is_file():  # a pipe would be waited for; what stands in the way is noted where it is written
+                return
+            lines = file.read_bytes().splitlines() if size <= MAX_CACHE_BYTES else [b"too large"]
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self.notes.append(
+                f"the answers of earlier calls are not used: {shorten(str(file), 200)} cannot be read "
+                f"({error.strerror or error}); {WAY_OUT}"
+            )
+            return
+        for line in lines:
+            entry = _entry(line)
+            if entry is not None:
+                self._kept[entry[0]] = entry[1]
+        if len(self._kept) < len(lines):
+            self._changed = True
+            self.notes.append("the cache of earlier answers was damaged; runs whose answers were lost are read again")
+
+
+def _line(mark: str, answers: Sequence[Answered]) -> bytes:
+    rows = [[one.name, dict(one.row) | {"ranks": _run_cache_ranks(one.row)}, dict(one.settings)] for one in answers]
+    content = json.dumps([mark, rows]).encode()
+    return b"%s %s\n" % (_digest(content), content)
+
+
+def _run_cache_ranks(row: RunRow) -> dict[str, object] | None:
+    return None if row.ranks is None else dict(row.ranks)
+
+
+def _entry(line: bytes) -> tuple[str, list[Answered]] | None:
+    """Return the fingerprint and the answers of a line; None unless it is as it was written."""
+    digest, _, content = line.partition(b" ")
+    if digest != _digest(content):
+        return None
+    try:
+        mark, rows = json.loads(content)
+        return str(mark), [Answered(name, RunRow.model_validate(row), settings) for name, row, settings in rows]
+    except (ValueError, TypeError):
+        return None
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).hexdigest().encode()
+
+
+# The verb `diagnose_runs`: every run of a folder in a line, the ones that need attention first.
+
+
+MOST_ENTRIES = 1_000_000
+"""Entries of a folder that are looked at where all its runs are asked for: 10,000 runs of a hundred files each."""
+LOOK = "what the log of the run that needs most attention tells"
+MOST_SETTINGS = 12
+"""Settings that a row tells."""
+STRETCHES = 12
+"""Stretches of a run whose extremes are drawn of it: some fifty points."""
+BROKEN = ("error", "silence", "interrupted", "cut")
+"""Ways to end that need a look even where no cause leads."""
+
+
+def diagnose_runs(
+    path: str | Path,
+    *,
+    processes: int = 1,
+    cache: str | Path | None = None,
+    most: int | None = None,
+    ray: str | None = None,
+) -> Runs:
+    """Diagnose every run of a folder, and say what those share in which the same cause leads.
+
+    Args:
+        path: A folder of runs, up to four levels deep; a zip archive, or a URL (zip://, s3://, gs://, memory://).
+        processes: How many work side by side.
+        cache: A file that keeps the answers, so that runs whose files have not changed are not read again.
+        most: Read only so many runs, those with the newest files; by default all.
+        ray: The address of a Ray cluster that does the work instead, such as "auto"; "local" starts one here.
+
+    Raises:
+        InputError: it is no folder, or holds no run; or there is no such cluster.
+        MissingExtraError: Ray, or the package that a URL needs, is not installed.
+    """
+    choice = None if most is None else Choice(newest=True)
+    with brought_in(path, choice) as place:
+        found = _runs_of_folder(place, cache, most, partial(_diagnosed, processes=processes, ray=ray))
+    if choice is not None and choice.notes:
+        found = found.model_copy(update={"notes": [*choice.notes, *found.notes]})
+    if place == path:
+        return found
+    rows = [one.model_copy(update={"path": str(path)}) for one in found.rows]
+    look = diagnose_call(LOOK, str(path), run=rows[0].name)
+    return found.model_copy(update={"path": str(path), "rows": rows, "next_step": look})
+
+
+def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None, work: Work) -> Runs:
+    folder = expanded(path)
+    require(folder)
+    if not is_folder(folder):
+        raise InputError(f"{shorten(str(path), 200)}: not a folder; for a single run use diagnose_run")
+    notes: list[str] = []
+    places = runs_in(folder, notes, MOST_ENTRIES if most is None else None)
+    if not places:
+        raise InputError(f"{shorten(str(path), 200)}: no run found in this folder; name the folder that holds the logs")
+    if most is not None and len(places) > most:
+        notes.append(f"only the newest {most} of {len(places):,} runs were read; `mldebug-mcp runs` reads them all")
+        places = sorted(places, key=_newest, reverse=True)[:most]
+    kept = RunCache(expanded(cache) if cache is not None else None)
+    try:
+        answers = sorted(_answers(places, kept, work, notes), key=lambda one: _attention(one.row))
+    finally:
+        kept.write()  # what was read before it was interrupted is not read again
+    notes += kept.notes
+    look = diagnose_call(LOOK, str(path), run=answers[0].name)
+    return Runs(
+        path=str(path),
+        rows=_with_settings(answers),
+        shared=shared_settings(answers),
+        sweep=sweep_of(answers),
+        next_step=look,
+        notes=notes,
+    )
+
+
+Fresh: TypeAlias = Sequence[tuple[RunFolder, str]]
+"""Places whose runs are not known yet, each with its fingerprint."""
+Work: TypeAlias = Callable[[Fresh], Iterator[tuple[str, list[Answered]]]]
+
+
+def answered(place: RunFolder) -> list[Answered]:
+    """Diagnose the runs of one place; what cannot be read has a row that says why."""
+    try:
+        return [Answered(run.path, _row(run, place), run.config) for run in runs_of(place)]
+    except (InputError, OSError) as error:
+        unread = RunRow(name=place.name, path=str(place.folder), ending="unread", note=str(error))
+        return [Answered(place.name, unread, {})]
+
+
+def _answers(places: Sequence[RunFolder], cache: RunCache, work: Work, notes: list[str]) -> Iterator[Answered]:
+    prints = [fingerprint(place) for place in places]
+    fresh = [(place, mark) for place, mark in zip(places, prints, strict=True) if mark not in cache]
+    for number, (mark, found) in enumerate(work(fresh), start=1):
+        checkpoint(f"{number} of {len(fresh)} runs diagnosed")
+        cache.keep(mark, found)
+        if number < len(fresh) and must_judge_now():
+            notes.append(
+                f"{number} of {len(fresh)} runs were read in the time that a call may take; the others were not looked "
+                "at; name a folder below, or use `mldebug-mcp runs`, which has no such limit"
+            )
+            break
+    for mark in prints:
+        if mark in cache:
+            yield from cache.answers(mark)
+
+
+def _diagnosed(fresh: Fresh, processes: int, ray: str | None) -> Iterator[tuple[str, list[Answered]]]:
+    places, marks = [place for place, _ in fresh], [mark for _, mark in fresh]
+    if ray is not None and fresh:
+        from mldebug_mcp.judge.ray import each_on_ray
+
+        yield from zip(marks, each_on_ray(ray, answered, [_absolute(place) for place in places]), strict=True)
+    elif processes < 2 or len(fresh) < 2:
+        yield from zip(marks, map(answered, places), strict=True)
+    else:
+        with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+            yield from zip(marks, pool.map(answered, places, chunksize=4), strict=True)
+
+
+def _absolute(place: RunFolder) -> RunFolder:
+    """Return a place with paths that mean the same in another working directory."""
+    ranks = {rank: [file.absolute() for file in files] for rank, files in place.ranks.items()}
+    files = [file.absolute() for file in place.files]
+    checkpoints = [one.absolute() for one in place.checkpoints]
+    return RunFolder(place.name, place.folder.absolute(), files, checkpoints, ranks)
+
+
+def _row(run: Run, place: RunFolder) -> RunRow:
+    known = gather(run)
+    leader, result = judge_causes(known.findings, run.kind, known.evidence, run.path)[0], result_of(run)
+    present = [one for one in known.findings if one.state is State.PRESENT]
+    drawn = _drawn(run, leader, present, "" if result is None else result.metric)
+    row = RunRow(
+        name=run.path,
+        path=str(place.folder),
+        kind=run.kind,
+        ending=run.ending.how,
+        step=run.last_step,
+        step_name=run.step_name,
+        metric="" if result is None else result.metric,
+        better="" if result is None else "higher" if result.higher_is_better else "lower",
+        last=None if result is None else result.last,
+        final=None if result is None else float(run[result.metric].value[-1]),
+        best=None if result is None else result.best,
+        best_step=None if result is None else result.best_step,
+        ranks=None if run.ranks is None else _ranks(run.ranks),
+        curve=_curve(run[drawn]) if drawn else (),
+        curve_metric=drawn,
+        cause=leader.cause,
+        probability=leader.probability,
+        seen=[one.symptom for one in present],
+    )
+    return row.model_copy(update={"onset": speaks_first(present, leader)}) if row.is_sick else row
+
+
+def _drawn(run: Run, leader: Hypothesis, present: Sequence[Finding], metric: str) -> str:
+    """Return which metric to draw: the result, unless the strongest finding for a fault rests on others alone."""
+    strongest = next((one for name in leader.symptoms[:1] for one in present if one.symptom == name), None)
+    if leader.cause in NO_FAULTS or strongest is None:
+        return metric
+    names = [name for name in rests_on(run, strongest) if len(run[name].finite) > 1]
+    return metric if metric in names or not names else names[0]
+
+
+def _ranks(told: RankSummary) -> Ranks:
+    first = told.first_failed
+    return Ranks(
+        count=told.count,
+        failed=told.failed,
+        first_failed="" if first is None else ".".join(first.rank),
+        error="" if first is None else first.words(),
+        straggler=told.straggler,
+        told=told.lines(),
+    )
+
+
+def _curve(series: Series) -> tuple[tuple[float, float], ...]:
+    few = thinned(series, STRETCHES)
+    return tuple(zip(few.step.tolist(), few.value.tolist(), strict=True))
+
+
+def _with_settings(answers: Sequence[Answered]) -> list[RunRow]:
+    """Return the rows with the settings in which the runs differ."""
+    varied = [name for name, _ in levels_of([one.settings for one in answers])][:MOST_SETTINGS]
+    return [
+        one.row.model_copy(update={"settings": {name: one.settings[name] for name in varied if name in one.settings}})
+        for one in answers
+    ]
+
+
+def _attention(row: RunRow) -> tuple[int, float, str]:
+    """Return the order of rows: faults, the surest first, then broken ends, the unclear, the sound and the unread."""
+    if row.ending == "unread":
+        return 4, 0.0, row.name
+    if row.is_sick:
+        return 0, -row.probability, row.name
+    broken = 1 if row.ending in BROKEN else 2 if row.cause == OTHER else 3
+    return broken, -row.probability if row.cause == OTHER else row.probability, row.name
+
+
+def _newest(place: RunFolder) -> float:
+    return max(file.stat().st_mtime for file in place.all_files())

@@ -1,0 +1,269 @@
+"""The verb `search_folklore`: quotes, causes, symptoms, menus and error messages, by the words that people use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Literal, get_args
+
+from mldebug_mcp.checks import Symptom, symptoms
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import shorten
+from mldebug_mcp.judge.next_call import after_search
+from mldebug_mcp.knowledge import Cause, Menu, Quote, Source, catalogue
+from mldebug_mcp.knowledge.catalogue import Frequency
+from mldebug_mcp.knowledge.errors import KnownError, known_errors, match
+from mldebug_mcp.knowledge.playbook import plain
+from mldebug_mcp.knowledge.search_index import Answer, Document, Found, Index
+from mldebug_mcp.models import EntryHit, QuoteHit, SearchResult
+
+Kind = Literal["quote", "cause", "symptom", "error", "menu", "any"]
+
+MAX_LIMIT = 20
+LEADING = 2
+"""Causes of an item of a menu whose words it has: the others are less likely."""
+LIKELIEST = 3
+"""Causes found first, of which it is told that sources disagree (chosen: of the others the question is hardly)."""
+OFTEN = (Frequency.ALWAYS, Frequency.USUALLY)
+MAX_QUERY = 500
+MAX_CHARACTERS = 5_200
+"""Characters of an answer as JSON: about 1,500 tokens, at 3.5 characters each."""
+SUMMARY = 160
+MAX_UNKNOWN = 6
+_OF_PRACTICE = re.compile(r"\bshould (?:i|we|one)\b|\bbest practices?\b|\brecommend", re.IGNORECASE)
+"""How people ask what to do as a rule, and not what is wrong."""
+
+
+def search_folklore(
+    query: str,
+    domain: str | None = None,
+    topic: str | None = None,
+    kind: Kind = "any",
+    limit: int = 5,
+    *,
+    whole: bool = False,
+) -> SearchResult:
+    """Find what is known about a question, best first.
+
+    Args:
+        query: A question or keywords, as one would put it to a colleague.
+        domain: Only quotes of this domain, such as "rl" or "vision".
+        topic: Only quotes on this topic, such as "loss_spike" or "learning_rate".
+        kind: Only quotes, causes, symptoms, error messages or menus; "any" for all of them.
+        limit: At most this many quotes, and this many other entries, 1 to 20.
+        whole: Return all of them, even if that takes more than about 1,500 tokens.
+
+    Raises:
+        InputError: the query is empty, or the domain, topic or kind does not exist; the message lists those that do.
+    """
+    _check(domain, _domains(), "domain")
+    _check(topic, _topics(), "topic")
+    _check(kind, frozenset(get_args(Kind)), "kind")
+    if not any(character.isalnum() for character in query[:MAX_QUERY]):
+        raise InputError("the query is empty; ask in a few words, for example 'loss spike after warmup'")
+    answer = _index().find(
+        query[:MAX_QUERY], frozenset(f"error:{one.id}" for one in match(query[:MAX_QUERY], warnings=True))
+    )
+    found = [one for one in answer.found if kind in ("any", one.document.kind)]
+    limit = max(1, min(limit, MAX_LIMIT))
+    quotes = [one for one in found if one.document.kind == "quote" and _is_filed(one.document.id, domain, topic)]
+    entries = [] if domain or topic else [one for one in found if one.document.kind != "quote"]
+    result = SearchResult(
+        query=shorten(query, MAX_QUERY),
+        quotes=[_quote_hit(one) for one in quotes[:limit]],
+        entries=[_entry_hit(one) for one in entries[:limit]],
+    )
+    result = result.model_copy(
+        update={
+            "next_step": after_search(result.quotes, result.entries, of_practice=_asks_for_practice(query, result)),
+            "notes": _notes(result, answer),
+        }
+    )
+    return result if whole else within_size(result)
+
+
+def _asks_for_practice(query: str, result: SearchResult) -> bool:
+    """Say whether a question asks what to do as a rule, and none of the quotes found is one on the likeliest cause."""
+    if _OF_PRACTICE.search(query[:MAX_QUERY]) is None:
+        return False
+    cited = _cited()
+    bears_on = {cause for quote in result.quotes for cause in cited.get(quote.id, ())}
+    return not result.entries or result.entries[0].id not in bears_on
+
+
+@lru_cache(maxsize=1)
+def _domains() -> frozenset[str]:
+    return frozenset(name for quote in catalogue().quotes.values() for name in quote.domains)
+
+
+@lru_cache(maxsize=1)
+def _topics() -> frozenset[str]:
+    return frozenset(name for quote in catalogue().quotes.values() for name in quote.topics)
+
+
+def _check(value: str | None, allowed: frozenset[str], name: str) -> None:
+    if value is not None and value not in allowed:
+        raise InputError(f"{name} {shorten(value, 60)!r} does not exist; use one of: {', '.join(sorted(allowed))}")
+
+
+def _is_filed(quote_id: str, domain: str | None, topic: str | None) -> bool:
+    quote = catalogue().quotes[quote_id]
+    return (domain is None or domain in quote.domains) and (topic is None or topic in quote.topics)
+
+
+def within_size(result: SearchResult) -> SearchResult:
+    """Return the answer, without its last hits if it is too long."""
+    quote_hits, entry_hits = list(result.quotes), list(result.entries)
+    left_out = 0
+    while sum(map(len, map(QuoteHit.to_json, quote_hits))) + sum(map(len, map(EntryHit.to_json, entry_hits))) > (
+        MAX_CHARACTERS
+    ):
+        (quote_hits if len(quote_hits) >= len(entry_hits) else entry_hits).pop()
+        left_out += 1
+    if not left_out:
+        return result
+    told = f"{left_out} more hits left out to keep this short; ask for one kind, domain or topic to see them"
+    return result.model_copy(update={"quotes": quote_hits, "entries": entry_hits, "notes": [*result.notes, told]})
+
+
+def _notes(result: SearchResult, answer: Answer) -> list[str]:
+    """Say what the answer is not about: an entry on other words must not pass for an answer."""
+    unknown = answer.unknown
+    named = ", ".join(shorten(word, 30) for word in unknown[:MAX_UNKNOWN])
+    if result.quotes or result.entries:
+        numbers = [f"{one.number} is {one.is_}" for one in answer.numbers]
+        return [*([f"nothing here speaks of: {named}"] if unknown else []), *numbers, *_disagreements(result)]
+    if answer.found:
+        return [f"nothing of this kind, domain or topic; {len(answer.found)} entries without these conditions"]
+    known = f" (unknown words: {named})" if unknown else ""
+    return [
+        f"nothing here answers this{known}; ask in English, in the words of a symptom, such as 'loss plateau' or 'NaN'"
+    ]
+
+
+def _disagreements(result: SearchResult) -> Iterator[str]:
+    """Say where sources disagree about the likeliest cause, each side with its date and what was trained."""
+    known = catalogue()
+    likeliest = [hit.id for hit in result.entries if hit.kind == "cause"][:LIKELIEST]
+    found = {hit.id for hit in result.quotes}
+    cited = [one.id for one in known.causes.values() if len(found.intersection(one.disagreeing)) > 1]
+    for cause in map(known.causes.__getitem__, [*likeliest, *cited]):
+        sides = [known.quotes[quote].source for quote in cause.disagreeing]
+        if sides:
+            told = {side.title: f"{shorten(side.title, 60)} ({_era(side)})" for side in sides}
+            yield f"sources disagree here: {'; '.join(told.values())}. explain('{cause.id}') sets them side by side"
+            return
+
+
+def _era(source: Source) -> str:
+    return ", ".join(filter(None, (source.year, source.regime)))
+
+
+def _quote_hit(one: Found) -> QuoteHit:
+    return QuoteHit(**catalogue().quotes[one.document.id].cite().model_dump(), score=round(one.score, 3))
+
+
+def _entry_hit(one: Found) -> EntryHit:
+    document = one.document
+    return EntryHit(
+        kind=document.kind,
+        id=document.id,
+        title=shorten(document.title, 80),
+        summary=shorten(document.summary, SUMMARY),
+        score=round(one.score, 3),
+    )
+
+
+@lru_cache(maxsize=1)
+def _index() -> Index:
+    return Index(indexed())
+
+
+def indexed() -> Iterator[Document]:
+    """Yield all that can be found."""
+    known = catalogue()
+    cited = _cited()
+    yield from (_of_quote(quote, cited.get(quote.id, ())) for quote in known.quotes.values())
+    yield from map(_of_cause, known.causes.values())
+    yield from map(_of_menu, known.menus.values())
+    yield from map(_of_symptom, symptoms().values())
+    yield from map(_of_error, known_errors().values())
+
+
+def _cited() -> dict[str, tuple[str, ...]]:
+    """Return the causes whose sections cite each quote."""
+    causes: dict[str, list[str]] = {}
+    for cause in catalogue().causes.values():
+        for quote in cause.quotes:
+            causes.setdefault(quote, []).append(cause.id)
+    return {quote: tuple(ids) for quote, ids in causes.items()}
+
+
+def _of_quote(quote: Quote, leads_to: tuple[str, ...]) -> Document:
+    return Document(
+        kind="quote",
+        id=quote.id,
+        title=quote.id,
+        summary=quote.text,
+        text=quote.text,
+        tags=quote.topics + quote.situations,
+        domains=quote.domains,
+        generality=quote.generality,
+        source=f"{quote.source.authors} {quote.source.title}",
+        leads_to=leads_to,
+    )
+
+
+def _of_cause(cause: Cause) -> Document:
+    return Document(
+        kind="cause",
+        id=cause.id,
+        title=cause.id,
+        summary=plain(cause.summary),
+        text=f"{plain(cause.summary)} {plain(cause.fix)}",
+        tags=(cause.id, cause.id, *(effect.symptom for effect in cause.effects if effect.frequency in OFTEN)),
+        generality=2,
+        asked=tuple(
+            plain(item.seen)
+            for menu in catalogue().menus.values()
+            for item in menu.items
+            if cause.id in item.causes[:LEADING]
+        ),
+    )
+
+
+def _of_menu(menu: Menu) -> Document:
+    return Document(
+        kind="menu",
+        id=menu.id,
+        title=menu.id,
+        summary=plain(menu.summary),
+        text=" ".join([plain(menu.summary), plain(menu.first), *(item.seen for item in menu.items)]),
+        tags=(menu.id, menu.id),
+        generality=1,
+    )
+
+
+def _of_symptom(one: Symptom) -> Document:
+    causes = tuple(
+        cause.id
+        for cause in catalogue().causes.values()
+        if any(effect.symptom == one.id and effect.frequency in OFTEN for effect in cause.effects)
+    )
+    return Document(
+        kind="symptom", id=one.id, title=one.id, summary=one.title, text=one.doc, tags=(one.id, one.id), leads_to=causes
+    )
+
+
+def _of_error(error: KnownError) -> Document:
+    return Document(
+        kind="error",
+        id=error.id,
+        title=error.id,
+        summary=f"{error.cause} {error.fix}",
+        text=f"{error.message} {error.cause}",
+        tags=(error.id,),
+        generality=5,
+        leads_to=error.causes,
+    )

@@ -1,0 +1,398 @@
+"""The sheet of a run, with what was observed in the order in which a reader judges. It names no cause."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from mldebug_mcp.checks.check import CannotTell
+from mldebug_mcp.checks.course import Change, Event, events_of
+from mldebug_mcp.checks.progress import uniform_loss
+from mldebug_mcp.checks.reference_settings import usual_instead, usual_rates
+from mldebug_mcp.checks.results import among_siblings
+from mldebug_mcp.core.text import counted, figure, percent, shorten
+from mldebug_mcp.judge.quantities import is_clock, quantity_facts, rests_on
+from mldebug_mcp.judge.what_to_log import CONFIGURATION
+from mldebug_mcp.logs import Run
+from mldebug_mcp.logs.kinds import plan_of
+from mldebug_mcp.logs.names.quantities import LOSSES, Quantity
+from mldebug_mcp.logs.names.settings import PHRASES
+from mldebug_mcp.logs.run import Attempt, Ending
+from mldebug_mcp.logs.settings.settings import Setting
+from mldebug_mcp.logs.settings.values import Value
+from mldebug_mcp.models import Finding, MetricToLog, State
+from mldebug_mcp.models.diagnosis import EventFact, SettingFact, Sheet
+
+# The settings that matter, each marked with what is usual where it is not.
+
+
+MOST_OTHERS = 30
+"""Settings that are not known by name and are told all the same."""
+LONGEST_VALUE, LONGEST_OTHER = 60, 30
+SLACK = 2.0
+"""How far outside of a usual range a learning rate lies to be marked. Chosen: half of what makes it a symptom."""
+_LAST = ("logging_steps", "eval_steps", "save_steps", "eval_strategy", "seed", "local_rank", "num_workers", "dataset",
+         "per_device_eval_batch_size", "eval_rows", "framework", "tokenizer", "nnodes", "nproc_per_node")  # fmt: skip
+"""Known settings that say least of how training goes."""
+_TRIVIAL = ("path", "dir", "url", "host", "port", "run_id", "run_name", "tags", "notes", "date", "time", "wandb", "hub",
+            "token", "version", "cache", "report_to", "user", "file", "prefix", "push", "save", "logging", "debug",
+            "display", "verbose", "project", "name", "eos", "bos", "pad_", "ddp", "fsdp", "deepspeed")  # fmt: skip
+"""Parts of names of settings that are not known and say nothing of how training goes."""
+
+
+def setting_facts(run: Run) -> list[SettingFact]:
+    """Return the settings: unusual ones first, then what follows from several, the known, and some of the others."""
+    facts = [*_derived(run), *_known(run), *_others(run)]
+    return sorted(facts, key=lambda one: not one.usual)
+
+
+def _derived(run: Run) -> Iterator[SettingFact]:
+    facts = run.facts
+    if facts.effective_batch:
+        usual = "" if run.kind == "rl" else usual_instead(run, "effective_batch", facts.effective_batch)
+        yield SettingFact(name="effective_batch", value=figure(facts.effective_batch), usual=usual)
+    uniform = uniform_loss(run)
+    if uniform is not None:
+        yield SettingFact(name="loss_of_a_uniform_guess", value=f"{figure(uniform)} = ln({figure(math.exp(uniform))})")
+    if facts.precision:
+        yield SettingFact(name="computes_in", value=facts.precision)
+    passes = facts.passes_at(facts.plan) if facts.plan else None
+    if passes is not None:
+        usual = usual_instead(run, "planned_passes", passes)
+        yield SettingFact(name="planned_passes", value=figure(passes), usual=usual)
+
+
+def _known(run: Run) -> Iterator[SettingFact]:
+    order = {name: at for at, name in enumerate(PHRASES)}
+    known = [one for one in run.settings.known if not _is_path(one.value)]
+    for one in sorted(known, key=lambda one: (one.name in _LAST, order.get(one.name, len(order)))):
+        yield SettingFact(name=one.name, value=_shown(one.value), usual=_usual(run, one))
+
+
+def _is_path(value: Value) -> bool:
+    return isinstance(value, str) and "/" in value and len(value) > LONGEST_VALUE
+
+
+def _others(run: Run) -> list[SettingFact]:
+    """Return settings that are not known: switches and numbers before words, without what says where things are."""
+    others = [
+        one
+        for one in run.settings.values()
+        if not one.known and one.value is not None and not any(word in one.name.lower() for word in _TRIVIAL)
+    ]
+    others.sort(key=lambda one: (isinstance(one.value, str), one.key.count("/")))
+    return [SettingFact(name=one.name, value=shorten(_shown(one.value), LONGEST_OTHER)) for one in others[:MOST_OTHERS]]
+
+
+def _usual(run: Run, setting: Setting) -> str:
+    value = setting.value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "true" if setting.name == "shuffle" and value is False else ""
+    if setting.name == "learning_rate":
+        return _usual_rate(run, float(value))
+    return usual_instead(run, setting.name, float(value))
+
+
+def _usual_rate(run: Run, rate: float) -> str:
+    try:
+        ranges = usual_rates(run)
+    except CannotTell:
+        return ""
+    if any(one.low / SLACK <= rate <= one.high * SLACK for one in ranges):
+        return ""
+    return " or ".join(f"{figure(one.low)} to {figure(one.high)} for {one.usual_for}" for one in ranges)
+
+
+def _shown(value: Value) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_shown(one) for one in value[:8]) + ("" if len(value) <= 8 else ", …") + "]"
+    if isinstance(value, bool) or value is None:
+        return "null" if value is None else str(value).lower()
+    return figure(float(value)) if isinstance(value, int | float) else shorten(value, LONGEST_VALUE)
+
+
+# What happened, on one time line: jumps, what the log says of resumes, and where findings begin.
+
+
+MOST_EVENTS = 10
+MOST_CHANGES = 4
+"""Curves of an event that are told, and events that are."""
+OFTEN = 4
+"""Events of one curve that are told in one line. Chosen: from here on that they recur says more than each."""
+MOST_STEPS = 8
+NEAR = 0.01
+"""Share of the run within which a finding begins at an event."""
+_WEIGHTY = LOSSES | {Quantity.GRADIENT_NORM, Quantity.REWARD, Quantity.KL, Quantity.ENTROPY, Quantity.LEARNING_RATE}
+
+
+def event_facts(run: Run, findings: Sequence[Finding]) -> list[EventFact]:
+    """Return what happened, in order: the largest jumps, resumes, losses of finite numbers, beginnings of findings."""
+    present = [one for one in findings if one.state is State.PRESENT]
+    decides = [name for one in present for name in rests_on(run, one)]
+    names = sorted(
+        (name for name in run.series if not is_clock(run[name])), key=lambda name: _order(run, name, decides)
+    )
+    facts = [*_jumps(run, events_of(run, names)), *_sheet_events_resumes(run), *_lost(run, names), *_incidents(run)]
+    return sorted(_with_findings(run, facts, present), key=lambda one: one.step)
+
+
+def _order(run: Run, name: str, decides: Sequence[str]) -> tuple[bool, bool, bool]:
+    role = run[name].role
+    return role is None or role.quantity not in _WEIGHTY, name not in decides, role is None
+
+
+def _jumps(run: Run, events: Sequence[Event]) -> list[EventFact]:
+    """Return the jumps, the largest ones; those of one curve that recur in one line."""
+    facts, left = [], list(events)
+    while left:
+        most, count = Counter(one.metric for event in left for one in event.changes).most_common(1)[0]
+        if count < OFTEN:
+            break
+        again = [event for event in left if any(one.metric == most for one in event.changes)]
+        facts.append(_recurring(run, again))
+        left = [event for event in left if event not in again]
+    facts += [_jump(run, event) for event in left]
+    return sorted(facts, key=lambda one: -one.size)[:MOST_EVENTS]
+
+
+def _jump(run: Run, event: Event) -> EventFact:
+    ordered = sorted(event.changes, key=lambda one: (_order(run, one.metric, ()), -one.sigmas))
+    told = [_told(run, one) for one in ordered[:MOST_CHANGES]]
+    more = [f"{len(ordered) - len(told)} more"] if len(ordered) > len(told) else []
+    first = event.first_mover
+    mover = f"{_name(run, first)} at {figure(event.step)}" if first else ""
+    return EventFact(step=event.step, text=", ".join([*told, *more]), first_mover=mover, size=_size(run, event))
+
+
+def _size(run: Run, event: Event) -> float:
+    """Return how large an event is; what weighs most counts double, so that it is told before jumps of a clock."""
+    weighty = [one for one in event.changes if (role := run[one.metric].role) is not None and role.quantity in _WEIGHTY]
+    return max(event.sigmas, 2 * max((one.sigmas for one in weighty), default=0.0))
+
+
+def _recurring(run: Run, events: Sequence[Event]) -> EventFact:
+    largest = max(events, key=lambda one: one.sigmas)
+    steps = ", ".join(figure(one.step) for one in events[:MOST_STEPS]) + (", …" if len(events) > MOST_STEPS else "")
+    fact = _jump(run, largest)
+    text = f"{len(events)} times, at {steps}; the largest at {figure(largest.step)}: {fact.text}"
+    return fact.model_copy(update={"step": events[0].step, "text": text, "worst_at": fact.step})
+
+
+def _told(run: Run, change: Change) -> str:
+    back = f" (back at {figure(change.back)})" if change.back is not None else " (stays)"
+    return f"{_name(run, change.metric)} {figure(change.before)} to {figure(change.there)}{back}"
+
+
+def _name(run: Run, metric: str) -> str:
+    return run[metric].logged_as or metric
+
+
+def _sheet_events_resumes(run: Run) -> list[EventFact]:
+    steps = sorted({*run.resumes, *(one.first_step for one in run.segments[1:])})
+    return [EventFact(step=step, text="resumed") for step in steps[:MOST_STEPS]]
+
+
+def _incidents(run: Run) -> list[EventFact]:
+    return [EventFact(step=one.step, text=one.text) for one in run.incidents[:MOST_EVENTS]]
+
+
+def _lost(run: Run, names: Iterable[str]) -> list[EventFact]:
+    """Return where values first are not finite: those of one step together."""
+    first: dict[float, list[str]] = {}
+    for name in names:
+        series = run[name]
+        if series.finite is not series:
+            at = int(np.argmin(np.isfinite(series.value)))
+            first.setdefault(float(series.step[at]), []).append(_name(run, name))
+    return [
+        EventFact(step=step, text=f"first not finite: {', '.join(which[:MOST_CHANGES])}{_and_more(which)}")
+        for step, which in sorted(first.items())[:MOST_CHANGES]
+    ]
+
+
+def _and_more(names: Sequence[str]) -> str:
+    return f" and {len(names) - MOST_CHANGES} more" if len(names) > MOST_CHANGES else ""
+
+
+def _with_findings(run: Run, facts: Sequence[EventFact], present: Sequence[Finding]) -> list[EventFact]:
+    """Return the events with the findings that begin there, and an event for each beginning without one."""
+    near = NEAR * (run.last_step - run.first_step)
+    found: list[EventFact] = list(facts)
+    for finding in present:
+        if not finding.steps or not run.first_step < finding.steps[0] < run.last_step:
+            continue
+        step = finding.steps[0]
+        place = min(range(len(found)), key=lambda at: abs(found[at].step - step), default=None)
+        if place is None or abs(found[place].step - step) > near:
+            found.append(EventFact(step=step, text="begins", findings=[finding.symptom]))
+        else:
+            known = found[place]
+            found[place] = known.model_copy(update={"findings": [*known.findings, finding.symptom]})
+    return found
+
+
+# The sheet of a run: what was observed, in the order in which a reader judges. It names no cause.
+
+
+MOST_ATTEMPTS, MOST_MESSAGES, MOST_SIBLINGS = 4, 3, 3
+LONGEST_MESSAGE = 160
+MOST_MISSING = 6
+LONGEST_LINE = 600
+LOGGED = "LOGGED, name: first, early = median of the first 5 %, low and high at step, last, noise; course"
+USUAL = ("loss", "eval_loss", "grad_norm", "learning_rate")
+USUAL_IN = {
+    "grpo": ("reward", "reward_std", "kl", "entropy", "completion_length"),
+    "ppo": ("reward", "kl", "entropy"),
+    "preference": ("rewards/chosen", "rewards/margins", "logps/chosen"),
+    "rl": ("reward",),
+}
+"""What is missed where it is not logged, in every run and in those of a kind."""
+_ENDS = {
+    "finished": "the run finished",
+    "error": "the log ends in an error",
+    "interrupted": "the run was interrupted",
+    "silence": "no more records come while the clock of the log runs on",
+    "cut": "the log is cut off in the middle of a line",
+    "open": "the log ends without a closing record: the run goes on or was killed",
+}
+
+
+def sheet_of(run: Run, findings: Sequence[Finding], missing: Sequence[MetricToLog] = ()) -> Sheet:
+    """Return the sheet of a run.
+
+    Args:
+        run: As it was read.
+        findings: Every symptom with its state.
+        missing: The metrics that would have helped, best first.
+    """
+    with np.errstate(all="ignore"):  # of numbers at the ends of what a float holds
+        sheet = Sheet(
+            ran=_ran(run),
+            settings=setting_facts(run),
+            quantities=quantity_facts(run, findings),
+            events=event_facts(run, findings),
+            not_judged=_not_judged(run, findings, missing),
+        )
+    return sheet.model_copy(update={"lines": lines_of(sheet)})
+
+
+def lines_of(sheet: Sheet) -> list[str]:
+    """Return the sheet as lines: a heading for each part, a line for each quantity and event."""
+    return [
+        *_part("RAN", sheet.ran),
+        *_part("SETTINGS, unusual ones marked [!]", _filled(map(str, sheet.settings), "; ")),
+        *_part(LOGGED, (line for one in sheet.quantities for line in _filled(one.parts, " | "))),
+        *_part("EVENTS", (f"{figure(one.step)}: {one}" for one in sheet.events)),
+        *_part("NOT JUDGED", sheet.not_judged),
+    ]
+
+
+def _part(title: str, lines: Iterable[str]) -> list[str]:
+    shown = list(lines)
+    return [title, *shown] if shown else []
+
+
+def _filled(pieces: Iterable[str], between: str) -> list[str]:
+    """Return pieces on as few lines as hold them."""
+    lines: list[str] = []
+    for piece in pieces:
+        if lines and len(lines[-1]) + len(between) + len(piece) <= LONGEST_LINE:
+            lines[-1] += between + piece
+        else:
+            lines.append(piece)
+    return lines
+
+
+def _ran(run: Run) -> list[str]:
+    steps = f"{run.step_name}s {figure(run.first_step)} to {figure(run.last_step)}"
+    lines = [f"{run.kind} run, {counted(run.records, 'record')}, {steps} ({', '.join(run.formats)})"]
+    return [*lines, *_planned(run), *_attempts(run), *_resumes(run), *_ends(run), *_messages(run), *_siblings(run)]
+
+
+def _planned(run: Run) -> list[str]:
+    plan = plan_of(run)
+    told = []
+    if plan is not None:
+        share = percent(plan.reached / plan.planned)
+        told.append(f"plan: {plan.unit} {figure(plan.reached)} of {figure(plan.planned)}, {share}")
+    passes = run.facts.passes_at(run.last_step) if run.step_name == "step" else None
+    if passes is not None:
+        told.append(f"{figure(passes)} passes over the data")
+    return ["; ".join(told)] if told else []
+
+
+def _attempts(run: Run) -> list[str]:
+    if len(run.attempts) < 2:
+        return []
+    shown = "; ".join(_attempt(one) for one in run.attempts[-MOST_ATTEMPTS:])
+    return [f"{len(run.attempts)} attempts in the log: {shown}"]
+
+
+def _attempt(one: Attempt) -> str:
+    steps = ""
+    if one.first_step is not None and one.last_step is not None:
+        steps = f", steps {figure(one.first_step)} to {figure(one.last_step)}"
+    judged = "this one: " if one.judged else ""
+    return f"{judged}{counted(one.records, 'record')}{steps} ({one.ending.how}{_in_words(one.ending)})"
+
+
+def _resumes(run: Run) -> list[str]:
+    steps = sorted({*run.resumes, *(one.first_step for one in run.segments[1:])})
+    if not steps:
+        return []
+    shown = ", ".join(figure(one) for one in steps[:8]) + (", …" if len(steps) > 8 else "")
+    again = [
+        f"steps {figure(after.first_step)} to {figure(before.last_step)} are logged twice"
+        for before, after in zip(run.segments[:-1], run.segments[1:], strict=True)
+        if after.first_step <= before.last_step
+    ]
+    return [f"resumed at {run.step_name} {shown}" + (f"; {'; '.join(again[:3])}" if again else "")]
+
+
+def _ends(run: Run) -> list[str]:
+    return [f"end: {_ENDS[run.ending.how]}{_in_words(run.ending)}"]
+
+
+def _in_words(ending: Ending) -> str:
+    where = f"line {ending.line}: " if ending.line else ""
+    return f": {where}{shorten(ending.text, LONGEST_MESSAGE)}" if ending.text else ""
+
+
+def _messages(run: Run) -> list[str]:
+    told = [one for one in run.messages if one.severity != "noise"]
+    shown = [
+        f"line {one.line} ({one.severity}, after {counted(one.records, 'record')}): "
+        f"{shorten(one.text, LONGEST_MESSAGE)}"
+        for one in told[:MOST_MESSAGES]
+    ]
+    more = [f"{len(told) - len(shown)} more error lines"] if len(told) > len(shown) else []
+    return [*shown, *more]
+
+
+def _siblings(run: Run) -> list[str]:
+    shown = [
+        f"{one.name} ({', '.join(f'{name}={value}' for name, value in list(one.settings.items())[:4])})"
+        for one in run.siblings[:MOST_SIBLINGS]
+    ]
+    if not shown:
+        return []
+    among = among_siblings(run)
+    beside = "" if among is None else (
+        f"; {among.metric} at the end {figure(among.own)}, in {among.count} of them {figure(among.usual)} "
+        f"(median, spread {figure(among.spread)})"
+    )  # fmt: skip
+    return [f"{counted(len(run.siblings), 'sibling run')}, otherwise set: {'; '.join(shown)}{beside}"]
+
+
+def _not_judged(run: Run, findings: Sequence[Finding], missing: Sequence[MetricToLog]) -> list[str]:
+    """Return which metrics are missing, those that would help most first, then what every such run should log."""
+    wanted = dict.fromkeys([one.metric for one in missing])
+    wanted |= dict.fromkeys(name for name in (*USUAL, *USUAL_IN.get(run.kind, ())) if name not in run)
+    if not run.settings:
+        wanted[CONFIGURATION] = None
+    judged = sum(one.state is not State.UNKNOWN for one in findings)
+    told = ", ".join(list(wanted)[:MOST_MISSING])
+    return [f"{judged} of {len(findings)} symptoms judged" + (f"; not logged: {told}" if told else "")]

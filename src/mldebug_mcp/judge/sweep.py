@@ -1,0 +1,359 @@
+"""What the runs of a sweep say about its settings.
+
+It finds the settings that differ, the best level of each, and those that sick runs share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.settings import Scalar
+from mldebug_mcp.models.runs import BestSetting, RunRow, SharedSetting, Sweep
+
+# The settings in which the runs of a sweep differ, and the levels of each: its values, or ranges of very many.
+
+
+MOST_VALUES = 12
+"""Different values of a setting that are levels of their own; more numbers are cut into ranges, and more names, such as
+paths, tell nothing. Chosen: a grid has fewer."""
+RANGES = 5
+"""Ranges, of as many runs each, that the numbers of a random search are cut into. Chosen."""
+NOT_ASKED = ("seed", "path", "dir", "name", "run_id", "output", "date", "time", "trial")
+"""Words in settings that differ in every run by design."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A run among many: its name as it stands on the disk, its line, and its settings by canonical name."""
+
+    name: str
+    row: RunRow
+    settings: Mapping[str, Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A value of a setting, or a range of numbers.
+
+    Args:
+        text: How it is shown.
+        low: The smallest number in it; None for what is no number.
+        high: The largest.
+        value: The value, where it is one.
+    """
+
+    text: str
+    low: float | None = None
+    high: float | None = None
+    value: Scalar = None
+
+    def holds(self, value: Scalar) -> bool:
+        """Say whether a value is of this level."""
+        if self.low is None or self.high is None:
+            return value == self.value
+        return is_number(value) and self.low <= float(value) <= self.high  # type: ignore[arg-type]
+
+
+def is_number(value: Scalar) -> bool:
+    """Say whether a setting is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def levels_of(settings: Sequence[Mapping[str, Scalar]]) -> Iterator[tuple[str, list[Level]]]:
+    """Yield each setting that was varied, with its levels in order."""
+    for name in sorted({name for one in settings for name in one}):
+        given = [one[name] for one in settings if one.get(name) is not None]
+        if len(set(given)) > 1 and not any(word in name.lower() for word in NOT_ASKED) and (found := _levels(given)):
+            yield name, found
+
+
+def _levels(given: Sequence[Scalar]) -> list[Level]:
+    values = set(given)
+    numbers = sorted(float(one) for one in given if is_number(one))  # type: ignore[arg-type]
+    if len(values) <= MOST_VALUES:
+        named = sorted((one for one in values if not is_number(one)), key=str)
+        distinct = sorted(set(numbers))
+        return [*(Level(figure(one), one, one) for one in distinct), *(Level(_shown(one), value=one) for one in named)]
+    if len(numbers) < len(given):
+        return []
+    parts = np.array_split(np.array(numbers), RANGES)
+    edges = sorted({float(part[0]) for part in parts})
+    ends = [*edges[1:], float("inf")]
+    inside = [[one for one in numbers if low <= one < high] for low, high in zip(edges, ends, strict=True)]
+    return [Level(f"{figure(some[0])} to {figure(some[-1])}", some[0], some[-1]) for some in inside]
+
+
+def _shown(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# What a sweep says of its settings: the best level of each, how sure that is, and whether it lies at the edge.
+#
+# A level is judged by the mean rank of its runs among all, so that one that diverged counts as the last and no more (W.
+# J. Conover and R. L. Iman, Rank transformations as a bridge between parametric and nonparametric statistics, 1981).
+# Whether the levels differ at all, a permutation test says, with Bonferroni's correction for all settings that were
+# varied. How sure the best one is, is drawn: each mean from Student's distribution with the spread of runs within
+# levels, which holds what seeds and the other settings do. How often chance alone brings so many of the best runs to
+# one edge, the hypergeometric distribution tells.
+
+
+Edge: TypeAlias = Literal["lowest", "highest", ""]
+LEAST_RUNS = 5
+"""Runs with a result from which a sweep is judged. Chosen: of fewer, any order is chance."""
+LEAST_SHARE = 0.5
+"""Share of the longest run's steps that a run must have made for its result to be compared. Chosen."""
+DRAWS = 4_000
+AS_GOOD = 0.05
+"""Share of draws in which another level comes first from which it may be as good. Chosen: the usual level."""
+TOP = 3
+"""Best runs that are looked at for an edge; of many runs a tenth. Chosen."""
+LEAST_LEVELS = 3
+"""Levels from which a setting has an edge: of two, each is one."""
+SWEPT_LEVEL = 0.05
+"""Chance below which levels differ, and below which best runs lie at an edge. Chosen: the usual level."""
+DEALS = 1_999
+SWEPT_ROUNDING = 1e-6
+QUOTES = {"edge": "tuning_playbook_boundary", "seeds": "spinningup_three_seeds"}
+OFTEN_REPEATED = 2
+"""Runs with equal settings that make a group from which the spread of seeds is taken."""
+
+
+def sweep_of(answers: Sequence[Answered]) -> Sweep | None:
+    """Return what a sweep says of its settings; None where there are too few runs with results to compare."""
+    measured = _measured([one.row for one in answers])
+    metric = Counter(row.metric for row in measured).most_common(1)[0][0] if measured else ""
+    rows = [row for row in measured if row.metric == metric]
+    longest = max((float(row.step or 0) for row in rows), default=0.0)
+    names = {row.name for row in rows if float(row.step or 0) >= LEAST_SHARE * longest}
+    compared = [one for one in answers if one.row.name in names]
+    varied = dict(levels_of([one.settings for one in answers]))
+    if len(compared) < LEAST_RUNS or not varied:
+        return None
+    higher = compared[0].row.better == "higher"
+    loss = np.array([float(one.row.last or 0.0) for one in compared]) * (-1.0 if higher else 1.0)
+    seeds = _seeds(compared, loss, list(varied))
+    found = [_best(name, levels, compared, loss) for name, levels in varied.items()]
+    told = [one for one in found if one is not None]
+    corrected = (one.model_copy(update={"p": min(1.0, one.p * len(told))}) for one in told)
+    settings = [
+        _with_edge(one, varied[one.setting], compared, loss) if one.p <= SWEPT_LEVEL else one for one in corrected
+    ]
+    settings.sort(key=lambda one: (not one.edge, one.p))
+    said = [QUOTES["edge"]] if any(one.edge for one in settings) else []
+    said += [QUOTES["seeds"]] if seeds is not None and seeds.between < seeds.within else []
+    return Sweep(
+        metric=metric,
+        better="higher" if higher else "lower",
+        compared=len(compared),
+        best_runs=[compared[at].row.name for at in np.argsort(loss, kind="stable")[:TOP]],
+        settings=settings,
+        seed_groups=0 if seeds is None else seeds.groups,
+        between_seeds=None if seeds is None else seeds.within,
+        between_settings=None if seeds is None else seeds.between,
+        citations=catalogue().cite(tuple(said)),
+    )
+
+
+def _measured(rows: Sequence[RunRow]) -> list[RunRow]:
+    return [row for row in rows if row.metric and row.last is not None and math.isfinite(row.last)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seeds:
+    """Standard deviations within groups of equal settings, and of the groups themselves (one-way random effects)."""
+
+    groups: int
+    within: float
+    between: float
+
+
+def _seeds(answers: Sequence[Answered], loss: Floats, names: Sequence[str]) -> _Seeds | None:
+    groups: dict[tuple[object, ...], list[float]] = defaultdict(list)
+    for one, value in zip(answers, loss.tolist(), strict=True):
+        if not one.row.is_sick:
+            groups[tuple(one.settings.get(name) for name in names)].append(value)
+    repeated = [np.array(some) for some in groups.values() if len(some) >= OFTEN_REPEATED]
+    if len(repeated) < OFTEN_REPEATED:
+        return None
+    freedom = sum(len(some) - 1 for some in repeated)
+    within = sum(float(((some - some.mean()) ** 2).sum()) for some in repeated) / freedom
+    usual = len(repeated) / sum(1 / len(some) for some in repeated)
+    between = float(np.var([some.mean() for some in repeated], ddof=1)) - within / usual
+    return _Seeds(len(repeated), math.sqrt(within), math.sqrt(max(0.0, between)))
+
+
+def _best(name: str, levels: Sequence[Level], answers: Sequence[Answered], loss: Floats) -> BestSetting | None:
+    place = np.argsort(np.argsort(loss, kind="stable"), kind="stable").astype(float)
+    of_level = {level.text: place[[level.holds(one.settings.get(name)) for one in answers]] for level in levels}
+    tried = {text: some for text, some in of_level.items() if len(some)}
+    if len(tried) < 2:
+        return None
+    best = min(tried, key=lambda text: float(tried[text].mean()))
+    first = _coming_first(tried)
+    return BestSetting(
+        setting=name,
+        tried=list(of_level),
+        best=best,
+        p=_chance(list(tried.values())),
+        certainty=first.get(best),
+        as_good=[text for text, share in first.items() if text != best and share >= AS_GOOD],
+    )
+
+
+def _chance(of_level: Sequence[Floats]) -> float:
+    """Return how often the mean ranks of levels differ as much where the runs are dealt out at random."""
+    sizes = [len(some) for some in of_level]
+    starts = np.cumsum([0, *sizes[:-1]])
+    draw = np.random.default_rng(0)
+
+    def apart(places: Floats) -> float:
+        return float((np.add.reduceat(places, starts) ** 2 / sizes).sum())
+
+    places = np.concatenate(of_level)
+    seen = apart(places)
+    as_far = sum(apart(draw.permutation(places)) >= seen - SWEPT_ROUNDING for _ in range(DEALS))
+    return (1 + as_far) / (1 + DEALS)
+
+
+def _coming_first(of_level: Mapping[str, Floats]) -> dict[str, float]:
+    """Return how often each level comes first in draws of their means; nothing where no level has two runs."""
+    some = list(of_level.values())
+    freedom = sum(len(one) - 1 for one in some)
+    if not freedom:
+        return {}
+    spread = math.sqrt(sum(float(((one - one.mean()) ** 2).sum()) for one in some) / freedom)
+    draws = np.random.default_rng(0).standard_t(freedom, (DRAWS, len(some))) * spread
+    means = np.array([one.mean() for one in some]) + draws / np.sqrt([len(one) for one in some])
+    shares = np.bincount(means.argmin(axis=1), minlength=len(some)) / DRAWS
+    return dict(zip(of_level, shares.tolist(), strict=True))
+
+
+def _with_edge(best: BestSetting, levels: Sequence[Level], answers: Sequence[Answered], loss: Floats) -> BestSetting:
+    """Say at which edge of what was tried the best runs lie, how many of them, and of how many."""
+    if len(levels) < LEAST_LEVELS or any(level.low is None for level in levels):
+        return best
+    values = [one.settings.get(best.setting) for one in answers]
+    told = [at for at, value in enumerate(values) if is_number(value)]
+    top = min(max(TOP, len(told) // 10), len(told))
+    leading = sorted(told, key=lambda at: loss[at])[:top]
+    edges: tuple[tuple[Edge, Level], ...] = (("lowest", levels[0]), ("highest", levels[-1]))
+    for edge, level in edges:
+        there = {at for at in told if level.holds(values[at])}
+        found = sum(at in there for at in leading)
+        if 2 * _at_least(found, len(there), top, len(told)) <= SWEPT_LEVEL and 2 * found > top:
+            return best.model_copy(update={"edge": edge, "at_edge": found, "top": top})
+    return best
+
+
+def _at_least(found: int, marked: int, drawn: int, total: int) -> float:
+    """Return how often at least so many of those drawn are marked, by chance."""
+    ways = sum(math.comb(marked, one) * math.comb(total - marked, drawn - one) for one in range(found, drawn + 1))
+    return ways / math.comb(total, drawn)
+
+
+# What runs share in which the same cause leads: settings that go with it beyond chance.
+#
+# Each setting is tried at each of its values, numbers also as "at least" and "at most" each of them, by Fisher's exact
+# test of the runs with the cause against the others. Holm's correction for all conditions tried bounds the chance that
+# any of those shown is there by accident (S. Holm, A simple sequentially rejective multiple test procedure, 1979).
+
+
+LEAST_SICK = 3
+"""Runs with a cause from which it is asked what they share. Chosen: no two runs can be told from chance."""
+SHARED_SETTINGS_LEVEL = 0.05
+"""Corrected p below which a setting is shown. Chosen: the usual one."""
+ANY = "any fault"
+SHARED_SETTINGS_ROUNDING = 1e-7
+"""What two equal logarithms of probabilities may differ by."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    setting: str
+    text: str
+    holds: Callable[[Scalar], bool]
+
+
+def shared_settings(answers: Sequence[Answered]) -> list[SharedSetting]:
+    """Return the settings that go with a cause, at most one condition for each setting, the most certain first."""
+    judged = [one for one in answers if one.row.cause]
+    sick = Counter(cause for one in judged for cause in _groups(one.row))
+    causes = [cause for cause, runs in sick.items() if runs >= LEAST_SICK and not (cause == ANY and len(sick) == 2)]
+    conditions = list(_conditions([one.settings for one in judged]))
+    tried = [_tried(cause, condition, judged) for cause in causes for condition in conditions]
+    found: dict[tuple[str, str], SharedSetting] = {}
+    passed = True
+    for rank, one in enumerate(sorted(tried, key=lambda one: (one.p, -one.sick_with))):
+        corrected = one.p * (len(tried) - rank)
+        passed = passed and corrected <= SHARED_SETTINGS_LEVEL
+        if passed and one.sick_with * one.others > one.others_with * one.sick:
+            found.setdefault((one.cause, one.setting), one.model_copy(update={"p": min(1.0, corrected)}))
+    return list(found.values())
+
+
+def _groups(row: RunRow) -> tuple[str, ...]:
+    """Return the groups of sick runs that a run belongs to: what one fault breaks may look like several."""
+    return (row.cause, ANY) if row.is_sick else ()
+
+
+def _conditions(settings: Sequence[Mapping[str, Scalar]]) -> Iterator[_Condition]:
+    for name, levels in levels_of(settings):
+        for level in levels:
+            yield _Condition(name, f"= {level.text}" if level.low == level.high else level.text, level.holds)
+        bounded = [level for level in levels if level.low is not None]
+        for level in bounded[1:-1]:
+            low, high = level.low or 0.0, level.high or 0.0
+            yield _Condition(name, f">= {figure(low)}", Level("", low, math.inf).holds)
+            yield _Condition(name, f"<= {figure(high)}", Level("", -math.inf, high).holds)
+
+
+def _tried(cause: str, condition: _Condition, judged: Sequence[Answered]) -> SharedSetting:
+    told = [one for one in judged if one.settings.get(condition.setting) is not None]
+    sick = [one for one in told if cause in _groups(one.row)]
+    having = [one for one in told if condition.holds(one.settings[condition.setting])]
+    sick_with = sum(cause in _groups(one.row) for one in having)
+    return SharedSetting(
+        cause=cause,
+        setting=condition.setting,
+        condition=condition.text,
+        sick_with=sick_with,
+        sick=len(sick),
+        others_with=len(having) - sick_with,
+        others=len(told) - len(sick),
+        p=fisher(sick_with, len(sick), len(having), len(told)),
+    )
+
+
+def fisher(both: int, marked: int, drawn: int, total: int) -> float:
+    """Return the two-sided p of Fisher's exact test.
+
+    Args:
+        both: Of the `drawn`, how many are marked.
+        marked: How many of all are marked.
+        drawn: How many of all are drawn.
+        total: How many there are.
+    """
+    logs = _log_factorials(total)
+    one = np.arange(max(0, drawn - (total - marked)), min(marked, drawn) + 1)
+    ways = (
+        (logs[marked] - logs[one] - logs[marked - one])
+        + (logs[total - marked] - logs[drawn - one] - logs[total - marked - drawn + one])
+        - (logs[total] - logs[drawn] - logs[total - drawn])
+    )
+    as_rare = ways <= ways[both - one[0]] + SHARED_SETTINGS_ROUNDING
+    return min(1.0, float(np.exp(ways[as_rare]).sum()))
+
+
+@lru_cache(maxsize=8)
+def _log_factorials(most: int) -> Floats:
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, most + 1)))])

@@ -1,0 +1,114 @@
+"""The verb `update_diagnosis`: the hypotheses after the outcome of a check.
+
+It keeps no state: the run is diagnosed again, or its findings are passed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mldebug_mcp.checks import symptoms
+from mldebug_mcp.checks.probe import probe_symptoms
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import percent
+from mldebug_mcp.judge.causes import without_what_is_done
+from mldebug_mcp.judge.diagnosis import Known, gather
+from mldebug_mcp.judge.evidence import told_by_error, with_answers
+from mldebug_mcp.judge.hypotheses import judge_causes
+from mldebug_mcp.judge.next_call import after_ranking
+from mldebug_mcp.judge.next_steps import (
+    Outcome,
+    order_next_steps,
+    require_known,
+    told_by_checks,
+    with_rows,
+    with_what_separates,
+    without_made,
+)
+from mldebug_mcp.logs import Run, read_run
+from mldebug_mcp.models import Finding, Hypothesis, State, Update
+
+OUTCOMES_ALONE = (
+    "nothing but the outcomes is known here, as for any run: give the path, or the findings of diagnose_run"
+)
+
+
+def update_diagnosis(
+    findings: Mapping[str, State | str],
+    outcomes: Mapping[str, Outcome],
+    kind: str = "unknown",
+    path: str | Path = "",
+    error: str = "",
+    *,
+    config: str | Path | None = None,
+    reference: str | Path | None = None,
+    run: str = "",
+) -> Update:
+    """Rank the causes again, given what was found before and how checks turned out.
+
+    Args:
+        findings: The state of each symptom that was judged: "present", "absent" or "unknown". What the log's numbers
+            say beside them is known from its `path` alone.
+        outcomes: By the id of a next step (such as "lr_too_high.1"): whether it "confirms" or "refutes".
+        kind: Kind of run, as the diagnosis gave it.
+        path: The run. If it can be read, it is diagnosed again, and `findings` need only hold what has changed.
+        error: The message of the error that ended the run, if one did; it counts as evidence, too.
+        config: As in `diagnose_run`, like those that follow.
+        reference: The run that `path` was compared with.
+        run: Which run, where the path holds several.
+
+    Raises:
+        InputError: a symptom, a check or an outcome does not exist, and the message says where to find those that do;
+            or the run cannot be read and no findings are given.
+    """
+    checked = told_by_checks(outcomes)
+    known, notes = Known(kind, _findings(findings), []), [] if path or findings or error else [OUTCOMES_ALONE]
+    logged: Run | None = None
+    if path:
+        try:
+            logged = read_run(path, config, run)
+            known = _of_run(known, logged, read_run(reference) if reference is not None else None)
+        except InputError as unreadable:
+            if not findings:
+                raise
+            notes.append(f"only the findings passed in were used: {unreadable}")
+    told = [*known.evidence, *told_by_error(error)]
+    before = judge_causes(known.findings, known.kind, told, str(path) or "LOG")
+    after = judge_causes(known.findings, known.kind, [*told, *checked], str(path) or "LOG")
+    remaining = without_made(after, outcomes)
+    if logged is not None:
+        remaining = without_what_is_done(logged, with_answers(logged, remaining, known.findings))
+    remaining = with_what_separates(remaining)
+    remaining = remaining if logged is None else with_rows(logged, known.findings, remaining)
+    next_steps = order_next_steps(remaining)
+    return Update(
+        hypotheses=remaining,
+        next_steps=next_steps,
+        next_step=after_ranking(next_steps, remaining),
+        notes=[*notes, *_moved(before, after, {one.cause for one in checked})],
+    )
+
+
+def _moved(before: Sequence[Hypothesis], after: Sequence[Hypothesis], checked: Collection[str]) -> list[str]:
+    """Say of each cause that was checked how probable it was and is."""
+    was = {one.cause: one.probability for one in before}
+    return [
+        f"{one.cause}: {percent(was[one.cause])} before the checks, {percent(one.probability)} after"
+        for one in after
+        if one.cause in checked
+    ]
+
+
+def _of_run(given: Known, run: Run, reference: Run | None) -> Known:
+    """Return what is known of a run; what was passed in takes precedence."""
+    found = gather(run, reference, given.findings)
+    return found if given.kind == "unknown" else replace(found, kind=given.kind)
+
+
+def _findings(states: Mapping[str, State | str]) -> list[Finding]:
+    for symptom, state in states.items():
+        require_known(symptom, {*symptoms(), *probe_symptoms()}, "symptom", "find the ids of symptoms in findings")
+        require_known(str(state), set(map(str, State)), "state", "use present, absent or unknown")
+    return [Finding(symptom=symptom, state=State(state)) for symptom, state in states.items()]

@@ -1,0 +1,208 @@
+"""The verb `watch_run`: look at a run that is still going again and again, and tell what is new."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from mldebug_mcp.checks.progress import has_finished
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import counted, figure, percent
+from mldebug_mcp.judge.diagnosis import diagnose
+from mldebug_mcp.judge.run_verdict import without_result
+from mldebug_mcp.logs import Run
+from mldebug_mcp.logs.follow import FollowedRun
+from mldebug_mcp.models import Diagnosis, Finding, State
+from mldebug_mcp.models.base import NO_FAULTS
+from mldebug_mcp.models.runs import News
+
+EVERY = 30.0
+"""Seconds between two looks."""
+SILENT, TIMES = 300.0, 10.0
+"""Seconds without a new record, and times the usual interval, after which a run is called silent. Chosen by hand: an
+evaluation or a checkpoint may take minutes."""
+SHOWN = 3
+SURE = 2
+"""Looks in a row at which no result is found before that is told: the first records may come before any."""
+LOOKS = 2
+"""Looks in a row at which a cause leads before it is told. Chosen: one look may fall on an odd record."""
+GOING_ON = Finding(symptom="log_stops", state=State.UNKNOWN, summary="the run is still going")
+"""The log of a run that is watched ends before its plan because it is not over."""
+
+
+def watch_run(
+    path: str | Path,
+    config: str | Path | None = None,
+    run: str = "",
+    *,
+    every: float = EVERY,
+    names: Mapping[str, str] | None = None,
+) -> Iterator[News]:
+    """Yield what is new in a run, as it comes: findings, other leading hypotheses, silence. Ends when the run does.
+
+    Args:
+        path: A log file or a run folder; it may come into being later.
+        config: The training configuration (JSON or YAML), if it is not beside the log.
+        run: Which run to watch, if the path holds several.
+        every: Seconds between two looks.
+        names: What names of the log mean that do not say it, such as {"L": "loss"}.
+    """
+    watch = Watch(path, config, run, names=names)
+    while not watch.finished:
+        yield from watch.look()
+        if not watch.finished:
+            time.sleep(every)
+
+
+class Watch:
+    """A run that is watched; see `watch_run` for the arguments.
+
+    Args:
+        at: The least probability of a leading fault that is told.
+        looks: Looks in a row at which it leads, the first of a run apart.
+        clock: What time it is, in seconds.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        config: str | Path | None = None,
+        run: str = "",
+        *,
+        names: Mapping[str, str] | None = None,
+        at: float = 0.0,
+        looks: int = LOOKS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._log = FollowedRun(path, config, run, names)
+        self._grew: list[float] = []
+        self._come: tuple[int, float] | None = None
+        self._resumes = 0
+        self._told: dict[str, float] = {}
+        self._at, self._looks = at, looks
+        self._leader = self._candidate = ""
+        self._led = 0
+        self._last = ""
+        self._without_result = 0
+        self.has_grown = False
+        """Whether the last look found something new in the log."""
+        self.finished = False
+        """Whether the log says that training ended."""
+        self.status = ""
+        """How far the run has come, and what leads, in a line."""
+
+    def look(self) -> list[News]:
+        """Read what was written since the last look, and return what is new."""
+        try:
+            run = self._log.read()
+        except InputError as error:
+            return self._once(News(what="waiting", text=str(error)))
+        come = (run.records, run.last_step)
+        self.has_grown = come != self._come
+        if not self.has_grown:
+            return [*self._result(run), *self._silence(run)]
+        if self._began_anew(run):
+            self._told, self._leader, self._candidate, self._come = {}, "", "", None
+        self._resumes = len(run.resumes)
+        first, self._come = self._come is None, come
+        self._grew = [*self._grew[-20:], self._clock()]
+        self._last = ""
+        diagnosis = diagnose(run, findings=[GOING_ON])
+        self.status = _status(run, diagnosis)
+        news = [_read_so_far(run, diagnosis)] if first else []
+        news += self._findings(run, diagnosis)
+        news += self._leading(run, diagnosis, at_once=first)
+        news += self._result(run)
+        if has_finished(run):
+            self.finished = True
+            news.append(News(what="finished", text="the closing record of a finished run", **_where(run)))
+        return news
+
+    def _began_anew(self, run: Run) -> bool:
+        """Return whether another run now writes here: the counter fell back, and no line tells of a resume."""
+        return self._come is not None and run.last_step < self._come[1] and len(run.resumes) <= self._resumes
+
+    def _once(self, news: News) -> list[News]:
+        """Return news unless they were the last."""
+        if news.text == self._last:
+            return []
+        self._last = news.text
+        return [news]
+
+    def _silence(self, run: Run) -> list[News]:
+        quiet = self._clock() - self._grew[-1]
+        intervals = [after - before for before, after in pairwise(self._grew)]
+        usual = median(intervals) if intervals else 0.0
+        if self._last == "silent" or quiet < max(SILENT, TIMES * usual):
+            return []
+        self._last = "silent"
+        before = f", where records had come every {_duration(usual)}" if intervals else ""
+        return [News(what="silent", text=f"nothing was written for {_duration(quiet)}{before}", **_where(run))]
+
+    def _result(self, run: Run) -> list[News]:
+        """Return, at the second look in a row or the last, that nothing in the log is a result."""
+        told = without_result(run)
+        self._without_result = self._without_result + 1 if told else 0
+        if self._without_result != (1 if has_finished(run) else SURE):
+            return []
+        return [News(what="no_result", text=told[0], **_where(run), alarm=True)]
+
+    def _findings(self, run: Run, diagnosis: Diagnosis) -> list[News]:
+        """Return the findings that are new, or begin after what was known when they were told."""
+        present = [one for one in diagnosis.findings if one.state is State.PRESENT]
+        new = [
+            one
+            for one in present
+            if one.symptom not in self._told or max(one.steps, default=-1.0) > self._told[one.symptom]
+        ]
+        self._told |= {one.symptom: run.last_step for one in new}
+        return [News(what="finding", text=one.summary, symptom=one.symptom, **_where(run)) for one in new]
+
+    def _leading(self, run: Run, diagnosis: Diagnosis, *, at_once: bool) -> list[News]:
+        """Return the leading hypothesis if it is another one, at as many looks in a row as were asked for."""
+        leader = diagnosis.hypotheses[0].cause
+        self._led = self._led + 1 if leader == self._candidate else 1
+        self._candidate = leader
+        sure = (at_once and self._looks <= LOOKS) or self._led >= self._looks
+        if leader not in NO_FAULTS and diagnosis.hypotheses[0].probability < self._at:
+            return []
+        if not sure or leader == self._leader:
+            return []
+        before, self._leader = self._leader, leader
+        if leader in NO_FAULTS and (not before or before in NO_FAULTS):
+            return []
+        causes = {one.cause: round(one.probability, 2) for one in diagnosis.hypotheses[:SHOWN]}
+        said = f"may be: {', '.join(f'{cause} {percent(share)}' for cause, share in causes.items())}"
+        return [News(what="leader", text=said, **_where(run), causes=causes, alarm=leader not in NO_FAULTS)]
+
+
+def _read_so_far(run: Run, diagnosis: Diagnosis) -> News:
+    leader = diagnosis.hypotheses[0]
+    return News(
+        what="reading",
+        text=f"{counted(run.records, 'record')} so far, kind of run: {run.kind}; {_status(run, diagnosis)}",
+        **_where(run),
+        causes={leader.cause: round(leader.probability, 2)},
+    )
+
+
+def _where(run: Run) -> dict[str, Any]:
+    """Return how far a run has come, as news tell it."""
+    return {"step": run.last_step, "step_name": run.step_name}
+
+
+def _status(run: Run, diagnosis: Diagnosis) -> str:
+    leader = diagnosis.hypotheses[0]
+    loss = f", loss {figure(float(run['loss'].value[-1]))}" if "loss" in run else ""
+    return f"{run.step_name} {figure(run.last_step)}{loss}, {leader.cause} {percent(leader.probability)}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,320 @@
+"""Which missing metric would decide most, and how to log it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mldebug_mcp.checks import Symptom, symptoms
+from mldebug_mcp.checks.asking import not_logged
+from mldebug_mcp.judge.next_steps import Likelihood, Worth
+from mldebug_mcp.logs import Run
+from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, State
+
+# How to log a metric: the one table of what a run can be told to log, for which kinds of run, and how.
+#
+# The names of settings are those that the documentation of Transformers, TRL, Megatron-LM and PyTorch gives.
+
+
+TRAINER, MEGATRON, OTHER = "trainer", "megatron", "other"
+"""The Transformers Trainer with TRL and what is built on them; Megatron-LM and its derivatives; any other loop."""
+
+_POLICIES = ("grpo", "ppo", "rl")
+_TEXT_POLICIES = ("grpo", "ppo")
+
+
+@dataclass(frozen=True, slots=True)
+class Loggable:
+    """A metric that a run can be told to log.
+
+    Args:
+        how: What to do, by framework; `OTHER` stands for those that are not listed.
+        kinds: The kinds of run that have it; empty: all.
+        judges: Symptoms that cannot be judged without it though they do not list it among their needs.
+    """
+
+    how: Mapping[str, str]
+    kinds: tuple[str, ...] = ()
+    judges: tuple[str, ...] = ()
+
+
+LOGGABLE: Mapping[str, Loggable] = {
+    "loss": Loggable(
+        {
+            TRAINER: "logging_steps=1 logs the training loss at every step",
+            OTHER: "log loss.item() at every optimizer step",
+        }
+    ),
+    "grad_norm": Loggable(
+        {
+            TRAINER: "Transformers logs grad_norm by default since 4.38: update, and set logging_steps=1",
+            MEGATRON: "it stands on the iteration line as `grad norm` where clip_grad is above 0",
+            OTHER: "log what torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm) returns: the norm before "
+            "clipping (max_norm=inf clips nothing)",
+        }
+    ),
+    "learning_rate": Loggable(
+        {
+            TRAINER: "the Trainer logs learning_rate with the loss: keep its log_history (trainer_state.json)",
+            OTHER: "log scheduler.get_last_lr()[0], or optimizer.param_groups[0]['lr'], at every step",
+        }
+    ),
+    "eval_loss": Loggable(
+        {
+            TRAINER: "pass an eval_dataset and set eval_strategy='steps' with eval_steps (before 4.41 it was called "
+            "evaluation_strategy)",
+            MEGATRON: "set --eval-interval and --eval-iters",
+            OTHER: "measure the loss on held-out data every so often, in model.eval() and without gradients",
+        },
+        judges=(
+            "eval_gap_grows",
+            "eval_never_improves",
+            "eval_bad_from_start",
+            "eval_nonfinite",
+            "eval_metric_flickers",
+        ),
+    ),
+    "eval_accuracy": Loggable(
+        {
+            TRAINER: "pass compute_metrics to the Trainer",
+            OTHER: "log a metric of quality on held-out data beside the evaluation loss",
+        },
+        ("supervised", "sft"),
+        judges=("eval_metric_constant",),
+    ),
+    "loss_scale": Loggable(
+        {
+            TRAINER: "in a callback log accelerator.scaler.get_scale(); DeepSpeed prints its loss scale itself",
+            MEGATRON: "it stands on the iteration line as `loss scale` in fp16 runs",
+            OTHER: "log scaler.get_scale() after scaler.update()",
+        },
+        judges=("steps_skipped", "loss_scale_falls"),
+    ),
+    "step_time": Loggable(
+        {
+            TRAINER: "in a callback log the time between on_step_begin and on_step_end",
+            MEGATRON: "it stands on the iteration line as `elapsed time per iteration (ms)`: keep these lines",
+            OTHER: "log the wall time of each step, measured after torch.cuda.synchronize()",
+        }
+    ),
+    "data_time": Loggable(
+        {OTHER: "log the time that next(iterator) of the data loader takes, apart from the time of the step"}
+    ),
+    "memory": Loggable(
+        {
+            MEGATRON: "set --log-memory-to-tensorboard",
+            OTHER: "log torch.cuda.max_memory_allocated() and torch.cuda.max_memory_reserved() at every logging step",
+        }
+    ),
+    "reward": Loggable({OTHER: "log the mean reward of each batch or episode"}, _POLICIES),
+    "entropy": Loggable(
+        {
+            TRAINER: "GRPOTrainer of a recent TRL logs entropy by itself: update",
+            OTHER: "log the mean entropy of the policy's distribution over actions or tokens",
+        },
+        _TEXT_POLICIES,
+    ),
+    "kl": Loggable(
+        {
+            TRAINER: "GRPOTrainer logs kl only where beta is above 0: a small beta (0.001) makes it visible",
+            OTHER: "log the mean KL divergence of the policy from its reference",
+        },
+        _TEXT_POLICIES,
+    ),
+    "approx_kl": Loggable(
+        {OTHER: "log the mean of (ratio - 1) - log(ratio) between new and old policy at each update"}, ("ppo",)
+    ),
+    "clip_ratio": Loggable(
+        {
+            TRAINER: "GRPOTrainer logs clip_ratio/region_mean; it moves only with num_iterations above 1",
+            OTHER: "log the share of samples whose probability ratio lies outside the clipping range",
+        },
+        _POLICIES,
+    ),
+    "frac_reward_zero_std": Loggable(
+        {
+            TRAINER: "GRPOTrainer logs frac_reward_zero_std and reward_std; log_completions=True shows the answers "
+            "behind them",
+            OTHER: "log the standard deviation of the reward within each group, and the share of groups where it is 0",
+        },
+        ("grpo",),
+    ),
+    "completion_length": Loggable(
+        {
+            TRAINER: "GRPOTrainer logs completions/mean_length; log_completions=True shows the answers themselves",
+            OTHER: "log the mean length of the completions in tokens, and some of the completions",
+        },
+        _TEXT_POLICIES,
+    ),
+    "completions/clipped_ratio": Loggable(
+        {
+            TRAINER: "GRPOTrainer logs completions/clipped_ratio; log_completions=True shows the answers themselves",
+            OTHER: "log the share of completions that reach the length limit without an end token",
+        },
+        _TEXT_POLICIES,
+    ),
+    "sampling/importance_sampling_ratio/min": Loggable(
+        {
+            TRAINER: "GRPOTrainer with use_vllm logs it where vllm_importance_sampling_correction is on",
+            OTHER: "log the smallest ratio of the probabilities of the sampled tokens: trainer over sampler",
+        },
+        ("grpo",),
+    ),
+    "value_loss": Loggable({OTHER: "log the loss of the value function apart from that of the policy"}, ("ppo", "rl")),
+    "rewards/chosen": Loggable(
+        {
+            TRAINER: "DPOTrainer logs rewards/chosen and rewards/rejected: keep its log_history (trainer_state.json)",
+            OTHER: "log beta times the log-ratio of policy to reference, for chosen and for rejected answers",
+        },
+        ("preference",),
+        judges=("dpo_logps_fall",),
+    ),
+    "rewards/margins": Loggable(
+        {OTHER: "log the mean of the implicit reward of the chosen answer minus that of the rejected one"},
+        ("preference",),
+    ),
+    "rewards/accuracies": Loggable(
+        {OTHER: "log the share of pairs whose chosen answer has the higher implicit reward"}, ("preference",)
+    ),
+}
+"""By canonical name. A metric that is not listed is never asked for."""
+
+SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "learning_rate": ("lr_high", "lr_low"),
+    "max_grad_norm": ("grad_clip_saturated",),
+    "weight_decay": ("weight_decay_high",),
+    "per_device_train_batch_size": ("batch_small",),
+    "bf16": ("trains_in_fp16",),
+    "num_labels": ("loss_at_chance", "initial_loss_low"),
+    "max_steps": ("log_stops",),
+}
+"""Settings, and the symptoms that cannot be judged without them."""
+CONFIGURATION = "configuration"
+"""Stands for all settings where a run has none."""
+GIVE_SETTING = "put the configuration (JSON or YAML) beside the log, or pass it as config="
+
+
+def framework(run: Run) -> str:
+    """Return the framework that wrote a log, as far as it shows."""
+    if "megatron" in run.formats:
+        return MEGATRON
+    if "hf_trainer_state" in run.formats or "train_runtime" in run or "total_flos" in run:
+        return TRAINER
+    return TRAINER if run.kind in ("grpo", "preference", "sft") and "epoch" in run else OTHER
+
+
+def how_to_log(metric: str, run: Run) -> str | None:
+    """Return how to make a run log a metric, or None if its kind of run has no such metric."""
+    if metric == CONFIGURATION or (metric in SETTINGS and metric not in LOGGABLE):
+        return GIVE_SETTING
+    loggable = LOGGABLE.get(metric)
+    if loggable is None or (loggable.kinds and run.kind not in loggable.kinds):
+        return None
+    return loggable.how.get(framework(run), loggable.how[OTHER])
+
+
+# Which missing metric would have decided it? The one whose symptoms split the leading hypotheses best.
+#
+# Only findings that are unknown because something was not logged count, and only where there is doubt: a symptom that
+# cannot be judged for another reason, such as the kind of run, would not be judged with more metrics either.
+
+
+DOUBT = 0.15
+"""There is doubt where the second hypothesis has this probability ...; chosen by hand: of a sound run of which a loss
+alone is logged it has 0.1."""
+FEW = 6
+"""... or where nothing is seen and fewer symptoms than this could be judged: the hypotheses are those of any run."""
+LEAST_STEPS = 5
+"""... or the log has fewer steps than this, from which no course can be told; chosen by hand."""
+LEADING, MOST_LEADING = 0.05, 8
+"""Hypotheses from this probability on are to be told apart; of a run that could hardly be judged, the first eight."""
+LEAST_BITS = 0.03
+"""What tells less is not worth the asking."""
+MAX_METRICS = 4
+MAX_SPLITS = 4
+LEAST_MOVE = 0.02
+"""A hypothesis whose probability moves by less on average is not said to be split off."""
+
+
+def what_to_log(
+    run: Run, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], likelihood: Likelihood
+) -> list[MetricToLog]:
+    """Return the missing metrics that would split the leading hypotheses best, best first; none without doubt.
+
+    Args:
+        run: What was logged.
+        findings: The symptoms as judged on it.
+        hypotheses: As ranked, best first.
+        likelihood: What the ranking knows of causes and symptoms.
+    """
+    if hypotheses[1].probability < DOUBT and not hardly_judged(findings, run):
+        return []
+    leading = {one.cause: one.probability for one in hypotheses if one.probability >= LEADING}
+    if len(leading) == 1:
+        leading = {one.cause: one.probability for one in hypotheses[:MOST_LEADING]}
+    return metrics_that_split(leading, run, findings, likelihood)[:MAX_METRICS]
+
+
+def hardly_judged(findings: Sequence[Finding], run: Run) -> bool:
+    """Say whether nothing is seen in a log, because hardly anything could be judged."""
+    states = [one.state for one in findings if one.state is not State.UNKNOWN]
+    steps = max((len(series) for series in run.series.values()), default=0)
+    return (len(states) < FEW or steps < LEAST_STEPS) and State.PRESENT not in states
+
+
+def metrics_that_split(
+    shares: Mapping[str, float], run: Run, findings: Sequence[Finding], likelihood: Likelihood
+) -> list[MetricToLog]:
+    """Return the missing metrics that would tell these causes apart, best first."""
+    wanted = []
+    for metric, unknown in _missing(run, findings).items():
+        how = how_to_log(metric, run)
+        told = likelihood.worth(shares, unknown)
+        if how is not None and told.bits >= LEAST_BITS:
+            wanted.append(MetricToLog(metric=metric, splits=_split(list(shares), told), bits=told.bits, how=how))
+    return sorted(wanted, key=lambda one: -one.bits)
+
+
+def _missing(run: Run, findings: Sequence[Finding]) -> dict[str, list[str]]:
+    """Return the metrics and settings that were not logged, each with the symptoms that it alone keeps unknown."""
+    states = {finding.symptom: finding.state for finding in findings}
+    unknown = [
+        one
+        for one in symptoms().values()
+        if states.get(one.id) is State.UNKNOWN and run.kind not in one.question.not_for
+    ]
+    missing: dict[str, list[str]] = {}
+    for symptom in unknown:
+        metric = _lacks(symptom, run)
+        if metric is not None:
+            missing.setdefault(metric, []).append(symptom.id)
+    if states.get("trains_in_fp16") is State.ABSENT:
+        missing.pop("loss_scale", None)  # other precisions have none
+    return missing
+
+
+def _lacks(symptom: Symptom, run: Run) -> str | None:
+    """Return the one metric or setting without which a symptom is unknown, or None if it lacks none or several."""
+    lacking = [_usual(group) for group in not_logged(symptom, run)]
+    lacking += [metric for metric, one in LOGGABLE.items() if symptom.id in one.judges and metric not in run]
+    settings = [name for name, judges in SETTINGS.items() if symptom.id in judges and name not in run.config]
+    if settings and not (set(settings) & set(run.series)):
+        lacking.append(settings[0] if run.config else CONFIGURATION)
+    if not lacking and symptom.points > 1:
+        metric = symptom.needs[0]
+        stretch = run.last_step - run.first_step + 1
+        if len(run[metric].finite) < symptom.points <= stretch:
+            return metric
+    return lacking[0] if len(lacking) == 1 else None
+
+
+def _usual(group: Sequence[str]) -> str:
+    """Return the name to ask for, of several under which a metric may be logged."""
+    return next((name for name in group if name in LOGGABLE), group[0])
+
+
+def _split(causes: Sequence[str], told: Worth) -> list[str]:
+    order = np.argsort(-told.moves)[:MAX_SPLITS]
+    return [causes[at] for at in order if told.moves[at] >= LEAST_MOVE]

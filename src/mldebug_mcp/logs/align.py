@@ -1,0 +1,450 @@
+"""Columns → series over one axis of steps, in each segment of an attempt.
+
+The finest counter that most records hold is the axis: steps, over epochs if they start again with each; epochs,
+spread within where several records share one; episodes; tokens or samples seen; seconds. Where the counter falls back
+and goes on from there, a segment begins: a resume.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, ascends, carried_forward
+from mldebug_mcp.logs.names import Quantity, role_of
+from mldebug_mcp.logs.names.metrics import COUNTERS, is_telling
+from mldebug_mcp.logs.run import Segment, Series
+
+# Where an attempt is at each record: one axis for training and evaluation, whatever the log counts.
+#
+# The finest counter that most records hold is the axis: steps, over epochs if they start again with each; epochs,
+# spread within where several records share one; episodes; tokens or samples seen; seconds. A record without it stands
+# where the last one before it stands, and one that names an epoch that is long over where that epoch ended.
+
+
+MOST_STEPS = 2.0**63
+"""No program counts further."""
+DONE_AGAIN = 0.2
+"""Share of records at whole epochs logged before, below which they were done again; chosen: of two to an epoch it is
+a half."""
+MIN_SHARE_OF_FALLS = 0.5
+"""Share of epochs with which the step counter falls, from which on it counts within them."""
+AMOUNTS = {
+    "token": (Quantity.TOKENS_SEEN,),
+    "sample": (Quantity.SAMPLES_SEEN,),
+    "second": (Quantity.ELAPSED, Quantity.TIMESTAMP),
+}
+"""What grows with the run where no counter is logged, by what it counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """What an axis is made for: the number of rows and of records, and where a counter within a pass begins anew."""
+
+    rows: int
+    records: int
+    passes: Sequence[int]
+    note: Callable[[str], None]
+
+
+def step_axis(
+    named: Mapping[str, Column], rows: int, records: int, passes: Sequence[int], note: Callable[[str], None]
+) -> tuple[Floats, str]:
+    """Return the step of every row, shape (rows,), and what a step is.
+
+    Args:
+        named: The columns by canonical name.
+        rows: Records and events.
+        records: Rows that are records.
+        passes: Rows at which a counter within the pass over the data begins anew, though no epoch tells.
+        note: Gets a note of what was worked out.
+    """
+    of = _Records(rows, records, passes, note)
+    for name in COUNTERS:
+        column = named.get(name)
+        if column is None:
+            continue
+        at, value = column.arrays()
+        finite = np.abs(value) < MOST_STEPS
+        if not finite.all():
+            at, value = at[finite], value[finite]
+        counted = _told_once(value, named) if len(value) == rows and name != "step" else value
+        if len(value) * 2 >= records and not _stands_still(counted, name):
+            along = _steps(of, at, value, named) if name == "step" else _epochs(of, at, value, named)
+            if along is not None:
+                return along, name
+    return _amounts(of, named)
+
+
+def _amounts(of: _Records, named: Mapping[str, Column]) -> tuple[Floats, str]:
+    """Return what grows with the run where no counter is logged; the number of the record if nothing does."""
+    roles = {name: role for name in named if (role := role_of(name)) is not None}
+    for unit, quantities in AMOUNTS.items():
+        column = next((named[name] for name, role in roles.items() if role.quantity in quantities), None)
+        if column is None or len(column) * 2 < of.records or len(column) < 2:
+            continue
+        at, value = column.arrays()
+        if not bool(np.all(value[1:] >= value[:-1])) or _stands_still(value, unit):
+            continue
+        begun = float(value[0]) if unit == "second" and value[0] > value[-1] - value[0] else 0.0  # the time of day
+        of.note(f"the log has no step counter: records stand by the {unit}s that it tells")
+        return carried_forward(at, value - begun, of.rows), unit
+    if of.rows:
+        of.note("the log has no step counter: records are counted instead")
+    return np.arange(1, of.rows + 1, dtype=np.float64), "record"
+
+
+def _steps(of: _Records, at: Rows, step: Floats, named: Mapping[str, Column]) -> Floats:
+    """Return the step of every row from those of the rows that tell it."""
+    whole = next((name for name in COUNTERS[1:] if name in named and len(named[name])), None)
+    if of.passes:
+        step = _counted_on(step, np.searchsorted(at, np.array(of.passes, dtype=np.int64)))
+        of.note(f"the step counter starts again {len(of.passes)} time(s) while the loss goes on: steps are counted on")
+    if whole is None:
+        return step if len(at) == of.rows else carried_forward(at, step, of.rows)
+    falls = np.flatnonzero(step[1:] < step[:-1]) + 1
+    if not len(falls) and len(at) == of.rows:
+        return step
+    told_at, told = named[whole].arrays()
+    epoch = carried_forward(told_at, told, of.rows)
+    if len(falls) and not of.passes:
+        counted = epoch[at]
+        if bool(np.all(counted[falls] > counted[falls - 1])):
+            step, on = _counted_on(step, falls), True
+        elif on := _starts_with(step, counted, falls):
+            step = _over(step, counted)
+        if on:
+            of.note(f"the step counter starts again with each {whole}: steps are counted on over {whole}s")
+    along = step if len(at) == of.rows else carried_forward(at, step, of.rows)
+    return along if len(at) == of.rows else _where_it_ended(along, at, step, epoch, told_at)
+
+
+def _starts_with(step: Floats, epoch: Floats, falls: Rows) -> bool:
+    """Say whether a step counter starts again with each epoch, where a resume puts both back."""
+    rises = np.flatnonzero(epoch[1:] > epoch[:-1]) + 1
+    if not len(rises) or float(np.mean(step[rises] < step[rises - 1])) < MIN_SHARE_OF_FALLS:
+        return False
+    return bool(np.all(np.isin(falls, rises) | (epoch[falls] <= epoch[falls - 1])))
+
+
+def _over(step: Floats, epoch: Floats) -> Floats:
+    """Count steps within epochs on over them: each begins where the one before it was longest."""
+    place = np.unique(epoch, return_inverse=True)[1]
+    most, least = np.zeros(place.max() + 1), np.full(place.max() + 1, np.inf)
+    np.maximum.at(most, place, step)
+    np.minimum.at(least, place, step)
+    # A counter that starts at 0 begins one interval after the last step of the epoch before.
+    begin = np.cumsum(most[:-1] + np.where(least[1:] == 0, _interval(step), 0.0))
+    along: Floats = step + np.append(0.0, begin)[place]
+    return along
+
+
+def _counted_on(step: Floats, at: Rows) -> Floats:
+    """Count on where the counter begins anew, at the entries `at`."""
+    at = at[at < len(step)]
+    offset = np.zeros(len(step))
+    offset[at] = step[at - 1] + np.where(step[at] == 0, _interval(step), 0.0)
+    along: Floats = step + np.cumsum(offset)
+    return along
+
+
+def _interval(step: Floats) -> float:
+    rises = np.diff(step)
+    return float(np.median(rises[rises > 0])) if bool(np.any(rises > 0)) else 1.0
+
+
+def _where_it_ended(along: Floats, at: Rows, step: Floats, epoch: Floats, told_at: Rows) -> Floats:
+    """Put rows that tell an epoch but no step, and that come later than the epoch, at the step at which it ended."""
+    alone = np.setdiff1d(told_at, at)
+    counted = epoch[at]
+    if not len(alone) or bool(np.any(counted[1:] < counted[:-1])):
+        return along
+    ended = np.searchsorted(counted, epoch[alone], side="right") - 1
+    reached = np.searchsorted(at, alone) - 1
+    whole = (epoch[alone] == np.floor(epoch[alone])) | np.isin(epoch[alone], counted)
+    late = whole & (ended >= 0) & (ended < reached - 1)  # epochs are printed rounded: one record is no distance
+    if bool(late.any()):
+        along = along.copy()
+        along[alone[late]] = step[ended[late]]
+    return along
+
+
+def _epochs(of: _Records, at: Rows, epoch: Floats, named: Mapping[str, Column]) -> Floats | None:
+    if of.passes:
+        epoch = _counted_on(epoch, np.searchsorted(at, np.array(of.passes, dtype=np.int64)))
+    return _spread(of, epoch if len(at) == of.rows else carried_forward(at, epoch, of.rows), named)
+
+
+def _spread(of: _Records, epoch: Floats, named: Mapping[str, Column]) -> Floats | None:
+    """Tell records of one epoch apart: a rounded epoch, or that of several records, is no step of its own.
+
+    The records of the fullest metric that has several values there are spread evenly from their epoch up to the next;
+    the others keep to the one before them. A whole epoch that now and then stands twice was done again. None if they
+    all share one epoch, which then tells nothing.
+    """
+    whole = bool(np.all(epoch == np.floor(epoch)))
+    if (
+        len(epoch) < 2
+        or bool(np.any(epoch[1:] < epoch[:-1]))
+        or (whole and np.mean(epoch[1:] == epoch[:-1]) < DONE_AGAIN)
+    ):
+        return epoch
+    column = next((one for one in telling(named) if _contradicts(one, epoch)), None)
+    if column is None:
+        return epoch
+    distinct = np.unique(epoch)
+    if len(distinct) == 1:
+        return None
+    at = column.arrays()[0]
+    of.note("several records stand at one epoch: they are spread evenly up to the next")
+    ordinal = np.zeros(of.rows)
+    ordinal[at] = np.arange(len(at)) - np.searchsorted(epoch[at], epoch[at], side="left")
+    last = np.maximum.accumulate(np.where(np.isin(np.arange(of.rows), at), np.arange(of.rows), 0))
+    ordinal = np.where(epoch == epoch[last], ordinal[last], 0.0)
+    gaps = np.diff(distinct, append=2 * distinct[-1] - distinct[-2])
+    place = np.searchsorted(distinct, epoch)
+    most = np.zeros(len(distinct))
+    np.maximum.at(most, place, ordinal)
+    return epoch + gaps[place] * ordinal / (most[place] + 1)
+
+
+def _contradicts(column: Column, step: Floats) -> bool:
+    """Say whether a metric has several values at one step, and not the same ones."""
+    at, value = column.arrays()
+    again = np.flatnonzero(step[at[1:]] == step[at[:-1]]) + 1
+    return not bool(np.all(np.isclose(value[again], value[again - 1], equal_nan=True)))
+
+
+def _told_once(counter: Floats, named: Mapping[str, Column]) -> Floats:
+    """Return a counter at the records of the metric that most records hold, each told once.
+
+    Training and evaluation may take turns in an epoch, and several processes print the same.
+    """
+    at, metric = telling(named)[0].arrays()
+    counted = counter[at]
+    again = (counted[1:] == counted[:-1]) & (metric[1:] == metric[:-1])
+    return counted[np.append(True, ~again)] if len(at) else counted
+
+
+def telling(named: Mapping[str, Column]) -> list[Column]:
+    """Return the columns of metrics that only training or evaluation has, of all where there is none, fullest first."""
+    known = [column for name, column in named.items() if is_telling(name)]
+    others = [column for name, column in named.items() if name not in COUNTERS]
+    return sorted(known or others or list(named.values()), key=len, reverse=True)
+
+
+def _stands_still(values: Floats, name: str) -> bool:
+    """Say whether a counter repeats itself so often that it is no counter of the records.
+
+    Several evaluations of one step repeat it rightly, many records within one epoch do not make the epoch their step.
+    """
+    if len(values) < 3 or ascends(values):
+        return False
+    rises = np.diff(values)
+    if name == "step" and bool(np.all(rises >= 0)):
+        return not bool(np.any(rises))
+    return float(np.mean(rises == 0)) > (0.75 if name == "step" else 0.5)
+
+
+# Where the step counter of an attempt falls back and goes on from there: a resume, which begins a segment.
+
+
+MAX_SHARE_OUT_OF_ORDER = 0.05
+"""Share of records out of order above which a log has several writers at a time, not restarts; chosen: a run does not
+restart every twenty records."""
+MANY_RESTARTS = 20
+"""Records out of order, up to which each is looked at for what it repeats; chosen: a run is not resumed more often."""
+
+MAX_SEGMENTS = 100
+"""Segments that are told apart, each of which is judged by itself: what was logged before the last of so many is one.
+Chosen by hand: nobody resumes a run as often."""
+MAX_JOINS = 8
+"""Restarts of which the notes name the step."""
+
+
+def segment_starts(
+    step: Floats, breaks: Sequence[int], metrics: Mapping[str, Column], note: Callable[[str], None]
+) -> list[int]:
+    """Return the rows at which a segment starts: where the step counter falls back and goes on from there.
+
+    Args:
+        step: Step of every record, shape (records,).
+        breaks: Rows at which the readers saw another part begin.
+        metrics: The columns without those that count.
+        note: Gets a note of what is out of order.
+    """
+    if not len(step):
+        return [0]
+    starts = {0, *(row for row in breaks if row < len(step) and step[row] <= step[row - 1])}
+    falls = np.flatnonzero(step[1:] < step[:-1]) + 1
+    # A single record out of order is no restart: after a restart the counter stays below where it had been.
+    if len(falls) and _count_apart(step, metrics):
+        note("records of two kinds count their steps apart: sorted by step")
+        return _last_of(starts, note)
+    restarts = {row for row in falls.tolist() if _stays_below(step, row)}
+    others = [row for row in falls.tolist() if row not in restarts]
+    again = [row for row in others if _is_logged_again(step, row, metrics)] if len(others) <= MANY_RESTARTS else []
+    if len(again) <= max(3, MAX_SHARE_OUT_OF_ORDER * len(step)):
+        restarts.update(again)
+    stray = len(falls) - len(starts.union(restarts)) + 1
+    if stray > max(1, MAX_SHARE_OUT_OF_ORDER * len(step)):
+        note(f"{len(falls)} record(s) out of order: several writers share this log; sorted by step")
+        return _last_of(starts, note)
+    starts.update(restarts)
+    if stray:
+        note(f"{stray} record(s) out of order: sorted by step")
+    return _last_of(starts, note)
+
+
+def _last_of(starts: set[int], note: Callable[[str], None]) -> list[int]:
+    if len(starts) <= MAX_SEGMENTS:
+        return sorted(starts)
+    note(
+        f"{len(starts) - 1:,} resumes: what was logged before the last {MAX_SEGMENTS - 1} is read as one, "
+        "sorted by step"
+    )
+    return [0, *sorted(starts)[1 - MAX_SEGMENTS :]]
+
+
+def _count_apart(step: Floats, metrics: Mapping[str, Column]) -> bool:
+    """Say whether two kinds of records take turns, each with a counter that only goes up: a learner and its actor."""
+    columns = telling(metrics)
+    if not columns:
+        return False
+    of_one = np.zeros(len(step), dtype=bool)
+    of_one[columns[0].arrays()[0]] = True
+    one, other = step[of_one], step[~of_one]
+    return len(one) > 1 and len(other) > 1 and ascends(one) and ascends(other)
+
+
+def _stays_below(step: Floats, row: int) -> bool:
+    """Say whether the counter goes on from where it fell to, or fell to where the log began."""
+    following = step[row : row + 3]
+    return bool(step[row] <= step[0]) or (len(following) >= 2 and bool(np.all(following < step[row - 1])))
+
+
+def _is_logged_again(step: Floats, row: int, metrics: Mapping[str, Column]) -> bool:
+    """Say whether a record has a metric that was logged at its step before: what a resume repeats may be short."""
+    earlier = np.flatnonzero(step[:row] == step[row]).tolist()
+    return any(_holds(column, row) and any(_holds(column, one) for one in earlier) for column in metrics.values())
+
+
+def _holds(column: Column, row: int) -> bool:
+    return column.before(row + 1) > column.before(row)
+
+
+def restart_note(joins: Sequence[float], step_name: str) -> str:
+    """Return the note on a counter that restarts at some steps."""
+    where = ", ".join(f"{step:g}" for step in joins[:MAX_JOINS]) + ", …" * (len(joins) > MAX_JOINS)
+    return f"the {step_name} counter restarts {len(joins)} time(s) (at {where}): each stretch is judged by itself"
+
+
+# Columns and the step of each record → one series per metric, over the whole run and in each of its segments.
+
+
+_CLOCK = re.compile(r"_runtime$|_per_second$|^elapsed$|^timestamp$|^_step$")
+_SAID = 3
+"""Metrics of which the notes say that values of theirs are left out."""
+
+
+class SeriesOfRun:
+    """Makes the series of a run.
+
+    Args:
+        columns: The metrics under their canonical names, without the counter that is the step.
+        step: Step of every record, shape (records,).
+        starts: Records at which segments start, the first one first.
+    """
+
+    def __init__(self, columns: Columns, step: Floats, starts: list[int]) -> None:
+        self._columns = columns
+        self._step = step
+        self._starts = starts
+        self._shared_steps: dict[tuple[range, ...], Floats] = {}
+        self._contradicted: dict[str, int] = {}
+
+    def whole(self) -> dict[str, Series]:
+        """Return each metric over the whole run. After a resume, what was logged again replaces what it repeats."""
+        series: dict[str, Series] = {}
+        for name, column in self._columns.items():
+            series[name], self._contradicted[name] = _sorted(self._without_repeated(name, column))
+        return series
+
+    def remark(self, note: Callable[[str], None]) -> None:
+        """Say in the notes which values others contradict."""
+        told = {name: count for name, count in self._contradicted.items() if count and not _counts(name)}
+        for name, count in sorted(told.items(), key=lambda item: (-item[1], item[0]))[:_SAID]:
+            note(
+                f"{name}: {count} value(s) of steps that were logged again with another value are left out: "
+                "the last one stands"
+            )
+
+    def segments(self, whole: Mapping[str, Series]) -> tuple[Segment, ...]:
+        """Return the segments; `whole` holds the series of the whole run, which are those of its only segment."""
+        pieces = self._pieces() if len(self._starts) > 1 else [whole]
+        segments = []
+        for piece in pieces:
+            series = {name: one for name, one in piece.items() if len(one)}
+            steps = [edge for one in series.values() for edge in (float(one.step[0]), float(one.step[-1]))]
+            if steps:
+                segments.append(Segment(min(steps), max(steps), series))
+        return tuple(segments)
+
+    def _without_repeated(self, name: str, column: Column) -> Series:
+        """Return a metric in the order of its records, without those that a resumed run logged again."""
+        steps, value = self._steps_of(column), column.values()
+        series = Series(name, steps, value, column.logged_as)
+        if len(self._starts) == 1:
+            return series
+        splits = self._splits(column)
+        splits = splits[splits < len(value)]
+        # A value stays if its step is below the first ones of all the segments that begin behind it.
+        limits = np.append(np.minimum.accumulate(steps[splits][::-1])[::-1], np.inf)
+        return series.where(steps < limits[np.searchsorted(splits, np.arange(len(value)), side="right")])
+
+    def _splits(self, column: Column) -> Rows:
+        """Return how many values of a metric stand before each segment but the first, shape (segments - 1,)."""
+        return np.searchsorted(column.arrays()[0], self._starts[1:])
+
+    def _pieces(self) -> list[dict[str, Series]]:
+        pieces: list[dict[str, Series]] = [{} for _ in self._starts]
+        for name, column in self._columns.items():
+            steps, value = self._steps_of(column), column.values()
+            edges = [0, *self._splits(column).tolist(), len(column)]
+            for piece, (first, last) in zip(pieces, pairwise(edges), strict=True):
+                if first < last:
+                    piece[name] = _sorted(Series(name, steps[first:last], value[first:last], column.logged_as))[0]
+        return pieces
+
+    def _steps_of(self, column: Column) -> Floats:
+        """Return the steps of a metric's values; metrics that stand in the same records share one array."""
+        stretches = column.stretches
+        if stretches == (range(len(self._step)),):
+            return self._step
+        if stretches is None:
+            return self._step[column.arrays()[0]]
+        if stretches not in self._shared_steps:
+            parts = [self._step[stretch.start : stretch.stop] for stretch in stretches]
+            self._shared_steps[stretches] = np.concatenate([np.empty(0), *parts])
+        return self._shared_steps[stretches]
+
+
+def _counts(name: str) -> bool:
+    """Say whether a metric is a clock or a counter: they differ each time that a step is logged."""
+    return name in COUNTERS or _CLOCK.search(name) is not None
+
+
+def _sorted(series: Series) -> tuple[Series, int]:
+    """Return the series ascending by step, with the last value of each step, and how many other values were dropped."""
+    if ascends(series.step):
+        return series, 0
+    order = np.argsort(series.step, kind="stable")
+    step, value = series.step[order], series.value[order]
+    last = np.append(step[1:] != step[:-1], True)
+    with np.errstate(over="ignore"):  # the distance between the largest numbers of both signs
+        other = (step[1:] == step[:-1]) & ~np.isclose(value[1:], value[:-1], equal_nan=True)
+    return replace(series, step=step[last], value=value[last]), int(other.sum())

@@ -1,0 +1,292 @@
+"""The values of a whole document → records, in whatever of the usual forms they stand in it.
+
+The forms are lists of records, columns, curves that each keep where they were logged, and single points as
+TensorBoard, MLflow and Trackio keep them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.core.text import shorten
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.json_yaml import Object, is_column, parse_object
+from mldebug_mcp.logs.log_file import LogFile
+from mldebug_mcp.logs.names.frameworks import are_measures_of_boosting
+from mldebug_mcp.logs.names.metrics import canonical, is_telling
+from mldebug_mcp.logs.numbers import to_number
+from mldebug_mcp.logs.settings.printed import is_configuration
+
+# Single points, as TensorBoard, MLflow and Trackio keep them, → records.
+#
+# These stores hold each metric by itself. Points of one step become one record. A restart shows where the step of a
+# metric falls while time goes on. Evaluations that count epochs beside a training that counts steps are placed by the
+# clock.
+
+
+MIN_TIMES_AHEAD = 2.0
+"""Times: so far is training ahead of a metric that counts epochs beside it, at each of them. Chosen by hand: the clock
+puts a metric of the same counter within a few steps of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """What a store holds of one metric; all of shape (n,), in any order.
+
+    Args:
+        time: When each was logged; the unit does not matter, the order does.
+        step: Steps.
+        value: Values.
+    """
+
+    time: Floats
+    step: Floats
+    value: Floats
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+
+def add_points(builder: RunBuilder, metrics: Mapping[str, Points]) -> None:
+    """Put metrics into the builder, one part for each stretch between restarts."""
+    ordered = {name: _in_time(points) for name, points in metrics.items() if len(points)}
+    unstepped = [name for name, points in ordered.items() if len(points) > 1 and not points.step.any()]
+    if unstepped:
+        builder.note(f"{len(unstepped)} metric(s) were logged without a step: their points are counted")
+        for name in unstepped:
+            points = ordered[name]
+            ordered[name] = Points(points.time, np.arange(1.0, len(points) + 1), points.value)
+    starts = _restarts(list(ordered.values()))
+    for first, last in pairwise([-np.inf, *starts, np.inf]):
+        part = {name: _between(points, first, last) for name, points in ordered.items()}
+        _add_part(builder, _on_one_axis(builder, {name: points for name, points in part.items() if len(points)}))
+
+
+def _in_time(points: Points) -> Points:
+    order = np.argsort(points.time, kind="stable")
+    return Points(points.time[order], points.step[order], points.value[order])
+
+
+def _between(points: Points, first: float, last: float) -> Points:
+    inside = slice(*np.searchsorted(points.time, [first, last], side="left"))
+    return Points(points.time[inside], points.step[inside], points.value[inside])
+
+
+def _restarts(metrics: list[Points]) -> list[float]:
+    """Return the times at which the step of a metric falls. Metrics that fall one after another fall together."""
+    falls = []
+    for points in metrics:
+        at = np.flatnonzero((np.diff(points.step) < 0) & (np.diff(points.time) > 0)) + 1
+        falls += list(zip(points.time[at].tolist(), points.time[at - 1].tolist(), strict=True))
+    restarts: list[float] = []
+    for time, before in sorted(falls):
+        if not restarts or before >= restarts[-1]:
+            restarts.append(time)
+    return restarts
+
+
+def _on_one_axis(builder: RunBuilder, metrics: Mapping[str, Points]) -> Mapping[str, Points]:
+    """Place metrics that count 0, 1, 2 ... by themselves at the training step that was logged before them.
+
+    A usual loop writes its training loss with a step and its evaluation with the epoch.
+    """
+    if not metrics:
+        return metrics
+    training = [name for name in metrics if canonical(name) == "loss"]
+    leading = max((metrics[name] for name in training or metrics), key=len)
+    placed: dict[str, Points] = {}
+    for name, points in metrics.items():
+        reached = np.searchsorted(leading.time, points.time, side="right") - 1
+        steps = leading.step[np.maximum(reached, 0)]
+        counts = len(points) > 1 and points.step[0] in (0, 1) and bool(np.all(np.diff(points.step) == 1))
+        if counts and bool(np.all(np.diff(steps) > 0)) and bool(np.all(steps[1:] >= MIN_TIMES_AHEAD * points.step[1:])):
+            placed[name] = Points(points.time, steps, points.value)
+    if placed:
+        builder.note(
+            f"{len(placed)} metric(s) count epochs where training counts steps ({shorten(', '.join(placed), 80)}): "
+            "each point is placed at the training step logged before it, by the clock"
+        )
+    return {**metrics, **placed}
+
+
+def _add_part(builder: RunBuilder, metrics: Mapping[str, Points]) -> None:
+    if not metrics:
+        return
+    builder.new_part()
+    steps = np.unique(np.concatenate([points.step for points in metrics.values()]))
+    values: dict[str, Floats] = {}
+    logged: dict[str, NDArray[np.bool_]] = {}
+    for name, points in metrics.items():
+        row = np.searchsorted(steps, points.step)
+        values[name] = np.zeros(len(steps))
+        values[name][row] = points.value  # of several points at one step the last one stands
+        logged[name] = np.zeros(len(steps), dtype=np.bool_)
+        logged[name][row] = True
+    builder.columns({"step": steps, **values}, logged)
+
+
+# Curves in a JSON document: metrics that each keep where they were logged beside their values.
+#
+# ClearML writes `{title: {series: {"x": [...], "y": [...]}}}`, Sacred `{metric: {"steps": [...], "values": [...]}}`,
+# and charts of Plotly and Visdom hold a list of curves, each with its name.
+
+
+MAX_DEPTH = 8
+"""Objects within each other that are looked into: Visdom nests six."""
+MAX_CURVES = 1000
+"""Objects of a list that are looked into: the records of a list are no curves, and may be millions."""
+_PLACES = ("x", "step", "steps", "global_step", "iteration", "iterations", "iter", "iters", "epoch", "epochs")
+_VALUES = ("y", "value", "values")
+
+
+def curves_in(document: object) -> dict[str, Points]:
+    """Return the curves of a document by the names of the objects that they stand in; empty if it holds none."""
+    return {"/".join(path): curve for path, curve in _curves(document, ()) if path}
+
+
+def _curves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Points]]:
+    if len(path) > MAX_DEPTH:
+        return
+    if isinstance(value, list):
+        for one in value[:MAX_CURVES]:
+            if isinstance(one, dict):
+                yield from _curves(one, path)
+    elif isinstance(value, dict):
+        curve = _curve(value)
+        if curve is not None:
+            yield (*path, *_own_name(value, path)), curve
+            return
+        path = _title(value) or path
+        for key, one in value.items():
+            yield from _curves(one, path if isinstance(one, list) else (*path, str(key)))
+
+
+def _curve(value: Mapping[str, object]) -> Points | None:
+    """Return the curve that an object is, None if it is none: a list of values and one, as long, of their places."""
+    places, values = (_first(value, keys) for keys in (_PLACES, _VALUES))
+    if not values or len(places) != len(values):
+        return None
+    step = _numbers(places)
+    counted = np.isfinite(step)
+    return Points(step[counted], step[counted], _numbers(values)[counted]) if counted.any() else None
+
+
+def _first(value: Mapping[str, object], keys: Sequence[str]) -> Sequence[object]:
+    """Return the first column of numbers that an object has under one of some keys."""
+    columns = (value.get(key) for key in keys)
+    return next((one for one in columns if isinstance(one, list) and is_column(one)), ())
+
+
+def _numbers(column: Sequence[object]) -> Floats:
+    numbers = [to_number(value) for value in column]
+    return np.array([np.nan if number is None else number for number in numbers], dtype=np.float64)
+
+
+def _own_name(curve: Mapping[str, object], path: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the name that a curve gives itself, unless its place has it, or it is but a number."""
+    name = curve.get("name")
+    return (name,) if isinstance(name, str) and name and path[-1:] != (name,) and not name.isdigit() else ()
+
+
+def _title(value: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the title of a chart, which says what its curves show."""
+    layout = value.get("layout")
+    title = layout.get("title") if isinstance(layout, dict) else None
+    title = title.get("text") if isinstance(title, dict) else title
+    return (title,) if isinstance(title, str) and title else ()
+
+
+# The values of a whole document → records, in whatever of the usual forms they stand in it.
+
+
+MIN_ROWS_PER_SELDOM_VALUE = 2
+"""Rows for one value, from which on a column is one of what is measured seldom: a chosen number."""
+
+
+def take_document(document: object, builder: RunBuilder) -> None:
+    """Give what a document holds to the builder: a list of records, columns, or curves with steps of their own."""
+    curves = curves_in(document)
+    if curves:
+        add_points(builder, curves)
+        return
+    records = records_in(document)
+    if isinstance(document, dict) and all(record is not document for record in records):
+        _configure(document, builder)
+    for record in records:
+        builder.record(record)
+
+
+def _configure(document: Mapping[str, object], builder: RunBuilder) -> None:
+    """Take the configuration that a document holds beside its records."""
+    for key, value in document.items():
+        if isinstance(value, dict) and is_configuration(value, once=True) and not any(map(is_telling, value)):
+            builder.configure(value, key)
+
+
+def records_in(document: object) -> Sequence[Mapping[str, object]]:
+    """Return the records of a document, in whatever of these forms they stand in it."""
+    if isinstance(document, list):
+        return [record for record in document if isinstance(record, dict)]
+    if not isinstance(document, dict):
+        return []
+    columns = {key: value for key, value in document.items() if is_column(value)}
+    if not any(map(is_telling, columns)):  # a History of Keras, written out: {"history": {...}, "epoch": [...]}
+        columns = {**columns, **_grouped(document)}
+    if columns:
+        return _rows(columns)
+    for value in document.values():
+        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            return value
+    return [document]
+
+
+def _rows(columns: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
+    """Return the records of columns.
+
+    A column that is far shorter than the longest was measured now and then, as an evaluation is, and its last value at
+    the end: its values are spread evenly. One that is a little shorter lacks its end.
+    """
+    rows: list[dict[str, object]] = [{} for _ in range(max(map(len, columns.values())))]
+    for key, column in columns.items():
+        last = len(rows) if MIN_ROWS_PER_SELDOM_VALUE * len(column) <= len(rows) else len(column)
+        for number, value in enumerate(column, start=1):
+            rows[math.ceil(number * last / len(column)) - 1][key] = value
+    return rows
+
+
+def _grouped(document: Mapping[str, object]) -> dict[str, list[object]]:
+    """Return the columns of the objects in a document: `{"train": {"loss": [...]}, "val": {"loss": [...]}}`."""
+    groups = {
+        key: {name: column for name, column in value.items() if is_column(column)}
+        for key, value in document.items()
+        if isinstance(value, dict)
+    }
+    telling = {key: group for key, group in groups.items() if any(map(is_telling, group))}
+    groups = telling or {key: group for key, group in groups.items() if group}
+    if len(groups) == 1:
+        return next(iter(groups.values()))
+    # XGBoost's and LightGBM's `evals_result` holds their measures alone; printed, they stand behind a hyphen.
+    between = "-" if are_measures_of_boosting({name for group in groups.values() for name in group}) else "/"
+    return {f"{key}{between}{name}": column for key, group in groups.items() for name, column in group.items()}
+
+
+def objects_by_line(file: LogFile, builder: RunBuilder) -> Iterator[Object]:
+    """Yield the object of each line; the lines that are none are counted in the notes."""
+    broken = 0
+    for line in file.lines():
+        if not line.strip():
+            continue
+        record = parse_object(line)
+        if record is not None:
+            yield record
+        else:
+            broken += 1
+    if broken:
+        builder.note(f"skipped {broken} line(s) that are not JSON objects")

@@ -1,0 +1,365 @@
+"""What a folder holds: which files belong to which run, and which are those of the ranks of one job.
+
+A run is a folder with logs in it, together with what trainers put one level below (checkpoints, `logs/`, W&B's
+`files/`). A folder without logs of its own holds several runs, one in each folder below that has some. Files of ranks
+have paths that differ in numbers alone; that such a number is a rank is told by the path or by the file itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath, PurePosixPath
+from typing import TypeAlias
+
+from mldebug_mcp.core.access import entries, is_file, open_input, read_bytes, walk
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.logs.log_file import HEAD_BYTES, log_name
+from mldebug_mcp.logs.settings.files import FILE_NAMES, SettingsFile, find_settings
+
+# Which files of a folder are those of the ranks of one job, by the structure of their paths and by what they hold.
+#
+# Such paths differ in numbers alone. That a number is a rank, and not that of a run in a sweep, is told by the word in
+# front of it (`rank0.log`, `worker-3/stdout`, `node3/gpu5.log`), by the folder of an attempt above it (torchelastic's
+# `attempt_0/7/stderr.log`), or by the file itself, which calls its rank by that number. Runs whose folders hold
+# different configurations are runs, whatever they are called.
+
+
+RANK_HEAD_BYTES = 16 * 1024
+"""Bytes at the beginning of a file in which its rank is looked for."""
+LEAST_UNNAMED = 4
+"""Files that differ in one number before they are opened to see whether that is a rank."""
+LOOKED_AT = 3
+LARGEST_SETTINGS = 256 * 1024
+
+Key: TypeAlias = tuple[Path, str]
+"""A job: the folder that holds its ranks, and the paths below it without ranks and streams."""
+_NUMBER = re.compile(r"\d{1,9}")
+_RANK_WORD = re.compile(
+    r"(?:^|[^a-z])(?:global|local)?[-_]?(?:rank|worker|node|host|gpu|device|proc|process|replica|machine|pod)s?[-_.=]?$",
+    re.IGNORECASE,
+)
+_NOT_TEXT = frozenset({".parquet", ".wandb", ".db", ".sqlite", ".npz", ".ipynb", ".md"})
+_ATTEMPT = re.compile(r"attempt[-_]?\d+", re.IGNORECASE)
+_STREAM = re.compile(r"\b(?:stdout|stderr|out|err)\b|(?<=_)(?:stdout|stderr)", re.IGNORECASE)
+_OWN_RANK = re.compile(
+    rb"(?:\b(?:global[_ ]|local[_ ])?rank[\"']?\s{0,2}[:= ]?\s{0,2}|\[rank|\[default)(\d{1,6})\b", re.I
+)
+
+
+@dataclass(slots=True)
+class Job:
+    """A job of several ranks.
+
+    Args:
+        home: The folder that holds its ranks.
+        shape: The paths below it, "#" for each rank.
+        ranks: The files of each rank, by its numbers: ("3",), or ("1", "3") of the third one of a first node.
+    """
+
+    home: Path
+    shape: str
+    ranks: dict[tuple[str, ...], list[Path]] = field(default_factory=dict)
+
+
+def jobs_in(folder: Path, paths: Sequence[Path]) -> list[Job]:
+    """Return the jobs whose ranks wrote some of the files of a folder, at least two ranks each."""
+    jobs: dict[Key, Job] = {}
+    unnamed: dict[Key, dict[str, Path]] = defaultdict(dict)
+    for path in filter(_is_text, paths):
+        numbers = _rank_numbers(path.relative_to(folder).parts)
+        if numbers:
+            _take(jobs, folder, path, numbers)
+        elif len(every := _numbers(path.relative_to(folder).parts)) == 1:
+            key, rank = _key(folder, path, every)
+            unnamed[key][rank[0]] = path
+    for files in unnamed.values():
+        if len(files) >= LEAST_UNNAMED and _call_themselves(files):
+            for path in files.values():
+                _take(jobs, folder, path, _numbers(path.relative_to(folder).parts))
+    return [job for job in jobs.values() if len(job.ranks) > 1 and not _differ_in_settings(job)]
+
+
+Place: TypeAlias = tuple[int, int, int]
+"""Where a number stands: part of the path, first character, end."""
+
+
+def _is_text(path: Path) -> bool:
+    return "tfevents" not in path.name and path.suffix.lower() not in _NOT_TEXT
+
+
+def _numbers(parts: Sequence[str]) -> list[Place]:
+    return [(at, one.start(), one.end()) for at, part in enumerate(parts) for one in _NUMBER.finditer(part)]
+
+
+def _rank_numbers(parts: Sequence[str]) -> list[Place]:
+    found = []
+    for at, start, end in _numbers(parts):
+        part, above = parts[at], parts[at - 1] if at else ""
+        whole = start == 0 and part[end:] in ("", Path(part).suffix)
+        if _RANK_WORD.search(part[:start]) or (whole and (_ATTEMPT.fullmatch(above) or _RANK_WORD.search(above))):
+            found.append((at, start, end))
+    return found
+
+
+def _key(folder: Path, path: Path, places: Sequence[Place]) -> tuple[Key, tuple[str, ...]]:
+    """Return the job that a file belongs to, and the numbers of its rank."""
+    parts = list(path.relative_to(folder).parts)
+    rank = tuple(parts[at][start:end] for at, start, end in places)
+    first = places[0][0]
+    for at, start, end in reversed(places):
+        parts[at] = f"{parts[at][:start]}#{parts[at][end:]}"
+    parts[-1] = _STREAM.sub("@", log_name(parts[-1]))
+    return (folder.joinpath(*parts[:first]), "/".join(parts[first:])), rank
+
+
+def _take(jobs: dict[Key, Job], folder: Path, path: Path, places: Sequence[Place]) -> None:
+    key, rank = _key(folder, path, places)
+    inside = "#" not in key[1].rpartition("/")[2]  # the files in the folder of a rank are its own, whatever their names
+    shape = key[1].rpartition("/")[0] if inside else key[1]
+    job = jobs.setdefault((key[0], shape), Job(key[0], shape))
+    job.ranks.setdefault(tuple(one.lstrip("0") or "0" for one in rank), []).append(path)
+
+
+def _call_themselves(files: dict[str, Path]) -> bool:
+    """Say whether the first, a middle and the last file each call their own rank by the number in their name."""
+    numbers = sorted(files, key=int)
+    asked = {numbers[0], numbers[len(numbers) // 2], numbers[-1]}
+    return all(_own_rank(files[number]) == int(number) for number in asked)
+
+
+def _own_rank(path: Path) -> int | None:
+    try:
+        with open_input(path) as file:
+            found = {int(one) for one in _OWN_RANK.findall(file.read(RANK_HEAD_BYTES))}
+    except (OSError, InputError):
+        return None
+    return found.pop() if len(found) == 1 else None
+
+
+def _differ_in_settings(job: Job) -> bool:
+    """Say whether the folders of ranks hold configurations of their own that differ, as those of runs do."""
+    ranks = list(job.ranks.values())
+    looked_at = (ranks[0][0], ranks[len(ranks) // 2][0], ranks[-1][0])
+    places = {path.parent for path in looked_at if path.parent != job.home}
+    return len(set(_settings(places))) > 1
+
+
+def _settings(places: Iterable[Path]) -> list[bytes]:
+    found = []
+    for place in places:
+        for name in FILE_NAMES:
+            if is_file(place / name):
+                try:
+                    found.append(read_bytes(place / name, LARGEST_SETTINGS))
+                except (OSError, InputError):
+                    found.append(b"")
+                break
+    return found
+
+
+# What a folder holds: which files belong to which run.
+#
+# A run is a folder with logs in it, together with what trainers put one level below (checkpoints, `logs/`, W&B's
+# `files/`). A folder without logs of its own holds several runs, one in each folder below that has some.
+
+
+LOG_SUFFIXES = (
+    ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".out", ".txt", ".json", ".parquet", ".wandb",
+    ".db", ".sqlite", ".err", ".ipynb", ".md",
+)  # fmt: skip
+"""Endings of files in a run folder that may be logs; a file named outright may have any."""
+STREAMS = frozenset({"stdout", "stderr"})
+"""What launchers call the output of a process."""
+EVALUATIONS = "evaluations.npz"
+"""What Stable-Baselines3 names its evaluations; other archives in a run folder are data."""
+EVALUATION_FOLDERS = frozenset({"eval", "val", "validation", "test"})
+"""Folders in a run whose logs are of its evaluation, as Keras writes them for TensorBoard."""
+MAX_FILES = 200
+"""Files of one run that are read."""
+MAX_DEPTH = 4
+
+_CHECKPOINT = re.compile(r"(?:checkpoint|step|global_step|epoch)[-_]?(\d+)(?:\.\w+)?")
+_TIME = re.compile(r"\d{10}\.\d+")
+_PARTS = frozenset(
+    {"logs", "log", "tensorboard", "tb", "tb_logs", "files", "csv", "csv_logs", "metrics", "train", "eval", "val",
+     "validation",
+     "test", "events", "runs", "summaries", "output", "outputs", "results", "vis_data", "out"}
+)  # fmt: skip
+_IGNORED = frozenset(
+    {"node_modules", ".git", "__pycache__", "site-packages", "code", "src", "data", "dataset", "datasets", "tokenizer",
+     "artifacts", "batches", "images", "media", "plots", "weights"}
+)  # fmt: skip
+_NOT_LOGS = frozenset(
+    {Path(name).name for name in FILE_NAMES}
+    | {"package.json", "tokenizer.json", "tokenizer_config.json", "vocab.json", "special_tokens_map.json", "merges.txt",
+       "generation_config.json", "requirements.txt", "README.txt", "LICENSE.txt", "wandb-metadata.json", "meta.json",
+       "preprocessor_config.json", "added_tokens.json", "dataset_info.json", "model.safetensors.index.json",
+       "pytorch_model.bin.index.json", "data_args.json", "classes.txt", "labels.txt", "README.md",
+       "CHANGELOG.md"}
+)  # fmt: skip
+
+
+_NO_TEXT = (
+    ".py", ".sh", ".ipynb", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".lock", ".pt", ".pth", ".ckpt", ".bin",
+    ".safetensors", ".pkl", ".pickle", ".npy", ".npz", ".h5", ".onnx", ".gguf", ".png", ".jpg", ".jpeg", ".gif", ".svg",
+    ".pdf", ".html", ".zip", ".tar", ".so", ".model",
+)  # fmt: skip
+"""Endings of files that are no logs, where no file has the name of one."""
+
+
+@dataclass(slots=True)
+class RunFolder:
+    """The files of one run.
+
+    Args:
+        name: The run's folder, relative to the folder that was asked for; "." for that itself.
+        folder: Where its configuration stands.
+        files: What may be its logs.
+        checkpoints: The folders of a Trainer's checkpoints, which hold the configuration of the model.
+        ranks: The files of each rank, where each of them wrote its own; which of them are read, their ends tell.
+    """
+
+    name: str
+    folder: Path
+    files: list[Path] = field(default_factory=list)
+    checkpoints: list[Path] = field(default_factory=list)
+    ranks: dict[tuple[str, ...], list[Path]] = field(default_factory=dict)
+
+    def config(
+        self, texts: Sequence[Path] = (), logs: Sequence[Path] = (), *, is_shared: bool = False
+    ) -> tuple[SettingsFile, ...]:
+        """Return a run's configuration: in its folder, beside one of its logs, or in its newest checkpoint.
+
+        Args:
+            texts: Files that are no logs, as they hold no metrics: what a script printed of its arguments.
+            logs: The logs of the run; by default all files.
+            is_shared: The folder holds other runs too.
+        """
+        logs = logs or self.files
+        beside = [self.folder, *(file.parent for file in logs)]
+        checkpoints = sorted(self.checkpoints, key=_checkpoint_step, reverse=True)[:1]
+        return find_settings([*beside, *checkpoints], logs, texts, lambda: not is_shared)
+
+    def all_files(self) -> list[Path]:
+        """Return its files, those of its ranks included."""
+        return [*self.files, *(file for files in self.ranks.values() for file in files)]
+
+    def size(self) -> int:
+        """Return the bytes of its files."""
+        return sum(file.stat().st_size for file in self.all_files())
+
+
+def runs_in(folder: Path, notes: list[str], most: int | None = None) -> list[RunFolder]:
+    """Return the runs in a folder, its own first, the others by name.
+
+    Args:
+        folder: The folder.
+        notes: Gets what was left out.
+        most: Entries of the folder that are looked at; see `walk`.
+    """
+    files = list(walk(folder, MAX_DEPTH + 1, _may_hold_logs, notes, most))
+    logs = [path for path in files if may_be_log(path) or _lists_records(path)]
+    paths = logs or list(filter(_may_be_text, files))
+    jobs = jobs_in(folder, paths)
+    of_ranks = {path for job in jobs for files in job.ranks.values() for path in files}
+    found: dict[Path, RunFolder] = {}
+    for path in (path for path in paths if path not in of_ranks):
+        home = _home(folder, path)
+        run = found.setdefault(home, RunFolder(str(home.relative_to(folder)), home))
+        if len(run.files) < MAX_FILES:
+            run.files.append(path)
+    for job in jobs:
+        _add_job(folder, found, job)
+    for run in found.values():
+        states = [path.parent for path in run.files if path.name == "trainer_state.json"]
+        run.checkpoints = [place for place in states if place != run.folder]
+        run.files = _newest_state(run.files)
+    return sorted(found.values(), key=lambda run: (run.name != ".", run.name))
+
+
+def _add_job(folder: Path, found: dict[Path, RunFolder], job: Job) -> None:
+    """Add a job of several ranks: to the run of its folder, or as one of several runs there."""
+    name = str(job.home.relative_to(folder))
+    run = found.setdefault(job.home, RunFolder(name, job.home))
+    if run.ranks:
+        place = job.home / job.shape
+        run = found.setdefault(place, RunFolder(str(place.relative_to(folder)), job.home))
+    run.ranks = job.ranks
+
+
+def _may_hold_logs(folder: Path) -> bool:
+    return folder.name not in _IGNORED and not folder.name.startswith(".")
+
+
+def may_be_log(path: PurePath) -> bool:
+    """Say whether a file of a run folder may be a log, by its name."""
+    name = log_name(path.name)
+    if name in _NOT_LOGS or name.startswith("."):
+        return False
+    return name.lower().endswith(LOG_SUFFIXES) or name.lower() in STREAMS or "tfevents" in name or name == EVALUATIONS
+
+
+def _lists_records(path: Path) -> bool:
+    """Say whether a YAML file lists records, as a loop appends them: a configuration is a mapping."""
+    if path.suffix.lower() not in (".yaml", ".yml") or path.name in _NOT_LOGS or path.name.startswith("."):
+        return False
+    try:
+        with open_input(path) as file:
+            head = file.read(HEAD_BYTES)
+    except (InputError, OSError):
+        return False
+    from mldebug_mcp.logs.json_yaml import lists_records  # few folders have YAML that may be a log
+
+    return head.startswith(b"- ") or lists_records(head.decode("utf-8", errors="replace"))
+
+
+def _may_be_text(path: Path) -> bool:
+    """Say whether a file may be a log under a name of its own, such as absl's `train.INFO`: its reader tells."""
+    name = path.name
+    return not (name in _NOT_LOGS or name.startswith(".") or name.lower().endswith(_NO_TEXT))
+
+
+def home_of(path: PurePosixPath) -> PurePosixPath:
+    """Return the folder of the run that a member of an archive belongs to, by names alone."""
+    place = path.parent
+    while place.name and (
+        place.name.lower() in _PARTS or place.name.startswith(".") or _CHECKPOINT.fullmatch(place.name)
+    ):
+        place = place.parent
+    return place
+
+
+def _home(folder: Path, path: Path) -> Path:
+    """Return the folder of the run that a file belongs to."""
+    place = path.parent
+    while place != folder and (
+        place.name.lower() in _PARTS
+        or (_CHECKPOINT.fullmatch(place.name) and path.name == "trainer_state.json")
+        or _holds_hyperparameters(place)
+    ):
+        place = place.parent
+    return place
+
+
+def _holds_hyperparameters(place: Path) -> bool:
+    """Say whether a folder is one that `SummaryWriter.add_hparams` makes beside the events of a run."""
+    return _TIME.fullmatch(place.name) is not None and any("tfevents" in one.name for one in entries(place.parent))
+
+
+def _newest_state(files: list[Path]) -> list[Path]:
+    """Keep one trainer_state.json, the run's own or that of the newest checkpoint: each repeats those before it."""
+    states = [path for path in files if path.name == "trainer_state.json"]
+    if len(states) < 2:
+        return files
+
+    newest = max(states, key=lambda path: _checkpoint_step(path.parent))
+    return [path for path in files if path.name != "trainer_state.json" or path == newest]
+
+
+def _checkpoint_step(folder: Path) -> float:
+    """Return the step of a checkpoint by its name; infinity for a folder that is none."""
+    checkpoint = _CHECKPOINT.fullmatch(folder.name)
+    return float(checkpoint[1]) if checkpoint else float("inf")

@@ -1,0 +1,200 @@
+"""Parsing JSON and YAML as trainers write them.
+
+JSON may hold bare NaN and Infinity, be cut off in the middle, or nest without end. A YAML list of mappings is read
+line by line, so that a file of any length costs no more than its lines.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from mldebug_mcp.core.limits import checkpoint
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical
+from mldebug_mcp.logs.numbers import parse_number, to_number
+
+# Parsing JSON as trainers write it: bare NaN and Infinity, files cut off in the middle, nesting without end.
+
+
+_DECODER = json.JSONDecoder()
+OBJECTS_BETWEEN_CHECKPOINTS = 16_384
+
+Object = dict[str, object]
+
+
+def parse_json(text: str, each: Callable[[Object], Object] | None = None) -> object:
+    """Return the value that `text` holds; `each` is called for every object in it.
+
+    Raises:
+        ValueError: it is not JSON, or nested too deeply.
+    """
+    try:
+        return json.loads(text, object_hook=each)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def parse_object(text: str) -> Object | None:
+    """Return the object that `text` holds, or None if it holds none."""
+    try:
+        value = parse_json(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def is_column(value: object) -> bool:
+    """Say whether a value is a list of numbers, such as a Keras history has for each metric; null is not logged."""
+    if not isinstance(value, list) or any(item is not None and to_number(item) is None for item in value[:10]):
+        return False
+    return next((to_number(item) is not None for item in value if item is not None), False)
+
+
+def holds_columns(value: object) -> bool:
+    """Say whether an object holds columns of numbers or a list of objects, by itself or in the objects in it."""
+    if not isinstance(value, dict):
+        return False
+    return any(
+        (is_column(one) and len(one) > 1)
+        or (isinstance(one, list) and len(one) > 1 and isinstance(one[0], dict))
+        or (isinstance(one, dict) and any(is_column(inner) for inner in one.values()))
+        for one in value.values()
+    )
+
+
+def parse_document(text: str) -> object:
+    """Return the value of a whole document, with checkpoints: parsing a large one takes seconds."""
+    count = 0
+
+    def each(value: Object) -> Object:
+        nonlocal count
+        count += 1
+        if count % OBJECTS_BETWEEN_CHECKPOINTS == 0:
+            checkpoint(f"{count:,} objects read")
+        return value
+
+    return parse_json(text, each)
+
+
+def objects_in(text: str, start: int = 0) -> Iterator[Object]:
+    """Yield the objects that stand one after another in `text` from `start`, up to the first cut off or broken one."""
+    while True:
+        brace = text.find("{", start)
+        if brace < 0 or text[start:brace].strip(" \t\r\n,["):
+            return
+        try:
+            value, start = _DECODER.raw_decode(text, brace)
+        except (ValueError, RecursionError):
+            return
+        yield value
+
+
+def cut_off(name: str, records: int) -> str:
+    """Return the note of a document of which only the records at its beginning could be read."""
+    return f"{name} is cut off or broken: {records} whole records were read from its beginning"
+
+
+# Lists of mappings in a YAML document, read line by line: records, as a loop appends them, `- step: 1` and so on.
+#
+# Lists of flat mappings, or of mappings in them, are read, so that a file of any length costs no more than its lines.
+# Anchors, tags and flow style are not what loops append: such lines are left out.
+
+
+_LINE = re.compile(
+    r"(?P<indent> {0,80})(?P<item>- {1,8})?"
+    r"(?P<key>'[^']{1,200}'|\"[^\"]{1,200}\"|[^\s'\":#&*!?{}\[\]|>-][^:#]{0,200}):(?:\s+(?P<value>.*))?"
+)
+MOST_DEEP = 8
+"""Mappings inside of each other that are read. Chosen: loops log two."""
+
+
+LEAST_LISTED = 2
+"""Items with a counter that make a list under a key one of records: a configuration lists mappings too."""
+MOST_OTHER = 0.1
+"""Share of lines at most that are no keys, in a document of keys. Chosen: a text that only looks like one has more."""
+_ITEM = re.compile(r"^ {0,80}- {1,8}['\"\w]", re.MULTILINE)
+
+
+def lists_records(head: str) -> bool:
+    """Say of the beginning of a document whether it lists records: a configuration is a mapping."""
+    if _ITEM.search(head) is None:
+        return False
+    lines = [line for line in head.splitlines() if line.strip() and not line.startswith(("#", "---", "%"))]
+    found = [_LINE.fullmatch(line) for line in lines[:2]]
+    if len(found) < 2 or found[0] is None or found[1] is None or found[0]["indent"]:
+        return False
+    if found[0]["item"]:
+        return bool(found[1]["indent"]) and not found[1]["item"]
+    other = sum(_LINE.fullmatch(line) is None for line in lines)
+    records = listed_records(lines)
+    return other <= MOST_OTHER * len(lines) and sum(one is not None for one in records) >= LEAST_LISTED
+
+
+def listed_records(lines: Iterable[str]) -> Iterator[dict[str, object] | None]:
+    """Yield the records of the document, and None for each line of a list that is no part of one."""
+    listed = _Items()
+    for line in lines:
+        if not line.strip() or line.lstrip().startswith(("#", "---", "...")):
+            continue
+        found = _LINE.fullmatch(line.rstrip())
+        if found is None:
+            if listed.open:
+                yield None
+            continue
+        if done := listed.take(found):
+            yield done
+    if done := listed.end():
+        yield done
+
+
+class _Items:
+    """The items of the lists of a document, one after another."""
+
+    def __init__(self) -> None:
+        self._key = ""
+        self._indent: int | None = None  # that of the items of the open list
+        self._record: dict[str, object] = {}
+        self._above: list[tuple[int, str]] = []
+
+    @property
+    def open(self) -> bool:
+        """Whether a list is open."""
+        return self._indent is not None
+
+    def take(self, found: re.Match[str]) -> dict[str, object]:
+        """Take a line with a key; return the record that it ends, empty if it ends none."""
+        indent, key = len(found["indent"]), found["key"].strip("'\" ")
+        if found["item"] and (self._indent is None or indent <= self._indent):
+            done, self._indent = self.end(), indent
+        elif not found["item"] and indent == 0 and (self._key or self._indent is None):
+            done, self._indent, self._key = self.end(), None, key
+        else:
+            done = {}
+        if self._indent is not None:
+            self._keep(found, key)
+        return done
+
+    def end(self) -> dict[str, object]:
+        """Return the record that is open; empty for an item of a list under a key that counts nothing."""
+        done, self._record, self._above = self._record, {}, []
+        counts = any(canonical(name) in COUNTERS and isinstance(value, float) for name, value in done.items())
+        if not self._key or counts:
+            return done
+        return {}
+
+    def _keep(self, found: re.Match[str], key: str) -> None:
+        depth = len(found["indent"]) + len(found["item"] or "")
+        self._above = [one for one in self._above if one[0] < depth][:MOST_DEEP]
+        value = (found["value"] or "").strip()
+        if value:
+            self._record["/".join([*(name for _, name in self._above), key])] = _value(value)
+        else:
+            self._above.append((depth, key))
+
+
+def _value(text: str) -> object:
+    """Return a plain number as one, anything else as text."""
+    bare = text.strip("'\"")
+    number = parse_number(bare.lstrip("+").replace(".inf", "inf").replace(".nan", "nan").replace(".NaN", "nan"))
+    return bare if number is None else number

@@ -1,0 +1,212 @@
+"""What stands before a message: the rank, the time, the level and the logger, put there by launchers and logging.
+
+A prefix may also name the phase that a line is of, training or evaluation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from mldebug_mcp.logs.numbers import whole_number
+
+# Does a line speak of training or of evaluation? By a word at its beginning, in a part of its own, or in a heading.
+
+
+_TRAINING = r"train(?:ing)?"
+_EVALUATION = r"valid(?:ation|ate)?|val|eval(?:uation|uate)?|test(?:ing)?|dev|cv"
+_WHOLE = r"(?:set|results?|metrics?|phase)"
+"""What such a word may stand before without meaning anything else."""
+
+_WORD = re.compile(rf"{_TRAINING}|(?P<eval>{_EVALUATION})", re.IGNORECASE)
+_BEGINNING = re.compile(rf"[\W\d]*(?:{_EVALUATION})(?:\s+{_WHOLE})?(?=[\s:|\-(\[\]]|$)", re.IGNORECASE)
+_PART = re.compile(rf"\|\s*+(?:{_EVALUATION})(?: on [\w' ]{{1,40}}| set)?\s*+\|", re.IGNORECASE)
+"""A part of the line that only names the phase: fairseq's "| epoch 001 | valid on 'valid' subset | loss 3.2"."""
+_EVALUATING = re.compile(
+    rf"\bevaluating (?:val|test|eval)\w*:|\b(?:{_EVALUATION})\s+epoch\b|^\W{{3,9}}evaluating\b", re.IGNORECASE
+)
+"""... the last of them a heading in stars: DeepSpeed-Chat's "***** Evaluating perplexity, Epoch 1/16 *****"."""
+_ON_DATA = re.compile(
+    rf"[^:=]{{1,60}}\bon (?:the )?(?:held[- ]?out|unseen|{_EVALUATION}) (?:data(?:set)?|set|split|part|examples)\s?:",
+    re.IGNORECASE,
+)
+"""A sentence that says on which data: "After epoch 1 on held-out data: swd is 0.8"."""
+_STARRED = re.compile(r"\s*\*\s")
+"""ImageNet's example closes an evaluation with " * Acc@1 ..."."""
+_HEADING = re.compile(
+    rf"[\W_]*(?:{_TRAINING}|(?P<eval>{_EVALUATION}))(?: (?:{_WHOLE}|errors?|loss(?:es)?|performance)){{0,2}}[\W_]*",
+    re.IGNORECASE,
+)
+_TURN = re.compile(
+    rf"(?<![\w./-])(?:{_TRAINING}|(?P<eval>{_EVALUATION}))"
+    rf"(?: {_WHOLE})?(?:\s*:\s*\(?|\s*\|\s*|\s+-+\s+|\s*\(|[\])]\s*:?\s*)"
+    r"(?!n/?an?\b|inf\b|none\b)(?=[a-z])",
+    re.IGNORECASE,
+)
+"""Where a line turns to training or evaluation: "Train: loss 1.7, acc 0.6 | Val: loss 1.9, acc 0.5"."""
+
+
+class Turn(NamedTuple):
+    """A place in a line from which on it speaks of training, or of evaluation."""
+
+    at: int
+    evaluation: bool
+
+
+def names_phase(word: str) -> bool:
+    """Say whether a word names a phase: "train", "val", "test"."""
+    return _WORD.fullmatch(word) is not None
+
+
+def names_evaluation(word: str) -> bool:
+    """Say whether a word names an evaluation: "val", "validation", "test"."""
+    found = _WORD.fullmatch(word)
+    return found is not None and found["eval"] is not None
+
+
+def is_of_evaluation(line: str) -> bool:
+    """Say whether a line begins with the name of an evaluation or has it in a part of its own."""
+    return (
+        _BEGINNING.match(line) is not None
+        or _STARRED.match(line) is not None
+        or _is_under_way(line)
+        or (" on " in line and _ON_DATA.match(line) is not None)
+        or ("|" in line and _PART.search(line) is not None)
+    )
+
+
+def _is_under_way(line: str) -> bool:
+    low = line.lower()
+    return ("epoch" in low or "evaluating" in low) and _EVALUATING.search(line) is not None
+
+
+def heads_evaluation(line: str) -> bool | None:
+    """Say of a line that is nothing but a heading ("Test Error:", "Training:") whether an evaluation follows."""
+    match = _HEADING.fullmatch(line)
+    return None if match is None else match["eval"] is not None
+
+
+def turns_in(line: str) -> list[Turn]:
+    """Return where a line turns from one phase to another, in order."""
+    return [Turn(turn.end(), turn["eval"] is not None) for turn in _TURN.finditer(line)]
+
+
+# What launchers write before a line to tell processes apart, for those who read records and those who read failures.
+#
+# Each is a pattern with the number of the rank as its group.
+
+
+BRACKETED = r"\[\s*(?:default|[Rr]ank|GPU|gpu)\s*_?(?P<bracketed>\d{1,5})\s*\]"
+"""torchrun's "[default3]:", torchtitan's "[rank3]:"."""
+MPIRUN = r"\[\d{1,5},(?P<mpirun>\d{1,5})\]<std(?:out|err)>:"
+"""mpirun --tag-output: "[1,3]<stderr>:"."""
+NAMED = r"(?:rank|Rank|RANK)[ =:]?(?P<named>\d{1,5})\s*[:|\]-]"
+"""One's own: "rank 3:", "Rank=3 |"."""
+NUMBERED = r"(?P<numbered>\d{1,5}): "
+"""srun --label: "3: ". So begins many another line: what follows has to tell."""
+
+
+# What stands before a message: the rank, the time, the level and the logger, put there by launchers and logging.
+
+
+_RANK = re.compile(
+    rf"\s*(?:{BRACKETED}\s*:?|{MPIRUN}|{NAMED}"
+    rf"|{NUMBERED}(?=.*(?:step|iter(?:ation)?|epoch)s?\W{{0,5}}\d))"  # a number alone, beside a counter
+)
+_LOGGER = (
+    r"(?:(?<=\])\s(?!(?:train|training|valid|validation|val|eval|evaluation|test|testing|dev|epoch|step|iter)\b)"
+    r"[a-z_][\w.]{0,60}:(?=\s(?!nan\b|inf\b)[A-Za-z]))?"
+)
+"""The name of a logger behind a level in brackets: "[INFO] trainer: Training [8/56]"; a phase is none."""
+_LOGGING = re.compile(
+    r"(?:\s*(?:"
+    r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [\w./-]+\]\s*\([\w./-]+\.py \d+\):"  # Swin Transformer
+    r"|\[?\d{4}[-/]\d\d[-/]\d\d[T ]?(?:\d\d:\d\d:\d\d(?:[.,:](?:\d+|%f))?)?"  # 2024-01-31 12:00:00,123
+    r"(?:Z|[+-]\d\d:?\d\d)?\]?"
+    r"|\[?\d\d[/-]\d\d(?:/\d{2,4})? \d\d:\d\d:\d\d\]?"
+    r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?\s{1,2}(?:\d{1,2} [A-Z][a-z]{2} \d{4}|[A-Z][a-z]{2}\s{1,2}\d{1,2}) "
+    r"\d\d:\d\d:\d\d(?: \d{4})?"  # RecBole "Tue 05 Nov 2024 10:01:11", ctime "Tue Nov  5 10:01:11 2024"
+    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?"
+    r"|[IWEDF](?:\d{4}){1,2} \d\d:\d\d:\d\d(?:\.\d+)?\s+\d+ (?:[\w.-]+ )?[\w./-]+:\d+\]"  # glog, absl, DINOv2
+    r"|\d{1,9}\.\ds(?:\s\|)?\s{1,4}\d{1,9}(?:\s\|)?(?=\s)"  # Kaggle: seconds and line
+    r"|\d+\|[\w-]+\s+(?=\|)"  # pm2: number and name of the process
+    r"|\[?(?:INFO|DEBUG|WARNING|SUCCESS)\]?\s*\|\s*(?:\w+(?:\.\w+)+|__main__):(?:[\w<>]+:)?\d+(?=\s+-\s)"  # loguru
+    r"|\([\w.:]+ (?:pid|rank)=\d+(?:, ip=[\d.]+)?\)"  # Ray
+    r"|\[[\w.-]+(?::\d+/\d+)?\](?= \d{4}-\d\d-\d\d )|\(\w+:\d+\)(?= INFO\b)"  # ESPnet: host and rank, module
+    r"|\[INFO\|[\w=|.-]{1,80}\]"  # nanotron: the place in the parallel layout
+    rf"|\[?(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|SUCCESS)\]?(?::[\w.-]+:)?{_LOGGER}"
+    r"|\[[\w.]+\](?=\[(?:INFO|DEBUG|WARNING|ERROR|CRITICAL)\])"  # Hydra: [time][logger][level]
+    r"|\[[\w/.-]+\.(?:py|cpp|cc|cu):\d+(?::\w+)?\]|[\w/.-]+\.py:\d+(?:\[\d+\])?"
+    r"|\[[\w.]+/\w*Process(?:-\d+)?\](?:\s+[\w.]+\s+:)?"  # logger and process, module and function
+    r"|-\s*[\w.]+\s*-\s*(?=\[?(?:INFO|DEBUG|WARN))|[\w.]+\s+(?=(?:INFO|WARNING)\b:?)"
+    r"|[\w.-]+:\d+\s+[\w.]+:\d+(?=\s+INFO)"  # OLMo: host and module
+    r"|[\w.]+:[A-Za-z_<][\w.<>]*:\d+(?=\s+-\s)"  # Loguru: module, function, line
+    r"|\[(?:titan|trainer|train|Trainer|train_inner)\]"
+    r")\s*[|:-]?(?=\s|\[|$|(?<=:)\w))+"
+)
+
+
+_FUNCTION = re.compile(r":(?P<function>[A-Za-z_]\w{0,60}):\d+\s+-$")
+"""Loguru names the function that logs: "src.loop:validate:88 -"."""
+_RANK_AT_END = re.compile(r"(?<!\s)\s+rank[ :=](\d{1,5})\s*$")
+"""WeNet: "TRAIN Batch 0/100 loss 94.5 lr 0.0001 rank 1"."""
+
+
+_STAMPED = re.compile(r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?=(.{20}))")
+_NO_DIGITS = str.maketrans("", "", "0123456789")
+
+
+class Line(NamedTuple):
+    """A line without what stood before its message.
+
+    Args:
+        rank: None where no rank was named.
+        message: The rest.
+        evaluation: It was logged by a function that evaluates, as its name says.
+    """
+
+    rank: int | None
+    message: str
+    evaluation: bool = False
+
+
+def records_in(line: str) -> list[str]:
+    """Return the records of a line in which the line breaks were lost, as where a log is pasted into a thread.
+
+    A new one begins with each time that is followed by the same words as another.
+    """
+    stamps = [(match.start(), match[1].translate(_NO_DIGITS)) for match in _STAMPED.finditer(line)]
+    times = Counter(after for _, after in stamps)
+    starts = [start for start, after in stamps if times[after] > 1]
+    if len(starts) < 2:
+        return [line]
+    edges = [0, *(start for start in starts if start), len(line)]
+    return [line[first:last] for first, last in pairwise(edges)]
+
+
+@lru_cache(maxsize=8)
+def without_prefix(line: str) -> Line:
+    """Take the rank, the time, the level and the logger off a line."""
+    rank: int | None = None
+    evaluation = False
+    for _ in range(3):
+        found = _RANK.match(line)
+        if found:
+            rank = next(whole_number(number) for number in found.groups() if number is not None)
+            line = line[found.end() :]
+        logging = _LOGGING.match(line)
+        if logging:
+            evaluation = evaluation or _evaluates(logging[0])
+            line = line[logging.end() :]
+        if not (found or logging):
+            break
+    behind = _RANK_AT_END.search(line) if rank is None and "rank" in line else None
+    return Line(rank, line, evaluation) if behind is None else Line(whole_number(behind[1]), line[: behind.start()])
+
+
+def _evaluates(prefix: str) -> bool:
+    found = _FUNCTION.search(prefix) if prefix.endswith("-") else None
+    return found is not None and any(map(names_evaluation, found["function"].split("_")))

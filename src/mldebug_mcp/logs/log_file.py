@@ -1,0 +1,547 @@
+"""Opening what a user points at: checked, decoded, in bounded memory.
+
+The bytes may be in one file or in rotated parts, each of them compressed or not. They are read by the line, by blocks
+of whole lines, or as a file that can be read from any place.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
+
+from mldebug_mcp.core.access import open_input
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.limits import checkpoint
+from mldebug_mcp.core.paths import unreadable
+from mldebug_mcp.core.text import shorten
+from mldebug_mcp.logs.numbers import has_decimal_commas, with_points
+from mldebug_mcp.logs.unpack import (
+    OPENED_BY_NAME,
+    SIGNATURE_BYTES,
+    UNPACKED_PIECE_BYTES,
+    archive_format,
+    binary_format,
+    packing_of,
+    plain_name,
+    unpacked,
+)
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+# A file whose content is made in pieces, for readers that take any open file.
+
+
+SKIP_BYTES = 1024 * 1024
+
+
+def replayed(pieces: Callable[[], Iterator[bytes]]) -> BinaryIO:
+    """Return a file that reads what `pieces` yields; to go back, it is called again, and read up to there."""
+    return cast("BinaryIO", io.BufferedReader(_Replayed(pieces)))
+
+
+class _Replayed(io.RawIOBase):
+    def __init__(self, pieces: Callable[[], Iterator[bytes]]) -> None:
+        self._pieces = pieces
+        self._begin()
+
+    def _begin(self) -> None:
+        self._open, self._rest, self._at = self._pieces(), memoryview(b""), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        target = memoryview(cast("bytearray", buffer)).cast("B")
+        while not self._rest:
+            piece = next(self._open, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        count = min(len(target), len(self._rest))
+        target[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        self._at += count
+        return count
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence == io.SEEK_END:
+            while self.read(SKIP_BYTES):
+                pass
+            offset, whence = offset + self._at, io.SEEK_SET
+        target = offset + (self._at if whence == io.SEEK_CUR else 0)
+        if target < self._at:
+            self._begin()
+        while self._at < target and self.read(min(SKIP_BYTES, target - self._at)):
+            pass
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def close(self) -> None:
+        closes = getattr(self._open, "close", None)
+        if closes is not None and not self.closed:
+            closes()
+        super().close()
+
+
+# The bytes of a log, wherever they are: in one file or in rotated parts, each of them compressed or not.
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The content of files, one behind the other.
+
+    Args:
+        paths: The files.
+        problems: What was found to be wrong with them while they were read, for the notes.
+    """
+
+    paths: tuple[Path, ...]
+    problems: list[str] = field(default_factory=list)
+
+    def stream(self) -> BinaryIO:
+        """Open the content; raises as `open_input` does."""
+        if len(self.paths) > 1:
+            return replayed(self._one_by_one)
+        file = open_input(self.paths[0])
+        packing = packing_of(file.read(SIGNATURE_BYTES))
+        file.seek(0)
+        if not packing:
+            return file
+        file.close()
+        return replayed(lambda: self._pieces(self.paths[0]))
+
+    def _one_by_one(self) -> Iterator[bytes]:
+        *older, newest = self.paths
+        for path in older:
+            try:
+                yield from self._pieces(path)
+            except (InputError, OSError) as error:
+                self._remark(f"{shorten(path.name, 100)}: this rotated part is left out ({shorten(str(error), 160)})")
+        yield from self._pieces(newest)
+
+    def _pieces(self, path: Path) -> Iterator[bytes]:
+        file = open_input(path)
+        packing = packing_of(file.read(SIGNATURE_BYTES))
+        file.seek(0)
+        if packing:
+            yield from unpacked(file, packing, shorten(str(path), 200), lambda why: self._cut(path, why))
+            return
+        with file:
+            while piece := file.read(UNPACKED_PIECE_BYTES):
+                yield piece
+
+    def _cut(self, path: Path, why: str) -> None:
+        self._remark(f"{shorten(path.name, 100)}: only its beginning could be unpacked ({why})")
+
+    def _remark(self, problem: str) -> None:
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+
+# Opening what a user points at: checked, decoded, in bounded memory.
+
+
+HEAD_BYTES = 64 * 1024
+"""How much of a file is looked at to find its format."""
+LONG_HEAD_BYTES = 1024 * 1024
+"""... and of one that begins with long lines, such as a table of thousands of columns."""
+HEAD_LINES = 4
+"""Lines that show a format: below so many the beginning is too short."""
+CHUNK_BYTES = 1024 * 1024
+MAX_LINE = 4 * 1024 * 1024
+"""Characters of one line; longer ones are skipped and counted."""
+MAX_NULS = 64 * 1024 * 1024
+"""NUL bytes at the beginning of a file behind which its text is looked for."""
+MAX_WHOLE_FILE = 1024 * 1024 * 1024
+"""Bytes of a file that has to be read as a whole (JSON)."""
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+@dataclass(slots=True)
+class LogFile:
+    """A readable, regular, non-empty file and what its beginning looks like.
+
+    A compressed file is what is in it, and so is everything here: its size, its encoding, its text.
+
+    Args:
+        path: The file.
+        size: Bytes when it was opened.
+        encoding: What its text is decoded as.
+        head: Its first 64 KiB, decoded, or up to a mebibyte of long lines; empty for a binary file.
+        binary: Name of the binary format that its first bytes show, empty for text.
+        identity: Its device and inode.
+        modified: When it was changed last, in nanoseconds.
+        skipped_lines: Lines too long to read, counted while reading.
+        decimal_commas: Numbers are written as 0,25: `head` and `lines` have points in their place.
+        nuls: NUL bytes stand in its text, which `head`, `lines` and `text` leave out.
+        dropped_nuls: How many of them were left out, counted while reading.
+        content: Its bytes, if it is compressed or has rotated parts.
+    """
+
+    path: Path
+    size: int
+    encoding: str
+    head: str
+    binary: str = ""
+    identity: tuple[int, int] = (0, 0)
+    modified: int = 0
+    skipped_lines: int = field(default=0)
+    decimal_commas: bool = False
+    nuls: bool = False
+    dropped_nuls: int = field(default=0)
+    content: Content | None = None
+
+    @classmethod
+    def open(cls, path: Path, older: Sequence[Path] = ()) -> LogFile:
+        """Look at a file, behind whose rotated parts, oldest first, its own content stands.
+
+        Raises:
+            InputError: it is neither text nor of a binary format that is known.
+        """
+        content = None
+        try:
+            with open_input(path) as file:
+                status = os.fstat(file.fileno())
+                beginning, size = _beginning(file), status.st_size
+            if older or packing_of(beginning[:SIGNATURE_BYTES]):
+                content = Content((*older, path))
+                with content.stream() as file:
+                    beginning, size = _beginning(file), file.seek(0, os.SEEK_END)
+        except OSError as error:
+            raise InputError(f"{unreadable(path, error)}; check the path") from None
+        about = ((status.st_dev, status.st_ino), status.st_mtime_ns)
+        binary = binary_format(beginning)
+        if binary in OPENED_BY_NAME and content is not None:
+            raise InputError(
+                f"{shorten(str(path), 200)}: a compressed {binary} file; unpack it, and name what comes out"
+            )
+        if binary:
+            return cls(path, size, "binary", "", binary, *about, content=content)
+        encoding = _encoding(beginning)
+        nuls = encoding is None and not archive_format(beginning) and _is_text_with_nuls(beginning)
+        if encoding is None and not nuls:
+            raise InputError(f"{shorten(str(path), 200)}: {_why_no_text(path, beginning)}")
+        encoding = encoding or "utf-8"
+        head = (beginning.replace(b"\0", b"") if nuls else beginning).decode(encoding, errors="replace")
+        commas = has_decimal_commas(head)
+        head = with_points(head) if commas else head
+        return cls(path, size, encoding, head, "", *about, decimal_commas=commas, nuls=nuls, content=content)
+
+    @property
+    def is_utf8(self) -> bool:
+        """Whether its bytes are its text, in UTF-8, so that it can be read by blocks."""
+        return self.encoding in ("utf-8", "utf-8-sig") and not self.decimal_commas and not self.nuls
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether what is added to the file is added to its text, in UTF-8, so that it can be followed."""
+        return self.is_utf8 and self.content is None
+
+    @property
+    def plain_name(self) -> str:
+        """Its name; of a compressed file the name that it had before."""
+        return plain_name(self.path.name)
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """What was wrong with its bytes as far as they were read, for the notes."""
+        return self.content.problems if self.content is not None else ()
+
+    @property
+    def name(self) -> str:
+        """Its path for a message, cleaned and shortened."""
+        return shorten(str(self.path), 200)
+
+    def text(self) -> str:
+        """Return the whole text; raises InputError if the file is too large for that."""
+        self._require_text()
+        if self.size > MAX_WHOLE_FILE:
+            raise InputError(f"{self.name}: {self.size:,} bytes of JSON are too many to read whole; give it as JSONL")
+        return self._without_nuls(b"".join(self.pieces(CHUNK_BYTES)).decode(self.encoding, errors="replace"))
+
+    def stream(self) -> BinaryIO:
+        """Open the file again, with the same checks."""
+        return self.content.stream() if self.content is not None else open_input(self.path)
+
+    def pieces(self, size: int) -> Iterator[bytes]:
+        """Yield what was in the file when it was opened: one that grows faster than it is read would never end."""
+        left = self.size
+        with self.stream() as file:
+            while piece := file.read(min(size, left)):
+                left -= len(piece)
+                checkpoint(f"reading {shorten(self.path.name, 60)}: {self.size - left:,} of {self.size:,} bytes")
+                yield piece
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines, without their ends. A carriage return ends a line too, as progress bars use it."""
+        self._require_text()
+        decoder = codecs.getincrementaldecoder(self.encoding)(errors="replace")
+        rest, skipping = "", False
+        for chunk in self.pieces(CHUNK_BYTES):
+            text = rest + self._without_nuls(decoder.decode(chunk))
+            half = "\r" if text.endswith("\r") else ""  # its "\n" may come with the next chunk
+            *lines, rest = text.removesuffix(half).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            rest += half
+            if lines and skipping:
+                del lines[0]
+                skipping = False
+            yield from self._short_enough(lines)
+            if len(rest) > MAX_LINE:
+                self.skipped_lines += not skipping
+                rest, skipping = "", True
+        rest += decoder.decode(b"", final=True)
+        if rest and not skipping:
+            yield from self._short_enough(rest.removesuffix("\r").split("\r"))
+
+    def _without_nuls(self, text: str) -> str:
+        if "\0" not in text:
+            return text
+        whole = text.replace("\0", "")
+        self.dropped_nuls += len(text) - len(whole)
+        return whole
+
+    def _require_text(self) -> None:
+        if self.binary:
+            raise InputError(f"{self.name}: a {self.binary} file where text is due; name a text file")
+
+    def _short_enough(self, lines: list[str]) -> Iterator[str]:
+        for line in lines:
+            if len(line) <= MAX_LINE:
+                yield with_points(line) if self.decimal_commas else line
+            else:
+                self.skipped_lines += 1
+
+
+def _beginning(file: BinaryIO) -> bytes:
+    """Return the first bytes of a file: of one that begins with many NUL bytes, what comes behind them."""
+    for _ in range(MAX_NULS // HEAD_BYTES):
+        beginning = file.read(HEAD_BYTES)
+        if beginning.strip(b"\0") or len(beginning) < HEAD_BYTES:
+            break
+    if len(beginning) == HEAD_BYTES and beginning.count(b"\n") < HEAD_LINES:
+        beginning += file.read(LONG_HEAD_BYTES - HEAD_BYTES)
+    return beginning
+
+
+def _is_text_with_nuls(beginning: bytes) -> bool:
+    """Say whether bytes are lines of plain text but for NUL bytes, which no other control characters come with.
+
+    A file system leaves them where a crash came before what was written, a log emptied under a running program begins
+    with them, and a shell that writes UTF-16 puts one behind each character.
+    """
+    text = beginning.replace(b"\0", b"")
+    if b"\n" not in text and b"\r" not in text:
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(text)
+    except UnicodeDecodeError:
+        return False
+    return not any(byte < 9 or 13 < byte < 27 or 27 < byte < 32 for byte in text)
+
+
+def _why_no_text(path: Path, beginning: bytes) -> str:
+    if "tfevents" in path.name:
+        return "the first record of this event file is damaged, so that nothing of it can be read; copy it again, whole"
+    if packing_of(beginning):
+        return "compressed more than once; unpack it, and name what comes out"
+    if archive := archive_format(beginning):
+        return f"an archive ({archive}); unpack it, and name the folder or the log in it"
+    return "a binary file, not a log that can be read; name a log file or a run folder"
+
+
+def _encoding(beginning: bytes) -> str | None:
+    """Return the encoding of a file from its first bytes, or None if they are no text."""
+    for bom, encoding in _BOMS:
+        if beginning.startswith(bom):
+            return encoding
+    if b"\0" in beginning:
+        return None
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(beginning)
+    except UnicodeDecodeError:
+        # Progress bars cut in the middle leave broken UTF-8 in real logs; those decode with replacement characters.
+        control = sum(byte < 9 or 13 < byte < 27 or 27 < byte < 32 for byte in beginning)
+        return "utf-8" if control * 100 < len(beginning) else None
+    return "utf-8"
+
+
+# Rotated logs: `train.log.2.gz`, `train.log.1` and `train.log` are one log, as are parts named by their date.
+#
+# Source: https://docs.python.org/3/library/logging.handlers.html (RotatingFileHandler: the higher the number, the
+# older; TimedRotatingFileHandler: the date is the ending) and logrotate(8), whose `dateext` writes -YYYYMMDD.
+
+
+_NUMBERED = re.compile(r"(?P<log>.+\.[a-z]+)\.(?P<number>[1-9]\d{0,2})")
+_DATED = re.compile(r"(?P<log>.+\.[a-z]+)[.-](?P<date>(?:19|20)\d\d-?\d\d-?\d\d(?:[T_-]?\d\d(?:[-:]?\d\d){0,2})?)")
+
+
+def log_name(name: str) -> str:
+    """Return the name that a log had before it was rotated or compressed."""
+    name = plain_name(name)
+    part = _NUMBERED.fullmatch(name) or _DATED.fullmatch(name)
+    return part["log"] if part else name
+
+
+def rotated(files: Iterable[Path]) -> dict[Path, list[Path]]:
+    """Return the logs among files that have rotated parts beside them, each with its parts, oldest first.
+
+    A part without the log that it was rotated from, as the logs of several ranks can be named, is a log by itself.
+    """
+    whole = {path.parent / plain_name(path.name): path for path in files}
+    parts: dict[Path, list[Path]] = {}
+    for path in whole.values():
+        name = log_name(path.name)
+        log = whole.get(path.parent / name)
+        if log is not None and log != path and path.parent / f"{name}.0" not in whole:
+            parts.setdefault(log, []).append(path)
+    return {log: sorted(older, key=_order) for log, older in parts.items()}
+
+
+def _order(path: Path) -> tuple[int, str]:
+    """Return what sorts parts by time: numbers count backwards, dates forwards."""
+    name = plain_name(path.name)
+    numbered = _NUMBERED.fullmatch(name)
+    return (-int(numbered["number"]), "") if numbered else (0, name)
+
+
+# A text file by blocks of whole lines, as bytes: for readers that hand many lines at once to compiled code.
+
+
+Result = TypeVar("Result")
+
+BLOCK_BYTES = MAX_LINE
+"""Bytes read at a time: small enough for the processor's caches, large enough that the cost of a call is small."""
+FAST_BYTES = 1024 * 1024
+"""Files smaller than this are read line by line: importing a compiled reader would take longer."""
+PIECE_BYTES = 256 * 1024
+"""What a block is cut into when it cannot be read at once."""
+PATIENCE = 32
+"""Pieces that cannot, one after another, before the rest of the file is read line by line."""
+
+_EDGE_BYTES = 64 * 1024
+"""The end of a block, in which its last line ends as a rule."""
+_THREADS = 2
+"""Blocks worked on at a time: between two blocks compiled code waits for Python, which may have other things to do."""
+_BOM = b"\xef\xbb\xbf"
+
+
+def is_fast(file: LogFile) -> bool:
+    """Say whether reading a file by blocks is possible and worth it."""
+    return file.is_utf8 and is_large(file.size)
+
+
+def is_large(size: int) -> bool:
+    """Say whether so many bytes are worth a compiled reader."""
+    return size >= FAST_BYTES
+
+
+def blocks(file: LogFile) -> Iterator[bytes]:
+    """Yield the bytes of a UTF-8 file, cut after line ends; only the last block may end inside a line.
+
+    Lines longer than a block are left out and counted in `file.skipped_lines`.
+    """
+    skipping, rest, left = False, b"", file.size
+    with file.stream() as stream:
+        if stream.read(len(_BOM)) == _BOM:
+            left -= len(_BOM)
+        else:
+            stream.seek(0)
+        while piece := stream.read(_next_size(stream, min(BLOCK_BYTES - len(rest), left), seekable=file.is_plain)):
+            left -= len(piece)
+            checkpoint(f"reading {shorten(file.path.name, 60)}: {file.size - left:,} of {file.size:,} bytes")
+            end = first_line_end(piece) if skipping else _last_line_end(piece)
+            if end and not skipping:
+                # At most one copy: a block is large.
+                yield b"".join((rest, memoryview(piece)[:end])) if rest or end < len(piece) else piece
+            if end or skipping:
+                skipping, rest = skipping and not end, piece[end:] if end else b""
+            elif len(rest) + len(piece) < BLOCK_BYTES:
+                rest += piece
+            else:
+                file.skipped_lines += 1
+                skipping, rest = True, b""
+    if rest:
+        yield rest
+
+
+def ahead(blocks: Iterable[bytes], work: Callable[[bytes], Result]) -> Iterator[tuple[bytes, Result]]:
+    """Yield each block with what `work` makes of it; meanwhile threads work on the next ones."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        waiting: deque[tuple[bytes, Future[Result]]] = deque()
+        for block in blocks:
+            waiting.append((block, threads.submit(work, block)))
+            if len(waiting) > _THREADS:
+                one, result = waiting.popleft()
+                yield one, result.result()
+        for one, result in waiting:
+            yield one, result.result()
+
+
+def pieces(block: bytes, size: int) -> Iterator[bytes]:
+    """Cut a block of lines into smaller ones of about `size` bytes."""
+    start = 0
+    while start < len(block):
+        end = block.find(b"\n", min(start + size, len(block) - 1)) + 1 or len(block)
+        yield block[start:end]
+        start = end
+
+
+def lines_of(block: bytes) -> list[str]:
+    """Return the lines of a block as `LogFile.lines` yields them."""
+    text = block.decode("utf-8", errors="replace")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
+    if not lines[-1]:
+        del lines[-1]
+    return lines
+
+
+def whole_lines(data: bytes) -> bytes:
+    """Return what a growing file holds up to its last line end; a carriage return at its end may be half one."""
+    return data[: max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1]
+
+
+def first_line_end(data: bytes) -> int:
+    """Return where the first line ends, its end included, or 0 if it does not."""
+    return data.find(b"\n") + 1 or data.find(b"\r") + 1
+
+
+def _last_line_end(data: bytes) -> int:
+    return data.rfind(b"\n") + 1 or data.rfind(b"\r") + 1
+
+
+def _next_size(stream: BinaryIO, most: int, *, seekable: bool) -> int:
+    """Return how many bytes to read next: up to the last line end within `most`, if that is near and can be looked for.
+
+    What is read beyond it has to be cut off, which copies the whole block.
+    """
+    if not seekable or most <= _EDGE_BYTES:
+        return most
+    start = stream.tell()
+    stream.seek(start + most - _EDGE_BYTES)
+    end = _last_line_end(stream.read(_EDGE_BYTES))
+    stream.seek(start)
+    return most - _EDGE_BYTES + end if end else most

@@ -1,0 +1,322 @@
+"""Letters and short words that mean something only beside what else is logged: `H` beside a reward is the entropy.
+
+A column is read so only where its name has no role by itself, no other column has the role that it would get, and its
+values can be what it would be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from mldebug_mcp.logs.columns import Column, Columns, Floats, ascends, rename
+from mldebug_mcp.logs.names import Quantity, normal, role_of
+from mldebug_mcp.logs.names.grammar import MAX_NAME
+from mldebug_mcp.logs.names.lexicon import PHASES, SET_ASIDE
+from mldebug_mcp.logs.names.metrics import canonical
+from mldebug_mcp.logs.names.quantities import PAIRS
+
+_WORD = re.compile(r"[^\W_]+%?|[%#]")
+_SHARE_OF = re.compile(rf"({'|'.join(one for one in PHASES if one.isascii())}) ?%", re.IGNORECASE)
+_MEANS = frozenset({"mean", "avg", "average", "ema"})
+_SURE = frozenset({
+    Quantity.REWARD, Quantity.REWARD_SPREAD, Quantity.GROUPS_WITHOUT_SPREAD, Quantity.KL, Quantity.APPROXIMATE_KL,
+    Quantity.POLICY_LOSS, Quantity.VALUE_LOSS, Quantity.ADVANTAGE, Quantity.EXPLAINED_VARIANCE, Quantity.POLICY_RATIO,
+    Quantity.EPISODE_LENGTH, Quantity.COMPLETION_LENGTH, Quantity.CLIPPED_COMPLETIONS, Quantity.EPISODE,
+})  # fmt: skip
+"""What is logged where a policy learns; a divergence alone may be that of a variational model or of a student."""
+_DIVERGENCES = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL})
+_AGENTS = frozenset({Quantity.EPISODE, Quantity.EPISODE_LENGTH, Quantity.EXPLORATION})
+_TELLING = frozenset({"r", "r std", "rm", "h", "ev", "pg", "pi", "vf", "dead groups"})
+"""Abbreviations that tell together that a policy learns: `eps` and `clip` may be those of private gradients."""
+LEAST_OF_A_POLICY = 2
+"""Abbreviations of what a policy logs that tell that one learns, where no name does in full; chosen by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """What the names of a log tell.
+
+    Args:
+        quantities: Those of its names that are understood.
+        words: What columns are called but for their phase and that they are a mean.
+    """
+
+    quantities: frozenset[Quantity]
+    words: frozenset[str]
+
+    def has(self, *words: str) -> bool:
+        """Say whether columns are called by all of some words."""
+        return all(word in self.words for word in words)
+
+
+def _any(values: Floats) -> bool:
+    return len(values) > 0
+
+
+def _share(values: Floats) -> bool:
+    return bool(np.all((values >= 0) & (values <= 100)))
+
+
+def _positive(values: Floats) -> bool:
+    return bool(np.all(values >= 0))
+
+
+def _counts(values: Floats) -> bool:
+    """Say whether values count on: whole numbers that do not fall."""
+    rises = np.diff(values)
+    return _positive(values) and bool(np.all(values == np.floor(values)) and np.all(rises >= 0) and np.any(rises > 0))
+
+
+def _counts_again(values: Floats) -> bool:
+    """Say whether values are whole numbers, as of a counter that may begin anew with each epoch."""
+    return _positive(values) and bool(np.all(values == np.floor(values))) and len(np.unique(values)) > 1
+
+
+def _passes(values: Floats) -> bool:
+    """Say whether values may be epochs: they do not fall."""
+    rises = np.diff(values)
+    return _positive(values) and bool(np.all(rises >= 0) and np.any(rises > 0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """What an abbreviation is read as, and whether its values can be that."""
+
+    name: str
+    can_be: Callable[[Floats], bool] = _any
+
+
+_OF_A_POLICY: Mapping[str, _Meaning] = MappingProxyType(
+    {
+        **dict.fromkeys(("r", "ret", "rm", "fit", "fitness", "rew"), _Meaning("reward")),
+        **dict.fromkeys(("r std", "fit std", "rstd"), _Meaning("reward_std", _positive)),
+        **dict.fromkeys(("h", "ent"), _Meaning("entropy")),
+        "ev": _Meaning("explained_variance"),
+        **dict.fromkeys(("pg", "pi"), _Meaning("policy_loss")),
+        **dict.fromkeys(("vf", "baseline loss"), _Meaning("value_loss")),
+        **dict.fromkeys(("clip", "clip%", "clip %", "clip frac"), _Meaning("clip_ratio", _share)),
+        **dict.fromkeys(("ε", "eps"), _Meaning("exploration_rate", _share)),
+        **dict.fromkeys(("dead groups", "zero groups"), _Meaning("frac_reward_zero_std", _share)),
+        "adv": _Meaning("advantages"),
+        "td": _Meaning("value_loss"),
+        "clip high": _Meaning("clip_ratio/high_mean", _share),
+        "clip low": _Meaning("clip_ratio/low_mean", _share),
+        "is clipped": _Meaning("clip_ratio/mean", _share),
+    }
+)
+_OF_COMPLETIONS: Mapping[str, _Meaning] = MappingProxyType(
+    dict.fromkeys(("len", "resp len", "resp length", "gen len", "out len"), _Meaning("completion_length", _positive))
+)
+_OF_PAIRS: Mapping[str, _Meaning] = MappingProxyType(
+    {
+        "r+": _Meaning("rewards/chosen"),
+        "r-": _Meaning("rewards/rejected"),
+        **dict.fromkeys(("δr", "dr", "r margin", "r gap"), _Meaning("rewards/margins")),
+        "acc": _Meaning("rewards/accuracies", _share),
+        "implicit acc": _Meaning("rewards/accuracies", _share),
+    }
+)
+_OF_OPPONENTS: Mapping[str, _Meaning] = MappingProxyType(
+    {
+        **dict.fromkeys(("critic", "disc", "dl", "gan d", "d gan"), _Meaning("discriminator_loss")),
+        **dict.fromkeys(("gen", "gl", "gan g", "g gan"), _Meaning("generator_loss")),
+    }
+)
+_OF_BOXES: Mapping[str, _Meaning] = MappingProxyType(
+    {"p": _Meaning("precision"), "r": _Meaning("recall"), "ar": _Meaning("recall")}
+)
+_OF_SUMMARIES: Mapping[str, _Meaning] = MappingProxyType(
+    {"r 1": _Meaning("rouge1"), "r 2": _Meaning("rouge2"), "r l": _Meaning("rougeL")}
+)
+_OF_PHASES: Mapping[str, _Meaning] = MappingProxyType({"tl": _Meaning("loss"), "vl": _Meaning("eval_loss")})
+_EPOCHS: Mapping[str, _Meaning] = MappingProxyType(dict.fromkeys(("e", "ep"), _Meaning("epoch", _passes)))
+_STEPS: Mapping[str, _Meaning] = MappingProxyType(
+    dict.fromkeys(("i", "t", "#", "up", "gen", "mini step", "gen iter"), _Meaning("step", _counts))
+)
+_WITHIN: Mapping[str, _Meaning] = MappingProxyType(dict.fromkeys(("i", "batch"), _Meaning("step", _counts_again)))
+_EVER: Mapping[str, _Meaning] = MappingProxyType(
+    {
+        **dict.fromkeys(("toks", "n toks"), _Meaning("num_tokens", _counts)),
+        **dict.fromkeys(("alloc", "mem peak", "peak alloc"), _Meaning("memory", _positive)),
+    }
+)
+_OF_AMOUNTS: Mapping[str, _Meaning] = MappingProxyType({"tokens": _Meaning("num_tokens", _counts)})
+"""... where nothing counts: beside a step, tokens may be those of a batch."""
+_OF_TIMES: Mapping[str, _Meaning] = MappingProxyType(
+    {"optimizer": _Meaning("optimizer_time", _positive), "t total": _Meaning("step_time", _positive)}
+)
+"""... where the times of the passes through a model stand beside them."""
+
+
+def abbreviations(columns: Columns) -> str | None:
+    """Names that only what else is logged explains, `R`, `H` and `EV` of a policy, `E` and `#` where nothing counts."""
+    told, words = [], _words(columns)
+    for meanings in _tables(columns):
+        for name, word in words.items():
+            meaning = meanings.get(word) if name in columns else None
+            if meaning is None or not _fits(columns, name, meaning):
+                continue
+            new = _in_phase(name, meaning.name)
+            if any(canonical(one) == new for one in columns if one != name):
+                continue
+            rename(columns, name, new)
+            told.append(f"{name!r} is read as {new}")
+    return "; ".join(told) or None
+
+
+def _tables(columns: Columns) -> list[Mapping[str, _Meaning]]:
+    """Return what abbreviations mean in a log, the surest first."""
+    log = _seen(columns)
+    tables = [_OF_PAIRS] if _is_of_pairs(log) else []
+    tables += _of_what_is_trained(log)
+    if log.has("r 1", "r 2"):
+        tables.append(_OF_SUMMARIES)
+    if Quantity.EPOCH not in log.quantities:
+        tables.append(_EPOCHS)
+    if Quantity.STEP not in log.quantities:
+        tables += [_STEPS, _WITHIN] if Quantity.EPOCH in log.quantities else [_STEPS, _OF_AMOUNTS]
+    if {Quantity.FORWARD_TIME, Quantity.BACKWARD_TIME} <= log.quantities:
+        tables.append(_OF_TIMES)
+    return [*tables, _EVER]
+
+
+def _of_what_is_trained(log: _Log) -> list[Mapping[str, _Meaning]]:
+    """Return what abbreviations mean where two networks play against each other, a policy learns, or neither."""
+    if not log.quantities.isdisjoint({Quantity.DISCRIMINATOR_LOSS, Quantity.GENERATOR_LOSS}) or _are_opponents(log):
+        return [_OF_OPPONENTS]
+    if _is_of_a_policy(log):
+        return [_OF_A_POLICY, _OF_COMPLETIONS] if _AGENTS.isdisjoint(log.quantities) else [_OF_A_POLICY]
+    told = log.has("tl", "vl") or (log.has("vl") and Quantity.LOSS in log.quantities)
+    return [
+        *([_OF_BOXES] if Quantity.AVERAGE_PRECISION in log.quantities else []),
+        *([_OF_PHASES] if told else []),
+    ]
+
+
+def _seen(columns: Columns) -> _Log:
+    quantities = frozenset(role.quantity for name in columns if (role := role_of(name)) is not None)
+    return _Log(quantities, frozenset(_words(columns).values()))
+
+
+def _words(columns: Columns) -> dict[str, str]:
+    """Return the word of each column, which may be an abbreviation: in lower case, without a phase or a mean."""
+    return {name: _word(name) for name in columns if len(name) <= MAX_NAME and not name.startswith(SET_ASIDE)}
+
+
+def _word(name: str) -> str:
+    inside = name.rpartition("/")[2].strip()
+    if inside.lower() in _OF_PAIRS:
+        return inside.lower()
+    if inside in ("T", "I"):
+        return inside  # a temperature, a number of images
+    if name in ("eval_P", "eval_R", "eval_p", "eval_r"):
+        return name  # the readers' own names for columns of a detector's table
+    words: list[str] = _WORD.findall(inside.lower().rstrip("."))
+    kept = [one for one in words if one not in PHASES and one not in _MEANS]
+    return " ".join(kept)
+
+
+def _in_phase(name: str, meant: str) -> str:
+    """Return a canonical name as that of evaluation where a name says so."""
+    words = _WORD.findall(normal(name))
+    return f"eval_{meant}" if any(PHASES.get(one) == "eval" for one in words) else meant
+
+
+def _fits(columns: Columns, name: str, meaning: _Meaning) -> bool:
+    """Say whether a column is not understood, or less closely, and its values can be those of what it would be."""
+    role = role_of(name)
+    if role is not None and meaning.name not in _CLOSER.get(role.quantity, ()):
+        return False
+    values = _finite(columns[name])
+    return len(values) > 0 and meaning.can_be(values)
+
+
+_CLOSER: Mapping[Quantity, tuple[str, ...]] = MappingProxyType(
+    {
+        Quantity.ACCURACY: ("rewards/accuracies",),
+        Quantity.VALUE: ("value_loss", "discriminator_loss"),
+        Quantity.LOSS: ("value_loss",),
+        Quantity.RECALL: ("reward",),
+    }
+)
+"""Which names may be another quantity, of what they say by themselves."""
+
+
+def _finite(column: Column) -> Floats:
+    values = column.values()
+    return values[np.isfinite(values)]
+
+
+def _is_of_pairs(log: _Log) -> bool:
+    """Say whether answers are compared in pairs."""
+    return not PAIRS.isdisjoint(log.quantities) or log.has("r+", "r-")
+
+
+def _is_of_a_policy(log: _Log) -> bool:
+    """Say whether a policy learns from rewards."""
+    sure = _SURE & log.quantities
+    abbreviated = {_OF_A_POLICY[word].name for word in log.words & _TELLING}
+    if sure - _DIVERGENCES:
+        return True
+    return len(abbreviated) + bool(sure) >= LEAST_OF_A_POLICY
+
+
+def _are_opponents(log: _Log) -> bool:
+    """Say whether two networks play against each other."""
+    meant = {_OF_OPPONENTS[word].name for word in log.words if word in _OF_OPPONENTS}
+    return len(meant) > 1
+
+
+def episodes_as_ep(columns: Columns) -> str | None:
+    """`ep` beside a reward, where no other counts episodes or epochs, counts the episodes of an agent."""
+    names = {normal(name).rstrip("."): name for name in columns}
+    quantities = _seen(columns).quantities
+    if "ep" not in names or Quantity.EPISODE in quantities or Quantity.REWARD not in quantities:
+        return None
+    if not _DIVERGENCES.isdisjoint(quantities) or not ascends(_finite(columns[names["ep"]])):
+        return None
+    columns["episode"] = columns.pop(names["ep"])
+    return f"{names['ep']!r} is read as the episode"
+
+
+def shares_of_phases(columns: Columns) -> str | None:
+    """`Train%` beside `Valid%` is the accuracy, in percent."""
+    found = {name: PHASES[match[1].lower()] for name in columns if (match := _SHARE_OF.fullmatch(name)) is not None}
+    if len(found) < LEAST_OF_A_POLICY or any(canonical(name) in ("accuracy", "eval_accuracy") for name in columns):
+        return None
+    told = []
+    for name, phase in found.items():
+        new = "eval_accuracy" if phase == "eval" else "accuracy"
+        if new not in columns:
+            rename(columns, name, new)
+            told.append(f"{name!r} is read as {new}")
+    return "; ".join(told) or None
+
+
+def clipped_gradients(columns: Columns) -> str | None:
+    """A share that was clipped is that of gradients where no policy learns: it is no clip ratio."""
+    quantities = _seen(columns).quantities
+    if Quantity.CLIP_FRACTION not in quantities or not (_SURE | {Quantity.ENTROPY}).isdisjoint(quantities):
+        return None
+    told = []
+    for name in [name for name in columns if (role := role_of(name)) and role.quantity is Quantity.CLIP_FRACTION]:
+        if Quantity.GRADIENT_NORM in quantities and "gradients_clipped" not in columns:
+            columns["gradients_clipped"] = columns.pop(name)
+            told.append(f"{name!r} is read as the share of gradients that were clipped: no policy learns here")
+    return "; ".join(told) or None
+
+
+def counters_of_composer(columns: Columns) -> str | None:
+    """Composer logs under `time/` where a run is: `time/batch` are its batches, and `time/token` its tokens."""
+    told = []
+    for old, new in (("time/batch", "step"), ("time/token", "num_tokens"), ("time/sample", "num_samples")):
+        taken = any(canonical(one) == new for one in columns)
+        if old in columns and not taken and _counts(values := _finite(columns[old])) and ascends(values):
+            columns[new] = columns.pop(old)
+            told.append(f"{old!r} is read as {new}")
+    return "; ".join(told) or None

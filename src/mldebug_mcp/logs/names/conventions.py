@@ -1,0 +1,270 @@
+"""Columns under the names that they were logged with → columns under canonical names.
+
+Conventions that show only when all columns are known come first. Each is a function that changes the columns where
+its convention holds, and returns a note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, count
+
+import numpy as np
+
+from mldebug_mcp.core.text import shorten
+from mldebug_mcp.logs.columns import Columns, rename
+from mldebug_mcp.logs.names import Quantity, Role, role_of
+from mldebug_mcp.logs.names.abbreviations import (
+    abbreviations,
+    clipped_gradients,
+    counters_of_composer,
+    episodes_as_ep,
+    shares_of_phases,
+)
+from mldebug_mcp.logs.names.frameworks import BOOSTER, OF_FRAMEWORKS, is_boosted, wandb_export
+from mldebug_mcp.logs.names.losses import (
+    accuracy_beside_loss,
+    bare_phases,
+    evaluation_of_its_name,
+    filtered_nan,
+    held_evaluation,
+    length_of_completions,
+    mean_reward,
+    named_loss,
+    objective_alone,
+    perplexity_alone,
+    scores_of_evaluation,
+    taking_turns,
+)
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, factor, rank
+from mldebug_mcp.logs.names.quantities import PAIRS
+from mldebug_mcp.logs.names.records import phase_in
+from mldebug_mcp.logs.names.units import batch_in_epoch, clock, memory, percentages, rates, time_and_data
+
+# Columns under the names that they were logged with → columns under canonical names.
+
+
+_OF_TRAINING = re.compile(r"train(?:ing)? ", re.IGNORECASE)
+_BARE = frozenset({"loss", "acc", "accuracy", "acc@1", "top1"})
+MAX_NAME = 200
+"""Characters of a metric name."""
+
+
+def join_counters(columns: Columns) -> None:
+    """Make one counter of several spellings that take turns, each record having one, if together they ascend."""
+    for counter in COUNTERS:
+        spellings = sorted((raw for raw in columns if canonical(raw) == counter), key=rank)
+        for raw in spellings[1:]:
+            joined = columns[spellings[0]].joined(columns[raw])
+            if joined is not None and bool(np.all(np.diff(joined.values()) >= 0)):
+                columns[spellings[0]] = joined
+                del columns[raw]
+
+
+def join_cut_box(columns: Columns) -> None:
+    """Take what stands under no section because the log begins inside of a box for what it is in the later boxes.
+
+    The first record of Stable-Baselines then has a `value_loss`, and all others a `train/value_loss`.
+    """
+    below: dict[str, list[str]] = {}
+    for one in columns:
+        if "/" in one:
+            below.setdefault(one.rpartition("/")[2], []).append(one)
+    for raw in [raw for raw in columns if "/" not in raw and len(columns[raw]) == 1]:
+        later = [one for one in below.get(raw, ()) if canonical(one) == canonical(raw)]
+        if len(later) == 1 and columns[raw].arrays()[0][0] < columns[later[0]].arrays()[0][0]:
+            joined = columns[raw].joined(columns[later[0]])
+            if joined is not None:
+                columns[later[0]] = joined
+                del columns[raw]
+
+
+def _means_over_epochs(columns: Columns) -> set[str]:
+    """Return what is named of training beside the same of a single batch that is told no more often.
+
+    "Train Loss", as it is printed at the end of an epoch, is its mean, and what evaluation is compared with; the loss
+    of a bar, or of the batch that is printed once in an epoch, is that of one batch.
+    """
+    train = {raw for raw in columns if _OF_TRAINING.match(raw) and canonical(raw) in ("loss", "accuracy")}
+    bare = {canonical(raw): len(columns[raw]) for raw in columns if raw.lower() in _BARE}
+    return {raw for raw in train if bare.get(canonical(raw), len(columns[raw]) + 1) <= len(columns[raw])}
+
+
+def named_columns(columns: Columns) -> tuple[Columns, list[str]]:
+    """Give each column its canonical name; of several that claim one role the closest gets it.
+
+    That is the one whose name is plainest, then the one with most values: the others keep their own names. What stands
+    under several namespaces that are not understood are parts, as of an encoder and a decoder.
+
+    Args:
+        columns: By the names that they were logged with.
+
+    Returns:
+        The columns under their names, in the order in which they came, and notes on what was chosen.
+    """
+    named: Columns = {}
+    notes: list[str] = []
+    taken: dict[str, str] = {}
+    numbers: dict[str, Iterator[int]] = {}
+    means, parts = _means_over_epochs(columns), _in_unknown_places(columns)
+    for raw in sorted(
+        columns, key=lambda raw: (raw not in means, rank(raw), -len(columns[raw]), raw != canonical(raw))
+    ):
+        name = shorten(raw if raw in parts else canonical(raw), MAX_NAME)
+        if name in named:
+            both = f"{shorten(taken[name], 60)!r} and {shorten(raw, 60)!r}"
+            notes.append(f"{both} both name the {name}: the first is read as it")
+            # Names that differ in what cannot be seen are told apart by a number.
+            own = shorten(raw, MAX_NAME)
+            further = (f"{own} ({number})" for number in numbers.setdefault(own, count(2)))
+            name = next(one for one in chain([own], further) if one not in named)
+        taken[name] = raw
+        column = columns[raw]
+        if canonical(raw) == name and factor(raw) != 1.0:
+            column.scale(factor(raw))
+        column.logged_as = column.logged_as or (raw if raw != name else "")
+        named[name] = column
+    order = {id(column): position for position, column in enumerate(columns.values())}
+    return dict(sorted(named.items(), key=lambda item: order[id(item[1])])), notes
+
+
+def _in_unknown_places(columns: Columns) -> set[str]:
+    """Return the columns of one role that stand under several namespaces that are not understood."""
+    places: dict[str, list[str]] = {}
+    for raw in columns:
+        role = role_of(raw)
+        if role is not None and role.namespace and role.name:
+            places.setdefault(role.name, []).append(raw)
+    return {raw for several in places.values() if len(several) > 1 for raw in several}
+
+
+# Metrics of pairs of answers under names that mean something else in the training of a policy.
+
+
+_OF_POLICIES = frozenset({
+    Quantity.REWARD, Quantity.REWARD_SPREAD, Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY,
+    Quantity.COMPLETION_LENGTH, Quantity.POLICY_LOSS, Quantity.VALUE_LOSS, Quantity.EPISODE_LENGTH,
+})  # fmt: skip
+"""What is logged where a policy is rewarded: an accuracy of the reward is then one of its rewards."""
+
+
+def pairs(columns: Columns) -> str | None:
+    """`reward_accuracy` is how often the chosen answer has the higher reward, and `train-margin` by how much."""
+    roles = {name: role for name in columns if (role := role_of(name)) is not None}
+    quantities = {role.quantity for role in roles.values() if role.is_whole}
+    if PAIRS.isdisjoint(quantities) and not _OF_POLICIES.isdisjoint(quantities):
+        return None
+    told = []
+    for old, role in roles.items():
+        new = _name(role)
+        if new and new not in columns:
+            columns[new] = columns.pop(old)
+            told.append(f"{old!r} is read as {new}, of pairs of answers")
+    return "; ".join(told) or None
+
+
+def _name(role: Role) -> str:
+    """Return the name that a metric of pairs has elsewhere, "" if it is none or has it."""
+    phase = "eval_" if role.is_evaluation else ""
+    if role.quantity is Quantity.ACCURACY and role.part == "reward" and role.is_level:
+        return f"{phase}{Quantity.REWARD_ACCURACY}"
+    return f"{phase}{Quantity.MARGIN}" if role.quantity is Quantity.MARGIN and role.is_whole else ""
+
+
+# Which metrics are of training and which of evaluation, where their names do not say it, or name both.
+
+
+def of_training_inside(columns: Columns) -> str | None:
+    """`val/train_acc` beside `val/acc` is of training: the evaluation measured both."""
+    told = []
+    for name in list(columns):
+        place, mark, inside = name.rpartition("/")
+        bare = inside.removeprefix("train_")
+        is_both = mark and bare != inside and phase_in(place) == "eval" and f"{place}/{bare}" in columns
+        if is_both and all(canonical(one) != canonical(inside) for one in columns):
+            rename(columns, name, inside)
+            told.append(name)
+    return f"{', '.join(told[:3])}: read as of training" if told else None
+
+
+def beside_both_losses(columns: Columns) -> str | None:
+    """fastai: what stands beside `train_loss` and `valid_loss`, as often as they do, is of validation."""
+    if not {"train_loss", "valid_loss"} <= columns.keys():
+        return None
+    at, names = columns["valid_loss"].arrays()[0], {canonical(name) for name in columns}
+    told = []
+    for name in list(columns):
+        role = role_of(name)
+        scores = role is not None and (role.quantity.higher_is_better or role.quantity.lower_is_better)
+        paired = f"train_{name}" in columns
+        bare = (role is None or not role.phase) and (scores or paired) and canonical(f"eval_{name}") not in names
+        if bare and np.array_equal(columns[name].arrays()[0], at):
+            columns[f"eval_{name}"] = columns.pop(name)
+            told.append(name)
+    return f"{', '.join(told[:3])}: read as of validation, as fastai logs them" if told else None
+
+
+# What a log means beyond its names: conventions that show only when all columns are known.
+#
+# Each is a function that changes the columns where its convention holds, and says so: those of abbreviations
+# (`abbreviations`), of times, shares and memory (`units`), of what is called the loss (`losses`), of pairs of answers
+# (`pairs`), of when an evaluation was made (`evaluations`), and those that one framework alone has (`frameworks`).
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the conventions that hold for a log say of it.
+
+    Args:
+        notes: What was read otherwise than its names say.
+        settings: What they tell of the configuration.
+    """
+
+    notes: tuple[str, ...]
+    settings: Mapping[str, str]
+
+
+def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> Held:
+    """Apply every convention to the columns of a log (raw name → column), in place.
+
+    Args:
+        columns: By the names that they were logged with.
+        choose: Returns which run is read, of several by the number of their values.
+    """
+    wandb_export(columns, choose)
+    settings = {BOOSTER: "trees"} if is_boosted(columns) else {}
+    notes = tuple(note for convention in _CONVENTIONS if (note := convention(columns)))
+    return Held(notes, settings)
+
+
+_CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
+    *OF_FRAMEWORKS,
+    counters_of_composer,
+    episodes_as_ep,
+    abbreviations,
+    clipped_gradients,
+    shares_of_phases,
+    time_and_data,
+    clock,
+    rates,
+    percentages,
+    memory,
+    mean_reward,
+    length_of_completions,
+    pairs,
+    named_loss,
+    evaluation_of_its_name,
+    bare_phases,
+    perplexity_alone,
+    objective_alone,
+    accuracy_beside_loss,
+    beside_both_losses,
+    taking_turns,
+    held_evaluation,
+    of_training_inside,
+    scores_of_evaluation,
+    batch_in_epoch,
+    filtered_nan,
+)

@@ -1,0 +1,382 @@
+"""Which column is the loss, its evaluation or the reward, where no name says it in full.
+
+A letter may be a metric that only its neighbours explain. Of an evaluation, it finds which records are one and which
+values were worked out at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, rename, stretches_of
+from mldebug_mcp.logs.names import Quantity, normal, role_of
+from mldebug_mcp.logs.names.grammar import MAX_NAME
+from mldebug_mcp.logs.names.lexicon import METHODS, NAMED_LOSSES, SET_ASIDE
+from mldebug_mcp.logs.names.metrics import canonical, is_evaluation, is_telling, is_training_loss
+from mldebug_mcp.logs.names.records import phase_in
+from mldebug_mcp.logs.names.words import segments_of, sorted_out
+
+# Which column is the loss, its evaluation or the reward, where no name says it in full.
+
+
+_PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
+_ERRORS = ("total", "objective", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2", "l")
+_ERRORS_FIRST = frozenset({"total", "objective"})
+_BESIDE_A_LOSS = re.compile(r"(?:^|_)(?:z|aux|lb|balance|balancing|load_balanc\w*|commit\w*|koleo)(?:_|$)")
+"""Terms that are added to a loss to keep a model in shape, and are none by themselves."""
+_HELD_OUT = ("val", "valid", "validation", "test", "eval", "dev", "held-out", "heldout", "held_out", "holdout")
+_MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
+_POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Quantity.COMPLETION_LENGTH})
+"""What the training of a policy logs, and that of a reward model does not."""
+_OF_TEXT = frozenset({Quantity.KL, Quantity.REWARD_SPREAD, Quantity.GROUPS_WITHOUT_SPREAD})
+"""What the training of a language model's policy logs, and that of agents rarely does."""
+_LENGTHS = frozenset({"length", "len", "mean_length", "length_mean", "avg_length", "average_length"})
+_OF_AGENTS = frozenset({Quantity.EXPLAINED_VARIANCE, Quantity.POLICY_LOSS, Quantity.VALUE_LOSS})
+"""What agents alone log."""
+KEPT_LEVEL = 0.1
+"""Share by which a loss that rests may lie above its first value: that is of one batch. Chosen by hand."""
+LEAST_PERCENTAGE = 10.0
+"""Above this, what rises may be a percentage of right answers. Chosen by hand: losses begin below it."""
+LEAST_BARE = 4
+"""Records of losses that are called by their phase alone; chosen by hand."""
+_NO_LOSS_OF_ITS_OWN = re.compile(
+    r"policy|value|critic|actor|entropy|reward|kl|aux|reg(?:ular|_)|gen|dis[ck]|(?:^|_)[dgqv](?:_|$)"
+    r"|box|bbox|obj(?!ective)|cls|dfl|seg|pose|mask|iou"
+)
+"""Parts of a loss that move by rules of their own, and the losses of two networks that play against each other."""
+_OF_AN_OPPONENT = re.compile(r"(?:^|[_/ ])d(?:isc\w*|_|$|\()|critic|adv|fake|real", re.IGNORECASE)
+_OF_EMBEDDINGS = re.compile(r"triplet|contrastive|info_?nce|(?:^|_)nce(?:_|$)|nt_?xent")
+
+
+def named_loss(columns: Columns) -> str | None:
+    """A single loss with a name of its own, `contrastive_loss` or `mse`, is the loss of a log that has no other.
+
+    The same measure is that of evaluation; another one could not be compared with it.
+    """
+    if any(canonical(name) in ("loss", "reward", "policy_loss", "value_loss") for name in columns):
+        return None
+    own = [name for name in columns if not name.startswith(SET_ASIDE)]
+    names = {_bare(name) or name.lower(): name for name in own if not _is_held_out(name) and not _is_elsewhere(name)}
+    losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
+    losses = [bare for bare in losses if not _BESIDE_A_LOSS.search(bare)] or losses
+    by_name = [bare for bare in names if _is_called_by_name(bare) and _is_measured(columns[names[bare]])]
+    alone_told = all(map(_BESIDE_A_LOSS.search, losses))
+    if alone_told and len(by_name) == 1 and not (_ERRORS_FIRST & names.keys()):
+        losses = by_name
+    found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
+    alone = found == ["g_loss"] and not any(_OF_AN_OPPONENT.search(name) for name in columns)  # KAIR, of every model
+    if len(found) != 1 or (_NO_LOSS_OF_ITS_OWN.search(found[0]) and not alone):
+        return None
+    evaluated = [name for name in columns if _is_held_out(name) and _bare(name) == found[0]]
+    columns["loss"] = columns[names[found[0]]]
+    if not _OF_EMBEDDINGS.search(found[0]):  # those keep their own name too: it says what the loss can tell
+        columns.pop(names[found[0]])
+    if not evaluated or any(canonical(name) == "eval_loss" for name in columns):
+        return f"{names[found[0]]!r} is read as the loss"
+    columns["eval_loss"] = columns.pop(evaluated[0])
+    return f"{names[found[0]]!r} is read as the loss, {evaluated[0]!r} as the eval_loss"
+
+
+def _is_called_by_name(bare: str) -> bool:
+    """Say whether words are those of a loss that goes without the word: `infonce`, "gen mlm"."""
+    return not (NAMED_LOSSES | METHODS).isdisjoint(bare.split("_")) and is_training_loss(bare)
+
+
+def _is_held_out(name: str) -> bool:
+    """Say whether a name says, in whatever place, that held-out data were measured: `train/holdout_objective`."""
+    return is_evaluation(name) or sorted_out(segments_of(name[:MAX_NAME])).phase == "eval"
+
+
+def _is_elsewhere(name: str) -> bool:
+    """Say whether a name stands under one that is not understood, such as a part of the model, or that sums up."""
+    role = role_of(name)
+    return name.startswith(SET_ASIDE) or (role is not None and role.namespace != "")
+
+
+def mean_reward(columns: Columns) -> str | None:
+    """`reward_mean` is the reward where there is no other, in the log of an agent, or of a policy beside its spread.
+
+    Elsewhere it may be that of a reward model.
+    """
+    mean = next((name for name in columns if normal(name) in _MEAN_REWARDS), None)
+    roles = {role.quantity for name in columns if (role := role_of(name)) is not None and role.is_whole}
+    of_a_policy = Quantity.REWARD_SPREAD in roles and not _POLICY.isdisjoint(roles)
+    if mean is None or Quantity.REWARD in roles or not (of_a_policy or not _OF_AGENTS.isdisjoint(roles)):
+        return None
+    columns["reward"] = columns.pop(mean)
+    return f"{mean!r} is read as the reward"
+
+
+def length_of_completions(columns: Columns) -> str | None:
+    """A bare `length` beside a reward and its spread, or a divergence, is that of what a policy writes."""
+    name = next((name for name in columns if normal(name) in _LENGTHS), None)
+    roles = {role.quantity for name in columns if (role := role_of(name)) is not None and role.is_whole}
+    taken = {Quantity.COMPLETION_LENGTH, Quantity.EPISODE_LENGTH} & roles or not _OF_AGENTS.isdisjoint(roles)
+    of_a_policy = Quantity.REWARD in roles and not _OF_TEXT.isdisjoint(roles)
+    if name is None or taken or not of_a_policy:
+        return None
+    columns["completion_length"] = columns.pop(name)
+    return f"{name!r} is read as the length of completions"
+
+
+def bare_phases(columns: Columns) -> str | None:
+    """`train 0.52 val 0.61` without another word are losses where there is no other and neither goes up."""
+    names = {name.lower(): name for name in columns}
+    evaluated = next((names[name] for name in _HELD_OUT if name in names), None)
+    if "train" not in names or evaluated is None or any(_is_no_score(name) for name in columns):
+        return None
+    both = [columns[name].values() for name in (names["train"], evaluated)]
+    if any(len(one) < LEAST_BARE or not _is_measured_and_no_score(one) for one in both):
+        return None
+    columns["loss"], columns["eval_loss"] = columns.pop(names["train"]), columns.pop(evaluated)
+    return f"{names['train']!r} is read as the loss, {evaluated!r} as the eval_loss: neither goes up (guessed)"
+
+
+def _is_no_score(name: str) -> bool:
+    """Say whether a name is one of what training or evaluation tells, but for scores, which say nothing of a loss."""
+    role = role_of(name)
+    return is_telling(name) and not (role is not None and role.quantity.higher_is_better)
+
+
+def _is_measured_and_no_score(values: Floats) -> bool:
+    """Say whether values are no counts, and no shares or percentages that lie higher in their later half."""
+    measured, highest = bool(np.any(values != np.floor(values))), float(np.nanmax(values))
+    later = float(np.nanmedian(values[len(values) // 2 :]))
+    rises = later > (1 + KEPT_LEVEL) * float(values[0])
+    return measured and not (rises and (highest <= 1 or later > LEAST_PERCENTAGE))
+
+
+def evaluation_of_its_name(columns: Columns) -> str | None:
+    """Beside a `train_nll` that is read as the loss, `val_nll` is the evaluation loss."""
+    loss = next((name for name in columns if canonical(name) == "loss"), None)
+    if loss is None or any(canonical(name) == "eval_loss" for name in columns):
+        return None
+    measure = _bare(loss)
+    evaluated = [name for name in columns if _is_held_out(name) and _bare(name) == measure]
+    if (measure not in _ERRORS and not measure.endswith("loss")) or len(evaluated) != 1:
+        return None
+    columns["eval_loss"] = columns.pop(evaluated[0])
+    return f"{evaluated[0]!r} is read as the eval_loss"
+
+
+def _is_measured(column: Column) -> bool:
+    """Say whether the values are no counts."""
+    values = column.values()
+    return bool(np.any(~np.isfinite(values) | (values != np.floor(values))))
+
+
+def _bare(name: str) -> str:
+    """Return the words of a name that say what is measured: not of which phase it is, nor that it is a mean.
+
+    What is a place elsewhere is measured where nothing else is named: `train/objective`.
+    """
+    segments = segments_of(name[:MAX_NAME])
+    words = sorted_out(segments)
+    if not words.base and segments and segments[-1][-1] in _ERRORS:
+        return segments[-1][-1]
+    return "_".join([*words.base, *words.numbers])
+
+
+def perplexity_alone(columns: Columns) -> str | None:
+    """A perplexity is e to the power of the loss: where only it was logged, the loss is its logarithm."""
+    names = {canonical(name): name for name in columns}
+    train = next((names[name] for name in _PERPLEXITIES if name in names), None)
+    evaluation = next((names[f"eval_{name}"] for name in _PERPLEXITIES if f"eval_{name}" in names), None)
+    if "loss" not in names and train is not None:
+        columns["loss"] = _logarithm(columns[train])
+    elif "loss" not in names or train is None or not _is_power(columns[names["loss"]], columns[train]):
+        return None  # whether an evaluation's perplexity is in the units of the loss is not known
+    if "eval_loss" not in names and evaluation is not None:
+        columns["eval_loss"] = _logarithm(columns[evaluation])
+    elif "loss" in names:
+        return None
+    return "the loss is worked out from the perplexity where it was not logged: its natural logarithm"
+
+
+def _logarithm(column: Column) -> Column:
+    at, value = column.arrays()
+    loss = Column()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loss.extend(stretches_of(at), np.log(value))
+    return loss
+
+
+def _is_power(loss: Column, perplexity: Column) -> bool:
+    """Say whether a perplexity is e to the power of a loss that was logged with it."""
+    at, value = loss.arrays()
+    beside, power = perplexity.arrays()
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        apart = np.abs(np.log(power[np.isin(beside, at)]) - value[np.isin(at, beside)])
+    return bool(np.nanmedian(np.append(apart, np.inf)) < 0.05) if len(apart) else False
+
+
+# Metrics that are called by a letter or a syllable, which only what stands beside them explains.
+
+
+_ACCURACY = {"a": "accuracy", "eval_a": "eval_accuracy"}
+_OBJECTIVE = re.compile(
+    r"(?:(?P<before>[a-z]{2,10})[/_. ])?obj"
+    r"(?:[/_. ]?[\[(](?P<inside>[a-z]{2,10})[\])]|[/_. ](?P<behind>[a-z]{2,10}))?",
+    re.IGNORECASE,
+)
+_OF_BOXES = re.compile(r"box|cls|iou|loss|class", re.IGNORECASE)
+
+
+def accuracy_beside_loss(columns: Columns) -> str | None:
+    """`a` beside a loss is the accuracy where it is a share: "L=2.136 a=0.2695"."""
+    names = {canonical(name) for name in columns}
+    if "loss" not in names or not names.isdisjoint(_ACCURACY.values()):
+        return None
+    found = [name for name in columns if name in _ACCURACY]
+    if not found or not all(_is_share(columns, name) for name in found):
+        return None
+    for name in found:
+        columns[_ACCURACY[name]] = columns.pop(name)
+    return f"{', '.join(found)}: read as the accuracy beside the loss"
+
+
+def _is_share(columns: Columns, name: str) -> bool:
+    value = columns[name].values()
+    value = value[np.isfinite(value)]
+    return len(value) > 0 and bool(np.all((value >= 0) & (value <= 1)))
+
+
+def objective_alone(columns: Columns) -> str | None:
+    """`obj` of a phase is the loss where nothing else is; beside boxes and classes it is a part of a detector's."""
+    names = {canonical(name) for name in columns}
+    found = {name: phase for name in columns if (phase := _phase_of_objective(name)) is not None}
+    if not found or not names.isdisjoint({"loss", "eval_loss"}) or any(_OF_BOXES.search(name) for name in columns):
+        return None
+    told = []
+    for name, phase in found.items():
+        new = "eval_loss" if phase == "eval" else "loss"
+        if new not in columns:
+            rename(columns, name, new)
+            told.append(name)
+    return f"{', '.join(told)}: read as the loss, as there is no other"
+
+
+def _phase_of_objective(name: str) -> str | None:
+    """Return the phase of a column of this name, "" where it says none; None if it is no objective."""
+    match = _OBJECTIVE.fullmatch(name)
+    said = None if match is None else match["before"] or match["inside"] or match["behind"] or ""
+    return None if said is None or (said and not phase_in(said)) else phase_in(said)
+
+
+# Which records of an evaluation are evaluations, and which values of a loss were worked out at all.
+
+
+MIN_RECORDS_PER_EVALUATION = 3
+"""Records with one evaluation loss, on average, from which on it is one that is printed again; chosen by hand."""
+LEAST_BESIDE, MOST_EVALUATED = 2, 0.5
+"""Evaluations, and the share of the training records beside which they stand at most, where it tells something that a
+score is logged with them alone. Chosen: once an epoch, both are logged together."""
+LEAST_HELD = 2
+"""Records from one change to the next, as a rule, where an evaluation is printed again until the next one."""
+
+
+def taking_turns(columns: Columns) -> str | None:
+    """A loss of training and one of evaluation that take turns: NaN in the records of the other means not logged."""
+    names = {canonical(name): name for name in columns}
+    if not {"loss", "eval_loss"} <= names.keys():
+        return None
+    (at, loss), (beside, evaluation) = (columns[names[name]].arrays() for name in ("loss", "eval_loss"))
+    if len(at) != len(beside) or bool(np.any(at != beside)) or not np.isfinite(loss).any():
+        return None
+    if not np.isfinite(evaluation).any() or bool(np.any(np.isfinite(loss) == np.isfinite(evaluation))):
+        return None
+    for name, value in ((names["loss"], loss), (names["eval_loss"], evaluation)):
+        columns[name] = Column()
+        columns[name].extend(stretches_of(at[np.isfinite(value)]), value[np.isfinite(value)])
+    return f"{names['loss']} and {names['eval_loss']} take turns: NaN in one beside a number in the other is not logged"
+
+
+def held_evaluation(columns: Columns) -> str | None:
+    """LitGPT and NeMo print the last evaluation loss again with every training record until the next evaluation.
+
+    Only the records where it changes are evaluations. When the first value was worked out, the log does not say.
+    """
+    loss = next((column for name, column in columns.items() if canonical(name) == "loss"), None)
+    name = next((name for name in columns if canonical(name) == "eval_loss"), "")
+    if loss is None or not name:
+        return None
+    at, value = columns[name].arrays()
+    changes = np.flatnonzero(value[1:] != value[:-1]) + 1
+    if (
+        len(value) < MIN_RECORDS_PER_EVALUATION * (len(changes) + 1)
+        or float(np.isin(at, loss.arrays()[0]).mean()) < 0.9
+    ):
+        return None
+    trained = loss.arrays()[0]
+    if 2 * len(value) < np.count_nonzero(trained >= at[0]):
+        return None  # by far not with each record
+    if not len(changes) and not _within_an_epoch(columns):
+        return None  # an evaluation that always comes out the same
+    if len(changes) > 1 and float(np.median(np.diff(changes))) < LEAST_HELD:
+        return None  # it is worked out for each record, and stands still at last
+    first = at[0] > loss.arrays()[0][0]  # printed only once there had been an evaluation
+    kept = np.concatenate([[0], changes]) if first else changes
+    columns.pop(name)
+    if len(kept):
+        columns[name] = Column()
+        columns[name].extend(stretches_of(at[kept]), value[kept])
+    unknown = "" if first else ", that of the first ones was worked out before the log begins and is left out"
+    return f"{name} is printed again with each record: only records where it changes are evaluations{unknown}"
+
+
+def scores_of_evaluation(columns: Columns) -> str | None:
+    """A score that is logged with the evaluation losses, and with no other of the training losses, is of evaluation."""
+    names = {canonical(name): name for name in columns}
+    if not {"loss", "eval_loss"} <= names.keys():
+        return None
+    places = _places(columns)
+    trained, evaluated = (np.unique(places(columns[names[name]].arrays()[0])) for name in ("loss", "eval_loss"))
+    if len(evaluated) < LEAST_BESIDE or np.isin(trained, evaluated).mean() > MOST_EVALUATED:
+        return None
+    told = []
+    for name in list(columns):
+        role, new = role_of(name), f"eval_{name}"
+        if role is None or role.phase or not (role.quantity.higher_is_better or role.quantity.lower_is_better):
+            continue
+        if canonical(new) not in names and np.array_equal(np.unique(places(columns[name].arrays()[0])), evaluated):
+            rename(columns, name, new)
+            told.append(name)
+    if not told:
+        return None
+    return (
+        f"{', '.join(told[:3])}: read as of evaluation, as {'it is' if len(told) == 1 else 'they are'} logged with it"
+    )
+
+
+def _places(columns: Columns) -> Callable[[Rows], Floats]:
+    """Return what tells the steps of records, or their numbers where the records count no step."""
+    counter = next((column for name, column in columns.items() if canonical(name) == "step"), None)
+    if counter is None or not len(counter):
+        return lambda rows: rows.astype(np.float64)
+    at, step = counter.arrays()
+    return lambda rows: step[np.clip(np.searchsorted(at, rows, side="right") - 1, 0, len(step) - 1)]
+
+
+def _within_an_epoch(columns: Columns) -> bool:
+    epoch = next((column.values() for name, column in columns.items() if canonical(name) == "epoch"), None)
+    return epoch is not None and len(epoch) > 2 * len(np.unique(epoch))
+
+
+def filtered_nan(columns: Columns) -> str | None:
+    """The Trainer hides a NaN loss behind the mean of the others unless logging_nan_inf_filter is off."""
+    if not {"loss", "grad_norm", "learning_rate", "epoch"} <= columns.keys():
+        return None
+    bad = ~np.isfinite(columns["grad_norm"].values())
+    if not bad.any():
+        return None
+    at, (loss_at, loss) = columns["grad_norm"].arrays()[0], columns["loss"].arrays()
+    hidden = int(np.isin(loss_at[np.isfinite(loss)], at[bad]).sum())
+    if not hidden:
+        return None
+    return (
+        f"{hidden} record(s) have a finite loss beside a gradient norm of NaN or Inf: the Trainer logs the mean of the "
+        "other steps in place of a NaN loss (logging_nan_inf_filter)"
+    )

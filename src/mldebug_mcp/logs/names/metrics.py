@@ -1,0 +1,214 @@
+"""What the name of a metric says: its canonical name, and whether it is a loss, of evaluation, of training at all.
+
+What names mean is told by the grammar in `roles`; here it is asked the way the readers and the symptoms ask.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from mldebug_mcp.logs.names import Quantity, Role, may_mean, normal, role_of
+from mldebug_mcp.logs.names.grammar import factor_of
+from mldebug_mcp.logs.names.lexicon import IDIOMS, METHODS, NAMED_LOSSES, PARTS_OF_A_LOSS, PHASES, STATISTICS
+from mldebug_mcp.logs.names.quantities import COUNTERS as _COUNTERS
+from mldebug_mcp.logs.names.quantities import LOSSES, THROUGHPUTS
+from mldebug_mcp.logs.names.words import pieces_of
+
+COUNTERS = ("step", "epoch", "episode")
+"""Where a run is, the finest first."""
+_SURELY_EVALUATION = frozenset({"eval", "val", "vali", "validation", "validate"})
+"""Phases that nothing else is called by: `valid_action` is a share of valid actions."""
+AMOUNTS = frozenset({Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN})
+_SO_FAR = re.compile(r"seen|consumed|processed|so[_ -]?far")
+_SHORT = 3
+"""Letters of a counter that is abbreviated: `ep`, `upd`."""
+_MARK = re.compile(r"[/_.]")
+_IN_HUMPS = re.compile(r"(?:[A-Za-z][a-z0-9]+)(?:[A-Z][a-z0-9]*)+")  # "ValRecall0"
+_AT_END = re.compile(r"(?P<rest>.+)_(?:(?P<phase>[^\W_]+)|\((?P<inside>[^\W_]+)\))")  # "loss_val", "Loss (val)"
+_INSIDE = re.compile(
+    r"(?:ray/tune/)?(?:(?:train|training)/|(?:info/)?learners?/[^/]+/(?:learner_stats/)?|env_runners/|sampler_results/)(?=.)"
+)
+"""Where a metric stands says nothing of what it is: RLlib's learner of a policy, and those that play."""
+# Losses of pix2pix and CycleGAN, and of BasicSR.
+_OF_GANS = re.compile(
+    r"[dg]_(?:a|b|gan\w*|l1|real|fake|feat|vgg)|(?:cycle|idt)_[ab]|l_(?:[gd]_)?(?:pix|percep|fea|gan|real|fake|style)\w*"
+)
+_LOSSES_ALONE = NAMED_LOSSES | PARTS_OF_A_LOSS | METHODS
+_BEGIN_OF_GANS = ("cycle_", "idt_")
+"""Beginnings of such names in which no word is known."""
+_SHORT_PART = re.compile(
+    r"_(?:cls|box|reg|obj)|^(?:obj|cls|box|conf|dfl|iou|giou|kl|rec|recon|ce|dice)$|_(?:kl|ce|dice)$"
+)
+"""What detectors, segmenters and autoencoders call the parts of their loss, beside a loss."""
+
+
+def canonical(name: str) -> str:
+    """Return the canonical name of a metric, or its own name if its role has none.
+
+    A name of its own says the phase in one way: `val/f1` and `validation_f1` become `eval_f1`, and so do `valid_`,
+    `test_` and `dev_` before a metric that is understood; `train/x` becomes `x`.
+    """
+    role = role_of(name)
+    if role is not None and role.name:
+        return role.name
+    return _own_name(name, role)
+
+
+@lru_cache(maxsize=16384)
+def _own_name(name: str, role: Role | None) -> str:
+    spelling = normal(name)
+    if spelling in IDIOMS:
+        return spelling
+    if role is not None and role.is_evaluation and role.quantity.is_result and _IN_HUMPS.fullmatch(name):
+        spelling = "_".join(pieces_of(name))
+    mark = _MARK.search(spelling)
+    if mark is not None and PHASES.get(head := spelling[: mark.start()]) == "eval" and mark.end() < len(spelling):
+        rest = spelling[mark.end() :]
+        if mark.group() == "/" or head in _SURELY_EVALUATION or (role is not None and role.quantity.is_result):
+            return rest if rest.startswith("eval_") else f"eval_{rest}"
+    ending = _AT_END.fullmatch(spelling)
+    if ending is not None and role is not None and role.quantity.is_result:
+        word = ending["phase"] or ending["inside"]
+        if PHASES.get(word) == "eval":
+            return canonical(f"eval_{ending['rest']}")
+        if PHASES.get(word) == "train" or (ending["inside"] and (word == "batch" or STATISTICS.get(word) == "mean")):
+            return canonical(ending["rest"])
+    inside = _INSIDE.match(spelling)
+    if inside is None:
+        return name.strip()
+    rest = spelling[inside.end() :]
+    return spelling if role is not None and role.quantity in _COUNTERS else rest
+
+
+def is_known(name: str) -> bool:
+    """Say whether a name is one of a metric that has a canonical one."""
+    role = role_of(name)
+    if role is None or not role.name or role.namespace:
+        return False
+    return not (role.is_evaluation and role.quantity.is_counter)
+
+
+def is_abbreviated(name: str) -> bool:
+    """Say whether a name is so short for a counter that a line which counts otherwise need not mean one by it: `ep`."""
+    return len(name.rstrip(".")) <= _SHORT and normal(name) in IDIOMS
+
+
+def counts_rows(name: str) -> bool:
+    """Say whether a name is one that counts the samples or tokens that training has seen."""
+    role = role_of(name)
+    return role is not None and role.quantity in (Quantity.SAMPLES_SEEN, Quantity.TOKENS_SEEN)
+
+
+def is_telling(name: str) -> bool:
+    """Say whether a name is one that only training or evaluation prints: a loss, an accuracy, a reward."""
+    role = role_of(name)
+    if role is not None and role.statistic in ("max", "min"):
+        return role.quantity is Quantity.REWARD  # `max_grad_norm` and `max_completion_length` are settings
+    if role is not None and role.quantity.is_result:
+        return not _is_called_by_name(name, role)
+    return is_loss(name) or "'s " in name  # LightGBM: "valid_0's l2"
+
+
+def _is_called_by_name(name: str, role: Role) -> bool:
+    """Say whether a name is that of a loss without the word: settings may be called so too, as `reg` and `mlm`."""
+    return (
+        role.quantity is Quantity.LOSS
+        and not _LOSSES_ALONE.isdisjoint(role.part.split())
+        and "loss" not in name.lower()
+    )
+
+
+def may_hold_names(line: str) -> bool:
+    """Say whether a name of a metric, known or telling, may stand in a line; where none does, that is told at once."""
+    return may_mean(line) or "'s " in line or any(map(line.lower().__contains__, _BEGIN_OF_GANS))
+
+
+def is_loss(name: str) -> bool:
+    """Say whether a name is that of a loss or of a part of one."""
+    role = role_of(name)
+    return (role is not None and role.quantity in LOSSES) or _OF_GANS.fullmatch(name.lower()) is not None
+
+
+def is_part_of_loss(name: str) -> bool:
+    """Say whether a name is that of a training loss or of a part of one that goes without the word: `rpn_cls`, `kl`."""
+    return is_training_loss(name) or (not is_evaluation(name) and _SHORT_PART.search(name.lower()) is not None)
+
+
+def is_training_loss(name: str) -> bool:
+    """Say whether a name is that of a loss of training or of a part of one."""
+    return is_loss(name) and not is_evaluation(name)
+
+
+def is_evaluation(name: str) -> bool:
+    """Say whether a metric is one of evaluation."""
+    role = role_of(name)
+    return (role is not None and role.is_evaluation) or canonical(name).startswith("eval_")
+
+
+def factor(name: str) -> float:
+    """Return what a column's numbers are multiplied by to be the canonical metric."""
+    role = role_of(name)
+    return role.factor if role is not None and role.name else 1.0
+
+
+def factor_in(name: str, unit: str) -> float | None:
+    """Return what a number is multiplied by that has a unit behind it; None if its metric has no such unit.
+
+    A unit in the name of the metric stands before it: that is what its column is multiplied by.
+    """
+    role = role_of(name)
+    if role is None:
+        return None
+    if role.unit:
+        return 1.0
+    return factor_of(role.quantity, f"{unit}b".lower() if role.quantity.is_memory and len(unit) == 1 else unit.lower())
+
+
+def is_amount(name: str) -> bool:
+    """Say whether a name is that of what a run has worked through so far: "tokens_seen", "consumed samples"."""
+    role = role_of(name)
+    whole = role is not None and role.is_whole and role.quantity in AMOUNTS
+    return whole and _SO_FAR.search(name.lower()) is not None
+
+
+def is_measured(name: str) -> bool:
+    """Say whether a name is, word for word, that of something that is measured: no counter, no setting, no part."""
+    role = role_of(name)
+    if role is None or not role.is_whole or role.namespace:
+        return False
+    quantity = role.quantity
+    return quantity.is_result or quantity.is_duration or quantity.is_memory or quantity in THROUGHPUTS
+
+
+def rank(name: str) -> tuple[bool, int]:
+    """Return how close a name is to the plainest of its role; the lowest is closest."""
+    role = role_of(name)
+    return (True, 0) if role is None else (role.namespace != "", role.extra)
+
+
+def of_evaluation(name: str) -> str:
+    """Return the name of a metric in a record of the Trainer's `evaluate`, where some trainers forget the prefix."""
+    measured = is_telling(name) or name.startswith("completions/")
+    return f"eval_{name}" if measured and not name.startswith("eval_") else name
+
+
+__all__ = [
+    "COUNTERS",
+    "canonical",
+    "factor",
+    "factor_in",
+    "is_abbreviated",
+    "is_amount",
+    "is_evaluation",
+    "is_known",
+    "is_loss",
+    "is_measured",
+    "is_part_of_loss",
+    "is_telling",
+    "is_training_loss",
+    "may_hold_names",
+    "normal",
+    "of_evaluation",
+    "rank",
+]

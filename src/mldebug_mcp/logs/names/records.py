@@ -1,0 +1,140 @@
+"""What a record holds: its numbers by name, the phase that it is of, the metric that its one value is of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from mldebug_mcp.logs.names import Quantity, role_of
+from mldebug_mcp.logs.names.lexicon import PHASES
+from mldebug_mcp.logs.names.metrics import canonical, of_evaluation
+from mldebug_mcp.logs.numbers import to_number
+
+ENVELOPES = frozenset({"data", "values", "payload", "fields", "scalars", "record", "body"})
+"""What an object is called that everything measured stands in; it says nothing of what that is."""
+MAX_DEPTH = 8
+"""Levels of nesting read from a record."""
+MAX_WORDS = 4
+"""Words of a text that names a phase: a longer one is a message."""
+_KIND = re.compile(
+    r"(?:[a-z]+[_.])*"
+    r"(?:split|phase|mode|type|event|stage|kind|subset|set|context|section|part|dataset|tag|loop|name|msg|message)",
+    re.IGNORECASE,
+)
+"""What a field is called that tells of which kind a record is."""
+_WORD = re.compile(r"[^\W\d_]+")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_WITH_PHASE = frozenset({
+    "step", "epoch", "batch", "iteration", "end", "loop", "log", "metrics", "results", "summary", "set", "split",
+    "data", "phase", "mode", "loss", "stats", "subset", "context",
+})  # fmt: skip
+"""What may stand beside the word for a phase: "train_step", "validation epoch end"."""
+_METRIC = frozenset({"metric", "metricname", "name", "key", "tag", "variable", "scalarname", "quantity"})
+_VALUE = frozenset({"value", "metricvalue", "scalarvalue", "scalar"})
+"""What the fields of a record of one metric are called, in lower case without marks."""
+_OF_THE_RUN = frozenset({
+    Quantity.STEP, Quantity.EPOCH, Quantity.EPISODE, Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN,
+    Quantity.LEARNING_RATE, Quantity.ELAPSED, Quantity.TIMESTAMP,
+})  # fmt: skip
+"""What says where the run is, in a record of evaluation too."""
+SUMMARY_MARKS = frozenset({"train_runtime", "total_flos"})
+"""Not metrics: clocks and counters that the Trainer writes once at the end of training, with its averages."""
+
+
+def numbers_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
+    """Yield the numbers of a record by name; nested mappings become `outer/inner`."""
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            if depth < MAX_DEPTH:
+                yield from numbers_in(value, prefix if key in ENVELOPES else f"{name}/", depth + 1)
+            continue
+        if isinstance(value, str) and "/" in value and canonical(name) == "step":
+            value = value.partition("/")[0]  # noqa: PLW2901 - ms-swift: "5/100"
+        number = to_number(value)
+        if number is not None:
+            yield name, number
+
+
+def tells_kind(field: str) -> bool:
+    """Say whether a field of text may tell of which phase a record is: "split", "event", "log_type"."""
+    return _KIND.fullmatch(field) is not None
+
+
+@lru_cache(maxsize=4096)
+def phase_in(text: str) -> str:
+    """Return the phase that a short text names and nothing else, "train" or "eval"; "" if it names none."""
+    phase, rest = _parted(text[:80])
+    return phase if len(rest) < MAX_WORDS and _WITH_PHASE.issuperset(rest) else ""
+
+
+def _parted(name: str) -> tuple[str, tuple[str, ...]]:
+    """Return the phase that a short text names, "" if none, and its other words."""
+    words = [word.lower() for word in _WORD.findall(_HUMP.sub(" ", name))]
+    phases = {PHASES[word] for word in words if word in PHASES}
+    return phases.pop() if len(phases) == 1 else "", tuple(word for word in words if word not in PHASES)
+
+
+def is_of_evaluation(values: Mapping[str, object]) -> bool:
+    """Say whether a field of a record tells that it is one of evaluation."""
+    return any(
+        (isinstance(value, str) and tells_kind(key) and phase_in(value) == "eval")
+        or (isinstance(value, Mapping) and key in ENVELOPES and is_of_evaluation(value))
+        for key, value in values.items()
+    )
+
+
+def named_of_evaluation(name: str) -> str:
+    """Return the name of a metric in a record of evaluation that does not say so in its names."""
+    role = role_of(name)
+    return name if role is not None and (role.phase or role.quantity in _OF_THE_RUN) else f"eval/{name}"
+
+
+class Single(NamedTuple):
+    """A record of one metric: its name and value, and what else the record holds."""
+
+    metric: str
+    value: object
+    rest: dict[str, object]
+
+
+def is_long(fields: Iterable[str]) -> bool:
+    """Say whether records of these fields hold one metric each, by name and value."""
+    names = {_bare(field) for field in fields}
+    return not names.isdisjoint(_METRIC) and not names.isdisjoint(_VALUE)
+
+
+def _bare(field: str) -> str:
+    return field.lower().replace("_", "").replace(".", "")
+
+
+def single_in(values: Mapping[str, object]) -> Single | None:
+    """Return the one metric that a record holds by name and value, None if it is no such record."""
+    if len(values) < 2 or not is_long(values):
+        return None
+    named = next((key for key, value in values.items() if _bare(key) in _METRIC and isinstance(value, str)), None)
+    valued = next((key for key in values if _bare(key) in _VALUE), None)
+    metric = str(values[named]).strip() if named else ""
+    if not metric or valued is None or to_number(metric) is not None:
+        return None
+    rest = {key: value for key, value in values.items() if key not in (named, valued)}
+    if any((role := role_of(key)) is not None and role.quantity.is_result for key in rest):
+        return None  # the name of a run, and the value of a critic
+    return Single(metric, values[valued], rest)
+
+
+def as_the_trainer_means(numbers: Mapping[str, float]) -> dict[str, float]:
+    """Return the numbers of a record under the names that they would have if the Trainer did not leave words out.
+
+    The train_loss of its closing record is the mean over the run, not the loss of a step.
+    """
+    if not SUMMARY_MARKS.isdisjoint(numbers) and "loss" not in numbers:
+        return {f"summary/{name}": value for name, value in numbers.items() if name not in ("step", "epoch")}
+    return {name_in_record(name, numbers): value for name, value in numbers.items()}
+
+
+def name_in_record(name: str, names: Container[str]) -> str:
+    """Return the name that a metric gets in a record of all these names: those of the Trainer's evaluations."""
+    return of_evaluation(name) if "eval_runtime" in names and "loss" not in names else name

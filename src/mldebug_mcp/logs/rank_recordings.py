@@ -1,0 +1,223 @@
+"""The recordings of the ranks of one run → one run, with what PyTorch's flight recorder dumped.
+
+The run is that of the first rank, with what the others hold of the same steps under names such as `loss/rank_1`. A
+dump tells which rank is behind, in which collective operation, at which line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+
+from mldebug_mcp.core.access import entries, open_input
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import clean, shorten
+from mldebug_mcp.logs.run import Ending, Incident, Message, Run, Segment, Series
+from mldebug_mcp.logs.settings.pickled import MAX_FILE, read_pickled
+
+# Dumps of PyTorch's flight recorder → which rank is behind, in which collective operation, at which line.
+#
+# Each rank dumps the collective operations that it has entered, `nccl_trace_rank_N`, as a pickle of plain values or as
+# JSON. Ranks enter the operations of a group in one order, so the one that has entered fewest keeps the others waiting.
+#
+# Source: https://docs.pytorch.org/tutorials/unstable/flight_recorder_tutorial.html
+
+
+MAX_RANKS = 256
+MAX_OPCODES = 2_000_000
+"""Opcodes of a dump: two thousand operations with their stacks take half of them."""
+MAX_SHOWN_RANKS = 4
+_NAME = re.compile(r"(?:.*[_.-])?rank[_.-]?(\d{1,5})")
+_OURS = re.compile(r"torch|c10d|distributed|recorder")
+"""Words in the path of a frame that is none of the user's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """The last operation of a group that a rank has entered."""
+
+    number: int
+    name: str
+    state: str
+    line: str
+
+
+def flight_lines(folder: Path) -> list[str]:
+    """Return what the dumps in a folder say of ranks that wait for each other, a line per group; none without dumps."""
+    groups: dict[str, dict[int, _Last]] = defaultdict(dict)
+    for file in _dumps(folder):
+        rank = int(found[1]) if (found := _NAME.fullmatch(file.name)) else 0
+        for group, last in _last_of(_read(file)).items():
+            groups[group][rank] = last
+    return [line for group, ranks in sorted(groups.items()) if (line := _told(group, ranks))]
+
+
+def _dumps(folder: Path) -> list[Path]:
+    try:
+        found = [one for one in entries(folder) if one.name.startswith("nccl_trace") and _NAME.fullmatch(one.name)]
+    except (OSError, InputError):
+        return []
+    return found[:MAX_RANKS]
+
+
+def _read(file: Path) -> object:
+    """Return a dump as plain values; nothing where it cannot be read."""
+    try:
+        with open_input(file) as stream:
+            data = stream.read(MAX_FILE + 1)
+        if len(data) > MAX_FILE:
+            return None
+        return json.loads(data) if data[:1] == b"{" else read_pickled(file, MAX_OPCODES)
+    except (OSError, ValueError, RecursionError, InputError):
+        return None
+
+
+def _last_of(dump: object) -> dict[str, _Last]:
+    """Return the last operation of each group in a dump."""
+    found: dict[str, _Last] = {}
+    listed = dump.get("entries") if isinstance(dump, dict) else None
+    for entry in listed if isinstance(listed, list) else []:
+        if not isinstance(entry, dict) or entry.get("is_p2p"):
+            continue
+        number = entry.get("collective_seq_id")
+        group = _group(entry.get("process_group"))
+        if isinstance(number, int) and (group not in found or number > found[group].number):
+            name = _clean(entry.get("profiling_name")).partition(":")[2] or "an operation"
+            found[group] = _Last(number, name, _clean(entry.get("state")), _line(entry.get("frames")))
+    return found
+
+
+def _group(named: object) -> str:
+    return _clean(named[1] or named[0]) if isinstance(named, list | tuple) and len(named) > 1 else ""
+
+
+def _line(frames: object) -> str:
+    """Return the innermost line that is the user's own."""
+    for frame in frames if isinstance(frames, list) else []:
+        if isinstance(frame, dict) and not _OURS.search(str(frame.get("filename", "")).lower()):
+            return f"{PurePath(_clean(frame.get('filename'))).name}:{_clean(frame.get('line'))}"
+    return ""
+
+
+def _told(group: str, ranks: Mapping[int, _Last]) -> str:
+    """Say which ranks have entered fewer operations than the others, or another one; "" where all are as far."""
+    if len(ranks) < 2:
+        return ""
+    farthest = max(one.number for one in ranks.values())
+    behind = {rank: one for rank, one in ranks.items() if one.number < farthest}
+    waiting = next(one for one in ranks.values() if one.number == farthest)
+    if behind:
+        some = next(iter(behind.values()))
+        its = f", its last is {some.name} {some.number}{_at(some)}"
+        return (
+            f"{_ranks(behind)} behind in group {group}: not in {waiting.name} {farthest}, in which "
+            f"{len(ranks) - len(behind)} of {len(ranks)} wait{_at(waiting)}{its}"
+        )
+    names = {one.name for one in ranks.values()}
+    if len(names) > 1:
+        told = ", ".join(f"rank {rank} in {one.name}{_at(one)}" for rank, one in list(ranks.items())[:MAX_SHOWN_RANKS])
+        return f"ranks of group {group} are in different operations at number {farthest}: {told}"
+    return ""
+
+
+def _ranks(behind: Mapping[int, _Last] | Sequence[int]) -> str:
+    numbers = [str(rank) for rank in behind]
+    shown = ", ".join(numbers[:MAX_SHOWN_RANKS]) + (
+        f" and {len(numbers) - MAX_SHOWN_RANKS} more" if len(numbers) > MAX_SHOWN_RANKS else ""
+    )
+    return f"rank {shown} is" if len(numbers) == 1 else f"ranks {shown} are"
+
+
+def _at(one: _Last) -> str:
+    return f" at {one.line}" if one.line else ""
+
+
+def _clean(value: object) -> str:
+    return shorten(clean(str(value if value is not None else "")), 120)
+
+
+# The recordings of the ranks of one run → one run: the first rank's, with what the others tell of the same steps.
+#
+# Each rank writes a recording of its own, `NAME.rank0.jsonl` and so on. Beside the metrics of the first one stand the
+# loss, the gradient norm and the times of each rank under names such as `loss/rank_1`.
+
+
+RECORDER = "recorder"
+"""The format of the logs that are joined here."""
+SERIES_OF_RANKS = {
+    "loss": "loss", "grad_norm": "grad_norm", "step_time": "step_time_s", "data_time": "data_time_s",
+    "time/forward_s": "forward_time_s",
+}  # fmt: skip
+"""What is told of each rank: the name of the series in its recording, and the beginning of that in the whole."""
+TIMEOUT_MESSAGE = "collective operation timeout, by the flight recorder"
+"""How the message of ranks that wait for each other begins ..."""
+WENT_ON = "steps went on"
+"""... where the recording does not say last that they went on: how it says so."""
+NO_STEP = "no step for"
+"""How a recording says that no step came for long."""
+_RANK = re.compile(r"(?P<of>.+)\.rank(?P<rank>\d{1,5})\.jsonl")
+
+Named = tuple[str, Run]
+
+
+def joined_ranks(runs: Sequence[Named]) -> list[Named]:
+    """Return logs, the recordings of several ranks of a run joined under the name of the first of them."""
+    ranks: dict[str, dict[int, Named]] = defaultdict(dict)
+    for name, run in runs:
+        found = _RANK.fullmatch(PurePath(name).name)
+        if found and run.formats == (RECORDER,):
+            ranks[found["of"]][int(found["rank"])] = (name, run)
+    several = {of: dict(sorted(each.items())) for of, each in ranks.items() if len(each) > 1}
+    taken = {name for each in several.values() for name, _ in each.values()}
+    return [*(_joined(each) for each in several.values()), *(item for item in runs if item[0] not in taken)]
+
+
+def with_its_hang(run: Run, folder: Path) -> Run:
+    """Return a recording with how it ends where steps came no more, by its watchdog and by flight recorders.
+
+    Those of its ranks are read that stand in its folder.
+    """
+    if run.formats != (RECORDER,):
+        return run
+    lines = flight_lines(folder)
+    told = [Incident(run.last_step, f"flight recorder: {line}") for line in lines]
+    went_on = bool(run.incidents) and run.incidents[-1].text.startswith(WENT_ON)
+    ended = [] if went_on else [Message(0, f"{TIMEOUT_MESSAGE}: {line}", run.records) for line in lines]
+    stood = "" if went_on else next((one.text for one in run.incidents if _is_last_step(one, run)), "")
+    ending = Ending("silence", stood) if stood and run.ending.how in ("open", "cut") else run.ending
+    return replace(run, incidents=(*run.incidents, *told), messages=(*run.messages, *ended), ending=ending)
+
+
+def _is_last_step(incident: Incident, run: Run) -> bool:
+    return NO_STEP in incident.text and incident.step >= run.last_step
+
+
+def _joined(ranks: Mapping[int, Named]) -> Named:
+    name, lead = next(iter(ranks.values()))
+    added = {
+        f"{told}/rank_{rank}": replace(run[metric], name=f"{told}/rank_{rank}", logged_as="")
+        for rank, (_, run) in ranks.items()
+        for metric, told in SERIES_OF_RANKS.items()
+        if metric in run
+    }
+    others = [(rank, run) for rank, (_, run) in ranks.items() if run is not lead]
+    incidents = [replace(one, text=f"rank {rank}: {one.text}") for rank, run in others for one in run.incidents]
+    notes = [f"rank {rank}: {note}" for rank, run in others for note in run.notes if note not in lead.notes]
+    run = replace(
+        lead,
+        series={**lead.series, **added},
+        segments=tuple(_with(segment, added) for segment in lead.segments),
+        messages=tuple(one for _, run in ranks.values() for one in run.messages),
+        incidents=(*lead.incidents, *incidents),
+        notes=(*lead.notes, f"joined the recordings of {len(ranks)} ranks: loss, gradient norm and times", *notes),
+    )
+    return name, run
+
+
+def _with(segment: Segment, added: Mapping[str, Series]) -> Segment:
+    inside = {name: one.between(segment.first_step, segment.last_step) for name, one in added.items()}
+    return replace(segment, series={**segment.series, **{name: one for name, one in inside.items() if len(one)}})

@@ -1,0 +1,378 @@
+"""How each rank of a job ended, and which of them stands out.
+
+The ends of all show which rank failed first, which is behind, which is slow, and what is missing. Each file is looked
+at once, at its end, as there may be thousands.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from mldebug_mcp.core.access import EmptyFileError, open_input
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.limits import checkpoint
+from mldebug_mcp.core.text import clean, counted, figure, shorten
+from mldebug_mcp.logs.names import role_of
+
+# How a rank ended, from the last of its log: one look at a file of any size, as there may be thousands.
+#
+# The end of the file is read, and only of one that tells no step there, the whole: what stands behind the last record
+# is where a process says why it ended.
+
+
+ENDS = (4 * 1024, 64 * 1024)
+"""Bytes at the end in which steps are looked for, the second where the first tell none."""
+MAX_SEARCHED_BYTES = 64 * 1024 * 1024
+"""Bytes of a file without steps at its end that are searched for an error, from its beginning."""
+READ_RECORDS = 3
+"""Last records of a rank whose durations are read."""
+ERROR_BYTES = 2048
+"""Of an error that are kept."""
+LONGEST_LINE = 4096
+MAX_BYTES_TO_TIME = 1024
+"""Bytes before a line without a time in which the nearest one is looked for."""
+
+_STEP = re.compile(
+    rb"[sSiIuUbB](?:tep|TEP|ter(?:ation)?|TER(?:ATION)?|pdate|PDATE|atch|ATCH)s?[\"']?\s{0,4}[:=]?\s{0,4}\[?\s{0,4}"
+    rb"(\d{1,12})\b"
+)
+_BAR = re.compile(rb"\b(\d{1,12})/\d{1,12} \[")
+"""What a progress bar tells."""
+_PAIR = re.compile(
+    rb"([A-Za-z][\w./]{0,60}(?: [A-Za-z][\w./]{0,60}){0,2})[\"']?\s{0,4}[:=]?\s{0,4}"
+    rb"(\d{1,15}(?:\.\d{0,20})?(?:e[+-]?\d{1,3})?)\b",
+    re.ASCII,
+)
+"""A name and its number: units do not matter where ranks are compared with each other."""
+_SIGNS = (
+    b"Traceback (most recent call last)", b"Error", b"FATAL", b"Fatal", b"Segmentation fault", b"Killed",
+    b"core dumped", b"Watchdog caught", b"CRITICAL", b"terminate called", b"error:", b"ERROR",
+)  # fmt: skip
+"""What a process that fails writes; few and literal, so that a megabyte is searched in less time than it is read in."""
+_TIME = re.compile(
+    rb"(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,6}))?|[EWIF](\d\d)(\d\d) (\d\d:\d\d:\d\d)\.(\d{6})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RankEnd:
+    """How a rank ended.
+
+    Args:
+        rank: Its numbers, as its path tells them.
+        file: The file that tells of an error, else the one with steps, else the first.
+        bytes: Of all its files.
+        step: The last step that it tells.
+        time: When it was there, in seconds; None where its lines bear no time.
+        error: What it says of an error behind its last record; empty for nothing.
+        error_time: When that was.
+        durations: The medians of the times that its last records tell, in their units, by name.
+        has_loss: Whether these tell a loss.
+        unread: Why a file could not be read.
+    """
+
+    rank: tuple[str, ...]
+    file: Path
+    bytes: int = 0
+    step: float | None = None
+    time: float | None = None
+    error: str = ""
+    error_time: float | None = None
+    durations: dict[str, float] = field(default_factory=dict)
+    has_loss: bool = False
+    unread: str = ""
+
+    def words(self) -> str:
+        """Return the words of its error: of a traceback the exception, else the first line."""
+        lines = [line for line in self.error.splitlines() if line.strip()]
+        traceback = next((at for at, line in enumerate(lines) if "Traceback" in line), None)
+        if traceback is not None:
+            lines = [line for line in lines[traceback + 1 :] if not line[:1].isspace()] or lines
+        return shorten(lines[0] if lines else "", 200)
+
+
+def rank_end(rank: tuple[str, ...], files: Sequence[Path]) -> RankEnd:
+    """Look at the files of a rank."""
+    ends = [_file_end(rank, file) for file in files]
+    told = [one for one in ends if one.step is not None]
+    failed = [one for one in ends if one.error]
+    lead = (told or failed or ends)[0]
+    return RankEnd(
+        rank=rank,
+        file=(failed or [lead])[0].file,
+        bytes=sum(one.bytes for one in ends),
+        step=lead.step,
+        time=lead.time,
+        error=failed[0].error if failed else "",
+        error_time=failed[0].error_time if failed else None,
+        durations=lead.durations,
+        has_loss=lead.has_loss,
+        unread=next((one.unread for one in ends if one.unread), "") if not told and not failed else "",
+    )
+
+
+def _file_end(rank: tuple[str, ...], path: Path) -> RankEnd:
+    try:
+        with open_input(path, buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            for end in (*ENDS, MAX_SEARCHED_BYTES):
+                file.seek(max(0, size - end) if end < MAX_SEARCHED_BYTES else 0)
+                tail = file.read(end)
+                steps = _steps(tail)
+                if steps or end >= size:
+                    break
+    except EmptyFileError:
+        return RankEnd(rank, path)
+    except (OSError, InputError) as error:
+        return RankEnd(rank, path, unread=str(error))
+    last = steps[-1] if steps else None
+    begins = 0 if last is None else last.ends
+    error_at = _first_sign(tail, begins)
+    durations, has_loss = _durations_in(tail, steps[-READ_RECORDS:])
+    return RankEnd(
+        rank,
+        path,
+        size,
+        step=None if last is None else last.step,
+        time=None if last is None else _time(tail, last.at),
+        error="" if error_at is None else clean(tail[error_at : error_at + ERROR_BYTES].decode("utf-8", "replace")),
+        error_time=None if error_at is None else _time(tail, error_at),
+        durations=durations,
+        has_loss=has_loss,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A step in the tail: its number, the place of it, and the end of its line."""
+
+    step: float
+    at: int
+    ends: int
+
+
+def _steps(text: bytes) -> list[_Step]:
+    """Return the lines that tell steps."""
+    found: list[_Step] = []
+    end = 0
+    for match in _STEP.finditer(text) if _STEP.search(text) else _BAR.finditer(text):
+        if match.start() < end:
+            continue  # of the same line
+        end = text.find(b"\n", match.end())
+        end = len(text) if end < 0 else end
+        found.append(_Step(float(match[1]), match.start(), end))
+    return found
+
+
+def _first_sign(text: bytes, begins: int) -> int | None:
+    """Return where the line begins that is the first to read like an error."""
+    places = [place for sign in _SIGNS if (place := text.find(sign, begins)) >= 0]
+    return text.rfind(b"\n", 0, min(places)) + 1 if places else None
+
+
+def _time(text: bytes, place: int) -> float | None:
+    """Return the time of a line, or of the nearest line before it or behind it that bears one."""
+    begins = text.rfind(b"\n", 0, place) + 1
+    line = text[begins : begins + LONGEST_LINE]
+    found = _TIME.search(line.partition(b"\n")[0])
+    found = (
+        found
+        or next(reversed(list(_TIME.finditer(text, max(0, begins - MAX_BYTES_TO_TIME), begins))), None)
+        or _TIME.search(line)
+    )
+    if found is None:
+        return None
+    year, month, day, clock, part, *logged = (None if one is None else one.decode() for one in found.groups())
+    if year is None:  # glog writes no year
+        year, (month, day, clock, part) = "2000", logged
+    try:
+        return datetime.fromisoformat(f"{year}-{month}-{day}T{clock}.{(part or '0')[:6]:0<6}").timestamp()
+    except ValueError:
+        return None
+
+
+def _durations_in(text: bytes, steps: Sequence[_Step]) -> tuple[dict[str, float], bool]:
+    """Return the medians of the durations in the lines of some steps, and whether they tell a loss."""
+    values: dict[str, list[float]] = {}
+    has_loss = False
+    for one in steps:
+        begins = text.rfind(b"\n", 0, one.at) + 1
+        for name, number in _PAIR.findall(text[begins : one.ends][:LONGEST_LINE]):
+            has_loss = has_loss or b"loss" in name
+            if _is_duration(name):
+                values.setdefault(clean(name.decode()), []).append(float(number))
+    return {name: median(some) for name, some in values.items()}, has_loss
+
+
+@lru_cache(maxsize=4096)
+def _is_duration(name: bytes) -> bool:
+    role = role_of(name.decode())
+    return role is not None and role.quantity.is_duration and role.is_level
+
+
+# What the ends of all ranks tell together: which failed first, which is behind, which is slow, and what is missing.
+
+
+MIN_TIMES_SLOWER = 1.2
+"""Times the slowest of the others, as where ranks stand in one log. Chosen: shares of a batch differ by less."""
+LEAST_RANKS = 3
+"""Ranks from which one can be told to be unlike the rest."""
+MAX_SHARE_OF_EXCEPTIONS = 0.05
+"""Share of the ranks that may stand out together; more are no exception. Chosen."""
+MAX_NAMED_RANKS = 8
+"""Ranks that are named."""
+READ_WHOLE = 8
+"""Ranks of a job whose files are all read as logs, beside the look at their ends: of more, those that tell most."""
+_ECHO = re.compile(
+    r"NCCL|Watchdog|ProcessGroup|[Cc]onnection (?:closed|reset|refused)|[Bb]roken pipe|by peer|SIGTERM|"
+    r"ChildFailedError|[Bb]arrier|TCPStore|timed? ?out|DistBackendError|[Gg]loo|exitcode"
+)
+"""What ranks say when another one has gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankSummary:
+    """What the files of a job's ranks tell.
+
+    Args:
+        count: Ranks.
+        files: Files of all of them.
+        failed: Ranks that tell an error.
+        first_failed: The rank that failed first, with the file and words of its error; None where none did.
+        behind: Ranks that stopped at an earlier step than the others, and what is told of that.
+        slow: The rank that takes longer, and what is told of that.
+        missing: Numbers that no file has though higher ones do.
+        worth_reading: The files that are read as logs of the run.
+    """
+
+    count: int
+    files: int
+    failed: int = 0
+    first_failed: RankEnd | None = None
+    behind: str = ""
+    straggler: str = ""
+    slow: str = ""
+    missing: tuple[str, ...] = ()
+    worth_reading: tuple[Path, ...] = ()
+
+    def lines(self) -> list[str]:
+        """Return what stands out, in words."""
+        told = [f"{counted(self.count, 'rank')} in {counted(self.files, 'file')} are read as one run"]
+        first = self.first_failed
+        if first is not None:
+            told.append(f"{_called(first)} is the first of {self.failed} to fail: {first.words()}")
+        told += [one for one in (self.behind, self.slow) if one]
+        if self.missing:
+            more = "" if len(self.missing) <= MAX_NAMED_RANKS else f" and {len(self.missing) - MAX_NAMED_RANKS} more"
+            told.append(
+                f"no file of rank {', '.join(self.missing[:MAX_NAMED_RANKS])}{more}, though higher ones are there"
+            )
+        return told
+
+
+def rank_summary(ranks: Mapping[tuple[str, ...], Sequence[Path]]) -> RankSummary:
+    """Look at the end of each rank's files once, and say what stands out."""
+    ends = []
+    for rank, files in sorted(ranks.items(), key=lambda one: tuple(map(int, one[0]))):
+        ends.append(rank_end(rank, files))
+        checkpoint(f"{len(ends):,} of {len(ranks):,} ranks looked at")
+    failed = [one for one in ends if one.error]
+    first = min(failed, key=_order(failed), default=None)
+    late, said = _behind(ends)
+    slow, told = _slow(ends)
+    return RankSummary(
+        count=len(ends),
+        files=sum(map(len, ranks.values())),
+        failed=len(failed),
+        first_failed=first,
+        behind=said,
+        straggler=late or slow,
+        slow=told,
+        missing=_missing(ends),
+        worth_reading=_worth_reading(ranks, ends, first),
+    )
+
+
+def _order(failed: Sequence[RankEnd]) -> Callable[[RankEnd], tuple[bool, float, float, tuple[int, ...]]]:
+    """Return what sorts failures: real ones before echoes of others, then by time where all tell it, then by step."""
+    timed = all(one.error_time is not None for one in failed)
+
+    def order(one: RankEnd) -> tuple[bool, float, float, tuple[int, ...]]:
+        when = one.error_time if timed and one.error_time is not None else 0.0
+        return is_echo(one.error), when, one.step if one.step is not None else np.inf, tuple(map(int, one.rank))
+
+    return order
+
+
+def is_echo(error: str) -> bool:
+    """Say whether an error is what a rank says when another one has gone."""
+    return _ECHO.search(error) is not None
+
+
+def _behind(ends: Sequence[RankEnd]) -> tuple[str, str]:
+    """Return the rank that stopped first where few stopped before the others, and what is told of that."""
+    steps = {one.rank: one.step for one in ends if one.step is not None}
+    if len(steps) < LEAST_RANKS:
+        return "", ""
+    usual, _ = Counter(steps.values()).most_common(1)[0]
+    late = [one for one in ends if one.step is not None and one.step < usual]
+    if not late or len(late) > max(1, MAX_SHARE_OF_EXCEPTIONS * len(steps)):
+        return "", ""
+    least = min(late, key=lambda one: (one.step, tuple(map(int, one.rank))))
+    named = ", ".join(_number(one) for one in late[:MAX_NAMED_RANKS])
+    return _number(least), f"rank {named} stopped at step {figure(least.step or 0.0)}, most others at {figure(usual)}"
+
+
+def _slow(ends: Sequence[RankEnd]) -> tuple[str, str]:
+    """Return the rank whose records tell a clearly longer time than those of all others."""
+    names = Counter(name for one in ends for name in one.durations)
+    for name, count in names.most_common():
+        timed = [one for one in ends if name in one.durations]
+        if count < max(LEAST_RANKS, len(ends) // 2):
+            break
+        *_, second, slowest = sorted(timed, key=lambda one: one.durations[name])
+        level, others = slowest.durations[name], second.durations[name]
+        usual = float(np.median([one.durations[name] for one in timed]))
+        if level >= MIN_TIMES_SLOWER * others > 0 and level - others > others - usual:
+            return _number(slowest), (
+                f"{_called(slowest)} is slow: {shorten(name, 40)} {figure(level)} in its last records, "
+                f"{figure(usual)} in the median of all"
+            )
+    return "", ""
+
+
+def _missing(ends: Sequence[RankEnd]) -> tuple[str, ...]:
+    numbers = {int(one.rank[-1]) for one in ends}
+    if any(len(one.rank) > 1 for one in ends) or max(numbers) > 2 * len(numbers):
+        return ()
+    return tuple(str(one) for one in range(max(numbers)) if one not in numbers and one > 0)
+
+
+def _worth_reading(
+    ranks: Mapping[tuple[str, ...], Sequence[Path]], ends: Sequence[RankEnd], first: RankEnd | None
+) -> tuple[Path, ...]:
+    """Return the files of the first rank, of the first with a loss, of the one that tells most, and the first error."""
+    if len(ends) <= READ_WHOLE:
+        return tuple(path for one in ends for path in ranks[one.rank])
+    with_loss = [one for one in ends if one.has_loss]
+    chosen = [(with_loss or ends)[0], max(ends, key=lambda one: (one.step is not None, one.bytes))]
+    paths = [path for one in chosen for path in ranks[one.rank]]
+    return tuple(dict.fromkeys([*paths, *([] if first is None else [first.file])]))
+
+
+def _number(one: RankEnd) -> str:
+    return ".".join(one.rank)
+
+
+def _called(one: RankEnd) -> str:
+    return f"rank {_number(one)} ({shorten(one.file.name, 60)})"

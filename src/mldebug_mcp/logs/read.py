@@ -1,0 +1,541 @@
+"""A path → a Run: a single log, or a run folder searched for its logs and its configuration.
+
+The steps come in this order: find the files, order the ranks, read each log, merge the logs of one run, choose the
+run, add its settings and what follows from them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+
+import numpy as np
+
+from mldebug_mcp.core.access import entries, is_file, is_folder, links_left_out, require
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.limits import must_judge_now
+from mldebug_mcp.core.paths import expanded, unreadable
+from mldebug_mcp.core.text import figure, shorten
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.files import EVALUATION_FOLDERS, LOG_SUFFIXES, MAX_DEPTH, RunFolder, may_be_log, runs_in
+from mldebug_mcp.logs.formats import read_files
+from mldebug_mcp.logs.kinds import concluded
+from mldebug_mcp.logs.log_file import LogFile, rotated
+from mldebug_mcp.logs.merge import (
+    are_named_as_one,
+    goes_further,
+    grouped,
+    holds_evaluation,
+    joined,
+    merged,
+    of_evaluation,
+)
+from mldebug_mcp.logs.names.grammar import given_names
+from mldebug_mcp.logs.rank_recordings import joined_ranks, with_its_hang
+from mldebug_mcp.logs.ranks import rank_summary
+from mldebug_mcp.logs.remote_files import Choice, brought_in
+from mldebug_mcp.logs.run import Run, Sibling, require_logged
+from mldebug_mcp.logs.settings import Scalar, Settings
+from mldebug_mcp.logs.settings.files import SettingsFile, find_settings, read_found, read_settings
+from mldebug_mcp.logs.settings.settings import Setting
+
+# The logs at one place → the runs that they tell: a file by itself, or the files of a folder that belong together.
+
+
+ReadLog = Callable[[Path, str, Sequence[Path]], tuple[Run, bool]]
+"""Reads a log as `read_one` does."""
+MAX_OTHER_LOGS = 20
+"""Logs in the folder of one that was named that are read to see whether they are other runs; more are. Chosen."""
+MAX_OTHER_BYTES = 32 * 1024 * 1024
+"""... and bytes of them."""
+ONLY_ERRORS = "no metrics in it, only lines that read like errors"
+
+
+def read_one(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tuple[Run, bool]:
+    """Read a file; return also whether it holds several runs.
+
+    Args:
+        path: The file.
+        wanted: Which run to read, of several.
+        more: Event files of the same run, or rotated parts of the same log, oldest first.
+    """
+    builder = RunBuilder()
+    builder.wanted_run = wanted
+    events = "tfevents" in path.name
+    read_files([LogFile.open(one) for one in (path, *more)] if events else [LogFile.open(path, more)], builder)
+    run = builder.build(str(path))
+    if not run.series and not run.messages:
+        raise InputError(
+            f"{shorten(str(path), 200)}: no metrics found in it (read as {builder.formats[0]}); "
+            "name the file that holds the losses; for an error message use explain_error (`mldebug-mcp error`)"
+        )
+    if not run.series:
+        run = replace(run, notes=(*run.notes, ONLY_ERRORS))
+    return run, builder.holds_runs
+
+
+def file_names(place: RunFolder) -> set[str]:
+    """Return the names by which a log in the folder of a run can be asked for."""
+    beside = "" if place.name == "." else f"{place.name}/"
+    names = {str(file.relative_to(place.folder)) for file in place.files}
+    return {f"{beside}{name}" for name in names} | {Path(f"{beside}{name}").stem for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A run that was read from a folder: its name, where it stands, and the names of its files.
+
+    Args:
+        name: Its name, as `run=NAME` takes it.
+        place: The folder that it is in.
+        run: As it was read, without the settings of files.
+        files: Names by which it can be asked for.
+        holds_runs: One of its logs holds several runs.
+        logs: Its logs.
+        is_shared: The folder holds other runs too.
+    """
+
+    name: str
+    place: RunFolder
+    run: Run
+    files: tuple[str, ...]
+    holds_runs: bool
+    logs: tuple[Path, ...] = ()
+    is_shared: bool = False
+
+    def config(self, texts: Sequence[Path] = ()) -> tuple[SettingsFile, ...]:
+        """Return the files with its settings; see `RunFolder.config`."""
+        return self.place.config(texts, self.logs, is_shared=self.is_shared)
+
+
+def read_places(
+    places: list[RunFolder], refused: Refused, read_log: ReadLog, notes: list[str], wanted: str = ""
+) -> list[Read]:
+    """Read the runs of several places; `wanted` is looked for inside of a log if there is but one place.
+
+    `notes` says so where the time that a call may take ends before all of them are read.
+    """
+    inside = wanted if len(places) == 1 else ""
+    found: list[Read] = []
+    for number, place in enumerate(places, start=1):
+        found += read_place(place, refused, read_log, inside)
+        if found and number < len(places) and must_judge_now():
+            notes.append(
+                f"{number} of {len(places)} run folders were read in the time that a call may take; the others were "
+                "not looked at; name the folder of one run, or use the command line, which has no such limit"
+            )
+            break
+    return found
+
+
+@dataclass(slots=True)
+class Refused:
+    """Why files of a folder could not be read.
+
+    Args:
+        reasons: One for each of them.
+        of_logs: Those of files whose name says that they are logs: what else is no log is passed over in silence.
+        paths: The files.
+    """
+
+    reasons: list[str] = field(default_factory=list)
+    of_logs: list[str] = field(default_factory=list)
+    paths: list[Path] = field(default_factory=list)
+
+    def take(self, path: Path, error: InputError) -> None:
+        """Take the reason of a file."""
+        self.reasons.append(str(error))
+        self.paths.append(path)
+        if "tfevents" in path.name or path.suffix == ".wandb" or path.name == "trainer_state.json":
+            self.of_logs.append(str(error))
+
+
+def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: str) -> list[Read]:
+    """Read the logs in a folder, those of one run together; what is no log is passed over."""
+    ranks = rank_summary(place.ranks) if place.ranks else None
+    if ranks is not None:
+        place = replace(place, files=[*place.files, *ranks.worth_reading], ranks={})
+    runs: list[tuple[str, Run]] = []
+    logs: dict[str, Path] = {}
+    several = False
+    wanted = "" if wanted in (place.name, *file_names(place)) else wanted
+    for files in _together(place.files):
+        try:
+            run, holds_runs = read_log(files[0], wanted, files[1:])
+        except InputError as error:
+            refused.take(files[0], error)
+            continue
+        several = several or holds_runs
+        below = files[0].parent != place.folder and files[0].parent.name.lower() in EVALUATION_FOLDERS
+        if below or holds_evaluation(files[0].name, [other.name for other in place.files]):
+            run = of_evaluation(run)
+        name = shorten(str(files[0].relative_to(place.folder)), 80)
+        logs[name] = files[0]
+        runs.append((name, run))
+    groups = grouped([(name, with_its_hang(run, place.folder)) for name, run in joined_ranks(runs)])
+    found = []
+    is_shared = sum(bool(run.series) for group in groups for _, run in group[:1]) > 1
+    for group in groups:
+        names = [name if place.name == "." else f"{place.name}/{name}" for name, _ in group]
+        name = place.name if len(groups) == 1 else names[0]
+        known = (*names, *(Path(one).stem for one in names))
+        own = tuple(logs[one] for one, _ in group)
+        found.append(Read(name, place, merged(group), known, several, own, is_shared))
+    if ranks is not None and found:
+        first = found[0].run
+        found[0] = replace(found[0], run=replace(first, ranks=ranks, notes=(*ranks.lines(), *first.notes)))
+    return found
+
+
+def settings_beside(path: Path) -> tuple[SettingsFile, ...]:
+    """Return the files with the settings of a log that was named, in its folder."""
+    return find_settings([path.parent], [path], owns_folder=lambda: _owns_folder(path))
+
+
+def _owns_folder(path: Path) -> bool:
+    """Say whether the folder of a log holds no other run: logs that its name does not tie to it are read."""
+    logs = [one for one in entries(path.parent) if may_be_log(one) and is_file(one)]
+    unknown = [one for one in logs if one != path and not are_named_as_one(path.name, one.name)]
+    if len(unknown) > MAX_OTHER_LOGS or sum(one.stat().st_size for one in unknown) > MAX_OTHER_BYTES:
+        return False
+    if not unknown:
+        return True
+    found = read_place(RunFolder(".", path.parent, [path, *unknown]), Refused(), read_one, "")
+    return sum(bool(one.run.series) for one in found) < 2
+
+
+def _together(files: list[Path]) -> list[list[Path]]:
+    """Return the files that are read together: the event files of one folder, and a log with what was rotated.
+
+    TensorBoard starts an event file whenever a writer is made.
+    """
+    events = [path for path in files if "tfevents" in path.name and path.stat().st_size]
+    folders = {path.parent for path in events}
+    older = rotated(path for path in files if path not in events)
+    parts = {path for some in older.values() for path in some}
+    return [
+        *([path for path in events if path.parent == folder] for folder in sorted(folders)),
+        *([path, *older.get(path, ())] for path in files if path not in events and path not in parts),
+    ]
+
+
+# Is the logged loss the mean over the accumulated micro-batches of a step, or their sum?
+#
+# Loops and some versions of the Trainer log the sum (transformers#34263): then every absolute level is a multiple. It
+# shows against the evaluation loss, which is never accumulated, and against the loss of a uniform guess at the start.
+
+
+MAX_DISTANCE_OF_QUOTIENT = 0.15
+"""How near a quotient must come to 1 or to the number of micro-batches, as a share; chosen by hand."""
+
+
+def accumulation_note(run: Run) -> str | None:
+    """Return what the log shows of its convention, None if nothing is accumulated or nothing shows it."""
+    number = run.setting("gradient_accumulation_steps")
+    if number is None or number < 2 or "loss" not in run:
+        return None
+    for level, reference, told in _levels(run):
+        if abs(level / (number * reference) - 1) <= MAX_DISTANCE_OF_QUOTIENT:
+            return (
+                f"the loss is logged as the sum over {figure(number)} accumulated micro-batches: {told}; "
+                f"divide by {figure(number)}"
+            )
+        if abs(level / reference - 1) <= MAX_DISTANCE_OF_QUOTIENT:
+            return f"the loss is logged as the mean over {figure(number)} accumulated micro-batches: {told}"
+    return None
+
+
+def _levels(run: Run) -> list[tuple[float, float, str]]:
+    """Return levels of the loss, what they are to be compared with, and that in words."""
+    loss = run["loss"].finite
+    found = []
+    evaluation = run.series.get("eval_loss")
+    if evaluation is not None and len(loss) and len(evaluation.finite):
+        held_out = evaluation.finite
+        train, other = (
+            float(np.median(np.interp(held_out.step, loss.step, loss.value))),
+            float(np.median(held_out.value)),
+        )
+        if min(train, other) > 0:
+            found.append((train, other, f"it stands at {figure(train / other)} x eval_loss"))
+    size = run.facts.classes or run.facts.tokens
+    if size is not None and size >= 2 and len(loss) and loss.value[0] > 0:
+        first, uniform = float(loss.value[0]), math.log(size)
+        found.append((first, uniform, f"it begins at {figure(first / uniform)} x ln({figure(size)})"))
+    return found
+
+
+# Runs of one sweep: beside one another, with most settings in common, or the same metrics over as many steps.
+
+
+MIN_SHARED_SETTINGS = 0.7
+"""Share of the settings of two runs, or of their metrics, that are the same in runs of one sweep. Chosen by hand."""
+MAX_TIMES_AS_LONG = 3.0
+"""Times as many steps that the longer of two runs with the same metrics may have. Chosen by hand."""
+MAX_SIBLINGS = 50
+_FIRST_WORD = re.compile(r"[^\W\d_]+")
+
+
+def siblings_of(name: str, run: Run, others: Sequence[tuple[str, Run]]) -> tuple[Sibling, ...]:
+    """Return which of other runs belong to the same sweep, with what is set otherwise in them.
+
+    Args:
+        name: The name of the run.
+        run: The run.
+        others: Other runs, by name.
+    """
+    found = [
+        Sibling(other_name, other.path, _otherwise(run.config, other.config), other)
+        for other_name, other in others
+        if _share_settings(run.config, other.config) or (_may_be_one_sweep(name, other_name) and _log_alike(run, other))
+    ]
+    return tuple(found[:MAX_SIBLINGS])
+
+
+def _may_be_one_sweep(name: str, other: str) -> bool:
+    """Say whether the names of two runs allow that they are of one sweep: logs of one folder have to begin alike."""
+    here, there = PurePath(name), PurePath(other)
+    if here.parent != there.parent or not (here.suffix and there.suffix):
+        return True
+    first, other_first = (_FIRST_WORD.match(path.name) for path in (here, there))
+    return first is not None and other_first is not None and first[0] == other_first[0]
+
+
+def _otherwise(own: Mapping[str, Scalar], other: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    names = dict.fromkeys((*own, *other))
+    return {name: other.get(name) for name in names if own.get(name) != other.get(name)}
+
+
+def _share_settings(own: Mapping[str, Scalar], other: Mapping[str, Scalar]) -> bool:
+    names = own.keys() | other.keys()
+    same = sum(name in own and name in other and own[name] == other[name] for name in names)
+    return same > 1 and same >= MIN_SHARED_SETTINGS * len(names)
+
+
+def _log_alike(run: Run, other: Run) -> bool:
+    names = run.series.keys() | other.series.keys()
+    if run.step_name != other.step_name or len(run.series.keys() & other.series.keys()) < MIN_SHARED_SETTINGS * len(
+        names
+    ):
+        return False
+    short, long = sorted((run.last_step, other.last_step))
+    return bool(names) and long <= MAX_TIMES_AS_LONG * short
+
+
+# A path → a Run: a single log, or a run folder searched for its logs and its configuration.
+
+
+MAX_RUNS = 300
+"""Runs of a folder that are read to find the longest: some seconds' work."""
+MAX_BESIDE = 32 * 1024 * 1024
+"""Bytes of logs that are read of the runs beside one that was asked for by its name."""
+MAX_DIFFERENT = 4
+"""Settings that differ between the log and a file that a note names."""
+
+MAX_REASONS = 3
+"""Files that could not be read of which it is said why."""
+
+
+def read_run(
+    path: str | Path,
+    config: str | Path | None = None,
+    run: str = "",
+    names: Mapping[str, str] | None = None,
+    *,
+    read_log: ReadLog | None = None,
+) -> Run:
+    """Read a log file or a run folder.
+
+    Args:
+        path: A log file, or a folder that holds a run's logs and, if it has one, the training configuration.
+        config: The training configuration, in any usual form, where it does not stand beside the log.
+        run: Which run to read, where a folder, an export or a store holds several; by default the fullest. Where a log
+            holds several attempts, "attempt 1" is the first of them; by default the last that got anywhere is read.
+        names: What names of the log mean that do not say it, such as {"L": "loss"}.
+        read_log: What reads the logs of a folder; a reader that remembers reads what has changed alone.
+
+    Raises:
+        InputError: the path is missing, unreadable, binary, empty, or holds no metrics; it has no such run, or none of
+            a name that `names` explains.
+    """
+    read_log = read_log or read_one
+    choice = Choice(run)
+    with given_names(names or {}), brought_in(path, choice) as place:
+        found = _read(place, config, run, read_log)
+    found = replace(found, path=str(path), notes=(*found.notes, *choice.notes))
+    if names:
+        require_logged(names, found, str(path))
+    return found
+
+
+def _read(path: str | Path, config: str | Path | None, run: str, read_log: ReadLog) -> Run:
+    place = expanded(path)
+    require(place)
+    notes: list[str] = []
+    try:
+        if is_folder(place):
+            found, beside = _read_folder(place, run, notes, read_log)
+        else:
+            found, beside = _read_file(place, run), settings_beside(place)
+        found = replace(found, path=str(path))
+        if config is not None:
+            named = expanded(config)
+            read = read_settings(named)
+            notes += [f"configuration read from {shorten(named.name, 80)} (it was named)", *read.notes]
+            found = replace(found, settings=Settings.merged(read, found.settings))
+        else:
+            found = configured(found, *read_found(beside))
+        found = concluded(found)
+        note = accumulation_note(found)
+        notes += [] if note is None else [note]
+        return replace(found, notes=(*found.notes, *notes, *links_left_out()))
+    except OSError as error:
+        raise InputError(f"{unreadable(path, error)}; check the path") from None
+    except UnicodeError as error:
+        raise InputError(
+            f"{shorten(str(path), 200)}: not text in a known encoding ({error}); save it as UTF-8"
+        ) from None
+
+
+def configured(run: Run, of_files: Settings, notes: Sequence[str]) -> Run:
+    """Return a run with the settings of files that it is tied to, below those that its log holds."""
+    differ = [name for name, one in run.settings.items() if one.known and _differs(one, of_files.get(name))]
+    if differ:
+        shown = ", ".join(
+            f"{name} is {run.settings[name].value} in the log and {of_files[name].value} in {of_files[name].source}"
+            for name in differ[:MAX_DIFFERENT]
+        )
+        notes = (*notes, f"settings in the log stand before those of files: {shorten(shown, 300)}")
+    return replace(run, settings=Settings.merged(run.settings, of_files), notes=(*run.notes, *notes))
+
+
+def _differs(setting: Setting, other: Setting | None) -> bool:
+    return other is not None and other.known and other.value != setting.value
+
+
+def _read_file(path: Path, wanted: str) -> Run:
+    """Read a file that was named; of one that holds several runs, the one that is wanted."""
+    run, holds_runs = read_one(path, wanted)
+    if wanted and not holds_runs and wanted not in (path.name, path.stem):
+        raise _no_such_run(path, wanted, [path.name])
+    return run
+
+
+def _no_such_run(path: Path, wanted: str, names: Sequence[str]) -> InputError:
+    there = f"is only {names[0]}" if len(names) == 1 else f"are {shorten(', '.join(names), 300)}"
+    return InputError(f"{shorten(str(path), 200)}: no run {shorten(wanted, 60)!r}; there {there}")
+
+
+def _read_folder(
+    folder: Path, wanted: str, notes: list[str], read_log: ReadLog
+) -> tuple[Run, tuple[SettingsFile, ...]]:
+    """Read one run of a folder, and find its configuration; its notes name the other runs."""
+    builder = RunBuilder()
+    builder.wanted_run = wanted
+    from mldebug_mcp.logs.formats import mlflow_folder
+
+    if mlflow_folder.read_folder(folder, builder):
+        return builder.build(str(folder)), ()
+    places, refused = runs_in(folder, notes), Refused()
+    named = [place for place in places if wanted and wanted in (place.name, *file_names(place))]
+    read = read_places(named, refused, read_log, notes)
+    beside = _beside(named, places) if read else _largest(places, notes)
+    read += read_places(beside, refused, read_log, notes, "" if read else wanted)
+    if not read:
+        said = refused.of_logs or (refused.reasons if len(refused.reasons) <= MAX_REASONS else [])
+        looked = "; ".join([*said[:MAX_REASONS], *notes])
+        raise InputError(
+            f"{shorten(str(folder), 200)}: no training log found in this folder, {MAX_DEPTH} levels deep "
+            f"(looked for trainer_state.json, event files and files ending in {', '.join(LOG_SUFFIXES)}); "
+            f"name the log file itself{f' ({looked})' if looked else ''}"
+        )
+    notes += [f"not read: {reason}" for reason in refused.of_logs[:MAX_REASONS]]
+    with_series = [one for one in read if one.run.series] or read
+    runs = [(one.name, one.run) for one in with_series]
+    runs = runs if wanted else joined(runs)
+    configs = {one.name: one.config(refused.paths) for one in with_series}
+    if wanted and not any(one.holds_runs for one in with_series):
+        name = next((one.name for one in with_series if wanted in (one.name, one.place.name, *one.files)), "")
+        if not name:
+            shown = [one.files[0] if one.name == "." else one.name for one in with_series]
+            records = [one.run.records for one in with_series]
+            raise _no_such_run(
+                folder, wanted, [f"{name} ({count})" for name, count in zip(shown, records, strict=True)]
+            )
+        wanted = name
+    if len(runs) == 1:
+        return runs[0][1], configs[runs[0][0]]
+    own = max((one for one in with_series if one.place.name == "." and one.run.series),
+              key=lambda one: one.run.records, default=None)  # fmt: skip
+    builder = RunBuilder()
+    builder.wanted_run = wanted or (own.name if own else "")
+    chosen = builder.choose(str(folder), {name: run.records for name, run in runs}, {})
+    run = dict(runs)[chosen]
+    others = [(name, other) for name, other in runs if name != chosen]
+    if own and not wanted:
+        run = _with_what_came_after(run, others)
+        told = shorten(", ".join(name for name, _ in others), 300)
+        if own.is_shared:
+            builder.note(
+                f"this folder holds {len(runs)} runs; only {own.name}, the longest, is read here; "
+                f"`mldebug-mcp runs` (diagnose_runs) judges each; run=NAME (--run NAME) reads another: {told}"
+            )
+        else:
+            builder.note(f"this folder holds a run of its own, {own.name}, which is read; other runs in it: {told}")
+    with_settings = [(name, _with_settings(other, configs[name])) for name, other in others[:MAX_SIBLINGS]]
+    siblings = siblings_of(chosen, _with_settings(run, configs[chosen]), with_settings)
+    return replace(run, siblings=siblings, notes=(*builder.notes, *run.notes)), configs[chosen]
+
+
+def _beside(named: list[RunFolder], places: list[RunFolder]) -> list[RunFolder]:
+    """Return the folders beside the one that was asked for which are read for runs of the same sweep."""
+    others: list[RunFolder] = []
+    room = MAX_BESIDE
+    for place in places:
+        room -= 0 if place in named else place.size()
+        if place not in named and room >= 0 and len(others) < MAX_SIBLINGS:
+            others.append(place)
+    return others
+
+
+def _with_settings(run: Run, files: tuple[SettingsFile, ...]) -> Run:
+    return configured(run, *read_found(files))
+
+
+def _largest(places: list[RunFolder], notes: list[str]) -> list[RunFolder]:
+    """Return the runs that are read to find the longest of them: all, or those with most bytes of very many."""
+    if len(places) <= MAX_RUNS:
+        return places
+    notes.append(
+        f"only the {MAX_RUNS} largest of {len(places):,} runs were looked at; run=NAME (--run NAME) reads any of them"
+    )
+    kept = {place.name for place in sorted(places, key=RunFolder.size, reverse=True)[:MAX_RUNS]} | {"."}
+    return [place for place in places if place.name in kept]
+
+
+def _with_what_came_after(own: Run, others: Sequence[tuple[str, Run]]) -> Run:
+    """Return the run of a folder, from a log below it where that tells the same losses and goes on after them.
+
+    A run that crashed leaves the state of its last checkpoint, and event files that go up to the crash.
+    """
+    if "hf_trainer_state" not in own.formats:
+        return own
+    further = [item for item in others if goes_further(own, item[1])]
+    return merged([("trainer_state.json", own), *further]) if further else own
+
+
+def runs_of(place: RunFolder) -> list[Run]:
+    """Read every run of one place of a folder, each with its settings.
+
+    Raises:
+        InputError: none of its files is a log; the message gives the reasons of the first.
+    """
+    refused = Refused()
+    found = [one for one in read_place(place, refused, read_one, "") if one.run.series]
+    if not found:
+        said = "; ".join((refused.of_logs or refused.reasons)[:MAX_REASONS])
+        raise InputError(f"{place.name}: no training log in it{f' ({said})' if said else ''}")
+    return [concluded(replace(_with_settings(one.run, one.config(refused.paths)), path=one.name)) for one in found]

@@ -1,0 +1,672 @@
+"""Parsed lines → records.
+
+A line with a counter and metrics is a record. Lines without a counter belong to the heading or record above them.
+Lines that never come near a counter count only if the log has nothing better.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.columns import Floats, Rows
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_known, is_telling
+from mldebug_mcp.logs.numbers import to_number
+from mldebug_mcp.logs.text.counters import Counters
+from mldebug_mcp.logs.text.parsed_line import Parsed, is_remark
+
+# The batch of an epoch → a step: "epoch 9 step 440/440" counts within the epoch, or over all of them.
+#
+# Both are printed alike. Within an epoch the counter begins anew where the epoch rises; over all of them it goes on
+# there by its usual interval, and is the step as it stands.
+
+
+MAX_INTERVALS_AT_EPOCH = 2.0
+"""Times the interval within an epoch that a counter over all of them may move by where the epoch rises; chosen."""
+
+
+class EpochBatches:
+    """Turns epochs and batches into steps, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._base: float | None = None
+        self._epoch = np.nan
+        self._count = np.nan
+        self._interval = np.nan
+        self._over_all: bool | None = None
+        self._early: dict[float, float] = {}
+
+    def begin(self, epoch: float, first_epoch: float | None) -> None:
+        """Say which epoch is the first one that is seen, and the number of the first one where the framework tells."""
+        if self._base is None:
+            guessed = 0.0 if epoch == 0 else 1.0
+            self._base = guessed if first_epoch is None else first_epoch
+
+    def step(self, epoch: float, count: float, total: float) -> float:
+        """Return the step of a batch."""
+        if self._over_all is None:
+            self._see(epoch, count)
+        within = (epoch - (self._base or 0.0)) * total + count
+        if self._over_all is None and within != count:
+            self._early[within] = count
+        return count if self._over_all else within
+
+    def steps(self, epoch: Floats, count: Floats, total: Floats) -> Floats:
+        """Return the steps of many batches, each array of shape (n,)."""
+        at = 0
+        while self._over_all is None and at < len(count):
+            self._see(float(epoch[at]), float(count[at]))
+            at += 1
+        within: Floats = (epoch - (self._base or 0.0)) * total + count
+        if self._over_all is None:
+            other = within != count
+            self._early.update(zip(within[other].tolist(), count[other].tolist(), strict=True))
+        return count if self._over_all else within
+
+    def correct(self, builder: RunBuilder, counters: dict[str, float]) -> None:
+        """Correct the steps that were given before it was known that batches are counted over all epochs.
+
+        Args:
+            builder: Holds the records.
+            counters: Those of the record that is still open.
+        """
+        if self._over_all is None or not self._early:
+            return
+        meant, self._early = self._early if self._over_all else {}, {}
+        wrong = {row: meant[step] for row, step in builder.column("step") if step in meant} if meant else {}
+        if wrong:
+            builder.overwrite("step", np.array([*wrong]), np.array([*wrong.values()]))
+        if counters.get("step") in meant:
+            counters["step"] = meant[counters["step"]]
+
+    def _see(self, epoch: float, count: float) -> None:
+        moved = count - self._count
+        if epoch == self._epoch:
+            self._interval = moved if moved > 0 else self._interval
+        elif epoch > self._epoch and not np.isnan(self._interval):
+            self._over_all = bool(0 < moved <= MAX_INTERVALS_AT_EPOCH * self._interval)
+        elif epoch > self._epoch and moved <= 0:
+            self._over_all = False
+        self._epoch, self._count = epoch, count
+
+
+# Lines that may be records: metrics without a counter, or a counter beside names that nobody knows.
+#
+# They count only if the log has nothing better. Of such lines the shape that comes most often is read.
+
+
+Shape = tuple[str, ...]
+
+MAX_SHAPES = 1000
+"""Shapes of lines that are kept."""
+MIN_SURE_LINES = 2000
+"""Lines of one shape in a log without a single sure record, from which on they are its records."""
+MIN_REPEATED_LINES = 3
+"""Lines of one shape that make it a record; chosen: two may be chance."""
+
+
+class Leftovers:
+    """Keeps such lines by shape.
+
+    Args:
+        builder: Where they go if nothing better comes.
+    """
+
+    def __init__(self, builder: RunBuilder) -> None:
+        self._builder = builder
+        self._rows: dict[Shape, list[tuple[float, ...]]] = {}
+        self._known: dict[Shape, bool] = {}
+        self._accepted: Shape | None = None
+        self.left_out = 0
+
+    def take(self, values: dict[str, float], *, known: bool) -> None:
+        """Take a line; `known` says that its names are those of metrics."""
+        shape = tuple(values)
+        if shape == self._accepted:
+            self._builder.numbers(values)
+            return
+        if self._leaves_out(shape):
+            self.left_out += known
+            return
+        rows = self._rows.setdefault(shape, [])
+        self._known.setdefault(shape, known)
+        rows.append(tuple(values.values()))
+        if len(rows) >= MIN_SURE_LINES:
+            self._accept(shape)
+
+    def many(self, columns: Mapping[str, Floats]) -> None:
+        """Take lines of one shape, of names that are those of metrics; each column of shape (n,)."""
+        shape, size = tuple(columns), len(next(iter(columns.values())))
+        rows = zip(*(column[:MIN_SURE_LINES].tolist() for column in columns.values()), strict=True)
+        done = 0
+        while shape != self._accepted and done < size:
+            if self._leaves_out(shape):
+                self.left_out += size - done
+                return
+            self.take(dict(zip(shape, next(rows), strict=True)), known=True)
+            done += 1
+        self._builder.columns({name: column[done:] for name, column in columns.items()}, {})
+
+    def _leaves_out(self, shape: Shape) -> bool:
+        """Say whether lines of a shape count no more: there are better ones, or too many shapes."""
+        return self._builder.records > 0 or (shape not in self._rows and len(self._rows) >= MAX_SHAPES)
+
+    def end(self) -> None:
+        """Give the best shape to the builder if it has no records, else count the lines as left out."""
+        if self._builder.records:
+            self.left_out += sum(len(rows) for shape, rows in self._rows.items() if self._known[shape])
+        else:
+            shape = self._best()
+            if shape is not None:
+                self._accept(shape)
+        if self.left_out:
+            self._builder.note(f"left out {self.left_out} line(s) with metrics but without a step or an epoch")
+
+    def _best(self) -> Shape | None:
+        """Return the shape that repeats most; a line that stands alone counts only if it names the loss."""
+        counts = {shape: len(rows) for shape, rows in self._rows.items()}
+        repeated = {shape: count for shape, count in counts.items() if count >= MIN_REPEATED_LINES}
+        if repeated:
+            return max(repeated, key=lambda shape: repeated[shape])
+        return next((shape for shape in counts if self._known[shape] and "loss" in map(canonical, shape)), None)
+
+    def _accept(self, shape: Shape) -> None:
+        self._accepted = shape
+        for row in self._rows.pop(shape):
+            self._builder.numbers(dict(zip(shape, row, strict=True)))
+        if not self._known[shape]:
+            names = ", ".join(shape[:5])
+            self._builder.note(
+                f"names of no known metric: lines with a counter that repeat are read as records ({names})"
+            )
+
+
+# Lines that several ranks of one training print alike: those of the first that printed them are read.
+
+
+class Ranks:
+    """Knows which rank's lines are read, of each kind of line, and counts those of the others."""
+
+    def __init__(self) -> None:
+        self._owner: dict[tuple[str, ...], int] = {}
+        self._others: Counter[int] = Counter()
+
+    def is_echo(self, like: Parsed) -> bool:
+        """Say whether lines like this one are what another rank prints too."""
+        return like.telling and like.rank is not None and self._owner.get(tuple(like.metrics), like.rank) != like.rank
+
+    def echoes(self, parsed: Parsed) -> bool:
+        """Take a line that was parsed; return whether it is left out."""
+        if not parsed.telling or parsed.rank is None:
+            return False
+        self._owner.setdefault(tuple(parsed.metrics), parsed.rank)
+        if not self.is_echo(parsed):
+            return False
+        self.leave_out(parsed, 1)
+        return True
+
+    def leave_out(self, like: Parsed, count: int) -> None:
+        """Count lines of another rank."""
+        self._others[like.rank or 0] += count
+
+    def end(self, builder: RunBuilder) -> None:
+        """Say what was left out."""
+        if self._others:
+            builder.note(
+                f"left out {sum(self._others.values())} line(s) that {len(self._others)} other rank(s) printed alike: "
+                "one rank's records are read"
+            )
+
+
+# Steps that are printed rounded ("6K") → the exact ones, where the interval between records tells them.
+
+
+_ROUNDED_TO = 1000
+"""The unit of "6K": an exact step lies no further from what was printed."""
+
+
+class RoundedSteps:
+    """Keeps the records whose step is rounded.
+
+    Args:
+        builder: Holds the records.
+    """
+
+    def __init__(self, builder: RunBuilder) -> None:
+        self._builder = builder
+        self._printed: dict[int, float] = {}
+
+    def take(self, row: int, step: float) -> None:
+        """Take note of a rounded step by the index of its record."""
+        self._printed[row] = step
+
+    def settle(self) -> None:
+        """Give the records their exact steps: by the interval of the exact ones before them, else the mean one."""
+        if not self._printed:
+            return
+        steps = self._builder.column("step")
+        exact = [(row, step) for row, step in steps if row not in self._printed]
+        if len(exact) >= 2:
+            interval = exact[1][1] - exact[0][1]
+            base_row, base = exact[-1]
+        else:
+            span = steps[-1][1] - steps[0][1]
+            interval = float(f"{span / max(len(steps) - 1, 1):.1g}")
+            base_row, base = steps[0]
+        order = {row: index for index, (row, _) in enumerate(steps)}
+        restored = {row: base + interval * (order[row] - order[base_row]) for row in sorted(self._printed)}
+        if all(abs(restored[row] - printed) <= _ROUNDED_TO for row, printed in self._printed.items()):
+            rows = np.array(list(restored), dtype=np.int64)
+            self._builder.overwrite("step", rows, np.array(list(restored.values())))
+            self._builder.note(
+                f"steps are printed rounded ('6K'): counted on by the interval of {interval:g} between the exact ones"
+            )
+        else:
+            self._builder.note("steps are printed rounded ('6K'): several records share one step")
+
+
+# Records of one kind, many of them: how those of several kinds that take turns become columns.
+
+
+class Lot(NamedTuple):
+    """Lines of one shape that are records, or parts of one.
+
+    Args:
+        like: One of them; None if they are printed dicts.
+        columns: Their counters and metrics by name, each of shape (n,).
+        rows: Which record each of them belongs to, ascending, shape (n,).
+        regular: They have a training loss.
+    """
+
+    like: Parsed | None
+    columns: Mapping[str, Floats]
+    rows: Rows
+    regular: bool = False
+
+
+def carried(lots: Sequence[Lot], size: int, before: float | None) -> Floats:
+    """Return the epoch at each of `size` records, as it was told last, NaN before any, shape (size,).
+
+    Args:
+        lots: The records.
+        size: How many there are.
+        before: The epoch that was told before them.
+    """
+    told = np.full(size, np.nan)
+    for lot in lots:
+        if "epoch" in lot.columns:
+            epochs = lot.columns["epoch"]
+            sure = np.ones(len(epochs), dtype=np.bool_) if lot.like is not None else epochs != 0
+            told[lot.rows[sure]] = epochs[sure]
+    last = np.maximum.accumulate(np.where(np.isnan(told), -1, np.arange(size)))
+    epochs = np.append(told, np.nan if before is None else before)[last]  # -1 is the one before
+    return np.asarray(epochs)
+
+
+def with_epochs(lots: Sequence[Lot], epochs: Floats) -> list[Lot]:
+    """Return records where lines that name no epoch have that of the lines above them: `epochs`, shape (records,)."""
+    told: list[Lot] = []
+    for lot in lots:
+        here = epochs[lot.rows]
+        known = ~np.isnan(here)
+        if lot.like is None or "epoch" in lot.columns or not known.any():
+            told.append(lot)
+        elif known.all():
+            told.append(lot._replace(columns={"epoch": here, **lot.columns}))
+        else:
+            told += [lot, Lot(lot.like, {"epoch": here[known]}, lot.rows[known])]
+    return told
+
+
+def scattered(lots: Sequence[Lot], size: int) -> tuple[dict[str, Floats], dict[str, NDArray[np.bool_]]]:
+    """Return the columns of the records, and of each that some records lack, which hold it; all of shape (size,)."""
+    values: dict[str, Floats] = {}
+    holders: dict[str, list[int]] = {}
+    for place, lot in enumerate(lots):
+        for name, column in lot.columns.items():
+            if name not in values:
+                values[name] = np.empty(size)
+            values[name][lot.rows] = column
+            holders.setdefault(name, []).append(place)
+    masks: dict[tuple[int, ...], NDArray[np.bool_]] = {}
+    for places in {tuple(places) for places in holders.values()}:
+        masks[places] = np.zeros(size, dtype=np.bool_)
+        for place in places:
+            masks[places][lots[place].rows] = True
+    logged = {name: masks[tuple(places)] for name, places in holders.items()}
+    return values, {name: mask for name, mask in logged.items() if not mask.all()}
+
+
+# Parsed lines → records.
+#
+# A line with a counter and metrics is a record. Lines without a counter belong to the heading or record above them.
+# Lines that never come near a counter count only if the log has nothing better.
+
+
+MAX_LINES_BELOW_RECORD = 20
+"""Lines below a record in which metrics without a counter belong to it."""
+
+
+class Assembler:
+    """Puts what lines say together and gives the records to the builder.
+
+    Args:
+        builder: Where the records go.
+    """
+
+    def __init__(self, builder: RunBuilder) -> None:
+        self._builder = builder
+        self._counters: dict[str, float] = {}
+        self._block: dict[str, float] = {}
+        self._line = 0
+        self._heading = False
+        self._epoch: float | None = None
+        self._step: float | None = None
+        self._total = 0
+        self._batches = EpochBatches()
+        self._leftovers = Leftovers(builder)
+        self._told = 0
+        self._counted = 0
+        self.ranks = Ranks()
+        self._rounded = RoundedSteps(builder)
+        self._rounded_block = False
+        self._loss = ""
+        self._losses: set[str] = set()
+
+    @property
+    def epoch(self) -> float | None:
+        """The epoch that the last heading or record named."""
+        return self._epoch
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a record was begun that the next lines may add to."""
+        return bool(self._block)
+
+    def take(self, number: int, parsed: Parsed) -> None:
+        """Take a line that was parsed."""
+        if self.ranks.echoes(parsed):
+            return
+        self._count_of_the_run(parsed)
+        batch = parsed.counters.batch
+        if parsed.evaluation and batch and batch[0] < batch[1] - 1:
+            return  # an evaluation under way: its last line has the averages
+        values = self._placed(parsed)
+        if parsed.telling:
+            parsed.metrics = self._as_before(parsed.metrics)
+        self._told += parsed.telling
+        self._counted += parsed.telling and (bool(values) or bool(self._counters))
+        if parsed.telling and values:
+            self._with_counter(number, values, parsed)
+        elif parsed.telling:
+            self._without_counter(number, parsed.metrics)
+        elif values and len(parsed.metrics) > ("episode" not in values) and not self._builder.records:
+            self._leftovers.take({**values, **parsed.metrics}, known=False)
+        elif values and not is_remark(parsed):
+            self._open(number, values, {}, heading=True)
+            self._add(_known(parsed))  # Caffe: "Iteration 100, lr = 0.01"
+        elif (
+            not values
+            and self._heading
+            and self._block
+            and number - self._line <= MAX_LINES_BELOW_RECORD
+            and len(parsed.metrics) == 1
+        ):
+            self._add(parsed.metrics)  # a row of a block: "Mean episode length: 21.5"
+        elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
+            self._add(_known(parsed))
+            self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
+
+    @property
+    def under_heading(self) -> bool:
+        """Whether the last counter stood alone, so that metrics below belong to it."""
+        return self._heading
+
+    def passes_over(self, number: int, *, known: bool) -> bool:
+        """Say whether a line without a counter and without a telling metric belongs to nothing above it.
+
+        Args:
+            number: Its line number.
+            known: It names a metric that is known.
+        """
+        below = number - self._line
+        if below > MAX_LINES_BELOW_RECORD:
+            return True
+        return not self._heading and (not known or not self._counters or below > MAX_LINES_BELOW_RECORD // 4)
+
+    def is_steady(self, like: Parsed) -> bool:
+        """Say whether lines like the one that was taken last are each a record of its own, and no exception."""
+        counters = like.counters
+        counted = bool(counters.values) or (counters.batch is not None and not like.evaluation)
+        rounded = counters.rounded or (counters.batch is not None and like.evaluation)
+        return like.telling and counted and bool(like.metrics) and not self._renames(like) and not rounded
+
+    def stands_alone(self, number: int, like: Parsed) -> bool:
+        """Say whether lines like the one that was taken last, without a counter, belong to nothing from a line on."""
+        below = not self._counters or (not self._heading and number - self._line > MAX_LINES_BELOW_RECORD)
+        return below and not self._renames(like) and not self.ranks.is_echo(like)
+
+    def many_alone(self, metrics: Mapping[str, Floats]) -> None:
+        """Take lines of one shape that stand alone and follow one another.
+
+        Args:
+            metrics: What they say, shape (n,).
+        """
+        size = len(next(iter(metrics.values())))
+        self._told, self._counted = self._told + size, self._counted + size * bool(self._counters)
+        self._leftovers.many(metrics)
+
+    def _renames(self, like: Parsed) -> bool:
+        """Say whether the loss of lines like this one may get another name; see `_as_before`."""
+        named = [name for name in like.metrics if canonical(name) == "loss"]
+        return len(like.metrics) == 1 and bool(named) and named[0] != self._loss and named[0] not in self._losses
+
+    def many(
+        self,
+        like: Parsed,
+        counters: Mapping[str, Floats],
+        batch: Sequence[Floats],
+        metrics: Mapping[str, Floats],
+        logged: Mapping[str, NDArray[np.bool_]],
+    ) -> None:
+        """Take lines of one shape that follow one another.
+
+        Args:
+            like: One of them: `take` has had it, and lines like it are steady.
+            counters: Their counters by name, shape (n,).
+            batch: Their batch of the epoch, and how many there are, each of shape (n,); or nothing.
+            metrics: Their metrics by name, shape (n,).
+            logged: Of a metric that not all lines have, which of them do, shape (n,).
+        """
+        size = len(next(iter(metrics.values())))
+        if self.ranks.is_echo(like):
+            self.ranks.leave_out(like, size)
+            return
+        self.flush()
+        self._told, self._counted = self._told + size, self._counted + size
+        columns = dict(counters)
+        if batch and "step" not in columns:
+            epoch = columns.get("epoch", np.full(size, self._epoch or 0.0))
+            columns["step"] = self._batches.steps(epoch, np.trunc(batch[0]), np.trunc(batch[1]))
+            self._batches.correct(self._builder, self._counters)
+        if "step" in columns:
+            self._step = float(columns["step"][-1])
+        if "epoch" in columns:
+            self._epoch = float(columns["epoch"][-1])
+        elif self._epoch is not None:
+            columns["epoch"] = np.full(size, self._epoch)
+        self._builder.columns({**columns, **metrics}, logged)
+
+    def keeps_loss(self, lots: Sequence[Lot]) -> bool:
+        """Say whether none of the lines names a loss that failed otherwise than the records do; see `_as_before`."""
+        plain = [(lot, name) for lot in lots if lot.like is not None for name in [_loss_in(lot.like.metrics)] if name]
+        alone = [(lot, name) for lot, name in plain if lot.like is not None and len(lot.like.metrics) == 1]
+        if {name for _, name in plain} <= {self._loss, *self._losses}:
+            return True
+        return all(bool(np.isfinite(lot.columns[name]).all()) for lot, name in alone)
+
+    def goes_on(self, parsed: Parsed | None) -> bool:
+        """Say whether a line with counters belongs to the open record."""
+        return parsed is not None and self._belongs(parsed.counters.values, parsed.metrics)
+
+    def many_together(self, lots: Sequence[Lot], size: int) -> int:
+        """Take records of several kinds, with no line above or below belonging to them; return the row of the first.
+
+        Args:
+            lots: The lines by their kinds: dicts, and lines with counters but no batch.
+            size: Records in all.
+        """
+        self.flush()
+        first, epochs = self._builder.rows, carried(lots, size, self._epoch)
+        lines = sum(len(lot.rows) for lot in lots if lot.like is not None)
+        self._told, self._counted = self._told + lines, self._counted + lines
+        self._epoch = self._epoch if np.isnan(epochs[-1]) else float(epochs[-1])
+        last = max((lot for lot in lots if lot.like is not None), key=lambda lot: lot.rows[-1], default=None)
+        if last is not None and "step" in last.columns:
+            self._step = float(last.columns["step"][-1])
+        losses = [(int(lot.rows[-1]), _loss_in(lot.like.metrics)) for lot in lots if lot.like is not None]
+        self._loss = max([(-1, self._loss), *(one for one in losses if one[1])])[1]
+        self._losses.update(name for _, name in losses if name)
+        self._builder.columns(*scattered(with_epochs(lots, epochs), size))
+        return first
+
+    def whole(self, number: int, values: Mapping[str, object]) -> int | None:
+        """Take a record that is complete in itself, such as a dict; return its index, None if it held no number."""
+        heading = (
+            self._counters
+            if self._heading and not self._block and number - self._line <= MAX_LINES_BELOW_RECORD
+            else {}
+        )
+        if not any(canonical(name) in COUNTERS for name in values):
+            values = {**heading, **values}
+        self.flush()
+        self._line = number
+        row = self._builder.rows
+        self._epoch = to_number(values.get("epoch")) or self._epoch
+        return row if self._builder.record(values) else None
+
+    def flush(self) -> None:
+        """Give the open record to the builder; what stands before all that was measured is configuration."""
+        if self._block and (self._builder.records or any(map(is_telling, self._block))):
+            if self._rounded_block and "step" in self._counters:
+                self._rounded.take(self._builder.rows, self._counters["step"])
+            self._builder.numbers({**self._counters, **self._block})
+        self._block, self._counters, self._heading, self._rounded_block = {}, {}, False, False
+
+    def end(self) -> None:
+        """Finish: give what is left to the builder and say what was left out."""
+        self.flush()
+        self._leftovers.end()
+        self.ranks.end(self._builder)
+        self._rounded.settle()
+        if self._counted and self._builder.formats[1:] == []:
+            self._builder.note(
+                f"text of no known framework: {self._counted / self._told:.0%} of the {self._told} lines with metrics "
+                "stand by a step or an epoch, and are read as records"
+            )
+
+    def _placed(self, parsed: Parsed) -> dict[str, float]:
+        """Return the counters of a line, with the batch of an epoch turned into a step."""
+        counters: Counters = parsed.counters
+        values = dict(counters.values)
+        settings = counters.weak and not parsed.telling and values.keys() == {"epoch"}  # "lr=0.1 epochs=24"
+        if "epoch" in values and not settings:
+            self._epoch = values["epoch"]
+        if counters.batch and "step" not in values and not parsed.evaluation:
+            if self._epoch is not None:  # no sooner: a heading may tell how many there are
+                self._batches.begin(self._epoch, counters.first_epoch)
+            values["step"] = self._batches.step(self._epoch or 0.0, *counters.batch)
+            self._batches.correct(self._builder, self._counters)
+        if counters.batch and parsed.evaluation and not values and self._step is not None:
+            values["step"] = self._step  # an evaluation that counts its own batches stands at the last step
+        if parsed.telling:
+            self._step = values.get("step", self._step)
+        return values
+
+    def _count_of_the_run(self, parsed: Parsed) -> None:
+        """Take "[19/266]" of an evaluation for the step where training counts to as many, and names no epoch."""
+        counters = parsed.counters
+        if counters.batch is None or counters.values or self._epoch is not None:
+            return
+        at, total = counters.batch
+        if not parsed.evaluation:
+            self._total = total
+        elif total == self._total and at >= (self._step or 0.0):
+            counters.values, counters.batch = {"step": float(at)}, None
+
+    def _with_counter(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
+        metrics = parsed.metrics
+        if self._belongs(values, metrics):
+            self._counters = {**self._counters, **values}
+            self._add(metrics)
+            self._line = number
+        else:
+            inherited = {"epoch": self._epoch} if "epoch" not in values and self._epoch is not None else {}
+            self._open(number, {**inherited, **values}, metrics, heading=False)
+        self._rounded_block = self._rounded_block or parsed.counters.rounded
+
+    def _belongs(self, values: Mapping[str, float], metrics: Mapping[str, float]) -> bool:
+        """Say whether a line with counters adds to the open record."""
+        same = all(self._counters.get(name, value) == value for name, value in values.items())
+        shared = any(name in self._counters for name in values)
+        return same and shared and self._block.keys().isdisjoint(metrics)
+
+    def _without_counter(self, number: int, metrics: dict[str, float]) -> None:
+        if self._counters and (self._heading or number - self._line <= MAX_LINES_BELOW_RECORD):
+            if not self._heading and self._fails(number, metrics):
+                return
+            if self._block.keys().isdisjoint(metrics):
+                self._add(metrics)
+                self._line = number if self._heading else self._line
+                return
+            if self._heading:  # another record under the same heading
+                counters = self._counters
+                self._open(number, counters, metrics, heading=True)
+                return
+        self._leftovers.take(metrics, known=True)
+
+    def _fails(self, number: int, metrics: dict[str, float]) -> bool:
+        """Take a loss that failed between two records ("Loss is nan, stopping training"): a step after the first."""
+        failed, before = metrics.get(self._loss, 0.0), self._block.get(self._loss)
+        if math.isfinite(failed) or before is None:
+            return False
+        if math.isfinite(before):  # else another rank has said so
+            finest = next((one for one in ("step", "epoch") if one in self._counters), next(iter(self._counters)))
+            self._open(number, {**self._counters, finest: self._counters[finest] + 1}, metrics, heading=False)
+            self._builder.note(f"a loss that failed between two records is put at the {finest} after the first of them")
+        return True
+
+    def _as_before(self, metrics: dict[str, float]) -> dict[str, float]:
+        """Give the loss of a message that it failed the name that it has in the records."""
+        name = _loss_in(metrics)
+        if len(metrics) == 1 and name and self._loss and name not in self._losses and not math.isfinite(metrics[name]):
+            return {self._loss: metrics[name]}
+        if name:
+            self._loss = name
+            self._losses.add(name)
+        return metrics
+
+    def _add(self, metrics: Mapping[str, float]) -> None:
+        for name, value in metrics.items():
+            self._block.setdefault(name, value)
+
+    def _open(self, number: int, counters: dict[str, float], metrics: dict[str, float], *, heading: bool) -> None:
+        if heading and not metrics and counters == {name: self._counters.get(name) for name in counters}:
+            return  # the same heading again
+        self.flush()
+        self._line, self._heading = number, heading
+        self._counters, self._block = counters, dict(metrics)
+
+
+def _loss_in(metrics: Iterable[str]) -> str:
+    return next((name for name in metrics if canonical(name) == "loss"), "")
+
+
+def _known(parsed: Parsed) -> dict[str, float]:
+    return {name: value for name, value in parsed.metrics.items() if is_known(name)}

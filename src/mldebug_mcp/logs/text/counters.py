@@ -1,0 +1,210 @@
+"""How far the run is: steps, epochs, episodes and batches as they are printed, with and without their totals."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from mldebug_mcp.logs.line_prefixes import names_evaluation
+from mldebug_mcp.logs.numbers import whole_number
+
+_WHOLE = r"\d[\d,]*(?:\.0+(?!\d)|\.\d+(?=[KM](?!\w)))?"
+_STEP_WORD = (
+    r"(?:global[_ ]?steps?|learning iteration|iterations?|iters?|steps?|batch(?:es)?|updates?|num_updates|total_steps?"
+    r"|timesteps?|total_timesteps|rollout|itr|it|rounds?|frames?|шаг|ステップ|스텝|步数|up\.|t(?=\s*[=:]\s*\d+\s*/))"
+)
+_SPLIT = r"(?:\s?\((?P<phase>(?:train|val|test|eval)\w*)\))?"  # MMEngine: "Iter(val)"; "Batch (t)" is a time
+_SINCE = r"(?:(?<=\[)\d+-(?=\d+\]))?"  # MXNet: "Batch [20-40]"
+_OF = r"(?:\s*+(?:/|(?:out )?of)\s*+(?P<total>\d[\d,]*))?"
+
+# The first that fits is taken: an epoch together with the batch inside it, of how many, then each by itself.
+_EPOCH_AND_BATCH = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        # mmcv "Epoch [1][50/7330]", ImageNet "Epoch: [0][ 10/5005]", timm "Train: 0 [   0/1251 (  0%)]",
+        # MNIST "Train Epoch: 1 [640/60000 (1%)]", MiniMind "Epoch:[1/6](100/44160)"
+        r"\b(?:epoch|train)(?:\s?\((?P<phase>\w+)\))?\s*+:?\s*+\[?\s*+(?P<epoch>\d+)(?:/\d+)?(?:\s*+\([\s\d]+%\))?\s*+\]?\s*+"
+        r"[\[(]\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?:\s*+\([\s\d.]+%\))?\s*+[\])]",
+        # DINOv2: "Training  [  40/5000000]"
+        r"^\s*+train\w*\s*+:?\s*+\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
+        # PyTorch's DCGAN: "[0/5][50/1583]", or without the number of epochs "[1][  0/37]"
+        r"^\s*+\[\s*+(?P<epoch>\d{1,6})(?:/\d+)?\s*+\]\s?\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
+        # CenterNet: "val: [125][1/6]"
+        r"\b(?P<phase>test|val|eval)\w*\s*+:?\s*+\[\s*+(?P<epoch>\d+)(?:/\d+)?\s*+\]\s*+"
+        r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
+        # timm and ImageNet in evaluation: "Test: [  48/48]"
+        r"^\s*+(?P<phase>test|val|eval)\w*\s*+(?:\(\w+\))?:?\s*+"
+        r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?:\s*+\([\s\d.]+%\))?\s*+\]",
+        # fairseq "epoch 001:    100 / 1000", OpenNMT-py "Epoch  1,   50/725;", PyTorch's word language model
+        # "| epoch   1 |   200/ 2983 batches", MiniMind "Epoch:[0/19](100/24681)"
+        r"\bepoch\s*+:?\s*+\[?\s*+(?P<epoch>\d+)(?:\s*+/\s*+\d+)?+(?:\s*+\])?+(?:\s*+[:,|]\s*+|\s++|(?=\())\(?"
+        r"(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?![\d.%]|\s*+/)\)?(?:\s*+batches\b)?",
+        # "Epoch [1/10], Step [100/600]", "Epoch 1/10 | Batch 20/100"
+        r"\bepoch\s*+[:=]?\s*+\[?\s*+(?P<epoch>\d+)(?:\s*+/\s*+\d+)?\s*+\]?\s*+[,|;-]?\s*+"
+        r"\(?(?:mini)?[ _-]?(?:step|batch|iter(?:ation)?)s?\s*+[:=#]?\s*+\[?\s*+"
+        r"(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]?",
+        # PyTorch's quickstart "loss: 2.302  [ 6400/60000]"
+        r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]\s*+$",
+    )
+)
+_FRACTION = re.compile(r"\d\s*+/\s*+\d")
+"""Stands in each line with the batch inside an epoch."""
+_EPOCH = re.compile(
+    r"(?<![\w/])(?<!over )(?<!per )"
+    r"(?:epochs?|num_epochs?|ep(?=\s{0,4}=?\s?\d{1,4}(?:\.\d{1,6}|/\d{1,4})?[\s,](?!.{0,300}(?:reward|return|score)).{1,300}(?:loss|acc))|epch|epoche|[eé]poca|[eé]poque|эпоха|エポック|에포크|轮次|ep\.)"
+    r"(?:\s?\((?P<phase>\w+)\))?\s*+(?:[:=#]|\.{3})?\s*+[\[(]?\s*+"
+    r"(?P<epoch>\d+(?:\.\d+)?)(?![\w%-])(?:\s*+(?:/|of)\s*+\d+(?:\.\d+)?)?\s*+\]?",
+    re.IGNORECASE,
+)
+_EPISODE = re.compile(
+    r"(?<![\w/])(?:episode|i_episode|episodio|эпизод|エピソード|에피소드|回合|ep\.?(?=.{1,200}(?:reward|return|score)))\s*+[:=#]?\s*+[\[(]?\s*+"
+    r"(?P<episode>\d[\d,]*)(?![\w%-]|\.\d)(?:\s*+(?:/|of)\s*+\d[\d,]*)?\s*+[\])]?",
+    re.IGNORECASE,
+)
+_CHINESE = re.compile(
+    r"第\s*(?:(?P<epoch>\d+)\s*(?:轮|个?epoch)|(?P<episode>\d+)\s*回合|(?P<step>\d+)\s*步)", re.IGNORECASE
+)
+_STEP = re.compile(
+    rf"(?<![\w/])(?<!per )(?<!fps )(?<!episode ){_STEP_WORD}"
+    rf"{_SPLIT}\s*+(?:[:=#]|\.{{3}})?\s*+[\[(]?\s*+{_SINCE}(?P<step>{_WHOLE})"
+    rf"(?P<unit>[KM](?!\w))?(?![\w%-]|\.\d){_OF}(?:\s*+\(\s*+[\d.]+\s*+%\))?\s*+[\])]?",
+    re.IGNORECASE,
+)
+_PLURAL = re.compile(r"(?:steps|iters|iterations|batches|updates|epochs|frames)\b", re.IGNORECASE)
+_BARE = re.compile(
+    r"\s*+(?:(?:(?P<colon>\d{1,9})\s*+[:|]|\[\s{0,8}(?P<bracket>\d{1,9})(?:/\d{1,9})?\])\s++(?=[\d.]+,|[A-Za-z])"
+    r"|(?P<number>\d{1,9})\s(?=\[[A-Za-z][\w ]{0,30}:))"  # Keras-GAN: "0 [D loss: 0.7, acc.: 50.00%]"
+)
+_BEFORE_EPISODE = re.compile(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
+_EPOCH_COMMA_BATCH = re.compile(r"\s*+\[(?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})\](?=:?\s\D*loss)", re.IGNORECASE)
+_WENET = re.compile(
+    r"\s*+(?:(?P<phase>CV)|TRAIN)\b(?: \|[^|]{0,40}\|)? Batch (?P<epoch>\d{1,6})/(?P<inner>\d{1,9})(?=\s)"
+)
+"""WeNet: "TRAIN Batch 4/203700 loss 12.6", of the epoch and the batch inside it."""
+_OF_RUN = re.compile(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b|\s?[:|]\s|\s[A-Za-z_][\w/]{0,40}=)")
+_GLOBAL = re.compile(
+    rf"(?<![\w/])global[_ ]?(?:step|iter)s?\s*+[:=#]?\s*+(?P<step>{_WHOLE})(?![\w%-]|\.\d)", re.IGNORECASE
+)
+_ESPNET = re.compile(r"\s*+(?P<epoch>\d+)epoch(?::(?P<phase>\w+):\d+-(?P<step>\d+)batch:| results:)")
+_SHORT = re.compile(r"\s*+s:(?P<step>\d+)(?=\s(?:trl|tel|eval))")
+_TIMM = re.compile(r"train: \d+ \[", re.IGNORECASE)
+_TORCHTUNE = re.compile(r"\s*+(?P<epoch>\d+)\|(?P<step>\d+)\|(?=\w)")
+_LOGGABLE = re.compile(r"(?:\s*+[\w :|]{0,80}?\s)?(?P<step>\d{1,9})it/(?P<total>\d{1,9})it(?=\srate:)")
+"""tqdm-loggable: "Progress on:train 10it/240it rate:2.1it/s"."""
+_PHASE_AND_EPOCH = re.compile(
+    r"\s*+(?P<phase>train|val|test)\w*\s\((?P<epoch>\d{1,6})/\d{1,6}\)(?=\s[A-Za-z])", re.IGNORECASE
+)
+"""Catalyst: "valid (3/24) loss: 1.2"."""
+_AT_BEGINNING = (
+    _LOGGABLE,
+    _PHASE_AND_EPOCH,
+    _TORCHTUNE,
+    _SHORT,
+    _ESPNET,
+    _WENET,
+    _OF_RUN,
+    _BEFORE_EPISODE,
+    _EPOCH_COMMA_BATCH,
+)
+_OF_COUNTER = re.compile(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(?: the)?\s*+$", re.IGNORECASE)
+_VALUE = re.compile(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)
+_UNITS = {"k": 1e3, "m": 1e6}
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a line says about where the run is.
+
+    Args:
+        values: "step", "epoch" and "episode", those of them that were found.
+        batch: Batch of the epoch, and how many there are, where the line counts inside an epoch.
+        phase: "train", "val" or "test" where the counter names it ("Epoch(val)").
+        rounded: The step was printed as "6K".
+        weak: Only a metric beside it makes this a counter: "steps: 1000" alone is a setting, "0: text" a list.
+        first_epoch: The number of the first epoch, where the framework is known: that of Lightning and timm is 0.
+        rest: The line without its counters.
+    """
+
+    values: dict[str, float] = field(default_factory=dict)
+    batch: tuple[int, int] | None = None
+    phase: str | None = None
+    rounded: bool = False
+    weak: bool = False
+    first_epoch: float | None = None
+    rest: str = ""
+
+
+def find_counters(line: str) -> Counters:
+    """Find the counters of a line."""
+    found = Counters(rest=line)
+    for pattern in (*_AT_BEGINNING, *_EPOCH_AND_BATCH) if _FRACTION.search(line) else _AT_BEGINNING:
+        match = pattern.search(line) if pattern in _EPOCH_AND_BATCH else pattern.match(line)
+        if match:
+            _take(found, match)
+            break
+    if "第" in line and (match := _CHINESE.search(found.rest)):
+        _take(found, match)
+    low = line.lower()
+    if "ep" in low or not line.isascii():
+        if "epoch" not in found.values and (match := _EPOCH.search(found.rest)):
+            _take(found, match)
+        if match := _EPISODE.search(found.rest):
+            _take(found, match)
+    if "step" not in found.values and "global" in low and (match := _GLOBAL.search(found.rest)):
+        _take(found, match)
+        found.rest = _STEP.sub("|", found.rest, count=1)  # that one counts inside the epoch
+    if "step" not in found.values and (match := _STEP.search(found.rest)):
+        _take(found, match)
+    if not found.values and (match := _BARE.match(found.rest)):
+        _take(found, match)
+    return found
+
+
+def _take(found: Counters, match: re.Match[str]) -> None:
+    groups = match.groupdict()
+    evaluation = names_evaluation(groups.get("phase") or "")
+    if groups.get("inner"):
+        _take_inner(found, groups["inner"], evaluation=evaluation)
+    if groups.get("epoch"):
+        found.values["epoch"] = float(groups["epoch"])
+    if groups.get("episode"):
+        found.values["episode"] = float(groups["episode"].replace(",", ""))
+    if groups.get("batch"):
+        found.batch = (whole_number(groups["batch"]), whole_number(groups["batches"]))
+    bare = groups.get("colon") or groups.get("bracket") or groups.get("number")
+    if bare:
+        found.values["step"] = float(bare)
+    if groups.get("step") and groups.get("total") and evaluation:
+        found.batch = (_integer(groups["step"]), _integer(groups["total"]))  # MMEngine: "Iter(val) [4/4]"
+    elif groups.get("step") and evaluation and "[" in match[0]:
+        found.batch = (_integer(groups["step"]),) * 2  # mmcv: "Iter(val) [500]", the batches of the evaluation
+    elif groups.get("step"):
+        unit = groups.get("unit")
+        found.values["step"] = float(groups["step"].replace(",", "")) * (_UNITS[unit.lower()] if unit else 1.0)
+        found.rounded = unit is not None
+    found.weak = found.weak or match.re is _BARE or _PLURAL.search(match[0]) is not None
+    found.phase = found.phase or groups.get("phase")
+    if _TIMM.match(match[0]):
+        found.first_epoch = 0.0
+    found.rest = _without(found.rest, match)
+
+
+def _take_inner(found: Counters, batch: str, *, evaluation: bool) -> None:
+    """Take the batch of an epoch of unknown length; of an evaluation it is under way: another line tells the mean."""
+    if evaluation:
+        found.batch = (0, whole_number(batch) + 2)
+    else:
+        found.values["step"] = float(batch)
+
+
+def _without(line: str, match: re.Match[str]) -> str:
+    """Return a line without a counter."""
+    before, after = line[: match.start()], line[match.end() :]
+    of, value = _OF_COUNTER.search(before), _VALUE.match(after)
+    if of and value:  # "Loss after epoch 3: 0.52"
+        return f"{before[: of.start()]}: {after[value.end() :]}"
+    return f"{before} | {after}"  # a separator in its place keeps what stood on both sides apart
+
+
+def _integer(text: str) -> int:
+    return int(float(text.replace(",", "")))

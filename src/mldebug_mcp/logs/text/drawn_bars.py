@@ -1,0 +1,392 @@
+"""Bars that report metrics → records: the last drawing for a step counts.
+
+A printed dict that tells only the epoch takes its step from the bar around it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.columns import Column, Floats, Rows, stretches_of
+from mldebug_mcp.logs.names.metrics import is_evaluation
+from mldebug_mcp.logs.text.assembler import Assembler
+from mldebug_mcp.logs.text.bars import Bar
+from mldebug_mcp.logs.text.counters import Counters
+from mldebug_mcp.logs.text.parsed_line import Drawing, Parsed
+
+# Bars that report metrics → records: the last drawing for a step counts.
+
+
+class _Last(NamedTuple):
+    key: tuple[object, ...]
+    number: int
+    parsed: Parsed
+    keras: bool
+
+
+class DrawnBars:
+    """Holds the last drawing of a bar until another step is drawn.
+
+    Args:
+        records: Where the records go.
+    """
+
+    def __init__(self, records: Assembler) -> None:
+        self._records = records
+        self._last: _Last | None = None
+        self._shown: dict[str, float] = {}
+        self._finished: Bar | None = None
+        self.evaluated = False
+
+    @property
+    def open(self) -> bool:
+        """Whether a drawing waits for the next one."""
+        return self._last is not None
+
+    def take(self, number: int, drawing: Drawing) -> None:
+        """Take a drawing that reports a metric of training."""
+        bar = drawing.bar
+        if bar.keras and self._is_evaluation(bar):
+            self.evaluated = True
+            return
+        last = self._drawn(number, drawing)
+        if self._last is not None and self._last.key != last.key:
+            if bar.at == 0 and drawing.metrics == self._last.parsed.metrics:
+                return  # Lightning opens the bar of the next epoch with what the last one showed
+            self.end()
+        self._last = last
+
+    def draws_one(self, like: Drawing, at: Floats, total: Floats) -> bool:
+        """Say whether drawings of Keras are all of one bar that is not finished yet."""
+        return self._finished is None and not like.bar.line and bool(np.all(at != total))
+
+    def many(self, like: Drawing, columns: Sequence[Floats]) -> bool:
+        """Take drawings of different steps that follow one another, if they are all like the last one that was taken.
+
+        Args:
+            like: One of them.
+            columns: Their numbers, each of shape (n,): where they are, totals, those of the head, counters and metrics.
+        """
+        behind = 2 + len(like.head)
+        counters = dict(zip(like.counters, columns[behind:], strict=False))
+        metrics = dict(zip(like.metrics, columns[behind + len(counters) :], strict=True))
+        groups = [[name for name in metrics if belongs(name)] for belongs in _GOES_ON]
+        shown = [name for name in metrics if name in groups[0] or name in groups[1]]
+        others = {name: 0.0 for name in metrics if name not in shown}
+        if like.evaluation or (groups[0] and groups[1]) or not others:
+            return False
+        self.end()
+        at, total, size = columns[0], columns[1], len(columns[0])
+        batch: list[Floats] = []
+        if "epoch" in counters and "step" not in counters:
+            batch = [at, total]
+        else:
+            counters.setdefault("step", np.trunc(at))
+            if self._records.epoch is not None:
+                counters.setdefault("epoch", np.full(size, self._records.epoch))
+        place = Counters(dict.fromkeys(counters, 0.0), first_epoch=0.0 if like.from_zero else None)
+        parsed = Parsed(place, others, None, telling=True)
+        if not self._records.is_steady(parsed):
+            return False
+        logged: dict[str, NDArray[np.bool_]] = {}
+        if shown:
+            before = [np.append(self._shown.get(name, math.nan), metrics[name][:-1]) for name in shown]
+            news = np.asarray(np.any([metrics[name] != one for name, one in zip(shown, before, strict=True)], axis=0))
+            logged = dict.fromkeys(shown, news)
+            self._shown |= {name: float(metrics[name][-1]) for name in shown}
+        self._records.many(parsed, counters, batch, metrics, logged)
+        return True
+
+    def heading(self, epoch: float, *, bare: bool) -> None:
+        """Take note of a line that names an epoch; under a bare one Keras draws the bars of the next one."""
+        if bare:
+            self._finished = None
+        last = self._last.parsed.counters.values if self._last is not None and self._last.keras else {"epoch": epoch}
+        if last.get("epoch") != epoch:
+            if not last and epoch > 1:
+                last["epoch"] = epoch - 1  # the log begins inside an epoch, behind its heading
+            self.end()
+
+    def end(self) -> None:
+        """Give the last drawing to the records."""
+        if self._last is None:
+            return
+        drawing, self._last = self._last, None
+        metrics = drawing.parsed.metrics
+        for belongs in () if drawing.keras else _GOES_ON:
+            shown = {name: value for name, value in metrics.items() if belongs(name)}
+            # A bar goes on showing the last evaluation: what has not changed is not new.
+            if len(metrics) > len(shown) and all(self._shown.get(name) == value for name, value in shown.items()):
+                for name in shown:
+                    del metrics[name]
+            self._shown |= shown
+        self._records.take(drawing.number, drawing.parsed)
+
+    def _is_evaluation(self, bar: Bar) -> bool:
+        """Say whether a bar of Keras is that of `evaluate`, which comes under the heading of the last epoch."""
+        done = self._finished
+        if done is None:
+            self._finished = bar if bar.at == bar.total and self._records.epoch is not None else None
+            return False
+        return bar.line or bar.total != done.total or bar.at < done.total
+
+    def _drawn(self, number: int, drawing: Drawing) -> _Last:
+        bar, values, evaluation = drawing.bar, dict(drawing.counters), drawing.evaluation
+        place = Counters(values, first_epoch=0.0 if drawing.from_zero else None)
+        parsed = Parsed(place, dict(drawing.metrics), None, telling=True, evaluation=evaluation)
+        if bar.keras:
+            epoch = self._records.epoch
+            if epoch is not None:
+                values["epoch"] = epoch
+            return _Last(("epoch", epoch), number, parsed, keras=True)
+        named = evaluation or "step" in values
+        key = (drawing.words, drawing.head, None if named else bar.at, bar.total)
+        if "epoch" in values and "step" not in values:
+            place.batch = (bar.at, bar.total)
+        elif not evaluation:
+            values.setdefault("step", float(bar.at))
+            if self._records.epoch is not None:  # a heading that comes before the last drawing ends is of the next one
+                values.setdefault("epoch", self._records.epoch)
+        return _Last(key, number, parsed, keras=False)
+
+
+def _is_of_epoch(name: str) -> bool:
+    return name.endswith("_epoch")
+
+
+_GOES_ON = (is_evaluation, _is_of_epoch)
+"""What a bar goes on showing after it was measured."""
+
+
+# The steps of printed dicts, which tell only the epoch: taken from the progress bar around them.
+#
+# The Trainer prints its dict between two drawings of its bar, so the count of the next drawing is the step. Other bars
+# (evaluation, loading weights) and a bar that lags behind are told apart by the epoch, to which steps are proportional.
+
+
+_WAITING = 50
+"""Dicts that wait for the next drawing."""
+_MAX_BARS = 10_000
+"""Bars, told apart by their lengths, that are remembered."""
+MAX_LAG_OF_BAR = 1.1
+"""Times as many steps by the epochs as by the bar: then the bar lags. Chosen by hand."""
+_LONGEST = 5
+"""Bars that may be that of training: the longest ones."""
+
+
+@dataclass(slots=True)
+class _Dict:
+    row: int
+    epoch: float
+    regular: bool
+    counts: dict[int, int] = field(default_factory=dict)
+
+
+class Dicts(NamedTuple):
+    """Dicts in order, each of shape (n,): their records, epochs (NaN for none), whether they have a training loss."""
+
+    rows: Rows
+    epochs: Floats
+    regular: NDArray[np.bool_]
+
+    def chosen(self, which: slice | NDArray[np.bool_]) -> Dicts:
+        """Return some of them."""
+        return Dicts(self.rows[which], self.epochs[which], self.regular[which])
+
+
+class BarSteps:
+    """Watches bars and dicts as they come."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+        self._longest: list[int] = []
+        self._waiting: deque[_Dict] = deque()
+        self._events: list[_Dict] = []
+        # Of the dicts that wait no more, by their records: the epoch (NaN for none), whether they have a training
+        # loss, and what each bar showed.
+        self._epochs = Column()
+        self._regular = Column()
+        self._shown: dict[int, Column] = {}
+
+    def __deepcopy__(self, memo: dict[int, object]) -> BarSteps:
+        other = BarSteps()
+        other._longest = self._longest  # replaced, never changed
+        other._counts, other._events = self._counts.copy(), self._events.copy()
+        # A dict changes only while bars are drawn below it.
+        other._waiting = self._waiting.copy()
+        other._epochs, other._regular = self._epochs.copy(), self._regular.copy()
+        other._shown = {total: column.copy() for total, column in self._shown.items()}
+        return other
+
+    def bar(self, head: str, count: int, total: int) -> None:
+        """Take a drawing of a bar that reports no metrics. The Trainer's own has no description before it."""
+        if not may_train(head):
+            return
+        if total not in self._counts:
+            if len(self._counts) >= _MAX_BARS:
+                return
+            self._longest = sorted((*self._longest, total), reverse=True)[:_LONGEST]
+        self._counts[total] = count
+        for one in self._waiting:
+            one.counts[total] = count
+        if self._waiting and total == self._longest[0]:
+            self._keep_waiting(0)
+
+    def printed(self, row: int, epoch: float | None, *, regular: bool) -> None:
+        """Take a dict without a step: the record at `row`. A regular one has a training loss."""
+        told = float("nan") if epoch is None else epoch
+        self._waiting.append(_Dict(row, told, regular, {total: self._counts[total] for total in self._longest}))
+        if len(self._waiting) > _WAITING:
+            self._keep_waiting(_WAITING)
+
+    def printed_many(self, dicts: Dicts) -> None:
+        """Take dicts without a step between which no bar is drawn."""
+        done = max(0, len(dicts.rows) - _WAITING)
+        if done:
+            self._keep_waiting(0)
+            self._keep(dicts.chosen(slice(done)), {})
+        left = (column[done:].tolist() for column in dicts)
+        for row, epoch, has_loss in zip(*left, strict=True):
+            self.printed(row, epoch, regular=has_loss)
+
+    def printed_before(self, dicts: Dicts, counts: Floats, total: int) -> bool:
+        """Take dicts without a step below each of which the longest bar is drawn; return whether it is that bar.
+
+        Args:
+            dicts: The dicts.
+            counts: What the next drawing below each of them shows, shape (n,).
+            total: Where the bar ends.
+        """
+        most = int(np.unique(counts, return_counts=True)[1].max())
+        if not self._longest or total != self._longest[0] or most + len(self._waiting) > _WAITING:
+            return False
+        for one in self._waiting:
+            one.counts[total] = int(counts[0])
+        self._keep_waiting(0)
+        self._keep(dicts, {total: counts})
+        self._counts[total] = int(counts[-1])
+        return True
+
+    def _keep(self, dicts: Dicts, counts: Mapping[int, Floats]) -> None:
+        """Take dicts that wait for no bar any more; `counts` are what bars show that were drawn below them."""
+        parts, size = stretches_of(dicts.rows), len(dicts.rows)
+        self._epochs.extend(parts, dicts.epochs)
+        self._regular.extend(parts, dicts.regular.astype(float))
+        for total in self._longest:
+            shown = counts[total] if total in counts else np.full(size, float(self._counts[total]))
+            self._shown.setdefault(total, Column()).extend(parts, shown)
+
+    def _keep_waiting(self, count: int) -> None:
+        """Let only the last dicts wait on."""
+        while len(self._waiting) > count:
+            one = self._waiting.popleft()
+            self._epochs.append(one.row, one.epoch)
+            self._regular.append(one.row, float(one.regular))
+            for total, shown in one.counts.items():
+                if total not in self._shown:
+                    self._shown[total] = Column()
+                self._shown[total].append(one.row, shown)
+
+    def event(self, row: int) -> None:
+        """Take an event between records, such as a skipped step: the bar before it tells its step."""
+        counts = self._counts.copy() if len(self._counts) <= _LONGEST else {}
+        self._events.append(_Dict(row, float("nan"), regular=False, counts=counts))
+
+    def settle(self, builder: RunBuilder) -> None:
+        """Give the records their steps, if a bar tells them; if one exists and does not, say so."""
+        self._keep_waiting(0)
+        rows, epochs = self._epochs.arrays()
+        regular = self._regular.values() > 0
+        told = Dicts(rows, epochs, regular).chosen(epochs > 0)
+        seen = {total: int(np.isin(column.arrays()[0], told.rows).sum()) for total, column in self._shown.items()}
+        # Most bars of a long log stand by few of its records, and are no bar of training: look at the others alone.
+        for total in sorted((total for total, times in seen.items() if 0 < times * 2 >= len(told.rows)), reverse=True):
+            steps = self._steps(told, total)
+            if steps is not None:
+                first = rows[regular][0] if regular.any() else 0
+                before = rows[(rows < first) & (epochs == 0)]  # evaluations of epoch 0 that came before training
+                at, counts = self._of_events(total)
+                where = np.concatenate([at, before, told.rows])
+                builder.overwrite("step", where, np.concatenate([counts, np.zeros(len(before)), steps]))
+                builder.note("the printed records tell no step: it is read from the progress bar around them")
+                return
+        if len(rows) < 2 and self._events and len(self._counts) == 1:  # nothing else it could be
+            (total,) = self._counts
+            at, counts = self._of_events(total)
+            shown, count = self._shown[total].arrays() if total in self._shown else (rows[:0], epochs[:0])
+            builder.overwrite("step", np.concatenate([at, shown]), np.concatenate([counts, count]))
+            builder.note("the printed records tell no step: it is read from the progress bar around them")
+        elif (steps := self._from_epochs(told)) is not None:
+            builder.overwrite("step", told.rows, steps)
+            builder.note(
+                "the printed records tell no step: it is worked out from their epoch and the length of the bar"
+            )
+        elif len(told.rows) and self._counts:
+            builder.note("the printed records tell no step, and the progress bar does not fit them: epochs are used")
+
+    def _of_events(self, total: int) -> tuple[Rows, Floats]:
+        """Return the records that are events and what a bar showed at them."""
+        events = [one for one in self._events if total in one.counts]
+        rows = np.array([one.row for one in events], dtype=np.int64)
+        return rows, np.array([float(one.counts[total]) for one in events])
+
+    def _from_epochs(self, told: Dicts) -> Floats | None:
+        """Return the steps where stdout came in bursts, so that no bar stands by its record.
+
+        The bar of training is the longest that was finished, and the last epoch is its end: a whole one, or one that
+        makes the steps of an epoch whole. Epochs printed with two
+        digits are too coarse to tell the step; then records at one interval are counted.
+        """
+        finished = [total for total, count in self._counts.items() if count == total]
+        if not finished or not len(told.rows):
+            return None
+        last = float(told.epochs.max())
+        per_epoch = max(finished) / last
+        if last != round(last) and abs(per_epoch - round(per_epoch)) > 1e-3 * per_epoch:
+            return None
+        steps = np.round(told.epochs * per_epoch)
+        logged = np.flatnonzero(told.regular)
+        interval = float(max(finished) // max(len(logged), 1))
+        slack = 0.0051 * per_epoch + 1
+        counted = interval * np.arange(1, len(logged) + 1)
+        if bool(np.all(np.abs(counted - told.epochs[logged] * per_epoch) <= slack)):
+            steps[logged] = counted
+        return steps if len(np.unique(steps)) * 2 > len(steps) else None
+
+    def _steps(self, told: Dicts, total: int) -> Floats | None:
+        """Return the step of each record if those of this bar are proportional to the epochs."""
+        rows, counts = self._shown[total].arrays()
+        count = np.zeros(len(told.rows))
+        count[np.isin(told.rows, rows)] = counts[np.isin(rows, told.rows)]
+        seen = count != 0
+        if np.count_nonzero(seen) < max(2, len(seen) / 2) or len(np.unique(count[seen])) == 1:
+            return None
+        per_epoch = float(np.median(count[seen] / told.epochs[seen]))
+        # Epochs are printed rounded, to two or to four digits: both this one and the one that gave `per_epoch`.
+        slack = 1 + 0.01 * per_epoch
+        fits = seen & (np.abs(count - told.epochs * per_epoch) <= slack + 0.02 * count)
+        # Evaluations may stand by a later drawing; then their epoch tells the step.
+        regular = told.regular if told.regular.any() else np.ones(len(seen), dtype=np.bool_)
+        sure = fits & regular
+        if np.count_nonzero(sure) * 10 < np.count_nonzero(regular) * 9:
+            return None
+        counted: Floats = np.where(fits, count, np.round(told.epochs * per_epoch))
+        # A bar that is drawn more seldom than dicts are printed stands still between two of them; late in the run it is
+        # the smallest share of the steps that it lags by.
+        late = seen & (told.epochs == told.epochs[seen].max())
+        drawn_seldom: Floats = np.round(told.epochs * (count[late] / told.epochs[late]).max())
+        apart = [len(np.unique(steps[sure])) for steps in (counted, drawn_seldom)]
+        return drawn_seldom if apart[1] > MAX_LAG_OF_BAR * apart[0] else counted
+
+
+def may_train(head: str) -> bool:
+    """Say whether a bar may be that of training by what stands before it."""
+    return not any(map(str.isalpha, head)) or head.strip().lower().startswith("train")

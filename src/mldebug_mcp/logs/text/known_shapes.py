@@ -1,0 +1,561 @@
+"""Lines, boxes and rows of tables whose shape is known.
+
+They are found by their skeletons, a block at a time, and taken without being read again.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.logs.attempts import tells_resume
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.endings import is_error
+from mldebug_mcp.logs.line_prefixes import records_in, without_prefix
+from mldebug_mcp.logs.text.assembler import Assembler, Lot
+from mldebug_mcp.logs.text.bars import RichBar, bar_in, is_fastprogress
+from mldebug_mcp.logs.text.line_shape import MARKS, ODD, Read, Shape, Skeletons, Span, learn
+from mldebug_mcp.logs.text.parsed_line import LineContent
+from mldebug_mcp.logs.text.records import MIN_LINES_TOGETHER, Part, Records, counters_of, which_go
+from mldebug_mcp.logs.text.tables import Box, Layout, Table, is_rule, name_in_row
+
+# Boxes that come again and again → records, many at once.
+#
+# A box is read as one long line: its rows together have a skeleton, of which a shape is learnt. Whole numbers and
+# others count alike here, as a box of a dozen values would have thousands of skeletons otherwise.
+
+
+MIN_BOXES = 6
+"""Boxes one after another from which on they are taken together; the first and the last one are read."""
+MAX_BOXES = 500
+"""Kinds of boxes that are remembered."""
+MAX_ROWS = 200
+"""Rows of a box of which a shape is learnt."""
+MAX_ROW_KINDS = 20_000
+"""Kinds of rows that are remembered."""
+RULE_LENGTH = 6
+NEITHER, RULE = 0, -1
+"""Kinds of lines that are no rows; those of rows count from 1."""
+
+_DOUBLED = re.compile(r"([^\w\s]|\s)\1.*\w")
+"""Stands in a name of which a skeleton may have cut something; what a framework cuts to fit ends with "..."."""
+_AS_NUMBERS = bytes.maketrans(b"".join(MARKS), b"111")
+_UNTOLD = bytes.maketrans(b"".join(MARKS), bytes([*MARKS[0] * 2, ODD]))
+
+Lines = NDArray[np.int64]
+ReadLines = Callable[[Lines], int]
+"""Reads lines one by one, and those below in which what they say goes on; returns the first line that is not done."""
+
+
+class BoxShapes:
+    """What is known of boxes: the kinds of their lines, by the place of the skeleton, and their shapes by those."""
+
+    def __init__(self) -> None:
+        self._places = array("q", [NEITHER])
+        self._rows: dict[bytes, int] = {}
+        self._seen: Counter[bytes] = Counter()
+        self._shapes: dict[bytes, Shape | None] = {}
+
+    def add_place(self, key: bytes) -> None:
+        """Take note of the skeleton that gets the next place."""
+        text = key.translate(_AS_NUMBERS).decode("utf-8", errors="replace").strip()
+        name = name_in_row(text) if text.startswith("|") and text.isprintable() else None
+        row = self._rows.get(untold(key), len(self._rows) + 1)
+        if name is not None and _DOUBLED.search(name) is None and row <= MAX_ROW_KINDS:
+            self._places.append(self._rows.setdefault(untold(key), row))
+        else:
+            self._places.append(RULE if name is None and text and is_rule(text * RULE_LENGTH) else NEITHER)
+
+    def forget_places(self) -> None:
+        """Forget the places, but not what was learnt."""
+        self._places = array("q", [NEITHER])
+
+    def kinds(self, skeletons: Skeletons, lines: Lines, places: Lines) -> Lines:
+        """Return the kind of each line, by its place, shape (n,)."""
+        if not self._rows:
+            return np.zeros(len(lines), dtype=np.int64)
+        kinds = np.array(self._places, dtype=np.int64)[places]
+        kinds[(kinds == RULE) & (skeletons.lengths(lines) < RULE_LENGTH)] = NEITHER
+        return kinds
+
+    def shape_of(self, skeletons: Skeletons, first: int, last: int, kinds: bytes) -> Shape | None:
+        """Return the shape of a box, None if it has none that is sure; it is learnt when its like comes again.
+
+        Args:
+            skeletons: The block.
+            first: Its first row, by its line.
+            last: The line behind its last row.
+            kinds: The kinds of its rows.
+        """
+        if kinds in self._shapes:
+            return self._shapes[kinds]
+        if len(self._seen) >= MAX_BOXES or last - first > MAX_ROWS:
+            return None
+        self._seen[kinds] += 1
+        if self._seen[kinds] > 1:
+            self._shapes[kinds] = _learn_box(skeletons.lines(first, last), skeletons.numbers_in(first, last))
+        return self._shapes.get(kinds)
+
+
+def take_boxes(
+    boxes: BoxShapes, skeletons: Skeletons, lines: Lines, kinds: Lines, *, assembler: Assembler, read: ReadLines
+) -> int:
+    """Take the rows and rules of boxes; return the first line that is not done.
+
+    Args:
+        boxes: What is known of boxes.
+        skeletons: The block.
+        lines: The lines, ascending, shape (n,).
+        kinds: Their kinds, shape (n,).
+        assembler: Where the records go.
+        read: Reads lines, each by itself.
+    """
+    row = np.concatenate([[False], kinds != RULE, [False]])
+    gap = np.concatenate([[True], np.diff(lines) != 1, [True]])
+    starts = np.flatnonzero(row[1:-1] & (gap[:-1] | ~row[:-2]))
+    ends = np.flatnonzero(row[1:-1] & (gap[1:] | ~row[2:])) + 1
+    ruled = ~gap[ends]  # else it may go on below a line that is empty
+    written, width = kinds.tobytes(), kinds.itemsize
+    shapes: list[Shape | None] = []
+    for start, end, whole in zip(starts.tolist(), ends.tolist(), ruled.tolist(), strict=True):
+        shape = None
+        if whole:
+            key = written[start * width : end * width]
+            shape = boxes.shape_of(skeletons, int(lines[start]), int(lines[end - 1]) + 1, key)
+        shapes.append(shape)
+    known = np.array([shape is not None for shape in shapes], dtype=np.bool_)
+    done = 0
+    for low, high in pairwise([0, *(np.flatnonzero(np.diff(known)) + 1).tolist(), len(known)]):
+        if high - low < MIN_BOXES or not known[low]:
+            continue
+        done = read(lines[np.searchsorted(lines, done) : ends[low]])
+        after = low + int(np.searchsorted(lines[starts[low:high]], done))
+        if after < high - 1:
+            inside = slice(after, high - 1)
+            taken = [shape for shape in shapes[inside] if shape is not None]
+            _take_alike(taken, skeletons, lines[starts[inside]], lines[ends[inside]], assembler)
+            done = int(lines[starts[high - 1]])
+    return max(done, read(lines[np.searchsorted(lines, done) :]))
+
+
+def _take_alike(shapes: list[Shape], skeletons: Skeletons, starts: Lines, ends: Lines, assembler: Assembler) -> None:
+    """Take boxes of known shapes from these lines to those, with no line above or below belonging to their records."""
+    of: dict[int, list[int]] = {}
+    for index, shape in enumerate(shapes):
+        of.setdefault(id(shape), []).append(index)
+    lots = []
+    for at in of.values():
+        shape, record = shapes[at[0]], shapes[at[0]].like.record or {}
+        width = int(skeletons.first[ends[at[0]]] - skeletons.first[starts[at[0]]])
+        columns = shape.columns(skeletons.rows(starts[at], width))
+        lots.append(Lot(None, dict(zip(record, columns, strict=True)), np.array(at)))
+    assembler.many_together(lots, len(shapes))
+
+
+def _learn_box(box: bytes, numbers: list[Span]) -> Shape | None:
+    shape = learn(box, numbers, _read)
+    return None if shape is None or shape.fixed or shape.short or not shape.like.record else shape
+
+
+def _read(text: str) -> LineContent:
+    """Read the rows of a box by themselves; what comes of them is nothing, if they may say more than that."""
+    box = Box()
+    for line in text.split("\n"):
+        if is_special(line) or not box.take(line):
+            return LineContent()
+    box.end()
+    record = box.done or {}
+    return LineContent(record=dict(record)) if kept_as_told(record) else LineContent()
+
+
+def untold(key: bytes) -> bytes:
+    """Return a skeleton that does not tell whole numbers from others."""
+    return key.translate(_UNTOLD)
+
+
+def is_special(line: str) -> bool:
+    """Say whether a line may say more than the row that it is, or has something before it or in it that is no row's."""
+    odd = any(sign in line for sign in ("\x1b", "\b", "^M", "{")) or without_prefix(line).message != line
+    return odd or is_error(line) or tells_resume(line) or is_fastprogress(line) or len(records_in(line)) > 1
+
+
+def kept_as_told(record: Mapping[str, float]) -> bool:
+    """Say whether the names of a record are those under which its numbers are kept."""
+    builder = RunBuilder()
+    builder.record(record)
+    return all(len(builder.column(name)) == 1 for name in record)
+
+
+# Rows of a printed table that come again and again → records, many at once: rows of one skeleton are of one shape.
+
+
+MAX_KINDS = 200
+"""Kinds of rows that are remembered."""
+
+
+class RowShapes:
+    """What is known of the rows of tables, by the table's layout and the row's skeleton."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[tuple[Layout, bytes], Shape | None] = {}
+
+    def shape_of(self, skeletons: Skeletons, line: int, table: Table) -> Shape | None:
+        """Return the shape of a row of the open table, None if it has none that is sure."""
+        key = (table.layout, untold(skeletons.keys[line]))
+        if key not in self._shapes and len(self._shapes) < MAX_KINDS:
+            self._shapes[key] = _learn_row(skeletons, line, table)
+        return self._shapes.get(key)
+
+
+def alike_from(skeletons: Skeletons, line: int) -> int:
+    """Return the line behind those from `line` on whose skeletons differ in nothing but how numbers are written."""
+    keys, wanted = skeletons.keys, untold(skeletons.keys[line])
+    alike = {keys[line]}
+    while line < len(keys) and (keys[line] in alike or untold(keys[line]) == wanted):
+        alike.add(keys[line])
+        line += 1
+    return line
+
+
+def take_rows(skeletons: Skeletons, first: int, last: int, shape: Shape, assembler: Assembler) -> None:
+    """Take rows of one shape, the lines first <= line < last, with no line above belonging to their records."""
+    width = int(skeletons.first[first + 1] - skeletons.first[first])
+    columns = shape.columns(skeletons.rows(np.arange(first, last), width))
+    record = shape.like.record or {}
+    lot = Lot(None, dict(zip(record, columns, strict=True)), np.arange(last - first))
+    assembler.many_together([lot], last - first)
+
+
+def _learn_row(skeletons: Skeletons, line: int, table: Table) -> Shape | None:
+    def read(text: str) -> LineContent:
+        scratch = deepcopy(table)
+        bare = not is_special(text) and not is_rule(text) and name_in_row(text) is None and bar_in(text) is None
+        if not bare or RichBar().take(text) or not table.is_in_order(text):
+            return LineContent()
+        row = scratch.take(text)
+        goes_on = scratch.layout == table.layout and scratch.expects_row
+        return LineContent(record=dict(row)) if row and goes_on and table.tells and kept_as_told(row) else LineContent()
+
+    shape = learn(skeletons.line(line), skeletons.numbers_in(line), read)
+    return None if shape is None or shape.fixed or shape.short or not shape.like.record else shape
+
+
+# What is known of the lines that were seen: their skeletons, and the shapes that were learnt from them.
+
+
+MAX_KEYS = 20_000
+"""Skeletons that are remembered."""
+MAX_KEY = 4000
+"""Bytes of a skeleton that is remembered."""
+MAX_SHAPES = 64
+"""Shapes of one skeleton, told apart by numbers such as the rank."""
+MAX_TRIES = 4
+"""Lines of a skeleton from which no shape could be learnt, before it is given up."""
+
+FREE_READS = 5000
+"""Times that lines may be read to learn shapes from them, beyond as often as there are lines: learning never takes
+much longer than reading each line by itself, whatever the text. Chosen by hand."""
+
+
+@dataclass(slots=True)
+class Skeleton:
+    """What is known of the lines of one skeleton."""
+
+    seen: int = 0
+    tries: int = 0
+    shapes: list[Shape] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Memory:
+    """The skeletons that were seen: the place of each, and by place what is known of it.
+
+    `lines` counts the lines that were taken, `reads` how often lines were read to learn shapes from them.
+    """
+
+    places: dict[bytes, int] = field(default_factory=dict)
+    known: list[Skeleton] = field(default_factory=lambda: [Skeleton(tries=MAX_TRIES)])
+    dull: bytearray = field(default_factory=lambda: bytearray(1))
+    first: dict[tuple[object, ...], int] = field(default_factory=dict)
+    boxes: BoxShapes = field(default_factory=BoxShapes)
+    rows: RowShapes = field(default_factory=RowShapes)
+    lines: int = 0
+    reads: int = 0
+
+    @property
+    def may_learn(self) -> bool:
+        """Whether learning has cost no more than it may by now: where shapes seldom come again, it does not pay."""
+        return self.reads < self.lines + FREE_READS
+
+    def only_shape(self, place: int) -> Shape | None:
+        """Return the shape that all lines of a skeleton have, None if there is not one that is sure."""
+        shapes = self.known[place].shapes
+        return shapes[0] if len(shapes) == 1 and not shapes[0].fixed and not shapes[0].short else None
+
+    def keep(self, key: bytes, numbers: int, shape: Shape) -> None:
+        """Remember a shape; a skeleton whose lines say what those of another one say gets the place of that one."""
+        skeleton = self.known[self.places[key]]
+        place = self.first.setdefault((numbers, *shape.identity), self.places[key])
+        if not skeleton.shapes and len(self.known[place].shapes) == 1:
+            self.places[key] = place
+        skeleton.shapes.append(shape)
+
+    def places_of(self, keys: list[bytes]) -> Lines:
+        """Return the place of each line's skeleton, 0 for one that is not remembered, shape (lines,)."""
+        if len(self.places) >= MAX_KEYS:
+            self._forget()
+        known = self.places
+        places = [known.get(key, -1) for key in keys]
+        if -1 in places:
+            places = [self._place(key) if place < 0 else place for key, place in zip(keys, places, strict=True)]
+        return np.array(places, dtype=np.int64)
+
+    def _forget(self) -> None:
+        """Keep what was learnt alone."""
+        kept = {key: self.known[place] for key, place in self.places.items() if self.known[place].shapes}
+        self.places, self.known, self.dull, self.first = {}, [self.known[0]], bytearray(1), {}
+        self.boxes.forget_places()
+        for key, skeleton in kept.items():
+            self.known[self._place(key)] = skeleton
+
+    def _place(self, key: bytes) -> int:
+        place = self.places.get(key)
+        if place is None:
+            if len(key) > MAX_KEY or len(self.places) >= MAX_KEYS:
+                return 0
+            place = self.places[key] = len(self.known)
+            self.known.append(Skeleton())
+            self.dull.append(0)
+            self.boxes.add_place(key)
+        return place
+
+
+# Lines of a shape that is known: found by their skeletons, a block at a time, and taken without reading them again.
+
+
+AMONG_OTHERS, IN_BOXES = -1, -2
+"""Stand for the place of lines that can be taken together with those of other shapes, and of those of boxes."""
+
+
+class IsSettled(Protocol):
+    """Says whether no line above goes on in the next one."""
+
+    def __call__(self, *, but_for_table: bool = False) -> bool:
+        """Say so; the open table does not count, if `but_for_table`."""
+
+
+class KnownLines:
+    """Takes the lines of known shapes out of a block and hands the others back, in the order of the lines.
+
+    Args:
+        records: Where what they say goes.
+        slowly: Reads a line by its number; it returns what the line says, None if that hangs on other lines, and a
+            `Said` of nothing if it says nothing at all.
+        is_settled: Whether no line above goes on in the next one, but for the open table, if so asked.
+        read: Reads a line by itself.
+        memory: What was learnt.
+        table: The table that may be open.
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        slowly: Callable[[int, bytes], LineContent | None],
+        is_settled: IsSettled,
+        read: Read,
+        *,
+        memory: Memory,
+        table: Table,
+    ) -> None:
+        self._records = records
+        self._slowly = slowly
+        self._is_settled = is_settled
+        self._read = read
+        self._memory = memory
+        self._table = table
+        self._learnt = False
+
+    def take(self, skeletons: Skeletons, before: int) -> None:
+        """Take a block.
+
+        Args:
+            skeletons: Its lines.
+            before: Lines before it.
+        """
+        places = self._memory.places_of(skeletons.keys)
+        self._memory.lines += len(skeletons)
+        done = self._settle(skeletons, before, 0)
+        while done < len(skeletons):
+            self._learnt = False
+            done = self._take_from(skeletons, before, places, done)
+
+    def _take_from(self, skeletons: Skeletons, before: int, places: Lines, done: int) -> int:
+        """Take the lines from `done` on; return the first one that is left, where a shape that many have was learnt."""
+        dull = np.frombuffer(bytes(self._memory.dull), dtype=np.bool_)[places[done:]]
+        lines = np.flatnonzero(~dull) + done
+        if self._is_settled():
+            shapes = {place: self._memory.only_shape(place) for place in np.unique(places[lines]).tolist()}
+            lines = lines[self._records.leave_out(shapes, places[lines])]
+        kept = places[lines]
+        parts = self._parts(skeletons, lines, kept)
+        kinds = np.zeros_like(kept)
+        for part in parts:
+            kinds[part.at] = AMONG_OTHERS
+        boxed = self._memory.boxes.kinds(skeletons, lines, kept)
+        kinds[boxed != NEITHER] = IN_BOXES
+        for start, end in pairwise(_edges(kinds)):
+            these = slice(max(start, int(np.searchsorted(lines, done))), end)
+            if these.start >= end:
+                continue
+            if kinds[start] == AMONG_OTHERS and end - these.start >= MIN_LINES_TOGETHER:
+                among = [part.between(these.start, end) for part in parts]
+                if self._records.together.take(before + lines[these] + 1, [part for part in among if len(part.at)]):
+                    continue
+            if kinds[start] == IN_BOXES and end - these.start >= MIN_LINES_TOGETHER:
+                read = partial(self._read_each, skeletons, before)
+                known, assembler = self._memory.boxes, self._records.assembler
+                done = take_boxes(known, skeletons, lines[these], boxed[these], assembler=assembler, read=read)
+                continue
+            done = self._take_runs(skeletons, before, lines[these], places)
+            if self._learnt:
+                return done
+        return len(skeletons)
+
+    def _parts(self, skeletons: Skeletons, lines: Lines, places: Lines) -> list[Part]:
+        """Return the lines that can be taken together with those of other shapes, shape by shape."""
+        order = np.argsort(places, kind="stable")
+        parts: list[Part] = []
+        counters: Counter[frozenset[str]] = Counter()
+        for start, end in pairwise(_edges(places[order])):
+            at = order[start:end]
+            shapes = self._memory.known[places[at[0]]].shapes
+            named = counters_of(shapes[0]) if len(shapes) == 1 else None
+            if named is not None:
+                rows = skeletons.rows(lines[at])
+                fit = which_go(shapes[0], rows)
+                parts.append(Part(shapes[0], at[fit], rows[fit]))
+                counters[named] += len(at)
+        sure = max(counters, key=lambda named: (len(named) > 0, counters[named]), default=frozenset())
+        return [part for part in parts if counters_of(part.shape) in (sure, frozenset())]
+
+    def _take_runs(self, skeletons: Skeletons, before: int, lines: Lines, places: Lines) -> int:
+        """Take lines by runs of one skeleton; return the first line that is not done."""
+        done = 0
+        for start, end in pairwise(_edges(places[lines])):
+            if lines[end - 1] >= done and not self._learnt:
+                first = start if lines[start] >= done else int(np.searchsorted(lines, done))
+                done = self._take_run(skeletons, before, lines[first:end], places)
+        return done
+
+    def _read_each(self, skeletons: Skeletons, before: int, lines: Lines) -> int:
+        """Read lines slowly, and those below in which what they say goes on; return the first one that is not done."""
+        done = 0
+        for line in lines.tolist():
+            if line >= done:
+                self._slowly(before + line + 1, skeletons.line(line))
+                done = self._settle(skeletons, before, line + 1)
+        return done
+
+    def _settle(self, skeletons: Skeletons, before: int, line: int) -> int:
+        """Read lines slowly from one on while what was said above goes on in them; return the first one after them."""
+        while line < len(skeletons) and not self._is_settled():
+            self._slowly(before + line + 1, skeletons.line(line))
+            line += 1
+            if self._table.expects_row and line < len(skeletons):
+                line = self._take_rows(skeletons, line)
+        return line
+
+    def _take_rows(self, skeletons: Skeletons, line: int) -> int:
+        """Take the rows that are like the one above, but for the last one; return the first line that is not done."""
+        above, keys = line - 1, skeletons.keys
+        if untold(keys[above]) != untold(keys[line]) or not self._is_settled(but_for_table=True):
+            return line
+        shape = self._memory.rows.shape_of(skeletons, above, self._table)
+        last = line if shape is None else alike_from(skeletons, above) - 1
+        if shape is None or last - line < MIN_LINES_TOGETHER:
+            return line
+        take_rows(skeletons, line, last, shape, self._records.assembler)
+        return last
+
+    def _take_run(self, skeletons: Skeletons, before: int, lines: Lines, places: Lines) -> int:
+        """Take lines of one skeleton; return the first line that is not done, as one may reach beyond them."""
+        place = int(places[lines[0]])
+        skeleton = self._memory.known[place]
+        at, count, tried = 0, len(lines), False
+        while at < count and not self._memory.dull[place]:
+            if skeleton.shapes and count - at >= MIN_LINES_TOGETHER and not tried:
+                tried = True
+                at += self._take_many(skeletons, before, lines[at:], skeleton)
+                continue
+            line = int(lines[at])
+            at += 1
+            if skeleton.shapes and self._take_one(skeletons, before, line, skeleton):
+                continue
+            self._learnt = self._take_slowly(skeletons, before, line, place) and _many_follow(places, line)
+            if self._learnt or not self._is_settled():
+                done = self._settle(skeletons, before, line + 1)
+                at += int(np.searchsorted(lines[at:], done))
+                if self._learnt or at == count:
+                    return done
+        return int(lines[-1]) + 1
+
+    def _take_many(self, skeletons: Skeletons, before: int, lines: Lines, skeleton: Skeleton) -> int:
+        """Take lines of one skeleton by their shape, if they all have the same; return how many were taken."""
+        rows = skeletons.rows(lines)
+        shape = next((shape for shape in skeleton.shapes if shape.which_fit(rows).all()), None)
+        return 0 if shape is None else self._records.take_many(before + lines + 1, shape, rows)
+
+    def _take_one(self, skeletons: Skeletons, before: int, line: int, skeleton: Skeleton) -> bool:
+        """Take a line by its shape, if that is known."""
+        numbers = skeletons.listed[skeletons.first[line] : skeletons.first[line + 1]]
+        shapes = skeleton.shapes
+        shape = shapes[0] if len(shapes) == 1 and shapes[0].fits(numbers) else None
+        shape = shape or next((shape for shape in shapes if shape.fits(numbers)), None)
+        return shape is not None and self._records.take_numbers(before + line + 1, shape, numbers)
+
+    def _take_slowly(self, skeletons: Skeletons, before: int, line: int, place: int) -> bool:
+        """Read a line slowly, and learn its shape from it if its like has come before; return whether one was."""
+        skeleton = self._memory.known[place]
+        text = skeletons.line(line)
+        said = self._slowly(before + line + 1, text)
+        place = self._memory.places.get(skeletons.keys[line], 0)  # lines before may have moved it
+        skeleton.seen += 1
+        if said is None or skeleton.tries >= MAX_TRIES or not self._is_settled():
+            return False
+        if said.is_nothing:
+            self._memory.dull[place] = 1
+        elif skeleton.seen > 1 and self._memory.may_learn:
+            shape = learn(text, skeletons.numbers_in(line), self._read_to_learn)
+            if shape is None or len(skeleton.shapes) >= MAX_SHAPES:
+                skeleton.tries += 1
+            elif not _hangs_on_heading(said) or not self._records.under_heading(before + line + 1):
+                self._memory.keep(skeletons.keys[line], len(skeletons.numbers_in(line)), shape)
+                return counters_of(shape) is not None
+        return False
+
+    def _read_to_learn(self, line: str) -> LineContent:
+        self._memory.reads += 1
+        return self._read(line)
+
+
+def _hangs_on_heading(said: LineContent) -> bool:
+    return said.plain is not None and not said.plain.counters.values
+
+
+def _edges(kinds: Lines) -> list[int]:
+    """Return where runs of one kind begin, and the end."""
+    return [*np.flatnonzero(np.diff(kinds, prepend=IN_BOXES - 1)).tolist(), len(kinds)]
+
+
+def _many_follow(places: Lines, line: int) -> bool:
+    return int(np.count_nonzero(places[line:] == places[line])) > MIN_LINES_TOGETHER

@@ -1,0 +1,406 @@
+"""`name: value`, `name=value` and `name value` in a line of text, with the units and brackets that come with them.
+
+Lines that give numbers by their place are written out with their names first.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from mldebug_mcp.logs.line_prefixes import names_phase, turns_in
+from mldebug_mcp.logs.names.metrics import (
+    COUNTERS,
+    canonical,
+    factor_in,
+    is_known,
+    is_measured,
+    is_telling,
+    may_hold_names,
+)
+from mldebug_mcp.logs.numbers import NUMBER, parse_number
+
+# `name: value`, `name=value` and `name value` in a line of text, with the units and brackets that come with them.
+
+
+_WRAPPER = r"(?:(?:tf\.)?tensor|array|devicearray|(?:np\.|jnp\.)?float\d+)\("
+_WORD = (
+    rf"(?:(?!{_WRAPPER})(?:[^\W\d]|↔)[\w./@()%#↔-]{{0,120}}+(?:'s)?"  # LightGBM: "valid_0's l2"
+    r"|\([A-Za-z%][\w/%]{0,11}\))"
+)
+_PAIR_TEXT = (
+    rf"(?<![\w.])(?<!\d/)(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?: \((?P<of>[A-Za-z][\w -]{{0,20}})\)(?=\s?[:=]))?"
+    rf"(?P<sep>\s*(?:[:=：]|[-=]{{1,2}}>|[→⇒➜])\s*|\s+)(?P<open>\[|{_WRAPPER}\[?|\()?"
+    rf"(?P<number>{NUMBER})(?:/(?P<whole>\d+)(?![\d/]))?"
+    rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|x\b|dB\b|[KMGTB]i?B?\b)?"
+    rf"(?:\s+\(\s*(?P<mean>{NUMBER})\s*%?\))?"
+    r"(?!\w|\.(?!\s|$)|[:-]\d|\s?[:=]\s*\w+=)"  # a full stop may end the sentence
+)
+_PAIR = re.compile(_PAIR_TEXT, re.IGNORECASE)
+_PAIR_AT_ARROW = re.compile(_PAIR_TEXT.replace("}+", "}"), re.IGNORECASE)
+"""The same where the hyphen of an arrow may stand at a word: "lr->0.1"."""
+_MAY_BE_NUMBER = re.compile(r"\d|nan|inf", re.IGNORECASE)
+_NOISE_WORDS = frozenset(
+    {"info", "debug", "warning", "train", "training", "rank0", "root", "main", "log", "at", "in", "on", "average",
+     "avg", "mean", "and", "current", "set", "with", "timesteps", "model", "diverged"}
+)  # fmt: skip
+_ABBREVIATED = 3
+"""Letters of a word before a full stop that may be part of a name: "std. reward"."""
+_NO_METRICS = frozenset(
+    {"v_num", "eta", "ETA", "s", "line", "cur_iter", "cuda", "xla", "mps", "npu", "Checkpoint"}
+)  # "device='cuda:0'"
+_TRAIN_IN_NAME = re.compile(r"^train(?:ing)?\s+|\s+train(?:ing)?$", re.IGNORECASE)
+_EVALUATION_WORD = re.compile(r"(?:valid(?:ation)?|val|eval(?:uation)?|test|dev)\s", re.IGNORECASE)
+_PASSING = frozenset({"curr", "current", "avg", "mean", "running", "higher is better", "lower is better"})
+_SCALE_IN_NAME = re.compile(r"\((1e-?\d+)\)$")
+_OF_TWO = re.compile(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
+_NOT_A_NUMBER_INSIDE = re.compile(
+    r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?) (?P<rest>.+)", re.IGNORECASE
+)
+"""What was no number is a word among those of the next name."""
+_PER = re.compile(r"[a-z]/(?:s|sec|second|min|it|step|batch)$", re.IGNORECASE)
+_LISTED_WORDS = 5
+_LISTS = re.compile(r"[,;:|]\s?$")
+_ARTICLES = frozenset({"the", "this", "that", "it", "there", "a", "an", "which", "what"})
+_BEHIND_NUMBER = re.compile(r"\d\s{1,2}$")
+_ALONE = re.compile(
+    rf"(?:(?<=[|,(\t])|^)[ \t]{{0,20}}(?P<number>{NUMBER})\s?"
+    r"(?:(?P<rate>[a-z]{2,12}/s(?:ec(?:ond)?)?)|ms)[ \t]{0,20}(?=[|,)\t]|$)",
+    re.IGNORECASE,
+)
+"""A part of a line that is nothing but a number and its unit: of a rate, or of the time of a step."""
+_MAX_LISTED = 10_000
+"""Characters of a list of values, one per class, that are read."""
+_SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0}
+_THOUSANDS = {"K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+
+
+def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
+    """Return the numbers of a line by name.
+
+    Args:
+        line: The line without its counters.
+        evaluation: The whole line speaks of an evaluation: its metrics are named `eval_...`.
+    """
+    record: dict[str, float] = {}
+    named: set[str] = set()
+    shared = ""
+    turns = turns_in(line)
+    carried = leads = again_here = False
+    again: dict[str, float] = {}
+    for match in _pairs(line):
+        turned = (turn.evaluation for turn in reversed(turns) if turn.at <= match.start())
+        of_evaluation = next(turned, evaluation)
+        phrase = _without_unit(line, match)
+        explicit = match["sep"].strip() != "" or _is_listed(line, match.start(), phrase)
+        prose = not explicit and _is_prose(phrase)
+        name = None if prose else _metric_name(phrase, explicit=explicit, of=match["of"])
+        # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
+        mean = match["mean"] if of_evaluation and not match["whole"] else None
+        number = parse_number(mean or match["number"])
+        if (failed := _NOT_A_NUMBER_INSIDE.fullmatch(phrase)) and is_telling(failed["name"]):  # "loss nan lr 0.1"
+            record.setdefault(failed["name"], parse_number(failed["number"]) or math.nan)
+            name = _metric_name(failed["rest"], explicit=explicit, of=match["of"])
+        counts = match["open"] == "[" and match["whole"] and not is_telling(name or "")  # "Test: EMA [0/5]"
+        if name is None or number is None or name in _NO_METRICS or name.endswith(".py") or counts or not phrase:
+            continue
+        if shared and names_phase(name):  # "loss train: 1.7, val: 1.9"
+            name = f"{name} {shared}"
+        trained = "train" in name.lower()
+        shared = _TRAIN_IN_NAME.sub("", name) if trained and _TRAIN_IN_NAME.search(name) else ""
+        name, number = _measured(line, match, name, number)
+        both = _OF_TWO.fullmatch(name) if match["mean"] else None
+        if both:  # "time (data): 0.365 (0.002)"
+            name = both["first"]
+            record.setdefault(both["second"], float(match["mean"]))
+        known = canonical(name)
+        if known.startswith("eval_") or (trained and name.lower().startswith("train")):
+            carried, again_here = known.startswith("eval_"), False
+        elif of_evaluation or (carried and (known in named or ((leads or again_here) and is_telling(known)))):
+            # "train loss 1.7 acc 0.6, val loss 1.9 acc 0.5 f1 0.5", "VALIDATION loss=1.9 acc=0.5"
+            name, again_here = _phased(name), carried
+        if not named and carried:
+            leads = _EVALUATION_WORD.match(match["name"]) is not None and "train" not in line.lower()
+        named.add(known)
+        (again if name in record else record).setdefault(name, number)
+    if len(again) > 1 and list(again) == list(record):  # CenterNet: training, and behind it the same of an evaluation
+        record |= {_phased(name): value for name, value in again.items()}
+    return {**_by_unit_alone(line, record), **record} if record else record
+
+
+def _pairs(line: str) -> Iterator[re.Match[str]]:
+    """Yield the pairs of a line; behind its last number, where there are none, nothing is tried."""
+    pattern, at = _PAIR_AT_ARROW if ">" in line else _PAIR, 0
+    while _MAY_BE_NUMBER.search(line, at) and (match := pattern.search(line, at)):
+        yield match
+        at = match.end()
+
+
+def _is_listed(line: str, start: int, phrase: str) -> bool:
+    """Say whether a phrase of a few words begins a part of a list of sentences: ", d real is 0.98"."""
+    words = phrase.split(" ")
+    listed = (
+        words[-1] in ("is", "was") and len(words) <= _LISTED_WORDS and _LISTS.search(line, max(0, start - 3), start)
+    )
+    return bool(listed) and words[0].lower() not in _ARTICLES
+
+
+def _without_unit(line: str, match: re.Match[str]) -> str:
+    """Return the name without the unit of the number before it: "187 samples/sec loss=1.7".
+
+    Where nothing else is named, it is empty: "187 samples/sec 8556 tokens/sec", and an option, "--lr 0.1".
+    """
+    name, start = match["name"], match.start()
+    if line[max(0, start - 2) : start] in ("--", " -"):
+        return ""
+    unit, _, rest = name.partition(" ")
+    if _PER.search(unit) is None or _BEHIND_NUMBER.search(line, max(0, start - 3), start) is None:
+        return name
+    return rest or (name if match["sep"].strip() else "")
+
+
+def _measured(line: str, match: re.Match[str], name: str, number: float) -> tuple[str, float]:
+    """Return name and number of a metric without the scale, the whole, the list and the unit beside it."""
+    scale = _SCALE_IN_NAME.search(name)
+    if scale:
+        name, number = name[: scale.start()], number * float(scale[1])
+    if match["whole"] and float(match["whole"]):
+        number /= float(match["whole"])
+    if match["open"] == "[" and is_telling(name) and len(several := _listed(line, match.start("number"))) > 1:
+        name, number = f"mean {name}", float(np.nanmean(several)) if np.isfinite(several).any() else math.nan
+    return _in_units(name, number, (match["unit"] or "").strip())
+
+
+def _by_unit_alone(line: str, named: Iterable[str]) -> dict[str, float]:
+    """Return what is told by its unit alone, and by no name: "| 405.42 ms | 837 tok/s"."""
+    found: dict[str, float] = {}
+    known = set(map(canonical, named))
+    for match in _ALONE.finditer(line) if "/s" in line or "ms" in line else ():
+        number = parse_number(match["number"])
+        name = match["rate"] or "step_time"
+        if number is not None and is_measured(name) and canonical(name) not in known:
+            found.setdefault(name, number * (1.0 if match["rate"] else _SECONDS["ms"]))
+    return found
+
+
+def _listed(line: str, start: int) -> list[float]:
+    """Return the values of a list from its first one on, empty if they are not all numbers."""
+    inside, closed, _ = line[start : start + _MAX_LISTED].partition("]")
+    numbers = [parse_number(text) for text in inside.replace(",", " ").split()] if closed else []
+    return [] if None in numbers else [number for number in numbers if number is not None]
+
+
+def _phased(name: str) -> str:
+    known = canonical(name)
+    return known if known.startswith("eval_") or known in COUNTERS else f"eval_{known}"
+
+
+def _in_units(name: str, number: float, unit: str) -> tuple[str, float]:
+    """Return a metric and its number without the unit behind it, in the unit that the metric is read in."""
+    if unit.lower() in _SECONDS:
+        if name.lower() == "time" and unit.lower() == "ms":  # nanoGPT: the time of one step
+            name = "step_time"
+        elif name.lower() == "cost":  # what it cost, in time
+            name = "elapsed"
+        elif name in ("total", "remaining") or not is_known(name):  # CatBoost's
+            return name, number * _SECONDS[unit.lower()]
+    factor = factor_in(name, unit) if unit else 1.0
+    return name, number * (_THOUSANDS.get(unit, 1.0) if factor is None else factor)
+
+
+def _is_prose(phrase: str) -> bool:
+    """Say whether a phrase before a number is surely prose, at a glance: several words of one sentence, no name."""
+    several = " " in phrase and ". " not in phrase and not phrase.endswith((" is", " was"))
+    return several and not may_hold_names(phrase)
+
+
+def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str | None:
+    """Return the metric that a phrase before a number names, or None if it is prose.
+
+    `explicit` says that a colon or an equals sign stands between them. Without one, a phrase counts only if the table
+    of names knows it, or if it is a single word; of a longer phrase the counter at its end counts ("finished step
+    100"). `of` is what stands in brackets behind it ("loss (train)").
+    """
+    if ". " in phrase and not is_known(phrase):
+        phrase = phrase.rpartition(". ")[2]  # "epoch 3 done. loss: 1.7"
+    phrase = phrase.removesuffix(" is").removesuffix(" was")
+    if of is not None:
+        phrase = f"{of} {phrase}" if names_phase(of) else phrase if of in _PASSING else f"{phrase} ({of})"
+    if phrase.lower() == "loss train":
+        return "train loss"
+    if re.match(r"train(?:ing)? (?!loss|acc)", phrase, re.IGNORECASE) and explicit:
+        phrase = phrase.split(" ", 1)[1]
+    phrase = _without_stop(phrase)
+    if is_known(phrase):
+        return phrase
+    whole = words = phrase.split(" ")
+    if explicit and len(words) > 1 and words[-1] == words[-2]:  # f"train_ppl {train_ppl=}"
+        return words[-1]
+    while len(words) > 1 and words[0].lower().strip("[]()") in _NOISE_WORDS:
+        words = words[1:]
+        if is_known(" ".join(words)):
+            return " ".join(words)
+    if _stands_alone(words, explicit=explicit):
+        return words[-1]
+    known = explicit or len(whole) == 1 or (len(whole) < 4 and (is_telling(phrase) or is_measured(phrase)))
+    return phrase if known else None
+
+
+def _stands_alone(words: list[str], *, explicit: bool) -> bool:
+    """Say whether the last word is the name, without those before it: a counter, an identifier ("info cv_loss 7.6")."""
+    if canonical(words[-1]) in COUNTERS:
+        return words[-2:-1] not in (["fps"], ["per"], ["episode"])
+    return not explicit and "_" in words[-1] and is_known(words[-1])
+
+
+def _without_stop(phrase: str) -> str:
+    """Return what follows a sentence ("done. Loss"), or the name without the full stop in it ("val. loss")."""
+    before, stop, after = phrase.rpartition(". ")
+    if not stop:
+        return phrase
+    name = f"{before} {after}"
+    if is_known(name):
+        return name
+    ends = is_known(after) and len(before.split(" ")[-1]) > _ABBREVIATED
+    return after if ends else phrase
+
+
+# Lines that give numbers by their place, or names in a way of their own: written out, so that all lines read alike.
+
+
+_DARKNET = re.compile(r"^\s*(\d+): ([\d.naif-]+), ([\d.naif-]+) avg(?: loss)?, ([\d.]+) rate,", re.IGNORECASE)
+_BEHIND = (
+    r" (?:at|after|in|for) (?:the )?"
+    r"(?P<counter>(?:(?:global|training)[ -])?(?:step|iteration|epoch|episode|update|batch|round) ?#?\d[\d,]*)"
+)
+_AT_COUNTER = re.compile(_BEHIND, re.IGNORECASE)
+_AT = re.compile(
+    rf"^\W*(?P<name>[a-z][\w /.-]{{0,60}}?)(?: \([^()\d]*\))?{_BEHIND}"
+    r"(?:\s*[:=]\s*|,? (?:is|was) )(?=[-+.]?\d|nan|[-+]?inf)",
+    re.IGNORECASE,
+)
+"""The value after the counter: "Cost after iteration 100: 0.69", "Training loss (for one batch) at step 0: 2.3"."""
+_FLOWER = re.compile(r"\bfit progress: \((\d+), ([\d.e+-]+|nan|inf), ")
+_ASIDE = re.compile(
+    r"(?<=\w)(?: \((?![^()]{0,80}\b(?:train|val|valid|test|eval|dev))[^()=:]{0,40} [^()=:]{0,40}\)"
+    r"| (?:over|of|in) (?:the )?(?:last )?\d+ (?:test |eval(?:uation)? |training )?(?:episodes|games))"
+    r"(?=\s*[:=]\s*[-+.\d])",
+    re.IGNORECASE,
+)
+"""What a metric's name says aside: "Avg Reward (last 10): 21.5"."""
+_COUNTED = re.compile(
+    r"^\s*((?:train(?:ing)?|valid(?:ation)?|val|test) loss) (\d+):? +(?=[-+]?\d+\.\d|nan\b|inf\b)", re.IGNORECASE
+)
+"""NVIDIA's Tacotron 2: "Train loss 7 5.797815 Grad Norm ...", "Validation loss 0: 37.061010"."""
+_KALDI = re.compile(r"^.{0,200}verage objective function for '[\w-]+' for minibatches (\d+)-\d+ is ")
+_LISTED = re.compile(rf"^\s*\[((?:{NUMBER}, ){{0,12}})(\d+), (\d(?:\.\d+)?(?:e-\d+)?)\]\s*$", re.IGNORECASE)
+_VITS = ("loss_disc", "loss_gen", "loss_fm", "loss_mel", "loss_dur", "loss_kl")
+_LENGTH = re.compile(r"\b1 epoch ~?= [\d.,]+ (?:batches|steps|iter\w*|updates)", re.IGNORECASE)
+"""How long an epoch is: no counter."""
+
+_QUOTED = re.compile(r"""(['"])([\w./@ -]{1,80})\1\s*(?:[:=]\s*['"]?(?=[-+.\dnNiI])|,\s*(?=[-+.]?\d))""")
+"""PaddleDetection up to 2.0: "iter: 20, lr: 0.01, 'loss': '1.26'"; tuples: "('step', 20, 'loss', 1.26)"."""
+_QUOTED_NUMBER = re.compile(rf"""(?<=\w=)(['"])({NUMBER})\1""", re.IGNORECASE)
+"""Attributes as in XML: step="20" loss="1.26"."""
+_TAGGED = re.compile(r" <[\w ]{1,40}>(?==)")
+"""SageMaker: "train total_loss <loss>=1.26"."""
+_BOTH = re.compile(
+    rf"\(?\b(?P<train>train(?:ing)?)\s?/\s?(?P<eval>val(?:id(?:ation)?)?|test|eval|dev)\b\)?\s+"
+    rf"(?P<name>[A-Za-z][\w ]{{0,30}}?)(?:\s*[:=]\s*|\s+)(?P<first>{NUMBER})\s?/\s?(?P<second>{NUMBER})",
+    re.IGNORECASE,
+)
+"""Two phases and one name: "(train/val) loss: 1.26/1.34"."""
+_AFTER = re.compile(
+    r"^(?P<before>\W{0,8})after (?P<count>\d[\d,]*) (?P<unit>steps?|iterations?|updates?|epochs?|episodes?)\b",
+    re.IGNORECASE,
+)
+"""The counter in a sentence: "After 20 steps the training loss is 1.26"."""
+_LOSS_FAILED = re.compile(r"\bLoss (?:is (?=-?(?:nan|inf)\b)|became infinite or (?=nan\b))", re.IGNORECASE)
+"""torchvision, DETR: "Loss is nan, stopping training"; detectron2: "Loss became infinite or NaN at iteration=9!"."""
+
+
+_BOLD = re.compile(rf"(?<=[=:])(\s?)\*\*({NUMBER})\*\*", re.IGNORECASE)
+"""A value that the one who pasted the log marked."""
+_THRESHOLDS = re.compile(r"(?<=[a-z])@\[?\.?(?:IoU=)?0?\.?50?:0?\.95\]?(?=\s*[:=|,]|\s+[\d.])", re.IGNORECASE)
+"""The mean over thresholds from 0.5 to 0.95 holds a colon: "mAP@0.50:0.95: 0.31"."""
+_AT_RANK = re.compile(r"(?<=[a-z1])\((?:k|n|top_?k?) ?= ?(\d{1,5})\)(?=\s*[:=])", re.IGNORECASE)
+"""How far down a ranking is looked: "NDCG(k=20): 0.25"."""
+_DURATION = re.compile(
+    r"(?<=[=: ])(?:\d+ days?,? )?(?:\d+ hours?,? )?(?:\d+ minutes?,? )?(?:and )?\d+(?:\.\d+)? seconds?\b"
+)
+_PART_OF_DURATION = re.compile(r"(\d+(?:\.\d+)?) (day|hour|minute|second)")
+_SECONDS_IN = {"day": 86_400.0, "hour": 3600.0, "minute": 60.0, "second": 1.0}
+
+
+_LEADERS = re.compile(r"(?<=[\w)%]) ?\.{2,200}(?=\s?[:=])")
+"""Dots that lead from a name to its value: "training loss.....: 3.7"."""
+_TERSE = re.compile(
+    r"\s*(?:(?P<phase>[VT])[ :]\s?)?(?=[EISBU])(?:E(?P<epoch>\d{1,6})(?:/\d{1,6})?[ ,:|]{1,3})?"
+    r"(?:[ISBU](?P<step>\d{1,9})(?:/\d{1,9})?[ ,:|]{1,3})?(?=[A-Za-z_][\w/.]{0,60}\s?=\s?[-+]?(?:\.?\d|nan\b|inf\b))"
+)
+"""Counters of one letter, glued to their number, before metrics: "E001 I00012 L=2.136", "V E001 I00012 L=2.0"."""
+_TERSE_LOSS = re.compile(r"(?<!\S)L(?=\s?=)")
+
+
+def _terse(line: str) -> str:
+    """Write out counters of one letter: of an epoch, of an iteration, step, batch or update; V is of validation."""
+    found = _TERSE.match(line)
+    if found is None or not (found["epoch"] or found["step"]):
+        return line
+    rest = _TERSE_LOSS.sub("loss", line[found.end() :])
+    if not found["step"] and rest == line[found.end() :]:
+        return line
+    counted = [f"{name} {found[name]}" for name in ("epoch", "step") if found[name]]
+    return f"{'val: ' if found['phase'] == 'V' else ''}{' '.join(counted)} | {rest}"
+
+
+def _seconds(duration: re.Match[str]) -> str:
+    """Write "3 hours, 11 minutes and 16.97 seconds" (ESPnet) in seconds."""
+    parts = _PART_OF_DURATION.findall(duration[0])
+    return f"{sum(float(number) * _SECONDS_IN[unit] for number, unit in parts):g}s"
+
+
+def _named(listed: re.Match[str]) -> str:
+    """Name what VITS and its children print as a list: the losses, the step and the learning rate."""
+    losses = listed[1].rstrip(", ").split(", ") if listed[1] else []
+    names = _VITS if len(losses) == len(_VITS) else [f"loss_{number}" for number in range(1, len(losses) + 1)]
+    named = "".join(f"{name}={value}, " for name, value in zip(names, losses, strict=True))
+    return f"step {listed[2]}: {named}lr={listed[3]}"
+
+
+_FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    ("**", _BOLD, r"\1\2"),
+    ("..", _LEADERS, ""),
+    ("(", _AT_RANK, r"@\1"),
+    ("@", _THRESHOLDS, "50-95"),
+    (" second", _DURATION, _seconds),
+    (">=", _TAGGED, ""),
+    ("/", _BOTH, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
+    ("fter ", _AFTER, r"\g<before>\g<unit> \g<count>: "),
+    (" avg", _DARKNET, r"\1: loss=\2, average_loss=\3, rate=\4,"),
+)
+"""What stands in each line of a form, its pattern, and what it is written out as."""
+
+
+def written_out(line: str) -> str:
+    """Return a line with plain names before its numbers; a line that has them comes back as it is."""
+    line = _terse(line)
+    for mark, form, meant in _FORMS:
+        if mark in line:
+            line = form.sub(meant, line)
+    if "(" in line or "episodes" in line or "games" in line:
+        line = _FLOWER.sub(r"round \1, eval_loss: \2, ", _ASIDE.sub("", line))
+    if _AT_COUNTER.search(line):
+        line = _AT.sub(r"\g<counter>: \g<name>: ", line)
+    line = _COUNTED.sub(r"\1: step \2 | \1 = ", line)
+    if "verage objective" in line:
+        line = _KALDI.sub(r"step \1 | objf = ", line)
+    if "1 " in line:
+        line = _LENGTH.sub("", line)
+    line = _LISTED.sub(_named, line)
+    if "{" not in line and ("'" in line or '"' in line):
+        line = _QUOTED.sub(r"\2: ", _QUOTED_NUMBER.sub(r"\2 ", line))
+    return _LOSS_FAILED.sub("loss=", line) if "loss " in line.lower() else line

@@ -1,0 +1,436 @@
+"""What a line holds by itself, whatever came before it.
+
+It may be a drawing of a bar, a printed dict, a printed history, or counters and metrics.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.documents import records_in
+from mldebug_mcp.logs.json_yaml import is_column, objects_in
+from mldebug_mcp.logs.line_prefixes import is_of_evaluation, names_evaluation, without_prefix
+from mldebug_mcp.logs.names import role_of
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_abbreviated, is_amount, is_telling
+from mldebug_mcp.logs.numbers import NUMBER, parse_number, to_number, whole_number
+from mldebug_mcp.logs.settings.values import NotAnObjectError, parse_object
+from mldebug_mcp.logs.text.bars import Bar, bar_in
+from mldebug_mcp.logs.text.counters import Counters, find_counters
+from mldebug_mcp.logs.text.pairs import pairs_in, written_out
+
+# One line of text, read: its counters, its metrics, the rank that printed it.
+
+
+_VALID_SUBSET = re.compile(r"\| valid on '[^']{1,80}' subset\s+(\d+) / (\d+)")
+"""fairseq, before 2019: an evaluation under way."""
+_PROSE = re.compile(
+    r"\b(?:best|final|finally|lowest|highest|improved from|decreased \(|did not improve|early[ _-]?stopping|previous"
+    r"|minimum)\b"
+    r"(?!\s*:\s*\d)",  # CatBoost's "best: 0.6"
+    re.IGNORECASE,
+)
+_HINTS_OF_PROSE = ("best", "final", "lowest", "highest", "improve", "decreased (", "early", "previous", "minimum")
+"""One of these stands in every line that `_PROSE` finds: most lines are dismissed without a regular expression."""
+_SO_FAR = re.compile(
+    rf"(?<=[\d,;|] )best [\w @]{{1,40}}[:=] ?{NUMBER}\s*[,;|](?=.*\btrain\w*[ _]loss\b)", re.IGNORECASE
+)
+"""The best value so far, in front of those of this record: "epoch 210 best test acc: 0.91, train loss: 1.36"."""
+_ASIDE = re.compile(r"\((?:best|lowest|highest|previous|minimum)\b[^()]{0,60}\)", re.IGNORECASE)
+_GLUED = re.compile(r"(?<![A-Za-z])loss(?=\d+\.\d)", re.IGNORECASE)
+"""LightGCN: "EPOCH[1/1000] loss0.693-|Sample:9.8|"."""
+_BLANKS = re.compile(r"\s{3,}")
+_WORDS = re.compile(r"[A-Za-z]\w+")
+_LONG_WORDS = re.compile(r"[A-Za-z]{3,}")
+_NO_MEASURE = re.compile(
+    r"time|took|elapsed|seconds|size|number|num|count|total|sample|image|batch|file|seed|rank|gpu|device", re.IGNORECASE
+)
+"""What an evaluation is said to take, and to be made of."""
+MOST_WORDS = 4
+"""Words beside the names of its metrics that such a line has. Chosen: "val" and what it was on."""
+MAX_LINE = 20_000
+"""Characters of a line that are searched for pairs."""
+
+
+@dataclass(slots=True)
+class Parsed:
+    """What a line says.
+
+    Args:
+        counters: Where the run is.
+        metrics: Numbers by name.
+        rank: The rank that printed it, None if it does not say.
+        telling: It reports a metric that only training or evaluation prints.
+        evaluation: It speaks of an evaluation.
+    """
+
+    counters: Counters
+    metrics: dict[str, float] = field(default_factory=dict)
+    rank: int | None = None
+    telling: bool = False
+    evaluation: bool = False
+
+
+def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
+    """Read a line by itself; bars, boxes, dicts and tables are other modules' work.
+
+    Args:
+        line: The line.
+        evaluation: A heading above it says that it speaks of an evaluation.
+    """
+    # Patterns for counters allow blanks in several places: thousands of them in a row would take hours.
+    rank, whole, evaluates = without_prefix(_BLANKS.sub("  ", line[:MAX_LINE]))
+    whole = _without_asides(whole)
+    message = _without_prose(whole)
+    prose = whole[len(message) :]
+    message = written_out(_GLUED.sub("loss ", message))
+    counters = find_counters(message)
+    named = names_evaluation(counters.phase or "") or evaluates or is_of_evaluation(message)
+    evaluation = named or (evaluation and not counters.values)
+    if under_way := _VALID_SUBSET.search(message):
+        evaluation, counters.batch = True, (whole_number(under_way[1]), whole_number(under_way[2]))
+    metrics = pairs_in(counters.rest, evaluation=evaluation)
+    told = bool(counters.values)
+    for name in [name for name in metrics if canonical(name) in COUNTERS and not (told and is_abbreviated(name))]:
+        counters.values.setdefault(canonical(name), metrics.pop(name))
+        counters.weak = bool(metrics) or len(_WORDS.findall(counters.rest + prose)) > 5
+    if not counters.values and counters.batch is None:
+        counters.values = {name: metrics.pop(name) for name in list(metrics) if is_amount(name)}
+    counters.weak = counters.weak and not any(name.lower() in ("fps", "sps") for name in metrics)
+    counters.rest += prose
+    # A step that was skipped for overflow has no loss, but it is a record of training.
+    skipping = "step" in counters.values and any(canonical(name) == "skipped_iterations" for name in metrics)
+    telling = skipping or any(map(is_telling, metrics)) or (evaluation and _holds_measures_alone(counters, metrics))
+    return Parsed(counters, metrics, rank, telling, evaluation)
+
+
+def _holds_measures_alone(counters: Counters, metrics: Mapping[str, float]) -> bool:
+    """Say whether a line of evaluation, with a counter, tells nothing but measures: "VAL iter 200: swd=1.2"."""
+    counted = bool(counters.values) and counters.batch is None and not counters.weak
+    bare = len(_LONG_WORDS.findall(counters.rest)) <= MOST_WORDS + len(metrics)
+    return counted and bare and bool(metrics) and all(map(_is_measure, metrics))
+
+
+def _is_measure(name: str) -> bool:
+    return role_of(name) is None and _NO_MEASURE.search(name) is None and " " not in name
+
+
+def is_remark(parsed: Parsed) -> bool:
+    """Say whether a line with a counter but no metric is a remark ("saving the model at step 10"), no heading."""
+    adjacent = not parsed.counters.weak or (parsed.counters.rest.strip(" |:-") == "")
+    return not adjacent or len(_LONG_WORDS.findall(parsed.counters.rest)) > 5
+
+
+def _without_asides(line: str) -> str:
+    """Return a line without what it says of other records in brackets: "val acc: 0.2 (best 0.3), test acc: 0.1"."""
+    line = _SO_FAR.sub("", line) if "best" in line else line
+    return _ASIDE.sub("", line) if "(" in line else line
+
+
+def _without_prose(line: str) -> str:
+    """Return a line up to where it tells of a record that stood elsewhere ("best loss so far", "improved from")."""
+    prose = _PROSE.search(line) if any(map(line.lower().__contains__, _HINTS_OF_PROSE)) else None
+    return line if prose is None else line[: prose.start()]
+
+
+# Dicts that were printed: by the Trainer (Python's spelling) and by loggers that write JSON into a line of text.
+
+
+MAX_LINES = 200
+"""Lines over which one printed dict may be wrapped."""
+
+_BRACES = re.compile(r"\{[^{}]*(?:\}|$)")
+_NESTED = re.compile(r"\{[^{}]*\{")
+_PAIR = re.compile(
+    r"""['"]([^'"\n]{1,200})['"]\s*:\s*(?:(?:np\.|numpy\.)?(?:float\d+|array)\(|tensor\()?\[?['"]?"""
+    rf"""({NUMBER})(?![\w.]|\s*,[^'"\[]*\])""",  # the only number of a list, not the first of several
+    re.IGNORECASE,
+)
+
+
+def dict_in(line: str) -> dict[str, object]:
+    """Return what the dicts of a line hold, empty if there are none. A dict cut off at the line's end counts."""
+    start = line.find('{"')
+    if start >= 0 and line.find("{", start + 1) > 0:  # nested: only a JSON parser sees what belongs where
+        values: Mapping[str, object] = next(objects_in(line, start), {})
+        if values:
+            return dict(values)
+    record: dict[str, object] = {}
+    if _NESTED.search(line):
+        for name, text in _PAIR.findall(line, line.find("{")):
+            record.setdefault(name, parse_number(text))
+        return record
+    for braces in _BRACES.findall(line):
+        for name, text in _PAIR.findall(braces):
+            number = parse_number(text)
+            if number is not None:
+                record[name] = number
+    return record
+
+
+def opens_dict(line: str) -> bool:
+    """Say whether a dict begins in this line and goes on in the next."""
+    brace = line.rfind("{")
+    return brace >= 0 and "}" not in line[brace:] and (line[brace + 1 :].strip()[:1] in ("'", '"', ""))
+
+
+# Printed lists of values → records: a history such as `{'loss': [2.3, 1.9, …], 'val_loss': […]}` or `losses = […]`.
+#
+# Mostly they are printed at the end and repeat what the lines above said one by one: they are read where no line did.
+
+
+History = Mapping[str, object]
+
+MIN_VALUES_OF_HISTORY = 3
+"""Values of a list that may be a history: lists of two are pairs of something else."""
+MAX_HISTORIES = 20
+"""Histories of the same metric in a log; with more, each is a record of something else. Chosen by hand."""
+NAME = 100
+"""Characters before a list in which its name is looked for."""
+LISTS = 100
+"""Lists of a text whose names are looked at."""
+MAX_VALUES = 1_000_000
+"""Values that are kept of all histories of a log."""
+_NAME = r"[A-Za-z][\w /.-]{0,80}"
+_CALL = r"(?:[\w.]{1,30}\()?"
+_MARK = re.compile(rf"[:=]\s{{0,4}}{_CALL}\[\s{{0,80}}{_CALL}(?:{NUMBER}|None|null)[\s,)\]]", re.IGNORECASE)
+"""What follows a name where a list of numbers begins; arrays and tensors are calls."""
+_BEFORE = re.compile(rf"(?:^|['\"{{,;(\s])({_NAME}?)['\"]?\s{{0,4}}$")
+_ASSIGNED = re.compile(rf"""("{_NAME}"|'{_NAME}'|\b{_NAME}?)\s{{0,4}}[:=]\s{{0,4}}(?={_CALL}\[)""")
+_OPEN = re.compile(rf"[:=]\s{{0,4}}{_CALL}\[[^\]{{}}]*$")
+
+
+def history_in(message: str) -> History:
+    """Return the columns of the history in a text, empty if there is none, or if it is cut off."""
+    if "[" not in message or not begins_history(message):
+        return {}
+    inside = message.find("{")
+    if not 0 <= inside < message.index("["):
+        assigned = _ASSIGNED.search(message)
+        if assigned is None:
+            return {}
+        message, inside = f"{{{assigned[1]}: {message[assigned.end() :]}}}", 0
+    try:
+        values, _ = parse_object(message, inside)
+    except NotAnObjectError:
+        return {}
+    return values if isinstance(values, dict) and _is_history(values) else {}
+
+
+def opens_history(message: str) -> bool:
+    """Say whether a list of a history begins in a text and goes on in the next line."""
+    return _OPEN.search(message) is not None and begins_history(f"{message.rstrip()} 0,")
+
+
+def begins_history(message: str) -> bool:
+    """Say whether a list of numbers with the name of a metric that only training or evaluation has begins in a text."""
+    before = (_BEFORE.search(message[max(0, mark.start() - NAME) : mark.start()]) for mark in _MARK.finditer(message))
+    return any(name is not None and is_telling(name[1]) for name in islice(before, LISTS))
+
+
+def _is_history(values: Mapping[str, object]) -> bool:
+    """Say whether values are columns of metrics, by themselves or by phase, with no number beside them."""
+    columns = [one for value in values.values() for one in _columns(value)]
+    return any(len(one) >= MIN_VALUES_OF_HISTORY for one in columns) and not any(
+        isinstance(one, float | int) for one in values.values()
+    )
+
+
+def _columns(value: object) -> list[list[object]]:
+    if isinstance(value, dict):
+        return [one for one in value.values() if isinstance(one, list) and is_column(one)]
+    return [value] if isinstance(value, list) and is_column(value) else []
+
+
+class Histories:
+    """Gathers the histories of a text and gives them to the builder where it has no other records."""
+
+    def __init__(self) -> None:
+        self._parts: list[dict[str, object]] = []
+        self._values = 0
+
+    def take(self, history: History) -> None:
+        """Take a history. One that begins as an earlier one is the same, printed again later on."""
+        self._values += sum(len(column) for value in history.values() for column in _columns(value))
+        if self._values > MAX_VALUES or len(self._parts) > MAX_HISTORIES:
+            return
+        last = self._parts[-1] if self._parts else {}
+        if self._parts and all(_goes_on(last[name], history[name]) for name in last.keys() & history.keys()):
+            last.update(history)
+        else:
+            self._parts.append(dict(history))
+
+    def end(self, builder: RunBuilder) -> None:
+        """Give the histories to the builder."""
+        if not self._parts or builder.records:
+            return
+        if self._values > MAX_VALUES or len(self._parts) > MAX_HISTORIES:
+            builder.note(
+                f"left out printed lists: more than {MAX_HISTORIES}, or than {MAX_VALUES:,} values, are no history"
+            )
+            return
+        for part in self._parts:
+            builder.new_part()
+            for record in records_in(part):
+                builder.record(record)
+
+
+def _goes_on(before: object, after: object) -> bool:
+    if isinstance(before, list) and isinstance(after, list):
+        return after[: len(before)] == before
+    return before == after
+
+
+# What a line says by itself, whatever came before it: a drawing of a bar, a printed dict, counters and metrics.
+
+
+_STRAIGHT = str.maketrans("‘’“”", "''\"\"")
+"""Quotation marks as word processors and forums set them, in dicts that were copied from there."""
+_SKIPPED = re.compile(
+    r"Skipping step.{0,200}?loss scale: [\d.e+]{1,40}(?:.{0,200}?reducing to (?P<scale>[\d.e+]{1,40}))?"
+    r"|overflow detected.{0,200}?setting loss scale to: (?P<set>[\d.e+]{1,40})"  # fairseq
+    r"|Skipping step.{0,200}?reducing loss scale to (?P<apex>\d{1,40}(?:\.\d{1,40})?(?:e[+-]?\d{1,4})?)",
+    re.IGNORECASE,
+)
+_WORTH = re.compile(r"\d|nan|inf", re.IGNORECASE)
+_IN_HEAD = re.compile(r"(?<![\w.])[-+]?\.?\d[\d.]*(?:e[-+]?\d+)?", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Drawing:
+    """One drawing of a progress bar.
+
+    Args:
+        bar: The bar; its texts are read.
+        words: Its head without the numbers in it, which are `head`: both together tell bars apart.
+        head: Those numbers.
+        counters: Counters that stand in its head.
+        metrics: What it reports.
+        evaluation: It is drawn by an evaluation.
+        from_zero: Its epochs count from 0 (Lightning).
+        telling: It reports a metric that only training or evaluation has.
+    """
+
+    bar: Bar
+    words: str
+    head: tuple[float, ...]
+    counters: dict[str, float]
+    metrics: dict[str, float]
+    evaluation: bool
+    from_zero: bool
+    telling: bool
+
+
+@dataclass(slots=True)
+class LineContent:
+    """What a line says; of several things that stand in one line, a bar comes first.
+
+    Args:
+        drawing: A progress bar.
+        record: The dict that stands in it, if it is one of metrics.
+        opens: A dict begins in it, and goes on below.
+        history: The lists of values that stand in it, by the names of their metrics.
+        skipped: A step was skipped for overflow: what that says, mostly the new loss scale.
+        plain: Its counters and metrics.
+        text: What `plain` was read from, or words without a number.
+    """
+
+    drawing: Drawing | None = None
+    record: dict[str, object] | None = None
+    opens: str = ""
+    history: History = field(default_factory=dict)
+    skipped: dict[str, float] | None = None
+    plain: Parsed | None = None
+    text: str = ""
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether the line says nothing."""
+        told = self.drawing is not None or self.record is not None or self.skipped is not None or self.plain is not None
+        return not told and not self.opens and not self.history
+
+
+def straightened(line: str) -> str:
+    """Return a line with straight quotation marks around the keys of a dict."""
+    return line.translate(_STRAIGHT) if "{" in line and not line.isascii() else line
+
+
+def content_of(line: str, *, evaluation: bool = False) -> LineContent:
+    """Read a line that is no part of a box or a table.
+
+    Args:
+        line: The line, without colours.
+        evaluation: A heading above it says that it speaks of an evaluation.
+    """
+    bar = bar_in(line)
+    message = without_prefix(line).message if bar is None else bar.around
+    said = LineContent(drawing=None if bar is None else drawing_of(bar), text=line if bar is None else message)
+    if "{" in message:
+        _read_dict(said, message)
+    elif "[" in message and opens_history(message):
+        said.opens = message
+    if "[" in message and said.record is None and not said.opens:
+        said.history = history_in(message)
+    if said.record is not None or said.opens or said.history:
+        return said
+    skipped = _SKIPPED.search(message) if "kipping" in message or "overflow" in message else None
+    if skipped is not None:
+        told = skipped["scale"] or skipped["set"] or skipped["apex"]
+        said.skipped = {"overflow": 1.0, **({"loss_scale": float(told)} if told else {})}
+    elif (bar is None or message.strip()) and _WORTH.search(said.text):
+        said.plain = parse_line(said.text, evaluation=evaluation)
+    return said
+
+
+def drawing_of(bar: Bar) -> Drawing:
+    """Read the texts of a bar."""
+    counters = find_counters(bar.head)
+    evaluation = is_of_evaluation(bar.head)
+    metrics = {
+        name: value
+        for name, value in pairs_in(f"{counters.rest} | {bar.metrics}", evaluation=evaluation).items()
+        if canonical(name) not in ("step", "epoch")
+    }
+    words = _IN_HEAD.sub("0", bar.head)
+    head = tuple(_number(text) for text in _IN_HEAD.findall(bar.head))
+    telling = any(map(is_telling, metrics))
+    return Drawing(bar, words, head, counters.values, metrics, evaluation, "v_num" in bar.metrics, telling)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:  # "1.2.3"
+        return 0.0
+
+
+def _read_dict(said: LineContent, message: str) -> None:
+    """Read the dict in a line, if one of metrics stands or begins in it."""
+    record = dict_in(message)
+    begun = bool(record) or message.strip() == "{"  # JSON that was printed over several lines opens with it
+    if opens_dict(message) and (begun or begins_history(message)):
+        said.opens = message
+        return
+    if not record:
+        return
+    before = parse_line(message.partition("{")[0])
+    told = {name: value for name, value in before.metrics.items() if is_telling(name)}
+    values: dict[str, object] = {**before.counters.values, **told, **record}
+    if is_record(values):
+        said.record = values
+
+
+def is_record(record: Mapping[str, object]) -> bool:
+    """Say whether a dict is a record of metrics, in dicts of its own too, or the Trainer's last one."""
+    return any(map(is_telling, record)) or "train_runtime" in record or any(map(_holds_measure, record.values()))
+
+
+def _holds_measure(value: object, depth: int = 3) -> bool:
+    """Say whether a value is a dict that holds a number of a metric that only training or evaluation has."""
+    return isinstance(value, Mapping) and any(
+        (is_telling(name) and to_number(one) is not None) or (depth > 0 and _holds_measure(one, depth - 1))
+        for name, one in value.items()
+    )

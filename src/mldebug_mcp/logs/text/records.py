@@ -1,0 +1,608 @@
+"""What lines hold → records: one line at a time, or many of one shape or of several shapes that take turns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names.metrics import canonical
+from mldebug_mcp.logs.names.records import SUMMARY_MARKS, name_in_record
+from mldebug_mcp.logs.numbers import HUGE, to_number
+from mldebug_mcp.logs.settings.values import MAX_OBJECT
+from mldebug_mcp.logs.text.assembler import Assembler, Lot, carried
+from mldebug_mcp.logs.text.drawn_bars import BarSteps, Dicts, DrawnBars, may_train
+from mldebug_mcp.logs.text.line_shape import Shape
+from mldebug_mcp.logs.text.parsed_line import (
+    MAX_LINES,
+    Drawing,
+    Histories,
+    LineContent,
+    Parsed,
+    dict_in,
+    history_in,
+    is_record,
+)
+
+# Printed dicts → records: those of one line, and those that were printed or wrapped over several.
+
+
+_NUMBERS = " \t0123456789.,+-eE[]()"
+_WORDS = re.compile(r"\b(?:(?:np\.|numpy\.)?float\d+|tensor|None|null|nan|inf(?:inity)?)\b", re.IGNORECASE)
+
+
+class PrintedDicts:
+    """Gathers the lines of a dict and gives whole ones to the records.
+
+    Args:
+        records: Where the records go.
+        bars: What bars have drawn before a dict ends with it.
+        bar_steps: Is told of dicts without a step.
+    """
+
+    def __init__(self, records: Assembler, bars: DrawnBars, bar_steps: BarSteps) -> None:
+        self._records = records
+        self._bars = bars
+        self._bar_steps = bar_steps
+        self.histories = Histories()
+        self._lines: list[str] = []
+        self._characters = 0
+        self._brackets = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether a dict has begun on a line above and not ended yet."""
+        return bool(self._lines)
+
+    def begin(self, message: str) -> None:
+        """Take the line in which a dict begins."""
+        self._lines, self._characters, self._brackets = [message], 0, _opened(message)
+
+    def go_on(self, number: int, line: str) -> bool:
+        """Read on in the open dict, which a terminal may have wrapped within a number; say whether this is of it."""
+        self._lines.append(line)
+        self._characters += len(line)
+        goes_on = ("'" in line or '"' in line) and len(self._lines) < MAX_LINES
+        in_list = self._brackets > 0 and self._characters < MAX_OBJECT and _is_of_list(line)
+        self._brackets += _opened(line)
+        if "}" not in line and (goes_on or in_list):
+            return True
+        lines, self._lines = self._lines, []
+        part = "}" in line
+        self._gathered(number, lines if part else lines[:-1])
+        return part
+
+    def end(self) -> None:
+        """End the dict that is open, if one is."""
+        if self._lines:
+            self._gathered(0, self._lines)
+
+    def _gathered(self, number: int, lines: list[str]) -> None:
+        text = "".join(lines)
+        history, record = history_in(text), dict_in(text)
+        if history:
+            self.histories.take(history)
+        elif is_record(record):
+            self.take(number, record)
+
+    def take(self, number: int, record: dict[str, object]) -> None:
+        """Take a dict of metrics."""
+        self._bars.end()
+        row = self._records.whole(number, record)
+        if row is not None and not any(canonical(name) == "step" for name in record):
+            self._bar_steps.printed(row, to_number(record.get("epoch")), regular="loss" in record)
+
+
+def _is_of_list(line: str) -> bool:
+    """Say whether a line of a dict holds but values of a list."""
+    return not _WORDS.sub("", line).strip(_NUMBERS)
+
+
+def _opened(line: str) -> int:
+    """Return how many lists a line opens and leaves open."""
+    return line.count("[") - line.count("]")
+
+
+# Lines of several shapes that take turns → records, all at once: training, with an evaluation every so often.
+#
+# What may hang on lines above or below, the first record and the last one, is taken by itself.
+
+
+Lines = NDArray[np.int64]
+
+
+class Part(NamedTuple):
+    """Lines of one shape among those that are taken together.
+
+    Args:
+        shape: Their shape.
+        at: Which of the lines they are, ascending, shape (n,).
+        rows: The numbers in them, shape (n, numbers).
+    """
+
+    shape: Shape
+    at: Lines
+    rows: Floats
+
+    def between(self, first: int, last: int) -> Part:
+        """Return those of the lines first <= line < last, counted from 0 again."""
+        low, high = np.searchsorted(self.at, (first, last))
+        return Part(self.shape, self.at[low:high] - first, self.rows[low:high])
+
+
+def counters_of(shape: Shape) -> frozenset[str] | None:
+    """Return the counters of lines that are each a record, but for the epoch; None if they are no such lines.
+
+    Dicts and drawings of bars without metrics have none: they go with lines of any counter.
+    """
+    like = shape.like
+    if shape.only_counts:
+        return frozenset()
+    if like.drawing is not None or (like.record is None) == (like.plain is None):
+        return None
+    if like.plain is not None:
+        counters = like.plain.counters
+        steady = like.plain.telling and counters.batch is None and not counters.rounded and like.plain.metrics
+        return (frozenset(counters.values) - {"epoch"} or frozenset({"epoch"})) if steady and counters.values else None
+    names = like.record or {}
+    sure = SUMMARY_MARKS.isdisjoint(names) and len({name_in_record(name, names) for name in names}) == len(names)
+    return frozenset() if sure else None
+
+
+def which_go(shape: Shape, rows: Floats) -> NDArray[np.bool_]:
+    """Say which lines of a shape can be taken with others, shape (n,), by their numbers, shape (n, numbers)."""
+    fit = shape.which_fit(rows)
+    columns = shape.columns(rows)
+    if shape.only_counts:
+        counters, least = columns[:2], 0.0
+    else:
+        like = shape.like.plain
+        names = list(shape.like.record or {}) if like is None else list(like.counters.values)
+        counters = [column for name, column in zip(names, columns, strict=False) if like is not None or name == "epoch"]
+        least = -HUGE
+    for column in counters:  # one that is NaN is no counter
+        fit &= (column >= least) & (column <= HUGE)
+    return fit
+
+
+class MixedLines:
+    """Takes lines of several shapes at once.
+
+    Args:
+        assembler: Where the records go.
+        bar_steps: Where drawings of bars and dicts without a step go.
+        take: Takes what a line says, by the line's number.
+    """
+
+    def __init__(self, assembler: Assembler, bar_steps: BarSteps, take: Callable[[int, LineContent], object]) -> None:
+        self._assembler = assembler
+        self._bar_steps = bar_steps
+        self._take = take
+
+    def take(self, numbers: Lines, parts: Sequence[Part]) -> bool:
+        """Take lines that follow one another, if that gives what taking each of them would give.
+
+        Args:
+            numbers: Line numbers, shape (n,).
+            parts: The lines by their shapes, for which `counters_of` and `which_go` have been asked.
+        """
+        told = [part for part in parts if not part.shape.only_counts]
+        plain = [part.shape.like.plain for part in told]
+        echoes = [like is not None and self._assembler.ranks.is_echo(like) for like in plain]
+        heard = [part for part, echo in zip(told, echoes, strict=True) if not echo]
+        bars = [part for part in parts if part.shape.only_counts]
+        if not told:
+            _Drawings(bars, np.empty(0, dtype=np.int64), self._bar_steps).draw(len(numbers))
+            return True
+        if not heard or not self._assembler.keeps_loss(_whole(heard)):
+            return False
+        for part, like, echo in zip(told, plain, echoes, strict=True):
+            if like is not None and echo:
+                self._assembler.ranks.leave_out(like, len(part.at))
+        self._take_heard(numbers, heard, bars)
+        return True
+
+    def _take_heard(self, numbers: Lines, parts: Sequence[Part], bars: Sequence[Part]) -> None:
+        of, row = np.full(len(numbers), -1), np.zeros(len(numbers), dtype=np.int64)
+        for place, part in enumerate(parts):
+            of[part.at], row[part.at] = place, np.arange(len(part.at))
+        at = np.flatnonzero(of >= 0)
+        drawings = _Drawings(bars, at, self._bar_steps)
+
+        def say(index: int) -> LineContent:
+            part = parts[int(of[at[index]])]
+            said: LineContent | None = part.shape.said(part.rows[row[at[index]]].tolist())
+            assert said is not None  # noqa: S101 - its counters have been looked at
+            return said
+
+        def take_by_hand(index: int) -> None:
+            drawings.draw(int(at[index]))
+            self._take(int(numbers[at[index]]), say(index))
+
+        take_by_hand(0)
+        first = 1
+        while first < len(at) and self._assembler.goes_on(say(first).plain):
+            take_by_hand(first)
+            first += 1
+        joins = self._joins(parts, of[at[first:]], at[first:])
+        last = first + int(np.flatnonzero(~joins)[-1]) if len(joins) else first
+        if last > first:
+            self._take_inside(parts, drawings, at[first:last], joins[: last - first])
+        for index in range(last, len(at)):
+            take_by_hand(index)
+        drawings.draw(len(numbers))
+
+    def _take_inside(self, parts: Sequence[Part], drawings: _Drawings, at: Lines, joins: NDArray[np.bool_]) -> None:
+        """Take lines that hang on no others, of which some join the one above them."""
+        record = np.cumsum(~joins) - 1
+        lots = [_lot(part, int(at[0]), int(at[-1]) + 1, at, record) for part in parts]
+        first = self._assembler.many_together([lot for lot in lots if len(lot.rows)], int(record[-1]) + 1)
+        dicts = [lot for lot in lots if lot.like is None and len(lot.rows)]
+        without = [lot for lot in dicts if not any(canonical(one) == "step" for one in lot.columns)]
+        if not without:
+            return
+        rows = np.concatenate([lot.rows for lot in without])
+        epochs = np.concatenate([lot.columns.get("epoch", np.full(len(lot.rows), np.nan)) for lot in without])
+        regular = np.concatenate([np.full(len(lot.rows), lot.regular) for lot in without])
+        order = np.argsort(rows)
+        lines = at[np.searchsorted(record, rows[order])]
+        drawings.draw_around(lines, Dicts(first + rows[order], epochs[order], regular[order]))
+
+    def _joins(self, parts: Sequence[Part], of: Lines, at: Lines) -> NDArray[np.bool_]:
+        """Say which lines belong to the record of the line above them, as they name the same step; the first does not.
+
+        Args:
+            parts: The lines by their shapes.
+            of: Which part each of the lines in question is of, shape (n,).
+            at: Which lines they are, ascending, shape (n,).
+        """
+        joins = np.zeros(len(at), dtype=np.bool_)
+        if len(parts) == 1 or not len(at):
+            return joins
+        order = np.arange(len(at))
+        lots = [_lot(part, int(at[0]), int(at[-1]) + 1, at, order) for part in parts]
+        is_plain = np.array([lot.like is not None for lot in lots])[of]
+        alike = is_plain[1:] & is_plain[:-1]
+        for name in {name for part in parts for name in _counters(part)} - {"epoch"}:
+            values = np.full(len(at), np.nan)
+            for lot in lots:
+                if lot.like is not None:
+                    values[lot.rows] = lot.columns[name]
+            alike &= values[1:] == values[:-1]
+        epochs = carried(lots, len(at), self._assembler.epoch)
+        alike &= (epochs[1:] == epochs[:-1]) | np.isnan(epochs[:-1])
+        names = [frozenset() if lot.like is None else frozenset(lot.like.metrics) for lot in lots]
+        held: frozenset[str] = frozenset()
+        last = -1
+        for index in (np.flatnonzero(alike) + 1).tolist():
+            held = held if last == index - 1 else names[of[index - 1]]
+            more = names[of[index]]
+            joins[index] = held.isdisjoint(more)
+            held, last = held | more if joins[index] else more, index
+        return joins
+
+
+class _Drawings:
+    """Drawings of bars without metrics, of which those count that stand first and last between two records.
+
+    Args:
+        parts: The drawings by their shapes.
+        at: Which lines are records, ascending.
+        bar_steps: Where they go.
+    """
+
+    def __init__(self, parts: Sequence[Part], at: Lines, bar_steps: BarSteps) -> None:
+        self._bar_steps = bar_steps
+        lines = np.concatenate([np.empty(0, dtype=np.int64), *(part.at for part in parts)])
+        kinds = np.concatenate([np.empty(0), *(np.full(len(part.at), kind) for kind, part in enumerate(parts))])
+        columns = [part.shape.columns(part.rows)[:2] for part in parts]
+        counts, totals = (np.concatenate([np.empty(0), *(one[place] for one in columns)]) for place in (0, 1))
+        order = np.argsort(lines)
+        keys = [one[order] for one in (kinds, np.trunc(totals), np.searchsorted(at, lines))]
+        differs = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+        kept = order[np.append(True, differs) | np.append(differs, True)] if len(order) else order
+        heads = [part.shape.like.drawing.bar.head if part.shape.like.drawing is not None else "" for part in parts]
+        self._lines: list[int] = lines[kept].tolist()
+        self._heads = [heads[int(kind)] for kind in kinds[kept].tolist()]
+        self._counts: list[float] = counts[kept].tolist()
+        self._totals: list[float] = totals[kept].tolist()
+        self._next = 0
+
+    def draw(self, line: int) -> None:
+        """Draw those above a line."""
+        while self._next < len(self._lines) and self._lines[self._next] < line:
+            index = self._next
+            self._bar_steps.bar(self._heads[index], int(self._counts[index]), int(self._totals[index]))
+            self._next += 1
+
+    def draw_around(self, lines: Lines, dicts: Dicts) -> None:
+        """Draw those above and between dicts that tell no step, on these lines."""
+        self.draw(int(lines[0]))
+        above = np.searchsorted(self._lines, lines)
+        followed = self._print_before(above, dicts)
+        edges = np.flatnonzero(np.diff(above[followed:])) + 1 + followed
+        for start, end in pairwise([followed, *edges.tolist(), len(lines)]):
+            self.draw(int(lines[start]))
+            self._bar_steps.printed_many(dicts.chosen(slice(start, end)))
+
+    def _print_before(self, above: Lines, dicts: Dicts) -> int:
+        """Take the dicts below which a drawing stands, if all are of the bar of training; return how many were taken.
+
+        Args:
+            above: How many drawings stand above each of the dicts, shape (n,).
+            dicts: The dicts.
+        """
+        first, last = self._next, int(above[-1])
+        followed = int(np.searchsorted(above, last))
+        if not followed or len({*self._totals[first:last]}) > 1 or len({*self._heads[first:last]}) > 1:
+            return 0
+        counts, total = np.trunc(self._counts[first:last])[above[:followed] - first], int(self._totals[first])
+        taken = may_train(self._heads[first]) and self._bar_steps.printed_before(
+            dicts.chosen(slice(followed)), counts, total
+        )
+        self._next = last if taken else first
+        return followed if taken else 0
+
+
+def _counters(part: Part) -> list[str]:
+    like = part.shape.like.plain
+    return [] if like is None else list(like.counters.values)
+
+
+def _whole(parts: Sequence[Part]) -> list[Lot]:
+    return [_lot(part, 0, int(part.at[-1]) + 1, part.at, part.at) for part in parts]
+
+
+def _lot(part: Part, first: int, last: int, at: Lines, record: Lines) -> Lot:
+    """Return the lines of a part that are first <= line < last as records.
+
+    Args:
+        part: The part.
+        first: The first line.
+        last: The line behind the last one.
+        at: Which lines are records or parts of one, ascending.
+        record: The record of each of those.
+    """
+    low, high = np.searchsorted(part.at, (first, last))
+    columns, like = part.shape.columns(part.rows[low:high]), part.shape.like
+    rows = record[np.searchsorted(at, part.at[low:high])]
+    if like.plain is not None:
+        return Lot(
+            like.plain, dict(zip((*like.plain.counters.values, *like.plain.metrics), columns, strict=True)), rows
+        )
+    names = like.record or {}
+    renamed = (name_in_record(name, names) for name in names)
+    return Lot(None, dict(zip(renamed, columns, strict=True)), rows, regular="loss" in names)
+
+
+# What lines say → records: one line at a time, or many of one shape together.
+
+
+MIN_LINES_TOGETHER = 32
+"""Lines of one shape from which on they are taken together."""
+BELOW_HEADING = 5
+"""Lines under the heading of an evaluation that belong to it."""
+
+
+class Records:
+    """Gives what lines say to those who put records together.
+
+    Args:
+        builder: Where the records go.
+    """
+
+    def __init__(self, builder: RunBuilder) -> None:
+        self._builder = builder
+        self.assembler = Assembler(builder)
+        self.bars = DrawnBars(self.assembler)
+        self.bar_steps = BarSteps()
+        self.dicts = PrintedDicts(self.assembler, self.bars, self.bar_steps)
+        self.together = MixedLines(self.assembler, self.bar_steps, self.take)
+        self._evaluated_from = 0  # the line of the heading under which an evaluation stands, 0 if none does
+
+    def head(self, number: int, *, evaluation: bool) -> None:
+        """Take note of a line that heads an evaluation, or training again."""
+        self._evaluated_from = number * evaluation
+
+    def under_heading(self, number: int) -> bool:
+        """Say whether a line stands below the heading of an evaluation."""
+        return self._evaluated_from > max(0, number - BELOW_HEADING)
+
+    def take(self, number: int, said: LineContent) -> bool:
+        """Take what a line says; return whether it says anything."""
+        drawing = said.drawing
+        if drawing is not None:
+            if drawing.telling:
+                self.bars.take(number, drawing)
+            else:
+                self.bar_steps.bar(drawing.bar.head, drawing.bar.at, drawing.bar.total)
+        if said.opens:
+            self.dicts.begin(said.opens)
+        elif said.record is not None:
+            self.dicts.take(number, said.record)
+        elif said.history:
+            self.dicts.histories.take(said.history)
+        elif said.skipped is not None:
+            self.assembler.flush()
+            self.bar_steps.event(self._builder.rows)
+            self._builder.numbers(said.skipped, event=True)
+        else:
+            return (said.plain is not None and self._take_plain(number, said.plain)) or drawing is not None
+        return True
+
+    def take_numbers(self, number: int, shape: Shape, numbers: Sequence[float]) -> bool:
+        """Take a line by its shape and its numbers; return False if it has to be read."""
+        like = shape.like
+        plain = like.plain
+        if shape.aside and self.assembler.passes_over(number, known=shape.known):
+            return not self.under_heading(number)
+        if plain is not None and like.drawing is None and self.assembler.ranks.is_echo(plain):
+            self._take_echoes(plain, 1)
+            return True
+        if shape.only_counts:
+            at, total = shape.number(0, numbers), shape.number(1, numbers)
+            if like.drawing is None or not (0 <= at <= HUGE and 0 <= total <= HUGE):
+                return False
+            self.bar_steps.bar(like.drawing.bar.head, int(at), int(total))
+            return True
+        said = shape.said(numbers)
+        if said is None or (plain is not None and not plain.counters.values and self.under_heading(number)):
+            return False
+        self.take(number, said)
+        return True
+
+    def leave_out(self, shapes: Mapping[int, Shape | None], places: Lines) -> NDArray[np.bool_]:
+        """Take the lines of which only their number counts, or nothing, if what is open does not hang on them.
+
+        Those are lines that other ranks print alike, and lines of numbers that nobody knows. Return which are left.
+
+        Args:
+            shapes: The shape of each place, None for one that is not known.
+            places: The place of each line, shape (n,).
+        """
+        left = np.ones(len(places), dtype=np.bool_)
+        likes = {place: shape.like for place, shape in shapes.items() if shape is not None}
+        bars = any(like.drawing is not None for like in likes.values())
+        heads = any(like.plain is not None and _heads(like.plain) for like in likes.values())
+        if len(likes) < len(shapes) or bars or self.bars.open or self._evaluated_from:
+            return left
+        for place, like in likes.items():
+            shape = shapes[place]
+            if like.plain is None or shape is None:
+                continue
+            if self.assembler.ranks.is_echo(like.plain):
+                left &= places != place
+                self.assembler.ranks.leave_out(like.plain, int(np.count_nonzero(places == place)))
+            elif shape.aside and not shape.known and not heads and not self.assembler.under_heading:
+                left &= places != place
+        return left
+
+    def _take_echoes(self, like: Parsed, count: int) -> None:
+        if like.counters.values:
+            self._evaluated_from = 0
+        self.bars.end()
+        self.assembler.ranks.leave_out(like, count)
+
+    def _take_plain(self, number: int, parsed: Parsed) -> bool:
+        counters = parsed.counters
+        if counters.values:
+            self.head(number, evaluation=parsed.evaluation and not parsed.metrics and counters.batch is None)
+        if parsed.telling:
+            self.bars.end()
+        elif "epoch" in counters.values:
+            bare = not parsed.metrics and not counters.rest.strip(" |:-")
+            self.bars.heading(counters.values["epoch"], bare=bare)
+        if not parsed.metrics and not counters.values:
+            return False
+        self.assembler.take(number, parsed)
+        return True
+
+    def take_many(self, numbers: Lines, shape: Shape, rows: Floats) -> int:
+        """Take lines of one shape that follow one another, as far as that gives what taking each of them would give.
+
+        Args:
+            numbers: Line numbers, shape (n,).
+            shape: Their shape.
+            rows: The numbers that stand in them, shape (n, numbers).
+
+        Returns:
+            How many of them were taken, from the first one on.
+        """
+        like = shape.like
+        if like.drawing is None and like.record is None and like.plain is not None:
+            return self._take_lines(numbers, shape, rows, like.plain)
+        if like.record is None and like.plain is None and like.drawing is not None and like.drawing.telling:
+            return self._take_drawings(numbers, shape, rows, like.drawing)
+        return 0
+
+    def _take_at(self, index: int, numbers: Lines, shape: Shape, rows: Floats) -> None:
+        said = shape.said(rows[index].tolist())
+        assert said is not None  # noqa: S101 - its counters have been looked at
+        self.take(int(numbers[index]), said)
+
+    def _take_lines(self, numbers: Lines, shape: Shape, rows: Floats, like: Parsed) -> int:
+        columns = shape.columns(rows)
+        counters, columns = columns[: len(like.counters.values)], columns[len(like.counters.values) :]
+        batch, columns = (columns[:2], columns[2:]) if like.counters.batch is not None else ([], columns)
+        if shape.aside:
+            return self._take_asides(numbers, shape, rows)
+        if like.telling and not counters and not batch:
+            return self._take_uncounted(numbers, shape, rows, like)
+        if not counters or not _are_counters(batch):
+            return 0
+        # The first line may belong to what stands above, and what follows to the last one.
+        self._take_at(0, numbers, shape, rows)
+        if not self.assembler.is_steady(like):
+            return 1
+        inside = slice(1, -1)
+        self.assembler.many(
+            like,
+            {name: column[inside] for name, column in zip(like.counters.values, counters, strict=True)},
+            [column[inside] for column in batch],
+            {name: column[inside] for name, column in zip(like.metrics, columns, strict=True)},
+            {},
+        )
+        self._take_at(-1, numbers, shape, rows)
+        return len(rows)
+
+    def _take_uncounted(self, numbers: Lines, shape: Shape, rows: Floats, like: Parsed) -> int:
+        """Take lines of metrics without a counter: together, once none of them belongs to a record above."""
+        for index, number in enumerate(numbers.tolist()):
+            if self.under_heading(number):
+                return index
+            self._take_at(index, numbers, shape, rows)
+            if self.assembler.stands_alone(number + 1, like):
+                columns = shape.columns(rows[index + 1 :])
+                self.assembler.many_alone(dict(zip(like.metrics, columns, strict=True)))
+                break
+        return len(rows)
+
+    def _take_asides(self, numbers: Lines, shape: Shape, rows: Floats) -> int:
+        for index, number in enumerate(numbers.tolist()):
+            if self.under_heading(number):
+                return index
+            if self.assembler.passes_over(number, known=shape.known):
+                break  # and so are those below it
+            self._take_at(index, numbers, shape, rows)
+        return len(rows)
+
+    def _take_drawings(self, numbers: Lines, shape: Shape, rows: Floats, like: Drawing) -> int:
+        columns = shape.columns(rows)
+        if not _are_counters(columns[:2]):
+            return 0
+        at, total = (np.trunc(column) for column in columns[:2])
+        if like.bar.keras:
+            if not self.bars.draws_one(like, at, total):
+                return 0
+            counts = np.zeros(len(rows), dtype=np.bool_)
+            counts[0] = counts[-1] = True
+        else:
+            named = like.evaluation or "step" in like.counters
+            keys = [*columns[2 : 2 + len(like.head)], total, *([] if named else [at])]
+            differs = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+            counts = np.append(differs, True)
+        chosen = np.flatnonzero(counts)
+        several = not like.bar.keras and len(chosen) >= MIN_LINES_TOGETHER and bool(np.all(at[chosen] != 0))
+        inside = chosen[1:-2]  # the last one waits for the next, and the one before it for what stands below
+        for index in chosen.tolist():
+            self._take_at(index, numbers, shape, rows)
+            if several and self.bars.many(like, [column[inside] for column in columns]):
+                self._take_at(int(chosen[-2]), numbers, shape, rows)
+                self._take_at(int(chosen[-1]), numbers, shape, rows)
+                break
+            several = False
+        return len(rows)
+
+
+def _heads(like: Parsed) -> bool:
+    return not like.telling and bool(like.counters.values)
+
+
+def _are_counters(columns: Sequence[Floats]) -> bool:
+    return all(bool(np.all((column >= 0) & (column <= HUGE))) for column in columns)

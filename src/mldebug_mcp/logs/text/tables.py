@@ -1,0 +1,413 @@
+"""Records that are drawn over several lines.
+
+They are tables with a line of names (fastai, the Trainer in notebooks, Ultralytics), boxes of `| name | value |` rows
+(Stable-Baselines, Spinning Up, rsl_rl), and what detectron2 prints to be copied.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from mldebug_mcp.logs.line_prefixes import names_evaluation
+from mldebug_mcp.logs.names.metrics import canonical, counts_rows, is_known, is_telling, may_hold_names
+from mldebug_mcp.logs.numbers import parse_number
+
+# Tables in text: a line of names and lines of values under it (fastai, the Trainer in notebooks, Ultralytics).
+
+
+_GAP = re.compile(r"\s*[\t|]\s*|\s{2,}")
+_BAR = re.compile(r"(?<=\s)\|{1,2}g(?:rad)?\|{1,2}(?=\s)|\|", re.IGNORECASE)
+"""The bar between two cells; those of a norm, `|g|`, are none."""
+_CELL = re.compile(r"\S+(?: \S+)*")
+_WORD = re.compile(r"\S+")
+_OF_TOTAL = re.compile(r"(\d+)/\d+")
+_SIZED = re.compile(r"([\d.]+)[KMGT]i?B?")
+# Markdown: "**0.93**", and a mark behind the best value ("0.93 ← best").
+_MARKED = re.compile(r"[*_`~]*([^*_`~\s]+)[*_`~]*(?:\s+[^\x00-\x7f].*)?")
+_NOT_LOGGED = frozenset({"no log", "", "-", "--", "n/a"})
+"""Cells of a row that has no value there; the first is the Trainer's."""
+_AND_MORE = frozenset({"etc", "etc.", "..."})
+"""Names of a last column that stands for several without names, in a table of numbers of fixed width (ElegantRL)."""
+_FUSED = re.compile(r"(?<=e[-+]\d\d)(?=-\d)")
+"""Where two of its numbers touch: "1.60e+03-1147.49"."""
+MAX_SHIFT_OF_CELL = 2
+"""Characters that a cell may stand beside the beginning of its column's name."""
+MAX_NAME = 80
+"""Characters of a column's name: those of reward functions are long."""
+MAX_LINES_BETWEEN_ROWS = 100
+"""Lines of other things that may stand between the rows of a table."""
+MAX_COLUMNS = 500
+"""Columns of a table; a line with more is no header."""
+_HOLDS_NUMBER = re.compile(r"(?<![\w@.-])[-+]?\d")
+_FASTAI = re.compile(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*")
+_ULTRALYTICS_ROW = re.compile(r"\s*(?:(?P<all>all)|\d+/\d+)\s")
+_ULTRALYTICS = re.compile(r"\s*(?:Epoch\s+(?:GPU_mem|gpu_mem)|Class\s+Images)\s")
+
+
+_OF_YOLOV5 = {"GIoU": "box_loss", "box": "box_loss", "obj": "obj_loss", "cls": "cls_loss", "total": "loss"}
+"""What YOLOv5 calls the losses in its table, before version 7."""
+_RESULTS = re.compile(r"\s*\d+/\d+\s+[\d.]+G(?:\s+\S+){13}\s*")
+_RESULTS_NAMES = (
+    "Epoch", "gpu_mem", "box", "obj", "cls", "total", "labels", "img_size", "eval_precision", "eval_recall",
+    "eval_map50", "eval_map50-95", "eval_box_loss", "eval_obj_loss", "eval_cls_loss",
+)  # fmt: skip
+"""results.txt of YOLOv7 and of YOLOv5 up to version 4 has no header."""
+_COUNTS = frozenset({"Images", "Instances", "Labels", "Targets"})
+
+
+Layout = tuple[tuple[str, ...], tuple[int, ...], bool, bool, bool]
+"""The names of a table, where they begin, and how its cells are told apart."""
+
+
+class Table:
+    """The table that is open. `take` a line; the answer is its record, empty for the header, None if it is no part."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._spaced = False
+        self._and_more = False
+        self._starts: list[int] = []
+        self._header = ""
+        self._commas = False
+        self._since = 0
+        self._of_ultralytics: dict[str, list[str]] = {}
+        self.guessed = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether rows may follow."""
+        return bool(self._names)
+
+    @property
+    def tells(self) -> bool:
+        """Whether one of its columns is one that only training or evaluation prints: then its rows are records."""
+        return any(map(is_telling, self._names))
+
+    @property
+    def expects_row(self) -> bool:
+        """Whether nothing else stands between the names or the row above and the next line."""
+        return self.open and not self._since
+
+    @property
+    def layout(self) -> Layout:
+        """What its rows are read by."""
+        return (tuple(self._names), tuple(self._starts), self._spaced, self._commas, self._and_more)
+
+    def is_in_order(self, line: str) -> bool:
+        """Say whether the cells of a row are told by their order, not by how far from the left they stand."""
+        cells = self._cells(line)
+        return (
+            not self._and_more and not self._is_indexed(cells) and (not self._starts or len(cells) >= len(self._names))
+        )
+
+    def take(self, line: str) -> dict[str, float] | None:
+        """Take a line if it is the header or a row of a table."""
+        if not self._names and _FASTAI.fullmatch(line):
+            self._names = _fastai_names(len(self._cells(line)))
+            self.guessed = "fastai prints them (guessed): epoch, train_loss, valid_loss, metrics"
+        if not self._names and _RESULTS.fullmatch(line):
+            self._spaced = True
+            self._keep(_RESULTS_NAMES)
+            self.guessed = (
+                "YOLOv7 writes them (guessed): epoch, memory, losses, labels, size, P, R, mAP, losses of validation"
+            )
+        if self._names:
+            row = self._row(line)
+            if row is not None and (not self._since or self._is_whole(line)):
+                self._since = 0
+                return row
+            if line.strip() and not set(line) <= set("-=+| :\t"):
+                self._since += 1
+        if self._open(line):
+            return {}
+        if self._since > MAX_LINES_BETWEEN_ROWS:
+            self._names = []
+        return self._out_of_turn(line)
+
+    def _open(self, line: str) -> bool:
+        spaced = _ULTRALYTICS.match(line) is not None
+        # Asked first: most lines of text are no headings.
+        if (not spaced and (":" in line or "=" in line)) or _HOLDS_NUMBER.search(line):
+            return False
+        if not spaced and not may_hold_names(line):
+            return False
+        names = _split(line, spaced=spaced)
+        commas = len(names) == 1 and "," in line
+        names = [name.strip() for name in line.split(",")] if commas else names
+        if not 2 <= len(names) <= MAX_COLUMNS or any(len(name) > MAX_NAME for name in names):
+            return False
+        names = [name.strip(" ↓↑*`") for name in names]
+        known = sum(is_known(name) or is_telling(name) or counts_rows(name) for name in names)
+        if not spaced and known < 2:
+            return False
+        self._spaced, self._commas, self._since = spaced, commas, 0
+        names = [re.sub(r"^Box\(P$", "precision", name).strip("():") for name in names]
+        if {"training loss", "validation loss"} <= {name.lower() for name in names}:
+            names = [_of_evaluation(name) for name in names]
+        self._keep(names)
+        placed = [match.start() for match in _CELL.finditer(line)]
+        self._starts = placed if len(placed) == len(names) and not {"|", "\t"} & set(line) else []
+        self._header = line if self._starts else ""
+        return True
+
+    def _part_names(self, row: str) -> None:
+        """Part names that touch, as they fill their columns or go beyond, by the widths of the first row's columns."""
+        words = list(_WORD.finditer(row))
+        if not words or not all(_cell(one[0]) is not None or one[0].lower() in _NOT_LOGGED for one in words):
+            return
+        ends = [one.end() for one in words]
+        widths = [end - start for start, end in pairwise([0, *ends])]
+        names = _names_by_width(self._header, widths) if ends[0] > self._starts[0] else []
+        if len(names) > len(self._names):
+            self._names, self._starts = names, [end - 1 for end in ends]
+        self._header = ""
+
+    def _keep(self, names: Sequence[str]) -> None:
+        self._and_more = names[-1].lower() in _AND_MORE
+        self._names = list(names[:-1] if self._and_more else names)
+        if self._spaced:
+            self._names = [_OF_YOLOV5.get(name, name) for name in names]
+            self._of_ultralytics[names[0]] = self._names
+
+    def _out_of_turn(self, line: str) -> dict[str, float] | None:
+        """Read a row of one of Ultralytics' two tables below the header of the other, as buffering mixes them."""
+        row = _ULTRALYTICS_ROW.match(line)
+        names = self._of_ultralytics.get("Class" if row and row["all"] else "Epoch") if row else None
+        if names is None:
+            return None
+        self._names, self._spaced = names, True
+        return self._row(line)
+
+    def _is_whole(self, line: str) -> bool:
+        """Say whether a line below others that are no rows is a row: a number in each of its cells that has any."""
+        cells = self._placed(line)
+        return len(cells) == len(self._names) and all(
+            _cell(cell) is not None or cell.lower() in _NOT_LOGGED for cell in cells
+        )
+
+    def _cells(self, line: str) -> list[str]:
+        return [cell.strip() for cell in line.split(",")] if self._commas else _split(line, spaced=self._spaced)
+
+    def _is_indexed(self, cells: Sequence[str]) -> bool:
+        """Say whether the number of a row stands before it, under no name, as pandas prints it."""
+        return bool(self._starts) and self._starts[0] > 0 and len(cells) == len(self._names) + 1 and cells[0].isdigit()
+
+    def _below(self, line: str) -> list[str]:
+        """Return the cells of a row by the places of the names above them, as Chainer leaves out what it did not log.
+
+        Empty, if one of them does not begin where a name does.
+        """
+        cells = dict.fromkeys(self._starts, "")
+        for match in _CELL.finditer(line):
+            start = min(cells, key=lambda name: abs(name - match.start()))
+            if abs(start - match.start()) > MAX_SHIFT_OF_CELL or cells[start]:
+                return []
+            cells[start] = match[0]
+        return list(cells.values())
+
+    def _placed(self, line: str) -> list[str]:
+        """Return the cells of a row, an empty one where a column has no value."""
+        cells = _FUSED.sub(" ", line).replace("|", " ").split() if self._and_more else self._cells(line)
+        if len(cells) >= len(self._names) or not self._starts:
+            return cells
+        words = line.split()  # one blank may stand between numbers that are as wide as their columns
+        return words if len(words) == len(self._names) else self._below(line)
+
+    def _row(self, line: str) -> dict[str, float] | None:
+        if self._header:
+            self._part_names(line)
+        cells = self._placed(line)
+        cells = cells[1:] if self._is_indexed(cells) else cells
+        surplus = len(cells) - len(self._names)
+        if len(cells) < len(self._names) or (surplus > 0 and not (self._spaced or self._and_more)):
+            return None
+        values = {name: _cell(cell) for name, cell in zip(self._names, cells, strict=False)}
+        numbers = {name: value for name, value in values.items() if value is not None}
+        if self._names[0] == "Class":
+            if _OF_TOTAL.fullmatch(cells[0]):  # an epoch
+                return None
+            if cells[0] != "all":
+                return {} if len(numbers) * 2 >= len(values) else None
+            return {f"eval_{name}": value for name, value in numbers.items() if name not in _COUNTS}
+        filled = sum(cell.lower() not in _NOT_LOGGED for cell in cells[: len(values)])
+        values_of_names = (self._names[0], cells[0]) == ("Name", "Value")  # DI-engine
+        first = cells[0].lower() in _NOT_LOGGED or _cell(cells[0]) is not None or values_of_names
+        return numbers if numbers and len(numbers) * 2 >= filled and first else None
+
+
+def may_be_row(line: str) -> bool:
+    """Say whether a line may be a row of a table whose header stands anywhere above it."""
+    return _ULTRALYTICS_ROW.match(line) is not None
+
+
+def _cell(text: str) -> float | None:
+    marked = _MARKED.fullmatch(text)
+    text = marked[1] if marked else text
+    if text[:1] == "[" and text[-1:] == "]":  # DeepXDE: the parts of a loss, which is their sum
+        parts = [parse_number(part) for part in text[1:-1].split(",")]
+        return None if None in parts else sum(part for part in parts if part is not None)
+    fraction = _OF_TOTAL.fullmatch(text)
+    sized = _SIZED.fullmatch(text)
+    return parse_number(fraction[1] if fraction else sized[1] if sized else text.rstrip(":"))
+
+
+def _split(line: str, *, spaced: bool) -> list[str]:
+    listed = line.strip()
+    if listed[:1] == "[" and listed[-1:] == "]":  # fastai without bars prints Python lists
+        return [cell.strip(" '\"") for cell in listed[1:-1].split(",")]
+    if listed[:2] == "| " and listed[-2:] == " |":  # Markdown: cells may be empty, and a name be `|g|`
+        ends = [0, *(bar.end() for bar in _BAR.finditer(listed) if bar[0] == "|"), len(listed)]
+        return [listed[start : end - 1].strip() for start, end in pairwise(ends[1:-1])]
+    cells = line.split() if spaced else _GAP.split(line.strip(" |\t\r\n"))
+    return _single_spaced(cells[0]) if len(cells) == 1 else cells
+
+
+def _names_by_width(header: str, widths: Sequence[int]) -> list[str]:
+    """Return the names of columns that are so wide and aligned at the right; none if the header is written otherwise.
+
+    A name that is wider than its column moves what follows.
+    """
+    names: list[str] = []
+    at = 0
+    for number, width in enumerate(widths):
+        name = header[at : at + width]
+        touching = _WORD.match(header, at)
+        if touching and len(widths) - number == len(header[at:].split()):
+            name = touching[0]
+        if not name.strip() or name[-1].isspace():
+            return []
+        names.append(name.strip())
+        at += len(name)
+    return [] if header[at:].strip() else names
+
+
+def _single_spaced(line: str) -> list[str]:
+    """Return the words of a line as cells, where those that name one metric together are one cell."""
+    cells: list[str] = []
+    for word in line.split():
+        if cells and is_known(f"{cells[-1]} {word}") and not (is_known(cells[-1]) and is_known(word)):
+            cells[-1] = f"{cells[-1]} {word}"
+        else:
+            cells.append(word)
+    return cells
+
+
+def _of_evaluation(name: str) -> str:
+    """Return what the Trainer's table in a notebook or a model card means: all but these columns is of evaluation."""
+    return name if name.lower() in ("step", "epoch", "training loss", "validation loss") else f"eval_{name}"
+
+
+def _fastai_names(count: int) -> list[str]:
+    """Return what fastai prints in the lists of a fit without progress bars, which have no header."""
+    losses = ["epoch", "train_loss", "valid_loss"][: count - 1]
+    return [*losses, *(f"metric_{number}" for number in range(1, count - len(losses))), "time"]
+
+
+# Boxes of `| name | value |` rows, one box per record: Stable-Baselines, OpenAI baselines, Spinning Up, rsl_rl.
+
+
+_SIDES = "|│┃║"
+_ROW = re.compile(
+    rf"\s*+[{_SIDES}]\s*+(?P<name>[^{_SIDES}\s][^{_SIDES}]{{0,79}}?)\s*[{_SIDES}]\s*+(?P<value>[^{_SIDES}]{{0,40}}?)\s*"
+    rf"[{_SIDES}]\s*$"
+)
+_RULE = re.compile(rf"\s*[-=+{_SIDES}─━═┌┐└┘├┤┬┴┼┏┓┗┛┣┫┳┻╋┡┩╇╭╮╰╯╔╗╚╝╠╣╦╩╬]{{6,}}\s*$")
+
+
+class Box:
+    """Gathers the rows of a box. `take` a line; when the box has ended, `done` holds its record."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, float] = {}
+        self._section = ""
+        self.done: dict[str, float] | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether a box has begun."""
+        return bool(self._rows)
+
+    def take(self, line: str) -> bool:
+        """Take a line if it belongs to a box."""
+        row = _row(line)
+        if row is not None:
+            self._take_row(row["name"], row["value"])
+            return True
+        if self._rows:
+            self.end()
+        return _RULE.match(line) is not None
+
+    def end(self) -> None:
+        """End the box that is open, if one is."""
+        if len(self._rows) >= 2:
+            self.done = self._rows
+        self._rows, self._section = {}, ""
+
+    def _take_row(self, name: str, value: str) -> None:
+        if name.endswith("/") and not value:
+            self._section = name
+            return
+        number = parse_number(value)
+        if number is not None:
+            # Only names cut to fit the box or indented under a section belong to it.
+            self._rows[name if "/" in name else f"{self._section}{name}"] = number
+
+
+def name_in_row(line: str) -> str | None:
+    """Return the name in a row of a box, None for a line that is none."""
+    row = _row(line)
+    return None if row is None else row["name"]
+
+
+def _row(line: str) -> re.Match[str] | None:
+    """Return a row of a box; a table of two columns has rows of two numbers under a row of two names."""
+    row = _ROW.match(line) if any(side in line for side in _SIDES) else None
+    if row is None or parse_number(row["name"]) is not None:
+        return None
+    if row["value"] and parse_number(row["value"]) is None and all(map(_names_column, row.groups())):
+        return None
+    return row
+
+
+def _names_column(name: str) -> bool:
+    return is_known(name) or is_telling(name) or counts_rows(name)
+
+
+def is_rule(line: str) -> bool:
+    """Say whether a line is a rule, above or below a box."""
+    return _RULE.match(line) is not None
+
+
+# What detectron2 prints to be copied: the task, the names and the values of an evaluation, in a line each.
+#
+# Of a task that is a set of data alone: the scores of boxes and masks stand in a table of their own above.
+
+
+_MARK, _TASK = "copypaste: ", "Task: "
+
+
+class CopyPaste:
+    """The lines that are open. `take` one; the answer is its record, empty before the values, None if it is no part."""
+
+    def __init__(self) -> None:
+        self.open = False
+        self._names: list[str] = []
+
+    def take(self, line: str) -> dict[str, float] | None:
+        """Take a line if it is one of them."""
+        _, mark, said = line.partition(_MARK)
+        if not mark or not (self.open or said.startswith(_TASK)):
+            self.open = False
+            return None
+        if said.startswith(_TASK):
+            self.open, self._names = names_evaluation(said.removeprefix(_TASK).strip()), []
+            return {} if self.open else None
+        cells = [cell.strip() for cell in said.split(",")]
+        if not self._names:
+            self._names, self.open = cells, any(map(is_telling, cells))
+            return {}
+        self.open = False
+        numbers = zip(self._names, map(parse_number, cells), strict=False)
+        return {canonical(f"eval_{name}"): number for name, number in numbers if number is not None}

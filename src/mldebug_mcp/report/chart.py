@@ -1,0 +1,299 @@
+"""Curves as pictures, by SVG on pages and by Matplotlib in files."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from html import escape
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mldebug_mcp.core.errors import InputError, MissingExtraError
+from mldebug_mcp.core.temporary import temporary_folder
+from mldebug_mcp.core.text import figure, percent, shorten
+from mldebug_mcp.logs import Run
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.models import Diagnosis, Finding, ProbeResult
+from mldebug_mcp.report.curves import MAX_NAME, REFERENCE_RUN, Curve, Mark, Panel, labels, panels, round_values
+from mldebug_mcp.report.sections import worth_showing
+from mldebug_mcp.report.web_page import write_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# A panel of curves as SVG: drawn on any background, nothing loaded.
+
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 960, 220, 70, 24, 24, 34
+COLOURS = ("#4c78a8", "#cf6a0a", "#3f8f3a", "#a9649a", "#9d755d", "#2f8f89")
+"""After Vega's tableau10, whose hues people with colour blindness tell apart; 3:1 against white and dark pages."""
+REFERENCE, GRID, ONSET = "#8a8a8a", "#8884", "#c62828"
+"""Seen on a light and on a dark page."""
+BADGE, SVG_LETTER = 18, 7.5
+"""Height of the numbers above a panel, and the width of a letter in them."""
+
+
+def panel_svg(panel: Panel, first: float, last: float, step_name: str) -> str:
+    """Return a panel over the steps from `first` to `last`.
+
+    Args:
+        panel: The curves and marks.
+        first: Step at the left edge.
+        last: Step at the right edge.
+        step_name: What a step is.
+    """
+    place = _Place(first, last, panel)
+    names = ", ".join(one.title for one in panel.curves)
+    parts = [
+        *(_tick(place, value) for value in panel.scale.ticks()),
+        *(_step_tick(place, step) for step in round_values(first, last, 8)),
+        f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT + 31}" text-anchor="middle">{escape(step_name)}</text>',
+        *(
+            f'<line stroke="{REFERENCE}" stroke-dasharray="1 3" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{HEIGHT}"/>'
+            for x in place.x(np.array(panel.restarts)).tolist()
+        ),
+        *(_mark(place, *label) for label in labels(panel.marks, place.steps(BADGE + 2), place.steps(SVG_LETTER))),
+        *(_curve(place, one, colour) for one, colour in zip(panel.curves, colours(panel), strict=True)),
+        *([] if panel.worst is None else [_worst(place, panel.worst)]),
+    ]
+    return (
+        f'<svg viewBox="0 {-TOP} {WIDTH + RIGHT} {HEIGHT + TOP + BOTTOM}" fill="currentColor" font-size="11" '
+        f'role="img" aria-label="{escape(names)} over {escape(step_name)}s">{"".join(parts)}</svg>'
+    )
+
+
+def colours(panel: Panel) -> list[str]:
+    """Return a colour for each curve of a panel: the run's own in order, siblings from the end, the reference grey."""
+    own, siblings = cycle(COLOURS), cycle(reversed(COLOURS))
+    return [REFERENCE if one.of == REFERENCE_RUN else next(siblings if one.of else own) for one in panel.curves]
+
+
+class _Place:
+    """Where steps and values stand in the picture."""
+
+    def __init__(self, first: float, last: float, panel: Panel) -> None:
+        # Halves, because the difference of two steps may be larger than a float holds.
+        self._first, self._span, self._scale = first / 2, last / 2 - first / 2 or 1.0, panel.scale
+
+    def x(self, step: Floats) -> Floats:
+        return LEFT + (WIDTH - LEFT) * np.clip((step / 2 - self._first) / self._span, 0.0, 1.0)
+
+    def steps(self, width: float) -> float:
+        return 2 * width / (WIDTH - LEFT) * self._span
+
+    def y(self, value: Floats) -> Floats:
+        return HEIGHT * (1 - self._scale.share(value))
+
+
+def _curve(place: _Place, curve: Curve, colour: str) -> str:
+    style = f'fill="none" stroke="{colour}" stroke-width="{0.9 if curve.of else 1.6}" stroke-linejoin="round"'
+    parts = []
+    for step, value in curve.lines:
+        x, y = place.x(step), place.y(value)
+        if len(x) == 1:
+            parts.append(f'<circle cx="{x[0]:.1f}" cy="{y[0]:.1f}" r="3" fill="{colour}"/>')
+        else:
+            points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
+            parts.append(f'<polyline {style} points="{points}"/>')
+    parts += [
+        f'<text x="{x:.1f}" y="12" text-anchor="middle" fill="{colour}">×<title>NaN or infinite</title></text>'
+        for x in place.x(curve.lost).tolist()
+    ]
+    return "".join(parts)
+
+
+def _mark(place: _Place, numbers: str, group: list[Mark]) -> str:
+    """Return a line at each onset that shares a label, and the label above the first."""
+    half = max(BADGE, SVG_LETTER * len(numbers) + 8) / 2
+    steps = place.x(np.array([one.step for one in group])).tolist()
+    x, y = min(steps[0], WIDTH + RIGHT - half), -TOP + 1
+    lines = "".join(
+        f'<line stroke="{ONSET}" stroke-dasharray="4 3" x1="{at:.1f}" x2="{at:.1f}" y1="{y + BADGE}" y2="{HEIGHT}"/>'
+        for at in steps
+    )
+    told = "; ".join(one.told for one in group)
+    return (
+        f'<g>{lines}<rect x="{x - half:.1f}" y="{y}" width="{2 * half:.1f}" height="{BADGE}" rx="{BADGE / 2}" '
+        f'fill="{ONSET}"/><text x="{x:.1f}" y="{y + 13}" text-anchor="middle" fill="#fff" font-weight="bold">{numbers}'
+        f"</text><title>{escape(told)}</title></g>"
+    )
+
+
+def _worst(place: _Place, step: float) -> str:
+    """Return an arrow at the worst event."""
+    x = float(place.x(np.array([step]))[0])
+    return (
+        f'<path fill="{ONSET}" d="M{x:.1f},{HEIGHT - 12} l7,12 h-14 z"><title>worst: at {figure(step)}</title></path>'
+    )
+
+
+def _tick(place: _Place, value: float) -> str:
+    y = float(place.y(np.array([value]))[0])
+    return (
+        f'<line stroke="{GRID}" x1="{LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{figure(value)}</text>'
+    )
+
+
+def _step_tick(place: _Place, step: float) -> str:
+    x = float(place.x(np.array([step]))[0])
+    return f'<text x="{x:.1f}" y="{HEIGHT + 16}" text-anchor="middle">{figure(step)}</text>'
+
+
+# Matplotlib's `Figure`, imported without a trace: by itself it writes its list of fonts below the user's home.
+
+
+_FOLDER = "MPLCONFIGDIR"
+
+
+def figure_class() -> type[Figure]:
+    """Return the class; its caches go to a folder that is gone again, unless the user has named one.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    named = os.environ.get(_FOLDER)
+    with temporary_folder("mldebug-fonts-") as folder:
+        os.environ[_FOLDER] = named or folder
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise MissingExtraError("matplotlib", "plot") from None
+        finally:
+            os.environ[_FOLDER] = named or ""
+            if named is None:
+                del os.environ[_FOLDER]
+    return type("Figure", (Figure,), {"_repr_png_": _png})
+
+
+def _png(picture: Figure) -> bytes:
+    """Return the picture as a notebook shows it: by itself it does so only where pyplot made it."""
+    content = io.BytesIO()
+    picture.savefig(content, format="png")
+    return content.getvalue()
+
+
+# A run's curves as a PNG, with the onsets of what was seen and the leading hypotheses.
+
+
+LEADING = 3
+MOST_LISTED, MAX_LINE = 12, 150
+NEAR, DIAGNOSIS_PLOT_LETTER = 0.02, 0.01
+"""Of the run: the width of a number of one digit, and of each further letter."""
+
+
+def plot_diagnosis(diagnosis: Diagnosis, run: Run, path: str | Path, reference: Run | None = None) -> None:
+    """Save the picture as a PNG.
+
+    Raises:
+        InputError: no curve can be drawn, or the file cannot be written.
+        MissingExtraError: matplotlib is not installed.
+    """
+    content = io.BytesIO()
+    diagnosis_figure(diagnosis, run, reference).savefig(content, format="png")
+    write_file(path, content.getvalue())
+
+
+def diagnosis_figure(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> Figure:
+    """Draw the panels one above the other, with what was seen below them.
+
+    Raises:
+        InputError: no curve can be drawn.
+        MissingExtraError: matplotlib is not installed.
+    """
+    seen = worth_showing(diagnosis.findings)
+    drawn = panels(run, diagnosis, seen, reference)
+    if not drawn:
+        raise InputError(f"{diagnosis.run.path}: no curve to draw: no metric has a finite value")
+    listed = _listed(seen)
+    inches = 0.9 + 2.1 * len(drawn) + 0.19 * len(listed)
+    picture = figure_class()(figsize=(11, inches), dpi=90, layout="constrained")
+    axes = picture.subplots(len(drawn), 1, squeeze=False, sharex=True)[:, 0]
+    for panel, where in zip(drawn, axes, strict=True):
+        _draw(where, panel, run.last_step - run.first_step)
+    axes[-1].set_xlabel("\n".join([run.step_name, *listed]), loc="left", fontsize=9, parse_math=False)
+    leading = ", ".join(f"{one.cause} {percent(one.probability)}" for one in diagnosis.hypotheses[:LEADING])
+    name = shorten(diagnosis.run.path, MAX_NAME)
+    picture.suptitle(f"{name}: what it may be: {leading}", x=0.01, ha="left", fontsize=11, parse_math=False)
+    return picture
+
+
+def _listed(seen: list[Finding]) -> list[str]:
+    lines = [shorten(f"{number}  {one.symptom}: {one.summary}", MAX_LINE) for number, one in enumerate(seen, start=1)]
+    more = [f"and {len(lines) - MOST_LISTED} more"] if len(lines) > MOST_LISTED else []
+    return lines[:MOST_LISTED] + more
+
+
+def _draw(where: Axes, panel: Panel, span: float) -> None:
+    for curve, colour in zip(panel.curves, colours(panel), strict=True):
+        for number, (step, value) in enumerate(curve.lines):
+            style = "o" if len(step) == 1 else "-"
+            width = 0.7 if curve.of else 1.4
+            where.plot(step, value, style, color=colour, linewidth=width, label=None if number else curve.title)
+        if len(curve.lost):
+            top = [panel.scale.high] * len(curve.lost)
+            where.plot(curve.lost, top, "x", color=colour, clip_on=False, label="NaN or infinite")
+    for restart in panel.restarts:
+        where.axvline(restart, color=REFERENCE, linewidth=1, linestyle=":", zorder=0)
+    for mark in panel.marks:
+        where.axvline(mark.step, color=ONSET, linewidth=1, linestyle="--", zorder=0)
+    for numbers, group in labels(panel.marks, NEAR * span, DIAGNOSIS_PLOT_LETTER * span):
+        where.annotate(
+            numbers,
+            (group[0].step, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="center",
+            color=ONSET,
+            fontweight="bold",
+        )
+    where.set_yscale("log" if panel.scale.logarithmic else "linear")
+    where.set_ylim(panel.scale.low, panel.scale.high)
+    if panel.beyond is not None:
+        where.set_ylabel(f"to {figure(panel.beyond)}", fontsize=8)
+    where.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    where.spines[["top", "right"]].set_visible(False)
+
+
+# A probe's loss curve as a PNG.
+
+
+def draw_probe(result: ProbeResult) -> bytes:
+    """Return a PNG of the loss curve with the losses of reference.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    figure = figure_class()(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    points = [point for point in result.curve if math.isfinite(point.loss)]
+    axes.plot([point.step for point in points], [point.loss for point in points], label="loss")
+    references = {
+        "uniform guess": (result.expected_initial_loss, ":"),
+        "label frequencies": (result.unigram_loss, "-."),
+        "memorised": (result.goal, "--"),
+    }
+    for name, (value, style) in references.items():
+        if value is not None and math.isfinite(value):
+            axes.axhline(value, linestyle=style, color="grey", label=name)
+    axes.set(xlabel="step", ylabel="loss", title=f"overfitting one batch: {result.verdict.replace('_', ' ')}")
+    axes.legend()
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=100)
+    return picture.getvalue()
+
+
+def plot_probe(result: ProbeResult, path: str | Path) -> None:
+    """Write the loss curve to a PNG file.
+
+    Raises:
+        InputError: the file cannot be written.
+        MissingExtraError: matplotlib is not installed.
+    """
+    write_file(path, draw_probe(result))

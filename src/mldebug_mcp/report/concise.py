@@ -1,0 +1,413 @@
+"""Short forms of answers for agents, each within a given length."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from mldebug_mcp.checks.curve import thinned
+from mldebug_mcp.core.text import counted, shorten
+from mldebug_mcp.judge.probe import is_sound
+from mldebug_mcp.judge.sweep import SWEPT_LEVEL
+from mldebug_mcp.logs import Series
+from mldebug_mcp.models import (
+    BatchFinding,
+    Call,
+    Citation,
+    ErrorExplanation,
+    Explanation,
+    Hypothesis,
+    Model,
+    ProbeResult,
+    RankedCause,
+    RunVerdict,
+    State,
+)
+from mldebug_mcp.models.batch import BatchInspection, FedBatch, FedRow, RowsAt, RowView, TemplateView
+from mldebug_mcp.models.memory import CallSite, DeviceSummary, MemoryEstimate, MemoryFinding, MemoryReport
+from mldebug_mcp.models.runs import MetricReading, MetricValues, Runs, Sweep
+from mldebug_mcp.report.runs_terminal import headline
+
+# Making any answer fit a number of characters: long texts and lists are cut, evenly, until it does.
+#
+# Two things are whole or not there: a quote, which is verbatim or none, and what other calls take, such as an id.
+
+
+_ROOM = (
+    (4000, 200), (2000, 80), (1200, 50), (800, 30), (500, 24), (350, 18), (250, 14), (180, 11), (120, 9), (80, 8),
+    (60, 7), (48, 6),
+)  # fmt: skip
+"""Characters of a text and entries of a list or mapping that are kept, in the order in which they are tried. Inside
+a list, texts get half of the characters and lists a third of the entries: that they are there counts more."""
+LEAST_CHARACTERS = 24
+PASSED_ON = frozenset({"id", "cause", "symptom", "check", "call"})
+"""Fields that an agent passes on as they stand: ids, and calls to make."""
+LONGEST_PASSED_ON = 300
+"""In characters: no id is so long, and a call only where a path is."""
+_WHOLE = (Call, Hypothesis, RankedCause)
+"""Lists of these are never cut: a call must stay complete, and probabilities sum to 1."""
+
+DIGITS = 4
+"""Of a probability: more would say more than anybody knows."""
+
+Answer = TypeVar("Answer", bound=Model)
+Judged = TypeVar("Judged", Hypothesis, RankedCause)
+
+
+def rounded(causes: Sequence[Judged]) -> list[Judged]:
+    """Return causes with as many digits of their probabilities as mean something."""
+    return [one.model_copy(update={"probability": round(one.probability, DIGITS)}) for one in causes]
+
+
+def fitted(answer: Answer, limit: int) -> Answer:
+    """Return the answer, cut as little as makes its JSON at most `limit` characters long."""
+    for characters, entries in _ROOM:
+        if length(answer) <= limit:
+            return answer
+        answer = _cut_model(answer, characters, entries)
+    return answer
+
+
+def length(answer: Model) -> int:
+    """Return the characters of the answer in the longest of the usual forms of JSON: spaced, and ASCII only."""
+    return len(json.dumps(as_json(answer)))
+
+
+def as_json(answer: Model) -> dict[str, object]:
+    """Return the answer as it is sent; what a short form did not set is left out."""
+    return answer.model_dump(mode="json", exclude_unset=True)
+
+
+def _cut_model(answer: Answer, characters: int, entries: int) -> Answer:
+    cut = {
+        name: _cut_field(name, value, characters, entries) for name, value in answer if name in answer.model_fields_set
+    }
+    return answer.model_copy(update=cut)
+
+
+def _cut_field(name: str, value: object, characters: int, entries: int) -> object:
+    """Return a field, cut; what is passed on to other calls is of no use in parts."""
+    if name not in PASSED_ON or not isinstance(value, str):
+        return _cut(value, characters, entries)
+    if len(value) <= LONGEST_PASSED_ON:
+        return value
+    return None if name == "call" else _cut(value, characters, entries)
+
+
+def _cut(value: object, characters: int, entries: int) -> object:
+    if isinstance(value, str):
+        return value if len(value) <= characters else value[: characters - 1] + "…"
+    if isinstance(value, Call | RunVerdict):  # what tells what to do is whole; a verdict bounds itself
+        return value
+    if isinstance(value, Model):
+        return _cut_model(value, characters, entries)
+    if isinstance(value, list):
+        return _cut_list(value, characters, entries)
+    if isinstance(value, dict):
+        return {
+            _cut(key, characters, entries): _cut(one, characters, entries) for key, one in list(value.items())[:entries]
+        }
+    return value
+
+
+def _cut_list(values: list[object], characters: int, entries: int) -> list[object]:
+    if values and isinstance(values[0], Citation):
+        return [one for one in values[:entries] if isinstance(one, Citation) and len(one.text) <= characters]
+    kept = values if values and isinstance(values[0], _WHOLE) else values[:entries]
+    return [_cut(one, max(LEAST_CHARACTERS, characters // 2), entries // 3) for one in kept]
+
+
+# Quotes in a report: each stands once, with the first finding or hypothesis that it belongs to.
+
+
+Quoting = TypeVar("Quoting", BatchFinding, Hypothesis, MemoryFinding)
+
+
+def quoted_once(items: Iterable[Quoting], most: int | None = None) -> list[Quoting]:
+    """Return the items with those of their quotes that no earlier item has, at most `most` each."""
+    told: set[str] = set()
+    once = []
+    for item in items:
+        new = [one for one in item.citations if one.id not in told][:most]
+        told.update(one.id for one in new)
+        once.append(item if new == item.citations else item.model_copy(update={"citations": new}))
+    return once
+
+
+# The short form of an inspection: what an agent needs first. The notes say what was left out.
+
+
+MAX_ROWS_NAMED = 20
+SHOWN_ROWS = 3
+MAX_ROW_TEXT = 700
+MAX_TEMPLATE = 400
+MAX_COLUMNS = 20
+BATCH_CONCISE_MAX_NOTES = 8
+DETAILED = 6
+"""Findings that keep the fixes of all frameworks, places and a citation."""
+
+
+def concise_inspection(inspection: BatchInspection) -> BatchInspection:
+    """Return the inspection with bounded rows, texts and lists; about 10,000 characters at most."""
+    notes = list(inspection.notes[:BATCH_CONCISE_MAX_NOTES])
+    if inspection.rows[SHOWN_ROWS:] or any(one.row_count > MAX_ROWS_NAMED for one in inspection.findings):
+        notes.append("not all rows and row numbers are listed here")
+    findings = quoted_once(inspection.findings, most=1)
+    batch = inspection.batch.model_copy(update={"columns": inspection.batch.columns[:MAX_COLUMNS]})
+    return inspection.model_copy(
+        update={
+            "batch": batch,
+            "findings": [_batch_concise_short(one, detailed=number < DETAILED) for number, one in enumerate(findings)],
+            "rows": [_row(row) for row in inspection.rows[:SHOWN_ROWS]],
+            "template": _template(inspection.template),
+            "notes": notes,
+        }
+    )
+
+
+def _template(template: TemplateView | None) -> TemplateView | None:
+    if template is None or len(template.text) <= MAX_TEMPLATE:
+        return template
+    return TemplateView(text=_batch_concise_cut(template.text, MAX_TEMPLATE))
+
+
+def _batch_concise_short(finding: BatchFinding, *, detailed: bool) -> BatchFinding:
+    update: dict[str, object] = {"rows": finding.rows[:MAX_ROWS_NAMED]}
+    if not detailed:
+        update |= {"fixes": {}, "places": [], "citations": []}
+    else:
+        update["places"] = [place.model_copy(update={"text": shorten(place.text, 80)}) for place in finding.places[:1]]
+    return finding.model_copy(update=update)
+
+
+def _row(row: RowView) -> RowView:
+    return row.model_copy(update={"text": _batch_concise_cut(row.text, MAX_ROW_TEXT)})
+
+
+def _batch_concise_cut(text: str, limit: int) -> str:
+    """Return the two ends of a text: a row usually goes wrong at its beginning or its end."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]} ‹{len(text) - 2 * half} characters left out› {text[-half:]}"
+
+
+# The short forms of what the catalogue answers: an entry, an error message.
+
+
+MAX_TEXT = 5000
+MAX_CITATIONS = 3
+MAX_RELATED = 15
+
+
+def concise_explanation(entry: Explanation) -> Explanation:
+    """Return the beginning of a long entry, with some of its citations."""
+    text = entry.text if len(entry.text) <= MAX_TEXT else f"{entry.text[:MAX_TEXT]}…"
+    notes = list(entry.notes)
+    if len(text) < len(entry.text) or len(entry.citations) > MAX_CITATIONS or len(entry.related) > MAX_RELATED:
+        notes.append(
+            f"{len(entry.text)} characters, {len(entry.citations)} citations, {len(entry.related)} related ids in all"
+        )
+    return entry.model_copy(
+        update={
+            "text": text,
+            "citations": entry.citations[:MAX_CITATIONS],
+            "related": entry.related[:MAX_RELATED],
+            "notes": notes,
+        }
+    )
+
+
+def concise_error(answer: ErrorExplanation) -> ErrorExplanation:
+    """Return the likeliest match whole and the others as what they say the cause is."""
+    others = [
+        one.model_copy(update={"message": shorten(one.message, 80), "fix": "", "mistaken_for": ""})
+        for one in answer.matches[1:]
+    ]
+    return answer.model_copy(update={"matches": [*answer.matches[:1], *others]})
+
+
+# The short form of a memory report: what an agent needs first, with the calls that return the rest.
+
+
+MAX_FINDINGS = 6
+MAX_SITES = 6
+MAX_LEVERS = 5
+MAX_DEVICES = 3
+MAX_HYPOTHESES = 3
+MEMORY_CONCISE_MAX_NOTES = 5
+MAX_FRAMES = 4
+MAX_SENTENCE = 300
+
+
+def concise_memory(report: MemoryReport) -> MemoryReport:
+    """Return the report in at most about 2,500 tokens."""
+    fullest = max(report.devices, key=lambda one: one.peak_allocated_bytes, default=None)
+    short = {
+        "findings": [_finding(one) for one in report.findings[:MAX_FINDINGS]],
+        "top_allocations": [_site(one) for one in report.top_allocations[:MAX_SITES]],
+        "devices": [_device(one, full=one is fullest) for one in _shown(report.devices, fullest)],
+        "levers": report.levers[:MAX_LEVERS],
+        "oom": report.oom and report.oom.model_copy(update={"stack": []}),
+        "hypotheses": [
+            one.model_copy(update={"summary": shorten(one.summary, MAX_SENTENCE // 2), "against": []})
+            for one in rounded(report.hypotheses[:MAX_HYPOTHESES])
+        ],
+        "comparison": report.comparison and report.comparison.model_copy(update={"sites": report.comparison.sites[:5]}),
+    }
+    left_out = len(report.devices) - len(_shown(report.devices, fullest))
+    notes = [shorten(note, MAX_SENTENCE) for note in report.notes[:MEMORY_CONCISE_MAX_NOTES]]
+    if left_out > 0:
+        notes.append(f"{counted(left_out, 'more device')}")
+    if report.top_allocations:
+        notes.append(
+            "for a whole stack with sizes and lifetimes pass focus=ID of top_allocations; for one category focus=its "
+            "name"
+        )
+    return report.model_copy(update={**short, "notes": notes})
+
+
+def concise_estimate(estimate: MemoryEstimate) -> MemoryEstimate:
+    """Return the estimate without the sources of its formulas."""
+    return estimate.model_copy(update={"sources": []})
+
+
+def _finding(one: MemoryFinding) -> MemoryFinding:
+    return one.model_copy(
+        update={
+            "stack": one.stack[:MAX_FRAMES],
+            "fix": shorten(one.fix, MAX_SENTENCE),
+            "citations": one.citations[:1] if one.severity != "info" else [],
+            "values": {},
+        }
+    )
+
+
+def _site(one: CallSite) -> CallSite:
+    return one.model_copy(update={} if one.details else {"stack": []})
+
+
+def _shown(devices: list[DeviceSummary], fullest: DeviceSummary | None) -> list[DeviceSummary]:
+    """Return the first devices, and the fullest among them."""
+    return [one for place, one in enumerate(devices) if place < MAX_DEVICES - 1 or one is fullest][:MAX_DEVICES]
+
+
+def _device(one: DeviceSummary, *, full: bool) -> DeviceSummary:
+    """Drop the steps; only the fullest device keeps its categories."""
+    categories = [part.model_copy(update={"how": ""}) for part in one.categories if full and part.share >= 0.01]
+    return one.model_copy(update={"steps": [], "categories": categories})
+
+
+# The short form of a reading: as many points as fit, the extremes among them.
+
+
+ROOM = 9000
+"""Characters of a reading, below those at which clients put an answer into a file."""
+METRIC_CONCISE_LEAST = 4
+MOST_OTHERS = 20
+
+
+def concise_reading(reading: MetricReading) -> MetricReading:
+    """Return the reading with fewer points of each curve, where it would be too long."""
+    short = reading.model_copy(update={"others": reading.others[:MOST_OTHERS]})
+    most = max((len(one.points) for one in reading.series), default=0)
+    while length(short) > ROOM and most > METRIC_CONCISE_LEAST:
+        most = most * 2 // 3
+        short = short.model_copy(update={"series": [_fewer(one, most) for one in reading.series]})
+    return short
+
+
+def _fewer(values: MetricValues, most: int) -> MetricValues:
+    step, value = (np.array(one, dtype=np.float64) for one in zip(*values.points, strict=True))
+    fewer = thinned(Series(values.metric, step, value), max(1, most // 4))
+    return values.model_copy(update={"points": list(zip(fewer.step.tolist(), fewer.value.tolist(), strict=True))})
+
+
+# The short form of a probe's answer.
+
+
+MAX_CAUSES = 8
+MAX_STEPS = 3
+MAX_POINTS = 30
+"""Points of the curve, and at most as many again."""
+PROBE_CONCISE_LEAST = 0.05
+"""Hypotheses below this probability for which nothing speaks are left out."""
+
+
+def concise_probe(result: ProbeResult) -> ProbeResult:
+    """Return the answer with the findings that are present, the leading causes, and the curve thinned."""
+    present = [one for one in result.findings if one.state is State.PRESENT]
+    every = max(1, len(result.curve) // MAX_POINTS)
+    leading = [one for one in result.hypotheses if one.probability > PROBE_CONCISE_LEAST or one.because]
+    return result.model_copy(
+        update={
+            "findings": present,
+            "causes": rounded(result.causes[:MAX_CAUSES]),
+            "hypotheses": [] if is_sound(result) else rounded(leading[:MAX_HYPOTHESES]),
+            "next_steps": [] if is_sound(result) else result.next_steps[:MAX_STEPS],
+            "curve": result.curve[::every],
+        }
+    )
+
+
+# The short form of the rows of a step: the odd ones whole, of the others the first.
+
+
+ROWS_CONCISE_MOST_ROWS, MOST_IDS, MOST_BATCHES = 12, 64, 16
+LONGEST_TEXT = 600
+
+
+def concise_rows(answer: RowsAt) -> RowsAt:
+    """Return the first micro-batches and rows; the notes say how many there are."""
+    batches = [_few(one) for one in answer.batches[:MOST_BATCHES]]
+    rows = [_rows_concise_short(one) for one in answer.rows[:ROWS_CONCISE_MOST_ROWS]]
+    shown = sum(len(one.rows) for one in batches)
+    notes = list(answer.notes)
+    if len(rows) < len(answer.rows):
+        notes.insert(0, f"{counted(len(answer.rows) - len(rows), 'row')} more, not told one by one")
+    if shown < answer.row_count:
+        notes.insert(0, f"{shown} of {answer.row_count:,} rows fed are listed here")
+    return answer.model_copy(update={"batches": batches, "rows": rows, "notes": notes})
+
+
+def _few(batch: FedBatch) -> FedBatch:
+    return batch.model_copy(update={"rows": batch.rows[:MOST_IDS]})
+
+
+def _rows_concise_short(row: FedRow) -> FedRow:
+    """Return a row with the beginning of its text."""
+    text = row.text if len(row.text) <= LONGEST_TEXT else f"{row.text[: LONGEST_TEXT - 1]}…"
+    return row.model_copy(update={"text": text})
+
+
+# The short form of many runs: those that need attention, and how many there are of the rest.
+
+
+RUNS_CONCISE_MOST_ROWS = 25
+MOST_SEEN = 3
+MOST_SETTINGS = 6
+"""Settings that are shown of a sweep, and of those that the sick ones share: the clearest."""
+
+
+def concise_runs(answer: Runs) -> Runs:
+    """Return the first rows, with the count of all in front of the notes, and the settings that matter."""
+    rows = [
+        one.model_copy(update={"seen": one.seen[:MOST_SEEN], "settings": {}})
+        for one in answer.rows[:RUNS_CONCISE_MOST_ROWS]
+    ]
+    return answer.model_copy(
+        update={
+            "rows": rows,
+            "shared": answer.shared[:MOST_SETTINGS],
+            "sweep": None if answer.sweep is None else _concise_sweep(answer.sweep),
+            "notes": [headline(answer), *answer.notes],
+        }
+    )
+
+
+def _concise_sweep(sweep: Sweep) -> Sweep:
+    clear = [one for one in sweep.settings if one.p <= SWEPT_LEVEL]
+    return sweep.model_copy(update={"settings": clear[:MOST_SETTINGS]})

@@ -1,0 +1,254 @@
+"""The page on a memory snapshot, and its picture by Matplotlib."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import counted
+from mldebug_mcp.memory.categories import Category
+from mldebug_mcp.memory.snapshot import MemorySnapshot
+from mldebug_mcp.memory.tables import GIB, MIB, Ints, size
+from mldebug_mcp.memory.timeline import Timeline, timeline
+from mldebug_mcp.models.memory import MemoryReport
+from mldebug_mcp.report.chart import GRID, figure_class
+from mldebug_mcp.report.web_page import prose, web_page, write_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# The timeline as a PNG: what was held at every moment, stacked by category, with the peak and failures marked.
+
+
+COLOURS = {
+    Category.PARAMETERS: "#4c78a8",
+    Category.OPTIMIZER_STATE: "#72b7b2",
+    Category.GRADIENTS: "#54a24b",
+    Category.COLLECTIVE: "#9d755d",
+    Category.ACTIVATIONS: "#f58518",
+    Category.LOGITS: "#e45756",
+    Category.TEMPORARY: "#eeca3b",
+    Category.UNKNOWN: "#bab0ac",
+}
+"""One colour per category, distinct for people with colour blindness too (Vega's tableau10)."""
+MAX_DEVICES = 8
+MAX_STEP_LINES = 60
+
+
+def timelines(snapshot: MemorySnapshot) -> list[Timeline]:
+    """Return the timelines to draw; raises InputError where nothing was recorded."""
+    found = [one for device in snapshot.devices[:MAX_DEVICES] if (one := timeline(device)) is not None]
+    if not found:
+        raise InputError(
+            f"{snapshot.path}: no history to draw; record one with torch.cuda.memory._record_memory_history()"
+        )
+    return found
+
+
+def plot_memory(snapshot: MemorySnapshot, path: str | Path) -> None:
+    """Draw one panel per device and save the picture as a PNG.
+
+    Raises:
+        InputError: nothing was recorded, or the file cannot be written.
+        MissingExtraError: matplotlib is not installed.
+    """
+    drawn = timelines(snapshot)
+    figure = figure_class()(figsize=(11, 1.2 + 3.6 * len(drawn)), dpi=110, layout="constrained")
+    axes = figure.subplots(len(drawn), 1, squeeze=False)[:, 0]
+    for one, panel in zip(drawn, axes, strict=True):
+        _draw(panel, one)
+    axes[-1].set_xlabel("event of the allocator")
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png")
+    write_file(path, picture.getvalue())
+
+
+def _draw(panel: Axes, one: Timeline) -> None:
+    unit, name = (GIB, "GiB") if one.peak_bytes >= GIB else (MIB, "MiB")
+    panel.stackplot(
+        one.moments,
+        [held / unit for held in one.held.values()],
+        labels=[category.label.replace("_", " ") for category in one.held],
+        colors=[COLOURS[category] for category in one.held],
+        linewidth=0,
+    )
+    panel.plot(one.moments, one.reserved / unit, color="black", linewidth=1, linestyle="--", label="reserved")
+    top = float(np.max(one.reserved, initial=one.peak_bytes)) / unit
+    if len(one.steps) <= MAX_STEP_LINES:
+        panel.vlines(one.steps, 0, top * 1.02, color="white", linewidth=0.6, alpha=0.8)
+    _mark_peak(panel, one, one.peak_bytes / unit, top)
+    _mark_failures(panel, one)
+    panel.set_ylim(0, top * 1.18)
+    panel.set_xlim(0, max(1, one.events))
+    panel.set_ylabel(name)
+    panel.set_title(f"device {one.device}: {one.events:,} events, {len(one.steps)} steps", loc="left", fontsize=10)
+    panel.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8, reverse=True)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def _mark_peak(panel: Axes, one: Timeline, height: float, top: float) -> None:
+    late = one.peak > 0.7 * one.events
+    panel.plot([one.peak], [height], marker="v", color="black", markersize=8, clip_on=False, zorder=5)
+    panel.annotate(
+        f"peak {size(one.peak_bytes)}",
+        (one.peak, top),  # above the reserved curve, which would strike it through
+        xytext=(-6 if late else 6, 6),
+        textcoords="offset points",
+        fontweight="bold",
+        ha="right" if late else "left",
+    )
+
+
+def _mark_failures(panel: Axes, one: Timeline) -> None:
+    for moment in one.failures[:20]:
+        panel.axvline(float(moment), color="#b00020", linewidth=2)
+    if len(one.failures):
+        panel.annotate(
+            "out of memory",
+            (float(one.failures[0]), 0),
+            xytext=(-4, 6),
+            textcoords="offset points",
+            color="#b00020",
+            fontweight="bold",
+            rotation=90,
+            ha="right",
+        )
+
+
+# The memory report as one HTML file: timeline as SVG, findings, call sites.
+
+
+WIDTH, HEIGHT, LEFT, BOTTOM = 960, 300, 70, 24
+WIDTHS = {"on-wide": WIDTH, "on-narrow": 360}
+"""Widths of the picture by the page that shows it: a phone would shrink the letters of the wide one."""
+_STYLE = """
+.on-narrow { display: none; }
+@media (max-width: 40rem) { .on-wide { display: none; } .on-narrow { display: block; } }
+p, li { overflow-wrap: anywhere; }
+@media (max-width: 40rem) { td { overflow-wrap: anywhere; display: block; padding: 0; } td.number { text-align: left; font-weight: bold; }
+  tr { display: block; margin-bottom: .6rem; } }
+"""
+GRID_LINES = 4
+
+
+def write_memory_html(snapshot: MemorySnapshot, report: MemoryReport, path: str | Path) -> None:
+    """Write the report as a page that opens anywhere; raises InputError if the file cannot be written."""
+    write_file(path, memory_html(snapshot, report))
+
+
+def memory_html(snapshot: MemorySnapshot, report: MemoryReport) -> str:
+    """Return the page."""
+    read = report.snapshot
+    pictures = [_picture(one) for device in snapshot.devices if (one := timeline(device, WIDTH)) is not None]
+    parts = [
+        f"<h1>GPU memory: {escape(read.path)}</h1>",
+        f"<p class=dim>{escape(read.layout)}; {counted(read.devices, 'device')}, {read.trace_events:,} events; peak "
+        f"{size(read.peak_allocated_bytes)} allocated, {size(read.peak_reserved_bytes)} reserved</p>",
+        *pictures,
+        "<h2>Seen</h2>",
+        *(
+            f"<p class={one.severity}><b>{escape(one.finding)}</b>: {escape(one.summary)}<br><span class=dim>"
+            f"{prose(one.fix)}</span></p>"
+            for one in report.findings
+        ),
+        "<h2>Who holds it</h2>",
+        _table(
+            (size(one.bytes), f"{one.count}×", one.category, " ← ".join(one.stack) or one.site)
+            for one in report.top_allocations
+        ),
+        "<h2>What would save how much</h2>",
+        _table((size(one.saves_bytes), one.lever, one.how, "") for one in report.levers),
+        *(f"<p class=dim>{escape(note)}</p>" for note in report.notes),
+    ]
+    return web_page(f"GPU memory: {read.path}", parts, _STYLE)
+
+
+def _table(rows: Iterable[tuple[str, ...]]) -> str:
+    lines = (
+        f"<tr><td class=number>{escape(first)}</td>{''.join(f'<td>{escape(cell)}</td>' for cell in rest)}</tr>"
+        for first, *rest in rows
+    )
+    return f"<table>{''.join(lines)}</table>"
+
+
+def _picture(one: Timeline) -> str:
+    """Return the timeline drawn for a wide and for a narrow page: letters of one size in both."""
+    key = "".join(
+        f'<span style="background:{COLOURS[category]}"></span>{category.label.replace("_", " ")}'
+        for category in one.held
+    )
+    pictures = "".join(f'<div class="{kind}">{_drawn(one, width)}</div>' for kind, width in WIDTHS.items())
+    return (
+        f"<h2>Device {one.device}</h2>{pictures}"
+        f"<p class=key>{key}<span></span>- - reserved; {one.events:,} events, {len(one.steps)} steps</p>"
+    )
+
+
+def _drawn(one: Timeline, width: int) -> str:
+    top = float(np.max(one.reserved, initial=max(1, one.peak_bytes))) * 1.08
+    below = np.zeros(len(one.moments), np.int64)
+    shapes = []
+    for category, held in one.held.items():
+        name = category.label.replace("_", " ")
+        points = _band(one, below, below + held, (top, width))
+        title = f"{name}: up to {size(int(held.max()))}"
+        shapes.append(f'<polygon fill="{COLOURS[category]}" points="{points}"><title>{title}</title></polygon>')
+        below = below + held
+    line = " ".join(
+        f"{_x(one, m, width):.1f},{_y(r, top):.1f}"
+        for m, r in zip(one.moments.tolist(), one.reserved.tolist(), strict=True)
+    )
+    shapes.append(f'<polyline fill="none" stroke="currentColor" stroke-dasharray="4 3" points="{line}"/>')
+    grid = [_grid_line(top * number / GRID_LINES, top, width) for number in range(GRID_LINES + 1)]
+    marks = [_failure(_x(one, moment, width)) for moment in one.failures[:20].tolist()]
+    x, y = _x(one, one.peak, width), _y(one.peak_bytes, top)
+    anchor = "end" if x > width * 0.7 else "start"
+    marks.append(
+        f'<path d="M{x:.1f} {y:.1f} l-5 -9 h10 z" fill="currentColor"/><text x="{x:.1f}" y="{y - 12:.1f}" '
+        f'text-anchor="{anchor}" '
+        f'font-weight="bold">peak {size(one.peak_bytes)}</text>'
+    )
+    return (
+        f"<svg viewBox='0 -14 {width} {HEIGHT + BOTTOM + 14}' fill='currentColor' font-size='11' role='img' "
+        f"aria-label='memory held over the events of the allocator'>{''.join(grid + shapes + marks)}"
+        f"<text x='{LEFT}' y='{HEIGHT + BOTTOM - 6}'>event 0 of the allocator</text>"
+        f"<text x='{width}' y='{HEIGHT + BOTTOM - 6}' text-anchor='end'>{one.events:,}</text></svg>"
+    )
+
+
+def _failure(x: float) -> str:
+    line = f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{HEIGHT}" stroke="#b00020" stroke-width="2"/>'
+    return f'{line}<text x="{max(LEFT + 80, x - 6):.1f}" y="{HEIGHT - 8}" text-anchor="end">out of memory</text>'
+
+
+def _x(one: Timeline, moment: int, width: int) -> float:
+    return LEFT + (width - LEFT) * max(0, moment) / max(1, one.events)
+
+
+def _y(held: float, top: float) -> float:
+    return HEIGHT * (1 - held / top)
+
+
+def _band(one: Timeline, below: Ints, above: Ints, scale: tuple[float, int]) -> str:
+    top, width = scale
+    up = [
+        f"{_x(one, m, width):.1f},{_y(h, top):.1f}" for m, h in zip(one.moments.tolist(), above.tolist(), strict=True)
+    ]
+    down = [
+        f"{_x(one, m, width):.1f},{_y(h, top):.1f}" for m, h in zip(one.moments.tolist(), below.tolist(), strict=True)
+    ]
+    return " ".join(up + down[::-1])
+
+
+def _grid_line(held: float, top: float, width: int) -> str:
+    y = _y(held, top)
+    return (
+        f'<line x1="{LEFT}" x2="{width}" y1="{y:.1f}" y2="{y:.1f}" stroke="{GRID}"/>'
+        f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{size(held)}</text>'
+    )

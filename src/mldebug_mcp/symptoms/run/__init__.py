@@ -1,1 +1,0 @@
-"""Symptoms that are seen in a training log: one file each, found by `symptoms.symptoms`."""

@@ -1,0 +1,71 @@
+"""A million points: statistics are taken from an even sample of them, and say the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.checks.curve import MAX_SAMPLE, blocks, drift, mad, median_of_three, noise, sample
+from mldebug_mcp.checks.jumps import MAX_WINDOWS
+from mldebug_mcp.checks.run.loss_events import find_spikes
+from mldebug_mcp.checks.run.resume import falls_of
+from mldebug_mcp.logs import Run, Series
+
+COUNT = 1_000_000
+NORMAL = np.random.default_rng(0).normal(size=COUNT)
+
+
+def test_a_short_curve_is_its_own_sample() -> None:
+    curve = np.arange(float(MAX_SAMPLE))
+    assert sample(curve) is curve
+
+
+def test_a_sample_is_spread_over_the_whole_curve() -> None:
+    some = sample(np.arange(float(COUNT)))
+    assert MAX_SAMPLE / 2 <= len(some) <= MAX_SAMPLE
+    assert some[0] == 0
+    assert some[-1] >= COUNT - COUNT / len(some)
+
+
+def test_the_spread_and_noise_of_a_long_curve_are_told_to_a_percent_or_two() -> None:
+    curve = 5 + 0.3 * NORMAL
+    assert mad(curve) == pytest.approx(0.3, rel=0.02)
+    assert noise(curve) == pytest.approx(0.3, rel=0.02)
+
+
+def test_the_levels_of_a_long_curve_differ_from_the_full_medians_by_no_more_than_their_wobble_says() -> None:
+    curve = np.linspace(10, 2, COUNT) + NORMAL
+    cut = blocks(curve, 20)
+    full = np.median(curve.reshape(20, -1), axis=1)
+    assert np.abs(cut.level - full).max() < 4 * cut.wobble < 0.15
+
+
+def test_the_drift_of_a_long_line_is_its_rise() -> None:
+    assert drift(np.linspace(1, 4, COUNT)).change == pytest.approx(3)
+
+
+def test_a_median_of_three_is_the_middle_of_each_point_and_its_neighbours() -> None:
+    curve = np.array([3.0, 1.0, 2.0, 9.0, 2.5])
+    assert median_of_three(curve).tolist() == [3.0, 2.0, 2.0, 2.5, 2.5]
+    assert np.isnan(median_of_three(np.array([1.0, np.nan, 2.0]))).all()
+
+
+def test_a_jump_in_a_long_curve_is_found_wherever_it_stands_among_the_windows() -> None:
+    stretch = 10
+    quiet = 3 + 0.05 * NORMAL[: stretch * MAX_WINDOWS]
+    assert find_spikes(quiet) == []
+    for at in range(stretch * 1000, stretch * 1001 + 1):
+        curve = quiet.copy()
+        curve[at : at + 2] = 6
+        (found,) = find_spikes(curve)
+        assert (found.first, found.last) in ((at, at + 1), (at, at + 2))
+
+
+def test_where_a_loss_of_a_million_records_falls_back_is_told_to_the_record() -> None:
+    place, share = 400_000, np.arange(COUNT) / COUNT
+    curve = 1.5 + 2 * np.exp(-6 * share) + 0.15 * NORMAL
+    curve[place:] -= 0.7 * np.exp(-(share[place:] - share[place]) / 0.15)
+    step = np.arange(float(COUNT))
+    run = Run("", (), {"loss": Series("loss", step, curve)})
+    (found,) = falls_of(run)
+    assert found.step == pytest.approx(place, abs=2)

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+from mldebug_mcp.judge import diagnose_run
+from mldebug_mcp.judge.next_steps import VERBS, applies, order_next_steps, possible_call
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.models import Hypothesis, NextStep
+from mldebug_mcp.server.tools import TOOLS
+
+
+def step(action: str, cost: str = "minutes", call: str | None = None, cause: str = "") -> NextStep:
+    return NextStep.model_validate({"action": action, "cost": cost, "call": call, "for_causes": [cause]})
+
+
+def hypothesis(cause: str, probability: float, *steps: NextStep) -> Hypothesis:
+    return Hypothesis(cause=cause, probability=probability, credence="", next_steps=list(steps))
+
+
+def test_the_check_that_splits_the_field_comes_before_one_of_a_remote_cause() -> None:
+    ordered = order_next_steps(
+        [hypothesis("a", 0.5, step("halves")), hypothesis("b", 0.45), hypothesis("c", 0.05, step("remote"))]
+    )
+    assert [one.action for one in ordered] == ["halves", "remote"]
+
+
+def test_of_two_checks_that_tell_as_much_the_cheaper_comes_first() -> None:
+    ordered = order_next_steps([hypothesis("a", 0.5, step("slow", "hours"), step("quick", "seconds"))])
+    assert [one.action for one in ordered] == ["quick", "slow"]
+
+
+def test_checks_that_make_the_same_call_are_one_check_about_several_causes() -> None:
+    call = 'inspect_batch(path="BATCH")'
+    ordered = order_next_steps(
+        [
+            hypothesis("a", 0.3, step("look for masks", call=call, cause="a")),
+            hypothesis("b", 0.2, step("look for templates", call=call, cause="b")),
+        ]
+    )
+    assert [(one.action, one.for_causes) for one in ordered] == [("look for masks", ["a", "b"])]
+
+
+def test_what_to_do_with_a_healthy_run_is_said_only_where_healthy_leads() -> None:
+    healthy, fault = hypothesis("healthy", 0.6, step("let it run")), hypothesis("a", 0.4, step("look"))
+    assert "let it run" in [one.action for one in order_next_steps([healthy, fault])]
+    assert "let it run" not in [one.action for one in order_next_steps([fault, healthy])]
+
+
+def test_a_call_is_offered_only_if_one_of_our_tools_takes_it() -> None:
+    assert possible_call('diagnose_run(path="{path}")', 'a "b".csv') == 'diagnose_run(path="a \\"b\\".csv")'
+    assert possible_call('diagnose_run(path="{path}", no_such_argument="x")', "log") is None
+    assert possible_call('no_such_tool(path="{path}")', "log") is None
+
+
+def test_a_cause_of_running_out_of_memory_offers_a_look_at_a_snapshot() -> None:
+    calls = {step.call for cause in ("memory_leak", "out_of_memory") for step in catalogue().causes[cause].next_steps}
+    assert 'check_memory(path="SNAPSHOT.pickle")' in {possible_call(call, "log.jsonl") for call in calls}
+
+
+def test_the_calls_that_next_steps_may_make_are_those_of_the_server() -> None:
+    offered = {tool.__name__: set(inspect.signature(tool).parameters) for tool in TOOLS}
+    assert VERBS.keys() <= offered.keys()
+    assert all(arguments <= offered[verb] for verb, arguments in VERBS.items())
+
+
+def test_a_check_of_reinforcement_learning_is_proposed_to_no_other_run() -> None:
+    assert applies("In RL, compare the gradient norm with the scale of rewards.", "rl")
+    assert not applies("In RL, compare the gradient norm with the scale of rewards.", "supervised")
+    assert not applies("In RL on language models, read the importance ratio.", "rl")
+    assert applies("Read the loop.", "unknown")
+    actions = [step.action for cause in catalogue().causes.values() for step in cause.next_steps]
+    assert sum(not applies(action, "unknown") for action in actions) >= 2
+
+
+def test_the_message_is_looked_for_in_the_log_itself_where_that_is_text() -> None:
+    assert (
+        possible_call('explain_error(text="MESSAGE")', "runs/7/train.log") == 'explain_error(text="runs/7/train.log")'
+    )
+    assert possible_call('explain_error(text="MESSAGE")', "runs/7") == 'explain_error(text="MESSAGE")'
+
+
+def test_a_message_that_no_log_holds_is_looked_up_last() -> None:
+    lookup = step("look up the message", "seconds", 'explain_error(text="MESSAGE")')
+    ordered = order_next_steps([hypothesis("a", 0.5, lookup, step("inspect a batch"))])
+    assert [one.action for one in ordered] == ["inspect a batch", "look up the message"]
+
+
+def looked_up(log: Path) -> bool:
+    return any("explain_error" in (one.call or "") for one in diagnose_run(log).hypotheses[0].next_steps)
+
+
+def test_no_message_is_looked_up_again_in_a_log_that_was_searched(tmp_path: Path) -> None:
+    rows = "".join(f"step {at} loss 2.3026 grad_norm 0.0\n" for at in range(1, 60))
+    text, table = tmp_path / "train.log", tmp_path / "metrics.csv"
+    text.write_text(rows)
+    table.write_text("step,loss,grad_norm\n" + "".join(f"{at},2.3026,0.0\n" for at in range(1, 60)))
+    assert diagnose_run(text).hypotheses[0].cause == diagnose_run(table).hypotheses[0].cause == "params_not_training"
+    assert not looked_up(text)
+    assert looked_up(table)

@@ -1,0 +1,82 @@
+"""What stands first in an answer: the verdict in words, the facts, the next check and the fix, each whole."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from tests.runs import run_of
+
+from mldebug_mcp.judge import diagnose, diagnose_run
+from mldebug_mcp.judge.causes import fitting
+from mldebug_mcp.judge.run_verdict import NAMES
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.logs import read_run
+from mldebug_mcp.report.diagnosis_terminal import print_verdict
+from mldebug_mcp.report.sections import verdict_block
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_every_cause_has_a_name_for_a_sentence() -> None:
+    assert NAMES.keys() == catalogue().causes.keys()
+
+
+@pytest.mark.parametrize("example", ["loss_spike", "nan_loss", "overfit", "divergence"])
+def test_the_first_lines_hold_verdict_facts_check_and_fix_whole(example: str) -> None:
+    diagnosis = diagnose(read_run(EXAMPLES / example))
+    console = Console(file=io.StringIO(), width=80, highlight=False, markup=False, force_terminal=False)
+    rows = print_verdict(console, diagnosis)
+    printed = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    block = verdict_block(diagnosis)
+    assert block.check is not None
+    for whole in (block.headline, block.facts[0], block.check.action, block.check.command, block.fix):
+        assert " ".join(whole.split()) in printed
+    assert "…" not in printed
+    assert rows <= 18
+
+
+def test_a_healthy_run_is_one_sentence_with_what_was_looked_at() -> None:
+    block = verdict_block(diagnose(read_run(EXAMPLES / "healthy")))
+    assert block.headline.startswith("Healthy (")
+    assert "nothing unusual in loss (4.755 to 2.328), grad_norm, learning_rate over 400 records" in block.headline
+    assert not block.facts
+    assert block.check is None
+
+
+def test_a_backward_pass_that_fails_on_ordinary_numbers_is_invalid_math_and_clipping_that_is_on_is_not_advised() -> (
+    None
+):
+    diagnosis = diagnose_run(EXAMPLES / "nan_loss")
+    assert diagnosis.hypotheses[0].cause == "invalid_math"
+    exploding = next(one for one in diagnosis.hypotheses if one.cause == "exploding_gradients")
+    assert exploding.fix.startswith("Gradients are clipped at 5 already. Remove the reason")
+
+
+def test_a_check_that_a_finding_settles_is_not_proposed() -> None:
+    diagnosis = diagnose_run(EXAMPLES / "loss_spike")
+    pocket = next(one for one in diagnosis.hypotheses if one.cause == "bad_data_pocket")
+    answers = {step.id: step.answer for step in pocket.next_steps}
+    assert "is the only one" in answers["bad_data_pocket.1"]
+    assert "bad_data_pocket.1" not in {step.id for step in diagnosis.next_steps}
+
+
+@pytest.mark.parametrize(
+    ("config", "fix", "left"),
+    [
+        ({"max_grad_norm": 1.0}, "drop the rows; clip gradients (`max_grad_norm=1.0`).", "Drop the rows"),
+        ({"max_grad_norm": 0}, "drop the rows; clip gradients (`max_grad_norm=1.0`).", "clip gradients"),
+        ({"shuffle": True}, "`shuffle=True` in the loader, a large buffer.", "A large buffer"),
+    ],
+)
+def test_what_the_settings_have_already_is_taken_out_of_a_fix(config: dict[str, object], fix: str, left: str) -> None:
+    assert left in fitting(run_of(loss=np.linspace(3, 1, 50), config=config), fix)
+
+
+def test_a_run_without_a_result_says_in_its_first_line_what_to_do() -> None:
+    headline = diagnose(run_of({"widgets": np.linspace(1, 2, 50)})).verdict.headline
+    assert headline.startswith("Cannot be judged: no loss, score or reward found among widgets")
+    assert "--map widgets=loss" in headline

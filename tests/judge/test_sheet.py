@@ -1,0 +1,154 @@
+"""The sheet: what a reader needs to judge a run without its log, in every form in which it is shown."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.labelled import Labelled
+from benchmarks.reading.reads import own_logs
+from rich.console import Console
+from tests.runs import run_of
+
+from mldebug_mcp.checks.check import SYMPTOMS
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.judge.diagnosis import diagnose
+from mldebug_mcp.logs import read_run
+from mldebug_mcp.models import Diagnosis
+from mldebug_mcp.report.concise import length
+from mldebug_mcp.report.diagnosis_concise import BRIEF, LIMIT, concise, is_clearly_healthy
+from mldebug_mcp.report.diagnosis_terminal import LINES, print_diagnosis, print_screen
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+LOGS = own_logs()
+STEP = np.arange(1, 301)
+
+
+def sheet_of(diagnosis: Diagnosis) -> str:
+    return "\n".join(diagnosis.sheet.lines)
+
+
+def printed(diagnosis: Diagnosis, run: object, *, long: bool, width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, force_terminal=False)
+    (print_diagnosis if long else print_screen)(console, diagnosis, run)  # type: ignore[arg-type]
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
+def test_what_decides_stands_whole_in_every_form_within_its_length(log: Labelled) -> None:
+    try:
+        run = read_run(log.path)
+    except InputError as refused:
+        pytest.skip(str(refused))
+    diagnosis = diagnose(run)
+    short = concise(diagnosis)
+
+    assert length(short) <= (BRIEF if is_clearly_healthy(diagnosis) else LIMIT)
+    screen, whole = printed(diagnosis, run, long=False), printed(diagnosis, run, long=True, width=1000)
+    assert len(screen.splitlines()) <= LINES
+    for finding in diagnosis.present:
+        assert finding.summary in {one.summary for one in short.findings}
+        assert finding.symptom in screen
+        assert f"{finding.symptom}: {finding.summary}" in whole
+    for setting in diagnosis.sheet.settings:
+        if setting.usual:
+            assert str(setting) in sheet_of(short)
+            assert f"{setting.name}=" in screen
+            assert str(setting) in whole
+    for curve in (curve for one in diagnosis.sheet.quantities if one.decides for curve in one.curves):
+        assert curve.text in sheet_of(short)
+        assert curve.text in whole
+    for reason in (reason for one in short.hypotheses for reason in (*one.because, *one.against)):
+        if (named := reason.split(" ")[0]) in SYMPTOMS.all() and " is absent " not in reason:
+            assert named in {one.symptom for one in short.findings if one.summary}
+
+
+def test_what_does_not_decide_gives_way_to_what_does() -> None:
+    rng = np.random.default_rng(0)
+    others = {f"{word}_{at}": rng.normal(0, 1, 300) for word in ("frob", "zork", "quux") for at in "abcd"}
+    results = {f"eval_{name}": np.linspace(0.5, 0.4, 300) for name in ("accuracy", "f1", "auc", "precision", "recall")}
+    loss = np.concatenate([3 - STEP[:200] / 100, np.linspace(1, 40, 100)])
+    config = {f"strange_setting_{at}": at for at in range(30)}
+    diagnosis = diagnose(run_of({"loss": loss, **results, **others}, config=config))
+    short = sheet_of(concise(diagnosis))
+    loss_line = next(one.curves[0].text for one in diagnosis.sheet.quantities if one.name == "loss")
+    assert loss_line in short
+    assert diagnosis.sheet.quantities[-1].curves[0].text not in short
+    assert diagnosis.sheet.quantities[-1].curves[0].name in short, "it is named, so that it can be read"
+
+
+def test_observations_name_no_cause() -> None:
+    for name in ("loss_spike", "nan_loss", "overfit", "divergence"):
+        diagnosis = diagnose(read_run(EXAMPLES / name))
+        causes = {one.cause for one in diagnosis.hypotheses} - {"healthy", "unknown"}
+        symptoms = {one.symptom for one in diagnosis.findings}
+        words = set(re.findall(r"\w+", sheet_of(diagnosis)))
+        assert not (causes - symptoms) & words
+
+
+def test_a_setting_out_of_what_is_usual_is_marked_with_what_is() -> None:
+    run = run_of(loss=3 - STEP / 200, config={"adam_beta2": 0.1, "weight_decay": 0.01})
+    marked = {one.name: one.usual for one in diagnose(run).sheet.settings if one.usual}
+    assert marked == {"adam_beta2": "0.95 to 0.999"}
+
+
+def test_training_and_evaluation_stand_on_one_line_with_the_gap() -> None:
+    evaluated = {step: 2.5 + step / 300 for step in range(50, 301, 50)}
+    run = run_of({"loss": 3 - STEP / 200, "eval_loss": evaluated})
+    line = next(one for one in diagnose(run).sheet.quantities if one.name == "loss")
+    assert [one.name for one in line.curves] == ["loss", "eval_loss"]
+    assert line.gap.startswith("evaluation - training: ")
+    assert "at 300" in line.gap
+
+
+def test_hundreds_of_layers_are_told_by_their_extremes() -> None:
+    rng = np.random.default_rng(0)
+    norms = {f"grad_norm/layer_{at}": 1 + at + rng.normal(0, 0.1, 300) for at in range(200)}
+    norms["grad_norm/layer_77"] = np.full(300, 1e-9)
+    lines = [one for one in diagnose(run_of({"loss": 3 - STEP / 200, **norms})).sheet.quantities if one.columns > 4]
+    (group,) = lines
+    assert group.columns == 200
+    told = " ".join(one.name for one in group.curves)
+    assert "layer_77" in told, "the lowest"
+    assert "layer_199" in told, "the highest"
+
+
+def test_jumps_at_one_distance_are_one_line_of_the_time_line() -> None:
+    loss = 2 + np.random.default_rng(0).normal(0, 0.02, 300)
+    loss[[59, 119, 179, 239, 299]] += 3
+    events = diagnose(run_of(loss=loss)).sheet.events
+    again = [one for one in events if "times, at 60, 120, 180, 240" in one.text]
+    assert len(again) == 1
+
+
+def test_a_column_of_unknown_meaning_is_measured_too() -> None:
+    run = run_of({"loss": 3 - STEP / 200, "frobnication": np.where(STEP < 200, 1.0, 7.0)})
+    line = next(one for one in diagnose(run).sheet.quantities if one.name == "frobnication")
+    assert "7" in line.curves[0].course
+    assert line.role == ""
+
+
+def test_a_check_that_the_log_answers_is_answered_and_not_asked() -> None:
+    diagnosis = diagnose(read_run(EXAMPLES / "overfit"))
+    leader = diagnosis.hypotheses[0]
+    answered = {step.id: step.answer for step in leader.next_steps if step.answer}
+    assert "evaluation loss is lowest at epoch" in answered["overfitting.1"]
+    assert "overfitting.1" not in {step.id for step in diagnosis.next_steps}
+
+
+def test_bits_are_told_only_when_asked_for() -> None:
+    run = read_run(EXAMPLES / "loss_spike")
+    diagnosis = diagnose(run)
+    for long in (False, True):
+        assert " bits)" not in printed(diagnosis, run, long=long)
+
+
+@pytest.mark.parametrize(
+    ("values", "config"),
+    [([1e308, -1e308] * 30, {}), ([float("nan")] * 60, {}), ([0.0] * 60, {"learning_rate": float("inf")}), ([5.0], {})],
+)
+def test_a_hostile_run_has_a_sheet(values: list[float], config: dict[str, float]) -> None:
+    assert diagnose(run_of(loss=values, config=config)).sheet.ran
