@@ -131,7 +131,8 @@ _STYLE = """
 .on-narrow { display: none; }
 @media (max-width: 40rem) { .on-wide { display: none; } .on-narrow { display: block; } }
 p, li { overflow-wrap: anywhere; }
-@media (max-width: 40rem) { td { overflow-wrap: anywhere; display: block; padding: 0; } td.number { text-align: left; font-weight: bold; }
+@media (max-width: 40rem) { td { overflow-wrap: anywhere; display: block; padding: 0; }
+  td.number { text-align: left; font-weight: bold; }
   tr { display: block; margin-bottom: .6rem; } }
 """
 GRID_LINES = 4
