@@ -272,12 +272,12 @@ def _in_bf16(run: Run) -> str | None:
 
 
 _ADVICE = (
-    Advice(re.compile(r"(?:keep |use )?(?:clip gradients|clip by global norm|gradient clipping|clipping)"), _clipped),
-    Advice(re.compile(r"(?:lengthen|longer) warm-?up|warm up over"), _warmed_up),
+    Advice(re.compile(r"(?i:keep |use )?(?i:clip gradients|clip by global norm|gradient clipping|clipping)"), _clipped),
+    Advice(re.compile(r"(?i:(?:lengthen|longer) warm-?up|warm up over)"), _warmed_up),
     Advice(re.compile(r"`shuffle=True`"), _advice_shuffled),
-    Advice(re.compile(r"(?:use )?bf16 (?:where|instead)"), _in_bf16),
+    Advice(re.compile(r"(?i:(?:use )?bf16 (?:where|instead))"), _in_bf16),
 )
-_SETTING = re.compile(r"(?:set |with |by )?\(?`(\w+)=([^`]+)`")
+_SETTING = re.compile(r"(?i:set |with |by )?\(?`(\w+)=([^`]+)`")
 """A setting that a fix names with its value."""
 _PIECES = re.compile(r"((?:; |, |(?<=[.)]) )(?:and |or |then )?)")
 _GOES_ON = ("which ", "that ", "as ")
