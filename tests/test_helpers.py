@@ -263,7 +263,7 @@ async def helpers_of(module: str) -> AsyncIterator[pool.Pool]:
 
 
 HURRIED = """
-from mldebug_mcp import limits
+from mldebug_mcp.core import limits
 from mldebug_mcp.server.calls import CALLS
 from mldebug_mcp.server.calls import prepare as prepare_calls
 
@@ -444,7 +444,7 @@ while time.process_time() < end:
     pass
 """
 IMPORTING = """
-from mldebug_mcp import limits
+from mldebug_mcp.core import limits
 def prepare():
     limits.SECONDS = 0.3
 

@@ -15,7 +15,7 @@ Arguments = dict[str, Any]
 MESSAGES = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
 SECONDS, BYTES = 0.4, 64 * 1024 * 1024
 LOWERED = f"""
-from mldebug_mcp import limits
+from mldebug_mcp.core import limits
 limits.SECONDS, limits.BYTES = {SECONDS}, {BYTES}
 """
 
