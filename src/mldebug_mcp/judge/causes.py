@@ -335,5 +335,5 @@ def _same(there: object, wanted: str) -> bool:
 
 
 def _sentence(text: str) -> str:
-    text = re.sub(r"^(?:and|or|then) ", "", text)
+    text = re.sub(r"^(?:and|or|then) ", "", text, flags=re.IGNORECASE)
     return f"{text[:1].upper()}{text[1:]}"

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn, cast
 
@@ -71,7 +71,7 @@ def _blocks(text: str) -> Iterator[Block]:
     quotes, tables = 0, 0
     items: list[Block] = []  # those that are open, outermost first; one that has no text yet is not given
     tokens = _parser().parse(text)
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+    for token, following in zip_longest(tokens, tokens[1:]):
         quotes += token.nesting * (token.type in ("blockquote_open", "blockquote_close"))
         tables += token.nesting * (token.type in ("table_open", "table_close"))
         first, end = token.map or (0, 0)

@@ -14,12 +14,12 @@ from mldebug_mcp import read_run
 from mldebug_mcp.recorder import recorder as module
 from tests.recorder.loops import BATCH, ROWS, classifier, loader
 
-README = (Path(__file__).parent.parent.parent / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "recorder.md").read_text(encoding="utf-8")
 
 
-def test_the_recorder_of_the_readme_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recorder_of_its_page_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    code = next(one for one in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "recorder.steps(" in one)
+    code = next(one for one in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "recorder.steps(" in one)
     model = classifier()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
 
@@ -31,15 +31,15 @@ def test_the_recorder_of_the_readme_records(tmp_path: Path, monkeypatch: pytest.
         return loss.detach()
 
     names = {"model": model, "optimizer": optimizer, "loader": loader(), "train_step": train_step}
-    exec(compile(code, "README.md", "exec"), names)  # noqa: S102 - our own example
+    exec(compile(code, "recorder.md", "exec"), names)  # noqa: S102 - our own example
     recorder = names["recorder"]
     assert isinstance(recorder, module.Recorder)
     recorder.close()
     assert len(read_run(tmp_path / "runs" / "a")["loss"]) == ROWS // BATCH
 
 
-def test_the_readme_names_every_adapter() -> None:
+def test_its_page_names_every_adapter() -> None:
     import mldebug_mcp.recorder
 
-    assert [name for name in mldebug_mcp.recorder.__all__ if name not in README and name != "Alarm"] == []
+    assert [name for name in mldebug_mcp.recorder.__all__ if name not in PAGE and name != "Alarm"] == []
     assert all(getattr(mldebug_mcp.recorder, name).__doc__ for name in mldebug_mcp.recorder.__all__)
