@@ -166,7 +166,7 @@ class Ranker:
         if model is None or not has_a_course(one.numbers):
             return []
         if one.name not in self._bits:
-            self._bits[one.name] = model.bits(model.place(one.numbers))
+            self._bits[one.name] = model.bits(one.numbers)
         return [Evidence(cause, trust * bits, ABOUT, "numbers", ABOUT) for cause, bits in self._bits[one.name].items()]
 
     def _causes(self, kind: str) -> Sequence[Candidate]:

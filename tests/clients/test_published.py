@@ -159,7 +159,8 @@ def fake(folder: Path, name: str) -> None:
 
 def plugin_script(name: str, path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a script of the plugin where only the programs of a folder, and `dirname`, are on PATH."""
-    (path / "dirname").exists() or (path / "dirname").symlink_to(str(shutil.which("dirname")))
+    if not (path / "dirname").exists():
+        (path / "dirname").symlink_to(str(shutil.which("dirname")))
     command = ["/bin/sh", str(ROOT / "packaging" / "plugin" / name), *arguments]
     return subprocess.run(command, env={"PATH": str(path)}, capture_output=True, text=True, check=False)
 

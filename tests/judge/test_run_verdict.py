@@ -72,7 +72,9 @@ def test_a_check_that_a_finding_settles_is_not_proposed() -> None:
         ({"shuffle": True}, "`shuffle=True` in the loader, a large buffer.", "A large buffer"),
     ],
 )
-def test_what_the_settings_have_already_is_taken_out_of_a_fix(config: dict[str, object], fix: str, left: str) -> None:
+def test_what_the_settings_have_already_is_taken_out_of_a_fix(
+    config: dict[str, str | float | int | bool | None], fix: str, left: str
+) -> None:
     assert left in fitting(run_of(loss=np.linspace(3, 1, 50), config=config), fix)
 
 

@@ -94,7 +94,7 @@ def test_unrelated_logs_tell_the_same_alone_and_in_one_folder(seed: int, tmp_pat
     chosen = random.Random(seed).sample(samples, 18)
     together = tmp_path / "together"
     together.mkdir()
-    alone = {}
+    alone: dict[str, Run] = {}
     for path in chosen:
         shutil.copy(path, together)
         (tmp_path / path.stem).mkdir(exist_ok=True)

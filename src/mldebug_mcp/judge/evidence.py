@@ -27,7 +27,7 @@ from mldebug_mcp.logs.settings import Scalar
 from mldebug_mcp.models import Finding, Hypothesis, NextStep, State
 from mldebug_mcp.models.base import OTHER, SOUND
 
-# Checks that the log answers by itself: what it says is told beside them, and they are not asked for.
+# Checks that the log answers by itself: its answer stands with them, and they are not proposed.
 
 
 RECORDS_AROUND = 4

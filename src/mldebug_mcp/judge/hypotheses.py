@@ -198,7 +198,7 @@ def judge_causes(
 ) -> list[Hypothesis]:
     """Rank the causes, all or `only` some, on these findings, of a log or of a probe.
 
-    `told` is what is known beside the findings.
+    `told` is what is known besides the findings.
     """
     known = catalogue()
     probed = any(finding.symptom not in symptoms() for finding in findings)

@@ -66,16 +66,16 @@ def speaks_first(present: Sequence[Finding], hypothesis: Hypothesis) -> float | 
     return min(steps, default=None)
 
 
-# What was logged, a line per quantity: what decides first, training beside evaluation, extremes of many columns.
+# What was logged, a line per quantity: what decides first, training with evaluation, extremes of many columns.
 
 
 MOST_ALIKE = 4
-"""Columns of one quantity, such as those of layers, that are told one by one. Chosen: more would hide the rest."""
+"""Columns of one quantity, such as those of layers, that have a line each. Chosen: more would hide the rest."""
 MOST_CURVES = 4
 MOST_BEFORE = 10
 """Training records before an evaluation that it is compared with."""
 SAME = 0.01
-"""Share of a curve's range below which two values are told once."""
+"""Share of a curve's range below which two values are shown once."""
 _CLOCKS = frozenset({
     Quantity.STEP, Quantity.EPOCH, Quantity.EPISODE, Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN, Quantity.ELAPSED,
     Quantity.TIMESTAMP, Quantity.TIME_LEFT, Quantity.RUNTIME, Quantity.FLOPS,
@@ -104,7 +104,7 @@ def is_clock(series: Series) -> bool:
 
 
 def _groups(run: Run, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the columns of each line: training beside evaluation, and many parts of one quantity together."""
+    """Return the columns of each line: training with evaluation, and many parts of one quantity together."""
     parts: dict[str, list[str]] = {}
     for name in names:
         parts.setdefault(_kind_of_part(run[name]), []).append(name)
@@ -152,7 +152,7 @@ def _place(series: Series, fact: QuantityFact, last: float) -> tuple[int, float]
 
 
 def _moved(curve: CurveFact) -> float:
-    """Return how far a curve moved beside its level."""
+    """Return how far a curve moved against its level."""
     level = max(abs(curve.early), abs(curve.last))
     return abs(curve.last - curve.early) / level if level > 0 and np.isfinite(level) else 0.0
 

@@ -12,7 +12,7 @@ from mldebug_mcp.logs.names.quantities import LOSSES, PAIRS, Quantity
 from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, Reason, RunSummary, RunVerdict, Sheet, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
 
-# Whether a log holds a result: a loss, a score or a reward. Without one, nothing can be said of its training.
+# Whether a log holds a result: a loss, a score or a reward. Without one, nothing can be judged of its training.
 
 
 SHOWN = 8
@@ -33,7 +33,7 @@ def without_result(run: Run) -> list[str]:
     some = ", ".join(logged[:SHOWN]) + (", …" if len(logged) > SHOWN else "")
     return [
         f"{NO_RESULT} {some}: name it with --map {logged[0]}=loss "
-        f'(names={{"{logged[0]}": "loss"}}), or nothing can be said of this training'
+        f'(names={{"{logged[0]}": "loss"}}), or nothing can be judged of this training'
     ]
 
 
@@ -138,7 +138,7 @@ MIN_SHARE_OF_RUNNER_UP = 0.05
 """Probability from which the second hypothesis is named. Chosen: below it nobody would look."""
 MAX_FACTS = 3
 MIN_BITS_OF_FACT = 0.5
-"""What weighs less is no reason to name it first. Chosen."""
+"""What weighs less is not named first. Chosen."""
 MIN_BITS_AGAINST = 2.0
 """What weighs so much against the second cause is a reason to name the first. Chosen: four to one."""
 MAX_FACT_CHARACTERS, MAX_FIX_CHARACTERS = 110, 320
@@ -188,11 +188,11 @@ def verdict_of(
 
 
 def not_judged(run: RunSummary, why: str, missing: Sequence[MetricToLog]) -> RunVerdict:
-    """Return the verdict on a run of which too little was logged.
+    """Return the verdict on a run with too few records or metrics.
 
     Args:
         run: What was read.
-        why: Why nothing can be said, and what to do; empty where too few records or metrics are there.
+        why: Why nothing can be judged, and what to do; empty where too few records or metrics are there.
         missing: The metrics that would help, best first.
     """
     if why:

@@ -30,7 +30,7 @@ from mldebug_mcp.models.diagnosis import EventFact, SettingFact, Sheet
 
 
 MOST_OTHERS = 30
-"""Settings that are not known by name and are told all the same."""
+"""Settings that are not known by name and are shown all the same."""
 LONGEST_VALUE, LONGEST_OTHER = 60, 30
 SLACK = 2.0
 """How far outside of a usual range a learning rate lies to be marked. Chosen: half of what makes it a symptom."""
@@ -119,9 +119,9 @@ def _shown(value: Value) -> str:
 
 MOST_EVENTS = 10
 MOST_CHANGES = 4
-"""Curves of an event that are told, and events that are."""
+"""Curves of an event that are shown, and events that are."""
 OFTEN = 4
-"""Events of one curve that are told in one line. Chosen: from here on that they recur says more than each."""
+"""Events of one curve that share one line. Chosen: from here on that they recur says more than each."""
 MOST_STEPS = 8
 NEAR = 0.01
 """Share of the run within which a finding begins at an event."""
@@ -168,7 +168,7 @@ def _jump(run: Run, event: Event) -> EventFact:
 
 
 def _size(run: Run, event: Event) -> float:
-    """Return how large an event is; what weighs most counts double, so that it is told before jumps of a clock."""
+    """Return how large an event is; what weighs most counts double, so that it comes before jumps of a clock."""
     weighty = [one for one in event.changes if (role := run[one.metric].role) is not None and role.quantity in _WEIGHTY]
     return max(event.sigmas, 2 * max((one.sigmas for one in weighty), default=0.0))
 

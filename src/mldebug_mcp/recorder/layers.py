@@ -516,7 +516,7 @@ class KeptGradients:
         self._cleared = self._unseen = False
 
     @guarded
-    def watch(self, output: Tensor | None, *, deep: bool) -> None:
+    def watch(self, output: Value, *, deep: bool) -> None:
         """Look before the backward pass of an output.
 
         Args:

@@ -81,7 +81,7 @@ def _check_lines(check: Check, width: int) -> list[Text]:
 
 def _labelled(label: str, texts: Iterable[str], width: int, style: str = "") -> list[Text]:
     """Return texts below each other, the label in front of the first."""
-    lines = []
+    lines: list[Text] = []
     for text in texts:
         for line in _wrap(text, width - _INDENT):
             lines.append(Text.assemble((f"{'' if lines else label:<{_INDENT}}", "bold"), (line, style)))

@@ -225,4 +225,4 @@ def print_status(status: str) -> None:
 
 def what_now(path: str) -> str:
     """Return the command that tells more after an alarm."""
-    return f"mldebug-mcp diagnose {quoted(path)} says what speaks for it, and what to check next"
+    return f"mldebug-mcp diagnose {quoted(path)} says the facts for it, and what to check next"
