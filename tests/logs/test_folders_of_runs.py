@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.logs import read_run
+from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.files import runs_in
 from mldebug_mcp.logs.read import runs_of
 
