@@ -21,8 +21,9 @@ from benchmarks.faults.trust import Weighed, fit_trust
 from benchmarks.faults.young import judge_young
 
 from mldebug_mcp.checks import symptoms
-from mldebug_mcp.judge.calibration import Fitted
+from mldebug_mcp.judge.calibration import Fitted, fitted
 from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.knowledge.catalogue import counts, read_links
 from mldebug_mcp.models import State
 
 GROSS = ("not_in_optimizer", "hang", "reward_constant", "agent_reward_constant")
@@ -110,8 +111,8 @@ def test_runs_of_an_author_are_judged_with_numbers_that_others_gave() -> None:
 def test_what_is_fitted_is_written_as_the_package_reads_it(tmp_path: Path) -> None:
     authors = [_judged(author, "healthy", spikes=False) for author in ("other", "another")] * 9
     fit.write(*fit.fit([replace(one, numbers={"loss: last / first": 0.5}) for one in (*OURS, *authors)]), tmp_path)
-    again = Fitted.model_validate_json((tmp_path / "fitted.json").read_text())
-    assert again.causes["bad_batch"]["loss_spike"][0] > 0
+    assert Fitted.model_validate_json((tmp_path / "fitted.json").read_text()).links == fitted().links
+    assert counts(read_links(tmp_path))["bad_batch"]["loss_spike"][0] > 0
     assert (tmp_path / "likeness.npz").stat().st_size > 0
 
 
