@@ -47,6 +47,15 @@ def test_nothing_is_lost_in_the_file() -> None:
     assert from_json(to_json(known).encode()) == known
 
 
+def test_an_answer_has_the_same_fields_from_the_sources_and_from_the_file() -> None:
+    known = read_catalogue(ROOT)
+    prepared = from_json(to_json(known).encode())
+    for kind in ("causes", "quotes", "sources", "menus"):
+        for id_, entry in getattr(known, kind).items():
+            same = getattr(prepared, kind)[id_]
+            assert same.model_dump_json(exclude_unset=True) == entry.model_dump_json(exclude_unset=True), id_
+
+
 def test_a_source_that_changed_in_a_character_makes_the_catalogue_anew(copy: Path) -> None:
     kept = copy.parent / "kept"
     load_kept(copy, kept)

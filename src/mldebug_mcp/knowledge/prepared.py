@@ -72,13 +72,13 @@ def digest_of_sources(folder: Path) -> str:
 def to_json(made: Catalogue) -> str:
     """Return a catalogue as JSON; each source is written once."""
     rows = {
-        "sources": [source.model_dump(mode="json") for source in made.sources.values()],
+        "sources": [source.model_dump(mode="json", exclude_unset=True) for source in made.sources.values()],
         "quotes": [
-            quote.model_dump(mode="json", exclude={"source"}) | {"source": quote.source.id}
+            quote.model_dump(mode="json", exclude={"source"}, exclude_unset=True) | {"source": quote.source.id}
             for quote in made.quotes.values()
         ],
-        "causes": [cause.model_dump(mode="json") for cause in made.causes.values()],
-        "menus": [menu.model_dump(mode="json") for menu in made.menus.values()],
+        "causes": [cause.model_dump(mode="json", exclude_unset=True) for cause in made.causes.values()],
+        "menus": [menu.model_dump(mode="json", exclude_unset=True) for menu in made.menus.values()],
         "links": [[link.cause, link.outcome, link.word, link.quotes, link.counted] for link in made.links],
     }
     return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
