@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,16 @@ def test_the_next_call_gives_more_time(tmp_path: Path) -> None:
     assert answer.next_step is not None
     assert answer.next_step.tool == "probe_overfit"
     assert answer.next_step.arguments == {"batch": str(path), "steps": 5000, "time_limit": 4.0}
+
+
+def test_a_slow_start_is_not_counted_as_work_on_the_batch(tmp_path: Path) -> None:
+    path = tmp_path / "batch.json"
+    path.write_text(json.dumps({"input_ids": ROWS, "labels": ROWS}))
+    slow = tmp_path / "python"
+    slow.write_text(f'#!/bin/sh\nsleep 4\nexec {sys.executable} "$@"\n')
+    slow.chmod(0o755)
+
+    answer = probe_overfit(path, python=slow, time_limit=1.5)
+
+    assert answer.stage not in ("", "start", "import torch")
+    assert answer.seconds > 4

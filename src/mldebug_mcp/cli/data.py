@@ -85,7 +85,11 @@ def add_probe(verbs: Commands) -> None:
         "--optimizer", choices=("adamw", "adam", "sgd"), default="adamw", help="of the probe's own loop (default adamw)"
     )
     parser.add_argument(
-        "--time-limit", type=float, default=60.0, metavar="SECONDS", help="stop after this long (default 60)"
+        "--time-limit",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="limit without the import of torch (default 60)",
     )
     parser.add_argument(
         "--memory-limit",

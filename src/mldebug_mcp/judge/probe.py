@@ -279,7 +279,8 @@ def probe_overfit(
         device: `auto`, `cpu`, `cuda`, `cuda:1`, `mps`.
         memory_gb: Memory limit in GiB; by default four fifths of the machine's.
         on_progress: Called with the progress of each step.
-        settings: `steps`, `learning_rate`, `optimizer`, `dtype`, `clip`, `time_limit` (seconds), `seed`, `threads`.
+        settings: `steps`, `learning_rate`, `optimizer`, `dtype`, `clip`, `time_limit` (seconds, from when torch
+            is imported), `seed`, `threads`.
 
     Returns:
         The verdict with its evidence; a failed probe is an answer too.

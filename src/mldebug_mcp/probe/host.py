@@ -32,6 +32,7 @@ from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.temporary import temporary_folder
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.probe.measured import Failure, Measured
+from mldebug_mcp.probe.worker.job import BUILD, START_LIMIT
 
 # What a probe has to do, checked before a process is started.
 
@@ -265,6 +266,8 @@ class _End:
     failure: Failure | None = None
     code: int | None = None
     output: str = ""
+    deadline: float = 0.0
+    """When its time is up (monotonic); it is set anew when the worker has imported torch and begins to work."""
 
 
 @asynccontextmanager
@@ -316,12 +319,20 @@ async def _follow(
     process: asyncio.subprocess.Process, job: Job, on_progress: Callable[[Progress], None] | None, end: _End
 ) -> None:
     """Wait for the worker's end, its time limit or its memory limit, whichever comes first."""
+    end.deadline = time.monotonic() + START_LIMIT + job.time_limit
+
+    def note(progress: Progress) -> None:
+        if progress.stage == BUILD:
+            end.deadline = min(end.deadline, time.monotonic() + job.time_limit)
+        if on_progress is not None:
+            on_progress(progress)
+
     readers = [
-        asyncio.create_task(_read_progress(cast("asyncio.StreamReader", process.stdout), on_progress)),
+        asyncio.create_task(_read_progress(cast("asyncio.StreamReader", process.stdout), note)),
         asyncio.create_task(_keep_tail(cast("asyncio.StreamReader", process.stderr), end)),
     ]
     try:
-        end.failure = await _until_it_ends(process, job)
+        end.failure = await _until_it_ends(process, job, end)
         end.code = process.returncode
         await _end(process)
         await asyncio.wait(readers, timeout=GRACE)
@@ -331,14 +342,13 @@ async def _follow(
         await asyncio.gather(*readers, return_exceptions=True)
 
 
-async def _until_it_ends(process: asyncio.subprocess.Process, job: Job) -> Failure | None:
+async def _until_it_ends(process: asyncio.subprocess.Process, job: Job, end: _End) -> Failure | None:
     """Return when the worker has ended, or why it has to be ended.
 
     The return code is polled: `process.wait` would wait for everyone who holds the worker's output open.
     """
-    deadline = time.monotonic() + job.time_limit + GRACE
     while process.returncode is None:
-        if time.monotonic() > deadline:
+        if time.monotonic() > end.deadline + GRACE:
             return _out_of_time(job)
         if too_much := _too_much_memory(process.pid, job.memory_bytes):
             return Failure(kind="memory", message=too_much)
@@ -365,7 +375,7 @@ def _out_of_time(job: Job) -> Failure:
     return Failure(kind="time", message=message)
 
 
-async def _read_progress(stream: asyncio.StreamReader, on_progress: Callable[[Progress], None] | None) -> None:
+async def _read_progress(stream: asyncio.StreamReader, on_progress: Callable[[Progress], None]) -> None:
     while True:
         try:
             line = await stream.readline()
@@ -373,8 +383,6 @@ async def _read_progress(stream: asyncio.StreamReader, on_progress: Callable[[Pr
             continue  # longer than any line of the worker's own
         if not line:
             return
-        if on_progress is None:
-            continue
         with contextlib.suppress(ValueError, TypeError, KeyError):
             told = json.loads(line)
             on_progress(Progress(shorten(str(told["stage"]), 60), int(told["step"]), int(told["steps"]), told["loss"]))
@@ -447,6 +455,7 @@ def _silent_end(python: str, end: _End, stage: str) -> Failure:
     if not stage:
         message = f"{python} did not run the probe (exit code {end.code}); name a Python 3.10 or later that has torch"
         return Failure(kind="interpreter", message=message)
-    if "Timeout (" in end.output:
+    # It ends itself when its time is up, and says so before its stacks, which may push that out of the lines kept.
+    if "Timeout (" in end.output or time.monotonic() > end.deadline:
         return Failure(kind="time", message="the time limit was reached; the output shows where it was")
     return Failure(kind="crash", message=f"the process ended with exit code {end.code} and no result")

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 GRACE = 4.0
 """Seconds beyond the time limit after which the whole group is ended, if the host is gone."""
+START_LIMIT = 120.0
+"""Seconds that the import of torch may take: it is no work on the batch, and a busy machine takes long."""
 FOLDER_PREFIX = "mldebug-probe-"
 """The host's name for the folder: no other folder is ever removed."""
 _LOOPBACK = ("127.", "::1", "localhost")
@@ -38,17 +40,24 @@ def guard(time_limit: float, memory_bytes: int | None, folder: Path) -> None:
     """Set all limits of this process.
 
     Args:
-        time_limit: Seconds after which the stacks are printed and the process ends, whatever it is doing.
+        time_limit: Seconds of work that the probe may take once torch is imported; see `limit_time`.
         memory_bytes: Limit of the data segment, which turns a huge allocation into an error at the user's own line.
         folder: The folder of job and result, which is removed here if the host is gone.
     """
-    _end_with_host(time_limit, folder)
-    # Runs in a C thread, so it also ends a process whose Python is stuck in an extension.
+    _end_with_host(START_LIMIT + time_limit, folder)
     faulthandler.enable()
-    faulthandler.dump_traceback_later(time_limit, exit=True)
+    limit_time(START_LIMIT)
     if memory_bytes is not None:
         _limit_memory(memory_bytes)
     sys.addaudithook(_no_network)
+
+
+def limit_time(seconds: float) -> None:
+    """Print the stacks and end the process after so many seconds from now, whatever it is doing.
+
+    It runs in a C thread, so it also ends a process whose Python is stuck in an extension.
+    """
+    faulthandler.dump_traceback_later(seconds, exit=True)
 
 
 def _end_with_host(time_limit: float, folder: Path) -> None:
@@ -107,6 +116,8 @@ def _no_network(event: str, arguments: tuple[Any, ...]) -> None:
 # The worker's main function: set limits, build the subject, probe it, and write what was found, whatever happens.
 
 
+BUILD = "build"
+"""The first phase that the time limit counts."""
 FOR_THE_REST = 0.8
 """Share of the time limit after which training stops, so that the outcome can still be measured."""
 SHOWN_LINES = 6
@@ -116,7 +127,6 @@ SMALL = 3_000_000
 
 def main(job_path: str, result_path: str) -> None:
     """Run the job in a file and write its result. Ends the process, so that no user thread keeps it alive."""
-    begun = time.monotonic()
     job = json.loads(Path(job_path).read_text(encoding="utf-8"))
     report = Report(result_path, claim_stdout())
     memory = job.get("memory_bytes") if job["device"] in ("auto", "cpu") else None
@@ -124,7 +134,8 @@ def main(job_path: str, result_path: str) -> None:
     failure = None
     try:
         _import_torch(report)
-        run_job(job, report, begun)
+        limit_time(job["time_limit"])
+        run_job(job, report, time.monotonic())
     except KnownFailure as known:
         failure = {"kind": known.kind, "message": str(known)}
         if known.kind == "vocabulary":
@@ -157,9 +168,9 @@ def run_job(job: dict[str, Any], report: Report, begun: float) -> None:
     from .fitting import choose_device, probe_what_fits
     from .probe import Probe
 
+    report.enter(BUILD)
     device = choose_device(job["device"])
     report.measured["device"] = str(device)
-    report.enter("build")
 
     def build(seed: int) -> Subject:
         torch.manual_seed(seed)
