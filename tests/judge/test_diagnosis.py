@@ -11,9 +11,11 @@ from tests.runs import noisy
 
 from mldebug_mcp.checks import symptoms
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.paths import knowledge_folder
 from mldebug_mcp.judge import diagnose_run
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Diagnosis, State
+from mldebug_mcp.models.base import NO_FAULTS
 
 CASES = [
     ("loss_spike", "loss_spike", 250, {"bad_batch", "bad_data_pocket"}),
@@ -136,3 +138,12 @@ def test_a_usual_loop_that_writes_its_evaluation_by_epoch_to_tensorboard_is_heal
             writer.add_scalar("Loss/test", 2.4 / (1 + step / 15) + 0.05, step // 20, walltime=1000.5 + step)
     writer.close()
     assert diagnose_run(tmp_path).hypotheses[0].cause == "healthy"
+
+
+@pytest.mark.parametrize("records", [20, 60, 120, 200, 300])
+def test_a_healthy_run_that_is_still_going_is_accused_of_nothing(records: int, tmp_path: Path) -> None:
+    """Its log stops before the plan, as that of a run that ran out of memory does; no message says so."""
+    lines = (knowledge_folder() / "examples" / "healthy" / "log.jsonl").read_text().splitlines()
+    (tmp_path / "log.jsonl").write_text("\n".join(lines[:records]) + "\n")
+    (tmp_path / "config.json").write_text((knowledge_folder() / "examples" / "healthy" / "config.json").read_text())
+    assert diagnose_run(tmp_path).hypotheses[0].cause in NO_FAULTS

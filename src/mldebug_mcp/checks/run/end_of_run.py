@@ -360,7 +360,8 @@ def _harmless(run: Run) -> str:
 
 
 @question(
-    outcome_of(log_stops, 0.3, as_chosen=True, follows=_FAILURES),
+    # Half of the healthy runs that people ask about are still going: the trained ones all came to their end.
+    outcome_of(log_stops, 0.5, as_chosen=True, follows=_FAILURES),
     outcome_of(last_steps_slow, 0.003, of="log_stops", as_chosen=True),
     outcome_of(log_falls_silent, 0.005, "bloom_176b_chronicles", as_chosen=True, follows=_FAILURES),
     whole_run=True,
