@@ -49,8 +49,8 @@ NEITHER, RULE = 0, -1
 
 _DOUBLED = re.compile(r"([^\w\s]|\s)\1.*\w")
 """Stands in a name of which a skeleton may have cut something; what a framework cuts to fit ends with "..."."""
-_AS_NUMBERS = bytes.maketrans(b"".join(MARKS), b"111")
-_UNTOLD = bytes.maketrans(b"".join(MARKS), bytes([*MARKS[0] * 2, ODD]))
+_AS_NUMBERS = bytes.maketrans(b"".join(MARKS), b"1111")
+_UNTOLD = bytes.maketrans(b"".join(MARKS), bytes([*MARKS[0] * 2, ODD, *MARKS[0]]))
 
 Lines = NDArray[np.int64]
 ReadLines = Callable[[Lines], int]
@@ -164,7 +164,7 @@ def _take_alike(shapes: list[Shape], skeletons: Skeletons, starts: Lines, ends: 
 
 def _learn_box(box: bytes, numbers: list[Span]) -> Shape | None:
     shape = learn(box, numbers, _read)
-    return None if shape is None or shape.fixed or shape.short or not shape.like.record else shape
+    return None if shape is None or not shape.is_sure or not shape.like.record else shape
 
 
 def _read(text: str) -> LineContent:
@@ -247,7 +247,7 @@ def _learn_row(skeletons: Skeletons, line: int, table: Table) -> Shape | None:
         return LineContent(record=dict(row)) if row and goes_on and table.tells and kept_as_told(row) else LineContent()
 
     shape = learn(skeletons.line(line), skeletons.numbers_in(line), read)
-    return None if shape is None or shape.fixed or shape.short or not shape.like.record else shape
+    return None if shape is None or not shape.is_sure or not shape.like.record else shape
 
 
 # What is known of the lines that were seen: their skeletons, and the shapes that were learnt from them.
@@ -300,7 +300,7 @@ class Memory:
     def only_shape(self, place: int) -> Shape | None:
         """Return the shape that all lines of a skeleton have, None if there is not one that is sure."""
         shapes = self.known[place].shapes
-        return shapes[0] if len(shapes) == 1 and not shapes[0].fixed and not shapes[0].short else None
+        return shapes[0] if len(shapes) == 1 and shapes[0].is_sure else None
 
     def keep(self, key: bytes, numbers: int, shape: Shape) -> None:
         """Remember a shape; a skeleton whose lines say what those of another one say gets the place of that one."""
@@ -439,12 +439,17 @@ class KnownLines:
         for start, end in pairwise(_edges(places[order])):
             at = order[start:end]
             shapes = self._memory.known[places[at[0]]].shapes
-            named = counters_of(shapes[0]) if len(shapes) == 1 else None
-            if named is not None:
-                rows = skeletons.rows(lines[at])
-                fit = which_go(shapes[0], rows)
-                parts.append(Part(shapes[0], at[fit], rows[fit]))
-                counters[named] += len(at)
+            if not any(counters_of(shape) is not None for shape in shapes):
+                continue
+            rows, widths = skeletons.rows(lines[at]), _widths(skeletons, lines[at], shapes)
+            left = np.ones(len(at), dtype=np.bool_)
+            for shape in shapes:
+                fit = which_go(shape, rows, widths) & left
+                left &= ~fit
+                named = counters_of(shape)
+                if named is not None:
+                    parts.append(Part(shape, at[fit], rows[fit]))
+                    counters[named] += int(np.count_nonzero(fit))
         sure = max(counters, key=lambda named: (len(named) > 0, counters[named]), default=frozenset())
         return [part for part in parts if counters_of(part.shape) in (sure, frozenset())]
 
@@ -511,16 +516,15 @@ class KnownLines:
 
     def _take_many(self, skeletons: Skeletons, before: int, lines: Lines, skeleton: Skeleton) -> int:
         """Take lines of one skeleton by their shape, if they all have the same; return how many were taken."""
-        rows = skeletons.rows(lines)
-        shape = next((shape for shape in skeleton.shapes if shape.which_fit(rows).all()), None)
+        rows, widths = skeletons.rows(lines), _widths(skeletons, lines, skeleton.shapes)
+        shape = next((shape for shape in skeleton.shapes if shape.which_fit(rows, widths).all()), None)
         return 0 if shape is None else self._records.take_many(before + lines + 1, shape, rows)
 
     def _take_one(self, skeletons: Skeletons, before: int, line: int, skeleton: Skeleton) -> bool:
         """Take a line by its shape, if that is known."""
         numbers = skeletons.listed[skeletons.first[line] : skeletons.first[line + 1]]
-        shapes = skeleton.shapes
-        shape = shapes[0] if len(shapes) == 1 and shapes[0].fits(numbers) else None
-        shape = shape or next((shape for shape in shapes if shape.fits(numbers)), None)
+        widths = [end - start for start, end in skeletons.numbers_in(line)]
+        shape = next((shape for shape in skeleton.shapes if shape.fits(numbers, widths)), None)
         return shape is not None and self._records.take_numbers(before + line + 1, shape, numbers)
 
     def _take_slowly(self, skeletons: Skeletons, before: int, line: int, place: int) -> bool:
@@ -546,6 +550,11 @@ class KnownLines:
     def _read_to_learn(self, line: str) -> LineContent:
         self._memory.reads += 1
         return self._read(line)
+
+
+def _widths(skeletons: Skeletons, lines: Lines, shapes: list[Shape]) -> Lines:
+    """Return the widths of the numbers of lines, shape (n, numbers); (n, 0) where no shape asks for them."""
+    return skeletons.widths(lines) if any(one.tight for one in shapes) else np.empty((len(lines), 0), dtype=np.int64)
 
 
 def _hangs_on_heading(said: LineContent) -> bool:

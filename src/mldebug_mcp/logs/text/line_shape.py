@@ -7,7 +7,7 @@ and the line is read once more: where the probes come out tells which number is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -31,9 +31,10 @@ from mldebug_mcp.logs.text.parsed_line import Drawing, LineContent, is_remark
 # It is worked out for all lines of a block at once.
 
 
-WHOLE, DECIMAL, ODD = 1, 2, 3
-"""What stands in a skeleton for a whole number, for another one, and for what only looks like one, such as "1.2.3"."""
-MARKS = (b"\x01", b"\x02", b"\x03")
+WHOLE, DECIMAL, ODD, GROUPED = 1, 2, 3, 4
+"""What stands in a skeleton for a whole number, for another one, for what only looks like one, such as "1.2.3", and for
+a whole number in groups of thousands, such as "12,345"."""
+MARKS = (b"\x01", b"\x02", b"\x03", b"\x04")
 
 _DIGIT, _DOT, _EXPONENT, _SIGN, _COMMA, _LETTER, _END = 1, 2, 4, 8, 16, 32, 64
 _CLASSES = bytearray(256)
@@ -139,9 +140,19 @@ class Skeletons:
             lines: The lines.
             width: Numbers from the beginning of each of them on, if not as many as stand in the first line.
         """
-        width = int(self.first[lines[0] + 1] - self.first[lines[0]]) if width is None else width
-        rows: Floats = self.numbers[self.first[lines][:, None] + np.arange(width)]
+        rows: Floats = self.numbers[self._places(lines, width)]
         return rows
+
+    def widths(self, lines: Places) -> Places:
+        """Return with how many bytes the numbers of such lines are written, shape (len(lines), numbers)."""
+        at = self._places(lines, None)
+        widths: Places = self._ends[at] - self._starts[at]
+        return widths
+
+    def _places(self, lines: Places, width: int | None) -> Places:
+        width = int(self.first[lines[0] + 1] - self.first[lines[0]]) if width is None else width
+        places: Places = self.first[lines][:, None] + np.arange(width)
+        return places
 
     @cached_property
     def listed(self) -> list[float]:
@@ -194,6 +205,8 @@ class Skeletons:
         there, classes = self._bytes, self._classes
         text = there.copy()
         marks = np.full(len(self._starts), WHOLE, dtype=np.uint8)
+        grouped = np.flatnonzero(self._number & (classes == _COMMA))
+        marks[np.searchsorted(self._starts, grouped, side="right") - 1] = GROUPED
         # Whether a number is whole: no sign, dot or exponent stands in it. A second dot makes it odd.
         signs = np.flatnonzero(self._number & ((classes & (_DOT | _SIGN | _EXPONENT)) != 0))
         of = np.searchsorted(self._starts, signs, side="right") - 1
@@ -256,9 +269,34 @@ _FIRST_PROBE = 700_001
 _FIRST_SHORT_PROBE = 101
 _FIRST_PROOF = 11
 
+_FORMS = ("1", "2", "3")
+"""Digits of which probes of the same form are made."""
+
 Read = Callable[[str], LineContent]
-Slot = tuple[int, float]
-"""A number of the line, by its place, and the factor of its unit; or -1 and a value that all lines have."""
+
+
+class Slot(NamedTuple):
+    """A number that a line says: a constant, and numbers of the line by their places, each times a factor."""
+
+    constant: float
+    terms: tuple[tuple[int, float], ...] = ()
+
+    def of(self, numbers: Sequence[float]) -> float:
+        """Return the number, by the numbers of a line."""
+        if len(self.terms) == 1 and not self.constant:
+            place, factor = self.terms[0]
+            return numbers[place] * factor
+        return self.constant + sum(numbers[place] * factor for place, factor in self.terms)
+
+    def column(self, rows: Floats) -> Floats:
+        """Return the number of each line, shape (n,), by their numbers, shape (n, numbers)."""
+        column = np.full(len(rows), self.constant)
+        for place, factor in self.terms:
+            # No sum of a zero: a number of the log stays as it is to the last bit.
+            column = (
+                rows[:, place] * factor + column if self.constant or len(self.terms) > 1 else rows[:, place] * factor
+            )
+        return column
 
 
 class _Outline(NamedTuple):
@@ -278,6 +316,8 @@ class Shape:
         fixed: Numbers by their place that are the same in all of them.
         short: Places of whole numbers that say nothing and have no more than `MAX_DIGITS_OF_SHORT` digits, such as
             a percentage.
+        tight: Places of numbers that have to be written with as many bytes as in the first line, such as the hour of a
+            time, and how many these are.
         aside: Its lines have neither a counter nor a metric that only training prints.
         known: They name a metric that is known.
         words: What tells the shape from others, but for the places of its numbers.
@@ -285,8 +325,9 @@ class Shape:
 
     like: LineContent
     slots: tuple[Slot, ...]
-    fixed: tuple[Slot, ...]
+    fixed: tuple[tuple[int, float], ...]
     short: tuple[int, ...]
+    tight: tuple[tuple[int, int], ...]
     aside: bool
     known: bool
     words: tuple[object, ...]
@@ -297,24 +338,36 @@ class Shape:
         like = self.like
         return like.drawing is not None and not like.drawing.telling and like.plain is None and like.record is None
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether all lines of the skeleton have this shape."""
+        return not (self.fixed or self.short or self.tight)
+
     def number(self, slot: int, numbers: Sequence[float]) -> float:
         """Return one of the numbers that a line says."""
-        place, factor = self.slots[slot]
-        return numbers[place] * factor if place >= 0 else factor
+        return self.slots[slot].of(numbers)
 
     @property
     def identity(self) -> tuple[object, ...]:
         """What is equal of two shapes whose lines say alike: bars that are drawn with other signs."""
-        return (self.words, self.slots, self.fixed, self.short)
+        return (self.words, self.slots, self.fixed, self.short, self.tight)
 
-    def fits(self, numbers: Sequence[float]) -> bool:
-        """Say whether a line of the skeleton has this shape, by its numbers."""
+    def fits(self, numbers: Sequence[float], widths: Sequence[int]) -> bool:
+        """Say whether a line of the skeleton has this shape, by its numbers and the bytes that each is written with."""
         fixed = all(numbers[place] == value for place, value in self.fixed)
-        return fixed and all(numbers[place] < 10**MAX_DIGITS_OF_SHORT for place in self.short)
+        short = all(numbers[place] < 10**MAX_DIGITS_OF_SHORT for place in self.short)
+        return fixed and short and all(widths[place] == width for place, width in self.tight)
 
-    def which_fit(self, rows: Floats) -> NDArray[np.bool_]:
-        """Say which lines have this shape, shape (n,), by their numbers, shape (n, numbers)."""
+    def which_fit(self, rows: Floats, widths: Places) -> NDArray[np.bool_]:
+        """Say which lines have this shape, shape (n,).
+
+        Args:
+            rows: Their numbers, shape (n, numbers).
+            widths: With how many bytes these are written, shape (n, numbers).
+        """
         fit = np.ones(len(rows), dtype=np.bool_)
+        for place, width in self.tight:
+            fit &= widths[:, place] == width
         for place, value in self.fixed:
             fit &= rows[:, place] == value
         for place in self.short:
@@ -323,7 +376,7 @@ class Shape:
 
     def said(self, numbers: Sequence[float]) -> LineContent | None:
         """Return what a line says, None if a counter in it is beyond bounds."""
-        values = [numbers[place] * factor if place >= 0 else factor for place, factor in self.slots]
+        values = [slot.of(numbers) for slot in self.slots]
         try:
             return _rebuilt(self.like, values)
         except (ValueError, OverflowError):  # a counter is not finite
@@ -331,7 +384,7 @@ class Shape:
 
     def columns(self, rows: Floats) -> list[Floats]:
         """Return the numbers that lines say, in the order of the slots, each of shape (n,)."""
-        return [rows[:, place] * factor if place >= 0 else np.full(len(rows), factor) for place, factor in self.slots]
+        return [slot.column(rows) for slot in self.slots]
 
 
 def learn(line: bytes, spans: list[Span], read: Read) -> Shape | None:
@@ -359,17 +412,64 @@ def learn(line: bytes, spans: list[Span], read: Read) -> Shape | None:
         short = {place for place in others if _probed(line, spans, brief, {place}, read) == here}
         probes = [brief[place] if place in short else probe for place, probe in enumerate(probes)]
     again = _probed(line, spans, probes, free | short, read)
-    slots = _slots(here, again, probes, free) if again is not None and _is_alike(here, again) else None
+    if again is None or not _is_alike(here, again):
+        return None
+    rest = [place for place in range(len(spans)) if place not in free | short]
+    tight = {place: terms for place in rest if (terms := _terms(line, spans, place, here, read)) is not None}
+    slots = _slots(here, again, {place: probes[place] for place in free}, tight, numbers)
     if slots is None:
         return None
-    fixed = tuple((place, number) for place, number in enumerate(numbers) if place not in free | short)
+    fixed = tuple((place, numbers[place]) for place in rest if place not in tight)
     if any(math.isnan(value) for _, value in fixed):
         return None
-    shape = Shape(says, tuple(slots), fixed, tuple(sorted(short)), *_place_of(says), here.words)
-    proof = [_FIRST_PROOF + place if text.isdigit() else 0.10101 + place for place, text in enumerate(texts)]
-    proof = [number if place in free else numbers[place] for place, number in enumerate(proof)]
-    proofs = ((numbers, here), (proof, _probed(line, spans, proof, free, read)))
+    widths = tuple((place, spans[place].end - spans[place].start) for place in tight)
+    shape = Shape(says, tuple(slots), fixed, tuple(sorted(short)), widths, *_place_of(says), here.words)
+    # The proof: other numbers in all places that may change, at once.
+    written = {place: _in_form(line[slice(*spans[place])], _FORMS[place % 2]) for place in tight}
+    for place in free:
+        probe = str(_FIRST_PROOF + place) if texts[place].isdigit() else f"{0.10101 + place:.10g}"
+        written[place] = probe.encode()
+    proof = [_float(written[at].replace(b",", b"")) if at in written else one for at, one in enumerate(numbers)]
+    proofs = ((numbers, here), (proof, _outline(read(_text(_with(line, spans, written))))))
     return shape if all(_tells(shape, told, outline) for told, outline in proofs) else None
+
+
+def _in_form(text: bytes, digit: str) -> bytes:
+    """Return a number of the same form: each digit is another one, and all that is no digit stays."""
+    return bytes(ord(digit) if chr(byte).isdigit() else byte for byte in text)
+
+
+def _terms(line: bytes, spans: list[Span], place: int, here: _Outline, read: Read) -> dict[int, float] | None:
+    """Return by what factor each number that a line says goes with a number of the line; none where it says nothing.
+
+    None if another number of the same form makes another line of it, or the two do not go together in a straight line.
+    """
+    text = line[slice(*spans[place])]
+    number = _float(text.replace(b",", b""))
+    factors: dict[int, float] | None = None
+    for form in [form for form in (_in_form(text, digit) for digit in _FORMS) if form != text][:2]:
+        other = _outline(read(_text(_with(line, spans, {place: form}))))
+        if other is None or not _is_alike(here, other):
+            return None
+        moved = _float(form.replace(b",", b"")) - number
+        found = {
+            at: (after - before) / moved
+            for at, (before, after) in enumerate(zip(here.numbers, other.numbers, strict=True))
+            if not (after == before or (math.isnan(after) and math.isnan(before)))
+        }
+        if not all(map(math.isfinite, found.values())) or (factors is not None and found != factors):
+            return None
+        factors = found
+    return factors
+
+
+def _with(line: bytes, spans: list[Span], written: Mapping[int, bytes]) -> bytes:
+    """Return a line with other text in place of some of its numbers, by their places."""
+    edges = [0, *(edge for span in spans for edge in span), len(line)]
+    parts = [line[start:end] for start, end in pairwise(edges)]
+    for place, text in written.items():
+        parts[2 * place + 1] = text
+    return b"".join(parts)
 
 
 def _place_of(said: LineContent) -> tuple[bool, bool]:
@@ -395,36 +495,57 @@ def _probed(
     line: bytes, spans: list[Span], probes: Sequence[float], free: Iterable[int], read: Read
 ) -> _Outline | None:
     """Return what a line says with probes in place of the numbers that are free."""
-    chosen = set(free)
-    edges = [0, *(edge for span in spans for edge in span), len(line)]
-    parts = [line[start:end] for start, end in pairwise(edges)]
-    for place in chosen:
-        parts[2 * place + 1] = f"{probes[place]:.10g}".encode()
-    return _outline(read(_text(b"".join(parts))))
+    written = {place: f"{probes[place]:.10g}".encode() for place in free}
+    return _outline(read(_text(_with(line, spans, written))))
 
 
 def _is_alike(one: _Outline, other: _Outline | None) -> bool:
     return other is not None and one.words == other.words and len(one.numbers) == len(other.numbers)
 
 
-def _slots(here: _Outline, probed: _Outline, probes: list[float], free: set[int]) -> list[Slot] | None:
-    """Return what each number is; None if one is not one probe times a unit."""
+_UNITS = (60.0, 3600.0, 86_400.0)
+"""Factors besides powers of ten and of two: minutes, hours and days in seconds."""
+
+
+def _slots(
+    here: _Outline,
+    probed: _Outline,
+    probes: Mapping[int, float],
+    tight: Mapping[int, Mapping[int, float]],
+    numbers: Sequence[float],
+) -> list[Slot] | None:
+    """Return what each number is; None if one is not one probe times a unit, and numbers of a form times factors.
+
+    Args:
+        here: What the line says.
+        probed: What it says with probes in place of some numbers.
+        probes: These by their places.
+        tight: Numbers of a form by their places, each with the factors by which numbers that the line says go with it.
+        numbers: Those of the line.
+    """
     slots: list[Slot] = []
-    for value, again in zip(here.numbers, probed.numbers, strict=True):
+    for at, (value, again) in enumerate(zip(here.numbers, probed.numbers, strict=True)):
+        terms = [(place, factors[at]) for place, factors in tight.items() if at in factors]
+        held = sum(numbers[place] * factor for place, factor in terms)
         if value == again or (math.isnan(value) and math.isnan(again)):
-            slots.append((-1, value))
+            slots.append(Slot(value - held if terms else value, tuple(terms)))
             continue
-        # Units scale by powers of ten, and those of memory by powers of two, far more than probes differ.
-        ratio = again / _FIRST_PROBE
-        if not math.isfinite(again) or ratio <= 0:
+        term = _term(again - held, probes)
+        if term is None:
             return None
-        factors = (10.0 ** round(math.log10(ratio)), 2.0 ** round(math.log2(ratio)))
-        found = ((round(again / factor - _FIRST_PROBE), factor) for factor in factors)
-        slot = next((one for one in found if one[0] in free and probes[one[0]] * one[1] == again), None)
-        if slot is None:
-            return None
-        slots.append(slot)
+        slots.append(Slot(0.0, (term, *terms)))
     return slots
+
+
+def _term(value: float, probes: Mapping[int, float]) -> tuple[int, float] | None:
+    """Return the place of the probe that came out as a value, and its factor; None if none did."""
+    # Units scale by powers of ten, and those of memory by powers of two, far more than probes differ.
+    ratio = value / _FIRST_PROBE
+    if not math.isfinite(value) or ratio <= 0:
+        return None
+    factors = (10.0 ** round(math.log10(ratio)), 2.0 ** round(math.log2(ratio)), *_UNITS)
+    found = ((round(value / factor - _FIRST_PROBE), factor) for factor in factors)
+    return next((one for one in found if one[0] in probes and probes[one[0]] * one[1] == value), None)
 
 
 def _outline(said: LineContent) -> _Outline | None:

@@ -155,9 +155,15 @@ def counters_of(shape: Shape) -> frozenset[str] | None:
     return frozenset() if sure else None
 
 
-def which_go(shape: Shape, rows: Floats) -> NDArray[np.bool_]:
-    """Say which lines of a shape can be taken with others, shape (n,), by their numbers, shape (n, numbers)."""
-    fit = shape.which_fit(rows)
+def which_go(shape: Shape, rows: Floats, widths: Lines) -> NDArray[np.bool_]:
+    """Say which lines of a shape can be taken with others, shape (n,).
+
+    Args:
+        shape: The shape.
+        rows: Their numbers, shape (n, numbers).
+        widths: With how many bytes these are written, shape (n, numbers).
+    """
+    fit = shape.which_fit(rows, widths)
     columns = shape.columns(rows)
     if shape.only_counts:
         counters, least = columns[:2], 0.0
