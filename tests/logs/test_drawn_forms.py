@@ -13,6 +13,7 @@ from tests.logs.test_alike_lines import assert_read_alike
 
 from mldebug_mcp.logs.formats import text_log
 from mldebug_mcp.logs.read import read_run
+from mldebug_mcp.logs.text import parsed_line
 
 LINES = 3000
 
@@ -28,7 +29,7 @@ def test_lines_of_a_drawn_form_are_read_as_written_and_hardly_one_by_itself(
     wrote: dict[str, list[float]] = {}
     (tmp_path / "train.log").write_text("\n".join(drawn(seed).lines(LINES, random.Random(seed), wrote)) + "\n")
     reads = 0
-    content_of = text_log.content_of
+    content_of = parsed_line.content_of
 
     def counted(line: str, **options: bool) -> object:
         nonlocal reads

@@ -267,6 +267,8 @@ MAX_DIGITS_OF_SHORT = 3
 """Digits of a number where a longer one would make another line: "100%"."""
 _FIRST_PROBE = 700_001
 _FIRST_SHORT_PROBE = 101
+_BRIEF = (b"5", b"05", b"55")
+"""What else stands in the place of a whole number: a date whose hour has one digit more or less is no date."""
 _FIRST_PROOF = 11
 
 _FORMS = ("1", "2", "3")
@@ -403,14 +405,8 @@ def learn(line: bytes, spans: list[Span], read: Read) -> Shape | None:
         return None
     texts = [line[start:end].replace(b",", b"") for start, end in spans]
     numbers = [_float(text) for text in texts]
-    probes = [float(_FIRST_PROBE + place) for place in range(len(spans))]
-    free, short = set(range(len(spans))), set[int]()
-    if not _is_alike(here, _probed(line, spans, probes, free, read)):
-        free = {place for place in free if _is_alike(here, _probed(line, spans, probes, {place}, read))}
-        brief = [float(_FIRST_SHORT_PROBE + place) for place in range(len(spans))]
-        others = [place for place, text in enumerate(texts) if place not in free and text.isdigit()]
-        short = {place for place in others if _probed(line, spans, brief, {place}, read) == here}
-        probes = [brief[place] if place in short else probe for place, probe in enumerate(probes)]
+    free, short = _loose(line, spans, here, texts, read)
+    probes = [float((_FIRST_SHORT_PROBE if place in short else _FIRST_PROBE) + place) for place in range(len(spans))]
     again = _probed(line, spans, probes, free | short, read)
     if again is None or not _is_alike(here, again):
         return None
@@ -432,6 +428,28 @@ def learn(line: bytes, spans: list[Span], read: Read) -> Shape | None:
     proof = [_float(written[at].replace(b",", b"")) if at in written else one for at, one in enumerate(numbers)]
     proofs = ((numbers, here), (proof, _outline(read(_text(_with(line, spans, written))))))
     return shape if all(_tells(shape, told, outline) for told, outline in proofs) else None
+
+
+def _loose(
+    line: bytes, spans: list[Span], here: _Outline, texts: Sequence[bytes], read: Read
+) -> tuple[set[int], set[int]]:
+    """Return the places where any number makes a line like it, and those where any of three digits says nothing."""
+
+    def says_with(place: int, text: bytes) -> _Outline | None:
+        return _outline(read(_text(_with(line, spans, {place: text}))))
+
+    probes = [float(_FIRST_PROBE + place) for place in range(len(spans))]
+    free = set(range(len(spans)))
+    if not _is_alike(here, _probed(line, spans, probes, free, read)):
+        free = {place for place in free if _is_alike(here, _probed(line, spans, probes, {place}, read))}
+    whole = {place for place, text in enumerate(texts) if text.isdigit()}
+    free -= {place for place in whole if not all(_is_alike(here, says_with(place, one)) for one in _BRIEF[:2])}
+    short = set()
+    for place in whole - free:
+        forms = (*_BRIEF, str(_FIRST_SHORT_PROBE + place).encode())
+        if all(says_with(place, one) == here for one in forms):
+            short.add(place)
+    return free, short
 
 
 def _in_form(text: bytes, digit: str) -> bytes:
