@@ -50,16 +50,19 @@ def test_a_projects_file_wins_over_the_users_key_by_key(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['roots = ["/"]\n', '[alarms]\ncommand = "true"\n', '[alarms]\nwebhook = "https://example.org"\n']
+    "text",
+    [
+        'roots = ["/"]\n',
+        'reader = "true"\n',
+        '[alarms]\ncommand = "true"\n',
+        '[alarms]\nwebhook = "https://example.org"\n',
+    ],
 )
 def test_a_project_cannot_widen_what_is_read_run_a_command_or_send_anything(project: Path, text: str) -> None:
     (project / "mldebug.toml").write_text(text)
     found = find_preferences()
-    assert (found.preferences.roots, found.preferences.alarms.command, found.preferences.alarms.webhook) == (
-        (),
-        None,
-        None,
-    )
+    preferred = found.preferences
+    assert (preferred.roots, preferred.reader, preferred.alarms.command, preferred.alarms.webhook) == ((), *[None] * 3)
     assert len(found.notes) == 1
     assert "left out" in found.notes[0]
     of_user(project, text)
@@ -76,7 +79,7 @@ def test_what_is_left_out_of_a_projects_file_is_said(project: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("name = 1\n", "known keys: names, roots, alarms"),
+        ("name = 1\n", "known keys: names, roots, reader, alarms"),
         ("[alarms]\nprobability = 2\n", "alarms.probability"),
         ("[alarms\n", "cannot be read as TOML"),
     ],

@@ -38,6 +38,9 @@ def truth(one: Labelled) -> Truth | None:
     if "cause" in label:
         injected = frozenset(label["cause"])
         return SOUND if injected == {HEALTHY} else Truth(injected | frozenset(label.get("acceptable", ())))
+    if "fault" in label:
+        injected = frozenset([label["fault"]])
+        return SOUND if injected == {HEALTHY} else Truth(injected | frozenset(label.get("acceptable_causes", ())))
     if "label_kind" in label:
         if label["label_kind"] == HEALTHY:
             return SOUND

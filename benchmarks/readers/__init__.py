@@ -2,6 +2,8 @@
 
     python -m benchmarks.readers draw DIR... --into FOLDER [--runs N] [--seed N] [--closed]
     python -m benchmarks.readers score FOLDER
+    python -m benchmarks.readers prompts DIR... --into FOLDER [--runs N] [--seed N] [--closed]
+    python -m benchmarks.readers pool DIR... [--replies FOLDER] [--keep]
 
 `draw` takes labelled runs at random (`benchmarks.labelled` says how DIR names them), whatever the tool says of them,
 and asks for each over MCP as an agent would. It writes two folders that can be handed to a reader each by itself:
@@ -15,5 +17,10 @@ a run that the tool calls healthy is short, which `hidden` does not conceal.
 
 `score` counts the answers in `answers*.jsonl` of each folder, one file per reader, beside the tool's own ranking.
 
+`prompts` writes the prompts of `--reader` to labelled runs. A reader writes the reply to `prompts/run-NNN.txt` into
+`replies/run-NNN.json` and sees nothing else. `pool` counts own ranking, reader and both together, and fits the weights
+of the pool. `replies.jsonl` keeps own probabilities and replies, without labels; `pool` counts those by default.
+
 - draw.py: which runs, under neutral names; answer.py: ask, and hide the ranking; write.py: the folders; score.py: count
+- prompts.py: the prompts of `--reader`, and what the replies are worth
 """

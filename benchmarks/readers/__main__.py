@@ -7,6 +7,7 @@ from pathlib import Path
 
 import benchmarks.readers
 from benchmarks.labelled import labelled
+from benchmarks.readers import prompts
 from benchmarks.readers.draw import draw
 from benchmarks.readers.score import score
 from benchmarks.readers.write import write
@@ -31,7 +32,32 @@ def main() -> None:
     scoring.add_argument(
         "folder", type=Path, metavar="FOLDER", help="what `draw` wrote, with the readers' answers in it"
     )
+    prompting = commands.add_parser("prompts", help="write the prompts of --reader to some labelled runs")
+    prompting.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="a folder of labelled logs")
+    prompting.add_argument("--into", required=True, type=Path, metavar="FOLDER", help="a new folder for the prompts")
+    prompting.add_argument("--runs", type=int, default=RUNS, metavar="N", help="runs of each (default: %(default)s)")
+    prompting.add_argument("--seed", type=int, default=0, metavar="N", help="of the draw (default: %(default)s)")
+    prompting.add_argument("--closed", action="store_true", help="draw from the closed half too")
+    pooling = commands.add_parser("pool", help="count what replies and own ranking are worth together")
+    pooling.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="the folders of labelled logs")
+    pooling.add_argument("--replies", type=Path, metavar="FOLDER", help="what `prompts` wrote (default: those kept)")
+    pooling.add_argument("--keep", action="store_true", help="keep these replies")
     asked = parser.parse_args()
+    if asked.command == "prompts":
+        some = [
+            one
+            for folder in asked.folders
+            for one in prompts.draw(labelled(folder, closed=asked.closed), asked.runs, asked.seed)
+        ]
+        prompts.write(some, asked.into)
+        return
+    if asked.command == "pool":
+        labels = prompts.labels_of(asked.folders)
+        read = prompts.replies_of(asked.replies, labels) if asked.replies else prompts.kept_replies(labels)
+        if asked.keep:
+            prompts.keep(read)
+        print(prompts.measured(read))
+        return
     if asked.command == "score":
         print(score(asked.folder))
         return

@@ -18,6 +18,8 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.judge.diagnosis import diagnose
 from mldebug_mcp.judge.next_steps import Outcome
+from mldebug_mcp.judge.reader import Reader, with_reader
+from mldebug_mcp.judge.reader_command import reader_of
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.in_memory import Data, run_of_data
 from mldebug_mcp.logs.kinds import concluded
@@ -80,6 +82,7 @@ def diagnose_run(
     settings: Mapping[str, Any] | None = None,
     outcomes: Mapping[str, Outcome] | None = None,
     names: Mapping[str, str] | None = None,
+    reader: Reader | str | None = None,
 ) -> RunDiagnosis:
     """Say what is seen in a training log, which causes fit it, and what to check next.
 
@@ -95,6 +98,8 @@ def diagnose_run(
         outcomes: How checks of an earlier diagnosis turned out: by the id of a next step (such as "lr_too_high.1")
             whether it "confirms" or "refutes".
         names: What names of the log mean that do not say it: column → metric, such as {"L": "loss"}.
+        reader: What judges the run as well: a function from a prompt to a reply, or a command such as "claude -p" that
+            gets the prompt on its input and prints the reply. By default the command of MLDEBUG_MCP_READER, if any.
 
     Returns:
         Every symptom with its state, every cause with its probability (0 to 1), best first, and the next steps in
@@ -105,7 +110,8 @@ def diagnose_run(
     """
     good = read_run(reference) if reference is not None else None
     own = read_run(path, config, run, names, settings=settings)
-    return RunDiagnosis.of(diagnose(own, good, findings, outcomes), own, good)
+    asked = reader if callable(reader) else reader_of(reader)
+    return RunDiagnosis.of(with_reader(diagnose(own, good, findings, outcomes), asked), own, good)
 
 
 def read_run(

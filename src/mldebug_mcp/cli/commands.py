@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import listening
 from mldebug_mcp.core.text import shorten
 
 if TYPE_CHECKING:
+    from mldebug_mcp.judge.reader import Reader
     from mldebug_mcp.models import Model
 
 # What every command of the parser has.
@@ -34,6 +37,31 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print the answer as JSON, as the MCP tool gives it with detail='full'"
     )
+
+
+def add_reader(parser: argparse.ArgumentParser) -> None:
+    """Add the option for a reader of the user's own."""
+    parser.add_argument(
+        "--reader", metavar="COMMAND",
+        help="a command that judges the run as well, such as 'claude -p': it gets the facts of the answer on its input "
+        "and prints what it makes of them (default: the command in MLDEBUG_MCP_READER, if any)",
+    )  # fmt: skip
+
+
+def reader_from(options: argparse.Namespace) -> Reader | None:
+    """Return the reader that the command line or the environment names.
+
+    Raises:
+        InputError: it cannot be run.
+    """
+    from mldebug_mcp.core.paths import cache_folder
+    from mldebug_mcp.judge.reader_command import reader_of
+
+    folder = None
+    if not getattr(options, "no_cache", False):
+        with suppress(InputError):  # without a home folder no reply is kept
+            folder = cache_folder()
+    return reader_of(options.reader, folder)
 
 
 def count(text: str) -> int:
@@ -97,15 +125,18 @@ def prefer(options: argparse.Namespace) -> None:
     Raises:
         InputError: a file of preferences is wrong.
     """
-    if not hasattr(options, "names"):
+    if not (hasattr(options, "names") or hasattr(options, "reader")):
         return
     from mldebug_mcp.core.preferences import find_preferences
 
     preferred, notes = find_preferences()
     for note in notes:
         print(f"mldebug-mcp: {note}", file=sys.stderr)
-    options.names = {**preferred.names, **options.names}
+    if hasattr(options, "names"):
+        options.names = {**preferred.names, **options.names}
     alarms = preferred.alarms
+    if hasattr(options, "reader"):
+        options.reader = options.reader or os.environ.get("MLDEBUG_MCP_READER") or preferred.reader
     for name, value in {
         "every": alarms.every, "alarm_at": alarms.probability, "alarm_looks": alarms.looks,
         "on_alarm": alarms.command, "webhook": alarms.webhook, "notify": alarms.notify,

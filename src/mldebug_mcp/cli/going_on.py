@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.cli.commands import DONE, FOUND, Commands, count, show_line, verb
+from mldebug_mcp.cli.commands import DONE, FOUND, Commands, add_reader, count, reader_from, show_line, verb
 from mldebug_mcp.cli.one_run import add_reading
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ def add_watch(verbs: Commands) -> None:
     watch = verb(verbs, "watch", "look at a run that is still going again and again, and tell what is new")
     watch.add_argument("path", metavar="PATH", help="a log file or a run folder; it may come into being later")
     add_reading(watch)
+    add_reader(watch)
     watch.add_argument("--every", type=_positive, metavar="SECONDS", help="seconds between two looks (default 30)")
     watch.add_argument("--for", type=_positive, metavar="MINUTES", dest="minutes", help="stop after so many minutes")
     watch.add_argument(
@@ -69,7 +70,7 @@ def do_watch(options: argparse.Namespace) -> int:
     alarms = _alarms(options)
     watch = Watch(
         options.path, options.config, options.run, names=options.names, at=options.alarm_at or 0.0,
-        looks=options.alarm_looks or LOOKS,
+        looks=options.alarm_looks or LOOKS, reader=reader_from(options),
     )  # fmt: skip
     every = options.every or EVERY
     until = time.monotonic() + 60 * options.minutes if options.minutes else math.inf

@@ -11,7 +11,19 @@ from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.cli.commands import DONE, FOUND, UNUSABLE, Commands, add_json, count, print_json, shown_progress, verb
+from mldebug_mcp.cli.commands import (
+    DONE,
+    FOUND,
+    UNUSABLE,
+    Commands,
+    add_json,
+    add_reader,
+    count,
+    print_json,
+    reader_from,
+    shown_progress,
+    verb,
+)
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import LONGEST_ERROR, shorten
 
@@ -37,6 +49,7 @@ def add_diagnose(verbs: Commands) -> None:
     )  # fmt: skip
     diagnose.add_argument("--png", metavar="FILE", help="also draw the curves with what is seen in them")
     diagnose.add_argument("--html", metavar="FILE", help="also write the diagnosis as a web page, curves included")
+    add_reader(diagnose)
     diagnose.add_argument("--long", action="store_true", help="print all of it, not one screen")
     diagnose.add_argument("--bits", action="store_true", help="say how much each finding speaks for a cause, in bits")
     diagnose.add_argument("--check", action="store_true", help="exit with 1 unless `healthy` leads the hypotheses")
@@ -80,7 +93,7 @@ def do_diagnose(options: argparse.Namespace) -> int:
 def _code(answer: Diagnosis, options: argparse.Namespace) -> int:
     from mldebug_mcp.models.base import SOUND
 
-    return FOUND if options.check and answer.hypotheses[0].cause != SOUND else DONE
+    return FOUND if options.check and answer.leader != SOUND else DONE
 
 
 def _diagnose_several(paths: Sequence[str], options: argparse.Namespace) -> int:
@@ -111,9 +124,11 @@ def _diagnosed(path: str, options: argparse.Namespace) -> tuple[Diagnosis, Run, 
         with _preparing_diagnosis():
             run = run_of(path, options)
         from mldebug_mcp.judge import diagnose
+        from mldebug_mcp.judge.reader import with_reader
 
         reference = read_run(options.reference) if options.reference else None
-        return diagnose(run, reference, outcomes=dict(options.outcomes)), run, reference
+        answer = diagnose(run, reference, outcomes=dict(options.outcomes))
+        return with_reader(answer, reader_from(options)), run, reference
 
 
 @contextmanager

@@ -9,7 +9,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.cli.commands import DONE, FOUND, Commands, add_json, print_json, shown_progress, verb
+from mldebug_mcp.cli.commands import (
+    DONE,
+    FOUND,
+    Commands,
+    add_json,
+    add_reader,
+    count,
+    print_json,
+    reader_from,
+    shown_progress,
+    verb,
+)
 from mldebug_mcp.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,6 +48,10 @@ def add_runs(verbs: Commands) -> None:
         "--no-cache",
         action="store_true",
         help="read every run anew, and keep nothing (MLDEBUG_MCP_CACHE: a folder for what is kept, or off)",
+    )
+    add_reader(runs)
+    runs.add_argument(
+        "--read-at-most", type=count, default=20, metavar="N", help="runs that the reader reads (default 20)"
     )
     runs.add_argument("--check", action="store_true", help="exit with 1 if a fault leads in any run")
     runs.set_defaults(command=do_runs)
@@ -73,7 +88,10 @@ def do_runs(options: argparse.Namespace) -> int:
         except InputError as error:
             problems.append(str(error))
     with shown_progress():
-        answer = diagnose_runs(options.path, processes=options.processes, cache=cache, ray=options.ray)
+        answer = diagnose_runs(
+            options.path, processes=options.processes, cache=cache, ray=options.ray, reader=reader_from(options),
+            read_at_most=options.read_at_most,
+        )  # fmt: skip
     answer = answer.model_copy(update={"notes": [*answer.notes, *problems]})
     if options.html:
         from mldebug_mcp.report.pages import write_runs_html

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -65,6 +66,33 @@ def _looked_in(path: Path) -> str:
         return "" if path.is_absolute() else f" in {shorten(str(Path.cwd()), 200)}"
     except OSError:  # the working directory itself is gone
         return ""
+
+
+# Where answers are kept that cost time or money to make again.
+
+
+CACHE_VARIABLE = "MLDEBUG_MCP_CACHE"
+"""The folder for what is kept, or "off"."""
+
+
+def cache_folder() -> Path | None:
+    """Return the folder for what is kept between calls; None where that is switched off.
+
+    It is the one that the environment variable MLDEBUG_MCP_CACHE names ("off" switches it off), else that of the user's
+    folder for caches.
+
+    Raises:
+        InputError: the user has no home folder.
+    """
+    named = os.environ.get(CACHE_VARIABLE, "")
+    if named == "off":
+        return None
+    home = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    usual = home if home.is_absolute() else Path("~/.cache")  # a relative one is ignored, as its specification demands
+    try:
+        return (Path(named) if named else usual / "mldebug-mcp").expanduser()
+    except RuntimeError:
+        raise InputError("there is no home folder") from None
 
 
 # Where the knowledge files are: inside an installed package, or at the root of the repository.

@@ -56,10 +56,12 @@ class Preferences(_Strict):
     """What names of a log mean, such as {"L": "loss"}."""
     roots: tuple[str, ...] = ()
     """Folders that a server may read; of the user's file alone."""
+    reader: str | None = None
+    """A command that judges runs as well, as `--reader` takes it; of the user's file alone."""
     alarms: Alarms = Alarms()
 
 
-OF_THE_USER = (("roots",), ("alarms", "command"), ("alarms", "webhook"))
+OF_THE_USER = (("roots",), ("reader",), ("alarms", "command"), ("alarms", "webhook"))
 """Keys that count in the user's own file alone."""
 
 

@@ -30,6 +30,7 @@ from mldebug_mcp.judge.next_steps import (
     without_made,
 )
 from mldebug_mcp.judge.ranking import Evidence
+from mldebug_mcp.judge.reader import Reader, with_reader
 from mldebug_mcp.judge.run_verdict import names_nothing, not_judged, verdict_of, without_result
 from mldebug_mcp.judge.sheet import sheet_of
 from mldebug_mcp.judge.what_to_log import hardly_judged, what_to_log
@@ -115,6 +116,7 @@ def diagnose_run(
     *,
     outcomes: Mapping[str, Outcome] | None = None,
     names: Mapping[str, str] | None = None,
+    reader: Reader | None = None,
 ) -> Diagnosis:
     """Say what is seen in a training log, which causes fit it, and what to check next.
 
@@ -128,6 +130,7 @@ def diagnose_run(
         outcomes: How checks of an earlier diagnosis turned out: by the id of a next step (such as "lr_too_high.1")
             whether it "confirms" or "refutes".
         names: What names of the log mean that do not say it: column → metric, such as {"L": "loss"}.
+        reader: A function from a prompt to a reply that judges the run as well; see `reader`.
 
     Returns:
         Every symptom with its state, every cause with its probability, best first, and the next steps in order.
@@ -136,7 +139,7 @@ def diagnose_run(
         InputError: a path cannot be used, or a check does not exist; the message says why and what to do.
     """
     good = read_run(reference) if reference is not None else None
-    return diagnose(read_run(path, config, run, names), good, findings, outcomes)
+    return with_reader(diagnose(read_run(path, config, run, names), good, findings, outcomes), reader)
 
 
 def diagnose(

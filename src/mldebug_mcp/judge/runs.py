@@ -7,8 +7,9 @@ import json
 import multiprocessing
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -19,13 +20,14 @@ from mldebug_mcp.checks.results import result_of
 from mldebug_mcp.core.access import is_folder, require
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint, must_judge_now
-from mldebug_mcp.core.paths import expanded
+from mldebug_mcp.core.paths import CACHE_VARIABLE, cache_folder, expanded
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.judge.calibration import FILE
-from mldebug_mcp.judge.diagnosis import gather
+from mldebug_mcp.judge.diagnosis import diagnose_run, gather
 from mldebug_mcp.judge.hypotheses import judge_causes
 from mldebug_mcp.judge.next_call import diagnose_call
 from mldebug_mcp.judge.quantities import rests_on, speaks_first
+from mldebug_mcp.judge.reader import Reader, with_reader
 from mldebug_mcp.judge.sweep import Answered, levels_of, shared_settings, sweep_of
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.files import RunFolder, runs_in
@@ -34,13 +36,12 @@ from mldebug_mcp.logs.read import runs_of
 from mldebug_mcp.logs.remote_files import Choice, brought_in
 from mldebug_mcp.models import Finding, Hypothesis, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER
+from mldebug_mcp.models.reader import ReaderOpinion
 from mldebug_mcp.models.runs import Ranks, RunRow, Runs
 
 # Answers about runs whose files have not changed since: a file of JSON lines, one per place of a folder.
 
 
-CACHE_VARIABLE = "MLDEBUG_MCP_CACHE"
-"""The folder for the answers of `mldebug-mcp runs`, or "off"."""
 MAX_CACHE_BYTES = 1024**3
 """A run takes some two kilobytes, so this holds half a million. Chosen."""
 WAY_OUT = f"name another folder in {CACHE_VARIABLE}, or switch it off with --no-cache"
@@ -49,23 +50,15 @@ WAY_OUT = f"name another folder in {CACHE_VARIABLE}, or switch it off with --no-
 def cache_file(path: str) -> Path | None:
     """Return the file of the user that keeps the answers about a folder; None where that is switched off.
 
-    It lies in the folder that the environment variable MLDEBUG_MCP_CACHE names ("off" switches the cache off), else in
-    the user's folder for caches.
-
     Raises:
         InputError: the user has no home folder.
     """
-    named = os.environ.get(CACHE_VARIABLE, "")
-    if named == "off":
-        return None
-    home = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    usual = home if home.is_absolute() else Path("~/.cache")  # a relative one is ignored, as its specification demands
     try:
-        folder = (Path(named) if named else usual / "mldebug-mcp").expanduser()
-    except RuntimeError:
-        raise InputError(f"the answers are not kept for the next call: there is no home folder; {WAY_OUT}") from None
+        folder = cache_folder()
+    except InputError as error:
+        raise InputError(f"the answers are not kept for the next call: {error}; {WAY_OUT}") from None
     name = hashlib.blake2b(os.path.realpath(path).encode(errors="surrogateescape"), digest_size=12).hexdigest()
-    return folder / f"runs-{name}.jsonl"
+    return None if folder is None else folder / f"runs-{name}.jsonl"
 
 
 def fingerprint(place: RunFolder) -> str:
@@ -192,6 +185,14 @@ MOST_SETTINGS = 12
 """Settings that a row tells."""
 STRETCHES = 12
 """Stretches of a run whose extremes are drawn of it: some fifty points."""
+READ_AT_MOST = 20
+"""Runs that a reader reads of a folder: each is a call that somebody pays for. Chosen."""
+UNSURE = 0.8
+"""Probability of what leads below which a reader is asked, though no fault leads. Chosen."""
+ASKED_AT_ONCE = 4
+"""Calls of a reader side by side. Chosen."""
+MAX_FAILURES = 3
+"""Runs that a reader did not read which are named. Chosen."""
 BROKEN = ("error", "silence", "interrupted", "cut")
 """Ways to end that need a look even where no cause leads."""
 
@@ -203,6 +204,8 @@ def diagnose_runs(
     cache: str | Path | None = None,
     most: int | None = None,
     ray: str | None = None,
+    reader: Reader | None = None,
+    read_at_most: int = READ_AT_MOST,
 ) -> Runs:
     """Diagnose every run of a folder, and say what those share in which the same cause leads.
 
@@ -212,6 +215,9 @@ def diagnose_runs(
         cache: A file that keeps the answers, so that runs whose files have not changed are not read again.
         most: Read only so many runs, those with the newest files; by default all.
         ray: The address of a Ray cluster that does the work instead, such as "auto"; "local" starts one here.
+        reader: What judges runs as well, a function from a prompt to a reply: those that need attention, and those of
+            which the own ranking is unsure.
+        read_at_most: How many runs it reads.
 
     Raises:
         InputError: it is no folder, or holds no run; or there is no such cluster.
@@ -220,6 +226,8 @@ def diagnose_runs(
     choice = None if most is None else Choice(newest=True)
     with brought_in(path, choice) as place:
         found = _runs_of_folder(place, cache, most, partial(_diagnosed, processes=processes, ray=ray))
+        if reader is not None:
+            found = _read_by(reader, found, place, read_at_most)
     if choice is not None and choice.notes:
         found = found.model_copy(update={"notes": [*choice.notes, *found.notes]})
     if place == path:
@@ -256,6 +264,33 @@ def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None
         next_step=look,
         notes=notes,
     )
+
+
+def _read_by(reader: Reader, runs: Runs, path: str | Path, most: int) -> Runs:
+    """Return the runs with what a reader makes of those that need it, and a note on how often it was asked."""
+    readable = [row for row in runs.rows if row.ending != "unread"]
+    wanted = [row for row in readable if row.is_sick or row.probability < UNSURE or row.ending in BROKEN]
+    asked = wanted[:most]
+    at = Counter(row.path for row in runs.rows)
+
+    # A run is diagnosed here, in one thread: only the calls of the reader, which wait, are made side by side.
+    answers = []
+    for number, row in enumerate(asked, start=1):
+        checkpoint(f"{number} of {len(asked)} runs made ready for the reader")
+        answers.append(diagnose_run(row.path) if at[row.path] == 1 else diagnose_run(path, run=row.name))
+    opinions: dict[str, ReaderOpinion] = {}
+    failures: list[str] = []
+    with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+        told = zip(asked, pool.map(partial(with_reader, reader=reader), answers), strict=True)
+        for number, (row, answer) in enumerate(told, start=1):
+            checkpoint(f"{number} of {len(asked)} runs read by the reader")
+            if answer.reader is not None:
+                opinions[row.name] = answer.reader
+            elif answer.notes:
+                failures.append(f"{shorten(row.name, 60)}: {answer.notes[-1]}")
+    notes = [f"the reader was asked about {len(asked)} of {len(wanted)} runs that need it (--read-at-most)"]
+    rows = [row.model_copy(update={"reader": opinions.get(row.name)}) for row in runs.rows]
+    return runs.model_copy(update={"rows": rows, "notes": [*runs.notes, *notes, *failures[:MAX_FAILURES]]})
 
 
 Fresh: TypeAlias = Sequence[tuple[RunFolder, str]]

@@ -13,6 +13,7 @@ from mldebug_mcp.checks.progress import has_finished
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, figure, percent
 from mldebug_mcp.judge.diagnosis import diagnose
+from mldebug_mcp.judge.reader import Reader, opinion_lines, with_reader
 from mldebug_mcp.judge.run_verdict import without_result
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.follow import FollowedRun
@@ -30,6 +31,8 @@ SURE = 2
 """Looks in a row at which no result is found before that is told: the first records may come before any."""
 LOOKS = 2
 """Looks in a row at which a cause leads before it is told. Chosen: one look may fall on an odd record."""
+SURE_ALONE = 0.95
+"""Probability of a fault from which the own ranking or the reader alone raises an alarm. Chosen."""
 GOING_ON = Finding(symptom="log_stops", state=State.UNKNOWN, summary="the run is still going")
 """The log of a run that is watched ends before its plan because it is not over."""
 
@@ -64,6 +67,8 @@ class Watch:
     Args:
         at: The least probability of a leading fault that is told.
         looks: Looks in a row at which it leads, the first of a run apart.
+        reader: What judges the run as well whenever another cause leads. Then there is an alarm only if both name a
+            fault, or one is sure of it.
         clock: What time it is, in seconds.
     """
 
@@ -76,6 +81,7 @@ class Watch:
         names: Mapping[str, str] | None = None,
         at: float = 0.0,
         looks: int = LOOKS,
+        reader: Reader | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
@@ -84,7 +90,7 @@ class Watch:
         self._come: tuple[int, float] | None = None
         self._resumes = 0
         self._told: dict[str, float] = {}
-        self._at, self._looks = at, looks
+        self._at, self._looks, self._reader = at, looks, reader
         self._leader = self._candidate = ""
         self._led = 0
         self._last = ""
@@ -178,7 +184,20 @@ class Watch:
             return []
         causes = {one.cause: round(one.probability, 2) for one in diagnosis.hypotheses[:SHOWN]}
         said = f"may be: {', '.join(f'{cause} {percent(share)}' for cause, share in causes.items())}"
-        return [News(what="leader", text=said, **_where(run), causes=causes, alarm=leader not in NO_FAULTS)]
+        read = with_reader(diagnosis, self._reader)
+        if self._reader is not None:
+            said += f"; {opinion_lines(read)[0] if read.reader is not None else read.notes[-1]}"
+        alarm = leader not in NO_FAULTS and _agreed(read)
+        return [News(what="leader", text=said, **_where(run), causes=causes, alarm=alarm)]
+
+
+def _agreed(diagnosis: Diagnosis) -> bool:
+    """Say whether own ranking and reader both name a fault, or one is sure of it; without a reader the own counts."""
+    if diagnosis.reader is None:
+        return True
+    leaders = (diagnosis.hypotheses[0], diagnosis.reader.causes[0])
+    faults = [one for one in leaders if one.cause not in NO_FAULTS]
+    return len(faults) == len(leaders) or any(one.probability >= SURE_ALONE for one in faults)
 
 
 def _read_so_far(run: Run, diagnosis: Diagnosis) -> News:

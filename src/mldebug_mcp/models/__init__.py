@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mldebug_mcp.core.lazy import lazily
-from mldebug_mcp.models.base import Call, Model, Number
+from mldebug_mcp.models.base import Call, Model, Number, RankedCause
 from mldebug_mcp.models.diagnosis import (
     Comparison,
     CurveFact,
@@ -35,7 +35,7 @@ from mldebug_mcp.models.knowledge import Citation, EntryHit, Explanation, QuoteH
 if TYPE_CHECKING:
     from mldebug_mcp.models.batch import BatchFinding, BatchInspection
     from mldebug_mcp.models.knowledge import ErrorExplanation, ErrorMatch, EvidenceReport, FirstError, QuoteCheck
-    from mldebug_mcp.models.probe import CurvePoint, ProbeResult, RankedCause
+    from mldebug_mcp.models.probe import CurvePoint, ProbeResult
     from mldebug_mcp.models.runs import MetricReading, MetricValues
 
 __all__ = [
@@ -95,6 +95,5 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "MetricValues": "runs",
             "CurvePoint": "probe",
             "ProbeResult": "probe",
-            "RankedCause": "probe",
         },
     )

@@ -210,3 +210,10 @@ class Call(Model):
 
 
 NextCall = Annotated[Call | None, Field(description="The call to make next, ready to send.")]
+
+
+class RankedCause(Model):
+    """A cause and how probable it is."""
+
+    cause: str = Field(description="Its id; `explain` gives it whole.")
+    probability: float = Field(description="From 0 to 1.")

@@ -12,6 +12,7 @@ from mldebug_mcp.core.errors import MissingExtraError
 from mldebug_mcp.core.text import percent
 from mldebug_mcp.models.base import Model, NextCall, Number, Text
 from mldebug_mcp.models.knowledge import Citation
+from mldebug_mcp.models.reader import ReaderOpinion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -291,6 +292,9 @@ class Diagnosis(Model):
         description="Every symptom with its state; in a concise answer those that are present."
     )
     hypotheses: list[Hypothesis] = Field(description="Best first; probabilities sum to 1.")
+    reader: ReaderOpinion | None = Field(
+        None, description="What a reader that the user named makes of it; the verdict is then of both together."
+    )
     ties: list[Tie] = Field(default_factory=list, description="Leading hypotheses that the log cannot tell apart.")
     what_to_log: list[MetricToLog] = Field(
         default_factory=list,
@@ -305,6 +309,11 @@ class Diagnosis(Model):
     def present(self) -> list[Finding]:
         """What is seen in the log: the findings whose state is present."""
         return [one for one in self.findings if one.state is State.PRESENT]
+
+    @property
+    def leader(self) -> str:
+        """The id of the cause that leads: of reader and own ranking together, where a reader was asked."""
+        return self.hypotheses[0].cause if self.reader is None else self.reader.combined[0].cause
 
     def to_frame(self) -> pd.DataFrame:
         """Return the hypotheses as a DataFrame of pandas, best first, a row each.

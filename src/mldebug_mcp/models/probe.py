@@ -6,17 +6,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import Model, NextCall, Number, Page, Text
+from mldebug_mcp.models.base import Model, NextCall, Number, Page, RankedCause, Text
 from mldebug_mcp.models.diagnosis import Finding, Hypothesis, NextStep
 
 Verdict = Literal["memorised", "too_slow", "cannot_learn", "not_finite", "failed"]
-
-
-class RankedCause(Model):
-    """A cause and how probable it is."""
-
-    cause: str = Field(description="Its id; `explain` gives it whole.")
-    probability: float = Field(description="From 0 to 1.")
 
 
 class CurvePoint(Model):

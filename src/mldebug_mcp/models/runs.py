@@ -9,6 +9,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from mldebug_mcp.models.base import NO_FAULTS, Model, NextCall, Number, Text
 from mldebug_mcp.models.knowledge import Citation
+from mldebug_mcp.models.reader import ReaderOpinion
 
 # The answers about many runs: which of them is sick, what the sick ones share, and whether one kind is better.
 
@@ -48,6 +49,7 @@ class RunRow(Model):
     )
     ranks: Ranks | None = Field(None, description="Where each rank wrote files of its own.")
     note: Text = Field("", description="Why it could not be read.")
+    reader: ReaderOpinion | None = Field(None, description="What a reader that the user named makes of it.")
     curve: SkipJsonSchema[tuple[tuple[float, float], ...]] = Field(
         (), exclude=True, repr=False, description="Steps and values of what is drawn, thinned."
     )
@@ -58,7 +60,12 @@ class RunRow(Model):
     @property
     def is_sick(self) -> bool:
         """Whether a fault leads."""
-        return self.cause not in ("", *NO_FAULTS)
+        return self.leader not in ("", *NO_FAULTS)
+
+    @property
+    def leader(self) -> str:
+        """The cause that leads: of reader and own ranking together, where a reader was asked."""
+        return self.cause if self.reader is None else self.reader.combined[0].cause
 
 
 class SharedSetting(Model):

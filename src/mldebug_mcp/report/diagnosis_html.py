@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mldebug_mcp.checks.results import Result, result_of
 from mldebug_mcp.core.text import clean, figure, percent, shorten
+from mldebug_mcp.judge.reader import opinion_lines
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models import Citation, Diagnosis, Finding, Hypothesis, MetricToLog, NextStep, State
@@ -177,6 +178,12 @@ def _rounded(values: Floats) -> list[float]:
 
 
 # The parts of a diagnosis as HTML, for pages and notebooks alike. All text from the log is escaped.
+
+
+def opinions_html(diagnosis: Diagnosis) -> str:
+    """Return the opinions of reader and own ranking as a list; nothing where no reader was asked."""
+    lines = opinion_lines(diagnosis)
+    return f'<ul class="opinions">{"".join(f"<li>{prose(line)}</li>" for line in lines)}</ul>' if lines else ""
 
 
 def verdict_html(diagnosis: Diagnosis) -> str:
@@ -437,6 +444,7 @@ def page_parts(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> 
     return [
         f"<h1>{escape(diagnosis.run.path)}</h1>",
         verdict_html(diagnosis),
+        opinions_html(diagnosis),
         ran_html(diagnosis.sheet),
         *([_TOOLS, *pictures] if pictures else []),
         section("Seen in the log", seen_html(diagnosis, seen)),

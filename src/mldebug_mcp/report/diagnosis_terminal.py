@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from mldebug_mcp.core.text import figure, percent, shorten
+from mldebug_mcp.judge.reader import opinion_lines
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, MetricToLog, NextStep, State
 from mldebug_mcp.models.base import NO_FAULTS, SOUND
@@ -55,6 +56,14 @@ def print_verdict(console: Console, diagnosis: Diagnosis) -> int:
     lines = verdict_lines(verdict_block(diagnosis), console.width)
     for line in lines:
         console.print(line, no_wrap=True, crop=False, overflow="ignore")
+    return len(lines)
+
+
+def print_opinions(console: Console, diagnosis: Diagnosis) -> int:
+    """Print the opinions of reader and own ranking, and return the lines; nothing where no reader was asked."""
+    lines = [line for text in opinion_lines(diagnosis) for line in _wrap(text, console.width)]
+    for line in lines:
+        console.print(Text(line), no_wrap=True, crop=False, overflow="ignore")
     return len(lines)
 
 
@@ -110,6 +119,7 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run, *, bits: b
     """
     read = diagnosis.run
     print_verdict(console, diagnosis)
+    print_opinions(console, diagnosis)
     console.print(Text.assemble("\n", (shorten(read.path, 400), "bold"), f": {what_was_read(diagnosis, run)}"))
     for line in curve_lines(run, diagnosis, console.width):
         console.print(line, no_wrap=True)
@@ -221,7 +231,7 @@ def print_screen(console: Console, diagnosis: Diagnosis, run: Run, *, bits: bool
         bits: Whether to say how much each fact weighs for a cause.
     """
     width = console.width
-    block = print_verdict(console, diagnosis)
+    block = print_verdict(console, diagnosis) + print_opinions(console, diagnosis)
     ran, *parts = _parts(diagnosis, width)
     head = [Text(), Text(shorten(diagnosis.run.path, 4 * width), style="bold"), *ran.lines]
     top = [*_cropped(head, width), *curve_lines(run, diagnosis, width)]
@@ -379,4 +389,5 @@ def short_line(diagnosis: Diagnosis) -> str:
     seen = [one.symptom for one in diagnosis.present]
     more = f" and {len(seen) - SHOWN} more" if len(seen) > SHOWN else ""
     told = f"; seen: {', '.join(seen[:SHOWN])}{more}" if seen else ""
-    return shorten(f"{run.path}{come}: {diagnosis.verdict.headline}{told}", LONGEST)
+    opinions = "".join(f"; {line}" for line in opinion_lines(diagnosis)[:2])
+    return shorten(f"{run.path}{come}: {diagnosis.verdict.headline}{opinions}{told}", LONGEST)

@@ -57,7 +57,7 @@ def headline(answer: Runs) -> str:
     """Return how many runs there are, and in how many a fault leads."""
     unread = sum(one.ending == "unread" for one in answer.rows)
     sick = sum(one.is_sick for one in answer.rows)
-    sound = sum(one.cause == SOUND for one in answer.rows)
+    sound = sum(one.leader == SOUND for one in answer.rows)
     rest = len(answer.rows) - unread - sick - sound
     parts = [f"a fault leads in {sick}", f"{sound} healthy"]
     parts += [f"{rest} unclear"] if rest else []
@@ -126,12 +126,16 @@ def _cells(row: RunRow) -> tuple[Text, ...]:
             shorten(row.note, LONGEST_NOTE), style="dim"
         ), Text("")  # fmt: skip
     said = f"{row.cause} {percent(row.probability)}"
+    if row.reader is not None:
+        read, together = row.reader.causes[0], row.reader.combined[0]
+        said += f"; reader: {read.cause} {percent(read.probability)}"
+        said += f"; together: {together.cause} {percent(together.probability)}"
     return (
         Text(shorten(row.name, LONGEST_NAME)),
         Text(row.ending, style="red" if row.ending == "error" else ""),
         Text("" if row.step is None else figure(row.step)),
         Text(result_of_row(row)),
-        Text(said, style="bold red" if row.is_sick else "green" if row.cause == SOUND else "yellow"),
+        Text(said, style="bold red" if row.is_sick else "green" if row.leader == SOUND else "yellow"),
         Text("" if row.onset is None else figure(row.onset)),
     )
 

@@ -35,6 +35,7 @@ from pydantic import Field
 from mldebug_mcp.core.errors import MLDebugError
 from mldebug_mcp.core.paths import knowledge_folder
 from mldebug_mcp.core.text import shorten
+from mldebug_mcp.judge.rules import RULES
 
 # The catalogue as resources: lists, and templates with completion.
 
@@ -175,13 +176,14 @@ def add_prompts(server: MCPServer[Any]) -> None:
         question: Annotated[str, Field(description="What is to be found out")] = WHY,
     ) -> str:
         """Debug a training run from its log, step by step, with observations kept apart from hypotheses."""
+        rules = "\n".join(f"- {rule}" for rule in RULES)
         return (
             f"{question}\n\nThe log or run folder is {path!r}. Call diagnose_run on it. Read the sheet first, and look "
             "with read_metric at curves that leave you in doubt. Report what is seen, in numbers with steps, and your "
             "own view of it; take the ranking as a second opinion. Then give at least three hypotheses with their "
             "probabilities, whether `healthy` is one of them, and what speaks against each. Run the cheapest next step "
             "that tells them apart before you change anything, and change one thing at a time. Quote practitioners "
-            "only verbatim, with their source."
+            f"only verbatim, with their source.\n\nJudge by these rules:\n{rules}"
         )
 
     @server.prompt(title="Why did my loss spike?")

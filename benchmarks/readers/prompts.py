@@ -1,0 +1,199 @@
+"""The prompts of `--reader` on labelled runs, the replies to them, and what both opinions are worth together."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.faults.figures import calibration_error, table
+from benchmarks.foreign.judged import Judged
+from benchmarks.foreign.labels import Truth, truth
+from benchmarks.foreign.tables import called_healthy, right_causes
+from benchmarks.labelled import Labelled, labelled
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.judge.diagnosis import diagnose_run
+from mldebug_mcp.judge.reader import (
+    OWN_WEIGHT,
+    READER_WEIGHT,
+    Fact,
+    RefusedReplyError,
+    facts_of,
+    pooled,
+    prompt_for,
+    read_reply,
+)
+
+PROMPTS, REPLIES = "prompts", "replies"
+KEY = "key.jsonl"
+KEPT = Path(__file__).parent / "replies.jsonl"
+"""Own probabilities and replies by run, without labels: what the weights of the pool were fitted on."""
+WEIGHTS = tuple(round(0.05 * step, 2) for step in range(25))
+
+
+def draw(ones: Sequence[Labelled], count: int, seed: int) -> list[tuple[Labelled, Truth]]:
+    """Return so many runs whose label says what is right, in any order."""
+    known = [(one, right) for one in sorted(ones, key=lambda one: str(one.path)) if (right := truth(one)) is not None]
+    return random.Random(seed).sample(known, min(count, len(known)))  # noqa: S311 - a draw that can be repeated
+
+
+def write(drawn: Sequence[tuple[Labelled, Truth]], folder: Path) -> None:
+    """Write a prompt for each run, and which run it is; one that is refused has no prompt and counts as missed."""
+    (folder / PROMPTS).mkdir(parents=True)
+    (folder / REPLIES).mkdir()
+    with (folder / KEY).open("w", encoding="utf-8") as key:
+        for number, (one, _) in enumerate(drawn, start=1):
+            name = f"run-{number:03}"
+            entry: dict[str, Any] = {"run": name, "log": f"{one.folder}/{one.name}"}
+            with tempfile.TemporaryDirectory() as copies:
+                path = _copied(one.path, Path(copies), name)
+                try:
+                    diagnosis = diagnose_run(path)
+                except InputError:
+                    key.write(json.dumps(entry | {"own": {}, "copied": []}) + "\n")
+                    continue
+                prompt = prompt_for(diagnosis)
+                entry["own"] = {cause.cause: round(cause.probability, 5) for cause in diagnosis.hypotheses}
+                entry["copied"] = [fact.copied for fact in facts_of(diagnosis)]
+                entry["characters"] = len(prompt)
+                (folder / PROMPTS / f"{name}.txt").write_text(prompt, encoding="utf-8")
+            key.write(json.dumps(entry) + "\n")
+
+
+def _copied(source: Path, into: Path, name: str) -> Path:
+    """Copy a run under a name that tells nothing."""
+    if source.is_dir():
+        return Path(shutil.copytree(source, into / name))
+    return Path(shutil.copy(source, into / f"{name}{source.suffix}"))
+
+
+@dataclass(frozen=True)
+class Read:
+    """A run with both opinions.
+
+    Args:
+        truth: What is right.
+        own: The own probabilities.
+        reader: The reader's; empty where no reply can be used.
+        entry: The line of the key.
+        reply: As it came back.
+    """
+
+    truth: Truth
+    own: Mapping[str, float]
+    reader: Mapping[str, float]
+    entry: Mapping[str, Any]
+    reply: str
+
+    def combined(self, own_weight: float = OWN_WEIGHT, reader_weight: float = READER_WEIGHT) -> Mapping[str, float]:
+        """Return both together; the own alone where no reply can be used."""
+        return pooled(self.own, self.reader, own_weight, reader_weight) if self.reader else self.own
+
+
+@dataclass(frozen=True)
+class Opinion(Judged):
+    """A ranking with the probability of its first cause."""
+
+    probability: float = 0.0
+
+
+def replies_of(folder: Path, labels: Mapping[str, Truth]) -> list[Read]:
+    """Return the runs of a folder that `write` made and readers replied to."""
+    lines = (folder / KEY).read_text(encoding="utf-8").splitlines()
+    entries = [json.loads(line) for line in lines]
+    return [_read(entry, _text(folder / REPLIES / f"{entry['run']}.json"), labels) for entry in entries]
+
+
+def kept_replies(labels: Mapping[str, Truth], file: Path = KEPT) -> list[Read]:
+    """Return the runs whose replies are kept, and whose labels are at hand."""
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return [_read(row["run"], row["reply"], labels) for row in rows if row["run"]["log"] in labels]
+
+
+def keep(ones: Sequence[Read], file: Path = KEPT) -> None:
+    """Write the replies as they came, each with the own probabilities; no label."""
+    rows = [{"run": one.entry, "reply": one.reply} for one in ones]
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+
+
+def labels_of(folders: Sequence[Path]) -> dict[str, Truth]:
+    """Return what is right for each run of some labelled folders."""
+    ones = [one for folder in folders for one in labelled(folder, closed=True)]
+    return {f"{one.folder}/{one.name}": right for one in ones if (right := truth(one)) is not None}
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+
+def _read(entry: Mapping[str, Any], reply: str, labels: Mapping[str, Truth]) -> Read:
+    facts = [Fact("", copied=copied) for copied in entry["copied"]]
+    try:
+        named = {one.cause: one.probability for one in read_reply(reply, facts).causes} if entry["own"] else {}
+    except RefusedReplyError:
+        named = {}
+    return Read(labels[entry["log"]], entry["own"], named, entry, reply)
+
+
+def measured(ones: Sequence[Read]) -> str:
+    """Return how often each opinion is right, as a table."""
+    folds = list(_left_out(ones))
+    opinions = {
+        "own ranking": [_opinion(one, one.own) for one in ones],
+        "reader": [_opinion(one, one.reader or one.own) for one in ones],
+        "together": [_opinion(one, one.combined()) for one in ones],
+        "together, weights of the other runs": [_opinion(one, both) for one, both in folds],
+    }
+    figures = {name: _figures(judged) for name, judged in opinions.items()}
+    names = next(iter(figures.values()))
+    rows = [{"": what, **{name: found[what] for name, found in figures.items()}} for what in names]
+    refused = sum(not one.reader for one in ones)
+    characters = [one.entry["characters"] for one in ones if "characters" in one.entry]
+    own_weight, reader_weight = fitted_weights(ones)
+    return "\n\n".join(
+        [
+            table(rows),
+            f"{len(ones)} runs; {refused} without a reply that can be used; characters of a prompt: median "
+            f"{median(characters):.0f}, most {max(characters)}; best weights: own {own_weight}, reader {reader_weight}",
+        ]
+    )
+
+
+def _figures(judged: Sequence[Opinion]) -> dict[str, str]:
+    return {
+        **right_causes(judged),
+        **called_healthy(judged),
+        "expected calibration error": f"{calibration_error(judged):.3f}",
+    }
+
+
+def _opinion(one: Read, shares: Mapping[str, float]) -> Opinion:
+    ranked = sorted(shares, key=lambda cause: -shares[cause])
+    return Opinion(one.truth, ranked, shares[ranked[0]] if ranked else 0.0)
+
+
+def fitted_weights(ones: Sequence[Read]) -> tuple[float, float]:
+    """Return the weights of the pool under which the right causes are most probable together."""
+    both = [one for one in ones if one.reader]
+    pairs = ((own, reader) for own in WEIGHTS for reader in WEIGHTS)
+    return max(pairs, key=lambda pair: sum(_log_share(one, one.combined(*pair)) for one in both))
+
+
+def _log_share(one: Read, shares: Mapping[str, float]) -> float:
+    return log(max(sum(shares.get(cause, 0.0) for cause in one.truth.right), 1e-6))
+
+
+def _left_out(ones: Sequence[Read], folds: int = 5) -> Iterator[tuple[Read, Mapping[str, float]]]:
+    """Yield each run with both opinions pooled by weights that were fitted without it."""
+    for fold in range(folds):
+        weights = fitted_weights([one for place, one in enumerate(ones) if place % folds != fold])
+        for place, one in enumerate(ones):
+            if place % folds == fold:
+                yield one, one.combined(*weights)
