@@ -244,8 +244,8 @@ def _csv_rows(text: str) -> tuple[list[tuple[int, int]], list[int]]:
 #
 # A snapshot is dictionaries, lists, strings, numbers and pairs of numbers. Every opcode that could import or call
 # something is refused by its name and place; so are those that make the C unpickler allocate, recurse or collide
-# without bound: a memo index far beyond what the file can fill, lengths beyond its end, integers wider than 64 bits,
-# deeply nested tuples (whose hash recurses in C), and floods of empty containers. What passes costs memory in
+# without bound: a memo index far beyond what the file can fill, lengths beyond its end, integers wider than 9 bytes (2^64
+# - 1, the line of a frame without one, takes nine), deeply nested tuples (whose hash recurses in C), and floods of empty containers. What passes costs memory in
 # proportion to the file.
 #
 # Nearly all of a snapshot is one run of short opcodes, which one regular expression walks at about 200 MB/s, in half of
@@ -295,7 +295,7 @@ def _walk(size: int) -> re.Pattern[bytes]:
         + number
         + rb"|M..|q.|r"
         + index
-        + rb"|\x8a(?:\x05.{5}|\x08.{8}|\x04.{4}|\x03...|\x02..|\x01.|\x00)"
+        + rb"|\x8a(?:\x05.{5}|\x08.{8}|\x09.{9}|\x04.{4}|\x03...|\x02..|\x01.|\x00)"
         + rb"|[N\x88\x89ld]|G.{8}|\x95.{8}|\x80[\x00-\x05])*+",
         re.DOTALL,
     )
@@ -354,7 +354,7 @@ def scan(stream: BinaryIO, size: int, name: str) -> tuple[int, int]:
         if window.position >= len(window.data):
             break
         opcode = window.data[window.position]
-        if opcode in _FIXED and len(window.data) - window.position < 10:
+        if opcode in _FIXED and len(window.data) - window.position < 11:
             break
         if opcode == _STOP:
             return _checked_density(window, name)
