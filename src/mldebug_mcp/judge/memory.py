@@ -99,17 +99,34 @@ FOCUSED = 20
 _HOW = {
     Category.PARAMETERS: {
         Sure.HIGH: "allocated while the model was built, moved or loaded, and kept",
+        Sure.MEDIUM: "copied by copy.deepcopy and kept",
         Sure.LOW: "older than the history and never freed; optimizer state may be among it",
     },
     Category.GRADIENTS: {Sure.MEDIUM: "allocated in backward and kept beyond its end"},
-    Category.OPTIMIZER_STATE: {Sure.HIGH: "allocated by the optimizer and kept beyond the step"},
-    Category.ACTIVATIONS: {
-        Sure.HIGH: "allocated in the forward pass and alive when backward runs",
-        Sure.MEDIUM: "allocated in the forward pass and kept through what follows",
+    Category.OPTIMIZER_STATE: {
+        Sure.HIGH: "allocated by the optimizer and kept beyond the step",
+        Sure.LOW: "older than the history; two of three tensors of one size, as Adam keeps them",
     },
-    Category.LOGITS: {Sure.HIGH: "allocated by the loss", Sure.MEDIUM: "as large as what the loss allocates"},
+    Category.OPTIMIZER_TEMPORARY: {Sure.HIGH: "allocated by the optimizer and freed within the step"},
+    Category.ACTIVATIONS: {
+        Sure.HIGH: "allocated in the forward pass",
+        Sure.MEDIUM: "allocated in the forward pass before the history begins",
+    },
+    Category.ATTENTION_SCORES: {
+        Sure.HIGH: "allocated by attention, of a size that no layer's output has",
+        Sure.MEDIUM: "allocated in backward, in the size of attention scores",
+    },
+    Category.LOGITS: {
+        Sure.HIGH: "allocated by the loss, or last in the forward pass before it",
+        Sure.MEDIUM: "allocated first in backward, in the size of the logits",
+    },
+    Category.INPUTS: {
+        Sure.HIGH: "allocated by a function that moves batches",
+        Sure.MEDIUM: "allocated outside the model, and alive in the forward pass",
+    },
+    Category.WORKSPACE: {Sure.MEDIUM: "kept by cuBLAS since its first product in a thread"},
     Category.TEMPORARY: {Sure.MEDIUM: "freed before anything could depend on it"},
-    Category.COLLECTIVE: {Sure.HIGH: "allocated inside torch.distributed or NCCL"},
+    Category.COLLECTIVE: {Sure.HIGH: "allocated inside torch.distributed, DDP or NCCL"},
 }
 
 

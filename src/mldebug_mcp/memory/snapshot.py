@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from mldebug_mcp.core.limits import checkpoint
-from mldebug_mcp.memory.categories import Category, Sure, categorise
+from mldebug_mcp.memory.categories import Categories, Category, Sure, categorise
 from mldebug_mcp.memory.replay import Allocations, FreeMemory, Replay, free_at, free_at_end, replay
 from mldebug_mcp.memory.steps import Steps, find_evaluation, find_steps
 from mldebug_mcp.memory.tables import Action, Bools, DeviceTables, Ints, SnapshotTables, Stack, Stacks
@@ -91,18 +91,23 @@ class History:
         return len(self.tables.events)
 
     @cached_property
-    def _categories(self) -> tuple[np.ndarray, np.ndarray]:
+    def _categories(self) -> Categories:
         return categorise(self.allocations, self.tables.events, self.stacks)
 
     @property
     def category(self) -> np.ndarray:
         """Each allocation's `Category`, shape (allocations,)."""
-        return self._categories[0]
+        return self._categories.category
 
     @property
     def sure(self) -> np.ndarray:
         """Each allocation's `Sure`, shape (allocations,)."""
-        return self._categories[1]
+        return self._categories.sure
+
+    @property
+    def transient(self) -> Bools:
+        """Which allocations a forward pass makes that go before backward could use them, shape (allocations,)."""
+        return self._categories.transient
 
     @cached_property
     def failures(self) -> Ints:
