@@ -297,7 +297,7 @@ def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -
     found = [*_by_settings(device), ("stop_the_leak", leaked, "what earlier steps left behind; see the finding")]
     if view is not None:
         request = device.oom.requested if device.oom is not None else 0
-        found += _by_category(view.bytes_by_category(view.held), request)
+        found += _by_category(view, request)
     at_fault = {"stop_the_leak", *(["expandable_segments"] if fragmented else [])}
     return [
         Lever(
@@ -308,13 +308,17 @@ def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -
     ]
 
 
-def _by_category(held: dict[Category, int], request: int) -> list[tuple[str, int, str]]:
+def _by_category(view: History, request: int) -> list[tuple[str, int, str]]:
+    held = view.bytes_by_category(view.held)
+    for_backward = view.bytes_by_category(view.held & ~view.transient)
+
     def of(*categories: Category) -> int:
         return sum(held.get(one, 0) for one in categories)
 
-    activations, logits = of(Category.ACTIVATIONS), of(Category.LOGITS)
+    activations, logits, scores = of(Category.ACTIVATIONS), of(Category.LOGITS), of(Category.ATTENTION_SCORES)
+    kept = sum(for_backward.get(one, 0) for one in (Category.ACTIVATIONS, Category.ATTENTION_SCORES))
     # The request that failed grows with the batch, too.
-    per_token = activations + logits + of(Category.TEMPORARY) + request
+    per_token = activations + scores + logits + of(Category.TEMPORARY, Category.INPUTS) + request
     parameters, gradients, state = of(Category.PARAMETERS), of(Category.GRADIENTS), of(Category.OPTIMIZER_STATE)
     return [
         (
@@ -322,16 +326,35 @@ def _by_category(held: dict[Category, int], request: int) -> list[tuple[str, int
             per_token // 2,
             "half of activations, logits and temporary memory; double the accumulation to keep the batch",
         ),
-        ("halve_sequence_length", per_token // 2, "half of the same; more where attention scores are stored"),
+        (
+            "halve_sequence_length",
+            per_token // 2 + scores // 4,
+            "half of the same, and three quarters of attention scores",
+        ),
+        (
+            "fused_attention",
+            scores,
+            'attn_implementation="sdpa" or FlashAttention, which store no scores of length x length',
+        ),
         (
             "activation_checkpointing",
-            int(activations * CHECKPOINTED),
+            int(kept * CHECKPOINTED),
             "keeps one tensor per layer instead of all; costs one more forward pass",
         ),
         (
             "logits_in_chunks",
             logits - logits // LOGIT_CHUNKS,
             f"a fused or chunked loss holds 1/{LOGIT_CHUNKS} of the logits at a time",
+        ),
+        (
+            "fused_optimizer",
+            of(Category.OPTIMIZER_TEMPORARY),
+            "fused=True or foreach=False: the optimizer needs no copy of all parameters at once",
+        ),
+        (
+            "optimizer_in_backward",
+            gradients,
+            "steps each parameter when its gradient is there and frees that; not with accumulation or clipping",
         ),
         ("eight_bit_optimizer", int(state * EIGHT_BIT), "if the state is float32: two moments of 1 byte instead of 4"),
         ("offload_optimizer", state, "moves the optimizer state to the CPU; slower steps"),
@@ -342,7 +365,7 @@ def _by_category(held: dict[Category, int], request: int) -> list[tuple[str, int
         ),
         (
             "lower_precision",
-            (parameters + gradients + activations) // 2,
+            (parameters + gradients + activations + scores) // 2,
             "only if they are float32 now: half of parameters, gradients and activations",
         ),
     ]

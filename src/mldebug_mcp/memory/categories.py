@@ -484,7 +484,7 @@ def _give_logits(done: _Assignment, allocations: Allocations, phase: Ints, stack
         for row in order[:at][::-1].tolist():
             if phase[row] not in (Phase.FORWARD, Phase.UNKNOWN) or (free[row] and not _same_logits(size[row], largest)):
                 break
-            if free[row] and phase[row] == Phase.FORWARD:
+            if free[row]:
                 lines.setdefault(int(allocations.stack[row]), set()).add(int(size[row]))
         for row in order[last + 1 :].tolist():
             if phase[row] != Phase.BACKWARD or (free[row] and not _same_logits(size[row], largest)):
