@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +95,7 @@ def _by_site(snapshot: MemorySnapshot) -> Counter[tuple[str, str]]:
 
 MAX_STEPS = 200
 FOCUSED = 20
+SHOWN_MODULES = 8
 
 _HOW = {
     Category.PARAMETERS: {
@@ -138,8 +139,8 @@ def device_summary(device: DeviceMemory) -> DeviceSummary:
         device=device.device,
         allocated_bytes=device.allocated,
         reserved_bytes=device.reserved,
-        peak_allocated_bytes=device.peak_allocated,
-        peak_reserved_bytes=device.peak_reserved,
+        peak_allocated_bytes=device.known_peaks[0],
+        peak_reserved_bytes=device.known_peaks[1],
         peak_event=moment,
         peak_step=_step_of(history, moment) if history and moment is not None else None,
         capacity_bytes=device.capacity,
@@ -174,9 +175,35 @@ def _categories(view: History) -> list[CategoryBytes]:
         sure = view.surest(view.held, category)
         how = "torch's profiler wrote it" if sure is Sure.CERTAIN else _HOW.get(category, {}).get(sure, "not known")
         found.append(
-            CategoryBytes(category=category.label, bytes=held, share=held / everything, sure=sure.name.lower(), how=how)
+            CategoryBytes(
+                category=category.label,
+                bytes=held,
+                share=held / everything,
+                sure=sure.name.lower(),
+                how=how,
+                unexplained_share=_unexplained(view, category) / held,
+                modules=_modules(view) if category is Category.ACTIVATIONS else {},
+            )
         )
     return found
+
+
+def _unexplained(view: History, category: Category) -> int:
+    """Return the bytes of a category that were put there without a stack."""
+    mine = view.held & (view.category == category)
+    by_itself = (view.allocations.stack == 0) & (view.sure != Sure.CERTAIN)
+    unknown = view.category == Category.UNKNOWN
+    return int(view.allocations.size[mine & (by_itself | unknown)].sum())
+
+
+def _modules(view: History) -> dict[str, int]:
+    """Return the bytes of activations by the module of `torch.nn` that made them, the largest first."""
+    mine = view.held & (view.category == Category.ACTIVATIONS)
+    totals: Counter[str] = Counter()
+    pairs = zip(view.allocations.stack[mine].tolist(), view.allocations.size[mine].tolist(), strict=True)
+    for stack, bytes_ in pairs:
+        totals[view.stacks[stack].module or "other"] += bytes_
+    return dict(totals.most_common(SHOWN_MODULES))
 
 
 def _steps(history: History) -> list[StepMemory]:
@@ -310,7 +337,8 @@ def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -
 
 def _by_category(view: History, request: int) -> list[tuple[str, int, str]]:
     held = view.bytes_by_category(view.held)
-    for_backward = view.bytes_by_category(view.held & ~view.transient)
+    recomputed = np.array([one.recomputes for one in view.stacks.all])[view.allocations.stack]
+    for_backward = view.bytes_by_category(view.held & ~view.transient & ~recomputed)
 
     def of(*categories: Category) -> int:
         return sum(held.get(one, 0) for one in categories)
@@ -419,6 +447,8 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
     if unknown:
         notes.append(f"cannot be judged: {', '.join(f'{one.symptom.id} ({one.reason})' for one in unknown)}")
     findings = _findings(judged)
+    if not _can_be_judged(snapshot, findings):
+        notes.append("no cause is ranked: without a history neither healthy nor faulty memory can be told")
     sites = focused(snapshot, focus) if focus else call_sites(snapshot, TOP)
     return MemoryReport(
         snapshot=_totals(snapshot),
@@ -427,11 +457,17 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
         devices=[device_summary(device) for device in snapshot.devices],
         oom=_oom(fullest),
         levers=_levers(fullest, judged) if fullest is not None else [],
-        hypotheses=_hypotheses(judged),
+        hypotheses=_hypotheses(judged) if _can_be_judged(snapshot, findings) else [],
         comparison=compare(snapshot, other) if other is not None else None,
         next_step=after_memory(snapshot.path, sites, findings, focused=bool(focus)),
         notes=notes,
     )
+
+
+def _can_be_judged(snapshot: MemorySnapshot, findings: list[MemoryFinding]) -> bool:
+    """Tell whether anything speaks for or against a cause: a history, a text, or a finding of the state alone."""
+    alarms = any(one.severity != "info" and one.finding != "history_missing" for one in findings)
+    return bool(snapshot.recorded) or snapshot.from_text or alarms
 
 
 def _totals(snapshot: MemorySnapshot) -> MemoryTotals:
@@ -445,9 +481,15 @@ def _totals(snapshot: MemorySnapshot) -> MemoryTotals:
         reserved_bytes=sum(device.reserved for device in devices),
         allocated_bytes=sum(device.allocated for device in devices),
         requested_bytes=sum(device.requested for device in devices),
-        peak_allocated_bytes=sum(device.peak_allocated for device in devices),
-        peak_reserved_bytes=sum(device.peak_reserved for device in devices),
+        peak_allocated_bytes=_sum(device.known_peaks[0] for device in devices),
+        peak_reserved_bytes=_sum(device.known_peaks[1] for device in devices),
     )
+
+
+def _sum(amounts: Iterable[int | None]) -> int | None:
+    """Return the sum of what is known; None where nothing is."""
+    known = [one for one in amounts if one is not None]
+    return sum(known) if known else None
 
 
 def _findings(judged: list[Judged]) -> list[MemoryFinding]:
@@ -504,6 +546,9 @@ def _oom(device: DeviceMemory | None) -> OutOfMemoryReport | None:
         device=device.device,
         requested_bytes=event.requested,
         device_free_bytes=event.device_free,
+        limit_bytes=event.limit,
+        others_bytes=event.others,
+        own_bytes=event.own,
         allocated_bytes=event.allocated,
         reserved_bytes=event.reserved,
         free_in_reserved_bytes=event.free.total,

@@ -154,8 +154,8 @@ def _one_message(message: str, device: int, count: int) -> DeviceMemory:
     others = _others(message, reserved, capacity if this is None else None)
     outside = max(0, this - reserved) if this is not None else 0
     oom = OutOfMemoryEvent(
-        requested, free, allocated, reserved, inside, count=count, pieces_known=False, others=others + outside,
-        limited=_ALLOWED.search(message) is not None,
+        requested, free, allocated, reserved, inside, count=count, pieces_known=False, others=others,
+        own=outside, limit=_bytes(_ALLOWED.search(message)),
     )  # fmt: skip
     return DeviceMemory(
         device,

@@ -29,8 +29,9 @@ class OutOfMemoryEvent:
         stack: Who asked.
         count: How many allocations failed in the history.
         pieces_known: Whether `free` knows the largest piece.
-        others: What other processes and libraries held, if it is given.
-        limited: Whether the process may use only a share of the device, as far as it is said.
+        others: What other processes held, if it is given.
+        own: What this process held beyond the allocator, as CUDA's context and libraries, if it is given.
+        limit: What the process may take of the device, if it is given.
     """
 
     requested: int
@@ -43,7 +44,16 @@ class OutOfMemoryEvent:
     count: int = 1
     pieces_known: bool = True
     others: int = 0
-    limited: bool = False
+    own: int = 0
+    limit: int | None = None
+
+    @property
+    def limited(self) -> bool:
+        """Whether the process may take less than the device has: a limit is given, or the device had enough left.
+
+        Only a history is sure of the latter; beside a text another process may have held it for a moment.
+        """
+        return self.limit is not None or (self.pieces_known and self.device_free >= self.requested > 0)
 
     @property
     def room(self) -> int:
@@ -178,6 +188,13 @@ class DeviceMemory:
     expandable: bool = False
     retries: int = 0
     others: int = 0
+
+    @property
+    def known_peaks(self) -> tuple[int | None, int | None]:
+        """What tensors and the allocator held at most; None where there is neither a history nor a text with them."""
+        if self.blocks is not None or not (self.peak_allocated or self.peak_reserved):
+            return None, None
+        return self.peak_allocated, self.peak_reserved
 
     @property
     def view(self) -> History | None:

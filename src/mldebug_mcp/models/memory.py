@@ -45,9 +45,11 @@ class MemoryTotals(Model):
     reserved_bytes: int = Field(description="Held by the allocator when the snapshot was taken.")
     allocated_bytes: int = Field(description="Held by tensors then, as torch.cuda.memory_allocated() counts.")
     requested_bytes: int = Field(0, description="Requested for those tensors, without rounding.")
-    peak_allocated_bytes: int = Field(description="The most that tensors held in the history; devices added up.")
-    peak_reserved_bytes: int = Field(
-        0, description="The most that the allocator held in the history; devices added up."
+    peak_allocated_bytes: int | None = Field(
+        None, description="The most that tensors held in the history; devices added up. Null without a history."
+    )
+    peak_reserved_bytes: int | None = Field(
+        None, description="The most that the allocator held in the history; devices added up. Null without a history."
     )
 
 
@@ -59,6 +61,13 @@ class CategoryBytes(Model):
     share: Number = Field(description="Share of all that is allocated at that moment.")
     sure: Text = Field(description="certain, high, medium, low or not: how certain the category is for most of it.")
     how: Text = Field(description="How it was inferred.")
+    unexplained_share: Number = Field(
+        0.0, description="Share of it that no stack explains: its size and lifetime alone put it here."
+    )
+    modules: dict[str, int] = Field(
+        default_factory=dict,
+        description="Of activations: bytes by the module of torch.nn that made them; `other` is plain code.",
+    )
 
 
 class CallSite(Model):
@@ -80,7 +89,7 @@ class CallSite(Model):
 class StepMemory(Model):
     """One step of the training loop."""
 
-    step: int = Field(description="Counted from 0 in the history.")
+    step: int = Field(description="Counted from 0 at the beginning of the history; each ends with the optimizer's step.")
     peak_bytes: int = Field(description="The most that tensors held in it.")
     end_bytes: int = Field(description="Held when the next step began.")
     reserved_bytes: int = Field(description="Held by the allocator at its end.")
@@ -92,8 +101,12 @@ class DeviceSummary(Model):
     device: int = Field(description="Its number.")
     allocated_bytes: int = Field(description="Held by tensors when the snapshot was taken.")
     reserved_bytes: int = Field(description="Held by the allocator then.")
-    peak_allocated_bytes: int = Field(description="The most that tensors held in the history.")
-    peak_reserved_bytes: int = Field(description="The most that the allocator held in the history.")
+    peak_allocated_bytes: int | None = Field(
+        None, description="The most that tensors held in the history. Null without a history."
+    )
+    peak_reserved_bytes: int | None = Field(
+        None, description="The most that the allocator held in the history. Null without a history."
+    )
     peak_event: int | None = Field(None, description="Index of the event at the peak.")
     peak_step: int | None = Field(
         None, description="The step of the peak, counted from 0; null where no steps are found."
@@ -118,6 +131,9 @@ class OutOfMemoryReport(Model):
     device: int = Field(description="Its number.")
     requested_bytes: int = Field(description="What was asked for.")
     device_free_bytes: int = Field(description="Free on the device, outside of the allocator.")
+    limit_bytes: int | None = Field(None, description="What this process may take of the device; null if not given.")
+    others_bytes: int = Field(0, description="Held by other processes on the device, if it is given.")
+    own_bytes: int = Field(0, description="Held by CUDA's context and libraries of this process, if it is given.")
     allocated_bytes: int = Field(description="Held by tensors.")
     reserved_bytes: int = Field(description="Held by the allocator.")
     free_in_reserved_bytes: int = Field(description="Held by the allocator and free.")

@@ -68,10 +68,25 @@ def _summary(device: int, event: OutOfMemoryEvent) -> str:
     if event.pieces_known:
         inside += f", the largest piece {size(event.free.largest)}"
     more = f"; {event.count} allocations failed in all" if event.count > 1 else ""
-    others = f"; others on this device hold {size(event.others)}" if event.others > NAMED else ""
+    others = f"; other processes on this device hold {size(event.others)}" if event.others > NAMED else ""
+    if event.own > NAMED:
+        others += f"; CUDA's context and libraries of this process hold {size(event.own)}"
+    others += _limit(event)
     return (
         f"device {device}: {size(event.requested)} were asked for{where} with {size(event.device_free)} free on "
         f"the device; {size(event.allocated)} are allocated of {size(event.reserved)} reserved, {inside}{others}{more}"
+    )
+
+
+def _limit(event: OutOfMemoryEvent) -> str:
+    """Name the share of the device that the process may take; its size is between what it had and what it asked for."""
+    if event.limit is not None:
+        return f"; this process may take {size(event.limit)} of the device"
+    if not event.limited:
+        return ""
+    return (
+        f"; this process may not take what is free: its limit (set_per_process_memory_fraction) is between "
+        f"{size(event.reserved)} and {size(event.reserved + event.requested)}"
     )
 
 
