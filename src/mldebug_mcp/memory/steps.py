@@ -112,7 +112,7 @@ def _by_optimizer(events: Events, stacks: Stacks, annotations: Sequence[Annotati
         ends = [int(one) for one in np.searchsorted(events.time, times) if 0 < one < len(events)]
         how = "steps of the optimizer, as torch annotates them"
     else:
-        ends = code.last_of_each_stretch(code.optimizer)
+        ends = code.stretches(code.optimizer)[0]
         how = "frames of the optimizer"
         if len(ends) < LEAST_STEPS:
             return None
@@ -134,7 +134,7 @@ def _of_one_line(ends: list[int], code: _Code) -> list[int]:
 def _by_backward(events: Events, stacks: Stacks) -> Steps | None:
     """Return the steps that end with a backward pass, where nothing shows an optimizer."""
     code = _Code(events, stacks)
-    ends = code.last_of_each_stretch(code.backward)
+    ends = code.stretches(code.backward)[1]
     return code.steps_after(ends, "passes of backward") if len(ends) >= LEAST_STEPS else None
 
 
@@ -159,13 +159,13 @@ class _Code:
         self.backward = (self.phase == Phase.BACKWARD) | unframed
         self.forward = np.isin(self.phase, (Phase.FORWARD, Phase.LOSS)) & ~aside[events.stack]
 
-    def last_of_each_stretch(self, which: Bools) -> list[int]:
-        """Return the last event of each stretch of these events that no forward pass interrupts."""
+    def stretches(self, which: Bools) -> tuple[list[int], list[int]]:
+        """Return the first and the last event of each stretch of these events that no forward pass interrupts."""
         moments, forward = np.flatnonzero(which), np.flatnonzero(self.forward)
         if not len(moments):
-            return []
-        run = np.searchsorted(forward, moments)
-        return [int(one) for one in moments[np.append(np.diff(run) > 0, True)]]
+            return [], []
+        parts = np.diff(np.searchsorted(forward, moments)) > 0
+        return moments[np.append(True, parts)].tolist(), moments[np.append(parts, True)].tolist()
 
     def optimizer_line(self, first: int, end: int) -> str:
         """Return the line that calls the optimizer whose step lies between two events; "" where it allocates nothing."""
@@ -181,7 +181,7 @@ class _Code:
             return None
         found = [int(forward[0])] if forward[0] < ends[0] else [0]
         for end, following in pairwise([*ends, len(self.phase)]):
-            # Temporaries of the optimizer come after its annotation begins.
+            # What the optimizer allocates comes after its step begins.
             within = optimizer[(optimizer >= end) & (optimizer < following)]
             after = int(np.searchsorted(forward, int(within[-1]) if len(within) else end, side="right"))
             if after < len(forward):
