@@ -8,7 +8,8 @@ import pytest
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge.memory import check_memory
 from mldebug_mcp.memory.estimate import estimate_memory
-from mldebug_mcp.memory.formulas import Setup, bytes_per_token, shape_of
+from mldebug_mcp.memory.formulas import Setup, bytes_per_token
+from mldebug_mcp.memory.model_shape import shape_of
 from tests.memory import scenarios
 from tests.memory.conftest import Save
 

@@ -13,7 +13,8 @@ from typing import Any, get_args
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import clean, did_you_mean, nearest, shorten
-from mldebug_mcp.memory.formulas import ModelShape, Setup, parts_of, peak_of, read_shape, trained_parameters
+from mldebug_mcp.memory.formulas import Setup, parts_of, peak_of, trained_parameters
+from mldebug_mcp.memory.model_shape import ModelShape, read_shape
 from mldebug_mcp.memory.read import read_memory
 from mldebug_mcp.memory.tables import GIB, MIB, size
 from mldebug_mcp.models.base import Call

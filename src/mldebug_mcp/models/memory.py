@@ -11,7 +11,22 @@ from mldebug_mcp.models.diagnosis import Hypothesis
 from mldebug_mcp.models.knowledge import Citation
 
 Precision = Literal["mixed", "bf16", "fp16", "fp32"]
-Optimizer = Literal["adamw", "adamw_8bit", "lion", "sgd", "sgd_momentum", "adafactor"]
+Optimizer = Literal[
+    "adamw",
+    "adamw_fused",
+    "adamw_8bit",
+    "adamw_4bit",
+    "adamw_fp8",
+    "paged_adamw",
+    "paged_adamw_8bit",
+    "lion",
+    "lion_8bit",
+    "paged_lion_8bit",
+    "sgd",
+    "sgd_momentum",
+    "adafactor",
+]
+Offload = Literal["none", "optimizer", "parameters"]
 Checkpointing = Literal["none", "selective", "full"]
 Sharding = Literal["none", "zero1", "zero2", "zero3"]
 Frozen = Literal["32bit", "16bit", "8bit", "4bit"]
