@@ -1,7 +1,7 @@
 """What autograd keeps of a forward pass of a transformer, in bytes for one token, as Transformers writes its layers.
 
 Each formula follows the operations of the model's code and what PyTorch saves for their gradients. They are checked
-against measured peaks (`benchmarks/gpu/peaks.jsonl`) and against Transformers' models on tensors without data.
+against measured peaks (`benchmarks/gpu/peaks.json`) and against Transformers' models on tensors without data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ FP32, HALF = 4, 2
 GELU_PARTS: dict[str, int] = {"mixed": 12, "bf16": 6, "fp16": 6, "fp32": 12}
 """Bytes that a composed GELU keeps for each number beside its input and output: half the input, tanh and one plus tanh;
 under autocast, which computes powers in float32, also its input in float32."""
-LOSS_UPCAST, LOSS_PLAIN = {"mixed": 12, "bf16": 12, "fp16": 12, "fp32": 12}, {"mixed": 10, "bf16": 6, "fp16": 6, "fp32": 12}
+LOSS_UPCAST: dict[str, int] = {"mixed": 12, "bf16": 12, "fp16": 12, "fp32": 12}
+LOSS_PLAIN: dict[str, int] = {"mixed": 10, "bf16": 6, "fp16": 6, "fp32": 12}
 """Bytes for each logit when backward begins: its log-probability, the gradient of that, and that of the logit. Causal
 models copy the logits to float32 first; other losses compute in the logits' precision, and under autocast give the last
 of the three in 16 bits."""

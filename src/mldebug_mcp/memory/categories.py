@@ -297,9 +297,9 @@ WORKSPACES = (
     32 * 1024 * 1024,
     76 * 1024 * 1024,
 )
-"""Bytes that cuBLAS, cuBLASLt and hipBLASLt take for themselves: `parseChosenWorkspaceSize` and `parseCUDABlasLtWorkspaceSize`
-in aten/src/ATen/cuda/CUDABlas.cpp and CublasHandlePool.cpp (1 MiB; :4096:2:16:8; 32 MiB from Hopper on; 76 MiB on
-MI300)."""
+"""Bytes that cuBLAS, cuBLASLt and hipBLASLt take for themselves: `parseChosenWorkspaceSize` in
+aten/src/ATen/cuda/CublasHandlePool.cpp and the workspaces of CUDABlas.cpp (1 MiB; :4096:2:16:8; 32 MiB from Hopper on;
+76 MiB on MI300)."""
 ADAM_STATES = 2
 """Tensors of a parameter's size that Adam keeps for it."""
 
@@ -401,7 +401,7 @@ def categorise(allocations: Allocations, events: Events, stacks: Stacks) -> Cate
     done.give((phase == Phase.SETUP) & kept, Category.PARAMETERS, Sure.HIGH)
     beyond_backward = (phase == Phase.BACKWARD) & (end > timeline.end_of_backward(start))
     done.give(beyond_backward, Category.GRADIENTS, Sure.MEDIUM)
-    _give_logits(done, allocations, phase, stacks)
+    _give_logits(done, allocations, phase)
     _give_attention_scores(done, allocations, phase, stacks)
     failed = np.append(np.flatnonzero(events.action == Action.OOM), count)
     next_oom = failed[np.minimum(np.searchsorted(failed, start), len(failed) - 1)]
@@ -459,7 +459,7 @@ def _give_workspaces(
     done.give(mask, Category.WORKSPACE, Sure.MEDIUM)
 
 
-def _give_logits(done: _Assignment, allocations: Allocations, phase: Ints, stacks: Stacks) -> None:
+def _give_logits(done: _Assignment, allocations: Allocations, phase: Ints) -> None:
     """Mark what the loss allocates, the results of the forward pass that lead to it, and their gradients.
 
     The stack decides: the logits are what the forward pass makes last before the loss. Their size only ends the

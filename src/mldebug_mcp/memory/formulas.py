@@ -335,7 +335,8 @@ def _activations(stage: Stage) -> tuple[float, str]:
     outside = tokens * held.outside() * (1 if stage.last else 0)
     if setup.checkpointing == "full":
         each = held.residual
-        return tokens * shape.hidden * each * layers + outside, f"tokens x layers x hidden x {each}, and the last norm{told}"
+        text = f"tokens x layers x hidden x {each}, and the last norm{told}"
+        return tokens * shape.hidden * each * layers + outside, text
     # A decoder's attention to the encoder keeps what its own attention does, and one norm.
     cross = (2 * shape.hidden + 2 * shape.attention_width + 2 * shape.kv_width) * setup.compute_bytes
     whole = tokens * (one_layer * layers + cross * shape.decoder_layers * stage.layers) + outside

@@ -322,7 +322,8 @@ def _layer_kind(config: Mapping[str, Any], kind: str) -> dict[str, Any]:
         "fused_qkv": kind in _FUSED_QKV,
         "rotary": kind in _ROTARY_FUSED,
         "fused_gate": kind in _FUSED_GATE,
-        "relu": _named(config, _ACTIVATIONS, "relu" if kind in _RELU_BY_DEFAULT and not _is_gated(config) else "") == "relu",
+        "relu": not _is_gated(config)
+        and _named(config, _ACTIVATIONS, "relu" if kind in _RELU_BY_DEFAULT else "") == "relu",
         "dropout": _probability(config, _DROPOUTS, kind in _DROPOUT_BY_DEFAULT),
         "attention_dropout": _probability(config, _ATTENTION_DROPOUTS, kind in _ATTENTION_DROPOUT_BY_DEFAULT),
         "softmax_in_float": kind not in _SOFTMAX_IN_PRECISION,
@@ -382,7 +383,8 @@ def _tower_parameters(tower: Mapping[str, Any], hidden: int) -> int | None:
 
 
 def _is_multi_query(config: Mapping[str, Any]) -> bool:
-    return config.get("multi_query", config.get("model_type") == "falcon") is True and config.get("new_decoder_architecture") is not True
+    by_default = config.get("model_type") == "falcon"
+    return config.get("multi_query", by_default) is True and config.get("new_decoder_architecture") is not True
 
 
 def _is_plain(config: Mapping[str, Any], kind: str) -> bool:

@@ -244,9 +244,9 @@ def _csv_rows(text: str) -> tuple[list[tuple[int, int]], list[int]]:
 #
 # A snapshot is dictionaries, lists, strings, numbers and pairs of numbers. Every opcode that could import or call
 # something is refused by its name and place; so are those that make the C unpickler allocate, recurse or collide
-# without bound: a memo index far beyond what the file can fill, lengths beyond its end, integers wider than 9 bytes (2^64
-# - 1, the line of a frame without one, takes nine), deeply nested tuples (whose hash recurses in C), and floods of empty containers. What passes costs memory in
-# proportion to the file.
+# without bound: a memo index far beyond what the file can fill, lengths beyond its end, integers wider than nine bytes
+# (which 2^64 - 1 takes, the line of a frame without one), deeply nested tuples (whose hash recurses in C), and floods
+# of empty containers. What passes costs memory in proportion to the file.
 #
 # Nearly all of a snapshot is one run of short opcodes, which one regular expression walks at about 200 MB/s, in half of
 # the time that the C unpickler takes. A second interpreter with a memory limit would start no faster and would not work

@@ -166,7 +166,7 @@ class _Layout:
 
     @staticmethod
     def _older(device: DeviceTables) -> set[int]:
-        """Return the addresses of the blocks that are older than the history: freed in it first, or never made in it."""
+        """Return the addresses of the blocks older than the history: freed in it first, or never made in it."""
         events = device.events
         of_tensors = np.flatnonzero(events.action <= Action.FREE_COMPLETED)
         address, first = np.unique(events.address[of_tensors], return_index=True)

@@ -121,7 +121,7 @@ def _by_optimizer(events: Events, stacks: Stacks, annotations: Sequence[Annotati
 
 
 def _of_one_line(ends: list[int], code: _Code) -> list[int]:
-    """Return the steps of one optimizer, where a loop has several that take turns: of those that step most, the last."""
+    """Return the steps of one optimizer, where several take turns: of those that step most often, the last."""
     lines = [code.optimizer_line(end, following) for end, following in pairwise([*ends, len(code.phase)])]
     counts = Counter(line for line in lines if line)
     if len(counts) < 2 or sum(counts.values()) < len(ends):
@@ -168,7 +168,7 @@ class _Code:
         return moments[np.append(True, parts)].tolist(), moments[np.append(parts, True)].tolist()
 
     def optimizer_line(self, first: int, end: int) -> str:
-        """Return the line that calls the optimizer whose step lies between two events; "" where it allocates nothing."""
+        """Return the line that calls the optimizer between two events; "" where the optimizer allocates nothing."""
         span = slice(first, end)
         at = np.flatnonzero(self.optimizer[span])
         return self.stacks[int(self.stack[span][at[0]])].site if len(at) else ""

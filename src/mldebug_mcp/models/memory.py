@@ -104,7 +104,7 @@ class CallSite(Model):
 class StepMemory(Model):
     """One step of the training loop."""
 
-    step: int = Field(description="Counted from 0 at the beginning of the history; each ends with the optimizer's step.")
+    step: int = Field(description="Counted from 0 in the history; each ends with the optimizer's step.")
     peak_bytes: int = Field(description="The most that tensors held in it.")
     end_bytes: int = Field(description="Held when the next step began.")
     reserved_bytes: int = Field(description="Held by the allocator at its end.")
@@ -238,6 +238,9 @@ class MemoryFit(Model):
     enough: bool = Field(description="Whether it fits as it is or with the plan.")
     devices_needed: int | None = Field(
         None, description="If not: over how many such GPUs ZeRO-3 would make it fit; null if that is not known."
+    )
+    largest_length: int | None = Field(
+        None, description="Tokens of the longest row that fits with these settings; null if none does."
     )
     summary: Text = Field(description="All of this in a sentence.")
 

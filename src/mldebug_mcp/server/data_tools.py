@@ -21,6 +21,7 @@ from mldebug_mcp.models.memory import (
     Frozen,
     MemoryEstimate,
     MemoryReport,
+    Offload,
     Optimizer,
     Precision,
     Sharding,
@@ -84,6 +85,8 @@ def estimate_memory(
         Field(description="H100, 4090 or its GiB (24): does it fit"),
     ] = None,
     snapshot: str | None = None,
+    offload: Annotated[Offload, Field(description="What lies on the CPU")] = "none",
+    optimizer_in_backward: bool = False,
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, MemoryEstimate]:
     """Estimate how much GPU memory (VRAM) training needs: will the model fit, on how many GPUs, with what batch size?
@@ -113,6 +116,8 @@ def estimate_memory(
         pipeline_parallel=pipeline_parallel,
         gpu=gpu,
         snapshot=snapshot,
+        offload=offload,
+        optimizer_in_backward=optimizer_in_backward,
     )
     return reply(answer, detail, concise_estimate)
 
