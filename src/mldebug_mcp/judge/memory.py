@@ -62,7 +62,7 @@ def compare(snapshot: MemorySnapshot, other: MemorySnapshot) -> MemoryComparison
         other=other.path,
         allocated_change_bytes=_change(snapshot, other, lambda one: one.allocated),
         reserved_change_bytes=_change(snapshot, other, lambda one: one.reserved),
-        peak_change_bytes=_change(snapshot, other, lambda one: one.peak_allocated),
+        peak_change_bytes=_peak_change(snapshot, other),
         categories={name: change for name, change in categories.most_common() if change},
         sites=sorted((one for one in changes if one.change_bytes), key=lambda one: -abs(one.change_bytes))[:SHOWN],
     )
@@ -70,6 +70,11 @@ def compare(snapshot: MemorySnapshot, other: MemorySnapshot) -> MemoryComparison
 
 def _change(snapshot: MemorySnapshot, other: MemorySnapshot, what: Callable[[DeviceMemory], int]) -> int:
     return sum(map(what, snapshot.devices)) - sum(map(what, other.devices))
+
+
+def _peak_change(snapshot: MemorySnapshot, other: MemorySnapshot) -> int | None:
+    here, there = (_sum(device.known_peaks[0] for device in one.devices) for one in (snapshot, other))
+    return None if here is None or there is None else here - there
 
 
 def _by_site(snapshot: MemorySnapshot) -> Counter[tuple[str, str]]:
@@ -147,7 +152,7 @@ def device_summary(device: DeviceMemory) -> DeviceSummary:
         free_split_bytes=device.free.split,
         largest_free_bytes=device.free.largest,
         moment=_moment(device),
-        categories=_categories(view) if view else [],
+        categories=_categories(view) if view else _stated(device),
         steps=_steps(history) if history else [],
         steps_found=len(history.steps) if history else 0,
         steps_from=history.steps.how if history else "",
@@ -156,7 +161,7 @@ def device_summary(device: DeviceMemory) -> DeviceSummary:
 
 def _moment(device: DeviceMemory) -> str:
     if device.history is None:
-        return "when the snapshot was taken" if device.blocks else ""
+        return "when the snapshot was taken" if device.blocks else "at the peak" if device.stated else ""
     if len(device.history.failures):
         return f"when the allocation failed (event {device.history.moment:,} of {device.history.events:,})"
     return f"at the peak (event {device.history.moment:,} of {device.history.events:,})"
@@ -186,6 +191,21 @@ def _categories(view: History) -> list[CategoryBytes]:
             )
         )
     return found
+
+
+def _stated(device: DeviceMemory) -> list[CategoryBytes]:
+    """Return the categories that a timeline tells."""
+    everything = sum(device.stated.values())
+    return [
+        CategoryBytes(
+            category=category.label,
+            bytes=held,
+            share=held / everything,
+            sure=Sure.CERTAIN.name.lower(),
+            how="torch's profiler wrote it",
+        )
+        for category, held in sorted(device.stated.items(), key=lambda one: -one[1])
+    ]
 
 
 def _unexplained(view: History, category: Category) -> int:
@@ -446,9 +466,9 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
     notes = [*snapshot.notes, *problems]
     if unknown:
         notes.append(f"cannot be judged: {', '.join(f'{one.symptom.id} ({one.reason})' for one in unknown)}")
-    findings = _findings(judged)
-    if not _can_be_judged(snapshot, findings):
-        notes.append("no cause is ranked: without a history neither healthy nor faulty memory can be told")
+    findings = _findings(judged, healthy_known=_can_be_judged(snapshot, judged))
+    if not _can_be_judged(snapshot, judged):
+        notes.append("no cause is ranked: without a history, healthy and faulty memory look alike")
     sites = focused(snapshot, focus) if focus else call_sites(snapshot, TOP)
     return MemoryReport(
         snapshot=_totals(snapshot),
@@ -457,17 +477,21 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
         devices=[device_summary(device) for device in snapshot.devices],
         oom=_oom(fullest),
         levers=_levers(fullest, judged) if fullest is not None else [],
-        hypotheses=_hypotheses(judged) if _can_be_judged(snapshot, findings) else [],
+        hypotheses=_hypotheses(judged) if _can_be_judged(snapshot, judged) else [],
         comparison=compare(snapshot, other) if other is not None else None,
         next_step=after_memory(snapshot.path, sites, findings, focused=bool(focus)),
         notes=notes,
     )
 
 
-def _can_be_judged(snapshot: MemorySnapshot, findings: list[MemoryFinding]) -> bool:
+def _can_be_judged(snapshot: MemorySnapshot, judged: list[Judged]) -> bool:
     """Tell whether anything speaks for or against a cause: a history, a text, or a finding of the state alone."""
-    alarms = any(one.severity != "info" and one.finding != "history_missing" for one in findings)
-    return bool(snapshot.recorded) or snapshot.from_text or alarms
+    alarms = any(
+        (one.evidence.severity or one.symptom.severity) != "info" and one.symptom.id != "history_missing"
+        for one in judged
+        if one.evidence is not None
+    )
+    return bool(snapshot.recorded) or snapshot.layout.startswith("text") or alarms
 
 
 def _totals(snapshot: MemorySnapshot) -> MemoryTotals:
@@ -492,7 +516,7 @@ def _sum(amounts: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _findings(judged: list[Judged]) -> list[MemoryFinding]:
+def _findings(judged: list[Judged], *, healthy_known: bool) -> list[MemoryFinding]:
     known = catalogue()
     found = []
     for one in judged:
@@ -512,7 +536,7 @@ def _findings(judged: list[Judged]) -> list[MemoryFinding]:
                 citations=known.cite(symptom.quotes),
             )
         )
-    if all(one.severity == "info" for one in found):
+    if healthy_known and all(one.severity == "info" for one in found):
         open_leak = any(one.symptom.id == "leak" and one.state is State.UNKNOWN for one in judged)
         found.append(
             MemoryFinding(

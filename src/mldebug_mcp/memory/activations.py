@@ -132,10 +132,13 @@ class Kept:
         return wide * (FP32 + (HALF if self.shape.norm == "rms" and self.width == HALF else FP32))
 
     def _attention(self) -> int:
-        """Return queries, keys, values and output; a fused projection stays whole as long as its values are kept."""
+        """Return queries, keys, values and output.
+
+        Fused attention keeps a fused projection whole, as its values are a view of it.
+        """
         shape = self.shape
         kept = (2 * shape.attention_width + 2 * shape.kv_width) * self.width
-        if shape.fused_qkv and shape.rotary:
+        if shape.fused_qkv and shape.rotary and not self.stores_scores:
             kept += (shape.attention_width + shape.kv_width) * self.width
         if not self.stores_scores:
             return kept

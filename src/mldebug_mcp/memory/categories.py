@@ -530,9 +530,7 @@ _NO_LAYERS = frozenset({"", "softmax", "dropout", "scaled_dot_product_attention"
 
 def _made_often(allocations: Allocations, which: Bools, stacks: Stacks) -> list[int]:
     """Return the sizes that one function made at least `MANY_SCORES` times between two allocations of a loss."""
-    ends = np.sort(
-        allocations.start[np.array([one.phase is Phase.LOSS for one in stacks.all])[allocations.stack]]
-    )
+    ends = np.sort(allocations.start[np.array([one.phase is Phase.LOSS for one in stacks.all])[allocations.stack]])
     rows = np.flatnonzero(which)
     found: Counter[tuple[int, int, str]] = Counter()
     for row, run in zip(rows.tolist(), np.searchsorted(ends, allocations.start[rows]).tolist(), strict=True):

@@ -75,6 +75,7 @@ class History:
 
     def __init__(self, tables: DeviceTables, snapshot: SnapshotTables) -> None:
         self.tables = tables
+        self.without_phases = snapshot.layout.startswith("JAX")
         self.stacks: Stacks = snapshot.stacks
         self.replay: Replay = replay(tables)
         here = [one for one in snapshot.annotations if one.device == tables.device]
@@ -102,6 +103,9 @@ class History:
 
     @cached_property
     def _categories(self) -> Categories:
+        if self.without_phases:
+            count = len(self.allocations)
+            return Categories(np.zeros(count, np.int8), np.zeros(count, np.int8), np.zeros(count, np.bool_))
         return categorise(self.allocations, self.tables.events, self.stacks)
 
     @property
@@ -171,6 +175,7 @@ class DeviceMemory:
         expandable: Whether the segments are expandable.
         retries: Times that the allocator emptied its cache to satisfy a request; 0 if unknown.
         others: What other processes hold.
+        stated: Bytes by category at the peak, where a file tells them and no allocations.
     """
 
     device: int
@@ -188,6 +193,7 @@ class DeviceMemory:
     expandable: bool = False
     retries: int = 0
     others: int = 0
+    stated: Mapping[Category, int] = field(default_factory=dict)
 
     @property
     def known_peaks(self) -> tuple[int | None, int | None]:
@@ -219,8 +225,13 @@ class MemorySnapshot:
 
     @property
     def from_text(self) -> bool:
-        """Whether it was read from text, which knows totals only."""
-        return self.layout.startswith("text")
+        """Whether it was read from text or a timeline, which know totals only."""
+        return self.layout.startswith(("text", "memory timeline"))
+
+    @property
+    def of_one_moment(self) -> bool:
+        """Whether it holds by its kind what was alive at one moment, without a history."""
+        return self.layout.startswith("JAX")
 
 
 def snapshot_of(tables: SnapshotTables) -> MemorySnapshot:

@@ -26,7 +26,7 @@ NO_PYTHON = "(no Python frame)"
 
 _INSTALLED = re.compile(r"(?:site|dist)-packages/|/lib(?:64)?/python3|^<frozen|^torch/|/torch/_|lib/python3")
 _TORCH = re.compile(
-    r"(?:^|/)(?:torch|torchgen|triton|functorch|torchinductor_[^/]*)/|/lib(?:64)?/python3\.\d+/(?!site-packages|dist-packages)|^<frozen"
+    r"(?:^|/)(?:torch|torchgen|triton|functorch|jax|jaxlib|torchinductor_[^/]*)/|/lib(?:64)?/python3\.\d+/(?!site-packages|dist-packages)|^<frozen"
 )
 _NATIVE = re.compile(r"\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|so[.\d]*|pyx)$|^\?\?$|^$|^:0$|^none$")
 _FX_FILE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>\S+)')

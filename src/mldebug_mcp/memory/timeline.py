@@ -158,9 +158,7 @@ def _grower(history: History, steps: Steps, group: Ints) -> Grower | None:
     inner = per_step[1 : count - 2] if count >= 6 else per_step[1 : count - 1]
     some = inner > 0
     each_step = (
-        len(inner) >= 2
-        and some.mean() >= LEAST_SHARE
-        and some[: max(1, len(some) // 2)].mean() >= LEAST_SHARE / 2
+        len(inner) >= 2 and some.mean() >= LEAST_SHARE and some[: max(1, len(some) // 2)].mean() >= LEAST_SHARE / 2
     )
     if not each_step and not _at_even_distances(per_step):
         return None

@@ -184,7 +184,9 @@ class MemoryComparison(Model):
     other: Text = Field(description="The snapshot that it was compared with.")
     allocated_change_bytes: int = Field(description="How much more tensors hold here.")
     reserved_change_bytes: int = Field(description="How much more the allocator holds here.")
-    peak_change_bytes: int = Field(description="How much higher the peak is here.")
+    peak_change_bytes: int | None = Field(
+        None, description="How much higher the peak is here; null where one of them has no history."
+    )
     categories: dict[str, int] = Field(description="Change of each category in bytes, at the moment shown.")
     sites: list[MemoryChange] = Field(description="The largest changes first.")
 

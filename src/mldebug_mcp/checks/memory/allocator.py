@@ -366,7 +366,9 @@ def _amount(device: DeviceMemory) -> int:
 def history_missing(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     """The snapshot holds no allocation history: peaks, leaks and steps cannot be judged."""
     if snapshot.from_text:
-        raise CannotTell("a text has no history")
+        raise CannotTell("a text or a timeline names no allocations")
+    if snapshot.of_one_moment:
+        raise CannotTell("a JAX profile has no history; compare two with `against`")
     if snapshot.recorded:
         return None
     blocks = sum(device.segments for device in snapshot.devices)
