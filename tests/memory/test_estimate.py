@@ -235,9 +235,7 @@ def test_sharding_in_one_precision_splits_what_its_stage_says(llama: Path, stage
     ("optimizer", "each"),
     [("adamw_8bit", 2.033), ("adamw_4bit", 1.063), ("adamw_fp8", 2.031), ("lion_8bit", 1.017), ("paged_adamw", 0)],
 )
-def test_the_state_of_an_optimizer_takes_the_bytes_that_were_measured(
-    llama: Path, optimizer: str, each: float
-) -> None:
+def test_the_state_of_an_optimizer_takes_the_bytes_that_were_measured(llama: Path, optimizer: str, each: float) -> None:
     count = PUBLISHED["Llama 3.1 8B"][1]
 
     assert part(llama, "optimizer_state", optimizer=optimizer) == pytest.approx(each * count, rel=1e-3)
