@@ -72,9 +72,9 @@ def _change(snapshot: MemorySnapshot, other: MemorySnapshot, what: Callable[[Dev
     return sum(map(what, snapshot.devices)) - sum(map(what, other.devices))
 
 
-def _peak_change(snapshot: MemorySnapshot, other: MemorySnapshot) -> int | None:
+def _peak_change(snapshot: MemorySnapshot, other: MemorySnapshot) -> int:
     here, there = (_sum(device.known_peaks[0] for device in one.devices) for one in (snapshot, other))
-    return None if here is None or there is None else here - there
+    return here - there if here and there else 0
 
 
 def _by_site(snapshot: MemorySnapshot) -> Counter[tuple[str, str]]:
@@ -144,8 +144,8 @@ def device_summary(device: DeviceMemory) -> DeviceSummary:
         device=device.device,
         allocated_bytes=device.allocated,
         reserved_bytes=device.reserved,
-        peak_allocated_bytes=device.known_peaks[0],
-        peak_reserved_bytes=device.known_peaks[1],
+        peak_allocated_bytes=device.known_peaks[0] or 0,
+        peak_reserved_bytes=device.known_peaks[1] or 0,
         peak_event=moment,
         peak_step=_step_of(history, moment) if history and moment is not None else None,
         capacity_bytes=device.capacity,
@@ -510,10 +510,9 @@ def _totals(snapshot: MemorySnapshot) -> MemoryTotals:
     )
 
 
-def _sum(amounts: Iterable[int | None]) -> int | None:
-    """Return the sum of what is known; None where nothing is."""
-    known = [one for one in amounts if one is not None]
-    return sum(known) if known else None
+def _sum(amounts: Iterable[int | None]) -> int:
+    """Return the sum of what is known; 0 where nothing is."""
+    return sum(one for one in amounts if one is not None)
 
 
 def _findings(judged: list[Judged], *, healthy_known: bool) -> list[MemoryFinding]:

@@ -462,10 +462,8 @@ GIB = 1024**3
 """Bytes in a gibibyte. Source: IEC 80000-13."""
 
 
-def size(count: float | None) -> str:
+def size(count: float) -> str:
     """Return bytes for a sentence, in the binary units that torch uses."""
-    if count is None:
-        return "not known"
     for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (1024, "KiB")):
         if abs(count) >= unit:
             return f"{count / unit:.2f} {name}"

@@ -60,11 +60,13 @@ class MemoryTotals(Model):
     reserved_bytes: int = Field(description="Held by the allocator when the snapshot was taken.")
     allocated_bytes: int = Field(description="Held by tensors then, as torch.cuda.memory_allocated() counts.")
     requested_bytes: int = Field(0, description="Requested for those tensors, without rounding.")
-    peak_allocated_bytes: int | None = Field(
-        None, description="The most that tensors held in the history; devices added up. Null without a history."
+    peak_allocated_bytes: int = Field(
+        description="The most that tensors held in the history; devices added up. 0 without a history: it is not known."
     )
-    peak_reserved_bytes: int | None = Field(
-        None, description="The most that the allocator held in the history; devices added up. Null without a history."
+    peak_reserved_bytes: int = Field(
+        0,
+        description="The most that the allocator held in the history; devices added up. 0 without a history: it is not "
+        "known.",
     )
 
 
@@ -116,11 +118,11 @@ class DeviceSummary(Model):
     device: int = Field(description="Its number.")
     allocated_bytes: int = Field(description="Held by tensors when the snapshot was taken.")
     reserved_bytes: int = Field(description="Held by the allocator then.")
-    peak_allocated_bytes: int | None = Field(
-        None, description="The most that tensors held in the history. Null without a history."
+    peak_allocated_bytes: int = Field(
+        description="The most that tensors held in the history. 0 without a history: it is not known."
     )
-    peak_reserved_bytes: int | None = Field(
-        None, description="The most that the allocator held in the history. Null without a history."
+    peak_reserved_bytes: int = Field(
+        description="The most that the allocator held in the history. 0 without a history: it is not known."
     )
     peak_event: int | None = Field(None, description="Index of the event at the peak.")
     peak_step: int | None = Field(
@@ -184,9 +186,7 @@ class MemoryComparison(Model):
     other: Text = Field(description="The snapshot that it was compared with.")
     allocated_change_bytes: int = Field(description="How much more tensors hold here.")
     reserved_change_bytes: int = Field(description="How much more the allocator holds here.")
-    peak_change_bytes: int | None = Field(
-        None, description="How much higher the peak is here; null where one of them has no history."
-    )
+    peak_change_bytes: int = Field(description="How much higher the peak is here; 0 where one of them has no history.")
     categories: dict[str, int] = Field(description="Change of each category in bytes, at the moment shown.")
     sites: list[MemoryChange] = Field(description="The largest changes first.")
 
