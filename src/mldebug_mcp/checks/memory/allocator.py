@@ -49,8 +49,20 @@ def oom(snapshot: MemorySnapshot) -> MemoryEvidence | None:
             "missing": event.short,
             "failures": event.count,
         },
-        fix=_OTHERS_FIRST if event.others > max(NAMED, event.reserved) else None,
+        fix=_fix(event),
     )
+
+
+def _fix(event: OutOfMemoryEvent) -> str | None:
+    if event.others > max(NAMED, event.reserved):
+        return _OTHERS_FIRST
+    return _LIMIT_FIRST if event.limited and event.device_free >= event.requested > 0 else None
+
+
+_LIMIT_FIRST = (
+    "The device has room that this process may not take: raise or drop `torch.cuda.set_per_process_memory_fraction`, "
+    "or the limit of the container. Otherwise lower what `levers` names first."
+)
 
 
 _OTHERS_FIRST = (

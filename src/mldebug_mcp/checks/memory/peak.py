@@ -121,8 +121,8 @@ ALONE = 0.45
 def logits_dominate(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     """Logits of vocabulary size, their float32 copy or their gradient make the peak.
 
-    They take batch x length x vocabulary elements, several times over. Known by the loss's stack and by sizes equal
-    to its.
+    They take batch x length x vocabulary elements, several times over. Known by the loss's stack, and by what the
+    forward pass makes last before the loss.
     """
     share = largest_share(snapshot, Category.LOGITS)
     if (
