@@ -36,6 +36,18 @@ PUBLISHED = {
         LLAMA_8B | {"model_type": "mixtral", "vocab_size": 32000, "num_local_experts": 8, "num_experts_per_tok": 2},
         46_702_792_704,
     ),
+    "StarCoder2 3B": (
+        {
+            "model_type": "starcoder2",
+            "hidden_size": 3072,
+            "intermediate_size": 12288,
+            "num_hidden_layers": 30,
+            "num_attention_heads": 24,
+            "num_key_value_heads": 2,
+            "vocab_size": 49152,
+        },
+        3_030_371_328,
+    ),
     "GPT-2": (
         {"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257, "n_positions": 1024},
         124_439_808,

@@ -511,7 +511,9 @@ def _give_attention_scores(done: _Assignment, allocations: Allocations, phase: I
     forward = (phase == Phase.FORWARD) & (allocations.start >= 0) & (size >= LEAST_SCORES)
     outputs = np.unique(size[forward & layers])
     plain = forward & ~layers & ~np.isin(size, outputs) & done.free
-    scores = plain & (named | softmax)
+    # Half and twice the size of an output is its copy in another precision.
+    copies = np.isin(size, np.concatenate([outputs // 2, outputs * 2]))
+    scores = plain & ((named & ~copies) | softmax)
     largest = int(outputs.max(initial=0))
     if largest:
         scores |= plain & np.isin(size, _made_often(allocations, plain & (size > largest), stacks))

@@ -56,7 +56,7 @@ _BIASED = (
 )
 _TIED_BY_DEFAULT = (
     *("gpt2", "gpt_neo", "gpt_bigcode", "opt", "bloom", "gemma", "gemma2", "gemma3_text", "falcon", "mpt", "t5"),
-    *("deberta", "deberta-v2", *_ENCODERS, *_ENCODER_DECODERS),
+    *("starcoder2", "cohere", "cohere2", "gemma3", "deberta", "deberta-v2", *_ENCODERS, *_ENCODER_DECODERS),
 )
 _MODEL_SHAPE_COMPOSED = ("gelu_new", "gelu_fast")
 """Activation functions that Transformers composes of several operations, each of which keeps its input or result."""
