@@ -54,22 +54,24 @@ class Configuration:
         return torch.bfloat16 if self.precision == "bf16" else torch.float32
 
 
+FUSED = {"optimizer": "adamw_fused"}
+"""As Transformers' Trainer takes it: in one kernel."""
 CONFIGURATIONS = (
-    Configuration("full_fp32", GPT2_WITHOUT_DROPOUT, {"precision": "fp32", "batch_size": 4, "length": 512}),
-    Configuration("full_mixed", GPT2_WITHOUT_DROPOUT, {"precision": "mixed", "batch_size": 8, "length": 512}),
-    Configuration("full_bf16", LLAMA, {"precision": "bf16", "batch_size": 4, "length": 1024}),
+    Configuration("full_fp32", GPT2_WITHOUT_DROPOUT, {**FUSED, "precision": "fp32", "batch_size": 4, "length": 512}),
+    Configuration("full_mixed", GPT2_WITHOUT_DROPOUT, {**FUSED, "precision": "mixed", "batch_size": 8, "length": 512}),
+    Configuration("full_bf16", LLAMA, {**FUSED, "precision": "bf16", "batch_size": 4, "length": 1024}),
     Configuration(
-        "checkpointing", LLAMA, {"precision": "bf16", "batch_size": 8, "length": 1024, "checkpointing": "full"}
+        "checkpointing", LLAMA, {**FUSED, "precision": "bf16", "batch_size": 8, "length": 1024, "checkpointing": "full"}
     ),
-    Configuration("lora", LLAMA, {"precision": "bf16", "batch_size": 4, "length": 1024, "lora_rank": 16}),
+    Configuration("lora", LLAMA, {**FUSED, "precision": "bf16", "batch_size": 4, "length": 1024, "lora_rank": 16}),
     Configuration(
         "eight_bit_optimizer", LLAMA, {"precision": "bf16", "batch_size": 1, "length": 512, "optimizer": "adamw_8bit"}
     ),
-    Configuration("long_context", LLAMA, {"precision": "bf16", "batch_size": 1, "length": 8192}),
+    Configuration("long_context", LLAMA, {**FUSED, "precision": "bf16", "batch_size": 1, "length": 8192}),
     Configuration(
         "large_vocabulary",
         LLAMA | {"vocab_size": 128_256, "num_hidden_layers": 4},
-        {"precision": "bf16", "batch_size": 4, "length": 1024},
+        {**FUSED, "precision": "bf16", "batch_size": 4, "length": 1024},
     ),
 )
 
@@ -146,8 +148,8 @@ def adapt(module: nn.Module, rank: int, dtype: torch.dtype) -> None:
 def make_optimizer(model: nn.Module, name: str, device: torch.device) -> torch.optim.Optimizer:
     """Return AdamW as Transformers' Trainer takes it, in one kernel, or that of 8 bits."""
     trained = [one for one in model.parameters() if one.requires_grad]
-    if name == "adamw":
-        return torch.optim.AdamW(trained, 1e-5, fused=True)
+    if name.startswith("adamw") and name != "adamw_8bit":
+        return torch.optim.AdamW(trained, 1e-5, fused=name == "adamw_fused")
     if device.type != "cuda":
         raise Skip("bitsandbytes computes on a GPU")
     try:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from benchmarks.gpu.decoder import Decoder, Sizes, Training, build_model
 from benchmarks.gpu.workload import Workload
@@ -32,6 +34,58 @@ def leak_until_full(device: torch.device) -> object:
             with torch.no_grad():
                 kept += [training.model.embedding(training.batch()) for _ in range(16)]
     return training, kept
+
+
+def copies_of_the_state(device: torch.device) -> object:
+    """Keep a copy of the model's state on the device after every second step."""
+    training = Training(device)
+    kept = [copy.deepcopy(training.model.state_dict()) for number in training.steps(10) if number % 2]
+    return training, kept
+
+
+def recurrent_state(device: torch.device) -> object:
+    """Carry a state from batch to batch without detaching it, so that the graph of all batches stays."""
+    cell, head = nn.Linear(512, 512, device=device), nn.Linear(512, 512, device=device)
+    optimizer = torch.optim.SGD([*cell.parameters(), *head.parameters()], 1e-3)
+    state = torch.zeros(2048, 512, device=device)
+    for _ in range(8):
+        for _ in range(6):
+            state = 0.9 * state + torch.tanh(cell(torch.randn(2048, 512, device=device)))
+        loss = functional.mse_loss(head(state), torch.randn(2048, 512, device=device))
+        torch.autograd.backward(loss, retain_graph=True)
+        optimizer.step()
+        optimizer.zero_grad()
+    return cell, head, optimizer, state
+
+
+class ScoredLayer(nn.Module):
+    """A layer that stores its attention scores, as code without fused attention does."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.mixed, self.joined = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return values of (rows, length, width)."""
+        rows, length, width = values.shape
+        heads = self.mixed(values).view(rows, length, 3, width // 32, 32).permute(2, 0, 3, 1, 4)
+        scores = (heads[0] @ heads[1].transpose(-1, -2) * 32**-0.5).softmax(-1)
+        seen: Tensor = (scores @ heads[2]).transpose(1, 2).reshape(rows, length, width)
+        whole: Tensor = values + self.joined(seen)
+        return whole
+
+
+def stored_scores(device: torch.device) -> object:
+    """Train with attention whose scores of length x length are stored."""
+    with device:
+        model = nn.Sequential(nn.Embedding(1000, 256), *(ScoredLayer(256) for _ in range(3)), nn.Linear(256, 1000))
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-4, foreach=True)
+    for _ in range(5):
+        ids = torch.zeros(4, 1000, dtype=torch.long).to(device, copy=True)
+        torch.autograd.backward(functional.cross_entropy(model(ids).flatten(0, 1), ids.flatten()))
+        optimizer.step()
+        optimizer.zero_grad()
+    return model, optimizer
 
 
 def losses_kept_as_tensors(device: torch.device) -> object:
@@ -150,6 +204,9 @@ AT_FAILURE = frozenset({"large_allocation", "logits_dominate", "activations_domi
 FAULTY = (
     Workload("leak", leak, frozenset({"leak"})),
     Workload("leak_until_full", leak_until_full, frozenset({"leak", "oom"}), AT_FAILURE, limit=1800 * MIB),
+    Workload("copies_of_the_state", copies_of_the_state, frozenset({"leak"})),
+    Workload("recurrent_state", recurrent_state, frozenset({"leak"}), frozenset({"graph_kept_alive"})),
+    Workload("stored_scores", stored_scores, frozenset({"activations_dominate"})),
     Workload("losses_kept_as_tensors", losses_kept_as_tensors, frozenset({"graph_kept_alive"}), frozenset({"leak"})),
     Workload("evaluation_with_graphs", evaluation_with_graphs, frozenset({"graph_kept_alive"}), frozenset({"leak"})),
     Workload("large_vocabulary", large_vocabulary, frozenset({"logits_dominate"})),

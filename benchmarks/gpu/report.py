@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.faults.figures import table
+from benchmarks.gpu.card import sections
 
 TITLES = {
     "snapshots": "Memory snapshots",
@@ -26,9 +27,10 @@ ABOUT = {
     "host waits for the device.",
 }
 NOT_YET = (
-    "**Not yet measured on a GPU.** What stands here is the dry run, on a CPU: torch computes the shapes of the same "
-    "trainings, and a model of its allocator records them; the probe and the recorder run on the CPU. It covers every "
-    "line of the command but those that only a GPU can run."
+    "**Not yet measured on a GPU by this command.** The first section has the figures of a real card, taken apart from "
+    "it. The others are the dry run, on a CPU: torch computes the shapes of the same trainings, and a model of its "
+    "allocator records them; the probe and the recorder run on the CPU. It covers every line of the command but those "
+    "that only a GPU can run."
 )
 
 HOW = (
@@ -45,7 +47,7 @@ def page(told: Mapping[str, Any]) -> str:
         told: `machine`, `dry`, `seconds` and `outcomes`, as the command writes them.
     """
     lines = ["# On a GPU", "", *([NOT_YET, ""] if told["dry"] else []), _machine(told["machine"]), ""]
-    lines += [HOW, "", "    PYTHONPATH=src:. python -m benchmarks.gpu", "", _summary(told), ""]
+    lines += [HOW, "", "    PYTHONPATH=src:. python -m benchmarks.gpu", "", _summary(told), "", *sections()]
     for part, title in TITLES.items():
         mine = [one for one in told["outcomes"] if one["part"] == part]
         if mine:

@@ -26,8 +26,8 @@ ROOT = Path(__file__).parents[2]
 AT_ONCE = 4
 """Processes that record at a time."""
 PEAK = 0.01
-"""By which the peak that is read may differ from torch's. The history tells what was asked for, and blocks that are not
-split are up to 1 MiB larger."""
+"""By which the peak that is read may differ from torch's: what lies in private pools, or before a history that lost
+its beginning, is not followed."""
 TOOLS = "check_memory beside torch's tools"
 
 
@@ -102,7 +102,7 @@ def _judged(workload: Workload, folder: Path, done: dict[str, Future[None]], *, 
         "found": ", ".join(told),
         "events": report.snapshot.trace_events,
         "peak_mib": round(totals.peak / 2**20),
-        "peak_read_mib": round(report.snapshot.peak_allocated_bytes / 2**20),
+        "peak_read_mib": round(report.snapshot.peak_allocated_bytes / 2**20) or "not known",
     }
     return Told(not wrong, figures, "; ".join(wrong))
 

@@ -46,6 +46,16 @@ def accumulation(device: torch.device) -> object:
     return plain
 
 
+def last_copies(device: torch.device) -> object:
+    """Keep the last three copies of the model's state, as trainings do that go back to one."""
+    plain = Training(device)
+    kept: list[dict[str, torch.Tensor]] = []
+    for number in plain.steps(12):
+        if number % 2:
+            kept = [*kept[-2:], {name: value.clone() for name, value in plain.model.state_dict().items()}]
+    return plain, kept
+
+
 def lengths(device: torch.device) -> object:
     """Train on batches of many lengths."""
     plain = Training(device, Sizes(vocabulary=2000))
@@ -138,6 +148,7 @@ SOUND = (
     Workload("evaluation", interrupted),
     Workload("checkpointing", checkpointing),
     Workload("accumulation", accumulation),
+    Workload("last_copies", last_copies),
     Workload("lengths", lengths),
     Workload("mixed_precision", mixed_precision),
     Workload("inference", inference),

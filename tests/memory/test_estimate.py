@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge.memory import check_memory
-from mldebug_mcp.memory.estimate import estimate_memory
-from mldebug_mcp.memory.formulas import Setup, bytes_per_token, shape_of
+from mldebug_mcp.memory.estimate import MEASURED_ERROR, estimate_memory
+from mldebug_mcp.memory.formulas import Setup, bytes_per_token
+from mldebug_mcp.memory.model_shape import shape_of
 from tests.memory import scenarios
 from tests.memory.conftest import Save
 
@@ -33,6 +35,18 @@ PUBLISHED = {
     "Mixtral 8x7B": (
         LLAMA_8B | {"model_type": "mixtral", "vocab_size": 32000, "num_local_experts": 8, "num_experts_per_tok": 2},
         46_702_792_704,
+    ),
+    "StarCoder2 3B": (
+        {
+            "model_type": "starcoder2",
+            "hidden_size": 3072,
+            "intermediate_size": 12288,
+            "num_hidden_layers": 30,
+            "num_attention_heads": 24,
+            "num_key_value_heads": 2,
+            "vocab_size": 49152,
+        },
+        3_030_371_328,
     ),
     "GPT-2": (
         {"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257, "n_positions": 1024},
@@ -126,6 +140,11 @@ BUILT = {
 """Parameters of the models that Transformers builds from these configurations, heads and small parts included."""
 
 
+MODEL_STATES = ("parameters", "gradients", "optimizer_state")
+CARD = json.loads((Path(__file__).parents[2] / "benchmarks" / "gpu" / "peaks.json").read_text(encoding="utf-8"))
+MEASURED = CARD["peaks"]
+
+
 @pytest.fixture
 def llama(tmp_path: Path) -> Path:
     path = tmp_path / "config.json"
@@ -176,11 +195,15 @@ def test_gpts_activations_are_korthikantis_without_dropout() -> None:
         "num_attention_heads": 16,
         "vocab_size": 100,
         "activation_function": "gelu",
+        "resid_pdrop": 0.0,
+        "attn_pdrop": 0.1,
     }
     shape = shape_of(config)
 
     assert bytes_per_token(shape, Setup(1, 512, "bf16"))[0] == 32 * 1024
     assert bytes_per_token(shape, Setup(1, 512, "bf16", attention="eager"))[0] == 32 * 1024 + 5 * 16 * 512
+    # Two masks of a byte for each number.
+    assert bytes_per_token(shape_of(config | {"resid_pdrop": 0.1}), Setup(1, 512, "bf16"))[0] == 34 * 1024
     # A GELU that is composed of several operations keeps three more numbers of four times the width.
     composed = shape_of(config | {"activation_function": "gelu_new"})
     assert bytes_per_token(composed, Setup(1, 512, "bf16"))[0] == 32 * 1024 + 3 * 2 * 4 * 1024
@@ -198,17 +221,121 @@ def test_activations_grow_with_the_batch_and_shrink_with_checkpointing(llama: Pa
     assert part(llama, "activations", batch_size=1, checkpointing="full") < one / 8
 
 
-def test_sharding_splits_what_its_stage_says(llama: Path) -> None:
-    whole = {name: part(llama, name) for name in ("parameters", "gradients", "optimizer_state")}
+@pytest.mark.parametrize(
+    ("stage", "whole", "split"), [("zero1", 2 + 2, 12), ("zero2", 2, 2 + 12), ("zero3", 0, 2 + 2 + 12)]
+)
+@pytest.mark.parametrize("devices", [1, 8, 64])
+def test_zero_in_mixed_precision_takes_the_sums_of_its_paper(
+    llama: Path, stage: str, whole: int, split: int, devices: int
+) -> None:
+    count = PUBLISHED["Llama 3.1 8B"][1]
 
-    for stage, split in (
-        ("zero1", {"optimizer_state"}),
-        ("zero2", {"optimizer_state", "gradients"}),
-        ("zero3", set(whole)),
-    ):
-        for name, bytes_ in whole.items():
-            expected = bytes_ // 8 if name in split else bytes_
-            assert part(llama, name, sharding=stage, devices=8) == pytest.approx(expected, abs=1)
+    held = [part(llama, name, sharding=stage, devices=devices) for name in MODEL_STATES]
+
+    assert sum(held) == pytest.approx(whole * count + split * count / devices, abs=4)
+
+
+@pytest.mark.parametrize(("stage", "split"), [("zero1", 1), ("zero2", 2), ("zero3", 3)])
+def test_sharding_in_one_precision_splits_what_its_stage_says(llama: Path, stage: str, split: int) -> None:
+    for place, name in enumerate(reversed(MODEL_STATES)):
+        shared = 8 if place < split else 1
+        alone = part(llama, name, precision="bf16")
+        assert part(llama, name, precision="bf16", sharding=stage, devices=8) == pytest.approx(alone / shared, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "each"),
+    [("adamw_8bit", 2.033), ("adamw_4bit", 1.063), ("adamw_fp8", 2.031), ("lion_8bit", 1.017), ("paged_adamw", 0)],
+)
+def test_the_state_of_an_optimizer_takes_the_bytes_that_were_measured(llama: Path, optimizer: str, each: float) -> None:
+    count = PUBLISHED["Llama 3.1 8B"][1]
+
+    assert part(llama, "optimizer_state", optimizer=optimizer) == pytest.approx(each * count, rel=1e-3)
+
+
+def test_small_tensors_keep_their_state_in_32_bits(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(BUILT["BERT"][0]))
+    shape = shape_of(BUILT["BERT"][0])
+
+    held = part(path, "optimizer_state", optimizer="adamw_8bit")
+
+    assert held == pytest.approx(2.033 * shape.parameters + (8 - 2.033) * shape.small_parameters, abs=2)
+
+
+def test_what_lies_on_the_cpu_takes_nothing_of_the_device(llama: Path) -> None:
+    assert part(llama, "optimizer_state", offload="optimizer") == 0
+    assert part(llama, "parameters", offload="parameters") == 0
+    assert part(llama, "gathered_parameters", offload="parameters") > 0
+    by_itself = part(llama, "gradients", optimizer_in_backward=True)
+    assert by_itself == 128256 * 4096 * 4
+    with pytest.raises(InputError, match="accumulation"):
+        estimate_memory(llama, optimizer_in_backward=True, accumulation=2)
+
+
+def test_adamw_that_steps_all_parameters_at_once_peaks_in_its_step(llama: Path) -> None:
+    short = {"length": 16, "precision": "fp32", "chunked_loss": True}
+
+    at_once = estimate_memory(llama, optimizer="adamw", **short).total_bytes  # type: ignore[arg-type]
+    fused = estimate_memory(llama, optimizer="adamw_fused", **short).total_bytes  # type: ignore[arg-type]
+
+    assert at_once - fused == 4 * PUBLISHED["Llama 3.1 8B"][1]
+
+
+@pytest.mark.parametrize("peak", MEASURED, ids=lambda one: f"{one['config']}-{one['set']}")
+def test_an_estimate_is_as_near_to_a_measured_peak_as_it_says(peak: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CARD["configs"][peak["config"]]))
+    settings = CARD["settings"][peak["set"]]
+
+    estimate = estimate_memory(path, batch_size=peak["batch"], length=peak["length"], **settings)
+
+    assert abs(estimate.total_bytes / peak["peak"] - 1) <= MEASURED_ERROR
+    assert any(f"{MEASURED_ERROR:.1%}" in note and "H200" in note for note in estimate.notes)
+    if "lora_rank" not in settings:
+        assert estimate.parameters == peak["parameters"]
+
+
+def test_the_towers_of_a_model_that_sees_are_counted_and_what_is_not_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    text = LLAMA_8B | {
+        "model_type": "qwen2_5_vl",
+        "hidden_size": 3584,
+        "intermediate_size": 18944,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 28,
+        "num_key_value_heads": 4,
+        "vocab_size": 152064,
+        "attention_bias": False,
+    }
+    vision = {
+        "depth": 32,
+        "hidden_size": 1280,
+        "intermediate_size": 3420,
+        "hidden_act": "silu",
+        "patch_size": 14,
+        "temporal_patch_size": 2,
+        "in_channels": 3,
+        "spatial_merge_size": 2,
+    }
+    path.write_text(json.dumps(text | {"vision_config": vision}))
+
+    answer = estimate_memory(path)
+
+    # Qwen2.5-VL 7B: 8.29 billion parameters, 0.68 of them in its tower.
+    assert answer.parameters == pytest.approx(8_292_166_656, rel=0.005)
+    assert any("vision_config" in note and "length" in note for note in answer.notes)
+    path.write_text(json.dumps(text | {"vision_config": {"name": "unheard of"}}))
+    assert any("left out" in note for note in estimate_memory(path).notes)
+
+
+def test_grouped_keys_in_float32_store_scores_and_the_answer_says_so(llama: Path) -> None:
+    answer = estimate_memory(llama, precision="fp32", length=1000)
+
+    assert any("length x length" in note for note in answer.notes)
+    assert part(llama, "activations", precision="fp32", length=1000) == part(
+        llama, "activations", precision="fp32", length=1000, attention="eager"
+    )
 
 
 def test_lora_trains_only_its_adapters(llama: Path) -> None:
@@ -241,7 +368,11 @@ def test_a_snapshots_peak_stands_beside_the_estimate(llama: Path, save: Save) ->
     path = save(scenarios.snapshot_of(scenarios.training(steps=2)))
 
     peak = check_memory(path).snapshot.peak_allocated_bytes
-    assert estimate_memory(llama, snapshot=path).measured_peak_bytes == peak > 0
+    assert estimate_memory(llama, snapshot=path).measured_peak_bytes == peak
+    assert peak
+    without = scenarios.snapshot_of(scenarios.training(steps=2)) | {"device_traces": []}
+    with pytest.raises(InputError, match="no history"):
+        estimate_memory(llama, snapshot=save(without, "state.pickle"))
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_no_change_of_the_plan_is_needless(llama: Path) -> None:
 def test_what_leaves_the_result_as_it_is_comes_before_adapters_and_shorter_rows(llama: Path) -> None:
     levers = {step.lever for step in fit(llama, "H100", batch_size=8, devices=8).plan}
 
-    assert "zero2" in levers
+    assert "zero1" in levers
     assert not levers & {"lora", "qlora", "shorter_length", "adamw_8bit"}
 
 
@@ -132,6 +132,17 @@ def test_a_gpu_is_known_by_the_names_that_people_and_drivers_give_it(text: str, 
     assert gpu.capacity == int((CAPACITY[name] if name in CAPACITY else float(name.removesuffix(" GiB"))) * GIB)
 
 
+def test_the_longest_row_that_fits_is_told(llama: Path) -> None:
+    settings: dict[str, Any] = {"precision": "bf16", "checkpointing": "full", "length": 512}
+
+    longest = fit(llama, "H100", **settings).largest_length
+
+    assert longest is not None
+    assert fit(llama, "H100", **settings | {"length": longest}).verdict in ("fits", "tight")
+    assert fit(llama, "H100", **settings | {"length": longest + 1}).verdict == "does_not_fit"
+    assert fit(llama, "T4").largest_length is None
+
+
 @pytest.mark.parametrize(("text", "said"), [("H110", "did you mean H100"), ("abacus", "give its memory"), ("0", "GiB")])
 def test_an_unknown_gpu_says_which_are_known(text: str, said: str, llama: Path) -> None:
     with pytest.raises(InputError, match=said):
@@ -142,6 +153,7 @@ def test_tensor_parallelism_splits_all_of_a_layer(llama: Path) -> None:
     whole = {one.part: one.bytes for one in estimate_memory(llama).parts}
     split = {one.part: one.bytes for one in estimate_memory(llama, tensor_parallel=4).parts}
 
+    assert split.pop("workspace") == whole.pop("workspace")
     assert split == {name: pytest.approx(held / 4, abs=1) for name, held in whole.items()}
 
 
@@ -149,7 +161,8 @@ def test_a_pipelines_first_stage_holds_a_micro_batch_for_each_stage(llama: Path)
     whole = {one.part: one.bytes for one in estimate_memory(llama).parts}
 
     filled = {one.part: one.bytes for one in estimate_memory(llama, pipeline_parallel=4, accumulation=8).parts}
-    assert filled["activations"] == pytest.approx(whole["activations"])
+    # Without what is kept of the last norm.
+    assert filled["activations"] == pytest.approx(whole["activations"] - 2048 * 4096 * (4 + 4 + 2))
     assert "logits" not in filled
 
     layers = 8_030_261_248 - 2 * 128256 * 4096
@@ -179,6 +192,6 @@ def test_the_command_prints_the_plan_in_numbers(llama: Path, capsys: pytest.Capt
     assert main(["estimate", str(llama), "--gpu", "24"]) == 0
 
     printed = capsys.readouterr().out
-    assert "does not fit: 135.62 GiB" in printed
+    assert "does not fit: 150.64 GiB" in printed
     assert "lora_rank 16" in printed
     assert "With these it fits" in printed

@@ -190,7 +190,10 @@ def add_estimate(verbs: Commands) -> None:
     )
     estimate.add_argument("--precision", default="mixed", help="mixed, bf16, fp16 or fp32 (default mixed)")
     estimate.add_argument(
-        "--optimizer", default="adamw", help="adamw, adamw_8bit, lion, sgd, sgd_momentum or adafactor (default adamw)"
+        "--optimizer",
+        default="adamw",
+        help="adamw, adamw_fused, adamw_8bit, adamw_4bit, adamw_fp8, paged_adamw, paged_adamw_8bit, lion, lion_8bit, "
+        "paged_lion_8bit, sgd, sgd_momentum or adafactor (default adamw)",
     )
     estimate.add_argument("--checkpointing", default="none", help="none, selective or full (default none)")
     estimate.add_argument("--attention", default="flash", help="flash or eager (default flash)")
@@ -212,6 +215,14 @@ def add_estimate(verbs: Commands) -> None:
     )
     estimate.add_argument(
         "--chunked-loss", action="store_true", help="a fused or chunked loss, which never holds all logits"
+    )
+    estimate.add_argument(
+        "--offload", default="none", help="what lies on the CPU: none, optimizer or parameters (default none)"
+    )
+    estimate.add_argument(
+        "--optimizer-in-backward",
+        action="store_true",
+        help="each parameter is stepped when its gradient is there, which is freed then",
     )
     estimate.add_argument("--snapshot", metavar="PATH", help="a memory snapshot, to show its peak beside the estimate")
     add_json(estimate)

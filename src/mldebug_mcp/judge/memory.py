@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +62,7 @@ def compare(snapshot: MemorySnapshot, other: MemorySnapshot) -> MemoryComparison
         other=other.path,
         allocated_change_bytes=_change(snapshot, other, lambda one: one.allocated),
         reserved_change_bytes=_change(snapshot, other, lambda one: one.reserved),
-        peak_change_bytes=_change(snapshot, other, lambda one: one.peak_allocated),
+        peak_change_bytes=_peak_change(snapshot, other),
         categories={name: change for name, change in categories.most_common() if change},
         sites=sorted((one for one in changes if one.change_bytes), key=lambda one: -abs(one.change_bytes))[:SHOWN],
     )
@@ -70,6 +70,11 @@ def compare(snapshot: MemorySnapshot, other: MemorySnapshot) -> MemoryComparison
 
 def _change(snapshot: MemorySnapshot, other: MemorySnapshot, what: Callable[[DeviceMemory], int]) -> int:
     return sum(map(what, snapshot.devices)) - sum(map(what, other.devices))
+
+
+def _peak_change(snapshot: MemorySnapshot, other: MemorySnapshot) -> int:
+    here, there = (_sum(device.known_peaks[0] for device in one.devices) for one in (snapshot, other))
+    return here - there if here and there else 0
 
 
 def _by_site(snapshot: MemorySnapshot) -> Counter[tuple[str, str]]:
@@ -95,21 +100,39 @@ def _by_site(snapshot: MemorySnapshot) -> Counter[tuple[str, str]]:
 
 MAX_STEPS = 200
 FOCUSED = 20
+SHOWN_MODULES = 8
 
 _HOW = {
     Category.PARAMETERS: {
         Sure.HIGH: "allocated while the model was built, moved or loaded, and kept",
+        Sure.MEDIUM: "copied by copy.deepcopy and kept",
         Sure.LOW: "older than the history and never freed; optimizer state may be among it",
     },
     Category.GRADIENTS: {Sure.MEDIUM: "allocated in backward and kept beyond its end"},
-    Category.OPTIMIZER_STATE: {Sure.HIGH: "allocated by the optimizer and kept beyond the step"},
-    Category.ACTIVATIONS: {
-        Sure.HIGH: "allocated in the forward pass and alive when backward runs",
-        Sure.MEDIUM: "allocated in the forward pass and kept through what follows",
+    Category.OPTIMIZER_STATE: {
+        Sure.HIGH: "allocated by the optimizer and kept beyond the step",
+        Sure.LOW: "older than the history; two of three tensors of one size, as Adam keeps them",
     },
-    Category.LOGITS: {Sure.HIGH: "allocated by the loss", Sure.MEDIUM: "as large as what the loss allocates"},
+    Category.OPTIMIZER_TEMPORARY: {Sure.HIGH: "allocated by the optimizer and freed within the step"},
+    Category.ACTIVATIONS: {
+        Sure.HIGH: "allocated in the forward pass",
+        Sure.MEDIUM: "allocated in the forward pass before the history begins",
+    },
+    Category.ATTENTION_SCORES: {
+        Sure.HIGH: "allocated by attention, of a size that no layer's output has",
+        Sure.MEDIUM: "allocated in backward, in the size of attention scores",
+    },
+    Category.LOGITS: {
+        Sure.HIGH: "allocated by the loss, or last in the forward pass before it",
+        Sure.MEDIUM: "allocated first in backward, in the size of the logits",
+    },
+    Category.INPUTS: {
+        Sure.HIGH: "allocated by a function that moves batches",
+        Sure.MEDIUM: "allocated outside the model, and alive in the forward pass",
+    },
+    Category.WORKSPACE: {Sure.MEDIUM: "kept by cuBLAS since its first product in a thread"},
     Category.TEMPORARY: {Sure.MEDIUM: "freed before anything could depend on it"},
-    Category.COLLECTIVE: {Sure.HIGH: "allocated inside torch.distributed or NCCL"},
+    Category.COLLECTIVE: {Sure.HIGH: "allocated inside torch.distributed, DDP or NCCL"},
 }
 
 
@@ -121,15 +144,15 @@ def device_summary(device: DeviceMemory) -> DeviceSummary:
         device=device.device,
         allocated_bytes=device.allocated,
         reserved_bytes=device.reserved,
-        peak_allocated_bytes=device.peak_allocated,
-        peak_reserved_bytes=device.peak_reserved,
+        peak_allocated_bytes=device.known_peaks[0] or 0,
+        peak_reserved_bytes=device.known_peaks[1] or 0,
         peak_event=moment,
         peak_step=_step_of(history, moment) if history and moment is not None else None,
         capacity_bytes=device.capacity,
         free_split_bytes=device.free.split,
         largest_free_bytes=device.free.largest,
         moment=_moment(device),
-        categories=_categories(view) if view else [],
+        categories=_categories(view) if view else _stated(device),
         steps=_steps(history) if history else [],
         steps_found=len(history.steps) if history else 0,
         steps_from=history.steps.how if history else "",
@@ -138,7 +161,7 @@ def device_summary(device: DeviceMemory) -> DeviceSummary:
 
 def _moment(device: DeviceMemory) -> str:
     if device.history is None:
-        return "when the snapshot was taken" if device.blocks else ""
+        return "when the snapshot was taken" if device.blocks else "at the peak" if device.stated else ""
     if len(device.history.failures):
         return f"when the allocation failed (event {device.history.moment:,} of {device.history.events:,})"
     return f"at the peak (event {device.history.moment:,} of {device.history.events:,})"
@@ -157,9 +180,50 @@ def _categories(view: History) -> list[CategoryBytes]:
         sure = view.surest(view.held, category)
         how = "torch's profiler wrote it" if sure is Sure.CERTAIN else _HOW.get(category, {}).get(sure, "not known")
         found.append(
-            CategoryBytes(category=category.label, bytes=held, share=held / everything, sure=sure.name.lower(), how=how)
+            CategoryBytes(
+                category=category.label,
+                bytes=held,
+                share=held / everything,
+                sure=sure.name.lower(),
+                how=how,
+                unexplained_share=_unexplained(view, category) / held,
+                modules=_modules(view) if category is Category.ACTIVATIONS else {},
+            )
         )
     return found
+
+
+def _stated(device: DeviceMemory) -> list[CategoryBytes]:
+    """Return the categories that a timeline tells."""
+    everything = sum(device.stated.values())
+    return [
+        CategoryBytes(
+            category=category.label,
+            bytes=held,
+            share=held / everything,
+            sure=Sure.CERTAIN.name.lower(),
+            how="torch's profiler wrote it",
+        )
+        for category, held in sorted(device.stated.items(), key=lambda one: -one[1])
+    ]
+
+
+def _unexplained(view: History, category: Category) -> int:
+    """Return the bytes of a category that were put there without a stack."""
+    mine = view.held & (view.category == category)
+    by_itself = (view.allocations.stack == 0) & (view.sure != Sure.CERTAIN)
+    unknown = view.category == Category.UNKNOWN
+    return int(view.allocations.size[mine & (by_itself | unknown)].sum())
+
+
+def _modules(view: History) -> dict[str, int]:
+    """Return the bytes of activations by the module of `torch.nn` that made them, the largest first."""
+    mine = view.held & (view.category == Category.ACTIVATIONS)
+    totals: Counter[str] = Counter()
+    pairs = zip(view.allocations.stack[mine].tolist(), view.allocations.size[mine].tolist(), strict=True)
+    for stack, bytes_ in pairs:
+        totals[view.stacks[stack].module or "other"] += bytes_
+    return dict(totals.most_common(SHOWN_MODULES))
 
 
 def _steps(history: History) -> list[StepMemory]:
@@ -280,7 +344,7 @@ def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -
     found = [*_by_settings(device), ("stop_the_leak", leaked, "what earlier steps left behind; see the finding")]
     if view is not None:
         request = device.oom.requested if device.oom is not None else 0
-        found += _by_category(view.bytes_by_category(view.held), request)
+        found += _by_category(view, request)
     at_fault = {"stop_the_leak", *(["expandable_segments"] if fragmented else [])}
     return [
         Lever(
@@ -291,13 +355,18 @@ def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -
     ]
 
 
-def _by_category(held: dict[Category, int], request: int) -> list[tuple[str, int, str]]:
+def _by_category(view: History, request: int) -> list[tuple[str, int, str]]:
+    held = view.bytes_by_category(view.held)
+    recomputed = np.array([one.recomputes for one in view.stacks.all])[view.allocations.stack]
+    for_backward = view.bytes_by_category(view.held & ~view.transient & ~recomputed)
+
     def of(*categories: Category) -> int:
         return sum(held.get(one, 0) for one in categories)
 
-    activations, logits = of(Category.ACTIVATIONS), of(Category.LOGITS)
+    activations, logits, scores = of(Category.ACTIVATIONS), of(Category.LOGITS), of(Category.ATTENTION_SCORES)
+    kept = sum(for_backward.get(one, 0) for one in (Category.ACTIVATIONS, Category.ATTENTION_SCORES))
     # The request that failed grows with the batch, too.
-    per_token = activations + logits + of(Category.TEMPORARY) + request
+    per_token = activations + scores + logits + of(Category.TEMPORARY, Category.INPUTS) + request
     parameters, gradients, state = of(Category.PARAMETERS), of(Category.GRADIENTS), of(Category.OPTIMIZER_STATE)
     return [
         (
@@ -305,16 +374,35 @@ def _by_category(held: dict[Category, int], request: int) -> list[tuple[str, int
             per_token // 2,
             "half of activations, logits and temporary memory; double the accumulation to keep the batch",
         ),
-        ("halve_sequence_length", per_token // 2, "half of the same; more where attention scores are stored"),
+        (
+            "halve_sequence_length",
+            per_token // 2 + scores // 4,
+            "half of the same, and three quarters of attention scores",
+        ),
+        (
+            "fused_attention",
+            scores,
+            'attn_implementation="sdpa" or FlashAttention, which store no scores of length x length',
+        ),
         (
             "activation_checkpointing",
-            int(activations * CHECKPOINTED),
+            int(kept * CHECKPOINTED),
             "keeps one tensor per layer instead of all; costs one more forward pass",
         ),
         (
             "logits_in_chunks",
             logits - logits // LOGIT_CHUNKS,
             f"a fused or chunked loss holds 1/{LOGIT_CHUNKS} of the logits at a time",
+        ),
+        (
+            "fused_optimizer",
+            of(Category.OPTIMIZER_TEMPORARY),
+            "fused=True or foreach=False: the optimizer needs no copy of all parameters at once",
+        ),
+        (
+            "optimizer_in_backward",
+            gradients,
+            "steps each parameter when its gradient is there and frees that; not with accumulation or clipping",
         ),
         ("eight_bit_optimizer", int(state * EIGHT_BIT), "if the state is float32: two moments of 1 byte instead of 4"),
         ("offload_optimizer", state, "moves the optimizer state to the CPU; slower steps"),
@@ -325,7 +413,7 @@ def _by_category(held: dict[Category, int], request: int) -> list[tuple[str, int
         ),
         (
             "lower_precision",
-            (parameters + gradients + activations) // 2,
+            (parameters + gradients + activations + scores) // 2,
             "only if they are float32 now: half of parameters, gradients and activations",
         ),
     ]
@@ -378,7 +466,9 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
     notes = [*snapshot.notes, *problems]
     if unknown:
         notes.append(f"cannot be judged: {', '.join(f'{one.symptom.id} ({one.reason})' for one in unknown)}")
-    findings = _findings(judged)
+    findings = _findings(judged, healthy_known=_can_be_judged(snapshot, judged))
+    if not _can_be_judged(snapshot, judged):
+        notes.append("no cause is ranked: without a history, healthy and faulty memory look alike")
     sites = focused(snapshot, focus) if focus else call_sites(snapshot, TOP)
     return MemoryReport(
         snapshot=_totals(snapshot),
@@ -387,11 +477,21 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
         devices=[device_summary(device) for device in snapshot.devices],
         oom=_oom(fullest),
         levers=_levers(fullest, judged) if fullest is not None else [],
-        hypotheses=_hypotheses(judged),
+        hypotheses=_hypotheses(judged) if _can_be_judged(snapshot, judged) else [],
         comparison=compare(snapshot, other) if other is not None else None,
         next_step=after_memory(snapshot.path, sites, findings, focused=bool(focus)),
         notes=notes,
     )
+
+
+def _can_be_judged(snapshot: MemorySnapshot, judged: list[Judged]) -> bool:
+    """Tell whether anything speaks for or against a cause: a history, a text, or a finding of the state alone."""
+    alarms = any(
+        (one.evidence.severity or one.symptom.severity) != "info" and one.symptom.id != "history_missing"
+        for one in judged
+        if one.evidence is not None
+    )
+    return bool(snapshot.recorded) or snapshot.layout.startswith("text") or alarms
 
 
 def _totals(snapshot: MemorySnapshot) -> MemoryTotals:
@@ -405,12 +505,17 @@ def _totals(snapshot: MemorySnapshot) -> MemoryTotals:
         reserved_bytes=sum(device.reserved for device in devices),
         allocated_bytes=sum(device.allocated for device in devices),
         requested_bytes=sum(device.requested for device in devices),
-        peak_allocated_bytes=sum(device.peak_allocated for device in devices),
-        peak_reserved_bytes=sum(device.peak_reserved for device in devices),
+        peak_allocated_bytes=_sum(device.known_peaks[0] for device in devices),
+        peak_reserved_bytes=_sum(device.known_peaks[1] for device in devices),
     )
 
 
-def _findings(judged: list[Judged]) -> list[MemoryFinding]:
+def _sum(amounts: Iterable[int | None]) -> int:
+    """Return the sum of what is known; 0 where nothing is."""
+    return sum(one for one in amounts if one is not None)
+
+
+def _findings(judged: list[Judged], *, healthy_known: bool) -> list[MemoryFinding]:
     known = catalogue()
     found = []
     for one in judged:
@@ -430,7 +535,7 @@ def _findings(judged: list[Judged]) -> list[MemoryFinding]:
                 citations=known.cite(symptom.quotes),
             )
         )
-    if all(one.severity == "info" for one in found):
+    if healthy_known and all(one.severity == "info" for one in found):
         open_leak = any(one.symptom.id == "leak" and one.state is State.UNKNOWN for one in judged)
         found.append(
             MemoryFinding(
@@ -464,6 +569,9 @@ def _oom(device: DeviceMemory | None) -> OutOfMemoryReport | None:
         device=device.device,
         requested_bytes=event.requested,
         device_free_bytes=event.device_free,
+        limit_bytes=event.limit,
+        others_bytes=event.others,
+        own_bytes=event.own,
         allocated_bytes=event.allocated,
         reserved_bytes=event.reserved,
         free_in_reserved_bytes=event.free.total,

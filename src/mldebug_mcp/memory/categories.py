@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from itertools import repeat
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -256,16 +257,20 @@ def _settings(entries: object) -> dict[str, str]:
     return {key: shorten(str(value), 200) for key, value in plain.items() if value not in ("", None)}
 
 
-# What each allocation holds, inferred from the phase of its stack and from how long it lived.
+# What each allocation holds: by its stack first, by its lifetime and size where the stack leaves it open.
 #
 # | category | rule | how sure | | --- | --- | --- | | any | torch's profiler wrote it | certain | | optimizer_state |
-# allocated where optimizers create state, or by the optimizer and kept beyond the step | high | | collective |
-# allocated inside torch.distributed, NCCL or DeepSpeed's communication | high | | logits | allocated by the loss; or in
-# forward or backward with the size of what the loss allocates | high; medium | | parameters | allocated while the model
-# was built, moved or loaded, and kept | high | | gradients | allocated in backward and kept beyond its end | medium | |
-# activations | allocated in forward and alive when backward runs, or through many later allocations | high; medium | |
-# temporary | anything freed before that | medium | | parameters | older than the history and never freed (optimizer
-# state may be among it) | low | | unknown | the rest | - |
+# allocated where optimizers create state, or by the optimizer and kept beyond the step | high | |
+# optimizer_temporary | allocated by the optimizer and freed within the step | high | | collective | allocated inside
+# torch.distributed, NCCL, DDP or DeepSpeed's communication | high | | workspace | the buffer that cuBLAS takes once for
+# each thread and keeps | medium | | parameters | allocated while the model was built, moved, sharded, copied or loaded,
+# and kept | high | | gradients | allocated in backward and kept beyond its end | medium | | logits | allocated by the
+# loss; the last results of the forward pass before it, from the same line; their gradients | high; medium | |
+# attention_scores | allocated by a function of attention, of another size than its layers' outputs; in backward of the
+# same size | high; medium | | activations | allocated in forward | high | | inputs | allocated outside the model and
+# alive when a forward pass runs | medium | | temporary | anything else that is freed | medium | | parameters | older
+# than the history, without a stack and never freed; with Adam, two of three of one size are its state | low | | unknown
+# | the rest | - |
 #
 # If other allocations have Python frames, one without is taken to be backward: autograd runs the backward pass of a
 # device in a thread of its own, which has no Python frames.
@@ -279,6 +284,24 @@ FRAMES_RECORDED = 0.2
 takes half of them."""
 LEAST_LOGITS = 1024 * 1024
 """Bytes below which sizes coincide by chance too easily."""
+SAME_LOGITS = 0.02
+"""Relative difference up to which two sizes are those of the same logits: a shift by one token drops a row of many."""
+LEAST_SCORES = 1024 * 1024
+"""Bytes below which attention scores are not worth a name."""
+MANY_SCORES = 4
+"""Allocations of one size by plain code in one forward pass after which they count as scores of attention. Chosen: two
+layers of at least two each; a matrix of all pairs that a loss needs comes once or twice."""
+WORKSPACES = (
+    1024 * 1024,
+    8 * 1024 * 1024 + 128 * 1024,
+    32 * 1024 * 1024,
+    76 * 1024 * 1024,
+)
+"""Bytes that cuBLAS, cuBLASLt and hipBLASLt take for themselves: `parseChosenWorkspaceSize` in
+aten/src/ATen/cuda/CublasHandlePool.cpp and the workspaces of CUDABlas.cpp (1 MiB; :4096:2:16:8; 32 MiB from Hopper on;
+76 MiB on MI300)."""
+ADAM_STATES = 2
+"""Tensors of a parameter's size that Adam keeps for it."""
 
 
 class Category(IntEnum):
@@ -292,6 +315,10 @@ class Category(IntEnum):
     LOGITS = 5
     TEMPORARY = 6
     COLLECTIVE = 7
+    ATTENTION_SCORES = 8
+    OPTIMIZER_TEMPORARY = 9
+    INPUTS = 10
+    WORKSPACE = 11
 
     @property
     def label(self) -> str:
@@ -310,7 +337,7 @@ class Sure(IntEnum):
 
 
 _FROM_PROFILER = {
-    "input": Category.TEMPORARY,
+    "input": Category.INPUTS,
     "temporary": Category.TEMPORARY,
     "activation": Category.ACTIVATIONS,
     "gradient": Category.GRADIENTS,
@@ -321,6 +348,20 @@ _FROM_PROFILER = {
 """What each of the profiler's categories is here."""
 
 
+class Categories(NamedTuple):
+    """What each allocation holds. All columns have shape (allocations,).
+
+    Args:
+        category: Its `Category`, int8.
+        sure: Its `Sure`, int8.
+        transient: Whether it is a result of a forward pass that goes before backward could use it, bool.
+    """
+
+    category: np.ndarray
+    sure: np.ndarray
+    transient: Bools
+
+
 class _Assignment:
     """The categories assigned so far: a later rule never overwrites an earlier one."""
 
@@ -328,18 +369,22 @@ class _Assignment:
         self.category = np.zeros(count, np.int8)
         self.sure = np.zeros(count, np.int8)
 
+    @property
+    def free(self) -> Bools:
+        return np.asarray(self.category == Category.UNKNOWN)
+
     def give(self, which: Bools, category: Category, sure: Sure) -> None:
-        free = which & (self.category == Category.UNKNOWN)
+        free = which & self.free
         self.category[free] = category
         self.sure[free] = sure
 
 
-def categorise(allocations: Allocations, events: Events, stacks: Stacks) -> tuple[np.ndarray, np.ndarray]:
-    """Return each allocation's `Category` and `Sure`, both of shape (allocations,) and type int8."""
+def categorise(allocations: Allocations, events: Events, stacks: Stacks) -> Categories:
+    """Return what each allocation holds."""
     count = len(events)
     done = _Assignment(len(allocations))
     if not len(allocations):
-        return done.category, done.sure
+        return Categories(done.category, done.sure, np.zeros(0, np.bool_))
     phase = _phases(allocations, stacks)
     start, end = allocations.start, allocations.end
     _take_stated(done, allocations, events)
@@ -350,22 +395,27 @@ def categorise(allocations: Allocations, events: Events, stacks: Stacks) -> tupl
     done.give(phase == Phase.OPTIMIZER_STATE, Category.OPTIMIZER_STATE, Sure.HIGH)
     beyond_step = end > timeline.next_of(start, Phase.FORWARD)
     done.give((phase == Phase.OPTIMIZER) & (kept | beyond_step), Category.OPTIMIZER_STATE, Sure.HIGH)
+    done.give(phase == Phase.OPTIMIZER, Category.OPTIMIZER_TEMPORARY, Sure.HIGH)
     done.give(phase == Phase.COLLECTIVE, Category.COLLECTIVE, Sure.HIGH)
-    _give_logits(done, allocations, phase)
+    _give_workspaces(done, allocations, phase, timeline, count)
     done.give((phase == Phase.SETUP) & kept, Category.PARAMETERS, Sure.HIGH)
-    done.give((phase == Phase.BACKWARD) & (end > timeline.end_of_backward(start)), Category.GRADIENTS, Sure.MEDIUM)
+    beyond_backward = (phase == Phase.BACKWARD) & (end > timeline.end_of_backward(start))
+    done.give(beyond_backward, Category.GRADIENTS, Sure.MEDIUM)
+    _give_logits(done, allocations, phase)
+    _give_attention_scores(done, allocations, phase, stacks)
     failed = np.append(np.flatnonzero(events.action == Action.OOM), count)
     next_oom = failed[np.minimum(np.searchsorted(failed, start), len(failed) - 1)]
-    done.give(forward & (end > timeline.next_of(start, Phase.BACKWARD)), Category.ACTIVATIONS, Sure.HIGH)
-    done.give(
-        forward & (start >= 0) & (kept | (end > next_oom) | (timeline.forward_between(start, end) >= MANY_LATER)),
-        Category.ACTIVATIONS,
-        Sure.MEDIUM,
-    )
+    lives_on = kept | (end > next_oom) | (timeline.forward_between(start, end) >= MANY_LATER)
+    used_in_backward = end > timeline.next_of(start, Phase.BACKWARD)
+    done.give(forward & (start >= 0), Category.ACTIVATIONS, Sure.HIGH)
     done.give(forward & kept, Category.ACTIVATIONS, Sure.MEDIUM)
+    _give_inputs(done, allocations, phase, timeline, stacks)
+    copies = np.array([one.copies for one in stacks.all])[allocations.stack]
+    done.give(copies & (kept | beyond_step), Category.PARAMETERS, Sure.MEDIUM)
     done.give((start >= 0) & ~kept, Category.TEMPORARY, Sure.MEDIUM)
-    done.give((start < 0) & kept & (count > 0) & (phase == Phase.UNKNOWN), Category.PARAMETERS, Sure.LOW)
-    return done.category, done.sure
+    _give_older(done, allocations, count, stacks)
+    transient = forward & (start >= 0) & ~used_in_backward & ~lives_on
+    return Categories(done.category, done.sure, np.asarray(transient))
 
 
 def _phases(allocations: Allocations, stacks: Stacks) -> Ints:
@@ -387,23 +437,148 @@ def _take_stated(done: _Assignment, allocations: Allocations, events: Events) ->
         done.give(stated == number, _FROM_PROFILER[name], Sure.CERTAIN)
 
 
+def _give_workspaces(
+    done: _Assignment, allocations: Allocations, phase: Ints, timeline: _PhaseTimeline, count: int
+) -> None:
+    """Mark what a matrix product leaves once, in the size of a workspace, while training goes on."""
+    of_a_product = (phase == Phase.FORWARD) | (phase == Phase.BACKWARD) | (allocations.stack == 0)
+    training_went_on = timeline.next_of(timeline.next_of(allocations.start, Phase.BACKWARD), Phase.FORWARD) < count
+    likely = np.flatnonzero(
+        of_a_product
+        & (allocations.end == count)
+        & np.isin(allocations.requested, WORKSPACES)
+        & ((allocations.start < 0) | training_went_on)
+        & done.free
+    )
+    # Of one stack only one of a size: more of them are parameters, gradients or a leak.
+    stack_and_size = np.stack([allocations.stack[likely], allocations.requested[likely]])
+    _, which, times = np.unique(stack_and_size, axis=1, return_inverse=True, return_counts=True)
+    once = likely[times[which.reshape(-1)] == 1] if len(likely) else likely
+    mask = np.zeros(len(allocations), np.bool_)
+    mask[once] = True
+    done.give(mask, Category.WORKSPACE, Sure.MEDIUM)
+
+
 def _give_logits(done: _Assignment, allocations: Allocations, phase: Ints) -> None:
-    """Mark what the loss allocates, and the logits and their gradient by the same number of elements."""
+    """Mark what the loss allocates, the results of the forward pass that lead to it, and their gradients.
+
+    The stack decides: the logits are what the forward pass makes last before the loss. Their size only ends the
+    search: it is that of what the loss allocates, or half or twice that in another precision.
+    """
     size = allocations.requested
     of_loss = (phase == Phase.LOSS) & (size >= LEAST_LOGITS)
     done.give(of_loss, Category.LOGITS, Sure.HIGH)
-    if not of_loss.any():
+    order = np.argsort(allocations.start, kind="stable")
+    order = order[(allocations.start[order] >= 0) & (size[order] >= LEAST_LOGITS)]
+    free, loss = done.free, of_loss[order]
+    before = order[1:][loss[1:] & ~loss[:-1]]
+    lines: dict[int, set[int]] = {}
+    gradients = np.zeros(len(allocations), np.bool_)
+    place = {int(row): at for at, row in enumerate(order.tolist())}
+    for first in before.tolist():
+        at = place[first]
+        last = at
+        while last + 1 < len(order) and loss[last + 1]:
+            last += 1
+        largest = int(size[order[at : last + 1]].max())
+        for row in order[:at][::-1].tolist():
+            if phase[row] not in (Phase.FORWARD, Phase.UNKNOWN) or (free[row] and not _same_logits(size[row], largest)):
+                break
+            if free[row]:
+                lines.setdefault(int(allocations.stack[row]), set()).add(int(size[row]))
+        for row in order[last + 1 :].tolist():
+            if phase[row] != Phase.BACKWARD or (free[row] and not _same_logits(size[row], largest)):
+                break
+            gradients[row] = free[row]
+    for stack, sizes in lines.items():
+        done.give((allocations.stack == stack) & np.isin(size, list(sizes)), Category.LOGITS, Sure.HIGH)
+    done.give(gradients, Category.LOGITS, Sure.MEDIUM)
+
+
+def _same_logits(size: int, largest: int) -> bool:
+    return any(abs(size - times * largest) <= SAME_LOGITS * largest * times for times in (0.5, 1, 2))
+
+
+def _give_attention_scores(done: _Assignment, allocations: Allocations, phase: Ints, stacks: Stacks) -> None:
+    """Mark scores of length x length: plain code of attention makes them, and no layer has outputs of their size.
+
+    Code that no name tells apart counts where it makes many of one size that is larger than any layer's outputs.
+    """
+    size = allocations.requested
+    layers = np.array([one.module not in _NO_LAYERS for one in stacks.all])[allocations.stack]
+    named = np.array([one.attention and one.module in _NO_LAYERS for one in stacks.all])[allocations.stack]
+    softmax = np.array([one.softmax for one in stacks.all])[allocations.stack]
+    forward = (phase == Phase.FORWARD) & (allocations.start >= 0) & (size >= LEAST_SCORES)
+    outputs = np.unique(size[forward & layers])
+    plain = forward & ~layers & ~np.isin(size, outputs) & done.free
+    # Half and twice the size of an output is its copy in another precision.
+    copies = np.isin(size, np.concatenate([outputs // 2, outputs * 2]))
+    scores = plain & ((named & ~copies) | softmax)
+    largest = int(outputs.max(initial=0))
+    if largest:
+        scores |= plain & np.isin(size, _made_often(allocations, plain & (size > largest), stacks))
+    # What the same function makes of the same size belongs to the scores too: masked, scaled or dropped ones.
+    function = _numbered([one.function for one in stacks.all])[allocations.stack]
+    key = function * (int(size.max(initial=0)) + 1) + size
+    scores = plain & np.isin(key, key[scores])
+    done.give(scores, Category.ATTENTION_SCORES, Sure.HIGH)
+    backward = (phase == Phase.BACKWARD) & (size >= LEAST_SCORES) & np.isin(size, size[scores])
+    done.give(backward & ~np.isin(size, outputs), Category.ATTENTION_SCORES, Sure.MEDIUM)
+
+
+_NO_LAYERS = frozenset({"", "softmax", "dropout", "scaled_dot_product_attention", "multi_head_attention_forward"})
+"""Modules and functions of `torch.nn` whose results are no layer's outputs."""
+
+
+def _made_often(allocations: Allocations, which: Bools, stacks: Stacks) -> list[int]:
+    """Return the sizes that one function made at least `MANY_SCORES` times between two allocations of a loss."""
+    ends = np.sort(allocations.start[np.array([one.phase is Phase.LOSS for one in stacks.all])[allocations.stack]])
+    rows = np.flatnonzero(which)
+    found: Counter[tuple[int, int, str]] = Counter()
+    for row, run in zip(rows.tolist(), np.searchsorted(ends, allocations.start[rows]).tolist(), strict=True):
+        found[int(allocations.requested[row]), run, stacks[int(allocations.stack[row])].function] += 1
+    return [size for (size, _, _), times in found.items() if times >= MANY_SCORES]
+
+
+def _numbered(names: list[str]) -> Ints:
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return np.array([numbers[name] for name in names], np.int64)
+
+
+def _give_inputs(
+    done: _Assignment, allocations: Allocations, phase: Ints, timeline: _PhaseTimeline, stacks: Stacks
+) -> None:
+    """Mark what is made outside the model, is alive when a forward pass runs, and goes."""
+    named = np.array([one.inputs for one in stacks.all])[allocations.stack]
+    done.give(named & (phase == Phase.UNKNOWN), Category.INPUTS, Sure.HIGH)
+    outside = (phase == Phase.UNKNOWN) & (allocations.stack > 0) & (allocations.start >= 0)
+    goes = allocations.end < timeline.count
+    used = allocations.end > timeline.next_of(allocations.start, Phase.FORWARD)
+    done.give(outside & goes & used, Category.INPUTS, Sure.MEDIUM)
+
+
+def _give_older(done: _Assignment, allocations: Allocations, count: int, stacks: Stacks) -> None:
+    """Mark what is older than the history, has no stack and stays; of Adam's training two of three are its state."""
+    if not count:
         return
-    largest = int(size[of_loss].max())
-    # The loss computes in float32 or in the logits' own precision, so the logits are as large, half or twice as large.
-    same = np.isin(size, (largest, largest // 2, largest * 2)) & (size >= LEAST_LOGITS)
-    done.give(
-        same
-        & ((phase == Phase.FORWARD) | (phase == Phase.BACKWARD) | (phase == Phase.UNKNOWN))
-        & (allocations.start >= 0),
-        Category.LOGITS,
-        Sure.MEDIUM,
-    )
+    older = (allocations.start < 0) & (allocations.end == count) & (allocations.stack == 0) & done.free
+    made_here = ((done.category == Category.OPTIMIZER_STATE) & (allocations.start >= 0)).any()
+    adam = any(one.phase is Phase.OPTIMIZER and "adam" in " ".join(one.frames).lower() for one in stacks.all)
+    if adam and not made_here and older.any():
+        _give_older_of_adam(done, allocations.requested, np.flatnonzero(older))
+    done.give(older, Category.PARAMETERS, Sure.LOW)
+
+
+def _give_older_of_adam(done: _Assignment, size: Ints, older: Ints) -> None:
+    """Split tensors of one size: a third are parameters, two thirds their state; fewer may be a workspace."""
+    state, workspace = np.zeros(len(size), np.bool_), np.zeros(len(size), np.bool_)
+    rows = older[np.argsort(size[older], kind="stable")]
+    for group in np.split(rows, np.flatnonzero(np.diff(size[rows])) + 1):
+        own = len(group) // (1 + ADAM_STATES)
+        state[group[own : own * (1 + ADAM_STATES)]] = True
+        workspace[group] = len(group) <= ADAM_STATES and int(size[group[0]]) in WORKSPACES
+    done.give(state, Category.OPTIMIZER_STATE, Sure.LOW)
+    done.give(workspace, Category.WORKSPACE, Sure.LOW)
 
 
 class _PhaseTimeline:

@@ -13,7 +13,8 @@ from typing import Any, get_args
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import clean, did_you_mean, nearest, shorten
-from mldebug_mcp.memory.formulas import ModelShape, Setup, parts_of, peak_of, read_shape, trained_parameters
+from mldebug_mcp.memory.formulas import STATES, Setup, kept, parts_of, peak_of, trained_parameters
+from mldebug_mcp.memory.model_shape import ModelShape, read_shape
 from mldebug_mcp.memory.read import read_memory
 from mldebug_mcp.memory.tables import GIB, MIB, size
 from mldebug_mcp.models.base import Call
@@ -24,6 +25,7 @@ from mldebug_mcp.models.memory import (
     Frozen,
     MemoryEstimate,
     MemoryFit,
+    Offload,
     Optimizer,
     Precision,
     Sharding,
@@ -147,6 +149,8 @@ SHORTEST = 256
 LEAST_SAVED = MIB
 """Bytes below which a change is not worth a line. Chosen: less lies below what the estimate knows."""
 MOST_DEVICES = 1024
+LONGEST = 1 << 30
+"""Tokens of a row beyond which no length is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +176,7 @@ def fit_of(shape: ModelShape, setup: Setup, gpu: Gpu) -> MemoryFit:
     steps = _steps(shape, setup, plan)
     enough = fits or (bool(steps) and steps[-1].needed_bytes <= gpu.capacity)
     sharded = None if enough else _devices_needed(shape, _changed(setup, plan), gpu)
+    longest = largest_length(shape, setup, gpu)
     return MemoryFit(
         gpu=gpu.name,
         capacity_bytes=gpu.capacity,
@@ -180,8 +185,26 @@ def fit_of(shape: ModelShape, setup: Setup, gpu: Gpu) -> MemoryFit:
         plan=steps,
         enough=enough,
         devices_needed=sharded,
-        summary=_summary(gpu, needed, margin, steps, enough=enough, sharded=sharded),
+        largest_length=longest,
+        summary=_summary(gpu, needed, margin, steps, enough=enough, sharded=sharded, length=longest),
     )
+
+
+def largest_length(shape: ModelShape, setup: Setup, gpu: Gpu) -> int | None:
+    """Return the most tokens of a row with which the setup fits a GPU; None where not even one does.
+
+    What the model's positions allow is not looked at: they can be extended.
+    """
+    low, high = 0, 1
+    while high <= LONGEST and _needed(shape, replace(setup, length=high))[0] <= gpu.capacity:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _needed(shape, replace(setup, length=middle))[0] <= gpu.capacity:
+            low = middle
+        else:
+            high = middle
+    return low or None
 
 
 def changes(setup: Setup) -> Iterator[Change]:
@@ -191,19 +214,15 @@ def changes(setup: Setup) -> Iterator[Change]:
     """
     if not setup.chunked_loss:
         yield Change("chunked_loss", {"chunked_loss": True}, "nothing: a fused or chunked loss")
+    if setup.optimizer == "adamw":
+        yield Change("fused_optimizer", {"optimizer": "adamw_fused"}, "nothing: AdamW(fused=True)")
     if setup.devices > 1:
         for stage in range(setup.stage + 1, 4):
             yield Change(f"zero{stage}", {"sharding": f"zero{stage}"}, "traffic between the devices")
     if setup.checkpointing != "full":
         yield Change("checkpointing", {"checkpointing": "full"}, "one more forward pass, about a third more time")
-    batch, accumulation = setup.batch_size, setup.accumulation
-    while batch > 1:
-        batch, accumulation = -(-batch // 2), accumulation * 2
-        yield Change(
-            "smaller_batch", {"batch_size": batch, "accumulation": accumulation}, "smaller matrices, so less speed"
-        )
-    if setup.optimizer == "adamw":
-        yield Change("adamw_8bit", {"optimizer": "adamw_8bit"}, "little: the state is quantized by blocks")
+    yield from _smaller_batches(setup)
+    yield from _other_optimizers(setup)
     if setup.lora_rank is None:
         yield Change("lora", {"lora_rank": LORA_RANK}, "only adapters are trained, which can learn less")
     if setup.frozen != "4bit":
@@ -212,6 +231,26 @@ def changes(setup: Setup) -> Iterator[Change]:
     while length >= 2 * SHORTEST:
         length //= 2
         yield Change("shorter_length", {"length": length}, "what lies beyond is cut off")
+
+
+def _smaller_batches(setup: Setup) -> Iterator[Change]:
+    batch, accumulation = setup.batch_size, setup.accumulation
+    while batch > 1:
+        batch, accumulation = -(-batch // 2), accumulation * 2
+        yield Change(
+            "smaller_batch", {"batch_size": batch, "accumulation": accumulation}, "smaller matrices, so less speed"
+        )
+
+
+def _other_optimizers(setup: Setup) -> Iterator[Change]:
+    if setup.optimizer in ("adamw", "adamw_fused"):
+        yield Change("adamw_8bit", {"optimizer": "adamw_8bit"}, "little: the state is quantized by blocks")
+    if not setup.optimizer_in_backward and setup.accumulation == setup.batch_size == 1:
+        yield Change(
+            "optimizer_in_backward", {"optimizer_in_backward": True}, "no accumulation, no clipping by the whole norm"
+        )
+    if setup.offload == "none":
+        yield Change("offload_optimizer", {"offload": "optimizer"}, "slower steps: gradients and weights pass the bus")
 
 
 def _needed(shape: ModelShape, setup: Setup) -> tuple[int, int]:
@@ -273,11 +312,21 @@ def _devices_needed(shape: ModelShape, setup: Setup, gpu: Gpu) -> int | None:
     return None
 
 
-def _summary(gpu: Gpu, needed: int, margin: int, steps: list[FitStep], *, enough: bool, sharded: int | None) -> str:
+def _summary(
+    gpu: Gpu,
+    needed: int,
+    margin: int,
+    steps: list[FitStep],
+    *,
+    enough: bool,
+    sharded: int | None,
+    length: int | None,
+) -> str:
     need = f"{size(needed)} with CUDA's context, of {size(gpu.capacity)} ({gpu.name})"
     if needed <= gpu.capacity:
         if needed + margin <= gpu.capacity:
-            return f"fits: {need}"
+            longest = f"; rows of up to {length:,} tokens fit" if length else ""
+            return f"fits: {need}{longest}"
         return f"tight: {need}; activations may take {size(margin)} more than the formula says"
     names = ", then ".join(
         f"{one.lever} ({', '.join(f'{name} {value}' for name, value in one.settings.items())})" for one in steps
@@ -297,6 +346,7 @@ _LEVERS: Mapping[str, tuple[str, str | int | bool]] = {
     "gathered_parameters": ("lora_rank", 16),
     "gradients": ("lora_rank", 16),
     "optimizer_state": ("optimizer", "adamw_8bit"),
+    "optimizer_temporary": ("optimizer", "adamw_fused"),
     "activations": ("checkpointing", "full"),
     "recomputed_layer": ("lora_rank", 16),
     "logits": ("chunked_loss", True),
@@ -306,8 +356,16 @@ _MEANT = {
     **dict.fromkeys(("fsdp", "deepspeed", "fullshard", "stage3", "3"), ("zero3",)),
     **dict.fromkeys(("stage2", "2", "shardgradop"), ("zero2",)),
     **dict.fromkeys(("stage1", "1", "distributedoptimizer"), ("zero1",)),
-    **dict.fromkeys(("adam", "adamwtorch", "adamwtorchfused", "fused"), ("adamw",)),
-    **dict.fromkeys(("8bit", "adamwbnb8bit", "adam8bit", "pagedadamw8bit", "pagedadamw"), ("adamw_8bit",)),
+    **dict.fromkeys(("adam", "adamwtorch"), ("adamw",)),
+    **dict.fromkeys(("adamwtorchfused", "fused", "adamfused"), ("adamw_fused",)),
+    **dict.fromkeys(("8bit", "adamwbnb8bit", "adam8bit"), ("adamw_8bit",)),
+    **dict.fromkeys(("pagedadamw32bit", "pagedadam"), ("paged_adamw",)),
+    **dict.fromkeys(("pagedadam8bit",), ("paged_adamw_8bit",)),
+    **dict.fromkeys(("adamw4bit", "adam4bit", "adamwtorch4bit"), ("adamw_4bit",)),
+    **dict.fromkeys(("adamfp8", "adamwtorch8bit"), ("adamw_fp8",)),
+    **dict.fromkeys(("lion32bit", "lionpytorch"), ("lion",)),
+    **dict.fromkeys(("cpu", "offloadoptimizer", "zerooffload"), ("optimizer",)),
+    **dict.fromkeys(("params", "offloadparam", "zeroinfinity"), ("parameters",)),
     **dict.fromkeys(("momentum", "nesterov"), ("sgd_momentum",)),
     **dict.fromkeys(("yes", "true", "on", "gradient"), ("full",)),
     **dict.fromkeys(("sdpa", "flashattention2", "memoryefficient", "xformers"), ("flash",)),
@@ -323,15 +381,23 @@ _MEANT = {
 _SOURCES = (
     "Rajbhandari et al. 2020, ZeRO, arXiv 1910.02054: bytes of parameters, gradients and optimizer state; sharding",
     "Korthikanti et al. 2022, Reducing Activation Recomputation, arXiv 2205.05198: activations, tensor parallelism",
+    "Transformers, modeling_*.py: which results each layer keeps for backward",
     "Dettmers et al. 2022, 8-bit Optimizers, arXiv 2110.02861: state of 1 byte",
+    "measured on an H200 with bitsandbytes and torchao: 8-bit Adam 2.033 bytes a parameter, 4-bit 1.063, fp8 2.031, "
+    "8-bit Lion 1.017",
+    "Ren et al. 2021, ZeRO-Offload, arXiv 2101.06840: the optimizer's state on the CPU",
     "Narayanan et al. 2021, Efficient Large-Scale Training, arXiv 2104.04473: pipelines of one forward, one backward",
     "Hu et al. 2021, LoRA, arXiv 2106.09685: rank x (inputs + outputs) trained parameters per linear layer",
     "Dettmers et al. 2023, QLoRA, arXiv 2305.14314: 4 bits and 0.127 bits of constants per frozen weight",
     "Bekman, ML Engineering: 18 bytes per parameter; CUDA's context of 0.5 to 2 GiB",
 )
+MEASURED, MEASURED_ERROR = 28, 0.014
+"""Peaks in benchmarks/gpu/peaks.json, and the largest relative error of the estimate on them."""
+MEASURED_ON = "one NVIDIA H200 (four architectures, torch 2.11, Transformers 5.17)"
 _NOTES = (
     "CUDA's context and libraries take another 0.5 to 2 GiB, fragmentation a few percent",
-    "activations depend on what is fused: expect 20 % more or less; run two steps with a snapshot and compare",
+    f"on {MEASURED} peaks measured on {MEASURED_ON} the estimate is off by {MEASURED_ERROR:.1%} at most; code that is "
+    "not Transformers' own, or compiled, may keep other activations: run two steps with a snapshot and compare",
 )
 
 
@@ -354,6 +420,8 @@ def estimate_memory(
     pipeline_parallel: int = 1,
     gpu: str | float | None = None,
     snapshot: str | Path | None = None,
+    offload: Offload = "none",
+    optimizer_in_backward: bool = False,
 ) -> MemoryEstimate:
     """Estimate the peak memory of training a transformer, part by part.
 
@@ -362,7 +430,8 @@ def estimate_memory(
         batch_size: Rows per device and forward pass.
         length: Tokens per row; by default the model's longest, 2048 at most.
         precision: mixed (autocast over float32 weights), bf16, fp16 or fp32.
-        optimizer: adamw, adamw_8bit, lion, sgd, sgd_momentum or adafactor.
+        optimizer: adamw (PyTorch's default, which steps all parameters at once), adamw_fused, adamw_8bit, adamw_4bit,
+            adamw_fp8, paged_adamw, paged_adamw_8bit, lion, lion_8bit, paged_lion_8bit, sgd, sgd_momentum or adafactor.
         checkpointing: none, selective (attention scores) or full (one tensor per layer is kept).
         attention: flash, or eager, which stores scores of length x length.
         accumulation: Micro-batches per step.
@@ -377,6 +446,8 @@ def estimate_memory(
             times both.
         gpu: A GPU's name (H100, A100-80GB, 4090) or its GiB, to be told whether it fits there and what would make it.
         snapshot: A memory snapshot whose peak is put beside the estimate.
+        offload: What lies on the CPU: none, optimizer (its state), or parameters (both, as ZeRO-Infinity does).
+        optimizer_in_backward: Whether each parameter is stepped when its gradient is there, which is freed then.
 
     Raises:
         InputError: the configuration or an argument cannot be used.
@@ -397,6 +468,8 @@ def estimate_memory(
         frozen,
         tensor_parallel,
         pipeline_parallel,
+        offload,
+        optimizer_in_backward,
     )
     _check(setup)
     _check_split(shape, setup)
@@ -406,7 +479,10 @@ def estimate_memory(
 
 def _peak_in(snapshot: str | Path) -> int:
     """Return the bytes that the fullest device of a memory snapshot held at its peak."""
-    return max((one.peak_allocated for one in read_memory(snapshot).devices), default=0)
+    known = [peak for one in read_memory(snapshot).devices if (peak := one.known_peaks[0]) is not None]
+    if not known:
+        raise InputError(f"{shorten(str(snapshot), 200)}: it holds no history, so its peak is not known")
+    return max(known)
 
 
 def _estimate(config: str, shape: ModelShape, setup: Setup, measured: int | None, gpu: Gpu | None) -> MemoryEstimate:
@@ -424,8 +500,31 @@ def _estimate(config: str, shape: ModelShape, setup: Setup, measured: int | None
         fit=fit,
         sources=list(_SOURCES),
         next_step=_next_call(config, setup, max(parts, key=lambda name: parts[name].bytes)),
-        notes=[_in_all(total, sum(part.bytes for part in parts.values())), *_NOTES],
+        notes=[_in_all(total, sum(part.bytes for part in parts.values())), *_notes(shape, setup), *_NOTES],
     )
+
+
+def _notes(shape: ModelShape, setup: Setup) -> list[str]:
+    """Return what of this model and setup the estimate counts in its own way, or does not count."""
+    notes = []
+    if shape.towers:
+        towers = ", ".join(shape.towers)
+        counted = (
+            f"{towers}: left out, its layers cannot be read"
+            if shape.tower is None
+            else f"{towers}: about {shape.tower:,} parameters are counted, with the projector"
+        )
+        notes.append(f"{counted}; its activations are not; add the tokens of images or sound to length")
+    if kept(shape, setup).stores_scores and setup.attention == "flash":
+        notes.append(
+            "fused attention in float32 takes no grouped keys and values: PyTorch stores scores of length x length; "
+            "bf16 does not"
+        )
+    if shape.attention_softcap and setup.attention == "flash":
+        notes.append("fused attention leaves out the soft cap of the scores; attention=eager counts it")
+    if STATES[setup.optimizer].paged:
+        notes.append("paged state lies outside of PyTorch's allocator and moves to the CPU when the device is full")
+    return notes
 
 
 def _in_all(peak: int, parts: int) -> str:
@@ -435,7 +534,7 @@ def _in_all(peak: int, parts: int) -> str:
 
 def _next_call(config: str, setup: Setup, largest: str) -> Call:
     """Return a call for the same estimate with the setting that saves most of its largest part, else of the menu."""
-    name, value = _LEVERS[largest]
+    name, value = _LEVERS.get(largest, ("checkpointing", "full"))
     if name == "lora_rank" and setup.lora_rank is not None:
         name, value = "frozen", "4bit"
     if getattr(setup, name) == value or clean(config) != config:
@@ -454,6 +553,7 @@ def _check(setup: Setup) -> None:
         "attention": get_args(Attention),
         "sharding": get_args(Sharding),
         "frozen": (None, *get_args(Frozen)),
+        "offload": get_args(Offload),
     }
     for name, values in allowed.items():
         if getattr(setup, name) not in values:
@@ -465,6 +565,10 @@ def _check(setup: Setup) -> None:
             raise InputError(f"{name} must be at least 1, it is {getattr(setup, name)}")
     if setup.frozen is not None and setup.lora_rank is None:
         raise InputError("frozen says how the base model of a LoRA is held; give lora_rank too")
+    if setup.optimizer_in_backward and setup.accumulation > 1:
+        raise InputError(
+            "optimizer_in_backward frees each gradient at once, so that none can accumulate; give accumulation 1"
+        )
     if setup.lora_rank is not None and setup.lora_rank < 1:
         raise InputError(f"lora_rank must be at least 1, it is {setup.lora_rank}")
 

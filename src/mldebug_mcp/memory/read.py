@@ -25,6 +25,7 @@ from mldebug_mcp.core.limits import checkpoint, reading
 from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.memory.categories import tables_of
+from mldebug_mcp.memory.profiles import MAX_PROFILE, RECORD, read_json, read_pprof, what_it_is
 from mldebug_mcp.memory.replay import FreeMemory
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot, OutOfMemoryEvent, snapshot_of
 from mldebug_mcp.memory.tables import SnapshotTables
@@ -74,7 +75,7 @@ _NOTE = (
 _OOM_PART = 1500
 """Characters of a message; the next one in the text is not part of it."""
 
-_SUMMARY_HEAD = re.compile(r"PyTorch CUDA memory summary, device ID (\d{1,4})\b")
+_SUMMARY_HEAD = re.compile(r"PyTorch \w{1,10} memory summary, device ID (\d{1,4})\b")
 _SUMMARY_ROW = re.compile(r"\|[ \t]{0,80}(?P<name>[A-Za-z][\w -]{0,80}?)[ \t]{0,80}\|\s*(?P<cells>[^|\n]*\|[^|\n]*)\|")
 _OOMS = re.compile(r"CUDA OOMs:\s*(\d{1,15})\s*\|\s*cudaMalloc retries:\s*(\d{1,15})\b")
 
@@ -154,8 +155,8 @@ def _one_message(message: str, device: int, count: int) -> DeviceMemory:
     others = _others(message, reserved, capacity if this is None else None)
     outside = max(0, this - reserved) if this is not None else 0
     oom = OutOfMemoryEvent(
-        requested, free, allocated, reserved, inside, count=count, pieces_known=False, others=others + outside,
-        limited=_ALLOWED.search(message) is not None,
+        requested, free, allocated, reserved, inside, count=count, pieces_known=False, others=others,
+        own=outside, limit=_bytes(_ALLOWED.search(message)),
     )  # fmt: skip
     return DeviceMemory(
         device,
@@ -244,9 +245,9 @@ def _csv_rows(text: str) -> tuple[list[tuple[int, int]], list[int]]:
 #
 # A snapshot is dictionaries, lists, strings, numbers and pairs of numbers. Every opcode that could import or call
 # something is refused by its name and place; so are those that make the C unpickler allocate, recurse or collide
-# without bound: a memo index far beyond what the file can fill, lengths beyond its end, integers wider than 64 bits,
-# deeply nested tuples (whose hash recurses in C), and floods of empty containers. What passes costs memory in
-# proportion to the file.
+# without bound: a memo index far beyond what the file can fill, lengths beyond its end, integers wider than nine bytes
+# (which 2^64 - 1 takes, the line of a frame without one), deeply nested tuples (whose hash recurses in C), and floods
+# of empty containers. What passes costs memory in proportion to the file.
 #
 # Nearly all of a snapshot is one run of short opcodes, which one regular expression walks at about 200 MB/s, in half of
 # the time that the C unpickler takes. A second interpreter with a memory limit would start no faster and would not work
@@ -270,6 +271,8 @@ bounds."""
 _CREATING = b"}](N)"
 _STOP = 0x2E
 MAX_LINE = 1024 * 1024
+_OF_CLASSES = frozenset(b"c\x93\x81\x92Rbio\x82\x83\x84PQ")
+"""Opcodes that name or build objects of classes."""
 
 
 def _walk(size: int) -> re.Pattern[bytes]:
@@ -295,7 +298,7 @@ def _walk(size: int) -> re.Pattern[bytes]:
         + number
         + rb"|M..|q.|r"
         + index
-        + rb"|\x8a(?:\x05.{5}|\x08.{8}|\x04.{4}|\x03...|\x02..|\x01.|\x00)"
+        + rb"|\x8a(?:\x05.{5}|\x08.{8}|\x09.{9}|\x04.{4}|\x03...|\x02..|\x01.|\x00)"
         + rb"|[N\x88\x89ld]|G.{8}|\x95.{8}|\x80[\x00-\x05])*+",
         re.DOTALL,
     )
@@ -354,7 +357,7 @@ def scan(stream: BinaryIO, size: int, name: str) -> tuple[int, int]:
         if window.position >= len(window.data):
             break
         opcode = window.data[window.position]
-        if opcode in _FIXED and len(window.data) - window.position < 10:
+        if opcode in _FIXED and len(window.data) - window.position < 11:
             break
         if opcode == _STOP:
             return _checked_density(window, name)
@@ -393,9 +396,16 @@ def _skip(window: _Window, opcode: int, name: str) -> None:
         _skip_line(window, opcode, name)
     else:
         raise InputError(
-            f"{name}: {_opcode_name(opcode)} at byte {window.offset:,}; a memory snapshot holds only dictionaries, "
-            "lists, strings and numbers, so this file is not a snapshot, or a hostile one; nothing in it was run"
+            f"{name}: {_opcode_name(opcode)} at byte {window.offset:,}; {_pickle_kind(opcode)}; a memory snapshot "
+            "holds only dictionaries, lists, strings and numbers; nothing in it was run"
         )
+
+
+def _pickle_kind(opcode: int) -> str:
+    """Return what a pickle is that has such an opcode."""
+    if opcode in _OF_CLASSES:
+        return "the pickle holds objects of classes, as checkpoints and saved models do"
+    return "it is no pickle that torch writes for a snapshot"
 
 
 def _skip_line(window: _Window, opcode: int, name: str) -> None:
@@ -553,6 +563,8 @@ def _check_memory(length: int, containers: int, name: str) -> None:
 
 
 HEAD_BYTES = 4096
+_PPROF = b"\x0a"
+"""The first byte of a pprof profile: the types of its values."""
 _ZIP = b"PK\x03\x04"
 
 
@@ -560,11 +572,13 @@ def read_memory(path: str | Path) -> MemorySnapshot:
     """Read a memory snapshot, or a text about memory.
 
     Args:
-        path: The pickle of `torch.cuda.memory._dump_snapshot()`, a gzip of it, or a text file with
+        path: The pickle of `torch.cuda.memory._dump_snapshot()` (or of `torch.xpu.memory`), a gzip of it, JAX's device
+            memory profile, a memory timeline of `torch.profiler` (JSON, raw or not), or a text file with
             `torch.cuda.memory_summary()`, a CUDA out-of-memory message or the output of `nvidia-smi`.
 
     Raises:
-        InputError: it is none of these, cut off, corrupt, hostile or larger than the machine can hold.
+        InputError: it is none of these (the message says what it is), cut off, corrupt, or larger than the machine can
+            hold.
     """
     file = expanded(path)
     name = shorten(str(path), 200)
@@ -577,6 +591,11 @@ def read_memory(path: str | Path) -> MemorySnapshot:
                 f"{name}: saved by torch.save (a zip archive); write the snapshot with "
                 "torch.cuda.memory._dump_snapshot() or pickle.dump"
             )
+        if kind := what_it_is(head):
+            raise InputError(f"{name}: {kind}; {RECORD}")
+        profile = _profile(file, size, head, str(path))
+        if profile is not None:
+            return profile
         if _is_text(head):
             return read_text(file, name)
         with _no_collector():
@@ -584,6 +603,29 @@ def read_memory(path: str | Path) -> MemorySnapshot:
     except OSError as error:
         raise InputError(f"{unreadable(file, error)}; check the path") from None
     return snapshot_of(tables)
+
+
+def _profile(file: Path, size: int, head: bytes, path: str) -> MemorySnapshot | None:
+    """Return a timeline in JSON or a profile of JAX, compressed or not; None where the file is neither."""
+    name = shorten(path, 200)
+    compressed = head.startswith(_GZIP)
+    if compressed:
+        try:
+            with _open(file, compressed=True) as stream:
+                head = stream.read(HEAD_BYTES)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            return None
+    is_json = head.lstrip()[:1] in (b"[", b"{") and head.lstrip()[:2] != b"(d"
+    if not is_json and not head.startswith(_PPROF):
+        if compressed and (kind := what_it_is(head)):
+            raise InputError(f"{name}: {kind}, compressed with gzip; {RECORD}")
+        return None
+    length = _unzipped_size(file, size, name) if compressed else size
+    if length > MAX_PROFILE:
+        raise InputError(f"{name}: a profile of {length:,} bytes; at most {MAX_PROFILE:,} are read")
+    with _open(file, compressed=compressed) as stream:
+        data = b"".join(iter(lambda: stream.read(_BUFFER), b""))
+    return read_json(data, path) if is_json else read_pprof(data, path)
 
 
 def _tables(file: Path, size: int, path: str) -> SnapshotTables:

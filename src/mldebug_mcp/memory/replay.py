@@ -5,6 +5,7 @@ It says how long each allocation lived, how much was held, and which free pieces
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,6 +85,7 @@ def replay(device: DeviceTables) -> Replay:
     events = device.events
     count = len(events)
     traced, orphans = _lifetimes(device)
+    traced = _with_rests(device, traced)
     live = np.flatnonzero(device.blocks.live)
     traced, known = _with_blocks(device, traced, live)
     missing = live[~np.isin(device.blocks.address[live], traced.address[traced.end == count])]
@@ -119,6 +121,89 @@ def _rounded(device: DeviceTables, size: Ints) -> Ints:
     if len(device.blocks.size) and (device.blocks.size % ROUND).any():
         return size
     return np.maximum(ROUND, -(-size // ROUND) * ROUND)
+
+
+def _with_rests(device: DeviceTables, traced: Allocations) -> Allocations:
+    """Add what the allocator left in the blocks of large requests: a rest of at most 1 MiB is not split off.
+
+    The history names the bytes that were asked for. A block's rest is the gap up to the next block in its segment, so
+    the layout of each segment is followed from event to event. Small requests and expandable segments always split.
+    """
+    large = np.flatnonzero(traced.size > SMALL_REQUEST)
+    if not len(large) or device.segments.expandable.any() or not len(device.segments.size):
+        return traced
+    layout = _Layout(device)
+    code, address, events_size = (column.tolist() for column in
+                                  (device.events.action, device.events.address, device.events.size))  # fmt: skip
+    size = traced.size.copy()
+    row = dict(zip(traced.start[large].tolist(), large.tolist(), strict=True))
+    for moment, action in enumerate(code):
+        if action == Action.ALLOC:
+            if moment in row:
+                size[row[moment]] += layout.place(address[moment], int(size[row[moment]]))
+        elif action == Action.FREE_COMPLETED:
+            layout.release(address[moment])
+        elif action == Action.SEGMENT_ALLOC:
+            layout.add_segment(address[moment], events_size[moment])
+        elif action == Action.SEGMENT_FREE:
+            layout.remove_segment(address[moment])
+    return Allocations(traced.address, size, traced.requested, traced.stack, traced.start, traced.end)
+
+
+class _Layout:
+    """Where the large blocks of a device lie, and where its segments end, at one moment of its history.
+
+    Args:
+        device: Whose history is followed from its beginning: with the segments that were held then, and the blocks
+            that are older than it.
+    """
+
+    def __init__(self, device: DeviceTables) -> None:
+        where, size = held_segments(device, -1)
+        self._end = dict(zip(where.tolist(), (where + size).tolist(), strict=True))
+        self._segments = sorted(self._end)
+        self._blocks = sorted(self._older(device))
+
+    @staticmethod
+    def _older(device: DeviceTables) -> set[int]:
+        """Return the addresses of the blocks older than the history: freed in it first, or never made in it."""
+        events = device.events
+        of_tensors = np.flatnonzero(events.action <= Action.FREE_COMPLETED)
+        address, first = np.unique(events.address[of_tensors], return_index=True)
+        freed_first = address[events.action[of_tensors][first] != Action.ALLOC]
+        live = device.blocks.address[device.blocks.live | device.blocks.pending]
+        return {*freed_first.tolist(), *live[~np.isin(live, address)].tolist()}
+
+    def place(self, address: int, size: int) -> int:
+        """Take a block, and return the bytes of its rest."""
+        at = bisect_left(self._blocks, address)
+        if at == len(self._blocks) or self._blocks[at] != address:
+            self._blocks.insert(at, address)
+        segment = bisect_right(self._segments, address) - 1
+        if segment < 0:
+            return 0
+        end = self._end[self._segments[segment]]
+        if at + 1 < len(self._blocks):
+            end = min(end, self._blocks[at + 1])
+        rest = end - address - size
+        return rest if 0 < rest <= SMALL_REQUEST else 0
+
+    def release(self, address: int) -> None:
+        """Give a block back."""
+        at = bisect_left(self._blocks, address)
+        if at < len(self._blocks) and self._blocks[at] == address:
+            del self._blocks[at]
+
+    def add_segment(self, address: int, size: int) -> None:
+        """Take a segment from the device."""
+        if address not in self._end:
+            insort(self._segments, address)
+        self._end[address] = address + size
+
+    def remove_segment(self, address: int) -> None:
+        """Give a segment back to the device."""
+        if self._end.pop(address, None) is not None:
+            self._segments.remove(address)
 
 
 def _lifetimes(device: DeviceTables) -> tuple[Allocations, Ints]:

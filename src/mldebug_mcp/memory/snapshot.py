@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from mldebug_mcp.core.limits import checkpoint
-from mldebug_mcp.memory.categories import Category, Sure, categorise
+from mldebug_mcp.memory.categories import Categories, Category, Sure, categorise
 from mldebug_mcp.memory.replay import Allocations, FreeMemory, Replay, free_at, free_at_end, replay
 from mldebug_mcp.memory.steps import Steps, find_evaluation, find_steps
 from mldebug_mcp.memory.tables import Action, Bools, DeviceTables, Ints, SnapshotTables, Stack, Stacks
@@ -29,8 +29,9 @@ class OutOfMemoryEvent:
         stack: Who asked.
         count: How many allocations failed in the history.
         pieces_known: Whether `free` knows the largest piece.
-        others: What other processes and libraries held, if it is given.
-        limited: Whether the process may use only a share of the device, as far as it is said.
+        others: What other processes held, if it is given.
+        own: What this process held beyond the allocator, as CUDA's context and libraries, if it is given.
+        limit: What the process may take of the device, if it is given.
     """
 
     requested: int
@@ -43,7 +44,16 @@ class OutOfMemoryEvent:
     count: int = 1
     pieces_known: bool = True
     others: int = 0
-    limited: bool = False
+    own: int = 0
+    limit: int | None = None
+
+    @property
+    def limited(self) -> bool:
+        """Whether the process may take less than the device has: a limit is given, or the device had enough left.
+
+        Only a history is sure of the latter; beside a text another process may have held it for a moment.
+        """
+        return self.limit is not None or (self.pieces_known and self.device_free >= self.requested > 0)
 
     @property
     def room(self) -> int:
@@ -65,6 +75,7 @@ class History:
 
     def __init__(self, tables: DeviceTables, snapshot: SnapshotTables) -> None:
         self.tables = tables
+        self.without_phases = snapshot.layout.startswith("JAX")
         self.stacks: Stacks = snapshot.stacks
         self.replay: Replay = replay(tables)
         here = [one for one in snapshot.annotations if one.device == tables.device]
@@ -91,18 +102,26 @@ class History:
         return len(self.tables.events)
 
     @cached_property
-    def _categories(self) -> tuple[np.ndarray, np.ndarray]:
+    def _categories(self) -> Categories:
+        if self.without_phases:
+            count = len(self.allocations)
+            return Categories(np.zeros(count, np.int8), np.zeros(count, np.int8), np.zeros(count, np.bool_))
         return categorise(self.allocations, self.tables.events, self.stacks)
 
     @property
     def category(self) -> np.ndarray:
         """Each allocation's `Category`, shape (allocations,)."""
-        return self._categories[0]
+        return self._categories.category
 
     @property
     def sure(self) -> np.ndarray:
         """Each allocation's `Sure`, shape (allocations,)."""
-        return self._categories[1]
+        return self._categories.sure
+
+    @property
+    def transient(self) -> Bools:
+        """Which allocations a forward pass makes that go before backward could use them, shape (allocations,)."""
+        return self._categories.transient
 
     @cached_property
     def failures(self) -> Ints:
@@ -156,6 +175,7 @@ class DeviceMemory:
         expandable: Whether the segments are expandable.
         retries: Times that the allocator emptied its cache to satisfy a request; 0 if unknown.
         others: What other processes hold.
+        stated: Bytes by category at the peak, where a file tells them and no allocations.
     """
 
     device: int
@@ -173,6 +193,14 @@ class DeviceMemory:
     expandable: bool = False
     retries: int = 0
     others: int = 0
+    stated: Mapping[Category, int] = field(default_factory=dict)
+
+    @property
+    def known_peaks(self) -> tuple[int | None, int | None]:
+        """What tensors and the allocator held at most; None where there is neither a history nor a text with them."""
+        if self.blocks is not None or not (self.peak_allocated or self.peak_reserved):
+            return None, None
+        return self.peak_allocated, self.peak_reserved
 
     @property
     def view(self) -> History | None:
@@ -197,8 +225,13 @@ class MemorySnapshot:
 
     @property
     def from_text(self) -> bool:
-        """Whether it was read from text, which knows totals only."""
-        return self.layout.startswith("text")
+        """Whether it was read from text or a timeline, which know totals only."""
+        return self.layout.startswith(("text", "memory timeline"))
+
+    @property
+    def of_one_moment(self) -> bool:
+        """Whether it holds by its kind what was alive at one moment, without a history."""
+        return self.layout.startswith("JAX")
 
 
 def snapshot_of(tables: SnapshotTables) -> MemorySnapshot:

@@ -1,10 +1,15 @@
-"""Where the steps of a training loop begin in a history: from annotations, else from what repeats."""
+"""Where the steps of a training loop begin in a history.
+
+From annotations of the program, else from the optimizer's steps, else from what repeats, else from backward.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -32,6 +37,11 @@ _STEP_NAME = re.compile(
     r"ProfilerStep|optimizer\.step|train\w*[ _.]?step|(?:^|[^a-z])(?:step|iteration|iter|batch)(?:[^a-z]|$)",
     re.IGNORECASE,
 )
+_OPTIMIZER_NAME = re.compile(r"Optimizer\.\w+#")
+_OPTIMIZER_STEP = re.compile(r"Optimizer\.step#")
+"""What torch annotates in each optimizer: `Optimizer.step#AdamW.step`, `Optimizer.zero_grad#AdamW.zero_grad`."""
+FRAMES_RECORDED = 0.2
+"""Share of the allocations with frames above which one without belongs to backward, as in `categories`."""
 _PASS = re.compile(
     r":(?:_call_impl|_wrapped_call_impl|\w*forward|backward|_engine_run_backward)$|torch::autograd::Engine"
 )
@@ -81,11 +91,102 @@ def find_steps(events: Events, freed: Ints, stacks: Stacks, annotations: Sequenc
         stacks: The stacks that the events point into.
         annotations: Named moments of the device.
     """
-    return (
-        _annotated(events, annotations)
-        or _repeated(events, freed, stacks)
-        or Steps(np.empty(0, np.int64), "none found")
-    )
+    annotated = _annotated(events, [one for one in annotations if not _OPTIMIZER_NAME.match(one.name)])
+    if annotated is not None:
+        return annotated
+    by_optimizer = _by_optimizer(events, stacks, [one for one in annotations if _OPTIMIZER_STEP.match(one.name)])
+    if by_optimizer is not None:
+        return by_optimizer
+    repeated, by_backward = _repeated(events, freed, stacks), _by_backward(events, stacks)
+    # Each step has a backward pass at least: calls that come more often belong to something within a step.
+    if by_backward is not None and (repeated is None or len(repeated) > len(by_backward)):
+        return by_backward
+    return repeated or Steps(np.empty(0, np.int64), "none found")
+
+
+def _by_optimizer(events: Events, stacks: Stacks, annotations: Sequence[Annotation]) -> Steps | None:
+    """Return the steps that end with a step of the optimizer, by torch's own annotation of it or by its frames."""
+    code = _Code(events, stacks)
+    if annotations and events.time.any():
+        times = sorted(one.time for one in annotations)
+        ends = [int(one) for one in np.searchsorted(events.time, times) if 0 < one < len(events)]
+        how = "steps of the optimizer, as torch annotates them"
+    else:
+        ends = code.stretches(code.optimizer)[0]
+        how = "frames of the optimizer"
+        if len(ends) < LEAST_STEPS:
+            return None
+    ends = _of_one_line(ends, code)
+    return code.steps_after(ends, how) if ends else None
+
+
+def _of_one_line(ends: list[int], code: _Code) -> list[int]:
+    """Return the steps of one optimizer, where several take turns: of those that step most often, the last."""
+    lines = [code.optimizer_line(end, following) for end, following in pairwise([*ends, len(code.phase)])]
+    counts = Counter(line for line in lines if line)
+    if len(counts) < 2 or sum(counts.values()) < len(ends):
+        return ends
+    most = max(counts.values())
+    chosen = next(line for line in reversed(lines) if counts[line] == most)
+    return [end for end, line in zip(ends, lines, strict=True) if line == chosen]
+
+
+def _by_backward(events: Events, stacks: Stacks) -> Steps | None:
+    """Return the steps that end with a backward pass, where nothing shows an optimizer."""
+    code = _Code(events, stacks)
+    ends = code.stretches(code.backward)[1]
+    return code.steps_after(ends, "passes of backward") if len(ends) >= LEAST_STEPS else None
+
+
+class _Code:
+    """What the program was doing at each event that allocates.
+
+    Args:
+        events: The history.
+        stacks: The stacks that the events point into.
+    """
+
+    def __init__(self, events: Events, stacks: Stacks) -> None:
+        phase = np.array([one.phase for one in stacks.all], np.int64)
+        aside = np.array([one.evaluation or one.recomputes for one in stacks.all])
+        allocates = events.action == Action.ALLOC
+        self.stacks, self.stack = stacks, events.stack
+        self.phase = np.where(allocates, phase[events.stack], Phase.UNKNOWN)
+        recorded = allocates & (events.stack > 0)
+        has_frames = allocates.any() and recorded.sum() > FRAMES_RECORDED * allocates.sum()
+        unframed = allocates & (events.stack == 0) & bool(has_frames)
+        self.optimizer = np.isin(self.phase, (Phase.OPTIMIZER, Phase.OPTIMIZER_STATE))
+        self.backward = (self.phase == Phase.BACKWARD) | unframed
+        self.forward = np.isin(self.phase, (Phase.FORWARD, Phase.LOSS)) & ~aside[events.stack]
+
+    def stretches(self, which: Bools) -> tuple[list[int], list[int]]:
+        """Return the first and the last event of each stretch of these events that no forward pass interrupts."""
+        moments, forward = np.flatnonzero(which), np.flatnonzero(self.forward)
+        if not len(moments):
+            return [], []
+        parts = np.diff(np.searchsorted(forward, moments)) > 0
+        return moments[np.append(True, parts)].tolist(), moments[np.append(parts, True)].tolist()
+
+    def optimizer_line(self, first: int, end: int) -> str:
+        """Return the line that calls the optimizer between two events; "" where the optimizer allocates nothing."""
+        span = slice(first, end)
+        at = np.flatnonzero(self.optimizer[span])
+        return self.stacks[int(self.stack[span][at[0]])].site if len(at) else ""
+
+    def steps_after(self, ends: Sequence[int], how: str) -> Steps | None:
+        """Return the steps that begin with the first forward pass after each of these moments, and the one before."""
+        forward = np.flatnonzero(self.forward)
+        optimizer = np.flatnonzero(self.optimizer)
+        if not len(forward):
+            return None
+        found = [int(forward[0])] if forward[0] < ends[0] else [0]
+        for end, following in pairwise([*ends, len(self.phase)]):
+            # What the optimizer allocates comes after its step begins.
+            within = optimizer[(optimizer >= end) & (optimizer < following)]
+            after = int(np.searchsorted(forward, int(within[-1]) if len(within) else end, side="right"))
+            if after < len(forward):
+                found.append(int(forward[after]))
+        return Steps(np.unique(np.array(found, np.int64)), how)
 
 
 def find_evaluation(events: Events, freed: Ints, stacks: Stacks) -> Steps | None:

@@ -21,11 +21,12 @@ MAX_FRAMES = 256
 """Frames of a stack that are looked at, innermost first. With those of C++ and CPython between, the fifty Python frames
 of a Trainer come to more than 128."""
 SHOWN_FRAMES = 6
+MAX_LINE_NUMBER = 1 << 31
 NO_PYTHON = "(no Python frame)"
 
 _INSTALLED = re.compile(r"(?:site|dist)-packages/|/lib(?:64)?/python3|^<frozen|^torch/|/torch/_|lib/python3")
 _TORCH = re.compile(
-    r"(?:^|/)(?:torch|torchgen|triton|functorch)/|/lib(?:64)?/python3\.\d+/(?!site-packages|dist-packages)|^<frozen"
+    r"(?:^|/)(?:torch|torchgen|triton|functorch|jax|jaxlib|torchinductor_[^/]*)/|/lib(?:64)?/python3\.\d+/(?!site-packages|dist-packages)|^<frozen"
 )
 _NATIVE = re.compile(r"\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|so[.\d]*|pyx)$|^\?\?$|^$|^:0$|^none$")
 _FX_FILE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>\S+)')
@@ -46,6 +47,23 @@ class Phase(IntEnum):
 
 # Tried in this order on each frame, written file:function, innermost frame first: a forward pass that runs inside a
 # closure of optimizer.step (Lightning), or inside backward (checkpointing), is a forward pass.
+_FIRST_OF_ALL: tuple[tuple[Phase, re.Pattern[str]], ...] = (
+    # The code that torch.compile generates names the line of the model that each operation comes from, in backward too.
+    (Phase.BACKWARD, re.compile(r"/_aot_autograd/.*:_backward_impl$")),
+    # FSDP2 makes the gradients that stay in its own reduction.
+    (Phase.BACKWARD, re.compile(r"/_fsdp_collectives\.py:foreach_reduce$")),
+    # torch.compile runs kernels to time them; their arguments are copies.
+    (Phase.UNKNOWN, re.compile(r"/torch/_inductor/.*:benchmark\w*$|/_subclasses/fake_tensor\.py:init_gpu_context$")),
+    # Parameters that FSDP and DeepSpeed split, flatten or copy are made in modules of torch.distributed.
+    (
+        Phase.SETUP,
+        re.compile(
+            r"/_fsdp_param\.py:(?:__init__|_init_sharded_param\w*)$|/_flat_param\.py:(?:flatten_\w+|_init_flat_param\w*)$"
+            r"|/nn/parameter\.py:__deepcopy__$"
+        ),
+    ),
+)
+"""Functions that decide by themselves, wherever in a stack they are."""
 _RULES: tuple[tuple[Phase, re.Pattern[str]], ...] = tuple(
     (phase, re.compile("|".join(alternatives)))
     for phase, alternatives in (
@@ -80,6 +98,7 @@ _RULES: tuple[tuple[Phase, re.Pattern[str]], ...] = tuple(
             (
                 r"/torch/distributed/(?!algorithms/_checkpoint).*:(?!forward$|_?call_impl$|wrapper$|inner$)\w+$",
                 r"deepspeed/comm/",
+                r"/nn/parallel/distributed\.py:(?:_ddp_init_helper|_pre_forward|_post_forward|_sync_\w+)$",
                 r":.*(?:ncclComm|ProcessGroupNCCL|c10d::)",
             ),
         ),
@@ -105,6 +124,25 @@ _RULES: tuple[tuple[Phase, re.Pattern[str]], ...] = tuple(
 _EVALUATION = re.compile(
     r":_?(?:evaluat\w*|eval|eval_\w+|validat\w*|valid|valid_\w+|val_\w+|test_step|prediction_step|prediction_loop)$"
 )
+_ATTENTION = re.compile(
+    r":\w*(?:attention|attn|sdpa|eager|multi_?head|mha)\w*$"
+    r"|/\w*(?:attention|attn)\w*\.py:"
+    r"|/nn/functional\.py:(?:scaled_dot_product_attention|multi_head_attention_forward)$"
+    r"|:at::\S*scaled_dot_product_attention_math",
+    re.IGNORECASE,
+)
+"""Functions and files of attention."""
+_SOFTMAX = re.compile(r"/nn/functional\.py:softmax$|:at::(?:native::|_)?softmax\b")
+_MODULE = re.compile(r"/torch/nn/modules/(?!module\.py|container\.py)(?P<module>\w+)\.py:\w*forward\w*$")
+_FUNCTIONAL = re.compile(r"/torch/nn/functional\.py:(?P<function>\w+)$")
+_COPIES = re.compile(r"/torch/_tensor\.py:__deepcopy__$|/torch/storage\.py:(?:__deepcopy__|clone|_deepcopy)$")
+_INPUTS = re.compile(
+    r":_?(?:send_to_device|to_device|\w*prepare_inputs?|move_\w*to_device|batch_to_device|\w*transfer_batch\w*"
+    r"|collate\w*|pin_memory|next_batch|get_batch)$"
+)
+"""Functions that copy a batch to the device."""
+_RECOMPUTES = re.compile(r"/torch/utils/checkpoint\.py:(?:recompute_fn|unpack_hook|backward|_run_fn_with_\w+)$")
+"""Functions of checkpointing that run a forward pass again within backward."""
 _GATHERS = re.compile(r"/nn/parallel/\w+\.py:gather")
 """Where `nn.DataParallel` gathers on one device what its replicas give."""
 
@@ -121,6 +159,14 @@ class Stack:
         evaluation: Whether a function named like an evaluation called it.
         recorded: False where no frame was recorded.
         gathers: Whether `nn.DataParallel` gathers the outputs of its replicas in it.
+        module: The module of `torch.nn` that asked, as linear or normalization, or the function of
+            `torch.nn.functional`; "" where plain code asked.
+        attention: Whether a function of attention asked, itself or by a softmax.
+        softmax: Whether a softmax asked.
+        copies: Whether `copy.deepcopy` asked.
+        inputs: Whether a function asked that copies batches to the device.
+        recomputes: Whether checkpointing runs it again within backward.
+        function: The file and function of `site`, without its line.
     """
 
     site: str
@@ -130,6 +176,13 @@ class Stack:
     evaluation: bool
     recorded: bool
     gathers: bool = False
+    module: str = ""
+    attention: bool = False
+    softmax: bool = False
+    copies: bool = False
+    inputs: bool = False
+    recomputes: bool = False
+    function: str = ""
 
 
 class Stacks:
@@ -199,8 +252,9 @@ def _frame(frame: Mapping[str, Any]) -> str:
     if isinstance(original, str) and (places := list(_FX_FILE.finditer(original[:20_000]))):
         place = places[-1]
         return f"{place['file']}:{place['line']}:{place['name'].rstrip(',')}"
-    filename, name = str(frame.get("filename", ""))[:400], str(frame.get("name", ""))[:200]
-    return f"{filename}:{frame.get('line', 0)}:{name}"
+    filename, name, line = str(frame.get("filename", ""))[:400], str(frame.get("name", ""))[:200], frame.get("line", 0)
+    # A frame without a line has 2^64 - 1.
+    return f"{filename}:{line if isinstance(line, int) and line < MAX_LINE_NUMBER else 0}:{name}"
 
 
 def _split(text: str) -> tuple[str, str, str]:
@@ -231,16 +285,45 @@ def _stack(texts: Sequence[str]) -> Stack:
         evaluation=any(_EVALUATION.search(place) for place in places),
         recorded=bool(texts),
         gathers=any(_GATHERS.search(place) for place in places),
+        module=_module(parts),
+        attention=any(_ATTENTION.search(place) for place in _innermost(parts, first)),
+        softmax=any(_SOFTMAX.search(place) for place in _innermost(parts, first)),
+        copies=any(_COPIES.search(place) for place in places),
+        inputs=any(_INPUTS.search(place) for place in places),
+        recomputes=any(_RECOMPUTES.search(place) for place in places),
+        function=f"{first[0]}:{first[2]}" if first else "",
     )
 
 
+def _innermost(parts: Sequence[tuple[str, str, str]], first: tuple[str, str, str] | None) -> list[str]:
+    """Return the frames up to the first outside torch: the function that asked, and what it called."""
+    end = parts.index(first) + 1 if first in parts else len(parts)
+    return [f"{file}:{name}" for file, _, name in parts[:end]]
+
+
+def _module(parts: Sequence[tuple[str, str, str]]) -> str:
+    """Return the module of `torch.nn` that the innermost frames run in; a frame outside torch ends the search."""
+    for file, _, name in parts:
+        if found := _MODULE.search(f"{file}:{name}"):
+            return found["module"]
+        if found := _FUNCTIONAL.search(f"{file}:{name}"):
+            return found["function"]
+        if not (_TORCH.search(file) or _NATIVE.search(file)):
+            return ""
+    return ""
+
+
 def _phase(places: Sequence[str]) -> Phase:
+    for phase, pattern in _FIRST_OF_ALL:
+        if any(pattern.search(place) for place in places):
+            return phase
     return next((phase for place in places for phase, pattern in _RULES if pattern.search(place)), Phase.UNKNOWN)
 
 
 def _label(part: tuple[str, str, str]) -> str:
     file, line, name = part
-    return shorten(f"{'/'.join(file.rsplit('/', 2)[-2:])}:{line} {name}", 120)
+    place = f":{line}" if line != "0" else ""
+    return shorten(f"{'/'.join(file.rsplit('/', 2)[-2:])}{place} {name}", 120)
 
 
 def _folded(parts: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:

@@ -21,8 +21,12 @@ ORDER = (
     Category.OPTIMIZER_STATE,
     Category.GRADIENTS,
     Category.COLLECTIVE,
+    Category.WORKSPACE,
+    Category.INPUTS,
     Category.ACTIVATIONS,
+    Category.ATTENTION_SCORES,
     Category.LOGITS,
+    Category.OPTIMIZER_TEMPORARY,
     Category.TEMPORARY,
     Category.UNKNOWN,
 )
@@ -100,6 +104,10 @@ LEAST_SHARE = 0.7
 buffer that is swapped leaves something in the last steps only, optimizer state in the first only."""
 
 
+EVEN = 0.1
+"""Relative difference of the distances between copies that are made every so many steps. Chosen: steps are counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Grower:
     """A call site whose memory grows.
@@ -107,7 +115,7 @@ class Grower:
     Args:
         stack: Who.
         size: Bytes of one allocation, the median.
-        per_step: Bytes left per step, the median.
+        per_step: Bytes left per step: the median, or the mean where not each step leaves something.
         total: Bytes left so far.
         steps: Steps that left something.
         of: Steps in all.
@@ -149,7 +157,10 @@ def _grower(history: History, steps: Steps, group: Ints) -> Grower | None:
     # Neither the first step (state is created there) nor the last two (still in use) say anything.
     inner = per_step[1 : count - 2] if count >= 6 else per_step[1 : count - 1]
     some = inner > 0
-    if len(inner) < 2 or some.mean() < LEAST_SHARE or some[: max(1, len(some) // 2)].mean() < LEAST_SHARE / 2:
+    each_step = (
+        len(inner) >= 2 and some.mean() >= LEAST_SHARE and some[: max(1, len(some) // 2)].mean() >= LEAST_SHARE / 2
+    )
+    if not each_step and not _at_even_distances(per_step):
         return None
     total = int(allocations.size[group].sum())
     # Most of it must have come after the first step: state that is created once and topped up does not count.
@@ -158,11 +169,25 @@ def _grower(history: History, steps: Steps, group: Ints) -> Grower | None:
     return Grower(
         stack=history.stacks[int(allocations.stack[group[0]])],
         size=int(np.median(allocations.size[group])),
-        per_step=int(np.median(inner)),
+        per_step=int(np.median(inner)) if each_step else int(per_step.mean()),
         total=total,
         steps=int((per_step > 0).sum()),
         of=count,
     )
+
+
+def _at_even_distances(per_step: Ints) -> bool:
+    """Tell whether every so many steps leave something, from the beginning to the end: a copy every second step.
+
+    A ring of the last few copies holds nothing of the first ones.
+    """
+    at = np.flatnonzero(per_step > 0)
+    if len(at) < LEAST_STEPS:
+        return False
+    gaps = np.diff(at)
+    period = int(np.median(gaps))
+    even = bool((np.abs(gaps - period) <= max(1, EVEN * period)).all())
+    return even and at[0] <= period and at[-1] >= len(per_step) - 1 - 2 * period
 
 
 def of_forward(one: Grower) -> bool:

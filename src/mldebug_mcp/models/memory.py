@@ -11,7 +11,22 @@ from mldebug_mcp.models.diagnosis import Hypothesis
 from mldebug_mcp.models.knowledge import Citation
 
 Precision = Literal["mixed", "bf16", "fp16", "fp32"]
-Optimizer = Literal["adamw", "adamw_8bit", "lion", "sgd", "sgd_momentum", "adafactor"]
+Optimizer = Literal[
+    "adamw",
+    "adamw_fused",
+    "adamw_8bit",
+    "adamw_4bit",
+    "adamw_fp8",
+    "paged_adamw",
+    "paged_adamw_8bit",
+    "lion",
+    "lion_8bit",
+    "paged_lion_8bit",
+    "sgd",
+    "sgd_momentum",
+    "adafactor",
+]
+Offload = Literal["none", "optimizer", "parameters"]
 Checkpointing = Literal["none", "selective", "full"]
 Sharding = Literal["none", "zero1", "zero2", "zero3"]
 Frozen = Literal["32bit", "16bit", "8bit", "4bit"]
@@ -45,9 +60,13 @@ class MemoryTotals(Model):
     reserved_bytes: int = Field(description="Held by the allocator when the snapshot was taken.")
     allocated_bytes: int = Field(description="Held by tensors then, as torch.cuda.memory_allocated() counts.")
     requested_bytes: int = Field(0, description="Requested for those tensors, without rounding.")
-    peak_allocated_bytes: int = Field(description="The most that tensors held in the history; devices added up.")
+    peak_allocated_bytes: int = Field(
+        description="The most that tensors held in the history; devices added up. 0 without a history: it is not known."
+    )
     peak_reserved_bytes: int = Field(
-        0, description="The most that the allocator held in the history; devices added up."
+        0,
+        description="The most that the allocator held in the history; devices added up. 0 without a history: it is not "
+        "known.",
     )
 
 
@@ -59,6 +78,13 @@ class CategoryBytes(Model):
     share: Number = Field(description="Share of all that is allocated at that moment.")
     sure: Text = Field(description="certain, high, medium, low or not: how certain the category is for most of it.")
     how: Text = Field(description="How it was inferred.")
+    unexplained_share: Number = Field(
+        0.0, description="Share of it that no stack explains: its size and lifetime alone put it here."
+    )
+    modules: dict[str, int] = Field(
+        default_factory=dict,
+        description="Of activations: bytes by the module of torch.nn that made them; `other` is plain code.",
+    )
 
 
 class CallSite(Model):
@@ -80,7 +106,7 @@ class CallSite(Model):
 class StepMemory(Model):
     """One step of the training loop."""
 
-    step: int = Field(description="Counted from 0 in the history.")
+    step: int = Field(description="Counted from 0 in the history; each ends with the optimizer's step.")
     peak_bytes: int = Field(description="The most that tensors held in it.")
     end_bytes: int = Field(description="Held when the next step began.")
     reserved_bytes: int = Field(description="Held by the allocator at its end.")
@@ -92,8 +118,12 @@ class DeviceSummary(Model):
     device: int = Field(description="Its number.")
     allocated_bytes: int = Field(description="Held by tensors when the snapshot was taken.")
     reserved_bytes: int = Field(description="Held by the allocator then.")
-    peak_allocated_bytes: int = Field(description="The most that tensors held in the history.")
-    peak_reserved_bytes: int = Field(description="The most that the allocator held in the history.")
+    peak_allocated_bytes: int = Field(
+        description="The most that tensors held in the history. 0 without a history: it is not known."
+    )
+    peak_reserved_bytes: int = Field(
+        description="The most that the allocator held in the history. 0 without a history: it is not known."
+    )
     peak_event: int | None = Field(None, description="Index of the event at the peak.")
     peak_step: int | None = Field(
         None, description="The step of the peak, counted from 0; null where no steps are found."
@@ -118,6 +148,9 @@ class OutOfMemoryReport(Model):
     device: int = Field(description="Its number.")
     requested_bytes: int = Field(description="What was asked for.")
     device_free_bytes: int = Field(description="Free on the device, outside of the allocator.")
+    limit_bytes: int | None = Field(None, description="What this process may take of the device; null if not given.")
+    others_bytes: int = Field(0, description="Held by other processes on the device, if it is given.")
+    own_bytes: int = Field(0, description="Held by CUDA's context and libraries of this process, if it is given.")
     allocated_bytes: int = Field(description="Held by tensors.")
     reserved_bytes: int = Field(description="Held by the allocator.")
     free_in_reserved_bytes: int = Field(description="Held by the allocator and free.")
@@ -153,7 +186,7 @@ class MemoryComparison(Model):
     other: Text = Field(description="The snapshot that it was compared with.")
     allocated_change_bytes: int = Field(description="How much more tensors hold here.")
     reserved_change_bytes: int = Field(description="How much more the allocator holds here.")
-    peak_change_bytes: int = Field(description="How much higher the peak is here.")
+    peak_change_bytes: int = Field(description="How much higher the peak is here; 0 where one of them has no history.")
     categories: dict[str, int] = Field(description="Change of each category in bytes, at the moment shown.")
     sites: list[MemoryChange] = Field(description="The largest changes first.")
 
@@ -207,6 +240,9 @@ class MemoryFit(Model):
     enough: bool = Field(description="Whether it fits as it is or with the plan.")
     devices_needed: int | None = Field(
         None, description="If not: over how many such GPUs ZeRO-3 would make it fit; null if that is not known."
+    )
+    largest_length: int | None = Field(
+        None, description="Tokens of the longest row that fits with these settings; null if none does."
     )
     summary: Text = Field(description="All of this in a sentence.")
 

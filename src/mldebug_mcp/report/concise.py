@@ -245,7 +245,7 @@ MAX_SENTENCE = 300
 
 def concise_memory(report: MemoryReport) -> MemoryReport:
     """Return the report in at most about 2,500 tokens."""
-    fullest = max(report.devices, key=lambda one: one.peak_allocated_bytes, default=None)
+    fullest = max(report.devices, key=lambda one: one.peak_allocated_bytes or one.allocated_bytes, default=None)
     short = {
         "findings": [_finding(one) for one in report.findings[:MAX_FINDINGS]],
         "top_allocations": [_site(one) for one in report.top_allocations[:MAX_SITES]],

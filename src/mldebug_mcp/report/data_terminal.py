@@ -405,20 +405,15 @@ def _devices(report: MemoryReport) -> Table:
     table.add_row("", *(Text(one, style="dim") for one in ("peak", "peak reserved", "allocated", "reserved")))
     for one in report.devices:
         amounts = (one.peak_allocated_bytes, one.peak_reserved_bytes, one.allocated_bytes, one.reserved_bytes)
-        table.add_row(f"device {one.device}", *map(size, amounts))
+        table.add_row(f"device {one.device}", *map(_known, amounts))
     read = report.snapshot
     sums = (read.peak_allocated_bytes, read.peak_reserved_bytes, read.allocated_bytes, read.reserved_bytes)
-    table.add_row("sum", *(Text(size(one), style="bold") for one in sums))
+    table.add_row("sum", *(Text(_known(one), style="bold") for one in sums))
     return table
 
 
 def _print_device(console: Console, device: DeviceSummary) -> None:
-    lines: list[RenderableType] = [
-        Text(
-            f"peak {size(device.peak_allocated_bytes)} allocated, {size(device.peak_reserved_bytes)} reserved; "
-            f"now {size(device.allocated_bytes)} of {size(device.reserved_bytes)}"
-        )
-    ]
+    lines: list[RenderableType] = [Text(_amounts(device))]
     if device.steps:
         peaks = np.array([step.peak_bytes for step in device.steps], dtype=np.float64)
         curve, _ = sparkline(
@@ -435,6 +430,19 @@ def _print_device(console: Console, device: DeviceSummary) -> None:
             )
         lines += [Text(device.moment, style="dim"), table]
     print_section(console, f"Device {device.device}", lines)
+
+
+def _known(count: int) -> str:
+    return size(count) if count else "not known"
+
+
+def _amounts(device: DeviceSummary) -> str:
+    """Return what a device holds and held, as far as it is known."""
+    peak, reserved = device.peak_allocated_bytes, device.peak_reserved_bytes
+    most = f"peak {size(peak)} allocated" if peak else "peak not known, without a history"
+    most += f", {size(reserved)} reserved" if reserved else ""
+    now = f"now {size(device.allocated_bytes)}"
+    return f"{most}; {now} of {size(device.reserved_bytes)}" if device.reserved_bytes else f"{most}; {now}"
 
 
 def _sites(sites: Sequence[CallSite], devices: int) -> Table:
@@ -463,8 +471,8 @@ def _levers(levers: Sequence[Lever]) -> Table:
 
 def _comparison(one: MemoryComparison) -> Text:
     lines = [
-        f"allocated {_signed(one.allocated_change_bytes)}, reserved {_signed(one.reserved_change_bytes)}, peak "
-        f"{_signed(one.peak_change_bytes)}",
+        f"allocated {_signed(one.allocated_change_bytes)}, reserved {_signed(one.reserved_change_bytes)}"
+        + (f", peak {_signed(one.peak_change_bytes)}" if one.peak_change_bytes else ""),
         ", ".join(f"{name} {_signed(change)}" for name, change in one.categories.items()),
         *(f"{_signed(site.change_bytes):>12}  {site.category}  {site.site}" for site in one.sites),
     ]

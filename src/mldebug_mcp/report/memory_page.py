@@ -16,7 +16,7 @@ from mldebug_mcp.memory.categories import Category
 from mldebug_mcp.memory.snapshot import MemorySnapshot
 from mldebug_mcp.memory.tables import GIB, MIB, Ints, size
 from mldebug_mcp.memory.timeline import Timeline, timeline
-from mldebug_mcp.models.memory import MemoryReport
+from mldebug_mcp.models.memory import MemoryReport, MemoryTotals
 from mldebug_mcp.report.chart import GRID, figure_class
 from mldebug_mcp.report.web_page import prose, web_page, write_file
 
@@ -31,6 +31,10 @@ COLOURS = {
     Category.OPTIMIZER_STATE: "#72b7b2",
     Category.GRADIENTS: "#54a24b",
     Category.COLLECTIVE: "#9d755d",
+    Category.WORKSPACE: "#79706e",
+    Category.INPUTS: "#d67195",
+    Category.ATTENTION_SCORES: "#b279a2",
+    Category.OPTIMIZER_TEMPORARY: "#83bcb6",
     Category.ACTIVATIONS: "#f58518",
     Category.LOGITS: "#e45756",
     Category.TEMPORARY: "#eeca3b",
@@ -149,8 +153,8 @@ def memory_html(snapshot: MemorySnapshot, report: MemoryReport) -> str:
     pictures = [_picture(one) for device in snapshot.devices if (one := timeline(device, WIDTH)) is not None]
     parts = [
         f"<h1>GPU memory: {escape(read.path)}</h1>",
-        f"<p class=dim>{escape(read.layout)}; {counted(read.devices, 'device')}, {read.trace_events:,} events; peak "
-        f"{size(read.peak_allocated_bytes)} allocated, {size(read.peak_reserved_bytes)} reserved</p>",
+        f"<p class=dim>{escape(read.layout)}; {counted(read.devices, 'device')}, {read.trace_events:,} events; "
+        f"{_peak(read)}</p>",
         *pictures,
         "<h2>Seen</h2>",
         *(
@@ -168,6 +172,12 @@ def memory_html(snapshot: MemorySnapshot, report: MemoryReport) -> str:
         *(f"<p class=dim>{escape(note)}</p>" for note in report.notes),
     ]
     return web_page(f"GPU memory: {read.path}", parts, _STYLE)
+
+
+def _peak(read: MemoryTotals) -> str:
+    if not read.peak_allocated_bytes:
+        return "the peak is not known, without a history"
+    return f"peak {size(read.peak_allocated_bytes)} allocated, {size(read.peak_reserved_bytes)} reserved"
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> str:

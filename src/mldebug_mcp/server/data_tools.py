@@ -21,6 +21,7 @@ from mldebug_mcp.models.memory import (
     Frozen,
     MemoryEstimate,
     MemoryReport,
+    Offload,
     Optimizer,
     Precision,
     Sharding,
@@ -63,17 +64,17 @@ def estimate_memory(
     config: Annotated[str, Field(description="The model's config.json or its folder")],
     *,
     batch_size: int = 1,
-    length: Annotated[int | None, Field(description="Default: the model's longest, at most 2048")] = None,
-    precision: Annotated[Precision, Field(description="mixed: autocast over float32 weights")] = "mixed",
+    length: int | None = None,
+    precision: Annotated[Precision, Field(description="mixed: autocast over float32")] = "mixed",
     optimizer: Optimizer = "adamw",
     checkpointing: Annotated[
         Checkpointing,
-        Field(description="selective: attention scores; full: whole layers"),
+        Field(description="selective: attention; full: layers"),
     ] = "none",
     attention: Attention = "flash",
     accumulation: int = 1,
     devices: int = 1,
-    sharding: Annotated[Sharding, Field(description="zero3 is also FSDP's full shard")] = "none",
+    sharding: Sharding = "none",
     lora_rank: int | None = None,
     chunked_loss: bool = False,
     frozen: Frozen | None = None,
@@ -81,16 +82,17 @@ def estimate_memory(
     pipeline_parallel: int = 1,
     gpu: Annotated[
         str | None,
-        Field(description="H100, 4090 or its GiB (24): does it fit"),
+        Field(description="H100, 4090 or GiB (24): does it fit"),
     ] = None,
     snapshot: str | None = None,
+    offload: Offload = "none",
+    optimizer_in_backward: bool = False,
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, MemoryEstimate]:
     """Estimate how much GPU memory (VRAM) training needs: will the model fit, on how many GPUs, with what batch size?
 
-    Use it before you train or fine-tune a 7B or 70B model (Llama 3 8B, Qwen) on a 24 GB GPU or an A100 80GB, as a
-    memory calculator: full fine-tuning, LoRA, gradient checkpointing, ZeRO-3 or FSDP sharding, AdamW or 8-bit
-    optimizer states, the biggest batch size or sequence length that fits.
+    Use it before you train or fine-tune a 7B or 70B model (Llama 3 8B, Qwen) on a 24 GB GPU or an A100 80GB: full
+    fine-tuning, LoRA, checkpointing, ZeRO (zero3: FSDP), 8-bit optimizers, offload, the longest rows.
     """
     from mldebug_mcp.memory.estimate import estimate_memory as estimate
     from mldebug_mcp.report.concise import concise_estimate
@@ -113,6 +115,8 @@ def estimate_memory(
         pipeline_parallel=pipeline_parallel,
         gpu=gpu,
         snapshot=snapshot,
+        offload=offload,
+        optimizer_in_backward=optimizer_in_backward,
     )
     return reply(answer, detail, concise_estimate)
 

@@ -49,8 +49,20 @@ def oom(snapshot: MemorySnapshot) -> MemoryEvidence | None:
             "missing": event.short,
             "failures": event.count,
         },
-        fix=_OTHERS_FIRST if event.others > max(NAMED, event.reserved) else None,
+        fix=_fix(event),
     )
+
+
+def _fix(event: OutOfMemoryEvent) -> str | None:
+    if event.others > max(NAMED, event.reserved):
+        return _OTHERS_FIRST
+    return _LIMIT_FIRST if event.limited and event.device_free >= event.requested > 0 else None
+
+
+_LIMIT_FIRST = (
+    "The device has room that this process may not take: raise or drop `torch.cuda.set_per_process_memory_fraction`, "
+    "or the limit of the container. Otherwise lower what `levers` names first."
+)
 
 
 _OTHERS_FIRST = (
@@ -68,10 +80,25 @@ def _summary(device: int, event: OutOfMemoryEvent) -> str:
     if event.pieces_known:
         inside += f", the largest piece {size(event.free.largest)}"
     more = f"; {event.count} allocations failed in all" if event.count > 1 else ""
-    others = f"; others on this device hold {size(event.others)}" if event.others > NAMED else ""
+    others = f"; other processes on this device hold {size(event.others)}" if event.others > NAMED else ""
+    if event.own > NAMED:
+        others += f"; CUDA's context and libraries of this process hold {size(event.own)}"
+    others += _limit(event)
     return (
         f"device {device}: {size(event.requested)} were asked for{where} with {size(event.device_free)} free on "
         f"the device; {size(event.allocated)} are allocated of {size(event.reserved)} reserved, {inside}{others}{more}"
+    )
+
+
+def _limit(event: OutOfMemoryEvent) -> str:
+    """Name the share of the device that the process may take; its size is between what it had and what it asked for."""
+    if event.limit is not None:
+        return f"; this process may take {size(event.limit)} of the device"
+    if not event.limited:
+        return ""
+    return (
+        f"; this process may not take what is free: its limit (set_per_process_memory_fraction) is between "
+        f"{size(event.reserved)} and {size(event.reserved + event.requested)}"
     )
 
 
@@ -351,7 +378,9 @@ def _amount(device: DeviceMemory) -> int:
 def history_missing(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     """The snapshot holds no allocation history: peaks, leaks and steps cannot be judged."""
     if snapshot.from_text:
-        raise CannotTell("a text has no history")
+        raise CannotTell("a text or a timeline names no allocations")
+    if snapshot.of_one_moment:
+        raise CannotTell("a JAX profile has no history; compare two with `against`")
     if snapshot.recorded:
         return None
     blocks = sum(device.segments for device in snapshot.devices)

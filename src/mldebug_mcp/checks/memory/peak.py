@@ -18,11 +18,11 @@ from mldebug_mcp.memory.tables import MIB, Stack, percent, size
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A category on a device, at the peak or the failure.
+    """What some categories hold on a device, at the peak or the failure.
 
     Args:
         device: Where.
-        bytes: Its bytes.
+        bytes: Their bytes.
         total: Bytes of all categories.
         largest: Whether no other category holds more.
         stack: The stack that holds most of it.
@@ -39,20 +39,29 @@ class Share:
         """Its share, between 0 and 1."""
         return self.bytes / self.total if self.total else 0.0
 
+    def of(self, category: Category) -> int:
+        """Return the bytes of one category on the device."""
+        view = self.device.view
+        return view.bytes_by_category(view.held).get(category, 0) if view is not None else 0
 
-def largest_share(snapshot: MemorySnapshot, category: Category) -> Share | None:
-    """Return the device on which this category holds most; None if none holds any."""
+
+def largest_share(snapshot: MemorySnapshot, *categories: Category) -> Share | None:
+    """Return the device on which these categories hold most; None if none holds any.
+
+    Results of a forward pass that go before backward could use them do not count.
+    """
     shares: list[Share] = []
     for device in snapshot.devices:
         view = device.view
         if view is None:
             continue
         totals = view.bytes_by_category(view.held)
-        if mine := totals.get(category, 0):
-            which = view.held & (view.category == category)
+        which = view.held & ~view.transient & np.isin(view.category, categories)
+        if mine := int(view.allocations.size[which].sum()):
             by_stack = np.bincount(view.allocations.stack[which], view.allocations.size[which])
             top = view.stacks[int(by_stack.argmax())]
-            shares.append(Share(device, mine, sum(totals.values()), mine == max(totals.values()), top))
+            others = [held for category, held in totals.items() if category not in categories]
+            shares.append(Share(device, mine, sum(totals.values()), mine >= max(others, default=0), top))
     return max(shares, key=lambda one: one.bytes, default=None)
 
 
@@ -61,6 +70,8 @@ def largest_share(snapshot: MemorySnapshot, category: Category) -> Share | None:
 
 ACTIVATIONS_DOMINATE_LEAST_SHARE = 0.5
 """Of what is allocated at the peak."""
+SCORES_WORTH_NAMING = 0.1
+"""Of these activations that attention scores must hold to be named. Chosen: by hand."""
 
 
 @memory_symptom(
@@ -71,20 +82,22 @@ ACTIVATIONS_DOMINATE_LEAST_SHARE = 0.5
     background=0.3,
 )
 def activations_dominate(snapshot: MemorySnapshot) -> MemoryEvidence | None:
-    """Activations kept for backward are more than half of the peak.
+    """Activations kept for backward, attention scores among them, are more than half of the peak.
 
     Common in healthy training with large batches; it says where to save.
     """
-    share = largest_share(snapshot, Category.ACTIVATIONS)
+    share = largest_share(snapshot, Category.ACTIVATIONS, Category.ATTENTION_SCORES)
     if share is None or share.bytes < 16 * MIB or share.part < ACTIVATIONS_DOMINATE_LEAST_SHARE:
         return None
+    scores = share.of(Category.ATTENTION_SCORES)
+    of_attention = f", {size(scores)} of them attention scores" if scores >= SCORES_WORTH_NAMING * share.bytes else ""
     return MemoryEvidence(
         f"device {share.device.device}: activations hold {size(share.bytes)}, {percent(share.bytes, share.total)} of "
-        f"what is allocated at the peak; most of it at {share.stack.site}",
+        f"what is allocated at the peak{of_attention}; most of it at {share.stack.site}",
         bytes=share.bytes,
         device=share.device.device,
         stack=share.stack.frames,
-        values={"bytes": share.bytes, "share": share.part},
+        values={"bytes": share.bytes, "share": share.part, "attention_scores": scores},
         severity="warning" if share.device.oom is not None else None,
     )
 
@@ -108,8 +121,8 @@ ALONE = 0.45
 def logits_dominate(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     """Logits of vocabulary size, their float32 copy or their gradient make the peak.
 
-    They take batch x length x vocabulary elements, several times over. Known by the loss's stack and by sizes equal
-    to its.
+    They take batch x length x vocabulary elements, several times over. Known by the loss's stack, and by what the
+    forward pass makes last before the loss.
     """
     share = largest_share(snapshot, Category.LOGITS)
     if (
