@@ -164,7 +164,7 @@ def diagnose(
     if no_result or little:
         verdict = not_judged(summary, "".join(no_result), missing)
     else:
-        verdict = verdict_of(summary, sheet, seen, hypotheses)
+        verdict = verdict_of(summary, sheet, seen, hypotheses, steps=next_steps, missing=missing)
     return Diagnosis(
         verdict=verdict,
         run=summary,

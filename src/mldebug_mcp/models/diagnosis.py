@@ -274,6 +274,7 @@ class RunVerdict(Model):
     headline: Text = Field("", description="The leading hypotheses with their probabilities; they are no verdict.")
     causes: list[str] = Field(default_factory=list, description="Ids of the hypotheses that the headline names.")
     facts: list[Text] = Field(default_factory=list, description="Two or three facts that the first one rests on.")
+    next: Text = Field("", description="What to do next.")
     fix: Text = Field("", description="What usually helps, once the first cause is confirmed.")
 
 
