@@ -359,3 +359,14 @@ def test_bars_of_keras_without_headings_are_an_epoch_each(tmp_path: Path) -> Non
     run = read_run(tmp_path / "fit.log")
     assert run["loss"].value.tolist() == [1.5, 1.25, 1.0]
     assert run["eval_loss"].value.tolist() == [2.5, 2.25, 2.0]
+
+
+@pytest.mark.parametrize("before", ["", "begin\n"])
+def test_dicts_printed_over_several_lines_are_a_record_each(tmp_path: Path, before: str) -> None:
+    records = [
+        f"{{\n    'loss': {loss},\n    'grad_norm': nan,\n    'epoch': {epoch}\n}}\n"
+        for loss, epoch in ((2.5, 0.1), (2.0, 0.2), (1.5, 0.3))
+    ]
+    (tmp_path / "run.txt").write_text(before + "".join(records))
+    run = read_run(tmp_path / "run.txt")
+    assert dict(zip(run["loss"].step, run["loss"].value, strict=True)) == {0.1: 2.5, 0.2: 2.0, 0.3: 1.5}
