@@ -98,3 +98,11 @@ def test_a_run_without_a_result_says_in_its_first_line_what_to_do() -> None:
     headline = diagnose(run_of({"widgets": np.linspace(1, 2, 50)})).verdict.headline
     assert headline.startswith("Cannot be judged: no loss, score or reward found among widgets")
     assert "--map widgets=loss" in headline
+
+
+def test_of_a_folder_of_several_runs_the_first_words_say_that_one_is_judged(tmp_path: Path) -> None:
+    for name, log in (("a", EXAMPLES / "loss_spike" / "log.jsonl"), ("b", EXAMPLES / "overfit" / "metrics.csv")):
+        (tmp_path / f"{name}{log.suffix}").write_bytes(log.read_bytes())
+    block = verdict_block(diagnose_run(tmp_path))
+    assert block.headline.startswith("1 of 2 runs in this folder")
+    assert block.command == f"mldebug-mcp runs {tmp_path}"

@@ -317,12 +317,11 @@ def without_what_is_done(run: Run, hypotheses: Sequence[Hypothesis]) -> list[Hyp
 
 def of_this_kind(run: Run, fix: str) -> str:
     """Return a fix without the sentences that are for trainings of another kind; a fix of those alone is kept."""
-    if run.kind == "unknown":
-        return fix
+    others = _OF_OTHERS[:1] if run.kind == "unknown" else _OF_OTHERS  # its settings tell whether it reads images
     kept = [
         sentence
         for sentence in _SENTENCES.split(fix)
-        if all(is_of_run(run) or not words.search(sentence) for words, is_of_run in _OF_OTHERS)
+        if all(is_of_run(run) or not words.search(sentence) for words, is_of_run in others)
     ]
     return " ".join(kept) or fix
 

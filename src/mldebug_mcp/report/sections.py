@@ -207,6 +207,9 @@ def verdict_block(diagnosis: Diagnosis) -> Block:
     verdict = diagnosis.verdict
     asks = verdict.kind in ("fault", "unclear") and diagnosis.next_steps
     check = _check(diagnosis, diagnosis.next_steps[0]) if asks else None
+    if diagnosis.run.runs_in_folder > 1:
+        command, needs = f"mldebug-mcp runs {shlex.quote(diagnosis.run.path)}", ""
+        return Block(verdict.kind, verdict.headline, verdict.facts, verdict.next, check, command, needs, verdict.fix)
     command, needs = (check.command, check.needs) if check is not None else _to_run(diagnosis)
     return Block(verdict.kind, verdict.headline, verdict.facts, verdict.next, check, command, needs, verdict.fix)
 
