@@ -102,5 +102,5 @@ def test_no_message_is_looked_up_again_in_a_log_that_was_searched(tmp_path: Path
 
 def test_a_fix_that_the_settings_already_have_is_named_and_not_advised(examples: Path) -> None:
     fix = diagnose_run(examples / "loss_spike").hypotheses[0].fix
-    assert fix.startswith("Gradients are clipped at 1 already. ")
+    assert fix.endswith(" Gradients are clipped at 1 already.")
     assert "Clip gradients" not in fix

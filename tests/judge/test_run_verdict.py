@@ -11,8 +11,8 @@ from rich.console import Console
 from tests.runs import run_of
 
 from mldebug_mcp.judge import diagnose, diagnose_run
-from mldebug_mcp.judge.causes import fitting
-from mldebug_mcp.judge.run_verdict import NAMES
+from mldebug_mcp.judge.causes import fitting, of_this_kind
+from mldebug_mcp.judge.run_verdict import NAMES, whole_sentences
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.report.diagnosis_terminal import print_verdict
@@ -33,18 +33,33 @@ def test_the_first_lines_hold_verdict_facts_check_and_fix_whole(example: str) ->
     printed = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
     block = verdict_block(diagnosis)
     assert block.check is not None
-    for whole in (block.headline, block.facts[0], block.check.action, block.check.command, block.fix):
+    for whole in (block.headline, block.facts[0], block.next, block.command, whole_sentences(block.fix, 0)):
         assert " ".join(whole.split()) in printed
     assert "…" not in printed
-    assert rows <= 18
+    assert rows <= 9
 
 
 def test_a_healthy_run_is_one_sentence_with_what_was_looked_at() -> None:
     block = verdict_block(diagnose(read_run(EXAMPLES / "healthy")))
     assert block.headline.startswith("Healthy (")
-    assert "nothing unusual in loss (4.755 to 2.328), grad_norm, learning_rate over 400 records" in block.headline
+    assert "nothing unusual in loss (4.755 to 2.328), grad_norm, learning_rate over 400 steps" in block.headline
     assert not block.facts
     assert block.check is None
+    assert "eval_loss" in block.next
+    assert block.command.endswith("--reference OTHER_RUN")
+
+
+def test_what_many_healthy_runs_show_is_no_reason() -> None:
+    for example in ("loss_spike", "overfit", "nan_loss"):
+        facts = diagnose(read_run(EXAMPLES / example)).verdict.facts
+        assert 1 <= len(facts) <= 2
+        assert not any("no warm-up" in fact for fact in facts)
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("sft", "Drop the rows."), ("rl", "Drop the rows. In RL lower the rate.")])
+def test_a_fix_names_no_training_of_another_kind(kind: str, kept: str) -> None:
+    run = run_of(loss=np.linspace(3, 1, 50), kind=kind)
+    assert of_this_kind(run, "Drop the rows. In a VLM set `max_length=None`. In RL lower the rate.") == kept
 
 
 def test_a_backward_pass_that_fails_on_ordinary_numbers_is_invalid_math_and_clipping_that_is_on_is_not_advised() -> (
@@ -53,7 +68,8 @@ def test_a_backward_pass_that_fails_on_ordinary_numbers_is_invalid_math_and_clip
     diagnosis = diagnose_run(EXAMPLES / "nan_loss")
     assert diagnosis.hypotheses[0].cause == "invalid_math"
     exploding = next(one for one in diagnosis.hypotheses if one.cause == "exploding_gradients")
-    assert exploding.fix.startswith("Gradients are clipped at 5 already. Remove the reason")
+    assert exploding.fix.startswith("Remove the reason")
+    assert exploding.fix.endswith("Gradients are clipped at 5 already.")
 
 
 def test_a_check_that_a_finding_settles_is_not_proposed() -> None:
@@ -82,3 +98,11 @@ def test_a_run_without_a_result_says_in_its_first_line_what_to_do() -> None:
     headline = diagnose(run_of({"widgets": np.linspace(1, 2, 50)})).verdict.headline
     assert headline.startswith("Cannot be judged: no loss, score or reward found among widgets")
     assert "--map widgets=loss" in headline
+
+
+def test_of_a_folder_of_several_runs_the_first_words_say_that_one_is_judged(tmp_path: Path) -> None:
+    for name, log in (("a", EXAMPLES / "loss_spike" / "log.jsonl"), ("b", EXAMPLES / "overfit" / "metrics.csv")):
+        (tmp_path / f"{name}{log.suffix}").write_bytes(log.read_bytes())
+    block = verdict_block(diagnose_run(tmp_path))
+    assert block.headline.startswith("1 of 2 runs in this folder")
+    assert block.command == f"mldebug-mcp runs {tmp_path}"

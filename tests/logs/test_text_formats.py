@@ -14,7 +14,11 @@ NAN = float("nan")
 
 FORMATS: dict[str, tuple[str, int, dict[str, Points]]] = {
     "composer": ("step", 2, {"loss": {1: 10.9736, 2: 10.9}, "learning_rate": {1: 0.0001}}),
-    "darknet": ("step", 2, {"loss": {1: 1245.123, 2: 1240.5}}),
+    "darknet": (
+        "step",
+        2,
+        {"loss": {1: 1245.123, 2: 1240.5}, "learning_rate": {1: 0, 2: 0}, "step_time": {1: 3.5, 2: 3.4}},
+    ),
     "deepspeed_overflow": (
         "step",
         2,
@@ -346,3 +350,23 @@ def test_lightgbms_best_iteration_said_once_more_is_no_record(tmp_path: Path) ->
     run = read_run(path)
     assert run.records == len(rows)
     assert len(run.segments) == 1
+
+
+def test_bars_of_keras_without_headings_are_an_epoch_each(tmp_path: Path) -> None:
+    bar = "[==============================]"
+    lines = [f"500/500 {bar} - 9s 18ms/step - loss: {loss} - val_loss: {loss + 1}" for loss in (1.5, 1.25, 1.0)]
+    (tmp_path / "fit.log").write_text("\n".join(lines))
+    run = read_run(tmp_path / "fit.log")
+    assert run["loss"].value.tolist() == [1.5, 1.25, 1.0]
+    assert run["eval_loss"].value.tolist() == [2.5, 2.25, 2.0]
+
+
+@pytest.mark.parametrize("before", ["", "begin\n"])
+def test_dicts_printed_over_several_lines_are_a_record_each(tmp_path: Path, before: str) -> None:
+    records = [
+        f"{{\n    'loss': {loss},\n    'grad_norm': nan,\n    'epoch': {epoch}\n}}\n"
+        for loss, epoch in ((2.5, 0.1), (2.0, 0.2), (1.5, 0.3))
+    ]
+    (tmp_path / "run.txt").write_text(before + "".join(records))
+    run = read_run(tmp_path / "run.txt")
+    assert dict(zip(run["loss"].step, run["loss"].value, strict=True)) == {0.1: 2.5, 0.2: 2.0, 0.3: 1.5}

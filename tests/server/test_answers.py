@@ -205,7 +205,7 @@ async def test_what_was_seen_in_a_healthy_run_is_named(client: Client, tmp_path:
     assert result.structured_content is not None
     (finding,) = result.structured_content["findings"]
     assert (finding["symptom"], finding["state"]) == ("lr_no_warmup", "present")
-    assert finding["summary"].startswith("learning_rate is 0.0001 at step 0; its peak is 0.0001")
+    assert finding["summary"].startswith("learning_rate is at its peak, 0.0001, from step 0 on")
     assert len(result.content[0].text) < BRIEF  # type: ignore[union-attr]
 
 

@@ -77,6 +77,11 @@ def figure(value: float) -> str:
     return f"{value:.0f}" if whole else f"{value:.4g}"
 
 
+def ratio(value: float) -> str:
+    """Return a number of times with two digits: "4.2", "61", "7500"; more would say more than the records know."""
+    return figure(float(f"{value:.2g}"))
+
+
 def counted(count: int, name: str) -> str:
     """Return how many there are, in words: "1 record", "12,000 records"."""
     return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"

@@ -277,6 +277,8 @@ _ADVICE = (
     Advice(re.compile(r"`shuffle=True`"), _advice_shuffled),
     Advice(re.compile(r"(?i:(?:use )?bf16 (?:where|instead))"), _in_bf16),
 )
+_OF_IMAGES = re.compile(r"vlm|vision|llava|image|pixel|-vl\b|mm_projector")
+_SENTENCES = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 _SETTING = re.compile(r"(?i:set |with |by )?\(?`(\w+)=([^`]+)`")
 """A setting that a fix names with its value."""
 _PIECES = re.compile(r"((?:; |, |(?<=[.)]) )(?:and |or |then )?)")
@@ -284,13 +286,48 @@ _GOES_ON = ("which ", "that ", "as ")
 """How a piece begins that is about the one before."""
 
 
+def _kinds(*kinds: str) -> Callable[[Run], bool]:
+    return lambda run: run.kind in kinds
+
+
+def _shows_images(run: Run) -> bool:
+    """Say whether the settings name a model that reads images and text."""
+    named = " ".join(f"{name} {value}" for name, value in run.settings.flat.items()).lower()
+    return run.kind in ("sft", "pretraining", "preference", "grpo") and bool(_OF_IMAGES.search(named))
+
+
+_OF_OTHERS = (
+    (re.compile(r"\bVLM|\btowers?\b|\bprojector\b|\bimage tokens\b"), _shows_images),
+    (re.compile(r"\b(?:online |[Ii]n )RL\b|\bIn RL\b|policy objective|`VecNormalize`"), _kinds("rl", "ppo", "grpo")),
+    (re.compile(r"\bGRPO\b"), _kinds("grpo")),
+    (re.compile(r"\bIn diffusion\b"), _kinds("diffusion")),
+    (re.compile(r"[Pp]reference (?:training|data)"), _kinds("preference")),
+    (re.compile(r"\bBLOOM|\bOPT-|layer-wise for language"), _kinds("pretraining", "sft")),
+)
+"""Words of a sentence that is for other trainings than a run, and what says that the run is one of those."""
+
+
 def without_what_is_done(run: Run, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
     """Return the hypotheses, their fixes without what the settings of the run have already."""
-    return [one.model_copy(update={"fix": fitting(run, one.fix)}) if one.fix else one for one in hypotheses]
+    return [
+        one.model_copy(update={"fix": of_this_kind(run, fitting(run, one.fix))}) if one.fix else one
+        for one in hypotheses
+    ]
+
+
+def of_this_kind(run: Run, fix: str) -> str:
+    """Return a fix without the sentences that are for trainings of another kind; a fix of those alone is kept."""
+    others = _OF_OTHERS[:1] if run.kind == "unknown" else _OF_OTHERS  # its settings tell whether it reads images
+    kept = [
+        sentence
+        for sentence in _SENTENCES.split(fix)
+        if all(is_of_run(run) or not words.search(sentence) for words, is_of_run in others)
+    ]
+    return " ".join(kept) or fix
 
 
 def fitting(run: Run, fix: str) -> str:
-    """Return a fix without what is done already, which is named in front of it.
+    """Return a fix without what is done already, which is named behind it.
 
     A fix that is done whole is kept, with the remark: whether it works is then what to look at.
     """
@@ -310,8 +347,8 @@ def fitting(run: Run, fix: str) -> str:
     if not done:
         return fix
     remark = "; ".join(dict.fromkeys(done))
-    rest = "".join(kept[1:]) if kept else fix
-    return f"{remark[:1].upper()}{remark[1:]}. {_sentence(rest)}"
+    remark = f"{remark[:1].upper()}{remark[1:]}."
+    return f"{_sentence(''.join(kept[1:]))} {remark}" if kept else f"{remark} {_sentence(fix)}"
 
 
 def _done(run: Run, text: str) -> str | None:

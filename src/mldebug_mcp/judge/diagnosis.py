@@ -50,6 +50,7 @@ MAIN_METRICS = ("loss", "eval_loss", "reward", "grad_norm")
 def run_summary(run: Run) -> RunSummary:
     """Return what was read: formats, kind, steps, metrics, and the last values of the main ones."""
     return RunSummary(
+        runs_in_folder=run.runs_in_folder,
         path=run.path,
         formats=list(run.formats),
         kind=run.kind,
@@ -167,7 +168,10 @@ def diagnose(
     if no_result or little:
         verdict = not_judged(summary, "".join(no_result), missing)
     else:
-        verdict = verdict_of(summary, sheet, seen, hypotheses)
+        verdict = verdict_of(summary, sheet, seen, hypotheses, steps=next_steps, missing=missing)
+    if summary.runs_in_folder > 1:
+        headline = f"1 of {summary.runs_in_folder} runs in this folder, the longest. {verdict.headline}"
+        verdict = verdict.model_copy(update={"headline": headline, "next": "Judge each of the runs."})
     return Diagnosis(
         verdict=verdict,
         run=summary,

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from mldebug_mcp.checks.results import result_of
-from mldebug_mcp.core.errors import InputError, MissingExtraError
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, figure, shorten
 from mldebug_mcp.judge.next_call import diagnose_call
 from mldebug_mcp.logs import Run, read_run
@@ -43,7 +43,6 @@ def compare_runs(a: Sequence[str | Path], b: Sequence[str | Path], metric: str =
 
     Raises:
         InputError: there are too few runs, one cannot be read, or one did not log the metric.
-        MissingExtraError: scipy is not installed.
     """
     first, second = ([read_run(path) for path in paths] for paths in (a, b))
     for name, runs in (("A", first), ("B", second)):
@@ -76,14 +75,9 @@ def contest(a: Sequence[float], b: Sequence[float], metric: str, *, higher: bool
         metric: What they are of.
         higher: Whether higher is better.
         paired: Whether they are compared seed by seed.
-
-    Raises:
-        MissingExtraError: scipy is not installed.
     """
-    try:
-        from scipy import stats
-    except ImportError:
-        raise MissingExtraError("scipy", "stats") from None
+    from scipy import stats  # here, as the server starts without it
+
     one, two = np.asarray(a, float), np.asarray(b, float)
     notes: list[str] = []
     if not _spread(one, two, paired=paired):

@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 
 from mldebug_mcp.core.text import counted, figure, percent, shorten
+from mldebug_mcp.judge.hypotheses import backgrounds
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.names.metrics import is_loss
 from mldebug_mcp.logs.names.quantities import LOSSES, PAIRS, Quantity
-from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, Reason, RunSummary, RunVerdict, Sheet, State
+from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, NextStep, Reason, RunSummary, RunVerdict, Sheet, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
 
 # Whether a log holds a result: a loss, a score or a reward. Without one, nothing can be judged of its training.
@@ -102,7 +103,7 @@ NAMES = {
     "completion_limit_low": "a completion limit that is too low",
     "length_exploitation": "a reward that pays for length",
     "reward_hacking": "reward hacking",
-    "value_instability": "an unstable value function",
+    "value_instability": "a value function that is unstable or does not learn",
     "exploration_failure": "too little exploration",
     "dpo_collapse": "a collapse of both answers' probabilities in DPO",
     "no_preference_signal": "pairs whose two answers hardly differ",
@@ -136,13 +137,17 @@ ALMOST_CERTAIN, PROBABLE, POSSIBLE = 0.86, 0.45, 0.25
 `ranking.credence`), the others are chosen: what leads with less is one of several."""
 MIN_SHARE_OF_RUNNER_UP = 0.05
 """Probability from which the second hypothesis is named. Chosen: below it nobody would look."""
-MAX_FACTS = 3
+MAX_FACTS = 2
 MIN_BITS_OF_FACT = 0.5
 """What weighs less is not named first. Chosen."""
+MIN_SHARE_OF_USUAL = 0.1
+"""Share of healthy runs that show a finding from which it is usual: it is no reason, whatever leads. Chosen."""
+MIN_BITS_OF_USUAL = 2.0
+"""What is usual is a reason all the same where it weighs so much for the cause. Chosen: four to one."""
 MIN_BITS_AGAINST = 2.0
 """What weighs so much against the second cause is a reason to name the first. Chosen: four to one."""
-MAX_FACT_CHARACTERS, MAX_FIX_CHARACTERS = 110, 320
-"""A line and a half of a terminal, and four. Whole clauses and whole sentences are left out beyond, none is cut."""
+MAX_FACT_CHARACTERS, MAX_NEXT_CHARACTERS, MAX_FIX_CHARACTERS = 110, 140, 320
+"""A line and a half of a terminal, two and four. Whole clauses and sentences are left out beyond, none is cut."""
 MAX_CLAUSE_CHARACTERS = 300
 """Characters of a clause that quotes the log, such as an error message."""
 LOOKED_AT = ("loss", "eval_loss", "reward", "grad_norm", "learning_rate")
@@ -151,7 +156,13 @@ MAX_NAME_CHARACTERS = 40
 
 
 def verdict_of(
-    run: RunSummary, sheet: Sheet, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis]
+    run: RunSummary,
+    sheet: Sheet,
+    findings: Sequence[Finding],
+    hypotheses: Sequence[Hypothesis],
+    *,
+    steps: Sequence[NextStep] = (),
+    missing: Sequence[MetricToLog] = (),
 ) -> RunVerdict:
     """Return the verdict on a run that could be judged.
 
@@ -160,14 +171,21 @@ def verdict_of(
         sheet: What was observed.
         findings: Every symptom with its state.
         hypotheses: Best first.
+        steps: The checks that tell them apart, best first.
+        missing: The metrics that would help, best first.
     """
     leader = hypotheses[0]
     present = [one for one in findings if one.state is State.PRESENT]
+    unusual = [one for one in present if not _is_usual(one.symptom)]
     rival = next((one for one in hypotheses[1:] if one.cause not in NO_FAULTS), None)
     named = [leader.cause, *([rival.cause] if rival is not None and _is_near(rival) else [])]
     if leader.cause == SOUND:
         return RunVerdict(
-            kind="healthy", headline=_healthy(run, sheet, present, leader, rival), causes=named, facts=_seen(present)
+            kind="healthy",
+            headline=_healthy(run, sheet, present, leader, rival),
+            causes=named,
+            facts=[f"{fact} (few healthy runs show this; alone it names no fault)" for fact in _seen(unusual)],
+            next=_after_healthy(run, missing),
         )
     if leader.cause == OTHER:
         others = [f"the likeliest is {_with_share(rival)}"] if rival is not None else []
@@ -176,13 +194,15 @@ def verdict_of(
             kind="unclear",
             headline=_sentence([headline, *others, *_healthy_share(hypotheses)], named),
             causes=named,
-            facts=_seen(present),
+            facts=_seen(unusual),
+            next=whole_sentences(steps[0].action, MAX_NEXT_CHARACTERS) if steps else "",
         )
     return RunVerdict(
         kind="fault",
         headline=_fault(hypotheses, rival, named),
         causes=named,
         facts=_facts(leader, rival, present),
+        next=whole_sentences(steps[0].action, MAX_NEXT_CHARACTERS) if steps else "",
         fix=_sentence_case(whole_sentences(leader.fix, MAX_FIX_CHARACTERS)),
     )
 
@@ -228,7 +248,7 @@ def _healthy(
 ) -> str:
     word = "Healthy" if leader.probability >= PROBABLE else "Perhaps healthy"
     looked_at = _looked_at(run, sheet)
-    what = "what is seen is usual in healthy runs" if present else "nothing unusual"
+    what = "no fault shows" if present else "nothing unusual"
     parts = [f"{word} ({percent(leader.probability)}): {what}" + (f" in {looked_at}" if looked_at else "")]
     if rival is not None and _is_near(rival):
         parts.append(f"the likeliest fault is {_with_share(rival)} [{rival.cause}]")
@@ -248,9 +268,21 @@ def _looked_at(run: RunSummary, sheet: Sheet) -> str:
     ]
     if not names:
         return ""
-    more = len(curves) - len(names)
-    listed = ", ".join([*names, *([f"{more} more"] if more else [])])
-    return f"{listed} over {counted(run.records, 'record')}"
+    further = len(curves) - len(names)
+    listed = ", ".join(names) + (f" and {counted(further, 'other metric')}" if further else "")
+    return f"{listed} over {counted(run.steps, run.step_name)}"
+
+
+def _after_healthy(run: RunSummary, missing: Sequence[MetricToLog]) -> str:
+    """Return what to do after a healthy answer: the evaluation that is missing, else a comparison."""
+    evaluates = any(name.startswith(("eval_", "rewards/", "reward")) for name in run.metrics)
+    if not evaluates and run.kind not in ("rl", "ppo", "grpo"):
+        return (
+            "Log eval_loss on held-out data, as overfitting does not show without it; compare with the last good run."
+        )
+    if missing:
+        return f"Compare with the last good run, and log {missing[0].metric}: {whole_clauses(missing[0].how)}."
+    return "Compare with the last good run: a run that is worse than it could be looks healthy by itself."
 
 
 def _healthy_share(hypotheses: Sequence[Hypothesis]) -> list[str]:
@@ -278,7 +310,12 @@ def _facts(leader: Hypothesis, rival: Hypothesis | None, present: Sequence[Findi
     """
     seen = {one.symptom for one in present}
     reasons = [one for one in leader.reasons if one.bits >= MIN_BITS_OF_FACT and one.kind != "numbers"]
+    reasons = [one for one in reasons if not _is_usual(one.symptom) or one.bits >= MIN_BITS_OF_USUAL]
     reasons.sort(key=lambda one: one.kind == "finding" and one.symptom not in seen)
+    if rival is not None and _is_near(rival):
+        weights = {one.fact: one.bits for one in rival.reasons}
+        telling = [one for one in reasons if weights.get(one.fact, 0.0) <= one.bits]
+        reasons = telling or reasons
     facts = list(dict.fromkeys(whole_clauses(one.fact) for one in reasons))
     if not facts:
         return [*_seen(present), *_of_all_curves(leader.reasons)][:MAX_FACTS]
@@ -297,6 +334,10 @@ def _against(rival: Hypothesis, leader: Hypothesis) -> list[str]:
 def _of_all_curves(reasons: Sequence[Reason]) -> list[str]:
     together = any(one.kind == "numbers" and one.bits > 0 for one in reasons)
     return ["the curves together resemble those of runs with this fault"] if together else []
+
+
+def _is_usual(symptom: str) -> bool:
+    return bool(symptom) and backgrounds().get(symptom, 0.0) >= MIN_SHARE_OF_USUAL
 
 
 def _seen(present: Sequence[Finding]) -> list[str]:

@@ -486,6 +486,8 @@ def _read_folder(
         else:
             builder.note(f"this folder holds a run of its own, {own.name}, which is read; other runs in it: {told}")
     with_settings = [(name, _with_settings(other, configs[name])) for name, other in others[:MAX_SIBLINGS]]
+    if own and not wanted and own.is_shared:
+        run = replace(run, runs_in_folder=len(runs))
     siblings = siblings_of(chosen, _with_settings(run, configs[chosen]), with_settings)
     return replace(run, siblings=siblings, notes=(*builder.notes, *run.notes)), configs[chosen]
 

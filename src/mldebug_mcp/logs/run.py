@@ -275,6 +275,7 @@ class Run:
         attempts: All attempts in the log, in order; the series, messages and settings are of the one that is judged.
         ending: How the attempt ends.
         incidents: What a recording tells of single steps beside its numbers.
+        runs_in_folder: Runs that the folder holds of which this is one.
         siblings: Other runs of the same sweep.
         ranks: What the files of its ranks tell, where each of them wrote its own.
         notes: What was skipped, guessed and merged.
@@ -294,6 +295,7 @@ class Run:
     ending: Ending = field(default_factory=Ending)
     incidents: tuple[Incident, ...] = ()
     siblings: tuple[Sibling, ...] = ()
+    runs_in_folder: int = 1
     ranks: RankSummary | None = None
     notes: tuple[str, ...] = ()
 

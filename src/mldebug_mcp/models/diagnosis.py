@@ -259,6 +259,7 @@ class RunSummary(Model):
     first_step: Number | None = Field(None, description="The first step logged; null without a step.")
     last_step: Number | None = Field(None, description="The last step logged; null without a step.")
     step_name: str = Field("step", description="What a step is here: step, epoch or record.")
+    runs_in_folder: int = Field(1, description="Runs in the folder, of which this one is judged.")
     segments: int = Field(1, description="Number of stretches between restarts and resumes.")
     metrics: list[Text] = Field(
         default_factory=list, description="Canonical names of what was logged; in a concise answer the main ones."
@@ -275,6 +276,7 @@ class RunVerdict(Model):
     headline: Text = Field("", description="The leading hypotheses with their probabilities; they are no verdict.")
     causes: list[str] = Field(default_factory=list, description="Ids of the hypotheses that the headline names.")
     facts: list[Text] = Field(default_factory=list, description="Two or three facts that the first one rests on.")
+    next: Text = Field("", description="What to do next.")
     fix: Text = Field("", description="What usually helps, once the first cause is confirmed.")
 
 

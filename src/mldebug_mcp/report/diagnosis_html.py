@@ -20,7 +20,7 @@ from mldebug_mcp.report.curves import Curve, Panel, labels, panels
 from mldebug_mcp.report.sections import (
     ONCE_CHECKED,
     SHOWN_STEPS,
-    Check,
+    Block,
     Section,
     also_for,
     as_command,
@@ -189,8 +189,8 @@ def opinions_html(diagnosis: Diagnosis) -> str:
 def verdict_html(diagnosis: Diagnosis) -> str:
     """Return the verdict block: what leads, why, the next check with its command, the fix."""
     block = verdict_block(diagnosis)
-    rows = [("Why", "".join(f"<p>{prose(fact)}</p>" for fact in block.facts))]
-    rows += [("Next", _check_html(block.check))] if block.check is not None else []
+    rows = [(block.why, "".join(f"<p>{prose(fact)}</p>" for fact in block.facts))]
+    rows += [("Next", _next_html(block))] if block.next or block.command else []
     rows += [("Fix", f"<p>{prose(block.fix)}</p>")] if block.fix else []
     lines = "".join(f"<dt>{name}</dt><dd>{body}</dd>" for name, body in rows if body)
     kind = block.kind.replace(" ", "-")
@@ -198,13 +198,11 @@ def verdict_html(diagnosis: Diagnosis) -> str:
     return f'<div class="verdict {kind}"><p><b>{prose(block.headline)}</b></p>{more}</div>'
 
 
-def _check_html(check: Check) -> str:
-    outcome = f"confirms: {check.confirms}; refutes: {check.refutes}." if check.confirms else ""
-    rest = " ".join([*([outcome] if outcome else []), *([f"({check.needs})"] if check.needs else [])])
-    return (
-        f"<p>{prose(check.action)} <span class=dim>({escape(check.id)}: {check.cost})</span></p>"
-        f"<p><code class=call>{escape(check.command)}</code></p>{paragraph(rest, 'dim') if rest else ''}"
-    )
+def _next_html(block: Block) -> str:
+    """Return what to do next; what a check shows stands folded below it."""
+    needs = f" ({block.needs})" if block.needs else ""
+    command = f"<p><code class=call>{escape(block.command)}</code></p>" if block.command else ""
+    return f"<p>{prose(block.next + needs)}</p>{command}"
 
 
 def section(title: str, body: str) -> str:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from mldebug_mcp.core.text import figure, percent, shorten
 from mldebug_mcp.judge.reader import opinion_lines
+from mldebug_mcp.judge.run_verdict import whole_sentences
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, MetricToLog, NextStep, State
 from mldebug_mcp.models.base import NO_FAULTS, SOUND
@@ -22,7 +23,6 @@ from mldebug_mcp.report.sections import (
     ONCE_CHECKED,
     SHOWN_STEPS,
     Block,
-    Check,
     Section,
     also_for,
     as_command,
@@ -44,15 +44,17 @@ from mldebug_mcp.report.sections import (
 # The verdict block in a terminal: verdict, why, next check, fix; each wraps, none is cut.
 
 
-MAX_ROWS = 12
-"""Rows of the block, as far as fewer facts can do it: the first fact, the check and the fix are whole. Chosen."""
-MIN_FACTS = 2
+MAX_ROWS = 9
+"""Rows of the block at 80 columns, as far as fewer facts and a shorter fix can do it. Chosen: read at a glance."""
+MIN_FACTS = 1
 _STYLES = {"fault": "bold red", "healthy": "bold green", "unclear": "bold yellow", "not judged": "bold yellow"}
 _INDENT = 6
+FILLED = 0.9
+"""Share of the rows that text fills where words are kept whole. Chosen."""
 
 
 def print_verdict(console: Console, diagnosis: Diagnosis) -> int:
-    """Print the block and return its lines; a command is one line to copy, however wide the terminal is."""
+    """Print the block and return its rows; a command is one line to copy, however wide the terminal is."""
     lines = verdict_lines(verdict_block(diagnosis), console.width)
     for line in lines:
         console.print(line, no_wrap=True, crop=False, overflow="ignore")
@@ -70,22 +72,28 @@ def print_opinions(console: Console, diagnosis: Diagnosis) -> int:
 def verdict_lines(block: Block, width: int) -> list[Text]:
     """Return the block on lines of the width; a command keeps to one line, which a terminal may wrap."""
     head = [Text(line, style=_STYLES[block.kind]) for line in _wrap(block.headline, width)]
-    check = _check_lines(block.check, width) if block.check is not None else []
-    fix = _labelled("Fix", [block.fix], width, "green") if block.fix else []
+    check = _next_lines(block, width)
     facts = list(block.facts)
-    why = _labelled("Why", facts, width)
+    why = _labelled(block.why, facts, width)
+    fix = _labelled("Fix", [_first_sentence(block.fix)], width, "green") if block.fix else []
     while len(facts) > MIN_FACTS and len(head) + len(why) + len(check) + len(fix) > MAX_ROWS:
         facts.pop()
-        why = _labelled("Why", facts, width)
+        why = _labelled(block.why, facts, width)
+    if block.fix:
+        room = (MAX_ROWS - len(head) - len(why) - len(check)) * (width - _INDENT)
+        fix = _labelled("Fix", [whole_sentences(block.fix, int(FILLED * room))], width, "green")
     return [*head, *why, *check, *fix]
 
 
-def _check_lines(check: Check, width: int) -> list[Text]:
-    action = _labelled("Next", [f"{check.action} ({check.id}: {check.cost})"], width)
-    command = Text.assemble(" " * _INDENT, (check.command, "cyan"))
-    outcome = [f"confirms: {check.confirms}; refutes: {check.refutes}."] if check.confirms else []
-    rest = " ".join([*outcome, *([f"({check.needs})"] if check.needs else [])])
-    return [*action, command, *(Text(" " * _INDENT + line, style="dim") for line in _wrap(rest, width - _INDENT))]
+def _first_sentence(text: str) -> str:
+    return whole_sentences(text, 0)
+
+
+def _next_lines(block: Block, width: int) -> list[Text]:
+    needs = f" ({block.needs})" if block.needs else ""
+    action = _labelled("Next", [f"{block.next}{needs}"], width) if block.next else []
+    command = [Text.assemble(" " * _INDENT, (block.command, "cyan"))] if block.command else []
+    return [*action, *command]
 
 
 def _labelled(label: str, texts: Iterable[str], width: int, style: str = "") -> list[Text]:
@@ -339,7 +347,7 @@ def _compared(diagnosis: Diagnosis, width: int) -> list[Text]:
 
 def _hypotheses(diagnosis: Diagnosis, width: int, *, bits: bool, facts: bool = True) -> list[Text]:
     """Return the hypotheses: the facts for the first stand above, in the verdict block, unless bits are asked for."""
-    lines = [Text("What it may be (hypotheses, not verdicts)", style="bold")]
+    lines = [*_check_in_full(diagnosis, width), Text("What it may be (hypotheses, not verdicts)", style="bold")]
     for place, one in enumerate(hypotheses_shown(diagnosis)):
         lines.append(_share_line(one))
         sides = {"for": +1, "against": -1} if place or bits else {"against": -1}
@@ -348,6 +356,20 @@ def _hypotheses(diagnosis: Diagnosis, width: int, *, bits: bool, facts: bool = T
         for side, sign in sides.items() if facts and place < MAX_DETAILED else ():
             for fact in reasons_of(one, sign, bits=bits)[: 2 if bits else 1]:
                 lines += _wrapped(f"{side}: {fact}", width, indent=8)
+    return lines
+
+
+def _check_in_full(diagnosis: Diagnosis, width: int) -> list[Text]:
+    """Return what the check of the verdict block shows, and its fix in full where the block has no room for it."""
+    block = verdict_block(diagnosis)
+    if block.check is None:
+        return []
+    check = block.check
+    lines = [Text(f"Check {check.id} ({check.cost})", style="bold")]
+    if check.confirms:
+        lines += [*_wrapped(f"confirms: {check.confirms}", width), *_wrapped(f"refutes: {check.refutes}", width)]
+    if block.fix and not " ".join(map(str.strip, map(str, verdict_lines(block, width)))).endswith(block.fix):
+        lines += _wrapped(f"fix: {block.fix}", width)
     return lines
 
 

@@ -122,7 +122,7 @@ MIN_PROBABILITY, MIN_PROBABILITY_WITH_FACTS = 0.01, 0.05
 MAX_REASONS = 2
 """Facts for and against a hypothesis in the short form. Chosen."""
 PLACEHOLDERS = {
-    "OTHER_RUN": "a run that went well",
+    "OTHER_RUN": "the run to compare with",
     "BATCH": "a saved batch",
     "FILE.py:function": "your training step",
     "SNAPSHOT.pickle": "a snapshot of GPU memory",
@@ -180,15 +180,26 @@ class Block:
         kind: "fault", "healthy", "unclear" or "not judged".
         headline: What leads, with probabilities and ids.
         facts: What it rests on.
-        check: The next check; None where there is nothing to check.
+        next: What to do next, in a sentence or two.
+        check: The next check whole; None where there is nothing to check.
+        command: What to run next; empty where nothing is to be run.
+        needs: What has to be filled in there, in words.
         fix: What usually helps.
     """
 
     kind: str
     headline: str
     facts: Sequence[str]
+    next: str
     check: Check | None
+    command: str
+    needs: str
     fix: str
+
+    @property
+    def why(self) -> str:
+        """What the facts are: reasons of a verdict, or what else was seen where none is needed."""
+        return "Seen" if self.kind == "healthy" else "Why"
 
 
 def verdict_block(diagnosis: Diagnosis) -> Block:
@@ -196,20 +207,32 @@ def verdict_block(diagnosis: Diagnosis) -> Block:
     verdict = diagnosis.verdict
     asks = verdict.kind in ("fault", "unclear") and diagnosis.next_steps
     check = _check(diagnosis, diagnosis.next_steps[0]) if asks else None
-    return Block(verdict.kind, verdict.headline, verdict.facts, check, verdict.fix)
+    if diagnosis.run.runs_in_folder > 1:
+        command, needs = f"mldebug-mcp runs {shlex.quote(diagnosis.run.path)}", ""
+        return Block(verdict.kind, verdict.headline, verdict.facts, verdict.next, check, command, needs, verdict.fix)
+    command, needs = (check.command, check.needs) if check is not None else _to_run(diagnosis)
+    return Block(verdict.kind, verdict.headline, verdict.facts, verdict.next, check, command, needs, verdict.fix)
+
+
+def _to_run(diagnosis: Diagnosis) -> tuple[str, str]:
+    """Return what to run after an answer that asks for no check, and what has to be filled in."""
+    if diagnosis.verdict.kind != "healthy" or diagnosis.comparison is not None:
+        return "", ""
+    command = f"mldebug-mcp diagnose {shlex.quote(diagnosis.run.path)} --reference OTHER_RUN"
+    return command, f"OTHER_RUN: {PLACEHOLDERS['OTHER_RUN']}"
 
 
 def _check(diagnosis: Diagnosis, step: NextStep) -> Check:
     """Return a check with the command that makes it; where none of ours does, the one that takes its outcome."""
     path = shlex.quote(diagnosis.run.path)
     command = as_command(step.call) if step.call else f"mldebug-mcp diagnose {path} --outcome {step.id}=confirms"
-    needs = [f"{name} stands for {words}" for name, words in PLACEHOLDERS.items() if name in command]
+    needs = [f"{name}: {words}" for name, words in PLACEHOLDERS.items() if name in command]
     return Check(
         id=step.id,
         cost=step.cost,
         action=step.action,
         command=command,
-        needs=", ".join(needs) if step.call else "run it with what you see: =confirms or =refutes",
+        needs=", ".join(needs) if step.call else "then say =confirms or =refutes",
         confirms=step.confirms,
         refutes=step.refutes,
         cause=step.id.partition(".")[0],

@@ -11,7 +11,7 @@ from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
 from mldebug_mcp.checks.curve import blocks, departure, end_level, median, median_of_three, noise
 from mldebug_mcp.checks.policies import NOT_POLICY, TEXT_POLICIES, averaged, rewards_of, seems_to_learn, trend
-from mldebug_mcp.core.text import counted, figure
+from mldebug_mcp.core.text import counted, figure, ratio
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
 
@@ -226,7 +226,7 @@ def _grown(run: Run, loss: Series, scale: float | None) -> Evidence | None:
         return None
     at = departure(np.log(np.maximum(loss.value, before)), float(np.log(end)))
     beside = f" beside a largest reward of {figure(scale)} on record," if scale is not None else ""
-    said = f"grows from {figure(before)} to {figure(end)}, {figure(end / before)} times,{beside}"
+    said = f"grows from {figure(before)} to {figure(end)}, {ratio(end / before)} times,{beside}"
     return _high(run, loss, said, at, lowest=before, factor=end / before)
 
 
@@ -251,7 +251,7 @@ def q_values_beyond_returns(run: Run) -> Evidence | None:
     largest = float(np.abs(run["reward"].finite.value).max())
     return Evidence(
         f"{seen.series.name} is {figure(seen.reached)} in size (median of the later half, in which it grows "
-        f"{figure(seen.growth)} times), beyond {figure(times * seen.expected)} from {run.place(at)} on; "
+        f"{ratio(seen.growth)} times), beyond {figure(times * seen.expected)} from {run.place(at)} on; "
         f"the largest return on record is {figure(largest)}",
         steps=(at,),
         values={"values": seen.reached, "largest_return": largest, "expected": seen.expected, "growth": seen.growth},

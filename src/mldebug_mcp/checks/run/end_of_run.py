@@ -13,7 +13,7 @@ from mldebug_mcp.checks.curve import edge_width, median
 from mldebug_mcp.checks.evaluation import evaluation_losses
 from mldebug_mcp.checks.progress import has_finished
 from mldebug_mcp.checks.run.resources import RATES, step_times
-from mldebug_mcp.core.text import figure, shorten
+from mldebug_mcp.core.text import figure, ratio, shorten
 from mldebug_mcp.knowledge.errors import match
 from mldebug_mcp.logs.kinds import Plan, plan_of
 from mldebug_mcp.logs.names import Quantity
@@ -300,7 +300,7 @@ def last_steps_slow(run: Run) -> Evidence | None:
     step = float(times.step[-LAST:][int(np.argmax(last > BEYOND * float(before.max())))])
     return Evidence(
         f"from {run.place(step)} on, just before the log ends, steps take up to "
-        f"{figure(slowest / usual)} times as long as before",
+        f"{ratio(slowest / usual)} times as long as before",
         steps=(step,),
         values={"factor": slowest / usual},
     )

@@ -37,7 +37,7 @@ from mldebug_mcp.checks.evaluation import (
 )
 from mldebug_mcp.checks.progress import predicts_tokens, uniform_loss
 from mldebug_mcp.checks.train_eval_gap import evaluation_scores, score_pairs
-from mldebug_mcp.core.text import figure
+from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
 
@@ -108,7 +108,7 @@ def eval_below_grows(both: Compared) -> Evidence | None:
     Not this when: it was below from the first evaluation on, as with dropout or an easier set.
     """
     share = _share(both)
-    said = f", and was {figure(share)} times it at first"
+    said = f", and was {ratio(share)} times it at first"
     return _evidence(both, said, float(both.steps[0])) if share >= BESIDE else None
 
 
@@ -122,7 +122,7 @@ def train_far_above_eval(run: Run, both: Compared) -> Evidence | None:
     if len(both.steps) < EVAL_BELOW_LEAST or not (both.evaluation > 0).all():
         raise CannotTell(f"{EVAL_BELOW_LEAST} evaluations above zero are needed")
     times = both.train / both.evaluation
-    said = f", {figure(times.min())} to {figure(times.max())} times it"
+    said = f", {ratio(times.min())} to {ratio(times.max())} times it"
     return _evidence(both, said, float(both.steps[0])) if float(times.min()) >= TIMES_OF_TOKENS else None
 
 
@@ -551,7 +551,7 @@ def held_out_sets_part(run: Run) -> Evidence | None:
         return None
     return Evidence(
         f"{best.name} follows the training loss to {figure(best.value[-1])}, and {worst.name} is "
-        f"{figure(worst.value[-1])}: {figure(last)} times as much, {figure(first)} times at first",
+        f"{figure(worst.value[-1])}: {ratio(last)} times as much, {ratio(first)} times at first",
         steps=(float(steps[0]),),
         values={"first": first, "last": last},
     )

@@ -237,7 +237,7 @@ def loss_at_softmax_floor(run: Run) -> Evidence | None:
 
 def _at_floor(found: LossBesideAccuracy) -> Evidence | None:
     if found.classes < 2:
-        raise CannotTell("the number of classes is neither configured nor told by the first loss")
+        raise CannotTell("the number of classes is not configured")
     low = math.log(math.e + found.classes - 1) - found.share
     high = math.log(math.e + found.classes * (UNCOUNTED if found.counted else 1.0) - 1) - found.share
     if not found.far_above_calibrated or found.end < CLEAR * found.calibrated:

@@ -21,7 +21,7 @@ from mldebug_mcp.checks.evaluation import (
     refuse_sums_of_epochs,
 )
 from mldebug_mcp.checks.progress import LANGUAGE_MODELS, MAX_LN_VOCABULARY, PASSES, is_late, uniform_loss
-from mldebug_mcp.core.text import figure
+from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
@@ -179,7 +179,7 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
     if number is None or (accumulated is None and not steady):
         return False
     return Evidence(
-        f"the training loss is {figure(factor)} times the evaluation loss (median of {len(quotient)}; "
+        f"the training loss is {ratio(factor)} times the evaluation loss (median of {len(quotient)}; "
         f"{figure(train[keep][0])} against {figure(evaluation[keep][0])} at "
         f"{run.place(steps[keep][0])}){_configured(accumulated)}",
         steps=(float(steps[keep][0]),),
@@ -210,7 +210,7 @@ def _at_start(run: Run, accumulated: float | None) -> Evidence | bool | None:
     if number is None:
         return False
     return Evidence(
-        f"the first loss is {figure(first)} at {run.place(step)}, {figure(first / uniform)} times the "
+        f"the first loss is {figure(first)} at {run.place(step)}, {ratio(first / uniform)} times the "
         f"{figure(uniform)} = ln({math.exp(uniform):,.0f}) of a uniform guess; divided by {figure(number)} it is "
         f"{figure(first / number)}{_configured(accumulated)}",
         steps=(step,),
@@ -315,7 +315,7 @@ def initial_loss_high(run: Run) -> Evidence | None:
 
 def _above_mean(run: Run, explained: Series) -> Evidence | None:
     times = 1 - float(explained.value[0])
-    beside = f"{explained.name} is {figure(1 - times)} at first: {figure(times)} times the loss of the mean"
+    beside = f"{explained.name} is {figure(1 - times)} at first: {ratio(times)} times the loss of the mean"
     return _evidence(run, beside, factor=times) if times > TIMES_MEAN else None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from mldebug_mcp.checks.asking import first_of, outcome_of, reading, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, symptom
 from mldebug_mcp.checks.curve import aligned, blocks, departure, end_level, median, monotone
-from mldebug_mcp.core.text import counted, figure
+from mldebug_mcp.core.text import counted, figure, ratio
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
@@ -306,7 +306,7 @@ def step_time_spikes(run: Run) -> Evidence | None:
     values = {"count": slow.count, "worst_factor": slow.factor, "cost": slow.cost}
     return Evidence(
         f"{slow.count} of {len(times)} steps on record take more than {SLOW:g} times as long as those around "
-        f"them{regular}, which costs {slow.cost:.1%} of the time; the slowest, {figure(slow.factor)} times, is "
+        f"them{regular}, which costs {slow.cost:.1%} of the time; the slowest, {ratio(slow.factor)} times, is "
         f"{run.place(slow.worst)}",
         steps=(slow.first, slow.worst),
         values={**values, **({"period": period} if period else {})},
@@ -327,7 +327,7 @@ def step_time_doubles(slower: Evidence) -> Evidence | None:
     Not this when: they take up to twice as long, as other work on the same machine does for a while.
     """
     factor = slower.values["factor"]
-    return None if factor < TWICE else Evidence(f"steps come to take {figure(factor)} times as long", slower.steps)
+    return None if factor < TWICE else Evidence(f"steps come to take {ratio(factor)} times as long", slower.steps)
 
 
 def slow_steps_wait(spikes: Evidence, run: Run) -> Evidence | None:

@@ -15,7 +15,7 @@ from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
 from mldebug_mcp.checks.curve import median, noise, positive, relative_noise, row_medians, start_level
 from mldebug_mcp.checks.evaluation import refuse_new_terms
 from mldebug_mcp.checks.learning_rate import rate_comes_back
-from mldebug_mcp.core.text import figure
+from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
@@ -519,7 +519,7 @@ def loss_jump_at_resume(run: Run, joins: tuple[Join, ...]) -> Evidence | None:
     more = f"; {len(jumps)} such jumps at {len(joins)} joins" if len(joins) > 1 else ""
     where = "where the run was resumed" if worst.told else "after a gap in the logged steps"
     rate = (
-        f"; the learning rate is {figure(worst.rate)} times that before"
+        f"; the learning rate is {ratio(worst.rate)} times that before"
         if worst.rate is not None and abs(worst.rate - 1) > 1 - RESUME_CUT
         else ""
     )

@@ -25,7 +25,7 @@ from mldebug_mcp.checks.learning_rate import (
 )
 from mldebug_mcp.checks.progress import is_late
 from mldebug_mcp.checks.reference_settings import Family, family_of
-from mldebug_mcp.core.text import figure
+from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series
 
@@ -461,7 +461,7 @@ def _peak(run: Run) -> Peak:
 def _of_peak(run: Run, peak: Peak, factor: float, configured: float) -> Evidence:
     return Evidence(
         f"learning_rate peaks at {figure(factor * configured)} at {run.place(peak.step)}, "
-        f"{figure(factor)} times the {figure(configured)} that is configured",
+        f"{ratio(factor)} times the {figure(configured)} that is configured",
         steps=(peak.step,),
         values={"peak": factor * configured, "configured": configured, "factor": factor},
     )
@@ -633,7 +633,7 @@ def lr_no_warmup(run: Run) -> Evidence | None:
         raise CannotTell(f"the first learning rate is logged at {run.place(at)}: a warmup before it would not show")
     if first < NEAR_PEAK * peak or int(np.argmax(rate.value)) > FIRST_SHARE * len(rate) + 1:
         return None
-    said = f"learning_rate is {figure(first)} at {run.place(at)}; its peak is {figure(peak)}"
+    said = f"learning_rate is at its peak, {figure(peak)}, from {run.place(at)} on: the log shows no warm-up"
     return Evidence(said, steps=(at,), values={"first": first, "peak": peak})
 
 

@@ -25,7 +25,8 @@ def read(file: LogFile, builder: RunBuilder) -> None:
         document = parse_document(text)
     except ValueError as error:
         records: list[object] = list(objects_in(text)) if text.lstrip().startswith("[") else []
-        if not records and text.lstrip().startswith("{") and str(error).startswith("Extra data"):
+        begins_log = str(error).startswith("Extra data") or text.lstrip("{ \t\r\n").startswith("'")  # Python's dicts
+        if not records and text.lstrip().startswith("{") and begins_log:
             from mldebug_mcp.logs.formats import text_log
 
             builder.formats[-1:] = [text_log.NAME]

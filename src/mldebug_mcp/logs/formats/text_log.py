@@ -298,6 +298,9 @@ class Text:
     def _take(self, number: int, line: str) -> LineContent | None:
         if len(line) <= 2 and not self._records.dicts.open:
             self._watch_starts(number, line, "")  # a brace of a configuration that is printed anew
+            if line.strip() == "{":  # or of a record that is printed over several lines
+                self._records.dicts.begin(line)
+                return None
             return LineContent()
         if number == self._repeated:
             self._repeated = 0

@@ -58,11 +58,20 @@ class DrawnBars:
             self.evaluated = True
             return
         last = self._drawn(number, drawing)
-        if self._last is not None and self._last.key != last.key:
+        if self._last is not None and (self._last.key != last.key or self._begins_unheaded_epoch(last)):
             if bar.at == 0 and drawing.metrics == self._last.parsed.metrics:
                 return  # Lightning opens the bar of the next epoch with what the last one showed
             self.end()
         self._last = last
+
+    def _begins_unheaded_epoch(self, last: _Last) -> bool:
+        """Say whether a bar of Keras follows one that ended its epoch, in a log without headings of epochs."""
+        before = self._last
+        if before is None or not last.keras or self._records.epoch is not None:
+            return False
+        return any(name.startswith("val_") for name in before.parsed.metrics) and (
+            before.parsed.metrics != last.parsed.metrics
+        )
 
     def draws_one(self, like: Drawing, at: Floats, total: Floats) -> bool:
         """Say whether drawings of Keras are all of one bar that is not finished yet."""

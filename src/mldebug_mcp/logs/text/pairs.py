@@ -271,7 +271,10 @@ def _without_stop(phrase: str) -> str:
 # Lines that give numbers by their place, or names in a way of their own: written out, so that all lines read alike.
 
 
-_DARKNET = re.compile(r"^\s*(\d+): ([\d.naif-]+), ([\d.naif-]+) avg(?: loss)?, ([\d.]+) rate,", re.IGNORECASE)
+_DARKNET = re.compile(
+    r"^\s*(\d+): ([\d.naif-]+), ([\d.naif-]+) avg(?: loss)?, ([\d.eE+-]+) rate,(?: ([\d.]+) seconds, (\d+) images)?",
+    re.IGNORECASE,
+)
 _BEHIND = (
     r" (?:at|after|in|for) (?:the )?"
     r"(?P<counter>(?:(?:global|training)[ -])?(?:step|iteration|epoch|episode|update|batch|round) ?#?\d[\d,]*)"
@@ -376,11 +379,11 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
     ("@", _THRESHOLDS, "50-95"),
+    (" avg", _DARKNET, r"\1: loss=\2, average_loss=\3, learning_rate=\4, step_time=\5, samples=\6,"),
     (" second", _DURATION, _seconds),
     (">=", _TAGGED, ""),
     ("/", _BOTH, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
     ("fter ", _AFTER, r"\g<before>\g<unit> \g<count>: "),
-    (" avg", _DARKNET, r"\1: loss=\2, average_loss=\3, rate=\4,"),
 )
 """What stands in each line of a form, its pattern, and what it is written out as."""
 
