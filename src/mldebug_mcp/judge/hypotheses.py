@@ -24,7 +24,7 @@ from mldebug_mcp.judge.ranking import (
     LEAST_SHOWN,
     SPEAKS,
     Candidate,
-    Evidence,
+    CauseEvidence,
     Kind,
     Ranked,
     credence,
@@ -192,7 +192,7 @@ UNKNOWN_ERROR = "ends_in_error"
 def judge_causes(
     findings: Sequence[Finding],
     kind: str,
-    told: Sequence[Evidence],
+    told: Sequence[CauseEvidence],
     path: str,
     only: Collection[str] | None = None,
 ) -> list[Hypothesis]:
