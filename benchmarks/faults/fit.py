@@ -30,7 +30,7 @@ from mldebug_mcp.judge.classifier import ABOUT, Likeness, has_a_course
 from mldebug_mcp.judge.classifier import FILE as LIKENESS
 from mldebug_mcp.judge.classifier import write as write_likeness
 from mldebug_mcp.judge.hypotheses import backgrounds, candidates
-from mldebug_mcp.judge.ranking import Candidate, Evidence, Ranked, not_too_sure, rank, weigh
+from mldebug_mcp.judge.ranking import Candidate, CauseEvidence, Ranked, not_too_sure, rank, weigh
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import FOLDER, read_links, with_counts, write_links
 from mldebug_mcp.models import Finding
@@ -144,12 +144,12 @@ class Ranker:
         powers = self._numbers.powers(self._alike(one, 1.0))
         return self.rank(one, self.evidence(one, findings, powers), powers.sharpness)
 
-    def evidence(self, one: Judged, findings: Sequence[Finding], powers: Powers) -> list[Evidence]:
+    def evidence(self, one: Judged, findings: Sequence[Finding], powers: Powers) -> list[CauseEvidence]:
         """Return all that speaks for and against the causes of a run, as if these were its findings."""
         alike = self._alike(one, powers.questions.get(ABOUT, 0.0))
         return [*weigh(self._causes(one.kind), findings, self._background, powers.trust), *one.evidence, *alike]
 
-    def rank(self, one: Judged, evidence: Sequence[Evidence], sharpness: float) -> list[Ranked]:
+    def rank(self, one: Judged, evidence: Sequence[CauseEvidence], sharpness: float) -> list[Ranked]:
         """Return the causes of a run under some evidence, the most probable first."""
         priors = {cause.id: cause.prior for cause in self._causes(one.kind)}
         return not_too_sure(rank(priors, evidence, sharpness, self._among_faults), evidence)
@@ -161,13 +161,15 @@ class Ranker:
         told = [*one.evidence, *self._alike(one, 1.0)]
         return weighed(causes, findings, self._background, told, questions=questions, right=right, weight=weight)
 
-    def _alike(self, one: Judged, trust: float) -> Sequence[Evidence]:
+    def _alike(self, one: Judged, trust: float) -> Sequence[CauseEvidence]:
         model = self._likeness
         if model is None or not has_a_course(one.numbers):
             return []
         if one.name not in self._bits:
             self._bits[one.name] = model.bits(one.numbers)
-        return [Evidence(cause, trust * bits, ABOUT, "numbers", ABOUT) for cause, bits in self._bits[one.name].items()]
+        return [
+            CauseEvidence(cause, trust * bits, ABOUT, "numbers", ABOUT) for cause, bits in self._bits[one.name].items()
+        ]
 
     def _causes(self, kind: str) -> Sequence[Candidate]:
         if kind not in self._candidates:

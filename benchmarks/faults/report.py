@@ -18,7 +18,7 @@ from mldebug_mcp.judge import diagnose
 from mldebug_mcp.judge.diagnosis import told_by_run
 from mldebug_mcp.judge.evidence import beside
 from mldebug_mcp.judge.hypotheses import independent
-from mldebug_mcp.judge.ranking import Evidence
+from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.models import Finding, State
 
@@ -41,7 +41,7 @@ class Judged:
     kind: str
     onsets: list[float]
     interval: float
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[CauseEvidence, ...] = ()
     loops: str = ""
     numbers: Mapping[str, float] = field(default_factory=dict)
 

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from mldebug_mcp.judge.calibration import MISSED, UNLISTED
-from mldebug_mcp.judge.ranking import Candidate, Evidence, Trust, weigh
+from mldebug_mcp.judge.ranking import Candidate, CauseEvidence, Trust, weigh
 from mldebug_mcp.models import Finding, State
 
 Floats = NDArray[np.float64]
@@ -53,7 +53,7 @@ def weighed(
     causes: Sequence[Candidate],
     found: Sequence[Finding],
     background: dict[str, float],
-    told: Iterable[Evidence],
+    told: Iterable[CauseEvidence],
     *,
     questions: Sequence[str],
     right: Iterable[str],

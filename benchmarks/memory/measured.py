@@ -17,8 +17,8 @@ viz = importlib.util.module_from_spec(spec); spec.loader.exec_module(viz)
 _OURS = """
 from mldebug_mcp.judge.memory import check_memory
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.checks.memory import memory_symptoms
-memory_symptoms(); catalogue()
+from mldebug_mcp.checks import symptoms
+symptoms("memory"); catalogue()
 """
 PROGRAMS = {
     "pickle.load": ("", _LOAD),

@@ -13,7 +13,7 @@ from rich.console import Console
 from tests.batch.kit import Maker
 
 from mldebug_mcp.capture import save_batch
-from mldebug_mcp.checks.batch import batch_checks
+from mldebug_mcp.checks import symptoms
 from mldebug_mcp.cli import main
 from mldebug_mcp.core.limits import listening
 from mldebug_mcp.judge import inspect_batch
@@ -43,13 +43,13 @@ def faulty(tmp_path: Path) -> Path:
 
 
 def test_every_check_of_the_vocabulary_is_there_and_documented() -> None:
-    assert set(VOCABULARY) <= batch_checks().keys()
-    for one in batch_checks().values():
+    assert set(VOCABULARY) <= symptoms("batch").keys()
+    for one in symptoms("batch").values():
         assert "Not this when:" in one.doc, one.id
-        assert all((one.why, one.fix, one.quotes)), one.id
+        assert all((one.outcome.why, one.outcome.fix, one.outcome.quotes)), one.id
         entry = explain(one.id)
         assert entry.kind == "check"
-        assert len(entry.citations) == len(one.quotes), one.id
+        assert len(entry.citations) == len(one.outcome.quotes), one.id
 
 
 def test_command_line_and_library_give_the_same_answer(faulty: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,13 +16,13 @@ OUTCOMES = (
 )
 
 
-def asked(answers: Answers, metric: str = "loss") -> tuple[dict[str, Finding], str | None]:
+def asked(seen: Answers, metric: str = "loss") -> tuple[dict[str, Finding], str | None]:
     def ask(_: Run) -> Answers:
-        return answers
+        return seen
 
-    weather = Question("weather", OUTCOMES, ("loss",), (), 1, settled=False, not_for=(), whole_run=True, ask=ask)
-    findings, note = answer(weather, run_of(metrics={"loss": [1.0, 2.0], metric: [1.0, 2.0]}))
-    return {one.symptom: one for one in findings}, note
+    weather = Question("weather", OUTCOMES, ("loss",), (), 1, settled=False, not_for=(), whole=True, ask=ask)
+    answers, note = answer(weather, run_of(metrics={"loss": [1.0, 2.0], metric: [1.0, 2.0]}))
+    return {one.outcome.id: one.finding() for one in answers}, note
 
 
 def states(answers: Answers, metric: str = "loss") -> dict[str, State]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mldebug_mcp.judge.ranking import (
     SUREST_ALONE,
     Candidate,
-    Evidence,
+    CauseEvidence,
     Kind,
     Ranked,
     Trust,
@@ -159,14 +159,14 @@ def test_faults_are_told_apart_more_sharply_while_the_odds_of_any_fault_stay() -
     assert parted["lr_too_high"] == pytest.approx(0.3 * 1 / 5)
 
 
-def seen(cause: str, *bits: float, kind: Kind = "finding") -> list[Evidence]:
-    return [Evidence(cause, one, f"finding {n}", kind, f"question {n}") for n, one in enumerate(bits)]
+def seen(cause: str, *bits: float, kind: Kind = "finding") -> list[CauseEvidence]:
+    return [CauseEvidence(cause, one, f"finding {n}", kind, f"question {n}") for n, one in enumerate(bits)]
 
 
 PRIORS = {"bad_batch": 10.0, "lr_too_high": 10.0, "healthy": 300.0, "unknown": 10.0}
 
 
-def first(evidence: list[Evidence]) -> Ranked:
+def first(evidence: list[CauseEvidence]) -> Ranked:
     ranked = not_too_sure(rank(PRIORS, evidence), evidence)
     assert math.fsum(one.probability for one in ranked) == pytest.approx(1.0)
     return ranked[0]
@@ -180,7 +180,9 @@ def test_a_fault_for_which_one_question_alone_speaks_is_not_nearly_sure() -> Non
 
 
 def test_two_answers_to_one_question_are_no_agreement() -> None:
-    twice = [Evidence("bad_batch", 7.0, what, "finding", "loss_events") for what in ("loss_spike", "loss_spike_high")]
+    twice = [
+        CauseEvidence("bad_batch", 7.0, what, "finding", "loss_events") for what in ("loss_spike", "loss_spike_high")
+    ]
     assert first(twice).probability == pytest.approx(SUREST_ALONE)
 
 

@@ -13,7 +13,7 @@ from benchmarks.reading.reads import own_logs
 from rich.console import Console
 from tests.runs import run_of
 
-from mldebug_mcp.checks.check import SYMPTOMS
+from mldebug_mcp.checks.check import symptoms
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge.diagnosis import diagnose
 from mldebug_mcp.logs import read_run
@@ -62,7 +62,7 @@ def test_what_decides_stands_whole_in_every_form_within_its_length(log: Labelled
         assert curve.text in sheet_of(short)
         assert curve.text in whole
     for reason in (reason for one in short.hypotheses for reason in (*one.because, *one.against)):
-        if (named := reason.split(" ")[0]) in SYMPTOMS.all() and " is absent " not in reason:
+        if (named := reason.split(" ")[0]) in symptoms() and " is absent " not in reason:
             assert named in {one.symptom for one in short.findings if one.summary}
 
 

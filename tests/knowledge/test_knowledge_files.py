@@ -98,11 +98,11 @@ def test_every_cause_of_the_playbook_has_effects_and_steps_of_its_own() -> None:
 
 
 def test_every_link_is_quoted_or_counted_or_one_of_a_snapshot() -> None:
-    from mldebug_mcp.checks.memory import memory_symptoms
+    from mldebug_mcp.checks import symptoms
 
     links = catalogue().links
     assert len(links) > 1000
-    assert all(link.quotes or link.counted or link.outcome in memory_symptoms() for link in links)
+    assert all(link.quotes or link.counted or link.outcome in symptoms("memory") for link in links)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mldebug_mcp.checks.memory import memory_symptoms
+from mldebug_mcp.checks import symptoms
 from mldebug_mcp.judge.memory import check_memory
 from mldebug_mcp.models.memory import MemoryReport
 from tests.memory import scenarios
@@ -403,16 +403,16 @@ def test_every_finding_of_the_vocabulary_is_a_symptom_or_the_healthy_answer() ->
         "uneven_steps",
     }
 
-    assert set(memory_symptoms()) == expected
+    assert set(symptoms("memory")) == expected
 
 
-@pytest.mark.parametrize("name", sorted(memory_symptoms()))
+@pytest.mark.parametrize("name", sorted(symptoms("memory")))
 def test_every_memory_symptom_is_documented(name: str) -> None:
-    symptom = memory_symptoms()[name]
+    symptom = symptoms("memory")[name]
 
     assert symptom.title.endswith(".")
     assert symptom.doc.endswith(".")
-    assert symptom.fix
+    assert symptom.outcome.fix
 
 
 def test_the_steps_are_those_of_the_loop(save: Save) -> None:

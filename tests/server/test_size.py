@@ -15,7 +15,6 @@ from mcp import Client
 from mcp_types import CallToolResult
 
 from mldebug_mcp.checks import symptoms
-from mldebug_mcp.checks.batch import batch_checks
 from mldebug_mcp.judge.explain import explain
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.errors import known_errors
@@ -159,7 +158,7 @@ async def test_a_batch_that_fails_every_check_with_endless_texts(
                 rows=list(range(1000)), row_count=10**9, values=dict.fromkeys(map(str, range(100)), 1.5),
                 places=[Place(row=i, start=0, stop=9, text=LONG) for i in range(9)], citations=citations(5),
             )
-            for name in batch_checks()
+            for name in symptoms("batch")
         ],
         rows=[RowView(row=i, tokens=10**6, text=LONG * 100) for i in range(30)],
         template=TemplateView(text=LONG * 10),
@@ -169,7 +168,7 @@ async def test_a_batch_that_fails_every_check_with_endless_texts(
 
     answer = await called(client, "inspect_batch", path="anything")
 
-    assert [one["check"] for one in answer["findings"]][:5] == list(batch_checks())[:5]
+    assert [one["check"] for one in answer["findings"]][:5] == list(symptoms("batch"))[:5]
 
 
 async def test_a_snapshot_of_two_hundred_thousand_events(client: Client, tmp_path: Path) -> None:

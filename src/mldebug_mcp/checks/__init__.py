@@ -1,29 +1,25 @@
-"""Observation → finding. One small file per question; `run/` holds those that are asked of a log."""
+"""Observation → finding. A file per question; `run/`, `batch/`, `probe/` and `memory/` hold those of a subject."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from mldebug_mcp.checks.asking import answer
-from mldebug_mcp.checks.check import SYMPTOMS, CannotTell, Evidence, Symptom
-from mldebug_mcp.core.limits import checkpoint
+from mldebug_mcp.checks.asking import answer_all
+from mldebug_mcp.checks.check import CannotTell, Evidence, Symptom, symptoms
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import Finding
 
-__all__ = ["CannotTell", "Evidence", "Symptom", "examine", "symptoms"]
-
-
-def symptoms() -> Mapping[str, Symptom]:
-    """Return every symptom of a run by id; the modules of `run/` are imported on the first call."""
-    return SYMPTOMS.all()
+__all__ = ["CannotTell", "Evidence", "Symptom", "examine", "probe_effects", "symptoms"]
 
 
 def examine(run: Run) -> tuple[list[Finding], list[str]]:
     """Ask every question of a run. Returns the findings, one per symptom, and notes on questions that broke."""
-    findings, notes = [], []
-    for asked in {one.question.id: one.question for one in symptoms().values()}.values():
-        checkpoint(f"asking about {asked.id}")
-        seen, note = answer(asked, run)
-        findings += seen
-        notes += [] if note is None else [note]
-    return sorted(findings, key=lambda finding: finding.symptom), notes
+    answers, notes = answer_all("run", run)
+    return [given.finding() for given in answers], notes
+
+
+def probe_effects() -> dict[str, dict[str, float]]:
+    """Return, per cause, how often it produces each symptom of a probe."""
+    effects: dict[str, dict[str, float]] = {}
+    for symptom in symptoms("probe").values():
+        for cause, frequency in symptom.outcome.effects.items():
+            effects.setdefault(cause, {})[symptom.id] = frequency.share
+    return effects

@@ -1,13 +1,12 @@
-"""How a question is asked of a run, how it finds the outcome that it sees, and how that becomes findings."""
+"""How a question is asked of its subject, how it finds the outcome that it sees, and how that becomes an answer."""
 
 from __future__ import annotations
 
-import fnmatch
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVarTuple
+from typing import TypeVarTuple, cast
 
 import numpy as np
 
@@ -19,167 +18,165 @@ from mldebug_mcp.checks.check import (
     Evidence,
     Outcome,
     Question,
+    Subject,
     Symptom,
     add,
+    missing_metrics,
+    not_logged,
+    symptoms,
+    too_early,
+    too_few,
 )
 from mldebug_mcp.checks.progress import is_young
-from mldebug_mcp.core.text import counted, figure, shorten
-from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.core.limits import checkpoint
+from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import Finding, State
 
-# How a question is asked of a run, part by part, and what was seen becomes findings: present, absent or unknown.
+# How a question is asked of its subject, and what was seen becomes an answer: present, absent or unknown.
 
 
-BROKEN = "the check failed; see the notes"
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a question saw of one of its outcomes.
+
+    Args:
+        outcome: Which outcome.
+        state: Whether it is present.
+        evidence: What was seen; of an absent outcome, a remark.
+        unknown: Why it could not be judged.
+    """
+
+    outcome: Outcome
+    state: State
+    evidence: Evidence | None = None
+    unknown: CannotTell | None = None
+
+    def finding(self) -> Finding:
+        """Return the answer as a finding of a run, a probe or a snapshot."""
+        if self.evidence is None:
+            summary = "" if self.unknown is None else str(self.unknown)
+            return Finding(symptom=self.outcome.id, state=self.state, summary=summary)
+        return Finding(
+            symptom=self.outcome.id,
+            state=self.state,
+            summary=self.evidence.summary,
+            steps=list(self.evidence.steps),
+            values=dict(self.evidence.values),
+        )
 
 
 def judge(symptom: Symptom, run: Run) -> tuple[Finding, str | None]:
     """Judge a symptom on a run. The second value is a note, if its question itself broke."""
-    findings, note = answer(symptom.question, run)
-    return next(one for one in findings if one.symptom == symptom.id), note
+    answers, note = answer(symptom.question, run)
+    return next(given.finding() for given in answers if given.outcome.id == symptom.id), note
 
 
-def answer(asked: Question, run: Run) -> tuple[list[Finding], str | None]:
-    """Ask a question of a run: a finding for each outcome. The second value is a note, if the question itself broke."""
-    parts = (run,) if asked.whole_run else run.parts()
-    answers: list[list[Finding]] = []
+def answer_all(subject: Subject, asked_of: object) -> tuple[list[Answer], list[str]]:
+    """Ask every question about a subject. Returns the answers by id of outcome, and notes on questions that broke."""
+    answers, notes = [], []
+    for asked in {symptom.question.id: symptom.question for symptom in symptoms(subject).values()}.values():
+        checkpoint(f"asking about {asked.id}")
+        given, note = answer(asked, asked_of)
+        answers += given
+        notes += [] if note is None else [note]
+    return sorted(answers, key=lambda given: given.outcome.id), notes
+
+
+def answer(asked: Question, subject: object) -> tuple[list[Answer], str | None]:
+    """Ask a question of its subject: a run, a batch, what a probe measured, or a memory snapshot.
+
+    Returns:
+        An answer for each outcome, and a note, if the question itself broke. A run is asked segment by segment, unless
+        the question is about it as a whole.
+    """
+    if asked.subject != "run" or asked.whole:
+        return _answer_part(asked, subject)
+    run = cast("Run", subject)
+    parts = run.parts()
+    answers: list[list[Answer]] = []
     note = None
     for part in parts:
-        findings, problem = _answer_part(asked, part)
+        given, problem = _answer_part(asked, part)
         note = note or problem
         if len(parts) > 1:
             where = f"in the stretch of {run.step_name}s {figure(part.first_step)} to {figure(part.last_step)}: "
-            findings = [
-                one.model_copy(update={"summary": where + one.summary})
-                if one.summary and one.state is not State.UNKNOWN
-                else one
-                for one in findings
-            ]
-        answers.append(findings)
+            given = [_located(one, where) for one in given]
+        answers.append(given)
     return [_together(of_outcome) for of_outcome in zip(*answers, strict=True)], note
 
 
-def _together(findings: Iterable[Finding]) -> Finding:
-    """Return the finding that represents all segments.
+def _located(given: Answer, where: str) -> Answer:
+    if given.evidence is None or not given.evidence.summary:
+        return given
+    return replace(given, evidence=replace(given.evidence, summary=where + given.evidence.summary))
+
+
+def _together(answers: Iterable[Answer]) -> Answer:
+    """Return the answer that represents all segments.
 
     That is the last present one, else a remark, else an absent one, else an unknown one.
     """
 
-    def weight(numbered: tuple[int, Finding]) -> tuple[int, bool, int]:
-        position, finding = numbered
+    def weight(numbered: tuple[int, Answer]) -> tuple[int, bool, int]:
+        position, given = numbered
         return (
-            [State.UNKNOWN, State.ABSENT, State.PRESENT].index(finding.state),
-            bool(finding.summary),
+            [State.UNKNOWN, State.ABSENT, State.PRESENT].index(given.state),
+            given.unknown is not None or (given.evidence is not None and bool(given.evidence.summary)),
             position,
         )
 
-    return max(enumerate(findings), key=weight)[1]
+    return max(enumerate(answers), key=weight)[1]
 
 
-def not_logged(symptom: Symptom, run: Run) -> tuple[tuple[str, ...], ...]:
+def not_logged_by(symptom: Symptom, run: Run) -> tuple[tuple[str, ...], ...]:
     """Return what a run would have to log for a symptom to be judged: of each group, one metric."""
-    return _not_logged(symptom.needs, symptom.question.any_of, run)
+    return missing_metrics(symptom.needs, symptom.question.any_of, run)
 
 
-def _not_logged(needs: Iterable[str], any_of: tuple[str, ...], run: Run) -> tuple[tuple[str, ...], ...]:
-    needed = tuple((metric,) for metric in needs if metric not in run)
-    if any_of and not any(_has(run, pattern) for pattern in any_of):
-        return (*needed, any_of)
-    return needed
+def _answer_part(asked: Question, subject: object) -> tuple[list[Answer], str | None]:
+    note = None
+    unknown = asked.lacks(asked, subject)
+    if unknown is None:
+        try:
+            with np.errstate(all="ignore"):  # NaN and Inf are what is looked for here
+                return _exclusive(asked, asked.ask(subject), subject), None
+        except CannotTell as why:
+            unknown = why
+        except Exception as error:  # noqa: BLE001 - a broken question is a note, never a failed answer
+            unknown = CannotTell("the check failed; see the notes", "broken")
+            note = f"{asked.id} could not be judged: {type(error).__name__}: {shorten(str(error), 200)}"
+    return [Answer(outcome, State.UNKNOWN, unknown=unknown) for outcome in asked.outcomes], note
 
 
-def _has(run: Run, pattern: str) -> bool:
-    """Say whether a run has a metric, a quantity or a part of one, or any metric that a pattern with `*` stands for."""
-    if isinstance(pattern, Quantity) and any(run.with_role(pattern, phase="train", parts=True)):
-        return True
-    return bool(fnmatch.filter(run.series, pattern)) if "*" in pattern else pattern in run
-
-
-def _why_not(asked: Question, run: Run) -> str | None:
-    """Return why a question cannot be asked of a run, or None if it can."""
-    if run.kind in asked.not_for:
-        return f"not judged for a run of kind {run.kind}"
-    if missing := _not_logged(asked.needs, asked.any_of, run):
-        return _said(missing)
-    if asked.points > 1 and (count := len(run[asked.needs[0]].finite)) < asked.points:
-        return f"{asked.needs[0]} has {counted(count, 'finite value')} here; {asked.points} are needed"
-    if asked.settled and is_young(run):
-        return f"the log ends at step {figure(run.last_step)}: it is too early to speak of no progress"
-    return None
-
-
-def _said(missing: Iterable[tuple[str, ...]]) -> str:
-    return f"not logged: {', '.join(' or '.join(group) for group in missing)}"
-
-
-def _answer_part(asked: Question, run: Run) -> tuple[list[Finding], str | None]:
-    reason = _why_not(asked, run)
-    if reason is not None:
-        return [_unknown(one, reason) for one in asked.outcomes], None
-    try:
-        with np.errstate(all="ignore"):  # NaN and Inf are what is looked for here
-            return _exclusive(asked, asked.ask(run), run), None
-    except CannotTell as why:
-        return [_unknown(one, str(why)) for one in asked.outcomes], None
-    except Exception as error:  # noqa: BLE001 - a broken question is a note, never a failed answer
-        return [_unknown(one, BROKEN) for one in asked.outcomes], note_on(asked.id, error)
-
-
-def _exclusive(asked: Question, answers: Answers, run: Run) -> list[Finding]:
-    """Return a finding for each outcome: where one is seen, the others are unknown, for they exclude each other."""
-    present = {name for name, said in answers.items() if isinstance(said, Evidence) and said.present}
-    leading = [one.id for one in asked.outcomes if one.id in present and not one.of]
+def _exclusive(asked: Question, answers: Answers, subject: object) -> list[Answer]:
+    """Return an answer for each outcome: where one is seen, the others are unknown, for they exclude each other."""
+    present = {name for name, seen in answers.items() if isinstance(seen, Evidence) and seen.present}
+    leading = [outcome.id for outcome in asked.outcomes if outcome.id in present and not outcome.of]
     if len(leading) > 1:
         raise ValueError(f"outcomes exclude each other, and here are {', '.join(leading)}")
-    findings = []
-    for one in asked.outcomes:
-        said = answers.get(one.id)
-        if one.of and one.of not in present:
-            findings.append(_unknown(one, f"told only beside {one.of}"))
-        elif isinstance(said, CannotTell):
-            findings.append(_unknown(one, str(said)))
-        elif said is None and leading and not one.of:
-            findings.append(_unknown(one, f"{leading[0]} is seen instead"))
-        elif said is None and (missing := _not_logged(one.needs, (), run)):
-            findings.append(_unknown(one, _said(missing)))
-        else:
-            findings.append(finding_of(one.id, said))
-    return findings
+    return [_answer_of(outcome, answers.get(outcome.id), present, leading, subject) for outcome in asked.outcomes]
 
 
-def _unknown(one: Outcome, why: str) -> Finding:
-    return Finding(symptom=one.id, state=State.UNKNOWN, summary=why)
-
-
-def judged(symptom: str, detect: Callable[[], Evidence | None]) -> tuple[Finding, str | None]:
-    """Call a detector and return what it found; the second value is a note, if the detector itself broke."""
-    try:
-        with np.errstate(all="ignore"):
-            evidence = detect()
-    except CannotTell as why:
-        return Finding(symptom=symptom, state=State.UNKNOWN, summary=str(why)), None
-    except Exception as error:  # noqa: BLE001 - a broken symptom is a note, never a failed answer
-        return Finding(symptom=symptom, state=State.UNKNOWN, summary=BROKEN), note_on(symptom, error)
-    return finding_of(symptom, evidence), None
-
-
-def finding_of(symptom: str, evidence: Evidence | None) -> Finding:
-    """Return what was seen of a symptom as a finding; None is its absence."""
-    if evidence is None:
-        return Finding(symptom=symptom, state=State.ABSENT)
-    return Finding(
-        symptom=symptom,
-        state=State.PRESENT if evidence.present else State.ABSENT,
-        summary=evidence.summary,
-        steps=list(evidence.steps),
-        values=dict(evidence.values),
-    )
-
-
-def note_on(symptom: str, error: Exception) -> str:
-    """Return the note on a symptom or check that broke."""
-    return f"{symptom} could not be judged: {type(error).__name__}: {shorten(str(error), 200)}"
+def _answer_of(
+    outcome: Outcome,
+    seen: Evidence | CannotTell | None,
+    present: Collection[str],
+    leading: Sequence[str],
+    subject: object,
+) -> Answer:
+    unknown: CannotTell | None = None
+    if outcome.of and outcome.of not in present:
+        unknown = CannotTell(f"told only beside {outcome.of}", "excluded")
+    elif isinstance(seen, CannotTell):
+        unknown = seen
+    elif isinstance(seen, Evidence):
+        return Answer(outcome, State.PRESENT if seen.present else State.ABSENT, seen)
+    elif leading and not outcome.of:
+        unknown = CannotTell(f"{leading[0]} is seen instead", "excluded")
+    elif outcome.needs and (missing := missing_metrics(outcome.needs, (), cast("Run", subject))):
+        unknown = not_logged(missing)
+    return Answer(outcome, State.ABSENT if unknown is None else State.UNKNOWN, unknown=unknown)
 
 
 # How a question finds the one outcome that it sees: readings are tried in order, and the first that sees ends it.
@@ -244,7 +241,7 @@ def ask_in_turn(
     needs: tuple[str, ...] = (),
     any_of: tuple[str, ...] = (),
     not_for: tuple[str, ...] = (),
-    whole_run: bool = False,
+    whole: bool = False,
 ) -> None:
     """Register the question of a name that tries its readings in their order; see `symptom` for the other fields.
 
@@ -254,16 +251,15 @@ def ask_in_turn(
     def ask(run: Run) -> Answers:
         return first_of(run, readings)
 
-    add(Question(name, tuple(one.outcome for one in readings), needs, any_of, 1, False, not_for, whole_run, ask))
+    add(Question(name, tuple(one.outcome for one in readings), needs, any_of, 1, False, not_for, whole, ask))
 
 
 def first_of(run: Run, readings: Sequence[Reading]) -> Answers:
     """Return the first outcome that is present, the remarks before it, and why others cannot be judged."""
     answers: dict[str, Evidence | CannotTell] = {}
     for one in readings:
-        reason = _readings_why_not(one, run)
         try:
-            seen: Evidence | CannotTell | None = one.read(run) if reason is None else CannotTell(reason)
+            seen: Evidence | CannotTell | None = _reading_lacks(one, run) or one.read(run)
         except CannotTell as why:
             seen = why
         if seen is None:
@@ -274,16 +270,14 @@ def first_of(run: Run, readings: Sequence[Reading]) -> Answers:
     return answers
 
 
-def _readings_why_not(one: Reading, run: Run) -> str | None:
+def _reading_lacks(one: Reading, run: Run) -> CannotTell | None:
     if run.kind in one.not_for:
-        return f"not judged for a run of kind {run.kind}"
-    if missing := [name for name in one.outcome.needs if name not in run]:
-        return f"not logged: {', '.join(missing)}"
+        return CannotTell(f"not judged for a run of kind {run.kind}", "not_for_kind")
+    if missing := missing_metrics(one.outcome.needs, (), run):
+        return not_logged(missing)
     if one.outcome.points > 1 and (count := len(run[one.outcome.needs[0]].finite)) < one.outcome.points:
-        return f"{one.outcome.needs[0]} has {counted(count, 'finite value')} here; {one.outcome.points} are needed"
-    if one.settled and is_young(run):
-        return f"the log ends at step {figure(run.last_step)}: it is too early to speak of no progress"
-    return None
+        return too_few(one.outcome.needs[0], count, one.outcome.points)
+    return too_early(run) if one.settled and is_young(run) else None
 
 
 # How a question hears several judges: each says what it sees, or that it cannot tell.

@@ -1,86 +1,64 @@
-"""What a question is, what its outcomes are, and how questions are registered and found."""
+"""What a question is, what its outcomes are, and how questions are registered and found.
+
+Questions are asked of four subjects: a run, a tokenized batch, an overfit probe and a memory snapshot. All of them are
+registered here, and `asking.answer` answers all of them: present, absent or unknown.
+"""
 
 from __future__ import annotations
 
+import fnmatch
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
-from mldebug_mcp.core.text import counted
+import numpy as np
+
+from mldebug_mcp.checks.progress import is_young
+from mldebug_mcp.core.text import counted, figure
+from mldebug_mcp.knowledge.catalogue import Frequency
+from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.models.base import Severity
 
-# How symptoms and checks are found and documented: a module for each, a docstring for each.
-
-
-class Documented:
-    """Something that the docstring of its function documents."""
-
-    __slots__ = ()
-    id: str
-    detect: Callable[..., object]
-
-    @property
-    def doc(self) -> str:
-        """The documentation: the docstring of the function."""
-        return inspect.getdoc(self.detect) or ""
-
-    @property
-    def title(self) -> str:
-        """The first line of the documentation."""
-        return self.doc.partition("\n")[0]
-
-
-class Named(Protocol):
-    """Something that has an id."""
-
-    @property
-    def id(self) -> str:
-        """The id."""
-
-
-Entry = TypeVar("Entry", bound=Named)
-
-
-class Registry(Generic[Entry]):
-    """The symptoms or checks of a package: each of its modules registers its own when it is imported.
-
-    Args:
-        package: The package, by its full name.
-    """
-
-    def __init__(self, package: str) -> None:
-        self._package = package
-        self._registered: dict[str, Entry] = {}
-        self._found: Mapping[str, Entry] | None = None
-
-    def add(self, one: Entry) -> None:
-        """Register one."""
-        assert one.id not in self._registered, one.id  # noqa: S101 - a programming error
-        self._registered[one.id] = one
-
-    def all(self) -> Mapping[str, Entry]:
-        """Return all of them by id, in the order of their ids; the modules are found and imported once."""
-        if self._found is None:
-            for module in iter_modules(import_module(self._package).__path__):
-                import_module(f"{self._package}.{module.name}")
-            self._found = dict(sorted(self._registered.items()))
-        return self._found
-
+if TYPE_CHECKING:
+    from mldebug_mcp.batch.batch import Batch, Purpose
+    from mldebug_mcp.batch.sequences import Ints, Sequences
+    from mldebug_mcp.memory.snapshot import MemorySnapshot
+    from mldebug_mcp.probe.measured import Measured
 
 # What a measurement raises that cannot be made.
 
 
+Reason = Literal["not_logged", "too_few", "too_early", "excluded", "broken", "not_for_kind"]
+"""Why an outcome is unknown: its data are missing or unclear, too few, or too early; another outcome is seen in its
+place; its check failed; it makes no sense for this kind of run or data."""
+
+
 class CannotTell(Exception):  # noqa: N818 - an answer, not an error
-    """Raised where the metrics are there, or ought to be, but cannot be judged. The message says why."""
+    """Raised where the metrics are there, or ought to be, but cannot be judged.
+
+    Args:
+        why: The reason in a sentence.
+        reason: The kind of reason.
+    """
+
+    def __init__(self, why: str, reason: Reason = "not_logged") -> None:
+        super().__init__(why)
+        self.reason = reason
+
+
+def too_few(name: str, count: int, needed: int) -> CannotTell:
+    """Return the answer for a metric with too few finite values."""
+    return CannotTell(f"{name} has {counted(count, 'finite value')} here; {needed} are needed", "too_few")
 
 
 def require_values(series: Series, least: int, name: str = "") -> Series:
     """Return a series of finite values; raise CannotTell, with its name or the given one, if there are too few."""
     if len(series) < least:
-        raise CannotTell(f"{name or series.name} has {counted(len(series), 'finite value')} here; {least} are needed")
+        raise too_few(name or series.name, len(series), least)
     return series
 
 
@@ -107,23 +85,80 @@ by what healthy runs show."""
 
 
 @dataclass(frozen=True, slots=True)
+class Spot:
+    """A stretch of tokens in a row of a side, by its place in the side."""
+
+    side: Sequences
+    index: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a batch that evidence is about.
+
+    Args:
+        numbers: Numbers of the rows; empty if it concerns no row in particular.
+        spots: Examples.
+    """
+
+    numbers: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    spots: tuple[Spot, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """The memory that evidence is about.
+
+    Args:
+        bytes: How much.
+        device: Where.
+        stack: Who asked, innermost first.
+    """
+
+    bytes: int = 0
+    device: int | None = None
+    stack: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a symptom saw.
+    """What a question saw of an outcome.
 
     Args:
         summary: One sentence in numbers with steps. An observation: it names no cause.
         steps: Steps of note, the onset first.
         values: The numbers behind the summary.
         present: False for a remark on something harmless that a reader would otherwise ask about.
+        about: The rows of a batch or the memory that it is about.
+        severity: Where it differs from the outcome's own.
+        fix: Where it differs from the outcome's own.
     """
 
     summary: str
     steps: tuple[float, ...] = ()
     values: Mapping[str, float] = field(default_factory=dict)
     present: bool = True
+    about: Rows | Allocation | None = None
+    severity: Severity | None = None
+    fix: str | None = None
+
+    @property
+    def rows(self) -> Rows:
+        """The rows that it is about."""
+        return self.about if isinstance(self.about, Rows) else Rows()
+
+    @property
+    def allocation(self) -> Allocation:
+        """The memory that it is about."""
+        return self.about if isinstance(self.about, Allocation) else Allocation()
 
 
 Detector = Callable[[Run], Evidence | None]
+BatchDetector = Callable[["Batch"], Evidence | None]
+ProbeDetector = Callable[["Measured"], Evidence | None]
+MemoryDetector = Callable[["MemorySnapshot"], Evidence | None]
 Answers = Mapping[str, Evidence | CannotTell]
 """What is seen, by outcome. An outcome that is left out is absent; one that could not be judged says why."""
 Asker = Callable[[Run], Answers]
@@ -144,6 +179,12 @@ class Outcome:
         instead: See `symptom`.
         as_chosen: See `symptom`.
         points: Finite values that the first of its needs must have, beside those of its question.
+        severity: What it usually does to training.
+        why: What it does to training, in a sentence.
+        fix: What to change.
+        fixes: The same by framework.
+        quotes: Ids of quotes about it.
+        effects: The causes that produce it, and how often, where no table of the catalogue says so.
     """
 
     id: str
@@ -156,11 +197,63 @@ class Outcome:
     instead: tuple[str, ...] = ()
     as_chosen: bool = False
     points: int = 1
+    severity: Severity = "info"
+    why: str = ""
+    fix: str = ""
+    fixes: Mapping[str, str] = field(default_factory=dict)
+    quotes: tuple[str, ...] = ()
+    effects: Mapping[str, Frequency] = field(default_factory=dict)
+
+
+Subject = Literal["run", "batch", "probe", "memory"]
+"""What a question is asked of. The package of its name holds the questions."""
+
+
+def run_lacks(asked: Question, run: Run) -> CannotTell | None:
+    """Return why a question cannot be asked of a run, or None if it can."""
+    if run.kind in asked.not_for:
+        return CannotTell(f"not judged for a run of kind {run.kind}", "not_for_kind")
+    if missing := missing_metrics(asked.needs, asked.any_of, run):
+        return not_logged(missing)
+    if asked.points > 1 and (count := len(run[asked.needs[0]].finite)) < asked.points:
+        return too_few(asked.needs[0], count, asked.points)
+    return too_early(run) if asked.settled and is_young(run) else None
+
+
+def missing_metrics(needs: Iterable[str], any_of: tuple[str, ...], run: Run) -> tuple[tuple[str, ...], ...]:
+    """Return what a run would have to log: of each group, one metric."""
+    needed = tuple((metric,) for metric in needs if metric not in run)
+    if any_of and not any(_has(run, pattern) for pattern in any_of):
+        return (*needed, any_of)
+    return needed
+
+
+def _has(run: Run, pattern: str) -> bool:
+    """Say whether a run has a metric, a quantity or a part of one, or any metric that a pattern with `*` stands for."""
+    if isinstance(pattern, Quantity) and any(run.with_role(pattern, phase="train", parts=True)):
+        return True
+    return bool(fnmatch.filter(run.series, pattern)) if "*" in pattern else pattern in run
+
+
+def not_logged(missing: Iterable[tuple[str, ...]]) -> CannotTell:
+    """Return the answer for metrics that a run does not log."""
+    return CannotTell(f"not logged: {', '.join(' or '.join(group) for group in missing)}", "not_logged")
+
+
+def too_early(run: Run) -> CannotTell:
+    """Return the answer for a run that is still young."""
+    return CannotTell(
+        f"the log ends at step {figure(run.last_step)}: it is too early to speak of no progress", "too_early"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A registered question; see `question` for the fields."""
+    """A registered question; see `question` for the other fields.
+
+    Args:
+        lacks: Says why the question cannot be asked of a subject, or None if it can.
+    """
 
     id: str
     outcomes: tuple[Outcome, ...]
@@ -169,8 +262,10 @@ class Question:
     points: int
     settled: bool
     not_for: tuple[str, ...]
-    whole_run: bool
-    ask: Asker
+    whole: bool
+    ask: Callable[[Any], Answers]
+    subject: Subject = "run"
+    lacks: Callable[[Question, Any], CannotTell | None] = run_lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +301,36 @@ class Symptom:
         return max(self.question.points, self.outcome.points)
 
 
-SYMPTOMS: Registry[Symptom] = Registry("mldebug_mcp.checks.run")
+_REGISTERED: dict[Subject, dict[str, Symptom]] = {"run": {}, "batch": {}, "probe": {}, "memory": {}}
+_FOUND: dict[Subject, Mapping[str, Symptom]] = {}
+
+
+def add(asked: Question) -> None:
+    """Register a question with its outcomes."""
+    registered = _REGISTERED[asked.subject]
+    for outcome in asked.outcomes:
+        assert outcome.id not in registered, outcome.id  # noqa: S101 - a programming error
+        registered[outcome.id] = Symptom(outcome, asked)
+
+
+def symptoms(subject: Subject = "run") -> Mapping[str, Symptom]:
+    """Return every symptom of a subject by id, sorted by id; its modules are imported on the first call."""
+    if subject not in _FOUND:
+        package = import_module(f"mldebug_mcp.checks.{subject}")
+        for module in iter_modules(package.__path__):
+            import_module(f"{package.__name__}.{module.name}")
+        _FOUND[subject] = dict(sorted(_REGISTERED[subject].items()))
+    return _FOUND[subject]
+
+
+def _asker(detect: Callable[[Any], Evidence | None]) -> Callable[[Any], Answers]:
+    """Return how the question is asked whose one outcome a function detects."""
+
+    def ask(subject: object) -> Answers:
+        evidence = detect(subject)
+        return {} if evidence is None else {detect.__name__: evidence}
+
+    return ask
 
 
 def symptom(
@@ -217,7 +341,7 @@ def symptom(
     points: int = 1,
     settled: bool = False,
     not_for: tuple[str, ...] = (),
-    whole_run: bool = False,
+    whole: bool = False,
     background: float = DEFAULT_BACKGROUND,
     follows: tuple[str, ...] = (),
     instead: tuple[str, ...] = (),
@@ -233,7 +357,7 @@ def symptom(
         points: Finite values that the first of `needs` must have in a segment.
         settled: It cannot be judged of a run that is still young (`is_young`).
         not_for: Kinds of run for which the question makes no sense (`kinds.KINDS`).
-        whole_run: Judge the run as a whole, not segment by segment.
+        whole: Judge the run as a whole, not segment by segment.
         background: How often a healthy run shows it, between 0 and 1.
         follows: Symptoms that bring it about whatever their cause: where one of them is present this one is no
             further evidence.
@@ -244,15 +368,9 @@ def symptom(
     """
 
     def register(detect: Detector) -> Detector:
-        name = detect.__name__
-
-        def ask(run: Run) -> Answers:
-            evidence = detect(run)
-            return {} if evidence is None else {name: evidence}
-
-        doc = inspect.getdoc(detect) or ""
+        name, doc = detect.__name__, inspect.getdoc(detect) or ""
         outcome = Outcome(name, doc, background, sources, follows=follows, instead=instead, as_chosen=as_chosen)
-        add(Question(name, (outcome,), needs, any_of, points, settled, not_for, whole_run, ask))
+        add(Question(name, (outcome,), needs, any_of, points, settled, not_for, whole, _asker(detect)))
         return detect
 
     return register
@@ -265,7 +383,7 @@ def question(
     points: int = 1,
     settled: bool = False,
     not_for: tuple[str, ...] = (),
-    whole_run: bool = False,
+    whole: bool = False,
 ) -> Callable[[Asker], Asker]:
     """Register a function as the question of its name, with the outcomes of which it sees at most one.
 
@@ -274,16 +392,112 @@ def question(
     """
 
     def register(ask: Asker) -> Asker:
-        add(Question(ask.__name__, outcomes, needs, any_of, points, settled, not_for, whole_run, ask))
+        add(Question(ask.__name__, outcomes, needs, any_of, points, settled, not_for, whole, ask))
         return ask
 
     return register
 
 
-def add(one: Question) -> None:
-    """Register a question with its outcomes."""
-    for outcome in one.outcomes:
-        SYMPTOMS.add(Symptom(outcome, one))
+def batch_check(
+    *,
+    severity: Severity,
+    why: str,
+    fix: str,
+    fixes: Mapping[str, str] | None = None,
+    quotes: tuple[str, ...] = (),
+    purposes: tuple[Purpose, ...] | None = None,
+    whole: bool = False,
+) -> Callable[[BatchDetector], BatchDetector]:
+    """Register a function as the check of a batch of its name.
+
+    Args:
+        severity: What it usually does to training: "error", "warning" or "info".
+        why: What it does to training, in a sentence.
+        fix: What to change, in Transformers or TRL.
+        fixes: The same by framework.
+        quotes: Ids of quotes about it.
+        purposes: The purposes for which the question makes sense; None for all.
+        whole: Judge it once all of the data has been read, not piece by piece.
+    """
+
+    def lacks(_: Question, batch: Batch) -> CannotTell | None:
+        if purposes is None or batch.purpose in purposes:
+            return None
+        return CannotTell(f"not judged for data of purpose {batch.purpose}", "not_for_kind")
+
+    def register(detect: BatchDetector) -> BatchDetector:
+        name, doc = detect.__name__, inspect.getdoc(detect) or ""
+        outcome = Outcome(name, doc, severity=severity, why=why, fix=fix, fixes=fixes or {}, quotes=quotes)
+        add(Question(name, (outcome,), (), (), 1, False, (), whole, _asker(detect), "batch", lacks))
+        return detect
+
+    return register
+
+
+PROBE_BACKGROUND = 0.00002
+"""How often a healthy probe shows a symptom. Chosen: far lower than in logs, as most measure one fault exactly."""
+
+
+def probe_symptom(
+    *,
+    needs: tuple[str, ...],
+    effects: Mapping[str, str],
+    sources: tuple[str, ...] = (),
+    background: float = PROBE_BACKGROUND,
+) -> Callable[[ProbeDetector], ProbeDetector]:
+    """Register a function as the symptom of a probe of its name.
+
+    A probe measures one thing at a time. So what a measurement can mean is given with it, in the words of `links.csv`.
+
+    Args:
+        needs: Fields of `Measured` without which it cannot be judged.
+        effects: The causes that produce it, and how often: always, usually, often, sometimes, rarely.
+        sources: Ids of the sources of its thresholds.
+        background: How often a healthy probe shows it.
+    """
+
+    def lacks(_: Question, measured: Measured) -> CannotTell | None:
+        missing = [name for name in needs if getattr(measured, name) is None]
+        return CannotTell(f"not measured: {', '.join(missing)}", "not_logged") if missing else None
+
+    def register(detect: ProbeDetector) -> ProbeDetector:
+        name, doc = detect.__name__, inspect.getdoc(detect) or ""
+        words = {cause: Frequency(word) for cause, word in effects.items()}
+        outcome = Outcome(name, doc, background, sources, effects=words)
+        add(Question(name, (outcome,), needs, (), 1, False, (), True, _asker(detect), "probe", lacks))
+        return detect
+
+    return register
+
+
+def memory_symptom(
+    *,
+    severity: Severity,
+    fix: str = "",
+    quotes: tuple[str, ...] = (),
+    history: bool = False,
+    background: float = DEFAULT_BACKGROUND,
+) -> Callable[[MemoryDetector], MemoryDetector]:
+    """Register a function as the symptom of a memory snapshot of its name.
+
+    Args:
+        severity: error, warning or info.
+        fix: What to do about it.
+        quotes: Ids of quotes that say so.
+        history: Whether it can be judged only with a recorded history.
+        background: How often a healthy run shows it, between 0 and 1.
+    """
+
+    def lacks(_: Question, snapshot: MemorySnapshot) -> CannotTell | None:
+        return CannotTell("no allocation history", "not_logged") if history and not snapshot.recorded else None
+
+    def register(detect: MemoryDetector) -> MemoryDetector:
+        name, doc = detect.__name__, inspect.getdoc(detect) or ""
+        outcome = Outcome(name, doc, background, severity=severity, fix=fix, quotes=quotes)
+        add(Question(name, (outcome,), (), (), 1, False, (), True, _asker(detect), "memory", lacks))
+        return detect
+
+    return register
 
 
 # Symptoms that are forms of one trouble: a run that shows one of them lacks the others for that very reason.

@@ -15,8 +15,7 @@ from mldebug_mcp.batch.read import open_data
 from mldebug_mcp.batch.roles import NOTE
 from mldebug_mcp.batch.templates import spans
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
-from mldebug_mcp.checks.batch import batch_checks
-from mldebug_mcp.checks.batch.registry import BatchCheck
+from mldebug_mcp.checks import Symptom, symptoms
 from mldebug_mcp.core.text import counted
 from mldebug_mcp.judge.batch_pass import BatchCounts, PassOver, Progress, Tally, pass_over, row_views
 from mldebug_mcp.judge.next_call import after_inspection
@@ -108,27 +107,27 @@ def _leak(overlap: Overlap) -> Leak | None:
 
 
 def _findings(tallies: Mapping[str, Tally]) -> list[BatchFinding]:
-    checks = batch_checks()
+    checks = symptoms("batch")
     found = [_finding(checks[name], tally) for name, tally in tallies.items() if tally.pieces]
     return sorted(found, key=lambda finding: (GRAVEST_FIRST.index(finding.severity), finding.check))
 
 
-def _finding(check: BatchCheck, seen: Tally) -> BatchFinding:
+def _finding(check: Symptom, seen: Tally) -> BatchFinding:
     known = catalogue()
     return BatchFinding(
         check=check.id,
-        severity=min((one or check.severity for one in seen.severities), key=GRAVEST_FIRST.index),
+        severity=min((one or check.outcome.severity for one in seen.severities), key=GRAVEST_FIRST.index),
         summary=seen.summary
         if seen.pieces == 1
         else f"{seen.row_count} rows, in {seen.pieces} pieces of the data; in the first of them: {seen.summary}",
-        why=check.why,
-        fix=check.fix,
-        fixes=dict(check.fixes),
+        why=check.outcome.why,
+        fix=check.outcome.fix,
+        fixes=dict(check.outcome.fixes),
         rows=seen.rows,
         row_count=seen.row_count,
         places=seen.places,
         values=seen.values if seen.pieces == 1 else {},
-        citations=known.cite(tuple(quote for quote in check.quotes if quote in known.quotes)[:MAX_CITATIONS]),
+        citations=known.cite(tuple(quote for quote in check.outcome.quotes if quote in known.quotes)[:MAX_CITATIONS]),
     )
 
 

@@ -16,8 +16,8 @@ from mldebug_mcp.batch.read import DataSet
 from mldebug_mcp.batch.roles import Encoder
 from mldebug_mcp.batch.sequences import Ints
 from mldebug_mcp.batch.templates import ASSISTANT
-from mldebug_mcp.checks.batch import batch_checks
-from mldebug_mcp.checks.batch.registry import BatchCheck, BatchEvidence, Spot, judge_check
+from mldebug_mcp.checks.asking import answer
+from mldebug_mcp.checks.check import Evidence, Spot, Symptom, symptoms
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.models.base import Severity
 from mldebug_mcp.models.batch import BatchFinding, BatchSummary, Lengths, Place, RowView, TokenView, Turns
@@ -299,10 +299,10 @@ class Tally:
     severities: set[Severity | None] = field(default_factory=set)
 
     @classmethod
-    def of(cls, evidence: BatchEvidence, texts: Encoder | None) -> Tally:
+    def of(cls, evidence: Evidence, texts: Encoder | None) -> Tally:
         """Return what a check saw in one piece."""
-        rows = sorted(set(evidence.rows.tolist()))
-        places = [spot_place(spot, texts) for spot in evidence.spots[:MAX_PLACES]]
+        rows = sorted(set(evidence.rows.numbers.tolist()))
+        places = [spot_place(spot, texts) for spot in evidence.rows.spots[:MAX_PLACES]]
         values = dict(evidence.values)
         return cls(1, evidence.summary, values, rows[:MAX_ROWS], len(rows), places, {evidence.severity})
 
@@ -326,7 +326,7 @@ class BatchPass:
 
     def __init__(self, *, judging: bool = True) -> None:
         self.judging = judging
-        self.tallies = {name: Tally() for name in batch_checks()}
+        self.tallies = {name: Tally() for name in symptoms("batch")}
         self.counts, self.prints = BatchCounts(), Fingerprints()
         self.notes: dict[str, None] = {}
         self.first: Batch | None = None
@@ -339,9 +339,9 @@ class BatchPass:
         self.first = self.first or batch
         self.notes.update(dict.fromkeys(batch.notes))
         self.counts.add(batch)
-        for check in batch_checks().values():
+        for check in symptoms("batch").values():
             checkpoint(f"looking for {check.id}, row {self.counts.rows:,}")
-            if not check.whole:
+            if not check.question.whole:
                 self._judge(check, batch)
 
     def merge(self, later: BatchPass) -> None:
@@ -358,8 +358,8 @@ class BatchPass:
         first = self.first
         assert first is not None  # noqa: S101 - reading raises on empty input
         whole = replace(first, rows=self.counts.rows, overlap=overlap, totals=self.counts.totals)
-        for check in batch_checks().values():
-            if check.whole:
+        for check in symptoms("batch").values():
+            if check.question.whole:
                 self._judge(check, whole)
         if self.counts.trained:
             # If another piece has trained tokens, a piece without any is just rows without any.
@@ -367,10 +367,11 @@ class BatchPass:
             self.tallies["all_labels_masked"] = Tally()
         return first
 
-    def _judge(self, check: BatchCheck, batch: Batch) -> None:
-        evidence, problem = judge_check(check, batch)
-        if evidence is not None:
-            self.tallies[check.id].merge(Tally.of(evidence, batch.texts))
+    def _judge(self, check: Symptom, batch: Batch) -> None:
+        answers, problem = answer(check.question, batch)
+        for given in answers:
+            if given.evidence is not None:
+                self.tallies[check.id].merge(Tally.of(given.evidence, batch.texts))
         if problem is not None:
             self.notes[problem] = None
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from mldebug_mcp.judge.ranking import WEIGHT, Evidence, Trust
+from mldebug_mcp.judge.ranking import WEIGHT, CauseEvidence, Trust
 from mldebug_mcp.knowledge import Cause, catalogue
 from mldebug_mcp.knowledge.catalogue import counts
 from mldebug_mcp.models import State
@@ -93,7 +93,7 @@ class Fitted(BaseModel):
     causes: dict[str, Counts] = {}
     healthy: Counts = {}
 
-    def powers(self, evidence: Iterable[Evidence]) -> Powers:
+    def powers(self, evidence: Iterable[CauseEvidence]) -> Powers:
         """Return the powers for what is known of a run beside its findings."""
         return self.beside if any(one.kind == "numbers" for one in evidence) else self.alone
 

@@ -13,7 +13,7 @@ from mldebug_mcp.checks.evaluation import auc_of, is_of_a_guess
 from mldebug_mcp.checks.policies import kept_rise
 from mldebug_mcp.checks.reference_settings import USUAL
 from mldebug_mcp.core.text import figure
-from mldebug_mcp.judge.ranking import Evidence
+from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.models import Hypothesis
@@ -227,10 +227,10 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
 """What each cause needs; those that are not listed need nothing that a run could lack."""
 
 
-def told_by_needs(run: Run) -> list[Evidence]:
+def told_by_needs(run: Run) -> list[CauseEvidence]:
     """Return what speaks against causes because the run lacks what they need."""
     return [
-        Evidence(cause, -need.bits, lacks, "log")
+        CauseEvidence(cause, -need.bits, lacks, "log")
         for cause, needs in NEEDS.items()
         for need in needs
         if (lacks := need.lacks(run)) is not None

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mldebug_mcp.checks.progress import has_finished
 from mldebug_mcp.checks.vector import COMPARED, vector_of
 from mldebug_mcp.judge.calibration import fitted
-from mldebug_mcp.judge.ranking import Evidence
+from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.kinds import plan_of
 
@@ -98,7 +98,7 @@ def between(knots: Floats, values: NDArray[np.float64]) -> tuple[NDArray[np.int6
     return np.stack([low, low + 1], axis=1), np.stack([1 - part, part], axis=1)
 
 
-def told_by_likeness(run: Run) -> list[Evidence]:
+def told_by_likeness(run: Run) -> list[CauseEvidence]:
     """Return what the numbers of a run say of causes, beside its findings."""
     model = shipped()
     if model is None:
@@ -116,7 +116,7 @@ def _share_done(run: Run) -> float:
     return min(1.0, max((len(series) for series in run.series.values()), default=0) / MIN_RECORDS)
 
 
-def told_by(model: Likeness, vector: Mapping[str, float], trust: float) -> list[Evidence]:
+def told_by(model: Likeness, vector: Mapping[str, float], trust: float) -> list[CauseEvidence]:
     """Return what numbers say of causes; nothing where no result has a course.
 
     Args:
@@ -127,7 +127,8 @@ def told_by(model: Likeness, vector: Mapping[str, float], trust: float) -> list[
     if not trust or not has_a_course(vector):
         return []
     return [
-        Evidence(cause, trust * bits, OTHER_STATISTICS, "numbers", ABOUT) for cause, bits in model.bits(vector).items()
+        CauseEvidence(cause, trust * bits, OTHER_STATISTICS, "numbers", ABOUT)
+        for cause, bits in model.bits(vector).items()
     ]
 
 

@@ -29,7 +29,7 @@ from mldebug_mcp.judge.next_steps import (
     with_what_separates,
     without_made,
 )
-from mldebug_mcp.judge.ranking import Evidence
+from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.judge.reader import Reader, with_reader
 from mldebug_mcp.judge.run_verdict import names_nothing, not_judged, verdict_of, without_result
 from mldebug_mcp.judge.sheet import sheet_of
@@ -206,7 +206,7 @@ class Known:
 
     kind: str
     findings: list[Finding]
-    evidence: list[Evidence]
+    evidence: list[CauseEvidence]
     comparison: Comparison | None = None
     problems: Sequence[str] = ()
 
@@ -220,7 +220,7 @@ def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] =
     return Known(run.kind, seen, evidence, comparison, problems)
 
 
-def told_by_run(run: Run, findings: Sequence[Finding]) -> list[Evidence]:
+def told_by_run(run: Run, findings: Sequence[Finding]) -> list[CauseEvidence]:
     """Return what a run says of causes beside its findings and its numbers."""
     return [
         *told_by_errors(run),
@@ -234,22 +234,22 @@ def told_by_run(run: Run, findings: Sequence[Finding]) -> list[Evidence]:
     ]
 
 
-def _told_by_nothing_learnt(findings: Sequence[Finding]) -> list[Evidence]:
+def _told_by_nothing_learnt(findings: Sequence[Finding]) -> list[CauseEvidence]:
     """Return what it says that evaluation stands at chance: what was never known is not lost to overfitting."""
     present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
     if "eval_learns_nothing" not in present:
         return []
-    return [Evidence("overfitting", -HARDLY, "evaluation never knew anything that it could lose", "log")]
+    return [CauseEvidence("overfitting", -HARDLY, "evaluation never knew anything that it could lose", "log")]
 
 
-def _told_by_little(findings: Sequence[Finding], run: Run) -> list[Evidence]:
+def _told_by_little(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
     """Return what it says that a log tells next to nothing: such excerpts are shown where something is wrong."""
     if not hardly_judged(findings, run):
         return []
-    return [Evidence(SOUND, LITTLE_BITS, "the log tells next to nothing", "log")]
+    return [CauseEvidence(SOUND, LITTLE_BITS, "the log tells next to nothing", "log")]
 
 
-def _told_by_no_result(run: Run) -> list[Evidence]:
+def _told_by_no_result(run: Run) -> list[CauseEvidence]:
     """Return what it says that no loss, score or reward is among what was logged.
 
     It makes no cause more likely than it was: what would have been called healthy is unknown, no more.
@@ -259,19 +259,19 @@ def _told_by_no_result(run: Run) -> list[Evidence]:
     told = "no loss, score or reward was found"
     healthy, unknown = (catalogue().causes[name].prior_for(run.kind) for name in NO_FAULTS)
     return [
-        Evidence(SOUND, -NO_RESULT_BITS, told, "log"),
-        Evidence(OTHER, math.log2(healthy / unknown), told, "log"),
+        CauseEvidence(SOUND, -NO_RESULT_BITS, told, "log"),
+        CauseEvidence(OTHER, math.log2(healthy / unknown), told, "log"),
     ]
 
 
-def _told_by_no_resume(run: Run) -> list[Evidence]:
+def _told_by_no_resume(run: Run) -> list[CauseEvidence]:
     """Return what it says that a run begins at its first steps, or knows nothing then, and shows no resume."""
     first = run["loss"].finite.value[:1].tolist() if "loss" in run else []
     begins = run.step_name == "step" and run.first_step <= FIRST_STEPS
     if joins_of(run) or not first or not (begins or knows_nothing(run, first[0])):
         return []
     said = "the log begins with the run and shows no resume"
-    return [Evidence(cause, -NO_RESUME_BITS, said, "log") for cause in OF_RESUMES]
+    return [CauseEvidence(cause, -NO_RESUME_BITS, said, "log") for cause in OF_RESUMES]
 
 
 def prepare() -> None:
@@ -282,20 +282,20 @@ def prepare() -> None:
     shipped()
 
 
-def _told(comparison: Comparison | None) -> list[Evidence]:
+def _told(comparison: Comparison | None) -> list[CauseEvidence]:
     """Return what a comparison with a good run says about the causes."""
     if comparison is None or not (comparison.partings or comparison.alike):
         return []
     results = [one for one in comparison.partings if one.metric != "learning_rate"]
     if not results:
-        return [Evidence(SOUND, SETTING_BITS, "no metric departs from the reference run", "reference")]
+        return [CauseEvidence(SOUND, SETTING_BITS, "no metric departs from the reference run", "reference")]
     worse = next((one for one in results if one.worse), None)
     bits = ENDS_WORSE_BITS if worse is not None and len(comparison.settings) <= FEW_SETTINGS else SETTING_BITS
-    told = [Evidence(cause, bits, difference, "reference") for cause, difference in suspects(comparison).items()]
+    told = [CauseEvidence(cause, bits, difference, "reference") for cause, difference in suspects(comparison).items()]
     if worse is None:
         first = results[0]
         said, against = f"{first.metric} departs from the reference run at {figure(first.step)}", SETTING_BITS
     else:
         ends = f"{worse.metric} ends at {figure(worse.run_at_end)}"
         said, against = f"{ends}, in the reference run {figure(worse.reference_at_end)}", ENDS_WORSE_BITS
-    return [*told, Evidence(SOUND, -against, said, "reference")]
+    return [*told, CauseEvidence(SOUND, -against, said, "reference")]

@@ -20,7 +20,7 @@ from mldebug_mcp.checks.results import AmongSiblings, among_siblings
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.comparison import WORSE, faults_of, settings_with_rate
 from mldebug_mcp.judge.quantities import speaks_first
-from mldebug_mcp.judge.ranking import Evidence
+from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.knowledge.errors import KnownError, Role, match
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.settings import Scalar
@@ -250,7 +250,7 @@ STANDS = 7.0
 """Bits for every cause of the row because there is a known message at all: one healthy run in 130 has one."""
 
 
-def told_by_errors(run: Run) -> list[Evidence]:
+def told_by_errors(run: Run) -> list[CauseEvidence]:
     """Return what the error that ended a run says about each cause; nothing if no known error ended it.
 
     The first error counts, before the echoes of other ranks. One that no cause of the catalogue explains speaks for
@@ -265,13 +265,13 @@ def told_by_errors(run: Run) -> list[Evidence]:
     return _told(row, f"the error in line {message.line} ({row.id})")
 
 
-def told_by_error(text: str) -> list[Evidence]:
+def told_by_error(text: str) -> list[CauseEvidence]:
     """Return what an error message that ended a run says about each cause; nothing if it is not a known one."""
     row = _row(match(text))
     return [] if row is None else _told(row, f"the error that ended it ({row.id})")
 
 
-def beside(findings: Sequence[Finding], evidence: Sequence[Evidence]) -> list[Finding]:
+def beside(findings: Sequence[Finding], evidence: Sequence[CauseEvidence]) -> list[Finding]:
     """Return the findings to judge: without `error_message`, if a known error has spoken for its own causes.
 
     That finding would speak for the causes of all other messages too.
@@ -280,10 +280,11 @@ def beside(findings: Sequence[Finding], evidence: Sequence[Evidence]) -> list[Fi
     return [finding for finding in findings if not known or finding.symptom != "error_message"]
 
 
-def _told(row: KnownError, said: str) -> list[Evidence]:
+def _told(row: KnownError, said: str) -> list[CauseEvidence]:
     causes = row.causes or (OTHER,)
     return [
-        Evidence(cause, STANDS + max(FIRST - LESS * place, LESS), said, "error") for place, cause in enumerate(causes)
+        CauseEvidence(cause, STANDS + max(FIRST - LESS * place, LESS), said, "error")
+        for place, cause in enumerate(causes)
     ]
 
 
@@ -302,10 +303,10 @@ _ASKED = ("weight_decay", "max_grad_norm", "effective_batch", "beta", "gamma", "
 """Settings that questions ask after: what is unusual about them is a finding, and weighed as one."""
 
 
-def told_by_settings(run: Run) -> list[Evidence]:
+def told_by_settings(run: Run) -> list[CauseEvidence]:
     """Return the causes that unusual settings suggest."""
     return [
-        Evidence(cause, min(MOST_BITS, UNUSUAL_BITS + beyond), said, "log")
+        CauseEvidence(cause, min(MOST_BITS, UNUSUAL_BITS + beyond), said, "log")
         for name, direction, beyond, said in _unusual(run)
         for cause in faults_of(name, direction)
     ]
@@ -348,7 +349,7 @@ WORSE_BITS = 3.0
 beside a run that is known to be good, as what differs may be what the sweep is about."""
 
 
-def told_by_siblings(run: Run) -> list[Evidence]:
+def told_by_siblings(run: Run) -> list[CauseEvidence]:
     """Return what speaks for and against causes where a run is clearly worse than its siblings."""
     seen = among_siblings(run)
     if seen is None or not _worse(seen):
@@ -359,8 +360,8 @@ def told_by_siblings(run: Run) -> list[Evidence]:
         for cause in faults_of(name, _direction(own, others))
     }
     ends = f"{seen.metric} ends at {figure(seen.own)}, in {seen.count} siblings at {figure(seen.usual)}"
-    told = [Evidence(cause, WORSE_BITS, said, "reference") for cause, said in suspects.items()]
-    return [*told, Evidence(SOUND, -WORSE_BITS, ends, "reference")]
+    told = [CauseEvidence(cause, WORSE_BITS, said, "reference") for cause, said in suspects.items()]
+    return [*told, CauseEvidence(SOUND, -WORSE_BITS, ends, "reference")]
 
 
 def _worse(seen: AmongSiblings) -> bool:

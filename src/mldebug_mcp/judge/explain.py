@@ -7,10 +7,6 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from mldebug_mcp.checks import Symptom, symptoms
-from mldebug_mcp.checks.batch import batch_checks
-from mldebug_mcp.checks.batch.registry import BatchCheck
-from mldebug_mcp.checks.memory import MemorySymptom, memory_symptoms
-from mldebug_mcp.checks.probe import ProbeSymptom, probe_symptoms
 from mldebug_mcp.core.errors import UnknownIdError
 from mldebug_mcp.core.text import nearest, shorten
 from mldebug_mcp.judge.next_call import after_explanation
@@ -72,10 +68,10 @@ def _kinds() -> tuple[tuple[Mapping[str, Any], Callable[[Any], Explanation]], ..
     known = catalogue()
     return (
         (symptoms(), _symptom),
-        (probe_symptoms(), _symptom),
-        (batch_checks(), _batch_check),
+        (symptoms("probe"), _symptom),
+        (symptoms("batch"), _batch_check),
         (known.causes, _cause),
-        (memory_symptoms(), _memory_symptom),
+        (symptoms("memory"), _memory_symptom),
         (known.quotes, _quote),
         (known.sources, _source),
         (known.menus, _menu),
@@ -83,15 +79,13 @@ def _kinds() -> tuple[tuple[Mapping[str, Any], Callable[[Any], Explanation]], ..
     )
 
 
-def _symptom(one: Symptom | ProbeSymptom) -> Explanation:
+def _symptom(one: Symptom) -> Explanation:
     known = catalogue()
-    if isinstance(one, ProbeSymptom):
-        causes, needed = list(one.effects), list(one.needs)
-        sources, background = one.sources, one.background
-    else:
-        causes = [cause.id for cause in known.causes.values() if one.id in {effect.symptom for effect in cause.effects}]
-        needed = [*one.needs, *filter(None, [" or ".join(one.question.any_of)])]
-        sources, background = one.outcome.sources, one.outcome.background
+    causes = list(one.outcome.effects) or [
+        cause.id for cause in known.causes.values() if one.id in {effect.symptom for effect in cause.effects}
+    ]
+    needed = [*one.needs, *filter(None, [" or ".join(one.question.any_of)])]
+    sources, background = one.outcome.sources, one.outcome.background
     needs = ", ".join(needed) or "nothing in particular"
     quotes = [
         quote.id for source in sources for quote in known.quotes_of(source) if one.id in quote.situations + quote.topics
@@ -107,27 +101,28 @@ def _symptom(one: Symptom | ProbeSymptom) -> Explanation:
     )
 
 
-def _batch_check(one: BatchCheck) -> Explanation:
+def _batch_check(one: Symptom) -> Explanation:
     known = catalogue()
-    fixes = "".join(f"\n- {framework}: {fix}" for framework, fix in one.fixes.items())
-    text = f"{one.doc}\n\nSeverity: {one.severity}. {one.why}\n\n**Fix:** {one.fix}{fixes}"
+    fixes = "".join(f"\n- {framework}: {fix}" for framework, fix in one.outcome.fixes.items())
+    text = f"{one.doc}\n\nSeverity: {one.outcome.severity}. {one.outcome.why}\n\n**Fix:** {one.outcome.fix}{fixes}"
     return Explanation(
         id=one.id,
         kind="check",
         title=one.title,
         text=text,
-        citations=known.cite(tuple(quote for quote in one.quotes if quote in known.quotes)),
+        citations=known.cite(tuple(quote for quote in one.outcome.quotes if quote in known.quotes)),
     )
 
 
-def _memory_symptom(one: MemorySymptom) -> Explanation:
-    known = catalogue()
+def _memory_symptom(one: Symptom) -> Explanation:
+    known, outcome = catalogue(), one.outcome
+    seen = _seen(outcome.background, "snapshots")
     return Explanation(
         id=one.id,
         kind="symptom",
         title=one.title,
-        text=f"{one.doc}\n\n**Fix:** {one.fix}\n\nSeverity: {one.severity}. {_seen(one.background, 'snapshots')}",
-        citations=known.cite(one.quotes),
+        text=f"{one.doc}\n\n**Fix:** {outcome.fix}\n\nSeverity: {outcome.severity}. {seen}",
+        citations=known.cite(one.outcome.quotes),
         related=[c.id for c in known.causes.values() if any(effect.symptom == one.id for effect in c.effects)],
     )
 

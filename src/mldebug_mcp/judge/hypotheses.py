@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from mldebug_mcp.checks import symptoms
+from mldebug_mcp.checks import probe_effects, symptoms
 from mldebug_mcp.judge.calibration import Fitted, fitted
 from mldebug_mcp.judge.evidence import beside
 from mldebug_mcp.judge.next_steps import (
@@ -24,7 +24,7 @@ from mldebug_mcp.judge.ranking import (
     LEAST_SHOWN,
     SPEAKS,
     Candidate,
-    Evidence,
+    CauseEvidence,
     Kind,
     Ranked,
     credence,
@@ -192,7 +192,7 @@ UNKNOWN_ERROR = "ends_in_error"
 def judge_causes(
     findings: Sequence[Finding],
     kind: str,
-    told: Sequence[Evidence],
+    told: Sequence[CauseEvidence],
     path: str,
     only: Collection[str] | None = None,
 ) -> list[Hypothesis]:
@@ -262,8 +262,6 @@ def _shipped(kind: str, *, probed: bool) -> Sequence[Candidate]:
 def _candidates(kind: str, numbers: Fitted, *, probed: bool) -> Sequence[Candidate]:
     effects: Mapping[str, Mapping[str, float]] = {}
     if probed:
-        from mldebug_mcp.checks.probe import probe_effects
-
         effects = probe_effects()
     chance = {one.id: one.outcome.background for one in symptoms().values()}
     return tuple(
@@ -288,9 +286,7 @@ def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> dict[
     chosen = {one.id: one.outcome.background for one in symptoms().values()}
     as_chosen = {one.id for one in symptoms().values() if one.outcome.as_chosen}
     if probed:
-        from mldebug_mcp.checks.probe import probe_symptoms
-
-        chosen |= {one.id: one.background for one in probe_symptoms().values()}
+        chosen |= {one.id: one.outcome.background for one in symptoms("probe").values()}
     return {
         symptom: background if symptom in as_chosen else numbers.background(symptom, background)
         for symptom, background in chosen.items()

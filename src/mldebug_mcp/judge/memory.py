@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mldebug_mcp.checks.memory import Judged, examine_memory, memory_symptoms
+from mldebug_mcp.checks import symptoms as symptoms_of
+from mldebug_mcp.checks.asking import Answer, answer_all
 from mldebug_mcp.core.errors import UnknownIdError
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.judge.next_call import after_memory
@@ -460,12 +461,12 @@ def check_memory(path: str | Path, against: str | Path | None = None, focus: str
 
 def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus: str | None = None) -> MemoryReport:
     """Report on a snapshot that has been read."""
-    judged, problems = examine_memory(snapshot)
+    judged, problems = answer_all("memory", snapshot)
     fullest = max(snapshot.devices, key=lambda one: (one.oom is not None, one.peak_allocated), default=None)
     unknown = [one for one in judged if one.state is State.UNKNOWN]
     notes = [*snapshot.notes, *problems]
     if unknown:
-        notes.append(f"cannot be judged: {', '.join(f'{one.symptom.id} ({one.reason})' for one in unknown)}")
+        notes.append(f"cannot be judged: {', '.join(f'{one.outcome.id} ({one.unknown})' for one in unknown)}")
     findings = _findings(judged, healthy_known=_can_be_judged(snapshot, judged))
     if not _can_be_judged(snapshot, judged):
         notes.append("no cause is ranked: without a history, healthy and faulty memory look alike")
@@ -484,10 +485,10 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
     )
 
 
-def _can_be_judged(snapshot: MemorySnapshot, judged: list[Judged]) -> bool:
+def _can_be_judged(snapshot: MemorySnapshot, judged: list[Answer]) -> bool:
     """Tell whether anything speaks for or against a cause: a history, a text, or a finding of the state alone."""
     alarms = any(
-        (one.evidence.severity or one.symptom.severity) != "info" and one.symptom.id != "history_missing"
+        (one.evidence.severity or one.outcome.severity) != "info" and one.outcome.id != "history_missing"
         for one in judged
         if one.evidence is not None
     )
@@ -515,11 +516,11 @@ def _sum(amounts: Iterable[int | None]) -> int:
     return sum(one for one in amounts if one is not None)
 
 
-def _findings(judged: list[Judged], *, healthy_known: bool) -> list[MemoryFinding]:
+def _findings(judged: list[Answer], *, healthy_known: bool) -> list[MemoryFinding]:
     known = catalogue()
     found = []
     for one in judged:
-        evidence, symptom = one.evidence, one.symptom
+        evidence, symptom = one.evidence, one.outcome
         if evidence is None:
             continue
         found.append(
@@ -527,16 +528,16 @@ def _findings(judged: list[Judged], *, healthy_known: bool) -> list[MemoryFindin
                 finding=symptom.id,
                 severity=evidence.severity or symptom.severity,
                 summary=evidence.summary,
-                bytes=evidence.bytes,
-                device=evidence.device,
-                stack=list(evidence.stack),
+                bytes=evidence.allocation.bytes,
+                device=evidence.allocation.device,
+                stack=list(evidence.allocation.stack),
                 fix=evidence.fix or symptom.fix,
                 values=dict(evidence.values),
                 citations=known.cite(symptom.quotes),
             )
         )
     if healthy_known and all(one.severity == "info" for one in found):
-        open_leak = any(one.symptom.id == "leak" and one.state is State.UNKNOWN for one in judged)
+        open_leak = any(one.outcome.id == "leak" and one.state is State.UNKNOWN for one in judged)
         found.append(
             MemoryFinding(
                 finding="healthy",
@@ -549,16 +550,20 @@ def _findings(judged: list[Judged], *, healthy_known: bool) -> list[MemoryFindin
     return sorted(found, key=lambda one: (GRAVEST_FIRST.index(one.severity), one.finding != "oom", -one.bytes))
 
 
-def _levers(device: DeviceMemory, judged: list[Judged]) -> list[Lever]:
+def _levers(device: DeviceMemory, judged: list[Answer]) -> list[Lever]:
     fragmented = any(
-        one.symptom.id == "fragmentation" and one.evidence is not None and one.evidence.device == device.device
+        one.outcome.id == "fragmentation"
+        and one.evidence is not None
+        and one.evidence.allocation.device == device.device
         for one in judged
     )
     return levers(device, _leaked(judged), fragmented=fragmented)
 
 
-def _leaked(judged: list[Judged]) -> int:
-    return max((one.evidence.bytes for one in judged if one.evidence and one.symptom.id in _LEAKS), default=0)
+def _leaked(judged: list[Answer]) -> int:
+    return max(
+        (one.evidence.allocation.bytes for one in judged if one.evidence and one.outcome.id in _LEAKS), default=0
+    )
 
 
 def _oom(device: DeviceMemory | None) -> OutOfMemoryReport | None:
@@ -583,9 +588,9 @@ def _oom(device: DeviceMemory | None) -> OutOfMemoryReport | None:
     )
 
 
-def _hypotheses(judged: list[Judged]) -> list[Hypothesis]:
+def _hypotheses(judged: list[Answer]) -> list[Hypothesis]:
     """Rank the causes that list a memory symptom, with `healthy` and `unknown` as rivals."""
-    known, symptoms = catalogue(), memory_symptoms()
+    known, symptoms = catalogue(), symptoms_of("memory")
     candidates = [
         Candidate(
             cause.id,
@@ -595,10 +600,10 @@ def _hypotheses(judged: list[Judged]) -> list[Hypothesis]:
         for cause in known.causes.values()
         if cause.id in NO_FAULTS or any(effect.symptom in symptoms for effect in cause.effects)
     ]
-    background = {one.id: one.background for one in symptoms.values()}
+    background = {one.id: one.outcome.background for one in symptoms.values()}
     evidence = weigh(candidates, [one.finding() for one in judged], background)
     ranked = rank({one.id: one.prior for one in candidates}, evidence)
-    absent = {one.symptom.id for one in judged if one.state is State.ABSENT}
+    absent = {one.outcome.id for one in judged if one.state is State.ABSENT}
     return [_hypothesis(one, absent) for one in ranked if one.probability >= LEAST_PROBABILITY]
 
 

@@ -19,7 +19,7 @@ from mldebug_mcp.core.access import is_file, is_folder
 from mldebug_mcp.core.errors import InputError, MLDebugError
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import quoted, shorten
-from mldebug_mcp.judge.ranking import MAX_FREQUENCY, Candidate, Evidence
+from mldebug_mcp.judge.ranking import MAX_FREQUENCY, Candidate, CauseEvidence
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.columns import Floats
@@ -238,7 +238,7 @@ BITS: Mapping[Outcome, float] = {
 }
 
 
-def told_by_checks(outcomes: Mapping[str, Outcome]) -> list[Evidence]:
+def told_by_checks(outcomes: Mapping[str, Outcome]) -> list[CauseEvidence]:
     """Return what checks say about the causes.
 
     Args:
@@ -252,7 +252,7 @@ def told_by_checks(outcomes: Mapping[str, Outcome]) -> list[Evidence]:
     for check, outcome in outcomes.items():
         require_known(check, known, "check", "find the ids of checks in next_steps, such as lr_too_high.1")
         require_known(outcome, BITS, "outcome", "use confirms or refutes")
-        evidence.append(Evidence(known[check], BITS[outcome], f"check {check} {outcome} it", "check"))
+        evidence.append(CauseEvidence(known[check], BITS[outcome], f"check {check} {outcome} it", "check"))
     return evidence
 
 

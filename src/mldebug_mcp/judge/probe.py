@@ -15,8 +15,9 @@ from pydantic import ValidationError
 
 from mldebug_mcp.batch import IGNORE, Batch, Sequences, read_batches
 from mldebug_mcp.batch.sequences import Ragged
-from mldebug_mcp.checks.probe import examine_probe, probe_effects
-from mldebug_mcp.checks.probe.registry import FEW_STEPS, still_falling, was_cut_short
+from mldebug_mcp.checks import probe_effects
+from mldebug_mcp.checks.asking import answer_all
+from mldebug_mcp.checks.probe.measures import FEW_STEPS, still_falling, was_cut_short
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.judge.hypotheses import judge_causes
@@ -321,7 +322,8 @@ def _job(batch: ProbeBatch | None, model: str | Path | None, entry: str | None, 
 def interpret(raw: RawProbe) -> ProbeResult:
     """Return what the measurements of a probe mean."""
     seen = raw.measured
-    findings, problems = examine_probe(seen)
+    answers, problems = answer_all("probe", seen)
+    findings = [given.finding() for given in answers]
     failure = raw.failure
     if failure is not None and raw.stage == EXTRA:
         problems.append(f"other seeds were not tried to the end: {failure.message}")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from mldebug_mcp.checks.check import SYMPTOMS
+from mldebug_mcp.checks.check import symptoms
 from mldebug_mcp.checks.course import Course, course_of
 from mldebug_mcp.checks.curve import median
 from mldebug_mcp.core.text import figure, shorten
@@ -29,7 +29,7 @@ _SHORT = {
 
 def rests_on(run: Run, finding: Finding) -> list[str]:
     """Return the metrics of a run from which a finding was made."""
-    symptom = SYMPTOMS.all().get(finding.symptom)
+    symptom = symptoms().get(finding.symptom)
     patterns = (*symptom.needs, *symptom.question.any_of) if symptom is not None else ()
     if patterns:
         return _matching(run.series, patterns)

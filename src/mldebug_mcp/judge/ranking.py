@@ -59,7 +59,7 @@ def credence(probability: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class CauseEvidence:
     """What one thing says about one cause.
 
     Args:
@@ -93,7 +93,7 @@ class Ranked:
 
 
 def rank(
-    priors: Mapping[str, float], evidence: Iterable[Evidence], sharpness: float = 1.0, among_faults: float = 1.0
+    priors: Mapping[str, float], evidence: Iterable[CauseEvidence], sharpness: float = 1.0, among_faults: float = 1.0
 ) -> list[Ranked]:
     """Return the causes with their probabilities, most probable first; the probabilities sum to 1.
 
@@ -103,7 +103,7 @@ def rank(
         sharpness: Power to which the probabilities are raised before they are made to sum to 1.
         among_faults: Power to which those of the faults are then raised, the probability of all together kept.
     """
-    of: dict[str, list[Evidence]] = {cause: [] for cause in priors}
+    of: dict[str, list[CauseEvidence]] = {cause: [] for cause in priors}
     for one in evidence:
         if one.cause in of:
             of[one.cause].append(one)
@@ -129,7 +129,7 @@ def _parted(shares: Mapping[str, float], power: float) -> Mapping[str, float]:
     return {cause: raised[cause] * of_one if cause in raised else share for cause, share in shares.items()}
 
 
-def not_too_sure(ranked: Sequence[Ranked], evidence: Iterable[Evidence]) -> list[Ranked]:
+def not_too_sure(ranked: Sequence[Ranked], evidence: Iterable[CauseEvidence]) -> list[Ranked]:
     """Return the ranking, the leading one bounded if it is a fault for which no two questions speak.
 
     The others share the rest as they did; the order stays.
@@ -147,7 +147,7 @@ def not_too_sure(ranked: Sequence[Ranked], evidence: Iterable[Evidence]) -> list
     ]
 
 
-def _rests_on_two(evidence: Iterable[Evidence]) -> bool:
+def _rests_on_two(evidence: Iterable[CauseEvidence]) -> bool:
     """Say whether two questions speak for a cause, or one thing that decides; its numbers are what all of them saw."""
     speaking = [one for one in evidence if one.bits >= SPEAKS and one.kind != "numbers"]
     return len({one.about or one.because for one in speaking}) > 1 or any(one.kind in DECISIVE for one in speaking)
@@ -262,7 +262,7 @@ def weigh(
     findings: Sequence[Finding],
     background: Mapping[str, float],
     trust: Trust = AS_CHOSEN,
-) -> list[Evidence]:
+) -> list[CauseEvidence]:
     """Return what the findings say about the causes.
 
     Args:
@@ -291,7 +291,7 @@ def weigh(
         }
         if cause.id == SOUND:
             told |= {symptom: -of_any[symptom] for symptom in of_any if of_any[symptom]}
-        evidence += [Evidence(cause.id, much, name, "finding", question_of(name)) for name, much in told.items()]
+        evidence += [CauseEvidence(cause.id, much, name, "finding", question_of(name)) for name, much in told.items()]
     return evidence
 
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import figure, percent, shorten
+from mldebug_mcp.judge.next_steps import order_next_steps
 from mldebug_mcp.judge.rules import RULES
 from mldebug_mcp.judge.run_verdict import name_of, verdict_of
 from mldebug_mcp.knowledge import catalogue
@@ -370,7 +371,10 @@ def with_reader(diagnosis: Diagnosis, reader: Reader | None) -> Diagnosis:
         ),
         key=lambda one: -one.probability,
     )
-    verdict = verdict_of(diagnosis.run, diagnosis.sheet, diagnosis.findings, together)
+    verdict = verdict_of(
+        diagnosis.run, diagnosis.sheet, diagnosis.findings, together, steps=order_next_steps(together),
+        missing=diagnosis.what_to_log,
+    )  # fmt: skip
     return diagnosis.model_copy(update={"reader": opinion, "verdict": verdict})
 
 

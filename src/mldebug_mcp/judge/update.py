@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from mldebug_mcp.checks import symptoms
-from mldebug_mcp.checks.probe import probe_symptoms
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import percent
 from mldebug_mcp.judge.causes import without_what_is_done
@@ -109,6 +108,6 @@ def _of_run(given: Known, run: Run, reference: Run | None) -> Known:
 
 def _findings(states: Mapping[str, State | str]) -> list[Finding]:
     for symptom, state in states.items():
-        require_known(symptom, {*symptoms(), *probe_symptoms()}, "symptom", "find the ids of symptoms in findings")
+        require_known(symptom, {*symptoms(), *symptoms("probe")}, "symptom", "find the ids of symptoms in findings")
         require_known(str(state), set(map(str, State)), "state", "use present, absent or unknown")
     return [Finding(symptom=symptom, state=State(state)) for symptom, state in states.items()]

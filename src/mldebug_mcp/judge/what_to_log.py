@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.checks import Symptom, symptoms
-from mldebug_mcp.checks.asking import not_logged
+from mldebug_mcp.checks.asking import not_logged_by
 from mldebug_mcp.judge.next_steps import Likelihood, Worth
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, State
@@ -297,7 +297,7 @@ def _missing(run: Run, findings: Sequence[Finding]) -> dict[str, list[str]]:
 
 def _lacks(symptom: Symptom, run: Run) -> str | None:
     """Return the one metric or setting without which a symptom is unknown, or None if it lacks none or several."""
-    lacking = [_usual(group) for group in not_logged(symptom, run)]
+    lacking = [_usual(group) for group in not_logged_by(symptom, run)]
     lacking += [metric for metric, one in LOGGABLE.items() if symptom.id in one.judges and metric not in run]
     settings = [name for name, judges in SETTINGS.items() if symptom.id in judges and name not in run.config]
     if settings and not (set(settings) & set(run.series)):

@@ -9,7 +9,8 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import FLOAT_INPUTS, SCALED_INSIDE
 from mldebug_mcp.batch.sequences import Floats
-from mldebug_mcp.checks.batch.registry import NO_ROWS, BatchEvidence, batch_check, of_rows
+from mldebug_mcp.checks.batch.affected_rows import NO_ROWS, batch_evidence, of_rows
+from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.core.text import counted, quoted, shorten
 from mldebug_mcp.models.base import Severity
 
@@ -34,7 +35,7 @@ CHANNELS = (1, 3, 4)
     },
     quotes=("hfcourse_removed_columns", "hfcourse_walk_pipeline"),
 )
-def schema_mismatch(batch: Batch) -> BatchEvidence | None:
+def schema_mismatch(batch: Batch) -> Evidence | None:
     """A column that the purpose needs is missing, is there for some rows only, or holds values of another kind.
 
     Not this when: there are more columns than are needed.
@@ -44,7 +45,7 @@ def schema_mismatch(batch: Batch) -> BatchEvidence | None:
     if not said:
         return None
     rows = np.unique([row for problem in told for row in problem.rows]).astype(np.int64)
-    return BatchEvidence("; ".join(said[:4]), rows)
+    return batch_evidence("; ".join(said[:4]), rows)
 
 
 def _lacking(batch: Batch) -> list[str]:
@@ -128,7 +129,7 @@ feature."""
     ),
     quotes=("slavv_image_range", "slavv_finetune_preprocessing", "sb3_normalize_input"),
 )
-def input_not_normalized(batch: Batch) -> BatchEvidence | None:
+def input_not_normalized(batch: Batch) -> Evidence | None:
     """An input's mean is beyond 3 or its deviation beyond 5, or it hardly varies, or not within images.
 
     Not this when: images lie between -1 and 1 or 0 and 1 (the latter is a remark); the column holds embeddings,
@@ -148,7 +149,7 @@ def input_not_normalized(batch: Batch) -> BatchEvidence | None:
         said.append(f"{name} {problem[0]}{excuse}")
         grade: Severity = "info" if excuse else problem[1]
         severity = grade if severity in (None, "info") else severity
-    return BatchEvidence("; ".join(said), severity=severity) if said else None
+    return batch_evidence("; ".join(said), severity=severity) if said else None
 
 
 def _excuse(batch: Batch, name: str) -> str:
@@ -206,7 +207,7 @@ def _of_images(array: Floats, seen: str, low: float, high: float) -> tuple[str, 
     ),
     quotes=("axolotl_nan_forward_backward", "karpathy_recipe_visualize_before_net"),
 )
-def nonfinite_values(batch: Batch) -> BatchEvidence | None:
+def nonfinite_values(batch: Batch) -> Evidence | None:
     """A float input holds NaN or infinity.
 
     Not this when: a float mask holds minus infinity where attention is forbidden.
@@ -224,7 +225,7 @@ def nonfinite_values(batch: Batch) -> BatchEvidence | None:
         if problem.check == "nonfinite_values" and problem.summary.split()[0] not in batch.floats:
             said.append(problem.summary)
             rows = np.union1d(rows, problem.rows)
-    return BatchEvidence("; ".join(said), rows.astype(np.int64)) if said else None
+    return batch_evidence("; ".join(said), rows.astype(np.int64)) if said else None
 
 
 # A column of a table that never varies.
@@ -243,7 +244,7 @@ SHOWN = 4
     quotes=("karpathy_recipe_inspect_data",),
     whole=True,
 )
-def constant_column(batch: Batch) -> BatchEvidence | None:
+def constant_column(batch: Batch) -> Evidence | None:
     """A column of a table of measurements holds the same value in all rows.
 
     Not this when: the rows are few. Of words and whole numbers, such as a version or a fold, it is only remarked.
@@ -256,7 +257,7 @@ def constant_column(batch: Batch) -> BatchEvidence | None:
     measured = any(one.numeric and "." in one.value for one in found.values())
     severity: Severity | None = None if measured else "info"
     said = f"{len(found)} of {len(counts)} columns hold one value in all rows: {listed}"
-    return BatchEvidence(said, values={"columns": len(found)}, severity=severity)
+    return batch_evidence(said, values={"columns": len(found)}, severity=severity)
 
 
 # Columns of a table that are the same.
@@ -269,7 +270,7 @@ def constant_column(batch: Batch) -> BatchEvidence | None:
     quotes=("domingos_insidious_contamination",),
     whole=True,
 )
-def equal_columns(batch: Batch) -> BatchEvidence | None:
+def equal_columns(batch: Batch) -> Evidence | None:
     """Two columns of a table of measurements hold the same values in all rows.
 
     Not this when: they never vary (`constant_column`); the rows are few.
@@ -281,7 +282,7 @@ def equal_columns(batch: Batch) -> BatchEvidence | None:
     found = [" and ".join(names) for names in alike.values() if len(names) > 1]
     if not found:
         return None
-    return BatchEvidence(f"{'; '.join(found[:SHOWN])} hold the same values in all rows", values={"groups": len(found)})
+    return batch_evidence(f"{'; '.join(found[:SHOWN])} hold the same values in all rows", values={"groups": len(found)})
 
 
 # Boxes on another scale, or in another order, than the detector reads them.
@@ -294,7 +295,7 @@ def equal_columns(batch: Batch) -> BatchEvidence | None:
     "annotations). torchvision: left, top, right, bottom in pixels, right > left and bottom > top.",
     quotes=("karpathy_recipe_visualize_before_net",),
 )
-def box_out_of_range(batch: Batch) -> BatchEvidence | None:
+def box_out_of_range(batch: Batch) -> Evidence | None:
     """Boxes beside `class_labels` reach beyond the image, or boxes beside `labels` have no width or height.
 
     Not this when: a box reaches a little over the image's edge; the columns are those of another library.
@@ -303,4 +304,4 @@ def box_out_of_range(batch: Batch) -> BatchEvidence | None:
         return None
     said, places = batch.boxes.wrong()
     rows = batch.numbers[places]
-    return BatchEvidence(f"{said}, in {of_rows(rows, batch.rows)}", rows) if len(rows) else None
+    return batch_evidence(f"{said}, in {of_rows(rows, batch.rows)}", rows) if len(rows) else None

@@ -13,15 +13,8 @@ from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Sequences, count_ro
 from mldebug_mcp.batch.templates import marker_before
 from mldebug_mcp.batch.text_problems import LEAST, MOST
 from mldebug_mcp.batch.tokenizer import Tokenizer
-from mldebug_mcp.checks.batch.registry import (
-    BatchEvidence,
-    Spot,
-    batch_check,
-    of_rows,
-    prompt_spot,
-    rows_that,
-    rows_where,
-)
+from mldebug_mcp.checks.batch.affected_rows import batch_evidence, of_rows, prompt_spot, rows_that, rows_where
+from mldebug_mcp.checks.check import Evidence, Spot, batch_check
 from mldebug_mcp.core.errors import is_failure
 
 # Role markers of another template, as plain text.
@@ -41,7 +34,7 @@ from mldebug_mcp.core.errors import is_failure
     },
     quotes=("unsloth_chat_template", "transformers_template_special_tokens"),
 )
-def chat_template_mismatch(batch: Batch) -> BatchEvidence | None:
+def chat_template_mismatch(batch: Batch) -> Evidence | None:
     """Rows show user and assistant markers of another template, which are not tokens of this tokenizer.
 
     Or the words of the turns themselves begin with role markers in most rows: a template was applied before.
@@ -65,7 +58,7 @@ def chat_template_mismatch(batch: Batch) -> BatchEvidence | None:
         if own is not None
         else "the tokenizer has no such tokens and no template"
     )
-    return BatchEvidence(
+    return batch_evidence(
         f"{rows_that(rows, batch.rows, 'holds', 'hold')} {name} role markers as plain text; {whose}",
         rows,
         tuple(Spot(row.side, row.index, row.turns[0].header, row.turns[0].start) for row in found[:3]),
@@ -73,7 +66,7 @@ def chat_template_mismatch(batch: Batch) -> BatchEvidence | None:
     )
 
 
-def _inside_turns(batch: Batch) -> BatchEvidence | None:
+def _inside_turns(batch: Batch) -> Evidence | None:
     """Return the rows whose turns have markers of their own and begin with others, if most rows do."""
     told = [row for problem in batch.problems if problem.check == "chat_template_mismatch" for row in problem.rows]
     rows = np.unique(told).astype(np.int64)
@@ -83,7 +76,7 @@ def _inside_turns(batch: Batch) -> BatchEvidence | None:
         rows = marked.astype(np.int64) if len(marked) >= max(LEAST, MOST * len(seen)) else rows
     if not len(rows):
         return None
-    return BatchEvidence(f"the turns of {of_rows(rows, batch.rows)} have role markers inside their words", rows)
+    return batch_evidence(f"the turns of {of_rows(rows, batch.rows)} have role markers inside their words", rows)
 
 
 # Prompts for generation stop before the assistant's turn is opened.
@@ -100,7 +93,7 @@ _QUESTION = "Where is the river?"
     quotes=("unsloth_chat_template", "transformers_template_special_tokens"),
     purposes=("generation",),
 )
-def generation_prompt_missing(batch: Batch) -> BatchEvidence | None:
+def generation_prompt_missing(batch: Batch) -> Evidence | None:
     """A prompt ends with a turn of the user or of a tool, and the template would open the assistant's after it.
 
     Not this when: the template opens no turn, or closes none of the user's (Mistral's); the prompt ends within an
@@ -116,7 +109,7 @@ def generation_prompt_missing(batch: Batch) -> BatchEvidence | None:
         return None
     rows = np.unique([row.number for row in found])
     which = of_rows(rows, batch.rows)
-    return BatchEvidence(
+    return batch_evidence(
         f"the prompts of {which} end with a closed turn and do not open the assistant's, {opening}", rows
     )
 
@@ -160,7 +153,7 @@ def _stops_short(text: str, closing: str, opening: str) -> bool:
     },
     quotes=("sanh_tokenizer_outputs", "transformers_template_special_tokens"),
 )
-def special_token_split(batch: Batch) -> BatchEvidence | None:
+def special_token_split(batch: Batch) -> Evidence | None:
     """The text of a special token is spelt by ordinary tokens, at a place where it matters.
 
     Not this when: a text mentions such a token in passing, and the row's real ones are whole. What counts: the end
@@ -176,7 +169,7 @@ def special_token_split(batch: Batch) -> BatchEvidence | None:
     rows = np.unique([row.number for row, _ in found])
     texts = sorted({text for _, split in found for text in split})
     said = f"in {of_rows(rows, batch.rows)} special tokens are spelt by ordinary ones: {', '.join(texts[:4])}"
-    return BatchEvidence(said, rows, tuple(_spot(row, split) for row, split in found[:3]))
+    return batch_evidence(said, rows, tuple(_spot(row, split) for row, split in found[:3]))
 
 
 def _split(tokenizer: Tokenizer, row: RowRoles) -> dict[str, int]:
@@ -215,7 +208,7 @@ def _spot(row: RowRoles, split: dict[str, int]) -> Spot:
     fix="Write arguments with json.dumps, and give each result the tool_call_id of its call; leave out broken rows.",
     quotes=("karpathy_recipe_inspect_data",),
 )
-def tool_call_invalid(batch: Batch) -> BatchEvidence | None:
+def tool_call_invalid(batch: Batch) -> Evidence | None:
     """The arguments of a tool call are no JSON, or a result names a call that no message made.
 
     Not this when: calls have no ids; arguments are given as an object.
@@ -224,7 +217,7 @@ def tool_call_invalid(batch: Batch) -> BatchEvidence | None:
     if not told:
         return None
     rows = np.unique(told).astype(np.int64)
-    return BatchEvidence(
+    return batch_evidence(
         f"{rows_that(rows, batch.rows, 'holds', 'hold')} tool calls whose arguments are no JSON, or results without "
         "their call",
         rows,
@@ -249,7 +242,7 @@ def tool_call_invalid(batch: Batch) -> BatchEvidence | None:
     quotes=("axolotl_plateau_mask", "hfcourse_decode_inputs"),
     purposes=("sft", "dpo", "vlm"),
 )
-def wrong_role_in_loss(batch: Batch) -> BatchEvidence | None:
+def wrong_role_in_loss(batch: Batch) -> Evidence | None:
     """The user's turns are trained on and the assistant's are not; or most conversations have the two exchanged.
 
     They do where the assistant speaks first and the user has the last word.
@@ -261,7 +254,7 @@ def wrong_role_in_loss(batch: Batch) -> BatchEvidence | None:
         return _exchanged(batch)
     rows = np.unique([row.roles.number for row in found])
     tokens = sum(row.prompt_tokens for row in found)
-    return BatchEvidence(
+    return batch_evidence(
         f"in {of_rows(rows, batch.rows)} the loss is on {tokens} tokens of the prompt's roles and on hardly any of "
         f"the assistant's",
         rows,
@@ -270,13 +263,13 @@ def wrong_role_in_loss(batch: Batch) -> BatchEvidence | None:
     )
 
 
-def _exchanged(batch: Batch) -> BatchEvidence | None:
+def _exchanged(batch: Batch) -> Evidence | None:
     told = next((problem for problem in batch.problems if problem.check == "wrong_role_in_loss"), None)
     if told is None:
         return None
     rows = np.array(told.rows, np.int64)
     # Prompts for reinforcement learning end with the user too, and some begin with a greeting.
-    return BatchEvidence(f"the conversations of {of_rows(rows, batch.rows)} {told.summary}", rows, severity="warning")
+    return batch_evidence(f"the conversations of {of_rows(rows, batch.rows)} {told.summary}", rows, severity="warning")
 
 
 # Prompt tokens carry labels.
@@ -301,7 +294,7 @@ def _exchanged(batch: Batch) -> BatchEvidence | None:
     quotes=("axolotl_plateau_mask", "hfcourse_decode_inputs"),
     purposes=("sft", "dpo", "vlm"),
 )
-def prompt_not_masked(batch: Batch) -> BatchEvidence | None:
+def prompt_not_masked(batch: Batch) -> Evidence | None:
     """The loss is computed on the system's, user's or tool's turns besides the assistant's.
 
     Not this when: only the markers before an answer are trained on; the assistant's turns are the masked ones
@@ -312,7 +305,7 @@ def prompt_not_masked(batch: Batch) -> BatchEvidence | None:
     if found:
         rows = np.unique([row.roles.number for row in found])
         tokens = sum(row.prompt_tokens for row in found)
-        return BatchEvidence(
+        return batch_evidence(
             f"{tokens} prompt tokens in {of_rows(rows, batch.rows)} carry labels",
             rows,
             tuple(prompt_spot(row) for row in found[:3]),
@@ -321,17 +314,17 @@ def prompt_not_masked(batch: Batch) -> BatchEvidence | None:
     return _against_columns(batch)
 
 
-def _against_columns(batch: Batch) -> BatchEvidence | None:
+def _against_columns(batch: Batch) -> Evidence | None:
     """Look for labels where the completion mask says prompt, and on what both sides of a pair share."""
     rows = rows_where(batch.sides, _labelled_outside_completion)
     chosen, rejected = batch.side("chosen"), batch.side("rejected")
     if not len(rows) and chosen is not None and rejected is not None:
         rows = _shared_and_trained(chosen, rejected)
     if len(rows):
-        return BatchEvidence(f"prompt tokens in {of_rows(rows, batch.rows)} carry labels", rows)
+        return batch_evidence(f"prompt tokens in {of_rows(rows, batch.rows)} carry labels", rows)
     plain = batch.purpose == "sft" and batch.purpose_given and not any(row.turns for row in batch.roles)
     if plain and batch.trained_sides and all(map(_all_trained, batch.trained_sides)):
-        return BatchEvidence(
+        return batch_evidence(
             "no token of any row is masked: if the rows begin with prompts, the prompts are trained on too",
             severity="info",
         )
@@ -379,7 +372,7 @@ def _shared_and_trained(chosen: Sequences, rejected: Sequences) -> Ints:
     quotes=("trl_maxlen_discard",),
     purposes=("sft", "dpo", "vlm"),
 )
-def no_completion_left(batch: Batch) -> BatchEvidence | None:
+def no_completion_left(batch: Batch) -> Evidence | None:
     """Rows that fill the greatest length of the batch have no trained token.
 
     Not this when: a shorter row has no trained token (`row_labels_masked`), as nothing was cut there.
@@ -391,7 +384,7 @@ def no_completion_left(batch: Batch) -> BatchEvidence | None:
     if not len(rows):
         return None
     reaches = rows_that(rows, batch.rows, "reaches", "reach")
-    return BatchEvidence(f"{reaches} the greatest length of the batch, without a completion", rows)
+    return batch_evidence(f"{reaches} the greatest length of the batch, without a completion", rows)
 
 
 def _only_prompt(batch: Batch, side: Sequences) -> Bools:

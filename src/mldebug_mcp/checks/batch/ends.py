@@ -7,16 +7,16 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.endings import all_endings, holds_documents
 from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, hides_words
-from mldebug_mcp.checks.batch.registry import (
+from mldebug_mcp.checks.batch.affected_rows import (
     NO_ROWS,
     NO_SPOTS,
-    BatchEvidence,
-    batch_check,
+    batch_evidence,
     of_rows,
     rows_that,
     rows_where,
     spots_at,
 )
+from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.models.base import Severity
 
 # Rows start with two first tokens.
@@ -34,7 +34,7 @@ from mldebug_mcp.models.base import Severity
     },
     quotes=("transformers_template_special_tokens", "unsloth_bos_hypotheses"),
 )
-def double_bos(batch: Batch) -> BatchEvidence | None:
+def double_bos(batch: Batch) -> Evidence | None:
     """Rows, or documents inside them, begin with the first token twice.
 
     So do the decoder's inputs where labels begin with the token that the model puts before them.
@@ -55,16 +55,16 @@ def double_bos(batch: Batch) -> BatchEvidence | None:
     if not len(rows):
         return None
     begins = rows_that(rows, batch.rows, "begins", "begin")
-    return BatchEvidence(f"{begins} with the first token (id {bos}) twice", rows, spots)
+    return batch_evidence(f"{begins} with the first token (id {bos}) twice", rows, spots)
 
 
-def _started(batch: Batch, targets: Sequences) -> BatchEvidence | None:
+def _started(batch: Batch, targets: Sequences) -> Evidence | None:
     start, stop = targets.bounds
     first = start[stop > start]
     token = batch.model.decoder_start
     if token is None or token == batch.model.pad or not len(first) or bool(np.any(targets.ids.flat[first] != token)):
         return None
-    return BatchEvidence(
+    return batch_evidence(
         f"labels of all {targets.rows} rows begin with the decoder's start token (id {token}), which the model itself "
         "puts before them",
         targets.numbers,
@@ -88,7 +88,7 @@ def _doubled(batch: Batch, side: Sequences, bos: int) -> Ints:
     return inside
 
 
-def _two_alike(batch: Batch) -> BatchEvidence | None:
+def _two_alike(batch: Batch) -> Evidence | None:
     """Without a tokenizer: every row begins with one and the same token twice."""
     if batch.tokenizer is not None or batch.words is not None:
         return None
@@ -98,7 +98,7 @@ def _two_alike(batch: Batch) -> BatchEvidence | None:
             continue
         one, two = side.ids.flat[start], side.ids.flat[start + 1]
         if bool(np.all(one == one[0])) and bool(np.all(two == one[0])) and int(one[0]) != side.pad:
-            return BatchEvidence(
+            return batch_evidence(
                 f"all {side.rows} rows begin with token {int(one[0])} twice", side.numbers, spots_at(side, start, 2)
             )
     return None
@@ -121,7 +121,7 @@ def _two_alike(batch: Batch) -> BatchEvidence | None:
     },
     quotes=("unsloth_bos_hypotheses", "transformers_template_special_tokens"),
 )
-def missing_bos(batch: Batch) -> BatchEvidence | None:
+def missing_bos(batch: Batch) -> Evidence | None:
     """The tokenizer or its chat template puts a first token before a text, and rows begin without it.
 
     Not this when: the model has no such token, or neither tokenizer nor template writes it; rows are pieces of a
@@ -138,7 +138,7 @@ def missing_bos(batch: Batch) -> BatchEvidence | None:
     if not len(rows):
         return None
     does = rows_that(rows, batch.rows, "does", "do")
-    return BatchEvidence(f"{does} not begin with {tokenizer.hf.bos_token} (id {bos})", rows)
+    return batch_evidence(f"{does} not begin with {tokenizer.hf.bos_token} (id {bos})", rows)
 
 
 def _begins_otherwise(side: Sequences, bos: int) -> Bools:
@@ -174,7 +174,7 @@ def _is_piece_of_stream(batch: Batch, side: Sequences, bos: int) -> bool:
     quotes=("trl_eos_align", "axolotl_faq_eos_mismatch"),
     purposes=("sft", "pretraining", "dpo", "vlm"),
 )
-def missing_eos(batch: Batch) -> BatchEvidence | None:
+def missing_eos(batch: Batch) -> Evidence | None:
     """Completions stop without an end token although the row had room for one.
 
     Not this when: the row is as long as rows can be (`truncated_completion`); the end token is there but masked
@@ -189,7 +189,7 @@ def missing_eos(batch: Batch) -> BatchEvidence | None:
     if not len(rows):
         return None
     severity: Severity | None = "warning" if batch.purpose == "pretraining" or 2 * len(rows) < batch.rows else None
-    return BatchEvidence(
+    return batch_evidence(
         f"the completions of {of_rows(rows, batch.rows)} do not end with an end token", rows, spots, severity=severity
     )
 
@@ -224,7 +224,7 @@ def _is_stream(batch: Batch, side: Sequences) -> bool:
     quotes=("trl_eos_align", "axolotl_faq_eos_mismatch"),
     purposes=("sft", "pretraining", "dpo", "vlm"),
 )
-def eos_masked(batch: Batch) -> BatchEvidence | None:
+def eos_masked(batch: Batch) -> Evidence | None:
     """Completions end with an end token whose label is the ignore index, and no end token of the row is trained on.
 
     Not this when: padding and end are the same token and the first, real one keeps its label; some turn's end in the
@@ -239,7 +239,7 @@ def eos_masked(batch: Batch) -> BatchEvidence | None:
     if not len(rows):
         return None
     said = f"the end token in {of_rows(rows, batch.rows)} is masked, and no other end of the row is trained on"
-    return BatchEvidence(said, rows, spots)
+    return batch_evidence(said, rows, spots)
 
 
 # The padding token is the end token, and real ends are masked with it.
@@ -261,7 +261,7 @@ def eos_masked(batch: Batch) -> BatchEvidence | None:
     quotes=("trl_eos_align", "axolotl_faq_eos_mismatch"),
     purposes=("sft", "pretraining", "dpo", "vlm"),
 )
-def pad_is_eos(batch: Batch) -> BatchEvidence | None:
+def pad_is_eos(batch: Batch) -> Evidence | None:
     """Padding and end are the same token, and the real ends are masked as if they were padding.
 
     Not this when: real ends keep their label: then the two may be the same.
@@ -275,7 +275,7 @@ def pad_is_eos(batch: Batch) -> BatchEvidence | None:
         rows = np.union1d(rows, side.numbers[masked[ended_by_pad]])
     if not len(rows):
         return None
-    return BatchEvidence(
+    return batch_evidence(
         f"the padding token is the end token, and the real end of {of_rows(rows, batch.rows)} is masked with it", rows
     )
 
@@ -295,7 +295,7 @@ def pad_is_eos(batch: Batch) -> BatchEvidence | None:
     quotes=("trl_maxlen_discard",),
     purposes=("sft", "dpo", "vlm"),
 )
-def truncated_completion(batch: Batch) -> BatchEvidence | None:
+def truncated_completion(batch: Batch) -> Evidence | None:
     """Rows fill the greatest length of the batch and their completion does not end with an end token.
 
     Or, in text, the answer opens its reasoning (<think>) and ends without closing it, or many answers end in the middle
@@ -312,10 +312,10 @@ def truncated_completion(batch: Batch) -> BatchEvidence | None:
     told = next((problem for problem in batch.problems if problem.check == "truncated_completion"), None)
     if told is not None and not len(rows):
         cut = np.array(told.rows, np.int64)
-        return BatchEvidence(f"{of_rows(cut, batch.rows)} {told.summary}", cut)
+        return batch_evidence(f"{of_rows(cut, batch.rows)} {told.summary}", cut)
     if not len(rows):
         return None
     # Chosen by hand: below one row in a hundred the lost ends do not matter.
     severity: Severity | None = "info" if len(rows) < 0.01 * judged else None
     said = f"the completions of {of_rows(rows, batch.rows)} are cut off at the greatest length of the batch"
-    return BatchEvidence(said, rows, spots, severity=severity)
+    return batch_evidence(said, rows, spots, severity=severity)

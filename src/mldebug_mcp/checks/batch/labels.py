@@ -6,16 +6,16 @@ import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Sequences, hides_words, shift_of
-from mldebug_mcp.checks.batch.registry import (
+from mldebug_mcp.checks.batch.affected_rows import (
     NO_ROWS,
     NO_SPOTS,
-    BatchEvidence,
-    batch_check,
+    batch_evidence,
     of_rows,
     rows_that,
     rows_where,
     spots_at,
 )
+from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.core.text import quoted
 from mldebug_mcp.models.base import Severity
 
@@ -36,7 +36,7 @@ from mldebug_mcp.models.base import Severity
     quotes=("hfcourse_decode_inputs", "axolotl_clear_caches"),
     purposes=("sft", "pretraining", "dpo", "vlm"),
 )
-def labels_mismatch(batch: Batch) -> BatchEvidence | None:
+def labels_mismatch(batch: Batch) -> Evidence | None:
     """Trained labels differ from the tokens at their places.
 
     Not this when: they are shifted (`labels_shifted`); the inputs there are mask tokens, as for masked language
@@ -54,7 +54,7 @@ def labels_mismatch(batch: Batch) -> BatchEvidence | None:
     if not total:
         return None
     said = f"{total} of {trained} trained labels, in {of_rows(rows, batch.rows)}, are not the tokens at their places"
-    return BatchEvidence(said, rows, spots, {"labels": total}, None if total > 0.01 * trained else "warning")
+    return batch_evidence(said, rows, spots, {"labels": total}, None if total > 0.01 * trained else "warning")
 
 
 # Labels are shifted against the inputs although the model shifts by itself.
@@ -71,7 +71,7 @@ def labels_mismatch(batch: Batch) -> BatchEvidence | None:
     quotes=("hfcourse_decode_inputs",),
     purposes=("sft", "pretraining", "dpo", "vlm"),
 )
-def labels_shifted(batch: Batch) -> BatchEvidence | None:
+def labels_shifted(batch: Batch) -> Evidence | None:
     """Labels are the next (or the previous) tokens instead of the tokens at their own places.
 
     Not this when: the column is called targets, as in code whose loss does not shift. With a loss mask beside the
@@ -87,10 +87,10 @@ def labels_shifted(batch: Batch) -> BatchEvidence | None:
     where = "next" if shifts[0][1] == 1 else "previous"
     severity: Severity | None = "info" if shifts[0][0].loss_mask is not None and not batch.model.given else None
     said = f"in {of_rows(rows, batch.rows)} each label is the {where} token"
-    return BatchEvidence(said, rows, values={"shift": shifts[0][1]}, severity=severity)
+    return batch_evidence(said, rows, values={"shift": shifts[0][1]}, severity=severity)
 
 
-def _shown_to_decoder(batch: Batch) -> BatchEvidence | None:
+def _shown_to_decoder(batch: Batch) -> Evidence | None:
     targets, inputs = batch.targets, batch.decoder_inputs
     if (
         targets is None
@@ -102,7 +102,7 @@ def _shown_to_decoder(batch: Batch) -> BatchEvidence | None:
     told = np.flatnonzero(targets.trained & targets.content)
     if not len(told) or not np.array_equal(inputs.flat[told], targets.ids.flat[told]):
         return None
-    return BatchEvidence(
+    return batch_evidence(
         f"in all {targets.rows} rows decoder_input_ids are the labels at their own places, so that the decoder is "
         "shown each token that it must write; leave them out, and the model makes them from the labels",
         targets.numbers,
@@ -127,7 +127,7 @@ def _shown_to_decoder(batch: Batch) -> BatchEvidence | None:
     quotes=("unsloth_all_masked", "axolotl_plateau_mask"),
     purposes=("sft", "pretraining", "dpo", "vlm"),
 )
-def all_labels_masked(batch: Batch) -> BatchEvidence | None:
+def all_labels_masked(batch: Batch) -> Evidence | None:
     """No label of the whole batch is trained on: every one is the ignore index, or the loss mask is zero.
 
     Not this when: only some rows are without trained tokens (`row_labels_masked`).
@@ -138,7 +138,7 @@ def all_labels_masked(batch: Batch) -> BatchEvidence | None:
     if not tokens or any(int(side.trained_per_row.sum()) for side in sides):
         return None
     rows = rows_where(sides, lambda side: (side.ids.lengths if side is batch.targets else side.lengths) > 0)
-    return BatchEvidence(
+    return batch_evidence(
         f"none of {tokens} {batch.unit} in {of_rows(rows, batch.rows)} is trained on", rows, values={"tokens": tokens}
     )
 
@@ -161,7 +161,7 @@ def all_labels_masked(batch: Batch) -> BatchEvidence | None:
     quotes=("axolotl_plateau_mask",),
     purposes=("sft", "pretraining", "dpo", "vlm"),
 )
-def row_labels_masked(batch: Batch) -> BatchEvidence | None:
+def row_labels_masked(batch: Batch) -> Evidence | None:
     """Some rows have content but no trained token, while others have.
 
     Not this when: no row of the batch is trained on (`all_labels_masked`); the row is empty (`empty_row`); the side is
@@ -176,7 +176,7 @@ def row_labels_masked(batch: Batch) -> BatchEvidence | None:
     if not len(rows):
         return None
     trains = rows_that(rows, batch.rows, "trains", "train")
-    return BatchEvidence(f"{trains} on no token", rows, values={"rows": len(rows)})
+    return batch_evidence(f"{trains} on no token", rows, values={"rows": len(rows)})
 
 
 def _has_content(batch: Batch, side: Sequences) -> Bools:
@@ -208,7 +208,7 @@ LEAST_WHITE = 0.02
     quotes=("hfcourse_walk_pipeline",),
     purposes=("classification", "vlm"),
 )
-def label_out_of_range(batch: Batch) -> BatchEvidence | None:
+def label_out_of_range(batch: Batch) -> Evidence | None:
     """A class label is negative (but not the ignore index) or at least the number of classes.
 
     Not this when: the number of classes is not known and no label is negative; the classes have names; 255 or -1 mark
@@ -228,7 +228,7 @@ def label_out_of_range(batch: Batch) -> BatchEvidence | None:
         return None
     known = f"0 to {limit - 1}" if limit < 2**62 else "0 and above"
     said = f"{seen} labels are outside {known} (such as {example})"
-    return BatchEvidence(said, rows.astype(np.int64), values={"labels": seen, "example": example})
+    return batch_evidence(said, rows.astype(np.int64), values={"labels": seen, "example": example})
 
 
 def _is_black_and_white(batch: Batch) -> bool:
@@ -282,7 +282,7 @@ DOMINANT = 0.9
     purposes=("classification",),
     whole=True,
 )
-def class_imbalance(batch: Batch) -> BatchEvidence | None:
+def class_imbalance(batch: Batch) -> Evidence | None:
     """At least nine labels in ten are of one class (among 16 or more), or all of them (among 8 or more).
 
     Not this when: the batch is so small that chance explains it. One in ten is the ratio that karpathy_recipe names.
@@ -297,7 +297,7 @@ def class_imbalance(batch: Batch) -> BatchEvidence | None:
         return None
     what = "all" if only else f"{share:.0%} of"
     name = quoted(batch.class_names[common]) if common in batch.class_names else common
-    return BatchEvidence(
+    return batch_evidence(
         f"{what} {labels} labels are class {name}",
         values={"share": share, "class": common, "classes": len(classes)},
     )

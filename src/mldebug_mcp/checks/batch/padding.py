@@ -7,16 +7,16 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.endings import document_starts
 from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, inverted_rows
-from mldebug_mcp.checks.batch.registry import (
+from mldebug_mcp.checks.batch.affected_rows import (
     NO_ROWS,
     NO_SPOTS,
-    BatchEvidence,
-    batch_check,
+    batch_evidence,
     of_rows,
     rows_that,
     rows_where,
     spots_at,
 )
+from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.models.base import Severity
 
 # The attention mask marks the padding, not the text.
@@ -28,7 +28,7 @@ from mldebug_mcp.models.base import Severity
     fix="In Transformers 1 means text and 0 padding; torch's key_padding_mask is the other way round. Invert the mask.",
     quotes=("transformers_left_pad",),
 )
-def attention_mask_inverted(batch: Batch) -> BatchEvidence | None:
+def attention_mask_inverted(batch: Batch) -> Evidence | None:
     """The mask is 0 on the text and 1 on the padding.
 
     Not this when: only some positions are wrong (`attention_mask_mismatch`).
@@ -36,7 +36,7 @@ def attention_mask_inverted(batch: Batch) -> BatchEvidence | None:
     rows = rows_where([side for side in batch.sides if side.attended is not None], inverted_rows)
     if not len(rows):
         return None
-    return BatchEvidence(
+    return batch_evidence(
         f"the attention mask of {of_rows(rows, batch.rows)} is 0 on the text and 1 on the padding", rows
     )
 
@@ -54,7 +54,7 @@ def attention_mask_inverted(batch: Batch) -> BatchEvidence | None:
     fixes={"Axolotl": "clear the prepared data set (dataset_prepared_path) after changing special tokens."},
     quotes=("transformers_left_pad",),
 )
-def attention_mask_mismatch(batch: Batch) -> BatchEvidence | None:
+def attention_mask_mismatch(batch: Batch) -> Evidence | None:
     """The mask lets the model attend to padding, or hides text.
 
     Not this when: the mask is the wrong way round altogether (`attention_mask_inverted`); padding and end are the
@@ -74,7 +74,7 @@ def attention_mask_mismatch(batch: Batch) -> BatchEvidence | None:
         what = [f"{attended} padding positions are attended to"] * bool(attended) + [
             f"{hidden} tokens of text are hidden"
         ] * bool(hidden)
-        return BatchEvidence(
+        return batch_evidence(
             f"{' and '.join(what)} in {of_rows(rows, batch.rows)}",
             rows,
             spots,
@@ -84,7 +84,7 @@ def attention_mask_mismatch(batch: Batch) -> BatchEvidence | None:
     return _mask_missing(batch)
 
 
-def _mask_missing(batch: Batch) -> BatchEvidence | None:
+def _mask_missing(batch: Batch) -> Evidence | None:
     if batch.purpose != "generation":
         return None
     sides = [side for side in batch.sides if side.attention is None and side.padded]
@@ -92,7 +92,7 @@ def _mask_missing(batch: Batch) -> BatchEvidence | None:
     if not len(rows):
         return None
     padded = rows_that(rows, batch.rows, "is", "are")
-    return BatchEvidence(f"{padded} padded on the left, and there is no attention mask", rows)
+    return batch_evidence(f"{padded} padded on the left, and there is no attention mask", rows)
 
 
 # Padding positions carry labels.
@@ -111,7 +111,7 @@ def _mask_missing(batch: Batch) -> BatchEvidence | None:
     quotes=("hf_gradacc_token_denominator", "hfcourse_decode_inputs"),
     purposes=("sft", "pretraining", "dpo", "vlm", "classification"),
 )
-def padding_not_masked(batch: Batch) -> BatchEvidence | None:
+def padding_not_masked(batch: Batch) -> Evidence | None:
     """The loss is computed on padding.
 
     Not this when: padding and end are the same token and only the real end carries a label.
@@ -127,7 +127,7 @@ def padding_not_masked(batch: Batch) -> BatchEvidence | None:
             spots = spots or spots_at(side, positions, 3)
     if not total:
         return None
-    return BatchEvidence(
+    return batch_evidence(
         f"{total} padding positions in {of_rows(rows, batch.rows)} carry labels", rows, spots, {"positions": total}
     )
 
@@ -151,7 +151,7 @@ def padding_not_masked(batch: Batch) -> BatchEvidence | None:
     quotes=("transformers_left_pad", "transformers_right_pad_warning"),
     purposes=("sft", "pretraining", "generation"),
 )
-def padding_side_wrong(batch: Batch) -> BatchEvidence | None:
+def padding_side_wrong(batch: Batch) -> Evidence | None:
     """Prompts for generation are padded on the right, or training rows on the left.
 
     Not this when: training rows are padded on the left and have position ids that begin at the text; the rows are
@@ -169,7 +169,7 @@ def padding_side_wrong(batch: Batch) -> BatchEvidence | None:
     side = "right" if generation else "left"
     harmless = batch.model.relative_positions and all(one.attention is not None for one in sides)
     severity: Severity | None = "error" if generation else "info" if harmless else None
-    return BatchEvidence(f"{rows_that(rows, batch.rows, 'is', 'are')} padded on the {side}", rows, severity=severity)
+    return batch_evidence(f"{rows_that(rows, batch.rows, 'is', 'are')} padded on the {side}", rows, severity=severity)
 
 
 def _padded_right(side: Sequences) -> Bools:
@@ -202,7 +202,7 @@ def _padded_left(side: Sequences) -> Bools:
     },
     quotes=("transformers_left_pad",),
 )
-def pad_token_unset(batch: Batch) -> BatchEvidence | None:
+def pad_token_unset(batch: Batch) -> Evidence | None:
     """The tokenizer names no padding token although rows are padded or differ in length.
 
     Not this when: all rows have one length and none is padded, as in packed data. Where rows are padded already and the
@@ -215,14 +215,14 @@ def pad_token_unset(batch: Batch) -> BatchEvidence | None:
     uneven = any(bool(np.any(side.lengths != side.lengths[0])) for side in batch.sides if side.rows)
     if padded or uneven:
         hidden = padded and all(side.attended is not None and not len(side.misattended) for side in batch.sides)
-        return BatchEvidence(
+        return batch_evidence(
             f"the tokenizer has no padding token, and rows {'are padded' if padded else 'differ in length'}"
             + (", with a mask over the padding" if hidden else ""),
             severity="info" if hidden else None,
         )
     if batch.purpose == "pretraining" or all(side.packed or side.rows == 1 for side in batch.sides):
         return None
-    return BatchEvidence(
+    return batch_evidence(
         "the tokenizer has no padding token; these rows need none, as all have one length", severity="info"
     )
 
@@ -239,7 +239,7 @@ def pad_token_unset(batch: Batch) -> BatchEvidence | None:
     fix="position_ids = attention_mask.cumsum(-1) - 1, with 0 on padding; restart at 0 for each packed document.",
     quotes=("hf_packing_boundaries",),
 )
-def position_ids_wrong(batch: Batch) -> BatchEvidence | None:
+def position_ids_wrong(batch: Batch) -> Evidence | None:
     """Positions do not begin at 0 with the text, or do not rise by one from token to token.
 
     Not this when: they restart at 0 for a packed document; they all begin after the padding id, as RoBERTa's do; a
@@ -258,7 +258,7 @@ def position_ids_wrong(batch: Batch) -> BatchEvidence | None:
             spots = spots or spots_at(side, wrong)
     if not len(rows):
         return None
-    return BatchEvidence(f"the position ids of {of_rows(rows, batch.rows)} do not count the tokens", rows, spots)
+    return batch_evidence(f"the position ids of {of_rows(rows, batch.rows)} do not count the tokens", rows, spots)
 
 
 def _leaps(side: Sequences) -> Ints:
@@ -315,7 +315,7 @@ def _late_starts(batch: Batch, side: Sequences) -> Ints:
     quotes=("hf_packing_boundaries", "trl_wrapped_packing"),
     purposes=("sft", "pretraining", "dpo"),
 )
-def packing_without_position_reset(batch: Batch) -> BatchEvidence | None:
+def packing_without_position_reset(batch: Batch) -> Evidence | None:
     """Documents follow each other in a row, and neither position ids nor a mask keep them apart.
 
     Not this when: position ids restart at each document; the mask numbers the documents; an end token only ends a
@@ -334,7 +334,7 @@ def packing_without_position_reset(batch: Batch) -> BatchEvidence | None:
             spots = spots or spots_at(side, found)
     if not len(rows):
         return None
-    return BatchEvidence(
+    return batch_evidence(
         f"{starts} documents begin inside {of_rows(rows, batch.rows)} without restarting positions or a document mask",
         rows,
         spots,

@@ -8,7 +8,8 @@ from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.endings import Pair, content, pairs
 from mldebug_mcp.batch.sequences import Bools, Ints, Sequences
 from mldebug_mcp.batch.templates import PROMPT_ROLES
-from mldebug_mcp.checks.batch.registry import BatchEvidence, batch_check, of_rows
+from mldebug_mcp.checks.batch.affected_rows import batch_evidence, of_rows
+from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.models.base import Severity
 
 # Preference pairs without a difference.
@@ -28,7 +29,7 @@ MOST_ALIKE = 64
     quotes=("karpathy_recipe_inspect_data",),
     purposes=("dpo",),
 )
-def chosen_equals_rejected(batch: Batch) -> BatchEvidence | None:
+def chosen_equals_rejected(batch: Batch) -> Evidence | None:
     """Chosen and rejected completions are the same, or differ only in spaces around them and in special tokens.
 
     Not this when: they differ in a single word, or in the spaces inside them.
@@ -44,7 +45,7 @@ def chosen_equals_rejected(batch: Batch) -> BatchEvidence | None:
         return None
     severity: Severity | None = "warning" if len(rows) < 0.05 * batch.rows else None
     said = f"chosen and rejected are the same in {of_rows(rows, batch.rows)}"
-    return BatchEvidence(said, rows, values={"pairs": len(rows)}, severity=severity)
+    return batch_evidence(said, rows, values={"pairs": len(rows)}, severity=severity)
 
 
 def _reads_same(batch: Batch, chosen: Sequences, rejected: Sequences, pair: Pair) -> bool:
@@ -83,7 +84,7 @@ _POSITIVE, _NEGATIVE = ("positive", "pos"), ("negative", "neg")
     quotes=("karpathy_recipe_inspect_data",),
     purposes=("embedding",),
 )
-def positive_equals_negative(batch: Batch) -> BatchEvidence | None:
+def positive_equals_negative(batch: Batch) -> Evidence | None:
     """A row's negative is its positive, or its anchor, token for token.
 
     Not this when: anchor and positive are the same, as in SimCSE, where dropout tells them apart; the columns do not
@@ -96,7 +97,7 @@ def positive_equals_negative(batch: Batch) -> BatchEvidence | None:
         return None
     severity: Severity | None = "warning" if len(rows) < 0.05 * batch.rows else None
     said = f"the negative is the {other} in {of_rows(rows, batch.rows)}"
-    return BatchEvidence(said, rows, values={"rows": len(rows)}, severity=severity)
+    return batch_evidence(said, rows, values={"rows": len(rows)}, severity=severity)
 
 
 def _same(batch: Batch, names: tuple[str, ...]) -> Ints:
@@ -121,7 +122,7 @@ MOST = 0.5
     quotes=("karpathy_recipe_inspect_data",),
     purposes=("dpo",),
 )
-def preference_swapped(batch: Batch) -> BatchEvidence | None:
+def preference_swapped(batch: Batch) -> Evidence | None:
     """The data's own scores, ratings or rewards of the pairs say that the rejected completion is the better one.
 
     Not this when: there are no columns of scores for both sides; a pair's scores are equal.
@@ -132,7 +133,7 @@ def preference_swapped(batch: Batch) -> BatchEvidence | None:
     rows = np.array(told.rows, np.int64)
     severity: Severity | None = "error" if len(rows) > MOST * batch.rows else None
     said = f"{told.summary}, the rejected completion has the higher one in {of_rows(rows, batch.rows)}"
-    return BatchEvidence(said, rows, values={"pairs": len(rows)}, severity=severity)
+    return batch_evidence(said, rows, values={"pairs": len(rows)}, severity=severity)
 
 
 # A preference pair lacks its prompt or its sides do not share it.
@@ -156,7 +157,7 @@ LEAST_SHARED = 2
     quotes=("hfcourse_decode_inputs",),
     purposes=("dpo",),
 )
-def prompt_missing(batch: Batch) -> BatchEvidence | None:
+def prompt_missing(batch: Batch) -> Evidence | None:
     """The prompt of a pair is empty, or the chosen and the rejected row do not begin alike.
 
     Nor do they where they share a system turn or a marker, and the user asks something else in each.
@@ -179,7 +180,7 @@ def prompt_missing(batch: Batch) -> BatchEvidence | None:
         return None
     if not len(rows):
         return None
-    return BatchEvidence(what.format(of_rows(rows, batch.rows)), rows)
+    return batch_evidence(what.format(of_rows(rows, batch.rows)), rows)
 
 
 def _hardly_anything(batch: Batch, prompt: Sequences) -> Bools:
@@ -216,10 +217,10 @@ def _begin_apart(batch: Batch, chosen: Sequences, pair: Pair) -> bool:
     fixes={"TRL": "watch frac_reward_zero_std; num_generations above 1."},
     quotes=("reddit_reward_variance", "trl_frac_zero_std", "axolotl_reward_standalone"),
 )
-def advantages_zero(batch: Batch) -> BatchEvidence | None:
+def advantages_zero(batch: Batch) -> Evidence | None:
     """The advantages of all rows are exactly zero.
 
     Not this when: some group has others; the rows are fewer than four.
     """
     told = next((problem for problem in batch.problems if problem.check == "advantages_zero"), None)
-    return None if told is None else BatchEvidence(told.summary)
+    return None if told is None else batch_evidence(told.summary)

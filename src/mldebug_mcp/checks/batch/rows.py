@@ -11,7 +11,8 @@ from mldebug_mcp.batch.batch import Batch, LengthCounts, arrays_of, median_of
 from mldebug_mcp.batch.endings import content
 from mldebug_mcp.batch.roles import END
 from mldebug_mcp.batch.sequences import Bools, Ints, Sequences
-from mldebug_mcp.checks.batch.registry import NO_ROWS, BatchEvidence, batch_check, of_rows, rows_that, rows_where
+from mldebug_mcp.checks.batch.affected_rows import NO_ROWS, batch_evidence, of_rows, rows_that, rows_where
+from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.models.base import Severity
 
 # Identical rows.
@@ -29,7 +30,7 @@ from mldebug_mcp.models.base import Severity
     purposes=("sft", "pretraining", "dpo", "classification", "embedding", "vlm"),
     whole=True,
 )
-def duplicate_rows(batch: Batch) -> BatchEvidence | None:
+def duplicate_rows(batch: Batch) -> Evidence | None:
     """A row is the same as an earlier one in everything that the model sees.
 
     Not this when: prompts are the same and completions differ; prompts for generation are repeated, as GRPO does.
@@ -41,7 +42,7 @@ def duplicate_rows(batch: Batch) -> BatchEvidence | None:
     # Chosen by hand: collections of instructions hold up to about one in a hundred.
     severity: Severity | None = "info" if len(again) < 0.01 * batch.overlap.rows else None
     near = f", {len(batch.overlap.near)} more nearly do" if len(batch.overlap.near) else ""
-    return BatchEvidence(
+    return batch_evidence(
         f"{len(again)} of {batch.overlap.rows} rows repeat another (row {row} is row {first}){near}",
         np.unique(again),
         values={"duplicates": len(again), "near_duplicates": len(batch.overlap.near)},
@@ -62,7 +63,7 @@ SHORT = 8
     fix="Filter them out before training: dataset.filter(lambda row: len(row['input_ids']) > 1).",
     quotes=("karpathy_recipe_inspect_data", "axolotl_spike_one_sample"),
 )
-def empty_row(batch: Batch) -> BatchEvidence | None:
+def empty_row(batch: Batch) -> Evidence | None:
     """A row has no token besides padding and special tokens, or its completion none besides its end.
 
     Not this when: it is the prompt of a preference pair (`prompt_missing`); nothing of the row is trained on
@@ -76,13 +77,13 @@ def empty_row(batch: Batch) -> BatchEvidence | None:
     )
     rows = rows_where(sides, lambda side: _nothing_but(side, np.array(sorted(special), np.int64)))
     if len(rows):
-        return BatchEvidence(f"{rows_that(rows, batch.rows, 'is', 'are')} empty", rows)
+        return batch_evidence(f"{rows_that(rows, batch.rows, 'is', 'are')} empty", rows)
     if batch.purpose not in ("sft", "dpo", "vlm"):
         return None
     rows = rows_where(batch.trained_sides, lambda side: _ends_at_once(batch, side))
     if not len(rows):
         return None
-    return BatchEvidence(f"in {of_rows(rows, batch.rows)} the completion is empty: only its end is trained on", rows)
+    return batch_evidence(f"in {of_rows(rows, batch.rows)} the completion is empty: only its end is trained on", rows)
 
 
 def _ends_at_once(batch: Batch, side: Sequences) -> Bools:
@@ -120,7 +121,7 @@ def _nothing_but(side: Sequences, special: Ints) -> Bools:
     quotes=("kapoor_17_fields",),
     whole=True,
 )
-def split_leakage(batch: Batch) -> BatchEvidence | None:
+def split_leakage(batch: Batch) -> Evidence | None:
     """Rows of the data set given with --against are also here, exactly or nearly.
 
     Not this when: rows share a system prompt or other boilerplate, but not four fifths of their text. Below one row
@@ -133,7 +134,7 @@ def split_leakage(batch: Batch) -> BatchEvidence | None:
     if not exact + near:
         return None
     severity: Severity | None = "warning" if not exact and near < 0.01 * overlap.against_rows else None
-    return BatchEvidence(
+    return batch_evidence(
         f"of {overlap.against_rows} rows of {overlap.against}, {exact} are here too, and {near} more nearly so",
         np.unique(np.concatenate([overlap.against_exact[:, 0], overlap.against_near[:, 0]])),
         values={"exact": exact, "near": near, "against_rows": overlap.against_rows},
@@ -154,7 +155,7 @@ def split_leakage(batch: Batch) -> BatchEvidence | None:
     fixes={"Transformers": "DataCollatorForSeq2Seq pads labels; DataCollatorWithPadding does not."},
     quotes=("hfcourse_walk_pipeline",),
 )
-def length_mismatch(batch: Batch) -> BatchEvidence | None:
+def length_mismatch(batch: Batch) -> Evidence | None:
     """A column of a row is longer or shorter than its token ids.
 
     Not this when: the model is an encoder-decoder, whose labels have their own length. The other checks leave such
@@ -164,7 +165,7 @@ def length_mismatch(batch: Batch) -> BatchEvidence | None:
     if not told:
         return None
     rows = np.unique([row for problem in told for row in problem.rows]).astype(np.int64)
-    return BatchEvidence("; ".join(problem.summary for problem in told[:4]), rows)
+    return batch_evidence("; ".join(problem.summary for problem in told[:4]), rows)
 
 
 # Rows far longer than the rest.
@@ -191,7 +192,7 @@ LEAST_EXCESS = 64
     quotes=("axolotl_spike_one_sample", "karpathy_recipe_inspect_data"),
     whole=True,
 )
-def length_outlier(batch: Batch) -> BatchEvidence | None:
+def length_outlier(batch: Batch) -> Evidence | None:
     """A row is 5 times as long as the median, 64 tokens longer, and 6 robust deviations of log length above it.
 
     Not this when: lengths vary widely anyway, as those of web documents do. The factors were chosen on log-normal
@@ -206,7 +207,7 @@ def length_outlier(batch: Batch) -> BatchEvidence | None:
     lengths, counts = arrays_of(sum((side.counts for side in sides), Counter()))
     longest, median = int(lengths[-1]), median_of(lengths, counts)
     said = f"{rows_that(rows, batch.rows, 'has', 'have')} up to {longest} {batch.unit}, the median is {median:.0f}"
-    return BatchEvidence(said, rows, values={"longest": longest, "median": median})
+    return batch_evidence(said, rows, values={"longest": longest, "median": median})
 
 
 def _far_longer(side: LengthCounts) -> Ints:
@@ -234,7 +235,7 @@ FEW = 0.01
     fix='Read the source files anew with encoding="utf-8"; text that is damaged already can mostly be mended (ftfy).',
     quotes=("karpathy_recipe_inspect_data",),
 )
-def garbled_text(batch: Batch) -> BatchEvidence | None:
+def garbled_text(batch: Batch) -> Evidence | None:
     """Characters such as "Ã©" or "â€™" stand where the text had "é" or "’": UTF-8 was read as Latin-1.
 
     Not this when: an accented letter stands before a sign or two; single characters were lost.
@@ -245,4 +246,4 @@ def garbled_text(batch: Batch) -> BatchEvidence | None:
     rows = np.unique(told).astype(np.int64)
     severity: Severity | None = "info" if len(rows) <= FEW * batch.rows else None
     said = f"{rows_that(rows, batch.rows, 'holds', 'hold')} characters that are UTF-8 read with another encoding"
-    return BatchEvidence(said, rows, severity=severity)
+    return batch_evidence(said, rows, severity=severity)

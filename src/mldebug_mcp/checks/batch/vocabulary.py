@@ -6,16 +6,16 @@ import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Runs, Sequences, count_rows
-from mldebug_mcp.checks.batch.registry import (
+from mldebug_mcp.checks.batch.affected_rows import (
     NO_ROWS,
     NO_SPOTS,
-    BatchEvidence,
-    batch_check,
+    batch_evidence,
     of_rows,
     rows_that,
     rows_where,
     spots_at,
 )
+from mldebug_mcp.checks.check import Evidence, batch_check
 
 # Token ids outside the model's vocabulary.
 
@@ -40,7 +40,7 @@ LLAVA_IMAGE = -200
     },
     quotes=("hfcourse_decode_inputs",),
 )
-def token_id_out_of_range(batch: Batch) -> BatchEvidence | None:
+def token_id_out_of_range(batch: Batch) -> Evidence | None:
     """An id or label is negative (but not the ignore index) or at least the size of the vocabulary.
 
     Not this when: the size is not known and the ids could be some model's; a LLaVA batch marks images by -200.
@@ -67,7 +67,7 @@ def token_id_out_of_range(batch: Batch) -> BatchEvidence | None:
         return None
     known = f"a vocabulary of {limit}" if batch.vocabulary else "any vocabulary"
     said = f"{seen} ids or labels in {of_rows(rows, batch.rows)} are outside {known} (such as {worst})"
-    return BatchEvidence(said, rows, spots, {"count": seen, "example": worst})
+    return batch_evidence(said, rows, spots, {"count": seen, "example": worst})
 
 
 # Tokenizer and model vocabulary sizes do not fit.
@@ -95,7 +95,7 @@ DeepSeek V2."""
     },
     quotes=("unsloth_uninitialised_weights", "hfcourse_decode_inputs"),
 )
-def vocab_size_mismatch(batch: Batch) -> BatchEvidence | None:
+def vocab_size_mismatch(batch: Batch) -> Evidence | None:
     """The tokenizer knows more tokens than the model has, or far fewer, or the batch holds ids that it does not know.
 
     Not this when: the model's vocabulary is padded to a round number beyond the tokenizer's. The widest such padding
@@ -105,21 +105,21 @@ def vocab_size_mismatch(batch: Batch) -> BatchEvidence | None:
     if tokenizer is None:
         return None
     if model is not None and tokenizer.size > model:
-        return BatchEvidence(
+        return batch_evidence(
             f"the tokenizer has {tokenizer.size} tokens, the model {model}",
             values={"tokenizer": tokenizer.size, "model": model},
         )
     if model is not None:
         rows = rows_where(batch.sides, lambda side: _unknown(side, tokenizer.size, model))
         if len(rows):
-            return BatchEvidence(
+            return batch_evidence(
                 f"{rows_that(rows, batch.rows, 'holds', 'hold')} ids that the tokenizer does not know (it has "
                 f"{tokenizer.size} tokens, the model {model})",
                 rows,
             )
         if model - tokenizer.size > max(MOST_SPARE, SHARE_SPARE * model):
             said = f"the model has {model} tokens, the tokenizer only {tokenizer.size}"
-            return BatchEvidence(said, values={"tokenizer": tokenizer.size, "model": model}, severity="warning")
+            return batch_evidence(said, values={"tokenizer": tokenizer.size, "model": model}, severity="warning")
     return None
 
 
@@ -145,7 +145,7 @@ NAMES = ("<|image_pad|>", "<image>", "<image_soft_token>", "<|image|>", "[IMG]",
     },
     quotes=("trl_vlm_truncation",),
 )
-def image_tokens_truncated(batch: Batch) -> BatchEvidence | None:
+def image_tokens_truncated(batch: Batch) -> Evidence | None:
     """The placeholders of images are fewer or more than the image features, or a row ends in the middle of them.
 
     Not this when: the batch has no images and no placeholders; images differ in size and the grid sizes account for it.
@@ -154,7 +154,7 @@ def image_tokens_truncated(batch: Batch) -> BatchEvidence | None:
     told = next((problem for problem in batch.problems if problem.check == "image_tokens_truncated"), None)
     if told is not None:
         rows = np.array(told.rows, np.int64)
-        return BatchEvidence(
+        return batch_evidence(
             f"{rows_that(rows, batch.rows, 'has', 'have')} another number of images than of <image> in the text", rows
         )
     if token is None:
@@ -167,13 +167,13 @@ def image_tokens_truncated(batch: Batch) -> BatchEvidence | None:
         if len(cut):
             rows = np.unique(side.numbers[found.row[cut]])
             said = f"{rows_that(rows, batch.rows, 'ends', 'end')} in the middle of an image's placeholders"
-            return BatchEvidence(said, rows, spots_at(side, found.start[cut]), {"placeholders": count})
+            return batch_evidence(said, rows, spots_at(side, found.start[cut]), {"placeholders": count})
         if expected is not None and expected != count:
             wrong = _wrong_runs(batch, found)
             rows = np.unique(side.numbers[found.row if wrong is None else found.row[wrong]])
             where = "" if wrong is None else f"; they differ in {of_rows(rows, batch.rows)}"
             said = f"{count} image placeholders in the batch, {expected} are wanted by its images{where}"
-            return BatchEvidence(said, rows, values={"placeholders": count, "expected": expected})
+            return batch_evidence(said, rows, values={"placeholders": count, "expected": expected})
     return None
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.memory.registry import MemoryEvidence, memory_symptom, on_worst_device
+from mldebug_mcp.checks.check import CannotTell, Evidence, memory_symptom
+from mldebug_mcp.checks.memory.devices import memory_evidence, on_worst_device
 from mldebug_mcp.core.text import counted
 from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot, OutOfMemoryEvent
 from mldebug_mcp.memory.tables import MIB, percent, size
@@ -27,7 +27,7 @@ NAMED = 256 * 1024**2
     quotes=("axolotl_oom_batch", "pytorch_oom_handler"),
     background=0.0005,
 )
-def oom(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+def oom(snapshot: MemorySnapshot) -> Evidence | None:
     """An allocation failed for lack of memory.
 
     Seen as an oom event in the history, an out-of-memory message, or the count in `memory_summary()`.
@@ -36,7 +36,7 @@ def oom(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     if not failed:
         return None
     device, event = max(failed, key=lambda one: one[1].requested)
-    return MemoryEvidence(
+    return memory_evidence(
         _summary(device, event),
         bytes=event.requested,
         device=device,
@@ -134,7 +134,7 @@ in units of 2 and of 20 MiB."""
     quotes=("bekman_fragmentation",),
     background=0.001,
 )
-def fragmentation(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+def fragmentation(snapshot: MemorySnapshot) -> Evidence | None:
     """Reserved memory is far above allocated memory, and the free blocks are too small to use.
 
     At a failure: what is free inside reserved memory, with what the device still has, would have sufficed for the
@@ -147,13 +147,13 @@ def fragmentation(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     return on_worst_device(snapshot.devices, _fragmentation_on)
 
 
-def _fragmentation_on(device: DeviceMemory) -> MemoryEvidence | None:
+def _fragmentation_on(device: DeviceMemory) -> Evidence | None:
     if device.oom is not None and device.oom.requested:
         return _at_failure(device, device.oom)
     return _partly_used(device)
 
 
-def _at_failure(device: DeviceMemory, event: OutOfMemoryEvent) -> MemoryEvidence | None:
+def _at_failure(device: DeviceMemory, event: OutOfMemoryEvent) -> Evidence | None:
     # A snapshot does not tell whether the process was allowed all that the device had left; a message does.
     if event.device_free >= event.requested + ROOM and not event.limited and not event.pieces_known:
         return _although_free(device, event)
@@ -172,8 +172,8 @@ def _at_failure(device: DeviceMemory, event: OutOfMemoryEvent) -> MemoryEvidence
     )
 
 
-def _although_free(device: DeviceMemory, event: OutOfMemoryEvent) -> MemoryEvidence:
-    return MemoryEvidence(
+def _although_free(device: DeviceMemory, event: OutOfMemoryEvent) -> Evidence:
+    return memory_evidence(
         f"device {device.device}: {size(event.device_free)} were free on the device, more than the "
         f"{size(event.requested)} that failed: they were not in one piece, or another process held them at that moment",
         bytes=event.device_free,
@@ -185,7 +185,7 @@ def _although_free(device: DeviceMemory, event: OutOfMemoryEvent) -> MemoryEvide
     )
 
 
-def _partly_used(device: DeviceMemory) -> MemoryEvidence | None:
+def _partly_used(device: DeviceMemory) -> Evidence | None:
     free = device.free
     often = min(free.split, _never_used(device)) >= max(
         FRAGMENTATION_LEAST_BYTES, FRAGMENTATION_LEAST_SHARE * device.reserved
@@ -223,7 +223,7 @@ def _never_used(device: DeviceMemory) -> int:
     return device.reserved - int(later.max())
 
 
-def _evidence(device: DeviceMemory, text: str, free: int, largest: int, *, severity_is_error: bool) -> MemoryEvidence:
+def _evidence(device: DeviceMemory, text: str, free: int, largest: int, *, severity_is_error: bool) -> Evidence:
     helps = (
         "; the segments are expandable already"
         if device.expandable
@@ -235,7 +235,7 @@ def _evidence(device: DeviceMemory, text: str, free: int, largest: int, *, sever
         if device.expandable
         else None
     )
-    return MemoryEvidence(
+    return memory_evidence(
         f"device {device.device}: {text}{helps}",
         bytes=free,
         device=device.device,
@@ -271,7 +271,7 @@ USED = 0.6
     quotes=("pytorch_caching_allocator", "pytorch_empty_cache"),
     background=0.1,
 )
-def cached_not_released(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+def cached_not_released(snapshot: MemorySnapshot) -> Evidence | None:
     """Most of what the allocator holds is cached and wholly free, and has been for a while.
 
     `nvidia-smi` shows it as used. With a history, the last quarter of it must stay below 60 % of what is reserved.
@@ -279,7 +279,7 @@ def cached_not_released(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     return on_worst_device(snapshot.devices, _cached_not_released_on)
 
 
-def _cached_not_released_on(device: DeviceMemory) -> MemoryEvidence | None:
+def _cached_not_released_on(device: DeviceMemory) -> Evidence | None:
     idle = device.free.releasable
     if device.oom is not None or idle < max(
         CACHED_NOT_RELEASED_LEAST_BYTES, CACHED_NOT_RELEASED_LEAST_SHARE * device.reserved
@@ -291,7 +291,7 @@ def _cached_not_released_on(device: DeviceMemory) -> MemoryEvidence | None:
         recent = int(np.max(allocated[-max(1, int(len(allocated) * RECENT)) :]))
         if recent > USED * device.reserved:
             return None
-    return MemoryEvidence(
+    return memory_evidence(
         f"device {device.device}: {size(idle)} ({percent(idle, device.reserved)} of {size(device.reserved)} "
         f"reserved) are cached in wholly free segments, while tensors hold {size(device.allocated)}",
         bytes=idle,
@@ -321,7 +321,7 @@ TAKES_PART = 0.02
     "`max_memory`, uneven stages.",
     background=0.03,
 )
-def device_imbalance(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+def device_imbalance(snapshot: MemorySnapshot) -> Evidence | None:
     """The devices that take part hold very different amounts at their peaks.
 
     A smaller difference is told where `nn.DataParallel` gathers at least that much on the fullest device.
@@ -344,7 +344,7 @@ def device_imbalance(snapshot: MemorySnapshot) -> MemoryEvidence | None:
         if gathered >= DEVICE_IMBALANCE_LEAST_BYTES
         else ""
     )
-    return MemoryEvidence(
+    return memory_evidence(
         f"device {full} holds {size(part[full])} at its peak, device {empty} {size(part[empty])}: "
         f"{part[full] / part[empty]:.1f} times as much{told}",
         bytes=gap,
@@ -375,7 +375,7 @@ def _amount(device: DeviceMemory) -> int:
     "steps, then `torch.cuda.memory._dump_snapshot('snapshot.pickle')`.",
     background=0.1,
 )
-def history_missing(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+def history_missing(snapshot: MemorySnapshot) -> Evidence | None:
     """The snapshot holds no allocation history: peaks, leaks and steps cannot be judged."""
     if snapshot.from_text:
         raise CannotTell("a text or a timeline names no allocations")
@@ -386,7 +386,7 @@ def history_missing(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     blocks = sum(device.segments for device in snapshot.devices)
     stacks = any(device.blocks is not None and device.blocks.frames_recorded for device in snapshot.devices)
     known = "with the stacks of what is allocated" if stacks else "without stacks"
-    return MemoryEvidence(f"no events were recorded; only the state at the end is known ({blocks} segments, {known})")
+    return memory_evidence(f"no events were recorded; only the state at the end is known ({blocks} segments, {known})")
 
 
 # A history whose beginning was overwritten.
@@ -403,7 +403,7 @@ numbers."""
     history=True,
     background=0.2,
 )
-def history_truncated(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+def history_truncated(snapshot: MemorySnapshot) -> Evidence | None:
     """The history's ring buffer wrapped: its early events are missing.
 
     Seen where blocks carry a stack, so were allocated while recording, but their event is gone; or where a history of
@@ -416,7 +416,7 @@ def history_truncated(snapshot: MemorySnapshot) -> MemoryEvidence | None:
         assert history is not None  # noqa: S101 - `recorded` devices have one
         lost = _lost(history)
         if lost:
-            return MemoryEvidence(
+            return memory_evidence(
                 f"device {device.device}: the {history.events:,} events do not hold the allocation of "
                 f"{size(lost)} that were allocated while "
                 "recording; what was freed before the first event is unknown, so the true peak may be higher",

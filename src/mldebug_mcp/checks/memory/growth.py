@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.memory.registry import MemoryEvidence, memory_symptom
+from mldebug_mcp.checks.check import CannotTell, Evidence, memory_symptom
+from mldebug_mcp.checks.memory.devices import memory_evidence
 from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot
 from mldebug_mcp.memory.tables import MIB, Ints, Phase, Stack, percent, size
 from mldebug_mcp.memory.timeline import LEAST_STEPS, Grower, growers, of_forward
@@ -26,7 +26,7 @@ LEAST_SHARE = 0.002
     history=True,
     background=0.0005,
 )
-def leak(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+def leak(snapshot: MemorySnapshot) -> Evidence | None:
     """Memory allocated at one call site is left behind step after step and never freed.
 
     Not this when: it is allocated once (parameters, optimizer state), or only the last steps' allocations are alive
@@ -44,7 +44,7 @@ def leak(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     left = _steps_left(device, rate)
     end = f"; at this rate the device is full after about {left:,} more steps" if left is not None else ""
     more = f" ({len(here)} such lines, {size(rate)} per step together)" if len(here) > 1 else ""
-    return MemoryEvidence(
+    return memory_evidence(
         f"device {device.device}: {worst.stack.site} leaves {size(worst.per_step)} behind in {worst.steps} of "
         f"{worst.of} steps, {size(worst.total)} so far{more}{end}",
         bytes=sum(one.total for one in here),
@@ -102,7 +102,7 @@ PER_SITE = 3
     history=True,
     background=0.0005,
 )
-def graph_kept_alive(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+def graph_kept_alive(snapshot: MemorySnapshot) -> Evidence | None:
     """Tensors that autograd keeps for backward stay although no backward follows.
 
     Two signs: tensors of several lines of the forward pass survive each step (losses accumulated as tensors), or an
@@ -122,7 +122,7 @@ def graph_kept_alive(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     return None
 
 
-def _left_by_steps(device: DeviceMemory) -> MemoryEvidence | None:
+def _left_by_steps(device: DeviceMemory) -> Evidence | None:
     found = worth_telling(device)
     graph = [one for one in found if of_forward(one) or not one.stack.recorded]
     if len(graph) < LEAST_SITES or sum(one.total for one in graph) < 0.5 * sum(one.total for one in found):
@@ -130,7 +130,7 @@ def _left_by_steps(device: DeviceMemory) -> MemoryEvidence | None:
     if not _most_lines_stay(device, graph):
         return None
     total, rate = sum(one.total for one in graph), sum(one.per_step for one in graph)
-    return MemoryEvidence(
+    return memory_evidence(
         f"device {device.device}: results of {len(graph)} lines of the forward pass survive each step, {size(rate)} "
         f"per step, {size(total)} so far; the largest is {graph[0].stack.site}",
         bytes=total,
@@ -160,7 +160,7 @@ def _most_lines_stay(device: DeviceMemory, graph: list[Grower]) -> bool:
     return len(stays & lines) >= LEAST_KEPT * len(lines)
 
 
-def _held_by_evaluation(device: DeviceMemory) -> MemoryEvidence | None:
+def _held_by_evaluation(device: DeviceMemory) -> Evidence | None:
     history = device.history
     assert history is not None  # noqa: S101 - `recorded` devices have one
     made = _forward_results(history, evaluation=True)
@@ -179,7 +179,7 @@ def _held_by_evaluation(device: DeviceMemory) -> MemoryEvidence | None:
         return None
     top = history.stacks[int(sites.argmax())]
     now = int(history.replay.allocated[moment + 1])
-    return MemoryEvidence(
+    return memory_evidence(
         f"device {device.device}: an evaluation holds {size(total)} of forward results at once ({counted} "
         f"tensors of {large} lines, "
         f"{percent(total, now)} of what is allocated then), as training does for backward, but no backward follows",

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell
+from mldebug_mcp.checks.check import CannotTell, Evidence, memory_symptom
 from mldebug_mcp.checks.curve import median
-from mldebug_mcp.checks.memory.registry import MemoryEvidence, memory_symptom, on_worst_device
+from mldebug_mcp.checks.memory.devices import memory_evidence, on_worst_device
 from mldebug_mcp.memory.categories import Category
 from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot
 from mldebug_mcp.memory.tables import MIB, Stack, percent, size
@@ -81,7 +81,7 @@ SCORES_WORTH_NAMING = 0.1
     quotes=("torchtune_ckpt_tradeoff", "axolotl_oom_batch"),
     background=0.3,
 )
-def activations_dominate(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+def activations_dominate(snapshot: MemorySnapshot) -> Evidence | None:
     """Activations kept for backward, attention scores among them, are more than half of the peak.
 
     Common in healthy training with large batches; it says where to save.
@@ -91,7 +91,7 @@ def activations_dominate(snapshot: MemorySnapshot) -> MemoryEvidence | None:
         return None
     scores = share.of(Category.ATTENTION_SCORES)
     of_attention = f", {size(scores)} of them attention scores" if scores >= SCORES_WORTH_NAMING * share.bytes else ""
-    return MemoryEvidence(
+    return memory_evidence(
         f"device {share.device.device}: activations hold {size(share.bytes)}, {percent(share.bytes, share.total)} of "
         f"what is allocated at the peak{of_attention}; most of it at {share.stack.site}",
         bytes=share.bytes,
@@ -118,7 +118,7 @@ ALONE = 0.45
     quotes=("axolotl_oom_batch",),
     background=0.05,
 )
-def logits_dominate(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+def logits_dominate(snapshot: MemorySnapshot) -> Evidence | None:
     """Logits of vocabulary size, their float32 copy or their gradient make the peak.
 
     They take batch x length x vocabulary elements, several times over. Known by the loss's stack, and by what the
@@ -131,7 +131,7 @@ def logits_dominate(snapshot: MemorySnapshot) -> MemoryEvidence | None:
         or share.part < (LOGITS_DOMINATE_LEAST_SHARE if share.largest else ALONE)
     ):
         return None
-    return MemoryEvidence(
+    return memory_evidence(
         f"device {share.device.device}: logits, their copies and gradients hold {size(share.bytes)}, "
         f"{percent(share.bytes, share.total)} of what is allocated at the peak; most of it at {share.stack.site}",
         bytes=share.bytes,
@@ -157,7 +157,7 @@ LARGE_ALLOCATION_LEAST_BYTES = 16 * MIB
     "all positions, a broadcast that was not meant.",
     background=0.05,
 )
-def large_allocation(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+def large_allocation(snapshot: MemorySnapshot) -> Evidence | None:
     """One allocation holds a third or more of all that is allocated at the peak, or is the request that failed.
 
     A request counts that is at least half as large as all that was allocated when it failed.
@@ -165,13 +165,13 @@ def large_allocation(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     return on_worst_device(snapshot.devices, _large_allocation_on)
 
 
-def _large_allocation_on(device: DeviceMemory) -> MemoryEvidence | None:
+def _large_allocation_on(device: DeviceMemory) -> Evidence | None:
     event = device.oom
     if event is not None and event.requested >= max(
         LARGE_ALLOCATION_LEAST_BYTES, (event.allocated + event.requested) * LARGE_ALLOCATION_LEAST_SHARE
     ):
         site = event.stack.site if event.stack else "unknown"
-        return MemoryEvidence(
+        return memory_evidence(
             f"device {device.device}: the request that failed is {size(event.requested)}, against "
             f"{size(event.allocated)} allocated; asked for at {site}",
             bytes=event.requested,
@@ -190,7 +190,7 @@ def _large_allocation_on(device: DeviceMemory) -> MemoryEvidence | None:
         return None
     stack = view.stacks[int(view.allocations.stack[largest])]
     what = Category(int(view.category[largest])).label.replace("_", " ")
-    return MemoryEvidence(
+    return memory_evidence(
         f"device {device.device}: one allocation of {size(bytes_)} ({what}) is {percent(bytes_, total)} of the "
         f"{size(total)} allocated at the peak; asked for at {stack.site}",
         bytes=bytes_,
@@ -218,7 +218,7 @@ FLAT = 0.02
     history=True,
     background=0.3,
 )
-def optimizer_state_jump(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+def optimizer_state_jump(snapshot: MemorySnapshot) -> Evidence | None:
     """Memory steps up at the first optimizer step, when the state is created, and stays up.
 
     Normal, and the usual reason why the second step fails although the first fitted.
@@ -226,7 +226,7 @@ def optimizer_state_jump(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     return on_worst_device(snapshot.recorded, _optimizer_state_jump_on)
 
 
-def _optimizer_state_jump_on(device: DeviceMemory) -> MemoryEvidence | None:
+def _optimizer_state_jump_on(device: DeviceMemory) -> Evidence | None:
     history = device.history
     assert history is not None  # noqa: S101 - `recorded` devices have one
     found = _by_stack(history) if history.frames_recorded else _by_floor(history)
@@ -238,7 +238,7 @@ def _optimizer_state_jump_on(device: DeviceMemory) -> MemoryEvidence | None:
     before = int(history.replay.allocated[moment])
     step = int(history.steps.of(np.array([moment]))[0]) if len(history.steps) else -1
     where = f" in step {step}" if step >= 0 else f" at event {moment}"
-    return MemoryEvidence(
+    return memory_evidence(
         f"device {device.device}: the optimizer allocates {size(state)} of state{where} and keeps it; {size(before)} "
         f"were allocated before ({percent(state, device.peak_allocated)} of the peak)",
         bytes=state,
@@ -293,7 +293,7 @@ UNEVEN_STEPS_LEAST_SHARE = 0.2
     history=True,
     background=0.02,
 )
-def uneven_steps(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+def uneven_steps(snapshot: MemorySnapshot) -> Evidence | None:
     """One step, or few, peak far above the others, as with one long batch among short ones.
 
     Not this when: it is the first step, in which libraries try out kernels and state is made. It needs at least 8
@@ -302,10 +302,10 @@ def uneven_steps(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     found = [evidence for device in snapshot.recorded if (evidence := _uneven_steps_on(device)) is not None]
     if not found and all(len(one.history.steps) < LEAST_STEPS for one in snapshot.recorded if one.history):
         raise CannotTell(f"fewer than {LEAST_STEPS} steps found in the history")
-    return max(found, key=lambda one: one.bytes, default=None)
+    return max(found, key=lambda evidence: evidence.allocation.bytes, default=None)
 
 
-def _uneven_steps_on(device: DeviceMemory) -> MemoryEvidence | None:
+def _uneven_steps_on(device: DeviceMemory) -> Evidence | None:
     history = device.history
     if history is None or len(history.steps) < LEAST_STEPS:
         return None
@@ -322,7 +322,7 @@ def _uneven_steps_on(device: DeviceMemory) -> MemoryEvidence | None:
         or high - usual < UNEVEN_STEPS_LEAST_SHARE * device.peak_allocated
     ):
         return None
-    return MemoryEvidence(
+    return memory_evidence(
         f"device {device.device}: step {step} peaks at {size(high)}, the others at {size(usual)} (median of "
         f"{len(peaks)} steps)",
         bytes=high - int(usual),

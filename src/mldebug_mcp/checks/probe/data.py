@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.checks.check import CannotTell, Evidence
-from mldebug_mcp.checks.probe.registry import probe_symptom
+from mldebug_mcp.checks.check import CannotTell, Evidence, probe_symptom
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import Measured
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from mldebug_mcp.checks.check import CannotTell, Evidence
-from mldebug_mcp.checks.probe.registry import low_precision_alone, probe_symptom
+from mldebug_mcp.checks.check import CannotTell, Evidence, probe_symptom
+from mldebug_mcp.checks.probe.measures import low_precision_alone
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import Measured
 

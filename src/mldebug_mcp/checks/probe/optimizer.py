@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.checks.check import CannotTell, Evidence
-from mldebug_mcp.checks.probe.registry import probe_symptom, steps_are_tiny
+from mldebug_mcp.checks.check import CannotTell, Evidence, probe_symptom
+from mldebug_mcp.checks.probe.measures import steps_are_tiny
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import Measured
 

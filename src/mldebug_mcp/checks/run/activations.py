@@ -181,7 +181,7 @@ UNITS_DEAD_LEAST = 3
 """Looks at the layer. Chosen: at the first one nothing is learnt yet."""
 
 
-@symptom(whole_run=True, background=0.003, as_chosen=True)
+@symptom(whole=True, background=0.003, as_chosen=True)
 def units_dead(run: Run) -> Evidence | None:
     """Nearly all units of a layer give nothing for any row of the batch, from look to look.
 
@@ -218,7 +218,7 @@ WEIGHTS_SHRINK_LEFT = 0.5
 """Of the norm at first. Chosen: a usual decay takes some per cent, and what is learnt makes the norm grow."""
 
 
-@symptom(any_of=(Quantity.WEIGHT_NORM,), whole_run=True, background=0.003, as_chosen=True)
+@symptom(any_of=(Quantity.WEIGHT_NORM,), whole=True, background=0.003, as_chosen=True)
 def weights_shrink(run: Run) -> Evidence | None:
     """The norm of the weights falls to half of what it was and less.
 

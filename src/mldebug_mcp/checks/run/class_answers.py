@@ -367,5 +367,5 @@ ask_in_turn(
         follows=("loss_nonfinite", "eval_loss_constant"),
     ),
     not_for=("grpo", "ppo", "rl", "preference"),
-    whole_run=True,
+    whole=True,
 )

@@ -644,7 +644,7 @@ def same_order(run: Run) -> Answers:
 
 
 @symptom(
-    sources=("alpaca_lora",), not_for=("grpo", "ppo", "rl", "boosting"), whole_run=True, background=0.05, as_chosen=True
+    sources=("alpaca_lora",), not_for=("grpo", "ppo", "rl", "boosting"), whole=True, background=0.05, as_chosen=True
 )
 def rows_grouped_by_length(run: Run) -> Evidence | None:
     """The configuration puts rows of like length into one batch, so that the loss goes with the length.

@@ -253,7 +253,7 @@ _KINDS = (out_of_memory_error, memory_reserved_unused, device_error, collective_
         label_out_of_range_error, 0.0005, "detectron2_issue_2365", "supergradients_issue_1307", of="error_message"
     ),
     outcome_of(ends_in_error, 0.01),
-    whole_run=True,
+    whole=True,
 )
 def failure(run: Run) -> Answers:
     """Look for a known message among the errors that ended the run, then for any exception."""
@@ -364,7 +364,7 @@ def _harmless(run: Run) -> str:
     outcome_of(log_stops, 0.5, as_chosen=True, follows=_FAILURES),
     outcome_of(last_steps_slow, 0.003, of="log_stops", as_chosen=True),
     outcome_of(log_falls_silent, 0.005, "bloom_176b_chronicles", as_chosen=True, follows=_FAILURES),
-    whole_run=True,
+    whole=True,
 )
 def end_of_log(run: Run) -> Answers:
     """Say whether the log falls silent, or ends before its plan."""
@@ -391,7 +391,7 @@ BETTER = 0.1
 @symptom(
     any_of=("eval_loss", "eval_*_loss", "val_loss"),
     not_for=("pretraining", "preference", "grpo", "ppo", "rl", "boosting"),
-    whole_run=True,
+    whole=True,
     background=0.05,
     as_chosen=True,
 )

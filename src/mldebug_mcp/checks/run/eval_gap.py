@@ -243,7 +243,7 @@ def eval_gap_at_zero(run: Run) -> Evidence | None:
     outcome_of(eval_gap_at_zero, 0.01, "goodfellow_ch11", follows=("loss_divergence", "loss_nonfinite")),
     needs=("loss",),
     not_for=("grpo", "ppo", "rl"),
-    whole_run=True,
+    whole=True,
 )
 def eval_gap(run: Run) -> Answers:
     """Look at the first evaluations, then at the first pass, then at the later half."""
@@ -580,7 +580,7 @@ def eval_score_gap_grows(run: Run, pair: ScorePair) -> Evidence | None:
         eval_score_gap_grows, 0.06, follows=("eval_gap_grows", "eval_gap_wide", "eval_gap_at_zero", "eval_above_start")
     ),
     not_for=("grpo", "ppo", "rl", "boosting"),
-    whole_run=True,
+    whole=True,
 )
 def eval_score_gap(run: Run) -> Answers:
     """Compare accuracies, F1, AUC and the like, the first that both training and evaluation log."""

@@ -162,7 +162,7 @@ def train_lags_eval(run: Run, both: Compared) -> Evidence | None:
     needs=("eval_loss", "loss"),
     not_for=("grpo", "ppo", "rl", "preference"),
     points=2,
-    whole_run=True,
+    whole=True,
 )
 def eval_below(run: Run) -> Answers:
     """Tell a training loss that cannot be fitted from an evaluation that is too good."""
@@ -293,7 +293,7 @@ def _no_better(run: Run) -> Evidence | None:
         eval_learns_nothing, 0.004, follows=("loss_plateau", "loss_nonfinite", "loss_divergence"), instead=NO_PROGRESS
     ),
     not_for=("grpo", "ppo", "rl", "preference"),
-    whole_run=True,
+    whole=True,
 )
 def eval_chance(run: Run) -> Answers:
     """Far below a guess, no better than a guess."""
@@ -515,7 +515,7 @@ def eval_metric_constant(run: Run) -> Evidence | None:
     outcome_of(eval_score_perfect, 0.002),
     outcome_of(eval_metric_constant, 0.02, "remote_gpu_trainer", follows=("loss_plateau", *_RUINS)),
     not_for=("grpo", "ppo", "rl"),
-    whole_run=True,
+    whole=True,
 )
 def eval_frozen(run: Run) -> Answers:
     """No number, one and the same model, no right answer, no wrong one, one number."""
@@ -533,7 +533,7 @@ FOLLOWS, HELD_OUT_SETS_PART_APART, OPENED = 1.5, 3.0, 2.0
 than at first. Chosen: sets that are drawn alike differ by some per cent."""
 
 
-@symptom(needs=("loss",), not_for=("grpo", "ppo", "rl", "preference"), whole_run=True, background=0.003)
+@symptom(needs=("loss",), not_for=("grpo", "ppo", "rl", "preference"), whole=True, background=0.003)
 def held_out_sets_part(run: Run) -> Evidence | None:
     """One held-out set follows the training loss down, and another, which began beside it, stays behind or gets worse.
 
@@ -575,7 +575,7 @@ RANDOM = 0.5
 
 @symptom(
     not_for=("grpo", "ppo", "rl"),
-    whole_run=True,
+    whole=True,
     background=0.03,
     as_chosen=True,
     follows=("loss_above_start", "loss_divergence", "loss_nonfinite"),

@@ -397,7 +397,7 @@ def grad_fades_with_depth(run: Run, parts: Sequence[Part]) -> Evidence | None:
     outcome_of(grad_part_zero, 0.03),
     outcome_of(grad_fades_with_depth, 0.01),
     any_of=(Quantity.GRADIENT_NORM,),
-    whole_run=True,
+    whole=True,
 )
 def gradient_parts(run: Run) -> Answers:
     """Look for parts without a gradient, then for a course from layer to layer."""

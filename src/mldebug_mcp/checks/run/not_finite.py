@@ -324,7 +324,7 @@ PLACES = {
 """The outcome by what a recording says is not finite, in the order in which a step computes it: the first began it."""
 
 
-@question(*PLACES.values(), whole_run=True)
+@question(*PLACES.values(), whole=True)
 def nonfinite_origin(run: Run) -> Answers:
     """Take the first place of the step in which a recorder first saw values that are not finite."""
     first = next((one for one in run.incidents if one.began), None)
@@ -507,7 +507,7 @@ FP8_METRICS = ("fp8", "float8", "amax")
         sources=("axolotl_stability",),
         as_chosen=True,
     ),
-    whole_run=True,
+    whole=True,
 )
 def number_format(run: Run) -> Answers:
     """Look for 8-bit floats in settings and metrics, then at the precision."""

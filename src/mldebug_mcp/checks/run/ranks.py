@@ -265,7 +265,7 @@ def rank_computes_otherwise(unlike: Evidence) -> Evidence | None:
     outcome_of(rank_differs, 0.002, "bekman_mle", as_chosen=True),
     outcome_of(rank_computes_otherwise, 0.3, of="rank_differs", as_chosen=True),
     any_of=("*rank*", "*gpu*", "*node*", "*worker*", "*device*", "*host*"),
-    whole_run=True,
+    whole=True,
 )
 def ranks(run: Run) -> Answers:
     """Compare the ranks, then ask what they differ in."""

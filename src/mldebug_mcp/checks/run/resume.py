@@ -541,7 +541,7 @@ def loss_jump_at_resume(run: Run, joins: tuple[Join, ...]) -> Evidence | None:
     needs=("loss",),
     points=8,
     not_for=("grpo", "ppo", "rl"),
-    whole_run=True,
+    whole=True,
 )
 def resume(run: Run) -> Answers:
     """Say whether the loss jumps at a resume, or falls there, or anywhere, and whether the data start over."""

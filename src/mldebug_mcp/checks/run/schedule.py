@@ -538,7 +538,7 @@ def lr_jump_at_resume(run: Run, jump: Evidence) -> Evidence | None:
     *(one.outcome for one in READINGS),
     outcome_of(lr_jump_at_resume, 0.05, "idefics_80b_chronicles", of="lr_jump", as_chosen=True),
     needs=_RATE,
-    whole_run=True,
+    whole=True,
 )
 def schedule(run: Run) -> Answers:
     """Look for a rate of zero, for jumps and for an end before the run's, then beside the configuration."""
@@ -641,7 +641,7 @@ def lr_no_warmup(run: Run) -> Evidence | None:
     outcome_of(warmup_exceeds_plan, 0.001, "tuning_playbook", as_chosen=True),
     outcome_of(lr_skips_warmup, 0.01, needs=("learning_rate",)),
     outcome_of(lr_no_warmup, 0.3, "goyal_2017", "tuning_playbook", needs=("learning_rate",), as_chosen=True),
-    whole_run=True,
+    whole=True,
 )
 def warmup(run: Run) -> Answers:
     """Compare the warm-up with the plan, then the logged rate with the warm-up."""

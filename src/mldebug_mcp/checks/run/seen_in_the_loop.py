@@ -338,7 +338,7 @@ READINGS = (
 @question(
     *(one.outcome for one in READINGS),
     any_of=("gradients_kept", "row_again", "rows_evaluated", "inputs_*", "recomputed/*", "statistics_apart/*"),
-    whole_run=True,
+    whole=True,
 )
 def seen_in_the_loop(run: Run) -> Answers:
     """Look at gradients, rows, inputs of evaluation and the loss, then for what is odd in batches and layers."""

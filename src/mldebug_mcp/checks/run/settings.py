@@ -153,7 +153,7 @@ ask_in_turn(
     reading(entropy_bonus_negative, background=0.004, as_chosen=True),
     reading(beta_low, sources=("smol_playbook", "remote_gpu_trainer"), background=0.008, as_chosen=True),
     reading(batch_small, sources=("mccandlish_2018",), background=0.1, as_chosen=True),
-    whole_run=True,
+    whole=True,
 )
 
 
@@ -270,7 +270,7 @@ HIGH = Outcome(
 )
 
 
-@question(OUTWEIGHS, HIGH, whole_run=True, not_for=("diffusion",))
+@question(OUTWEIGHS, HIGH, whole=True, not_for=("diffusion",))
 def regularisation(run: Run) -> Answers:
     """Judge the configured weight decay by what it takes in a step, else on its own."""
     decay = run.facts.optimizer.weight_decay
@@ -311,7 +311,7 @@ _COUNTED = re.compile(
     needs=(),
     sources=("axolotl_stability",),
     not_for=("pretraining", "preference", "grpo", "ppo", "rl", "diffusion"),
-    whole_run=True,
+    whole=True,
     background=0.08,
 )
 def prompt_in_loss(run: Run) -> Evidence | None:
