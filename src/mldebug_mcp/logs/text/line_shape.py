@@ -7,6 +7,7 @@ and the line is read once more: where the probes come out tells which number is 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +28,8 @@ from mldebug_mcp.logs.text.parsed_line import Drawing, LineContent, is_remark
 # A block of lines → the skeleton of each line, which names its shape, and the numbers that were taken out of it.
 #
 # A skeleton is the line with a mark in place of each number, and with runs of one sign (blanks, a rule, a bar as it
-# grows) cut to two. Digits that belong to a word ("layer12") stay. Lines of one skeleton differ in their numbers alone.
+# grows) cut to two. Digits that belong to a word ("layer12") stay. The digits of a time stamp are no numbers: they are
+# written as zeros, as readers of prefixes count them. Lines of one skeleton differ in their numbers and times alone.
 # It is worked out for all lines of a block at once.
 
 
@@ -46,8 +48,17 @@ for _byte in range(256):
 _CLASSES[ord(".")], _CLASSES[ord(",")], _CLASSES[ord("\n")] = _DOT, _COMMA, _END
 _CLASSES[ord("-")] = _CLASSES[ord("+")] = _SIGN
 _CLASS_OF = bytes(_CLASSES)
-_MARGIN = 4
-"""Bytes around the block, so that the neighbours of each byte exist."""
+_MARGIN = 24
+"""Bytes around the block, so that the neighbours of each byte and of each clock exist."""
+_CLOCK_DIGITS = (0, 1, 3, 4, 6, 7)
+"""Where the digits of a clock stand, such as those of "10:00:01"."""
+_DATE_DIGITS = (-11, -10, -9, -8, -6, -5, -3, -2)
+"""Where those of a date before it stand, such as those of "2026-11-20 "."""
+_MAX_FRACTION = 9
+"""Digits of the fraction of a second behind it."""
+_TIME = re.compile(rb"(?:\d{4}[-/]\d\d[-/]\d\d[ T])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
+_OTHER_DATE, _OTHER_CLOCK = b"20310817", b"234556987654321"
+"""Digits of a time that a line of a shape may have as well as its own."""
 _WIDE = 0xE2
 """First byte of the signs of three bytes with which bars and rules are drawn."""
 
@@ -77,6 +88,8 @@ class Skeletons:
         self._bytes = np.frombuffer(padded, dtype=np.uint8)
         self._classes = np.frombuffer(padded.translate(_CLASS_OF), dtype=np.uint8)
         number = self._number_bytes()
+        times = self._time_bytes()
+        number[times] = False
         edges = np.flatnonzero(number[1:] != number[:-1]) + 1
         starts, ends = edges[::2], edges[1::2]
         before = self._classes[starts - 1]
@@ -87,7 +100,7 @@ class Skeletons:
                 number[start:end] = False
             starts, ends = starts[free], ends[free]
         self._number, self._starts, self._ends = number, starts, ends
-        self.keys = self._keys()
+        self.keys = self._keys(times[self._classes[times] == _DIGIT])
         line_ends = np.flatnonzero(self._classes == _END)
         self._line_starts = np.append(_MARGIN, line_ends[:-1] + 1)
         self._line_ends = line_ends
@@ -189,8 +202,34 @@ class Skeletons:
         short |= (back[0] == _DIGIT) & (back[1] == _DIGIT) & (back[2] != _DIGIT) & (back[2] != _DOT)
         number[commas[one & two & three & ~four & short]] = True
 
-    def _keys(self) -> list[bytes]:
-        """Return the skeletons, one for each line."""
+    def _time_bytes(self) -> Places:
+        """Return the bytes of times: a clock, with or without a date before it and a fraction of a second behind it."""
+        there, classes = self._bytes, self._classes
+        colons = np.flatnonzero(there == ord(":"))
+        at = colons[:-1][np.diff(colons) == 3] - 2
+        if not len(at):
+            return at
+        at = at[np.all([classes[at + place] == _DIGIT for place in _CLOCK_DIGITS], axis=0)]
+        dated = np.all([classes[at + place] == _DIGIT for place in _DATE_DIGITS], axis=0)
+        dated &= (there[at - 7] == there[at - 4]) & np.isin(there[at - 4], (ord("-"), ord("/")))
+        dated &= np.isin(there[at - 1], (ord(" "), ord("T"))) & (classes[at - 12] != _DIGIT)
+        alone = ((classes[at - 1] & (_DIGIT | _DOT | _LETTER | _EXPONENT)) == 0) & (there[at - 1] != ord(":"))
+        whole = (dated | alone) & (classes[at + 8] != _DIGIT) & (there[at + 8] != ord(":"))
+        at, dated = at[whole], dated[whole]
+        parts = [(at[:, None] + np.arange(8)).ravel(), (at[dated][:, None] + np.arange(-11, 0)).ravel()]
+        digits = at + 9
+        thousandths = np.all([classes[digits + place] == _DIGIT for place in range(3)], axis=0)
+        thousandths &= (classes[digits + 3] & (_DIGIT | _DOT)) == 0
+        digits = digits[((there[at + 8] == ord(",")) & thousandths) | (there[at + 8] == ord("."))]
+        parts.append(digits[classes[digits] == _DIGIT] - 1)
+        for _ in range(_MAX_FRACTION):
+            digits = digits[classes[digits] == _DIGIT]
+            parts.append(digits)
+            digits = digits + 1
+        return np.concatenate(parts)
+
+    def _keys(self, of_times: Places) -> list[bytes]:
+        """Return the skeletons, one for each line, by the digits that belong to times."""
         there, classes = self._bytes, self._classes
         text = there.copy()
         marks = np.full(len(self._starts), WHOLE, dtype=np.uint8)
@@ -201,6 +240,7 @@ class Skeletons:
         dots = of[classes[signs] == _DOT]
         marks[dots[1:][dots[1:] == dots[:-1]]] = ODD
         text[self._starts] = marks
+        text[of_times] = ord("0")
         keep = ~self._number
         keep[self._starts] = True
         # Runs of one sign.
@@ -358,7 +398,7 @@ def learn(line: bytes, spans: list[Span], read: Read) -> Shape | None:
         others = [place for place, text in enumerate(texts) if place not in free and text.isdigit()]
         short = {place for place in others if _probed(line, spans, brief, {place}, read) == here}
         probes = [brief[place] if place in short else probe for place, probe in enumerate(probes)]
-    again = _probed(line, spans, probes, free | short, read)
+    again = _probed(line, spans, probes, free | short, read, at_other_time=True)
     slots = _slots(here, again, probes, free) if again is not None and _is_alike(here, again) else None
     if slots is None:
         return None
@@ -392,15 +432,28 @@ def _tells(shape: Shape, numbers: list[float], outline: _Outline | None) -> bool
 
 
 def _probed(
-    line: bytes, spans: list[Span], probes: Sequence[float], free: Iterable[int], read: Read
+    line: bytes,
+    spans: list[Span],
+    probes: Sequence[float],
+    free: Iterable[int],
+    read: Read,
+    *,
+    at_other_time: bool = False,
 ) -> _Outline | None:
-    """Return what a line says with probes in place of the numbers that are free."""
+    """Return what a line says with probes in place of the numbers that are free, or with other times too."""
     chosen = set(free)
     edges = [0, *(edge for span in spans for edge in span), len(line)]
     parts = [line[start:end] for start, end in pairwise(edges)]
+    if at_other_time:
+        parts[::2] = [_TIME.sub(_other_time, part) for part in parts[::2]]
     for place in chosen:
         parts[2 * place + 1] = f"{probes[place]:.10g}".encode()
     return _outline(read(_text(b"".join(parts))))
+
+
+def _other_time(time: re.Match[bytes]) -> bytes:
+    digits = iter(_OTHER_DATE * (time[0][2:3] != b":") + _OTHER_CLOCK)
+    return bytes(next(digits) if chr(byte).isdigit() else byte for byte in time[0])
 
 
 def _is_alike(one: _Outline, other: _Outline | None) -> bool:
