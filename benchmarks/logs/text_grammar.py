@@ -17,57 +17,63 @@ TOTAL = 30_000
 EPOCH = 1000
 """Steps of an epoch."""
 
-Printed = Callable[[int, random.Random], str]
-"""A step and a source of randomness → what is printed."""
+# Templates: `step` counts from 1, `clock` and `fraction` are the time, `total` the steps, `epoch` counts from 0.
+
+PREFIXES = (
+    "",
+    "2026-11-20 {clock},{fraction:03d} - INFO - ",
+    "2026-11-20 {clock},{fraction:03d} - INFO - train.py:88 - ",
+    "2026-11-20 {clock},{fraction:03d} - my.trainer - INFO - ",
+    "[2026-11-20 {clock}] ",
+    "[2026-11-20 {clock},{fraction:03d}][root][INFO] - ",
+    "[2026-11-20 {clock} vit] (main.py 92): INFO ",
+    "INFO:trainer:",
+    "{clock} ",
+    "[{clock}] INFO ",
+    "[{clock}.{fraction:03d}] ",
+    "2026-11-20T{clock}.{fraction:03d}Z ",
+    "2026-11-20T{clock}+00:00 ",
+    "I1120 {clock}.{fraction:06d} 140212 train.py:88] ",
+    "2026-11-20 {clock}.{fraction:03d} | INFO     | __main__:train:88 - ",
+    "2026/11/20 {clock} INFO ",
+    "11/20/2026 {clock} - INFO - __main__ - ",
+    "Nov 20 {clock} node-7 python[4121]: ",
+    "Fri Nov 20 {clock} 2026 ",
+    "\x1b[32m2026-11-20 {clock}\x1b[0m | ",
+    "{seconds}.{fraction:03d} ",
+    "[{seconds}.{fraction:03d}] ",
+    "{seconds}.1s {step} ",
+    "[INFO|trainer.py:88] 2026-11-20 {clock},{fraction:03d} >> ",
+)
+TAGS = ("", "[rank0] ", "[rank0]: ", "[0]: ", "0: ", "[train] ", "(Worker pid=1234) ", "rank=0 ", "[GPU 0] ")
+COUNTERS = (
+    "step {step}",
+    "step: {step}",
+    "step={step}",
+    "Iter [{step}/{total}]",
+    "iteration {step:6d}/{total:6d}",
+    "global_step: {step}",
+    "epoch: {epoch}, step: {step}",
+    "Step [{step}/{total}]",
+    "step: {step:,}",
+    "epoch {epoch} | step {step}",
+    "[{step}/{total}]",
+    "step {step:06d}",
+)
 
 
-def _clock(step: int) -> str:
+def _printed(template: str, step: int) -> str:
     minutes, seconds = divmod(step, 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours % 24:02d}:{minutes:02d}:{seconds:02d}"
-
-
-def _milliseconds(step: int) -> str:
-    return f"{step * 37 % 1000:03d}"
-
-
-PREFIXES: dict[str, Printed] = {
-    "none": lambda step, draw: "",
-    "logging": lambda step, draw: f"2026-11-20 {_clock(step)},{_milliseconds(step)} - INFO - ",
-    "logging with a file": lambda step, draw: (
-        f"2026-11-20 {_clock(step)},{_milliseconds(step)} - INFO - train.py:88 - "
-    ),
-    "logging with a name": lambda step, draw: f"2026-11-20 {_clock(step)},{_milliseconds(step)} - my.trainer - INFO - ",
-    "brackets": lambda step, draw: f"[2026-11-20 {_clock(step)}] ",
-    "brackets and level": lambda step, draw: f"[2026-11-20 {_clock(step)},{_milliseconds(step)}][root][INFO] - ",
-    "level": lambda step, draw: "INFO:trainer:",
-    "clock": lambda step, draw: f"{_clock(step)} ",
-    "clock in brackets": lambda step, draw: f"[{_clock(step)}] INFO ",
-    "ISO": lambda step, draw: f"2026-11-20T{_clock(step)}.{_milliseconds(step)}Z ",
-    "absl": lambda step, draw: f"I1120 {_clock(step)}.{step * 37 % 1_000_000:06d} 140212 train.py:88] ",
-    "loguru": lambda step, draw: f"2026-11-20 {_clock(step)}.{_milliseconds(step)} | INFO     | __main__:train:88 - ",
-    "slashes": lambda step, draw: f"2026/11/20 {_clock(step)} INFO ",
-    "colours": lambda step, draw: f"\x1b[32m2026-11-20 {_clock(step)}\x1b[0m | ",
-}
-TAGS: dict[str, Printed] = {
-    "none": lambda step, draw: "",
-    "rank": lambda step, draw: "[rank0] ",
-    "rank and colon": lambda step, draw: "[rank0]: ",
-    "number": lambda step, draw: "[0]: ",
-    "phase": lambda step, draw: "[train] ",
-    "Ray": lambda step, draw: "(Worker pid=1234) ",
-}
-COUNTERS: dict[str, Printed] = {
-    "step": lambda step, draw: f"step {step}",
-    "step:": lambda step, draw: f"step: {step}",
-    "step=": lambda step, draw: f"step={step}",
-    "Iter [i/N]": lambda step, draw: f"Iter [{step}/{TOTAL}]",
-    "iteration i/N": lambda step, draw: f"iteration {step:6d}/{TOTAL:6d}",
-    "global_step": lambda step, draw: f"global_step: {step}",
-    "epoch and step": lambda step, draw: f"epoch: {(step - 1) // EPOCH}, step: {step}",
-    "Step [i/N]": lambda step, draw: f"Step [{step}/{TOTAL}]",
-    "thousands": lambda step, draw: f"step: {step:,}",
-}
+    clock, fraction = f"{hours % 24:02d}:{minutes:02d}:{seconds:02d}", step * 37 % 1000
+    return template.format(
+        clock=clock,
+        fraction=fraction,
+        seconds=1_763_632_000 + step,
+        step=step,
+        total=TOTAL,
+        epoch=(step - 1) // EPOCH,
+    )
 
 
 @dataclass(frozen=True)
@@ -125,10 +131,7 @@ class Shape:
     """One way to print a record."""
 
     name: str
-    prefix: Printed
-    tag: Printed
-    counter: Printed
-    behind: str
+    head: str
     values: tuple[Value, ...]
     separators: tuple[str, str]
 
@@ -144,8 +147,7 @@ class Shape:
                 texts.append(f"{value.name}{to_value}{text}")
                 if value.known_as:
                     values[value.known_as] = _number(text) * value.factor
-            head = f"{self.prefix(step, draw)}{self.tag(step, draw)}{self.counter(step, draw)}{self.behind}"
-            yield Line(head + between.join(texts), values)
+            yield Line(_printed(self.head, step) + between.join(texts), values)
 
 
 def _number(text: str) -> float:
@@ -167,12 +169,13 @@ def shapes(count: int, seed: int = 0) -> list[Shape]:
 
 
 def _shape(number: int, prefix: str, tag: str, draw: random.Random) -> Shape:
-    counter, separators = draw.choice(list(COUNTERS)), draw.choice(SEPARATORS)
+    counter, separators = draw.choice(COUNTERS), draw.choice(SEPARATORS)
     values = [draw.choice(LOSSES), draw.choice(RATES)]
     for value in draw.sample(OTHERS, draw.randint(0, 5)):
         if all(value.name != other.name for other in values):
             values.append(value)
     draw.shuffle(values)
-    name = f"{number}: {prefix} / {tag} / {counter} / " + separators[0].join(("name", "value")) + separators[1]
-    behind = draw.choice(BEHIND_COUNTER)
-    return Shape(name, PREFIXES[prefix], TAGS[tag], COUNTERS[counter], behind, tuple(values), separators)
+    head = prefix + tag + counter + draw.choice(BEHIND_COUNTER)
+    return Shape(
+        f"{number}: {head}{separators[0].join(('name', 'value'))}{separators[1]}", head, tuple(values), separators
+    )

@@ -205,8 +205,8 @@ class Skeletons:
     def _time_bytes(self) -> Places:
         """Return the bytes of times: a clock, with or without a date before it and a fraction of a second behind it."""
         there, classes = self._bytes, self._classes
-        colons = np.flatnonzero(there == ord(":"))
-        at = colons[:-1][np.diff(colons) == 3] - 2
+        colons: Places = np.flatnonzero(there == ord(":"))
+        at: Places = colons[:-1][np.diff(colons) == 3] - 2
         if not len(at):
             return at
         at = at[np.all([classes[at + place] == _DIGIT for place in _CLOCK_DIGITS], axis=0)]
@@ -214,7 +214,7 @@ class Skeletons:
         dated &= (there[at - 7] == there[at - 4]) & np.isin(there[at - 4], (ord("-"), ord("/")))
         dated &= np.isin(there[at - 1], (ord(" "), ord("T"))) & (classes[at - 12] != _DIGIT)
         alone = ((classes[at - 1] & (_DIGIT | _DOT | _LETTER | _EXPONENT)) == 0) & (there[at - 1] != ord(":"))
-        whole = (dated | alone) & (classes[at + 8] != _DIGIT) & (there[at + 8] != ord(":"))
+        whole: Mask = (dated | alone) & (classes[at + 8] != _DIGIT) & (there[at + 8] != ord(":"))
         at, dated = at[whole], dated[whole]
         parts = [(at[:, None] + np.arange(8)).ravel(), (at[dated][:, None] + np.arange(-11, 0)).ravel()]
         digits = at + 9
@@ -293,6 +293,7 @@ MAX_NUMBERS = 90
 MAX_DIGITS_OF_SHORT = 3
 """Digits of a number where a longer one would make another line: "100%"."""
 _FIRST_PROBE = 700_001
+_FRACTION_OF_PROBE = 0.25
 _FIRST_SHORT_PROBE = 101
 _FIRST_PROOF = 11
 
@@ -390,7 +391,8 @@ def learn(line: bytes, spans: list[Span], read: Read) -> Shape | None:
         return None
     texts = [line[start:end].replace(b",", b"") for start, end in spans]
     numbers = [_float(text) for text in texts]
-    probes = [float(_FIRST_PROBE + place) for place in range(len(spans))]
+    # A number with a fraction is probed with one: "[1763632001.5]" is a time, "[700001]" may be a counter.
+    probes = [_FIRST_PROBE + place + _FRACTION_OF_PROBE * (not text.isdigit()) for place, text in enumerate(texts)]
     free, short = set(range(len(spans))), set[int]()
     if not _is_alike(here, _probed(line, spans, probes, free, read)):
         free = {place for place in free if _is_alike(here, _probed(line, spans, probes, {place}, read))}
