@@ -327,7 +327,9 @@ def test_shapes_outlast_more_kinds_of_noise_than_are_remembered() -> None:
     ("line", "numbers"),
     [
         ("step 12: loss -0.5, lr 1e-05", ["12", "-0.5", "1e-05"]),
-        ("12,345 tokens, 1,234.5 s, at 10:20:30,123", ["12,345", "1,234.5", "10", "20", "30,123"]),
+        ("12,345 tokens, 1,234.5 s, at 10:20:30,123", ["12,345", "1,234.5"]),
+        ("[rank0] 2024-01-31T10:20:30.123456Z loss 1.5, 10:20:30, 8 of 1:02:03", ["1.5", "8", "1", "02", "03"]),
+        ("10:20:30,0.25 10:20:30,12 at 10:20:30:40", ["0.25", "12", "10", "20", "30", "40"]),
         ("[1,2,3] 0.123,456 1234,567", ["1", "2", "3", "0.123", "456", "1234", "567"]),
         ("layer12 v1.2.3 x1e5 acc@5", ["5"]),
         ("2024-01-31 -1-2 +.5e+3 5. 1.2.3", ["2024", "01", "31", "-1", "2", "+.5e+3", "5.", "1.2.3"]),
@@ -337,6 +339,21 @@ def test_shapes_outlast_more_kinds_of_noise_than_are_remembered() -> None:
 def test_the_numbers_of_a_line_are_told_from_its_words(line: str, numbers: list[str]) -> None:
     skeletons = Skeletons(f"\n{line}\n".encode(), compiled=False)
     assert [line[start:end] for start, end in skeletons.numbers_in(1)] == numbers
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["2026-11-20 10:%s,123 - INFO - train.py:88 - [rank0] ", "[10:%s] [rank0]: ", "2026-11-20T10:%s.12Z INFO [rank0] "],
+)
+def test_a_rank_behind_a_time_does_not_hide_that_lines_are_alike(prefix: str) -> None:
+    lines = [
+        f"{prefix % f'{n // 60:02d}:{n % 60:02d}'}Iter [{n}/900] eta: 1:02:03, loss: {9 / n:.4f}" for n in range(1, 900)
+    ]
+    with patch.object(text_log.Text, "_slowly", autospec=True, side_effect=text_log.Text._slowly) as slowly:
+        run = assert_read_alike(("\n".join(lines) + "\n").encode())
+    assert len(run["loss"]) == 899
+    by_learning = slowly.call_count - 899  # the exact reader takes each line
+    assert by_learning < 50
 
 
 def test_lines_that_differ_in_their_numbers_or_in_how_far_a_bar_is_drawn_have_one_skeleton() -> None:

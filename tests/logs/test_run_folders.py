@@ -298,3 +298,26 @@ def test_a_folder_without_a_metric_is_not_counted_among_the_runs(tmp_path: Path)
     (tmp_path / "debug").mkdir()
     (tmp_path / "debug" / "internal.log").write_text("RuntimeError: connection lost\n")
     assert not any("longest of" in note for note in read_run(tmp_path).notes)
+
+
+@pytest.mark.parametrize("name", ["train.progress", "notes.cfg", "history.yml", "LOSSES", "run.o4711"])
+@pytest.mark.parametrize(
+    ("other", "text"),
+    [
+        ("notes.txt", "a longer batch next time\n"),
+        ("options.json", '{"lr": 0.1, "batch_size": 3}'),
+        ("d.csv", "x,y\na,b\n"),
+    ],
+)
+def test_a_text_of_any_ending_is_found_where_no_file_with_the_ending_of_a_log_holds_a_metric(
+    tmp_path: Path, name: str, other: str, text: str
+) -> None:
+    (tmp_path / other).write_text(text)
+    (tmp_path / name).write_text("".join(f"step {step} loss {1 / step:.4f}\n" for step in range(1, 30)))
+    assert len(read_run(tmp_path)["loss"]) == 29
+
+
+def test_a_configuration_that_names_a_loss_is_no_log_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "train.yml").write_text("loss: 0.5\nlr: 0.1\n")
+    with pytest.raises(InputError, match="no training log found"):
+        read_run(tmp_path)

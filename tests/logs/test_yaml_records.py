@@ -82,3 +82,26 @@ def test_a_configuration_that_lists_mappings_lists_no_records(tmp_path: Path) ->
     )
     with pytest.raises(InputError, match="no training log"):
         read_run(tmp_path)
+
+
+@pytest.mark.parametrize("ending", [".log", ".yaml"])
+@pytest.mark.parametrize(
+    "document",
+    [
+        "---\nstep: '{0}'\nloss: \"{1}\"\n",
+        "---  # logged\nstep: {0}  # counts from 1\ntrain:\n  loss: {1}\n",
+        "step: {0}\nloss: {1}\nnote: all well\n...\n---\n",
+    ],
+)
+def test_each_document_of_a_stream_is_a_record(tmp_path: Path, document: str, ending: str) -> None:
+    path = tmp_path / f"run{ending}"
+    path.write_text("".join(document.format(step, f"{2 / step:.4f}") for step in range(1, 40)))
+    loss = read_run(path)["loss"]
+    assert loss.step.tolist() == list(range(1, 40))
+    assert loss.value[3] == 0.5
+
+
+def test_rules_between_blocks_of_text_do_not_make_it_a_stream_of_documents(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text("".join(f"---\nstep: {step}\nloss: {2 / step:.4f} (best 0.1)\n" for step in range(1, 40)))
+    assert len(read_run(path)["loss"]) == 39

@@ -208,6 +208,9 @@ _NO_TEXT = (
     ".pdf", ".html", ".zip", ".tar", ".so", ".model",
 )  # fmt: skip
 """Endings of files that are no logs, where no file has the name of one."""
+_TEXTS = (".yaml", ".yml", ".toml", ".ini", ".cfg", ".lock", ".html", ".model")
+_NEVER_LOGS = tuple(ending for ending in _NO_TEXT if ending not in _TEXTS)
+"""Those of files that are no logs either where no file that may be one holds a metric: code and binary files."""
 
 
 @dataclass(slots=True)
@@ -316,10 +319,22 @@ def _lists_records(path: Path) -> bool:
     return head.startswith(b"- ") or lists_records(head.decode("utf-8", errors="replace"))
 
 
-def _may_be_text(path: Path) -> bool:
+def texts_in(folder: Path) -> list[RunFolder]:
+    """Return the runs in a folder if any text in it may be a log, whatever its ending: its reader tells."""
+    texts = [path for path in walk(folder, MAX_DEPTH + 1, _may_hold_logs, []) if _may_be_text(path, _NEVER_LOGS)]
+    found: dict[Path, RunFolder] = {}
+    for path in texts:
+        home = _home(folder, path)
+        run = found.setdefault(home, RunFolder(str(home.relative_to(folder)), home))
+        if len(run.files) < MAX_FILES:
+            run.files.append(path)
+    return sorted(found.values(), key=lambda run: (run.name != ".", run.name))
+
+
+def _may_be_text(path: Path, not_text: tuple[str, ...] = _NO_TEXT) -> bool:
     """Say whether a file may be a log under a name of its own, such as absl's `train.INFO`: its reader tells."""
     name = path.name
-    return not (name in _NOT_LOGS or name.startswith(".") or name.lower().endswith(_NO_TEXT))
+    return not (name in _NOT_LOGS or name.startswith(".") or name.lower().endswith(not_text))
 
 
 def home_of(path: PurePosixPath) -> PurePosixPath:

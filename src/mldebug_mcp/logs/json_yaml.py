@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from mldebug_mcp.core.limits import checkpoint
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.numbers import parse_number, to_number
 
 # Parsing JSON as trainers write it: bare NaN and Infinity, files cut off in the middle, nesting without end.
@@ -113,6 +113,9 @@ LEAST_LISTED = 2
 """Items with a counter that make a list under a key one of records: a configuration lists mappings too."""
 MOST_OTHER = 0.1
 """Share of lines at most that are no keys, in a document of keys. Chosen: a text that only looks like one has more."""
+_BOUNDARY = re.compile(r"(?:---|\.\.\.)(?=\s|$)")
+"""Where a document of a stream begins or ends; a longer line of hyphens is a rule."""
+_COMMENT = re.compile(r"\s+#[^'\"]*$")
 _ITEM = re.compile(r"^ {0,80}- {1,8}['\"\w]", re.MULTILINE)
 
 
@@ -148,6 +151,47 @@ def listed_records(lines: Iterable[str]) -> Iterator[dict[str, object] | None]:
         yield done
 
 
+def streams_records(head: str) -> bool:
+    """Say of the beginning of a text whether it is a stream of YAML documents (`---`), each of which is a record."""
+    lines = head.splitlines()
+    if sum(_BOUNDARY.match(line) is not None for line in lines) < LEAST_LISTED:
+        return False
+    other = sum(not _is_key(line.rstrip()) for line in lines if not _is_between(line))
+    if other > MOST_OTHER * len(lines):
+        return False
+    records = [record for record in streamed_records(lines) if record]
+    counted = [record for record in records if any(canonical(name) in COUNTERS for name in record)]
+    words = any(isinstance(value, str) and is_telling(name) for record in records for name, value in record.items())
+    return len(counted) >= LEAST_LISTED and len(counted) > len(records) / 2 and not words
+
+
+def streamed_records(lines: Iterable[str]) -> Iterator[dict[str, object] | None]:
+    """Yield the record of each document of a stream, and None for each line that is no key of one."""
+    document = _Items()
+    for line in lines:
+        if _BOUNDARY.match(line) and (done := document.end()):
+            yield done
+        if _is_between(line):
+            continue
+        found = _LINE.fullmatch(line.rstrip())
+        if found is None:
+            yield None
+        else:
+            document.keep(found)
+    if done := document.end():
+        yield done
+
+
+def _is_between(line: str) -> bool:
+    return not line.strip() or line.lstrip().startswith(("#", "%")) or _BOUNDARY.match(line) is not None
+
+
+def _is_key(line: str) -> bool:
+    """Say whether a line is a key with its value: one with a colon in it would have to be quoted."""
+    found = _LINE.fullmatch(line)
+    return found is not None and (": " not in (found["value"] or "") or found["value"][0] in "'\"")
+
+
 class _Items:
     """The items of the lists of a document, one after another."""
 
@@ -172,7 +216,7 @@ class _Items:
         else:
             done = {}
         if self._indent is not None:
-            self._keep(found, key)
+            self.keep(found)
         return done
 
     def end(self) -> dict[str, object]:
@@ -183,7 +227,9 @@ class _Items:
             return done
         return {}
 
-    def _keep(self, found: re.Match[str], key: str) -> None:
+    def keep(self, found: re.Match[str]) -> None:
+        """Take a line with a key for one of the open record."""
+        key = found["key"].strip("'\" ")
         depth = len(found["indent"]) + len(found["item"] or "")
         self._above = [one for one in self._above if one[0] < depth][:MOST_DEEP]
         value = (found["value"] or "").strip()
@@ -195,6 +241,6 @@ class _Items:
 
 def _value(text: str) -> object:
     """Return a plain number as one, anything else as text."""
-    bare = text.strip("'\"")
+    bare = _COMMENT.sub("", text).strip("'\"")
     number = parse_number(bare.lstrip("+").replace(".inf", "inf").replace(".nan", "nan").replace(".NaN", "nan"))
     return bare if number is None else number

@@ -20,7 +20,7 @@ from mldebug_mcp.core.limits import must_judge_now
 from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.files import EVALUATION_FOLDERS, LOG_SUFFIXES, MAX_DEPTH, RunFolder, may_be_log, runs_in
+from mldebug_mcp.logs.files import EVALUATION_FOLDERS, LOG_SUFFIXES, MAX_DEPTH, RunFolder, may_be_log, runs_in, texts_in
 from mldebug_mcp.logs.formats import read_files
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
@@ -34,6 +34,7 @@ from mldebug_mcp.logs.merge import (
     of_evaluation,
 )
 from mldebug_mcp.logs.names.grammar import given_names
+from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.rank_recordings import joined_ranks, with_its_hang
 from mldebug_mcp.logs.ranks import rank_summary
 from mldebug_mcp.logs.remote_files import Choice, brought_in
@@ -424,6 +425,17 @@ def _read_file(path: Path, wanted: str) -> Run:
     return run
 
 
+def _reports_metrics(read: Sequence[Read]) -> bool:
+    return any(is_telling(name) for one in read for name in one.run.series)
+
+
+def _texts_with_metrics(folder: Path, read_log: ReadLog, notes: list[str]) -> list[Read]:
+    """Return the runs in texts of any ending that report a metric of training or evaluation."""
+    texts = _largest(texts_in(folder), [])
+    read = read_places(texts, Refused(), read_log, notes)
+    return [one for one in read if one.run.records > 1 and _reports_metrics([one])]  # a configuration is one record
+
+
 def _no_such_run(path: Path, wanted: str, names: Sequence[str]) -> InputError:
     there = f"is only {names[0]}" if len(names) == 1 else f"are {shorten(', '.join(names), 300)}"
     return InputError(f"{shorten(str(path), 200)}: no run {shorten(wanted, 60)!r}; there {there}")
@@ -444,6 +456,8 @@ def _read_folder(
     read = read_places(named, refused, read_log, notes)
     beside = _beside(named, places) if read else _largest(places, notes)
     read += read_places(beside, refused, read_log, notes, "" if read else wanted)
+    if not _reports_metrics(read):
+        read = _texts_with_metrics(folder, read_log, notes) or read
     if not read:
         said = refused.of_logs or (refused.reasons if len(refused.reasons) <= MAX_REASONS else [])
         looked = "; ".join([*said[:MAX_REASONS], *notes])

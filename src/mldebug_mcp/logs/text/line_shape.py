@@ -7,6 +7,7 @@ and the line is read once more: where the probes come out tells which number is 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +28,8 @@ from mldebug_mcp.logs.text.parsed_line import Drawing, LineContent, is_remark
 # A block of lines → the skeleton of each line, which names its shape, and the numbers that were taken out of it.
 #
 # A skeleton is the line with a mark in place of each number, and with runs of one sign (blanks, a rule, a bar as it
-# grows) cut to two. Digits that belong to a word ("layer12") stay. Lines of one skeleton differ in their numbers alone.
+# grows) cut to two. Digits that belong to a word ("layer12") stay. The digits of a time stamp are no numbers: they are
+# written as zeros, as readers of prefixes count them. Lines of one skeleton differ in their numbers and times alone.
 # It is worked out for all lines of a block at once.
 
 
@@ -47,8 +49,17 @@ for _byte in range(256):
 _CLASSES[ord(".")], _CLASSES[ord(",")], _CLASSES[ord("\n")] = _DOT, _COMMA, _END
 _CLASSES[ord("-")] = _CLASSES[ord("+")] = _SIGN
 _CLASS_OF = bytes(_CLASSES)
-_MARGIN = 4
-"""Bytes around the block, so that the neighbours of each byte exist."""
+_MARGIN = 24
+"""Bytes around the block, so that the neighbours of each byte and of each clock exist."""
+_CLOCK_DIGITS = (0, 1, 3, 4, 6, 7)
+"""Where the digits of a clock stand, such as those of "10:00:01"."""
+_DATE_DIGITS = (-11, -10, -9, -8, -6, -5, -3, -2)
+"""Where those of a date before it stand, such as those of "2026-11-20 "."""
+_MAX_FRACTION = 9
+"""Digits of the fraction of a second behind it."""
+_TIME = re.compile(rb"(?:\d{4}[-/]\d\d[-/]\d\d[ T])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
+_OTHER_DATE, _OTHER_CLOCK = b"20310817", b"234556987654321"
+"""Digits of a time that a line of a shape may have as well as its own."""
 _WIDE = 0xE2
 """First byte of the signs of three bytes with which bars and rules are drawn."""
 
@@ -78,6 +89,8 @@ class Skeletons:
         self._bytes = np.frombuffer(padded, dtype=np.uint8)
         self._classes = np.frombuffer(padded.translate(_CLASS_OF), dtype=np.uint8)
         number = self._number_bytes()
+        times = self._time_bytes()
+        number[times] = False
         edges = np.flatnonzero(number[1:] != number[:-1]) + 1
         starts, ends = edges[::2], edges[1::2]
         before = self._classes[starts - 1]
@@ -88,7 +101,7 @@ class Skeletons:
                 number[start:end] = False
             starts, ends = starts[free], ends[free]
         self._number, self._starts, self._ends = number, starts, ends
-        self.keys = self._keys()
+        self.keys = self._keys(times[self._classes[times] == _DIGIT])
         line_ends = np.flatnonzero(self._classes == _END)
         self._line_starts = np.append(_MARGIN, line_ends[:-1] + 1)
         self._line_ends = line_ends
@@ -200,8 +213,34 @@ class Skeletons:
         short |= (back[0] == _DIGIT) & (back[1] == _DIGIT) & (back[2] != _DIGIT) & (back[2] != _DOT)
         number[commas[one & two & three & ~four & short]] = True
 
-    def _keys(self) -> list[bytes]:
-        """Return the skeletons, one for each line."""
+    def _time_bytes(self) -> Places:
+        """Return the bytes of times: a clock, with or without a date before it and a fraction of a second behind it."""
+        there, classes = self._bytes, self._classes
+        colons: Places = np.flatnonzero(there == ord(":"))
+        at: Places = colons[:-1][np.diff(colons) == 3] - 2
+        if not len(at):
+            return at
+        at = at[np.all([classes[at + place] == _DIGIT for place in _CLOCK_DIGITS], axis=0)]
+        dated = np.all([classes[at + place] == _DIGIT for place in _DATE_DIGITS], axis=0)
+        dated &= (there[at - 7] == there[at - 4]) & np.isin(there[at - 4], (ord("-"), ord("/")))
+        dated &= np.isin(there[at - 1], (ord(" "), ord("T"))) & (classes[at - 12] != _DIGIT)
+        alone = ((classes[at - 1] & (_DIGIT | _DOT | _LETTER | _EXPONENT)) == 0) & (there[at - 1] != ord(":"))
+        whole: Mask = (dated | alone) & (classes[at + 8] != _DIGIT) & (there[at + 8] != ord(":"))
+        at, dated = at[whole], dated[whole]
+        parts = [(at[:, None] + np.arange(8)).ravel(), (at[dated][:, None] + np.arange(-11, 0)).ravel()]
+        digits = at + 9
+        thousandths = np.all([classes[digits + place] == _DIGIT for place in range(3)], axis=0)
+        thousandths &= (classes[digits + 3] & (_DIGIT | _DOT)) == 0
+        digits = digits[((there[at + 8] == ord(",")) & thousandths) | (there[at + 8] == ord("."))]
+        parts.append(digits[classes[digits] == _DIGIT] - 1)
+        for _ in range(_MAX_FRACTION):
+            digits = digits[classes[digits] == _DIGIT]
+            parts.append(digits)
+            digits = digits + 1
+        return np.concatenate(parts)
+
+    def _keys(self, of_times: Places) -> list[bytes]:
+        """Return the skeletons, one for each line, by the digits that belong to times."""
         there, classes = self._bytes, self._classes
         text = there.copy()
         marks = np.full(len(self._starts), WHOLE, dtype=np.uint8)
@@ -214,6 +253,7 @@ class Skeletons:
         dots = of[classes[signs] == _DOT]
         marks[dots[1:][dots[1:] == dots[:-1]]] = ODD
         text[self._starts] = marks
+        text[of_times] = ord("0")
         keep = ~self._number
         keep[self._starts] = True
         # Runs of one sign.
@@ -266,6 +306,7 @@ MAX_NUMBERS = 90
 MAX_DIGITS_OF_SHORT = 3
 """Digits of a number where a longer one would make another line: "100%"."""
 _FIRST_PROBE = 700_001
+_FRACTION_OF_PROBE = 0.25
 _FIRST_SHORT_PROBE = 101
 _BRIEF = (b"5", b"05", b"55")
 """What else stands in the place of a whole number: a date whose hour has one digit more or less is no date."""
@@ -406,8 +447,10 @@ def learn(line: bytes, spans: list[Span], read: Read) -> Shape | None:
     texts = [line[start:end].replace(b",", b"") for start, end in spans]
     numbers = [_float(text) for text in texts]
     free, short = _loose(line, spans, here, texts, read)
-    probes = [float((_FIRST_SHORT_PROBE if place in short else _FIRST_PROBE) + place) for place in range(len(spans))]
-    again = _probed(line, spans, probes, free | short, read)
+    probes = _probes(texts)
+    for place in short:
+        probes[place] = float(_FIRST_SHORT_PROBE + place)
+    again = _probed(line, spans, probes, free | short, read, at_other_time=True)
     if again is None or not _is_alike(here, again):
         return None
     rest = [place for place in range(len(spans)) if place not in free | short]
@@ -438,7 +481,7 @@ def _loose(
     def says_with(place: int, text: bytes) -> _Outline | None:
         return _outline(read(_text(_with(line, spans, {place: text}))))
 
-    probes = [float(_FIRST_PROBE + place) for place in range(len(spans))]
+    probes = _probes(texts)
     free = set(range(len(spans)))
     if not _is_alike(here, _probed(line, spans, probes, free, read)):
         free = {place for place in free if _is_alike(here, _probed(line, spans, probes, {place}, read))}
@@ -450,6 +493,11 @@ def _loose(
         if all(says_with(place, one) == here for one in forms):
             short.add(place)
     return free, short
+
+
+def _probes(texts: Sequence[bytes]) -> list[float]:
+    """Return a probe for each number; one with a fraction has one: "[1763632001.5]" is a time, "[700001]" a counter."""
+    return [_FIRST_PROBE + place + _FRACTION_OF_PROBE * (not text.isdigit()) for place, text in enumerate(texts)]
 
 
 def _in_form(text: bytes, digit: str) -> bytes:
@@ -481,10 +529,12 @@ def _terms(line: bytes, spans: list[Span], place: int, here: _Outline, read: Rea
     return factors
 
 
-def _with(line: bytes, spans: list[Span], written: Mapping[int, bytes]) -> bytes:
-    """Return a line with other text in place of some of its numbers, by their places."""
+def _with(line: bytes, spans: list[Span], written: Mapping[int, bytes], *, at_other_time: bool = False) -> bytes:
+    """Return a line with other text in place of some of its numbers, by their places, or with other times too."""
     edges = [0, *(edge for span in spans for edge in span), len(line)]
     parts = [line[start:end] for start, end in pairwise(edges)]
+    if at_other_time:
+        parts[::2] = [_TIME.sub(_other_time, part) for part in parts[::2]]
     for place, text in written.items():
         parts[2 * place + 1] = text
     return b"".join(parts)
@@ -510,11 +560,22 @@ def _tells(shape: Shape, numbers: list[float], outline: _Outline | None) -> bool
 
 
 def _probed(
-    line: bytes, spans: list[Span], probes: Sequence[float], free: Iterable[int], read: Read
+    line: bytes,
+    spans: list[Span],
+    probes: Sequence[float],
+    free: Iterable[int],
+    read: Read,
+    *,
+    at_other_time: bool = False,
 ) -> _Outline | None:
-    """Return what a line says with probes in place of the numbers that are free."""
+    """Return what a line says with probes in place of the numbers that are free, or with other times too."""
     written = {place: f"{probes[place]:.10g}".encode() for place in free}
-    return _outline(read(_text(_with(line, spans, written))))
+    return _outline(read(_text(_with(line, spans, written, at_other_time=at_other_time))))
+
+
+def _other_time(time: re.Match[bytes]) -> bytes:
+    digits = iter(_OTHER_DATE * (time[0][2:3] != b":") + _OTHER_CLOCK)
+    return bytes(next(digits) if chr(byte).isdigit() else byte for byte in time[0])
 
 
 def _is_alike(one: _Outline, other: _Outline | None) -> bool:
