@@ -416,8 +416,9 @@ def _judge(failure: Failure) -> _Judged:
 def _known(failure: Failure) -> tuple[KnownError, ...]:
     """Return the known errors that a failure shows, or else its first line: what stands below may not belong to it."""
     code = failure.frames[-1].code if failure.frames else ""
-    rows = match(failure.text, warnings=True, code=code)
-    return tuple(rows or match(failure.text.partition("\n")[0], warnings=True, code=code))
+    origin = "\n".join([failure.process, *map(str, failure.frames)])
+    rows = match(failure.text, warnings=True, code=code, origin=origin)
+    return tuple(rows or match(failure.text.partition("\n")[0], warnings=True, code=code, origin=origin))
 
 
 def _of_chain(chosen: Failure, chain: Sequence[Failure]) -> Failure:
