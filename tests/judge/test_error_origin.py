@@ -81,3 +81,10 @@ def test_workers_killed_for_memory_are_the_first_error_of_rays_log() -> None:
 )
 def test_a_template_that_marks_no_answers_is_named_in_trls_words(text: str) -> None:
     assert first_id(text) == "assistant_mask_zero"
+
+
+def test_pasted_memory_numbers_are_handed_to_the_verb_that_judges_them() -> None:
+    answer = explain_error("allocated: 12.00 GiB\nreserved: 20.00 GiB\n")
+    assert answer.error is None
+    assert answer.next_step.tool == "check_memory"
+    assert "12,884,901,888 bytes allocated" in answer.notes[0]

@@ -309,7 +309,7 @@ def test_there_are_the_frameworks_that_users_meet() -> None:
         ("RuntimeError: CUDA error: invalid argument", "cuda_invalid_value"),
         ("[rank1]:[E1 ProcessGroupNCCL.cpp:1400] Heartbeat monitor timed out! Process will be", "nccl_watchdog_stuck"),
         (
-            "RuntimeError: You set `ignore_mismatched_sizes` to `False`, thus raising an error. For details look at the",
+            "RuntimeError: You set `ignore_mismatched_sizes` to `False`, thus raising an error. For details look",
             "state_dict_shapes",
         ),
         ("OutOfMemoryError: out of resource: triton_red_fused_3 Required: 229408", "triton_out_of_resources"),

@@ -33,7 +33,8 @@ _PREFIX = re.compile(
     rf"(?:{line_prefixes.BRACKETED}:|{line_prefixes.MPIRUN}|{line_prefixes.NAMED}) ?|"
     rf"{line_prefixes.NUMBERED}(?=[ \w\[])|"
     r"\[(?P<indexed>\d{1,5})\]:(?= {0,12}\S)|"
-    r"(?P<address>\d{1,3}(?:\.\d{1,3}){3}): ?|\((?:(?P<process>[\w:.]+) (?:\w{1,20}=\d{1,9} ){0,3})?pid=(?P<pid>\d+)[^)]{0,80}\) ?|"
+    r"(?P<address>\d{1,3}(?:\.\d{1,3}){3}): ?|"
+    r"\((?:(?P<process>[\w:.]+) (?:\w{1,20}=\d{1,9} ){0,3})?pid=(?P<pid>\d+)[^)]{0,80}\) ?|"
     r"(?:ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./ ]{1,60}:\d+\] ?"
 )
 _COLOUR = re.compile(r"\[(?:[01];)?\d{1,2}m")
