@@ -99,7 +99,7 @@ def raised(archive: Path) -> Iterator[Raised]:
 
 def unknown(archives: list[Path]) -> list[Raised]:
     """Return the messages that no entry knows, each once, in the order of their rank."""
-    found = {}
+    found: dict[tuple[str, str], Raised] = {}
     for archive in archives:
         for message in raised(archive):
             if not match(f"{message.exception}: {message.text}", warnings=True):

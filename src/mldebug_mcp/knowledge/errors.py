@@ -208,6 +208,11 @@ def is_fragmented(text: str) -> bool:
     return (free or 0.0) >= asked + ROOM or (is_much and (unused or 0.0) > asked)
 
 
+def is_raised(text: str) -> bool:
+    """Return whether a message begins with the type of an exception: words of a warning are no error."""
+    return re.match(r"(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception)\b", text) is not None
+
+
 def is_shared(text: str) -> bool:
     """Return whether an out-of-memory message tells of another process on the same GPU.
 
@@ -245,4 +250,4 @@ DEVICES = {
     "apple": r"\bMPS\b|\[METAL\]|metal::|kIOGPU",
 }
 """A kind of device → how a message names it. A row of one kind does not hold for a message that names another."""
-CONDITIONS = {"fragmented": is_fragmented, "shared": is_shared}
+CONDITIONS = {"fragmented": is_fragmented, "shared": is_shared, "raised": is_raised}
