@@ -45,7 +45,7 @@ def is_right(fault: str, rank: int) -> bool:
         script = Path(folder) / "job.py"
         script.write_text(JOB.format(rank=rank, fault=fault), encoding="utf-8")
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603
+        run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     lines = (run.stdout + run.stderr).splitlines()
     error = explain_error("\n".join(lines)).error
     raised = (place for place, line in enumerate(lines, 1) if re.match(rf"\[rank{rank}\]: (?:\w+\.)*\w+Error", line))
