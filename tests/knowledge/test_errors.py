@@ -13,8 +13,8 @@ from mldebug_mcp.judge.explain_error import explain_error
 from mldebug_mcp.knowledge import errors as module
 from mldebug_mcp.knowledge.errors import KnownError, Role, is_fragmented, known_errors, match
 
-# A row that asks for the code besides is tested with a traceback, in tests/judge.
-WITH_MESSAGE = [row for row in known_errors().values() if row.pattern and not row.code]
+# A row that asks for the code or the component besides is tested with a traceback, in tests/judge.
+WITH_MESSAGE = [row for row in known_errors().values() if row.pattern and not row.code and not row.component]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # A quantifier without a bound, or one over a group: what makes a pattern slow on hostile text.
 UNBOUNDED = re.compile(r"(?<!\\d)(?<!\\)[*+]|\)\{\d*,?\d*\}")
@@ -184,7 +184,7 @@ def test_there_are_the_frameworks_that_users_meet() -> None:
         ("Process finished with exit code 137 (interrupted by signal 9: SIGKILL)", "exitcode_minus_9"),
         ("      Reason:       OOMKilled", "slurm_oom_kill"),
         ("ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.", "slurm_oom_kill"),
-        ("XlaRuntimeError: RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in hbm.", "jax_oom"),
+        ("XlaRuntimeError: RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in hbm.", "tpu_oom"),
         ("RuntimeError: Placeholder storage has not been allocated on MPS device!", "same_device"),
         ("ValueError: `Dataloader` returned 0 length. Please make sure that it returns 1 batch", "empty_dataset"),
         ("OSError: dlopen(x.so, 6): Symbol not found: __ZNK2at6Tensor6deviceEv", "fa2_undefined_symbol"),
@@ -305,6 +305,16 @@ def test_there_are_the_frameworks_that_users_meet() -> None:
         ("KeyError: 'layers.0.attention.wq.weight'", "state_dict_keys"),
         ("ValueError: not a valid file: Found array with dim 4. Estimator expected <= 2.", "sklearn_array_dims"),
         ("double free or corruption (!prev)", "heap_corrupted"),
+        ("RuntimeError: CUDA error: invalid configuration argument", "cuda_invalid_configuration"),
+        ("RuntimeError: CUDA error: invalid argument", "cuda_invalid_value"),
+        ("[rank1]:[E1 ProcessGroupNCCL.cpp:1400] Heartbeat monitor timed out! Process will be", "nccl_watchdog_stuck"),
+        (
+            "RuntimeError: You set `ignore_mismatched_sizes` to `False`, thus raising an error. For details look",
+            "state_dict_shapes",
+        ),
+        ("OutOfMemoryError: out of resource: triton_red_fused_3 Required: 229408", "triton_out_of_resources"),
+        ("[malloc] Unable to allocate 38654705664 bytes.", "mlx_oom"),
+        ("ValueError: TP and CP are mutually exclusive. Set one.", "settings_conflict"),
         ("*** stack smashing detected ***: terminated", "heap_corrupted"),
         ("RuntimeError: can't start new thread", "threads_exhausted"),
         ("FileNotFoundError: [Errno 2] No such file or directory: 'ninja'", "program_missing"),

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 
 _COLUMNS = ("labels", "targets", "target")
+EDGE = 0.02
+"""Share of an image by which a box may reach beyond it: rounding."""
+MIN_SHARE_OUTSIDE = 0.05
+"""Share of the boxes that leave the image from which they have another form. Chosen."""
 LARGEST_SHARE = 1.5
 """Coordinates above this are no shares of the image: a box may reach a little beyond its edge."""
 
@@ -53,9 +57,19 @@ class Boxes:
         values = self.values
         if self.as_shares:
             beyond = np.unique(self.rows[(values > LARGEST_SHARE).any(axis=1)])
+            if not len(beyond) and self._are_corners():
+                return "boxes are read as centre and size, and fit the image only as corners", np.unique(self.rows)
             return f"boxes reach {np.nanmax(values, initial=0):.4g}, where shares of the image are wanted", beyond
         turned = ~((values[:, 2] > values[:, 0]) & (values[:, 3] > values[:, 1]))
         return f"{int(turned.sum())} boxes have no width or height between their corners", np.unique(self.rows[turned])
+
+    def _are_corners(self) -> bool:
+        """Return whether boxes leave the image as centre and size and lie in it as corners."""
+        values = self.values
+        ends, starts = values[:, :2] + values[:, 2:] / 2, values[:, :2] - values[:, 2:] / 2
+        outside = ((ends > 1 + EDGE) | (starts < -EDGE)).any(axis=1)
+        inside = (values >= -EDGE).all() and (values <= 1 + EDGE).all()
+        return bool(inside and (values[:, 2:] > values[:, :2]).all() and outside.mean() > MIN_SHARE_OUTSIDE)
 
 
 def boxes_of(table: Table) -> Boxes | None:
@@ -319,6 +333,7 @@ class ModelConfig:
     pad: int | None = None
     num_labels: int | None = None
     max_positions: int | None = None
+    positions_after_pad: bool = False
     encoder_decoder: bool = False
     decoder_start: int | None = None
     token_classification: bool = False
@@ -362,6 +377,7 @@ def _from(settings: Mapping[str, object]) -> ModelConfig:
         pad=number("pad_token_id"),
         num_labels=_classes(settings, number("num_labels", "num_classes")),
         max_positions=number("max_position_embeddings", "n_positions"),
+        positions_after_pad=str(settings.get("model_type")) in _POSITIONS_AFTER_PAD,
         decoder_start=number("decoder_start_token_id"),
         encoder_decoder=settings.get("is_encoder_decoder") is True,
         token_classification="ForTokenClassification" in str(settings.get("architectures")),
@@ -371,6 +387,13 @@ def _from(settings: Mapping[str, object]) -> ModelConfig:
         image_tokens=_image_tokens(settings),
         given=True,
     )
+
+
+_POSITIONS_AFTER_PAD = frozenset(
+    ("roberta", "xlm-roberta", "xlm-roberta-xl", "roberta-prelayernorm", "camembert", "longformer", "xmod", "ibert",
+     "mpnet", "esm", "data2vec-text", "luke", "mluke", "layoutlmv3", "lilt", "markuplm")
+)  # fmt: skip
+"""Model types whose positions begin at padding_idx + 1 (Transformers, create_position_ids_from_input_ids)."""
 
 
 def _whole(value: object) -> int | None:

@@ -20,6 +20,7 @@ from mldebug_mcp.batch.batch import (
     read_model_config,
 )
 from mldebug_mcp.batch.build import build
+from mldebug_mcp.batch.chat_problems import chat_problems
 from mldebug_mcp.batch.columns import depth, is_float, is_text, numbers, row_count
 from mldebug_mcp.batch.conversations import with_plain_texts
 from mldebug_mcp.batch.formats import IN_PARTS, format_of, jsonl
@@ -289,7 +290,8 @@ class DataSet:
             words = None if context.tokenizer is not None or not is_text(table.columns) else words or Words()
             batch = build(_tokenized(table, context, words), context, words)
             first = context.first
-            problems = (*batch.problems, *text_problems(table, first), *rollout_problems(table, first))
+            written = (*text_problems(table, first), *chat_problems(table, context.tokenizer, first))
+            problems = (*batch.problems, *written, *rollout_problems(table, first))
             # All pieces take the purpose of the first; and of the later ones, decoding a part is enough.
             budget = LATER_ROLE_TOKENS if any_rows or first else MAX_ROLE_TOKENS
             context = replace(context, first=context.first + batch.rows, purpose=context.purpose or batch.purpose)

@@ -17,7 +17,7 @@ from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.errors import KnownError, Role, match
 from mldebug_mcp.logs.failures import Failure, FailureLog, read_failures
 from mldebug_mcp.logs.log_file import LogFile
-from mldebug_mcp.models import ErrorExplanation, ErrorMatch, FirstError
+from mldebug_mcp.models import Call, ErrorExplanation, ErrorMatch, FirstError
 
 # The kind of problem behind an exception whose message is not known, and what to try: by type, then by words.
 
@@ -416,8 +416,9 @@ def _judge(failure: Failure) -> _Judged:
 def _known(failure: Failure) -> tuple[KnownError, ...]:
     """Return the known errors that a failure shows, or else its first line: what stands below may not belong to it."""
     code = failure.frames[-1].code if failure.frames else ""
-    rows = match(failure.text, warnings=True, code=code)
-    return tuple(rows or match(failure.text.partition("\n")[0], warnings=True, code=code))
+    origin = "\n".join([failure.process, *map(str, failure.frames)])
+    rows = match(failure.text, warnings=True, code=code, origin=origin)
+    return tuple(rows or match(failure.text.partition("\n")[0], warnings=True, code=code, origin=origin))
 
 
 def _of_chain(chosen: Failure, chain: Sequence[Failure]) -> Failure:
@@ -525,6 +526,8 @@ def _from_words(head: str, log: FailureLog) -> ErrorExplanation:
     if known:
         failure = Failure(1, head)
         return _explanation(_Judged(failure, tuple(known)), [], log)
+    if (explained := _memory_printed(head)) is not None:
+        return explained
     return ErrorExplanation(
         error=None,
         problem="no error found",
@@ -532,6 +535,24 @@ def _from_words(head: str, log: FailureLog) -> ErrorExplanation:
         "without a message was usually killed from outside: look at dmesg and the scheduler's log.",
         next_step=without_error(),
         notes=[_cut_off(log) if log.cut_off else f"{counted(log.lines, 'line')} read; none reads like an error"],
+    )
+
+
+def _memory_printed(head: str) -> ErrorExplanation | None:
+    """Return what to do with a text that prints memory numbers and no error; None where it prints none."""
+    from mldebug_mcp.memory.printed import printed_numbers
+
+    devices = printed_numbers(head)
+    if not devices:
+        return None
+    sizes = [f"device {one.device}: {one.allocated:,} bytes allocated, {one.reserved:,} reserved" for one in devices]
+    return ErrorExplanation(
+        error=None,
+        problem="no error found",
+        advice="These are memory numbers: what tensors hold (allocated) and what PyTorch's allocator holds (reserved). "
+        "check_memory (`mldebug-mcp memory`) judges them.",
+        next_step=Call(tool="check_memory", arguments={"path": head}, why="what the numbers say of the memory"),
+        notes=sizes[:MAX_MATCHES],
     )
 
 

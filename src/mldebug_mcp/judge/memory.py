@@ -447,7 +447,8 @@ def check_memory(path: str | Path, against: str | Path | None = None, focus: str
 
     Args:
         path: A memory snapshot (the pickle of `torch.cuda.memory._dump_snapshot()`, or a gzip of it), or a text with an
-            out-of-memory message, `torch.cuda.memory_summary()` or the output of `nvidia-smi`.
+            out-of-memory message, `torch.cuda.memory_summary()`, the output of `nvidia-smi` or printed numbers
+            (allocated, reserved, free); or such a text itself.
         against: An earlier snapshot to compare with.
         focus: The id of a call site in `top_allocations`, or a category: list only that, with whole stacks.
 

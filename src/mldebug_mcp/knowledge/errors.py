@@ -114,19 +114,31 @@ class KnownError(Entry):
     role: Role = Role.ERROR
     condition: str = Field("", description="What the numbers of the message have to say: a key of CONDITIONS.")
     code: str = Field("", description="Regular expression for the code that raised it, where the words do not suffice.")
+    component: str = Field("", description="The part of a program that has to have raised it: a key of COMPONENTS.")
+    device: str = Field("", description="The kind of device that it is about: a key of DEVICES.")
 
-    def fits(self, text: str, code: str = "") -> bool:
+    def fits(self, text: str, code: str = "", origin: str = "") -> bool:
         """Return whether a text, of single spaces and bounded length, shows this error.
 
         Args:
             text: The message.
             code: The line of code that raised it, where a traceback shows it.
+            origin: The name of the process and the frames of the traceback, one a line.
         """
         if not self.pattern or _compiled(self.pattern).search(text) is None:
             return False
         if self.code and _compiled(self.code).search(code) is None:
             return False
+        if self.component and _compiled(COMPONENTS[self.component]).search(origin) is None:
+            return False
+        if self.device and self.device not in (named := devices_named(text)) and named:
+            return False
         return not self.condition or CONDITIONS[self.condition](text)
+
+
+def devices_named(text: str) -> set[str]:
+    """Return the kinds of devices that a message names."""
+    return {device for device, names in DEVICES.items() if _compiled(names).search(text)}
 
 
 _compiled = lru_cache(maxsize=None)(re.compile)
@@ -149,16 +161,20 @@ def known_errors() -> Mapping[str, KnownError]:
     return rows
 
 
-def match(text: str, *, warnings: bool = False, code: str = "") -> list[KnownError]:
-    """Return the known errors that a message shows, likeliest first.
+def match(text: str, *, warnings: bool = False, code: str = "", origin: str = "") -> list[KnownError]:
+    """Return the known errors that a message shows, the most specific first.
+
+    A row that holds for one component is more specific than one that holds wherever the words appear.
 
     Args:
         text: The message: a line or a few. Only the first 4,000 characters are looked at.
         warnings: Whether messages that stop nothing count too.
         code: The line of code that raised it, where a traceback shows it.
+        origin: The name of the process and the frames of the traceback, one a line.
     """
     line = " ".join(clean(text[: 4 * MAX_TEXT]).split())[:MAX_TEXT]
-    return [row for row in _candidates(line) if (warnings or row.role is not Role.WARNING) and row.fits(line, code)]
+    rows = [row for row in _candidates(line) if warnings or row.role is not Role.WARNING]
+    return sorted((row for row in rows if row.fits(line, code, origin)), key=lambda row: not row.component)
 
 
 def _candidates(line: str) -> list[KnownError]:
@@ -192,6 +208,11 @@ def is_fragmented(text: str) -> bool:
     return (free or 0.0) >= asked + ROOM or (is_much and (unused or 0.0) > asked)
 
 
+def is_raised(text: str) -> bool:
+    """Return whether a message begins with the type of an exception: words of a warning are no error."""
+    return re.match(r"(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception)\b", text) is not None
+
+
 def is_shared(text: str) -> bool:
     """Return whether an out-of-memory message tells of another process on the same GPU.
 
@@ -215,4 +236,18 @@ def _size(pattern: str, text: str) -> float | None:
     return _in_bytes((found[1], found[2])) if found else None
 
 
-CONDITIONS = {"fragmented": is_fragmented, "shared": is_shared}
+COMPONENTS = {
+    "checkpoint_loading": r"\bin (?:_?load_state_dict\w{0,20}|_load_from_state_dict|load_checkpoint\w{0,20}|"
+    r"_?load_pretrained\w{0,20}|_load_state_dict_into\w{0,30}|set_module_tensor_to_device|load_adapter\w{0,20}|"
+    r"set_peft_model_state_dict|resume_from\w{0,20}|_load_from_checkpoint)\b",
+    "pin_memory": r"pin_memory",
+    "vllm": r"^(?:VLLM::)?(?:EngineCore|Worker_TP|VllmWorker|APIServer)|[/\\]vllm[/\\]",
+}
+"""A part of a program → how its processes, or the frames of its code, are named."""
+DEVICES = {
+    "cuda": r"\bCUDA\b|\bcuda\b",
+    "tpu": r"\bTPU\b|\b[Hh][Bb][Mm]\b|tpu_",
+    "apple": r"\bMPS\b|\[METAL\]|metal::|kIOGPU",
+}
+"""A kind of device → how a message names it. A row of one kind does not hold for a message that names another."""
+CONDITIONS = {"fragmented": is_fragmented, "shared": is_shared, "raised": is_raised}

@@ -26,13 +26,15 @@ from mldebug_mcp.logs.numbers import whole_number
 
 TRACEBACK = "Traceback (most recent call last)"
 MAX_LEARNED = 16
+MAX_PROCESSES = 2_000
 MAX_PREFIX = 120
 
 _PREFIX = re.compile(
     rf"(?:{line_prefixes.BRACKETED}:|{line_prefixes.MPIRUN}|{line_prefixes.NAMED}) ?|"
     rf"{line_prefixes.NUMBERED}(?=[ \w\[])|"
     r"\[(?P<indexed>\d{1,5})\]:(?= {0,12}\S)|"
-    r"(?P<address>\d{1,3}(?:\.\d{1,3}){3}): ?|\((?:[\w:.]+ )?pid=(?P<pid>\d+)[^)]{0,80}\) ?|"
+    r"(?P<address>\d{1,3}(?:\.\d{1,3}){3}): ?|"
+    r"\((?:(?P<process>[\w:.]+) (?:\w{1,20}=\d{1,9} ){0,3})?pid=(?P<pid>\d+)[^)]{0,80}\) ?|"
     r"(?:ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./ ]{1,60}:\d+\] ?"
 )
 _COLOUR = re.compile(r"\[(?:[01];)?\d{1,2}m")
@@ -50,6 +52,8 @@ class Prefixes:
     def __init__(self) -> None:
         self.ranks: set[str] = set()
         """All ranks that prefixes named."""
+        self.processes: dict[str, str] = {}
+        """The name of each process that prefixes named, by its number."""
         self._learned: dict[str, re.Pattern[str]] = {}
 
     def split(self, line: str) -> tuple[str, str]:
@@ -66,7 +70,10 @@ class Prefixes:
             prefix = _PREFIX.match(line, start)
             if prefix is None or prefix.end() == start:
                 break
-            found = next((value for value in prefix.groupdict().values() if value is not None), None)
+            named = prefix.groupdict()
+            if (process := named.pop("process")) and len(self.processes) < MAX_PROCESSES:
+                self.processes.setdefault(named["pid"], process)
+            found = next((value for value in named.values() if value is not None), None)
             rank, start = (found or rank), prefix.end()
         # The number of a process and a host's address tell streams apart, but they are no ranks.
         if rank.isdigit() and not line.startswith("("):
@@ -221,6 +228,7 @@ class Failure:
         ignored: Whether Python itself says that the exception was ignored.
         is_wrapper: Whether its type only carries another failure over from a worker.
         outside: The user's frame of the traceback that carries this one over ("Original Traceback").
+        process: The name of the process that reports it, from the prefix of its line.
     """
 
     line: int
@@ -233,6 +241,7 @@ class Failure:
     ignored: bool = False
     is_wrapper: bool = False
     outside: Frame | None = None
+    process: str = ""
 
     @property
     def is_bare_end(self) -> bool:
@@ -569,6 +578,7 @@ class _Reader:
         ranks = {key} if key in self._prefixes.ranks else set(RANK_NAMED.findall(text)[:8])
         failure = Failure(number, text, exception.rpartition(".")[2], ranks=ranks, progress=self.log.progress)
         failure.is_wrapper = bool(WRAPPERS.search(exception) or CARRIES.match(text))
+        failure.process = self._prefixes.processes.get(key, "")
         stream.open, stream.room = failure, MAX_CONTINUATION
         if len(self.log.failures) < MAX_FAILURES or exception:
             self.log.failures.append(failure)

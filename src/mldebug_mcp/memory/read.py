@@ -25,6 +25,7 @@ from mldebug_mcp.core.limits import checkpoint, reading
 from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.memory.categories import tables_of
+from mldebug_mcp.memory.printed import printed_numbers
 from mldebug_mcp.memory.profiles import MAX_PROFILE, RECORD, read_json, read_pprof, what_it_is
 from mldebug_mcp.memory.replay import FreeMemory
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot, OutOfMemoryEvent, snapshot_of
@@ -111,14 +112,16 @@ def parse_text(text: str, name: str = "text") -> MemorySnapshot:
         ("text: out-of-memory message", _oom_message),
         ("text: memory_summary", _memory_summary),
         ("text: nvidia-smi", _nvidia_smi),
+        ("text: printed numbers", printed_numbers),
     )
     for layout, reader in readers:
         devices = reader(text)
         if devices:
             return MemorySnapshot(name, layout, devices, notes=[_NOTE])
     raise InputError(
-        f"{name}: neither a memory snapshot nor an out-of-memory message, a torch.cuda.memory_summary() or the "
-        "output of nvidia-smi; record a snapshot with torch.cuda.memory._record_memory_history() and "
+        f"{name}: neither a memory snapshot nor an out-of-memory message, a torch.cuda.memory_summary(), the "
+        "output of nvidia-smi or lines with allocated and reserved memory and their units; record a snapshot with "
+        "torch.cuda.memory._record_memory_history() and "
         "_dump_snapshot('snapshot.pickle')"
     )
 
@@ -574,12 +577,15 @@ def read_memory(path: str | Path) -> MemorySnapshot:
     Args:
         path: The pickle of `torch.cuda.memory._dump_snapshot()` (or of `torch.xpu.memory`), a gzip of it, JAX's device
             memory profile, a memory timeline of `torch.profiler` (JSON, raw or not), or a text file with
-            `torch.cuda.memory_summary()`, a CUDA out-of-memory message or the output of `nvidia-smi`.
+            `torch.cuda.memory_summary()`, a CUDA out-of-memory message, the output of `nvidia-smi` or printed numbers;
+            or such a text itself, of several lines or with its numbers.
 
     Raises:
         InputError: it is none of these (the message says what it is), cut off, corrupt, or larger than the machine can
             hold.
     """
+    if isinstance(path, str) and ("\n" in path.strip() or printed_numbers(path)):
+        return parse_text(path[-MAX_TEXT:], "text")
     file = expanded(path)
     name = shorten(str(path), 200)
     try:

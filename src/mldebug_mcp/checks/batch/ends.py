@@ -264,10 +264,13 @@ def eos_masked(batch: Batch) -> Evidence | None:
 def pad_is_eos(batch: Batch) -> Evidence | None:
     """Padding and end are the same token, and the real ends are masked as if they were padding.
 
-    Not this when: real ends keep their label: then the two may be the same.
+    Not this when: real ends keep their label: then the two may be the same; words are hidden at random (a masked
+    language model), where special tokens are never targets.
     """
     rows = NO_ROWS
     for side, found in all_endings(batch):
+        if hides_words(side, batch.tokenizer.mask if batch.tokenizer is not None else None, batch.columns):
+            continue
         if side.pad is None or side.pad not in batch.ends:
             continue
         masked = np.flatnonzero(found.masked)

@@ -242,8 +242,8 @@ def pad_token_unset(batch: Batch) -> Evidence | None:
 def position_ids_wrong(batch: Batch) -> Evidence | None:
     """Positions do not begin at 0 with the text, or do not rise by one from token to token.
 
-    Not this when: they restart at 0 for a packed document; they all begin after the padding id, as RoBERTa's do; a
-    piece of a longer text continues where the last one ended.
+    Not this when: they restart at 0 for a packed document; they all begin after the padding id, as RoBERTa's do, which
+    may not begin at 0; a piece of a longer text continues where the last one ended.
     """
     rows, spots = NO_ROWS, NO_SPOTS
     for side in batch.sides:
@@ -282,6 +282,8 @@ def _late_starts(batch: Batch, side: Sequences) -> Ints:
     start, stop = side.bounds
     some = start[stop > start]
     first = side.positions.flat[some]
+    if batch.model.positions_after_pad and not bool(np.any(first != 0)):
+        return some
     late = first != 0
     left = side.column(some) > 0
     if (

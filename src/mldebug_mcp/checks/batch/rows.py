@@ -81,8 +81,15 @@ def empty_row(batch: Batch) -> Evidence | None:
     if batch.purpose not in ("sft", "dpo", "vlm"):
         return None
     rows = rows_where(batch.trained_sides, lambda side: _ends_at_once(batch, side))
+    written = [problem for problem in batch.problems if problem.check == "empty_row"]
+    if not len(rows) and written:
+        rows = np.unique(np.array([row for problem in written for row in problem.rows], np.int64))
+        return batch_evidence(f"{written[0].summary}, in {of_rows(rows, batch.rows)}", rows)
     if not len(rows):
         return None
+    if batch.purpose == "dpo":
+        names = [side.name for side in batch.trained_sides if _ends_at_once(batch, side).any()]
+        return batch_evidence(f"the {' and the '.join(names)} answer of {of_rows(rows, batch.rows)} is empty", rows)
     return batch_evidence(f"in {of_rows(rows, batch.rows)} the completion is empty: only its end is trained on", rows)
 
 

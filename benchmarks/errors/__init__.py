@@ -1,0 +1,1 @@
+"""How well error messages are recognised: messages of pinned releases, messages really raised, and crashed jobs."""

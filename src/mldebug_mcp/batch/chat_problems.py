@@ -1,0 +1,144 @@
+"""What a chat template or a pair of texts loses: tool calls that are not rendered, empty answers, shared positives."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from mldebug_mcp.batch.batch import Problem
+from mldebug_mcp.batch.columns import CONTRASTED
+from mldebug_mcp.batch.table import Table
+from mldebug_mcp.batch.templates import ASSISTANT
+from mldebug_mcp.batch.text_problems import CHATS, MAX_ROWS, messages
+from mldebug_mcp.batch.tokenizer import Tokenizer
+from mldebug_mcp.core.errors import is_failure
+
+MAX_RENDERED = 64
+"""Conversations that are rendered: a template drops calls of all rows or of none. Chosen."""
+MIN_SHARE_OF_ONE_POSITIVE = 0.1
+"""Share of the pairs with one and the same positive from which a usual batch holds it twice. Chosen."""
+MIN_PAIRS = 8
+"""Pairs with one positive that are no accident. Chosen."""
+EMPTY_THINKING = re.compile(r"<(think|thinking|thought|reasoning)>\s{0,20}</\1>")
+
+_Chats = Sequence[tuple[int, Sequence[Mapping[str, object]]]]
+
+
+def chat_problems(table: Table, tokenizer: Tokenizer | None, first: int = 0) -> Iterator[Problem]:
+    """Yield what the conversations and pairs of a table show.
+
+    Args:
+        table: Columns as they are in the file.
+        tokenizer: Whose chat template is used, if one was given.
+        first: The number of the table's first row.
+    """
+    found = [*_pairs(table)]
+    name = next((name for name in CHATS if isinstance(table.columns.get(name), list)), None)
+    column = table.columns[name] if name is not None else []
+    if isinstance(column, list):
+        chats = [(place, chat) for place, value in enumerate(column) if (chat := messages(value))]
+        tools = table.columns.get("tools")
+        has_tools = isinstance(tools, list) and any(tools)
+        found += [*_empty_answers(chats), *_rendering(chats, tokenizer, has_tools=has_tools)]
+    for check, summary, places in found:
+        numbers = (first + place if table.numbers is None else int(table.numbers[place]) for place in places)
+        yield Problem(check, summary, tuple(numbers))
+
+
+_Found = tuple[str, str, list[int]]
+
+
+def _empty_answers(chats: _Chats) -> Iterator[_Found]:
+    """Yield the conversations in which an assistant's turn says nothing and calls nothing."""
+    places = [place for place, chat in chats if any(map(_says_nothing, chat))]
+    if places:
+        yield "empty_row", "an assistant's turn is empty: the model learns to end at once", places[:MAX_ROWS]
+
+
+def _says_nothing(message: Mapping[str, object]) -> bool:
+    if message.get("role") != ASSISTANT or message.get("tool_calls") or message.get("function_call"):
+        return False
+    content = message.get("content", "")
+    return isinstance(content, str) and not content.strip() and not message.get("reasoning_content")
+
+
+def _rendering(chats: _Chats, tokenizer: Tokenizer | None, *, has_tools: bool) -> Iterator[_Found]:
+    template = None if tokenizer is None else tokenizer.chat_template
+    texts = [(place, chat, _text(chat, tokenizer)) for place, chat in chats[:MAX_RENDERED]]
+    thinking = [place for place, chat, text in texts if _only_empty_thinking(chat, text)]
+    if thinking and 2 * len(thinking) > len(texts):
+        yield (
+            "empty_thinking",
+            "every answer holds an empty block of reasoning, and nothing of its own in it",
+            thinking,
+        )
+    if template is None:
+        return
+    dropped = [place for place, chat, text in texts if text and any(name not in text for name in _called(chat))]
+    if dropped:
+        turns = [message for _, chat, _ in texts for message in chat if message.get("role") == ASSISTANT]
+        calls = sum(bool(message.get("tool_calls")) for message in turns)
+        lost = "" if not has_tools or "tools" in template else "; the column tools is not rendered either"
+        yield (
+            "tool_calls_dropped",
+            f"the chat template does not render tool_calls: {calls} of {len(turns)} assistant turns lose them{lost}",
+            dropped,
+        )
+    elif has_tools and not re.search(r"\btools\b", template):
+        yield "tool_calls_dropped", "the chat template does not render the column tools", [place for place, _ in chats]
+
+
+def _text(chat: Sequence[Mapping[str, object]], tokenizer: Tokenizer | None) -> str:
+    """Return a conversation as the template renders it; without one, as it is written; empty where it fails."""
+    if tokenizer is None or tokenizer.chat_template is None:
+        return "\n".join(str(message.get("content", "")) for message in chat)
+    try:
+        return tokenizer.render(chat)
+    except BaseException as error:
+        if not is_failure(error):
+            raise
+        return ""
+
+
+def _only_empty_thinking(chat: Sequence[Mapping[str, object]], text: str) -> bool:
+    """Return whether each answer's block of reasoning is empty, as many as there are answers."""
+    answers = sum(message.get("role") == ASSISTANT for message in chat)
+    blocks = len(re.findall(r"<(?:think|thinking|thought|reasoning)>", text))
+    return answers > 0 and blocks > 0 and len(EMPTY_THINKING.findall(text)) == blocks
+
+
+def _called(chat: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    """Yield the names of the functions that the messages call."""
+    for message in chat:
+        calls = message.get("tool_calls")
+        for call in calls if isinstance(calls, list) else []:
+            function = call.get("function", call) if isinstance(call, dict) else None
+            name = function.get("name") if isinstance(function, dict) else None
+            if isinstance(name, str) and name:
+                yield name
+
+
+def _pairs(table: Table) -> Iterator[_Found]:
+    """Yield the pairs for embeddings that share their positive, or whose two texts are the same."""
+    names = next((group[:2] for group in CONTRASTED if set(group[:2]) <= table.columns.keys()), None)
+    if names is None:
+        return
+    anchors, positives = (table.columns[name] for name in names)
+    if not isinstance(anchors, list) or not isinstance(positives, list):
+        return
+    texts = [
+        (place, str(anchor).strip(), str(positive).strip())
+        for place, (anchor, positive) in enumerate(zip(anchors, positives, strict=False))
+        if isinstance(anchor, str) and isinstance(positive, str)
+    ]
+    counts = Counter(positive for _, _, positive in texts)
+    shared = {text for text, n in counts.items() if n >= max(MIN_PAIRS, MIN_SHARE_OF_ONE_POSITIVE * len(texts))}
+    if shared:
+        places = [place for place, _, positive in texts if positive in shared]
+        anchors_of_them = {anchor for _, anchor, positive in texts if positive in shared}
+        if len(anchors_of_them) > len(shared):
+            yield "positives_shared", f"{len(places)} pairs share {len(shared)} positive text(s)", places[:MAX_ROWS]
+    same = [place for place, anchor, positive in texts if anchor == positive and anchor]
+    if same:
+        yield "anchor_equals_positive", f"{len(same)} of {len(texts)} pairs", same[:MAX_ROWS]

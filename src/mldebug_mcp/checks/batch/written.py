@@ -1,0 +1,97 @@
+"""Do the chat template and the pairs keep what the data set holds: tool calls, reasoning, distinct positives?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.checks.batch.affected_rows import batch_evidence, of_rows
+from mldebug_mcp.checks.check import Evidence, batch_check
+
+
+def _evidence(batch: Batch, check: str) -> Evidence | None:
+    """Return what reading found for a check, with the rows of all its problems."""
+    problems = [problem for problem in batch.problems if problem.check == check]
+    if not problems:
+        return None
+    rows = np.unique(np.array([row for problem in problems for row in problem.rows], np.int64))
+    return batch_evidence(f"{problems[0].summary}, in {of_rows(rows, batch.rows)}", rows)
+
+
+# Tool calls that the chat template leaves out.
+
+
+@batch_check(
+    severity="error",
+    why="The turns that call a tool are rendered empty: the model learns to answer nothing, and never to call.",
+    fix="Use a chat template that renders tool_calls and tools, such as the one of the model's instruct version.",
+    fixes={"TRL": "pass tools as a column of the data set; set chat_template_path to a template with tools."},
+    quotes=("karpathy_recipe_inspect_data",),
+    purposes=("sft", "dpo", "vlm", "pretraining", "generation"),
+)
+def tool_calls_dropped(batch: Batch) -> Evidence | None:
+    """The name of a function that a message calls does not appear in the rendered conversation.
+
+    Not this when: no tokenizer with a chat template is given; the rows are tokenized already.
+    """
+    return _evidence(batch, "tool_calls_dropped")
+
+
+# Reasoning blocks without reasoning.
+
+
+@batch_check(
+    severity="warning",
+    why="The model learns to skip its reasoning: it writes an empty block before every answer.",
+    fix="Train with the reasoning, or mask the empty block; where it is meant (a model without thinking), leave it.",
+    quotes=("karpathy_recipe_inspect_data",),
+    purposes=("sft", "dpo", "vlm"),
+)
+def empty_thinking(batch: Batch) -> Evidence | None:
+    """Most conversations hold a block of reasoning for the answer, and all of their blocks are empty.
+
+    Not this when: some block holds reasoning; no template and no text writes one.
+    """
+    return _evidence(batch, "empty_thinking")
+
+
+# Pairs for embeddings that share their positive.
+
+
+@batch_check(
+    severity="warning",
+    why="Losses with in-batch negatives push the anchor from the same text when another pair of the batch holds it.",
+    fix="Keep equal positives out of a batch, or use a loss that takes classes or groups.",
+    fixes={"sentence-transformers": "batch_sampler=BatchSamplers.NO_DUPLICATES."},
+    quotes=("karpathy_recipe_inspect_data",),
+    purposes=("embedding",),
+)
+def positives_shared(batch: Batch) -> Evidence | None:
+    """One text is the positive of at least 8 pairs and of a tenth of all, with different anchors.
+
+    Not this when: the positives recur seldom, so that a usual batch does not hold one twice.
+    """
+    return _evidence(batch, "positives_shared")
+
+
+# Pairs for embeddings whose texts are the same.
+
+
+@batch_check(
+    severity="warning",
+    why="Such a pair is solved without learning anything: the model gives both the same vector.",
+    fix="Drop the pairs whose two texts are equal; see that the columns have different sources.",
+    quotes=("karpathy_recipe_inspect_data",),
+    purposes=("embedding",),
+)
+def anchor_equals_positive(batch: Batch) -> Evidence | None:
+    """The anchor and the positive of a pair are the same text.
+
+    Not this when: all pairs are so, as in SimCSE, where dropout tells the two apart.
+    """
+    found = _evidence(batch, "anchor_equals_positive")
+    if found is None or len(found.rows.numbers) >= batch.rows:
+        return None
+    return batch_evidence(
+        f"anchor and positive are the same in {of_rows(found.rows.numbers, batch.rows)}", found.rows.numbers
+    )

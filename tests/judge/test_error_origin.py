@@ -1,0 +1,91 @@
+"""The same words mean another error in another component, process or device: frames and prefixes decide."""
+
+from __future__ import annotations
+
+import pytest
+
+from mldebug_mcp.judge.explain_error import explain_error
+
+SIZES = (
+    "RuntimeError: The size of tensor a (18959) must match the size of tensor b (19471) at non-singleton dimension 0"
+)
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+INVALID = "RuntimeError: CUDA error: invalid argument"
+
+
+def traceback(error: str, *frames: str) -> str:
+    """Return a traceback through these frames, each a file and a function."""
+    named = [frame.split() for frame in frames]
+    lines = [f'  File "{file}", line 12, in {function}\n    work()' for file, function in named]
+    return "\n".join(["Traceback (most recent call last):", *lines, error])
+
+
+def first_id(text: str) -> str:
+    return explain_error(text).matches[0].id
+
+
+def test_sizes_that_differ_while_a_checkpoint_is_loaded_are_the_checkpoints() -> None:
+    assert first_id(traceback(SIZES, "train.py main", "torch/nn/modules/module.py load_state_dict")) == (
+        "checkpoint_tensor_shape"
+    )
+
+
+def test_sizes_that_differ_in_a_forward_pass_are_not_the_checkpoints() -> None:
+    assert first_id(traceback(SIZES, "train.py main", "model.py forward")) == "size_tensor_match"
+    assert first_id(SIZES) == "size_tensor_match"
+
+
+def test_an_invalid_argument_is_of_pinning_where_the_frames_show_it() -> None:
+    pinning = traceback(INVALID, "torch/utils/data/_utils/pin_memory.py pin_memory")
+    assert first_id(pinning) == "pin_memory_invalid_argument"
+    assert first_id(traceback(INVALID, "model.py forward")) == "cuda_invalid_value"
+
+
+@pytest.mark.parametrize("prefix", ["(EngineCore_DP0 pid=4242) ", "(VllmWorker rank=0 pid=812) "])
+def test_memory_that_ran_out_in_the_engine_is_not_the_trainers(prefix: str) -> None:
+    log = traceback(OOM, "/opt/lib/python3.12/site-packages/vllm/v1/worker/gpu_worker.py load_model")
+    assert first_id("\n".join(prefix + line for line in log.splitlines())) == "vllm_out_of_memory"
+    assert first_id(prefix + OOM) == "vllm_out_of_memory"
+
+
+def test_memory_that_ran_out_in_the_trainer_is_not_the_engines() -> None:
+    assert first_id(traceback(OOM, "train.py main")) == "cuda_oom"
+
+
+def test_the_advice_is_for_the_device_that_the_message_names() -> None:
+    tpu = explain_error("XlaRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm.")
+    assert tpu.matches[0].id == "tpu_oom"
+    gpu = explain_error("XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8589934592 bytes.")
+    assert gpu.matches[0].id == "jax_oom"
+
+
+def test_workers_killed_for_memory_are_the_first_error_of_rays_log() -> None:
+    answer = explain_error(
+        "(raylet) node_manager.cc:3287: 2 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers "
+        "crashed due to other reasons at node (ID: 7ca3d7ae)\n"
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+    )
+    assert answer.error is not None
+    assert answer.error.line == 1
+    assert answer.matches[0].id == "ray_memory_pressure"
+    assert not any("echoes a failure" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RuntimeError: You're using `assistant_only_loss=True`, but at least one example has no assistant tokens.",
+        "ValueError: The chat template is not training-compatible (missing prefix-preservation or `{% generation %}` "
+        "markers) and patching is not supported for this template.",
+    ],
+)
+def test_a_template_that_marks_no_answers_is_named_in_trls_words(text: str) -> None:
+    assert first_id(text) == "assistant_mask_zero"
+
+
+def test_pasted_memory_numbers_are_handed_to_the_verb_that_judges_them() -> None:
+    answer = explain_error("allocated: 12.00 GiB\nreserved: 20.00 GiB\n")
+    assert answer.error is None
+    assert answer.next_step is not None
+    assert answer.next_step.tool == "check_memory"
+    assert "12,884,901,888 bytes allocated" in answer.notes[0]
