@@ -16,10 +16,9 @@ from typing import TypeAlias
 
 from mldebug_mcp.core.access import entries, is_file, open_input, read_bytes, walk
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.logs.formats import catboost_training
 from mldebug_mcp.logs.log_file import HEAD_BYTES, log_name
 from mldebug_mcp.logs.settings.files import FILE_NAMES, SettingsFile, find_settings
-from mldebug_mcp.logs.spread import home_of_curve, may_hold_curves, scalars_tag
+from mldebug_mcp.logs.spread import CATBOOST, REPEATS, home_of_curve, may_hold_curves, scalars_tag
 
 # Which files of a folder are those of the ranks of one job, by the structure of their paths and by what they hold.
 #
@@ -284,12 +283,12 @@ def runs_in(folder: Path, notes: list[str], most: int | None = None) -> list[Run
 
 def _without_repeats(paths: list[Path]) -> list[Path]:
     """Leave out what CatBoost writes beside the file that holds all of it."""
-    whole = [path.parent for path in paths if path.name == catboost_training.FILE]
+    whole = [path.parent for path in paths if path.name == CATBOOST]
     repeats = {
         path
         for place in whole
         for path in paths
-        if path.is_relative_to(place) and catboost_training.REPEATS.fullmatch(path.relative_to(place).as_posix())
+        if path.is_relative_to(place) and REPEATS.fullmatch(path.relative_to(place).as_posix())
     }
     return [path for path in paths if path not in repeats]
 

@@ -10,6 +10,10 @@ from mldebug_mcp.core.errors import InputError
 
 CURVES = ("plots", "metrics")
 """The folders in which DVCLive keeps its curves, each in a table whose path below them is the metric's name."""
+CATBOOST = "catboost_training.json"
+"""What CatBoost calls the file that holds every measure of every set."""
+REPEATS = re.compile(r"(?:(?:learn|test\d*)/events\.out\.tfevents|(?:learn|test)_error\.tsv|time_left\.tsv)")
+"""The files beside it that repeat it, by their path below its folder."""
 HEAD_BYTES = 64 * 1024
 """Bytes of an event file in which its first tag is looked for."""
 _EVENTS = re.compile(r"events\.out\.tfevents\.\d+\.(?P<writer>.+\.\d+)\.\d+")

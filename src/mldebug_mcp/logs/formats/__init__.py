@@ -105,7 +105,7 @@ def read_files(files: Sequence[LogFile], builder: RunBuilder) -> None:
     elif len(files) > 1 and all(curve_name(file.path) for file in files):
         from mldebug_mcp.logs.formats import curve_files
 
-        builder.formats.append(curve_files.NAME)
+        builder.formats.append(curve_files.FORMAT)
         curve_files.read_together(files, builder)
     else:
         for file in files:

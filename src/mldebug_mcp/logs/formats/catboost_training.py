@@ -15,9 +15,6 @@ from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.numbers import to_number
 
 NAME = "catboost"
-FILE = "catboost_training.json"
-REPEATS = re.compile(r"(?:(?:learn|test\d*)/events\.out\.tfevents|(?:learn|test)_error\.tsv|time_left\.tsv)")
-"""The files beside it, by their path below its folder."""
 _SET = re.compile(r"(?P<kind>learn|test)(?P<number>\d*)")
 
 
@@ -43,7 +40,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     for row in rows:
         if isinstance(row, Mapping):
             builder.record(dict(_numbers(row, names)))
-    builder.configure({"booster": "catboost", "iterations": meta.get("iteration_count")}, FILE)
+    builder.configure({"booster": "catboost", "iterations": meta.get("iteration_count")}, NAME)
 
 
 def _numbers(row: Mapping[str, object], names: Mapping[str, list[str]]) -> Iterator[tuple[str, object]]:

@@ -11,7 +11,7 @@ from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.spread import curve_name
 
-NAME = "dvclive"
+FORMAT = "dvclive"
 _STEP = "step"
 
 

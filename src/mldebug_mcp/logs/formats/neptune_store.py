@@ -14,7 +14,7 @@ from mldebug_mcp.logs.formats import protobuf
 from mldebug_mcp.logs.formats.long_columns import LongTable
 from mldebug_mcp.logs.formats.protobuf import Field
 
-NAME = "neptune"
+FORMAT = "neptune"
 COLUMNS = frozenset({"operation_type", "operation"})
 TABLE = "run_operations"
 
@@ -27,7 +27,7 @@ _MILLIONTHS = 1e-6
 
 def read(database: sqlite3.Connection, builder: RunBuilder) -> None:
     """Read the metrics and configurations of all updates."""
-    builder.formats[-1:] = [NAME]
+    builder.formats[-1:] = [FORMAT]
     table, settings, damaged = LongTable(), dict[str, object](), 0
     query = "SELECT operation FROM run_operations WHERE operation_type = ? ORDER BY sequence_id"
     for (operation,) in database.execute(query, (_UPDATE,)):
@@ -36,7 +36,7 @@ def read(database: sqlite3.Connection, builder: RunBuilder) -> None:
         except (ValueError, TypeError, struct.error):
             damaged += 1
     table.give(builder)
-    builder.configure(settings, NAME)
+    builder.configure(settings, FORMAT)
     if damaged:
         builder.note(f"{damaged} operation(s) of the database are damaged and left out")
 

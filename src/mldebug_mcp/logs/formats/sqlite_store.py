@@ -64,8 +64,8 @@ def read(file: LogFile, builder: RunBuilder) -> None:
                 )
             else:
                 raise InputError(
-                    f"{file.name}: an SQLite database, but not MLflow's, Trackio's or Neptune's: it has no metrics table of "
-                    "theirs; export the metrics as CSV"
+                    f"{file.name}: an SQLite database, but not MLflow's, Trackio's or Neptune's: it has no metrics "
+                    "table of theirs; export the metrics as CSV"
                 )
     except sqlite3.Error as error:
         raise InputError(

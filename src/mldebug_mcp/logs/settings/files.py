@@ -27,7 +27,8 @@ OF_CLEARML = "task.json"
 """What ClearML calls the description of a task, with its parameters under "hyperparams"."""
 FILE_NAMES = (
     "config.json", "config.yaml", "config.yml", "training_args.json", "train_args.json", "training_config.json",
-    "args.json", "args.yaml", "hparams.yaml", "hparams.json", "params.json", "params.yaml", "train_config.yaml", "train_config.json",
+    "args.json", "args.yaml", "hparams.yaml", "hparams.json", "params.json", "params.yaml", "train_config.yaml",
+    "train_config.json",
     "training_args.yaml", "run_config.json", ".hydra/config.yaml", "adapter_config.json", "config.toml", "config.ini",
     "ds_config.json", "deepspeed_config.json", "args.txt", "opt.txt", "train_opt.txt", "cmd.txt", "command.txt",
     "command", "cmd", "cmd.sh", "command.sh", ".hydra/overrides.yaml", "overrides.yaml", "wandb-metadata.json",
