@@ -196,7 +196,8 @@ _IGNORED = frozenset(
 _NOT_LOGS = frozenset(
     {Path(name).name for name in FILE_NAMES}
     | {"package.json", "tokenizer.json", "tokenizer_config.json", "vocab.json", "special_tokens_map.json", "merges.txt",
-       "generation_config.json", "requirements.txt", "README.txt", "LICENSE.txt", "wandb-metadata.json", "swanlab-metadata.json", "meta.json",
+       "generation_config.json", "requirements.txt", "README.txt", "LICENSE.txt", "wandb-metadata.json", "meta.json",
+       "swanlab-metadata.json",
        "preprocessor_config.json", "added_tokens.json", "dataset_info.json", "model.safetensors.index.json",
        "pytorch_model.bin.index.json", "data_args.json", "classes.txt", "labels.txt", "README.md",
        "CHANGELOG.md"}
