@@ -342,7 +342,7 @@ def test_a_database_with_names_of_every_type_and_views_in_the_place_of_tables_is
             "FROM numbers"
         )
     database.close()
-    with pytest.raises(InputError, match="not MLflow's or Trackio's"):
+    with pytest.raises(InputError, match="not MLflow's, Trackio's or Neptune's"):
         read_run(views)
 
 

@@ -108,7 +108,7 @@ def test_a_view_in_the_place_of_the_metrics_is_refused(tmp_path: Path) -> None:
     )
     database.commit()
     database.close()
-    with pytest.raises(InputError, match="not MLflow's or Trackio's"):
+    with pytest.raises(InputError, match="not MLflow's, Trackio's or Neptune's"):
         read_run(tmp_path / "hostile.db")
 
 

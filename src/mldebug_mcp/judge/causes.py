@@ -38,6 +38,10 @@ RECORDS_BEFORE = 5
 """Records of the gradient norm before it is lost that have to be ordinary. Chosen."""
 ORDINARY = 1e6
 """Losses and norms below this are far from what float32 cannot hold, 3e38, also when they are squared. Chosen."""
+FLIPS = 2.0
+"""Product of learning rate and decay from which a step overshoots zero, so that decay alone diverges."""
+OUTGROWN = 100.0
+"""Times its first value that no loss of a model without weights has. Chosen by hand, far above that of bad guesses."""
 LONG_WARMUP = 0.05
 """Share of the plan from which a warm-up is no short one: usual are 0.01 to 0.1."""
 
@@ -140,6 +144,20 @@ def _no_decay(run: Run) -> str | None:
     return "it needs weight decay, which is 0" if run.facts.optimizer.weight_decay == 0 else None
 
 
+def _outgrows_decay(run: Run) -> str | None:
+    """Say that the loss grows far beyond its beginning, where decay only shrinks weights: below 2 it never flips them.
+
+    A model whose weights shrink to nothing has the loss of a constant answer, which an untrained model has too.
+    """
+    decay, rate = run.facts.optimizer.weight_decay, run.facts.schedule.peak
+    loss = run["loss"].finite.value if "loss" in run else np.empty(0)
+    if len(loss) < LOST or loss[0] <= 0 or (decay is not None and rate is not None and decay * rate >= FLIPS):
+        return None
+    times = float(loss[-1] / loss[0])
+    grows = f"the loss ends at {figure(times)} times its beginning, and decay alone only shrinks weights"
+    return grows if times >= OUTGROWN else None
+
+
 def _shuffled(run: Run) -> str | None:
     return "the data are shuffled, by the configuration" if run.settings.flag("shuffle") else None
 
@@ -207,7 +225,7 @@ _OF_SETTINGS: Mapping[str, tuple[Need, ...]] = {
     "grad_accum_scaling": (Need(_no_accumulation),),
     "adam_instability": (Need(_no_adam),),
     "clip_too_tight": (Need(_no_clipping), Need(_clipped_as_usual, HARDLY)),
-    "weight_decay_too_high": (Need(_no_decay),),
+    "weight_decay_too_high": (Need(_no_decay), Need(_outgrows_decay)),
     "unshuffled_data": (Need(_shuffled, HARDLY),),
     "insufficient_warmup": (Need(warmed_up, HARDLY), Need(_rewards_rise, HARDLY)),
     "lr_too_high": (Need(_rewards_rise, HARDLY),),

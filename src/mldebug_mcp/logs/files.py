@@ -18,6 +18,7 @@ from mldebug_mcp.core.access import entries, is_file, open_input, read_bytes, wa
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs.log_file import HEAD_BYTES, log_name
 from mldebug_mcp.logs.settings.files import FILE_NAMES, SettingsFile, find_settings
+from mldebug_mcp.logs.spread import CATBOOST, REPEATS, home_of_curve, may_hold_curves, scalars_tag
 
 # Which files of a folder are those of the ranks of one job, by the structure of their paths and by what they hold.
 #
@@ -41,7 +42,7 @@ _RANK_WORD = re.compile(
     r"(?:^|[^a-z])(?:global|local)?[-_]?(?:rank|worker|node|host|gpu|device|proc|process|replica|machine|pod)s?[-_.=]?$",
     re.IGNORECASE,
 )
-_NOT_TEXT = frozenset({".parquet", ".wandb", ".db", ".sqlite", ".npz", ".ipynb", ".md"})
+_NOT_TEXT = frozenset({".parquet", ".wandb", ".swanlab", ".db", ".sqlite", ".sqlite3", ".npz", ".ipynb", ".md"})
 _ATTEMPT = re.compile(r"attempt[-_]?\d+", re.IGNORECASE)
 _STREAM = re.compile(r"\b(?:stdout|stderr|out|err)\b|(?<=_)(?:stdout|stderr)", re.IGNORECASE)
 _OWN_RANK = re.compile(
@@ -167,8 +168,8 @@ def _settings(places: Iterable[Path]) -> list[bytes]:
 
 
 LOG_SUFFIXES = (
-    ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".out", ".txt", ".json", ".parquet", ".wandb",
-    ".db", ".sqlite", ".err", ".ipynb", ".md",
+    ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".out", ".txt", ".json", ".parquet", ".wandb", ".swanlab",
+    ".db", ".sqlite", ".sqlite3", ".err", ".ipynb", ".md",
 )  # fmt: skip
 """Endings of files in a run folder that may be logs; a file named outright may have any."""
 STREAMS = frozenset({"stdout", "stderr"})
@@ -196,6 +197,7 @@ _NOT_LOGS = frozenset(
     {Path(name).name for name in FILE_NAMES}
     | {"package.json", "tokenizer.json", "tokenizer_config.json", "vocab.json", "special_tokens_map.json", "merges.txt",
        "generation_config.json", "requirements.txt", "README.txt", "LICENSE.txt", "wandb-metadata.json", "meta.json",
+       "swanlab-metadata.json",
        "preprocessor_config.json", "added_tokens.json", "dataset_info.json", "model.safetensors.index.json",
        "pytorch_model.bin.index.json", "data_args.json", "classes.txt", "labels.txt", "README.md",
        "CHANGELOG.md"}
@@ -242,7 +244,7 @@ class RunFolder:
             is_shared: The folder holds other runs too.
         """
         logs = logs or self.files
-        beside = [self.folder, *(file.parent for file in logs)]
+        beside = [self.folder, *(file.parent for file in logs), self.folder / "files"]
         checkpoints = sorted(self.checkpoints, key=_checkpoint_step, reverse=True)[:1]
         return find_settings([*beside, *checkpoints], logs, texts, lambda: not is_shared)
 
@@ -264,7 +266,7 @@ def runs_in(folder: Path, notes: list[str], most: int | None = None) -> list[Run
         most: Entries of the folder that are looked at; see `walk`.
     """
     files = list(walk(folder, MAX_DEPTH + 1, _may_hold_logs, notes, most))
-    logs = [path for path in files if may_be_log(path) or _lists_records(path)]
+    logs = _without_repeats([path for path in files if may_be_log(path) or _lists_records(path)])
     paths = logs or list(filter(_may_be_text, files))
     jobs = jobs_in(folder, paths)
     of_ranks = {path for job in jobs for files in job.ranks.values() for path in files}
@@ -283,6 +285,18 @@ def runs_in(folder: Path, notes: list[str], most: int | None = None) -> list[Run
     return sorted(found.values(), key=lambda run: (run.name != ".", run.name))
 
 
+def _without_repeats(paths: list[Path]) -> list[Path]:
+    """Leave out what CatBoost writes beside the file that holds all of it."""
+    whole = [path.parent for path in paths if path.name == CATBOOST]
+    repeats = {
+        path
+        for place in whole
+        for path in paths
+        if path.is_relative_to(place) and REPEATS.fullmatch(path.relative_to(place).as_posix())
+    }
+    return [path for path in paths if path not in repeats]
+
+
 def _add_job(folder: Path, found: dict[Path, RunFolder], job: Job) -> None:
     """Add a job of several ranks: to the run of its folder, or as one of several runs there."""
     name = str(job.home.relative_to(folder))
@@ -294,7 +308,7 @@ def _add_job(folder: Path, found: dict[Path, RunFolder], job: Job) -> None:
 
 
 def _may_hold_logs(folder: Path) -> bool:
-    return folder.name not in _IGNORED and not folder.name.startswith(".")
+    return may_hold_curves(folder) or (folder.name not in _IGNORED and not folder.name.startswith("."))
 
 
 def may_be_log(path: PurePath) -> bool:
@@ -349,7 +363,11 @@ def home_of(path: PurePosixPath) -> PurePosixPath:
 
 def _home(folder: Path, path: Path) -> Path:
     """Return the folder of the run that a file belongs to."""
-    place = path.parent
+    place = home_of_curve(path) or path.parent
+    if not place.is_relative_to(folder):
+        return folder
+    if place != folder and scalars_tag(path):
+        place = place.parent
     while place != folder and (
         place.name.lower() in _PARTS
         or (_CHECKPOINT.fullmatch(place.name) and path.name == "trainer_state.json")

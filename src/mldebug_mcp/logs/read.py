@@ -42,6 +42,7 @@ from mldebug_mcp.logs.run import Run, Sibling, require_logged
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.files import SettingsFile, find_settings, read_found, read_settings
 from mldebug_mcp.logs.settings.settings import Setting
+from mldebug_mcp.logs.spread import curve_name, scalars_tag
 
 # The logs at one place → the runs that they tell: a file by itself, or the files of a folder that belong together.
 
@@ -65,8 +66,8 @@ def read_one(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tuple[R
     """
     builder = RunBuilder()
     builder.wanted_run = wanted
-    events = "tfevents" in path.name
-    read_files([LogFile.open(one) for one in (path, *more)] if events else [LogFile.open(path, more)], builder)
+    is_one_of_many = "tfevents" in path.name or (more and curve_name(path))
+    read_files([LogFile.open(one) for one in (path, *more)] if is_one_of_many else [LogFile.open(path, more)], builder)
     run = builder.build(str(path))
     if not run.series and not run.messages:
         raise InputError(
@@ -209,17 +210,19 @@ def _owns_folder(path: Path) -> bool:
 
 
 def _together(files: list[Path]) -> list[list[Path]]:
-    """Return the files that are read together: the event files of one folder, and a log with what was rotated.
+    """Return the files read together: the event files of a run, its curves, and a log with what was rotated.
 
     TensorBoard starts an event file whenever a writer is made.
     """
     events = [path for path in files if "tfevents" in path.name and path.stat().st_size]
-    folders = {path.parent for path in events}
-    older = rotated(path for path in files if path not in events)
+    curves = [path for path in files if curve_name(path)]
+    homes = {path: path.parent.parent if scalars_tag(path) else path.parent for path in events}
+    older = rotated(path for path in files if path not in events and path not in curves)
     parts = {path for some in older.values() for path in some}
     return [
-        *([path for path in events if path.parent == folder] for folder in sorted(folders)),
-        *([path, *older.get(path, ())] for path in files if path not in events and path not in parts),
+        *([path for path in events if homes[path] == home] for home in sorted(set(homes.values()))),
+        *([curves] if curves else []),
+        *([path, *older.get(path, ())] for path in files if path not in {*events, *curves, *parts}),
     ]
 
 

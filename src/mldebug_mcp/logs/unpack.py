@@ -198,7 +198,7 @@ def _decoder(packing: str, name: str) -> _Decoder:
 # Binary formats by their first bytes.
 
 
-_BINARY_SIGNATURES = ((b"SQLite format 3\0", "sqlite"), (b"PAR1", "parquet"), (b":W&B", "wandb"))
+_BINARY_SIGNATURES = ((b"SQLite format 3\0", "sqlite"), (b"PAR1", "parquet"), (b":W&B", "wandb"), (b":SWL", "swanlab"))
 OPENED_BY_NAME = ("sqlite", "parquet")
 """Formats whose libraries open a file by themselves, so that it cannot be compressed."""
 _TAR_MARK = slice(257, 262)

@@ -16,6 +16,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import tail_of
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.settings.printed import settings_in_head
+from mldebug_mcp.logs.spread import curve_name
 
 # The list of readers: the modules of `formats`.
 #
@@ -35,17 +36,19 @@ class Reader(Protocol):
         """Put the file's records into the builder."""
 
 
-BINARY_READERS = ("tensorboard", "wandb_file", "sqlite_store", "parquet", "evaluations")
+BINARY_READERS = ("tensorboard", "wandb_file", "swanlab_file", "sqlite_store", "parquet", "evaluations")
 """Modules of the formats that `signatures` knows."""
 TEXT_READERS = (
     "recording",
     "notebook",
     "mllog",
     "hf_trainer_state",
+    "catboost_training",
     "golden_values",
     "mmcv_json",
     "mmengine_json",
     "wrapped_text",
+    "scalar_events",
     "jsonl",
     "json_file",
     "megatron",
@@ -99,6 +102,11 @@ def read_files(files: Sequence[LogFile], builder: RunBuilder) -> None:
 
         builder.formats.append(tensorboard.NAME)
         tensorboard.read_together(files, builder)
+    elif len(files) > 1 and all(curve_name(file.path) for file in files):
+        from mldebug_mcp.logs.formats import curve_files
+
+        builder.formats.append(curve_files.FORMAT)
+        curve_files.read_together(files, builder)
     else:
         for file in files:
             read_file(file, builder)

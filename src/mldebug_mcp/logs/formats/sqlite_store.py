@@ -1,4 +1,4 @@
-"""SQLite databases of trackers: MLflow's store and Trackio's projects.
+"""SQLite databases of trackers: MLflow's store, Trackio's projects and the offline runs of neptune-scale.
 
 A database is opened read-only, with nothing in its schema trusted, and every query is interrupted when it takes too
 long. Schemas: mlflow/store/tracking/dbmodels/models.py and trackio/sqlite_storage.py.
@@ -23,6 +23,7 @@ from mldebug_mcp.core.temporary import temporary_folder
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
 from mldebug_mcp.logs.documents import Points, add_points
+from mldebug_mcp.logs.formats import neptune_store
 from mldebug_mcp.logs.json_yaml import parse_object
 from mldebug_mcp.logs.log_file import LogFile
 
@@ -54,10 +55,17 @@ def read(file: LogFile, builder: RunBuilder) -> None:
                 _read_mlflow(database, file, builder)
             elif columns >= _TRACKIO:
                 _read_trackio(database, file, builder, columns)
+            elif _columns(database, neptune_store.TABLE) >= neptune_store.COLUMNS:
+                neptune_store.read(database, builder)
+            elif file.path.name == "run_metadata.sqlite":
+                raise InputError(
+                    f"{file.name}: Aim keeps its metrics in RocksDB files that are not read here; write them to CSV "
+                    "with Aim's Python interface (`aim.Repo(PATH).query_metrics('True')`, then `dataframe()`)"
+                )
             else:
                 raise InputError(
-                    f"{file.name}: an SQLite database, but not MLflow's or Trackio's: it has no metrics table of "
-                    "theirs; export the metrics as CSV"
+                    f"{file.name}: an SQLite database, but not MLflow's, Trackio's or Neptune's: it has no metrics "
+                    "table of theirs; export the metrics as CSV"
                 )
     except sqlite3.Error as error:
         raise InputError(

@@ -27,6 +27,7 @@ from mldebug_mcp.logs.json_yaml import parse_object
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.settings import Settings, settings_printed_in
 from mldebug_mcp.logs.settings.printed import is_configuration
+from mldebug_mcp.logs.spread import scalars_name
 
 # The configuration in event files: what the hparams plugin keeps, and texts that say settings.
 #
@@ -232,10 +233,14 @@ class Scalars:
         self._parts[found[0].name].append(part)
         return same
 
-    def end_of_file(self) -> None:
-        """Close the points of a file: its clock never goes back, whatever it says."""
+    def end_of_file(self, metric: str = "") -> None:
+        """Close the points of a file: its clock never goes back, whatever it says.
+
+        Args:
+            metric: The name of its one metric where the tag does not say it, as in a folder of `add_scalars`.
+        """
         for name in self._parts:
-            self._done.setdefault(name, []).append(self._of_this_file(name))
+            self._done.setdefault(metric or name, []).append(self._of_this_file(name))
         self._parts.clear()
 
     def points(self) -> dict[str, Points]:
@@ -347,7 +352,7 @@ def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
         events.remark(builder, cut_off=at != size)
         for problem in file.problems:
             builder.note(problem)
-        scalars.end_of_file()
+        scalars.end_of_file(scalars_name(file.path) if len(files) > 1 else "")
     builder.configure(scalars.settings())
     add_points(builder, scalars.points())
 

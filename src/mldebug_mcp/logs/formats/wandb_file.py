@@ -18,7 +18,7 @@ from mldebug_mcp.logs.log_file import LogFile
 
 NAME = "wandb"
 
-_BLOCK = 32 * 1024
+BLOCK = 32 * 1024
 _HEADER = 7
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 _MAX_RECORD = 64 * 1024 * 1024
@@ -39,7 +39,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the history and the configuration; of a run without history, its summary."""
     summary: dict[str, object] = {}
     damaged = 0
-    for record in _records(file.pieces(_BLOCK)):
+    for record in records(file.pieces(BLOCK)):
         if record is None:
             damaged += 1
             continue
@@ -54,7 +54,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
         builder.record(summary)
 
 
-def _records(blocks: Iterable[bytes]) -> Iterator[bytes | None]:
+def records(blocks: Iterable[bytes]) -> Iterator[bytes | None]:
     """Yield the records, None for one that is damaged or cut off."""
     gathered = bytearray()
     first = _HEADER  # the file's own header stands in the first block

@@ -366,7 +366,7 @@ def _within_an_epoch(columns: Columns) -> bool:
 
 
 def filtered_nan(columns: Columns) -> str | None:
-    """The Trainer hides a NaN loss behind the mean of the others unless logging_nan_inf_filter is off."""
+    """The Trainer puts the running mean in the place of a NaN loss unless logging_nan_inf_filter is off."""
     if not {"loss", "grad_norm", "learning_rate", "epoch"} <= columns.keys():
         return None
     bad = ~np.isfinite(columns["grad_norm"].values())
@@ -377,6 +377,6 @@ def filtered_nan(columns: Columns) -> str | None:
     if not hidden:
         return None
     return (
-        f"{hidden} record(s) have a finite loss beside a gradient norm of NaN or Inf: the Trainer logs the mean of the "
-        "other steps in place of a NaN loss (logging_nan_inf_filter)"
+        f"{hidden} record(s) have a finite loss beside a gradient norm of NaN or Inf: the Trainer puts the "
+        "running mean of the losses in place of one that is not finite, and averages with it (logging_nan_inf_filter)"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -23,13 +23,16 @@ MAX_OTHER_BYTES = 64 * 1024
 LEAST_KNOWN = 4
 """Known settings that make such a file a configuration; chosen by hand: results name a rate and a batch too."""
 
+OF_CLEARML = "task.json"
+"""What ClearML calls the description of a task, with its parameters under "hyperparams"."""
 FILE_NAMES = (
     "config.json", "config.yaml", "config.yml", "training_args.json", "train_args.json", "training_config.json",
-    "args.json", "args.yaml", "hparams.yaml", "hparams.json", "params.json", "train_config.yaml", "train_config.json",
+    "args.json", "args.yaml", "hparams.yaml", "hparams.json", "params.json", "params.yaml", "train_config.yaml",
+    "train_config.json",
     "training_args.yaml", "run_config.json", ".hydra/config.yaml", "adapter_config.json", "config.toml", "config.ini",
     "ds_config.json", "deepspeed_config.json", "args.txt", "opt.txt", "train_opt.txt", "cmd.txt", "command.txt",
     "command", "cmd", "cmd.sh", "command.sh", ".hydra/overrides.yaml", "overrides.yaml", "wandb-metadata.json",
-    "training_args.bin",
+    "training_args.bin", OF_CLEARML,
 )  # fmt: skip
 """Where trainers leave their configuration, in the order in which they are believed."""
 
@@ -64,6 +67,8 @@ def read_settings(path: Path) -> Settings:
             f"{file.name}: no settings could be read from it ({shorten(str(error), 120)}); "
             "mend it or name another configuration (JSON, YAML, TOML, INI, a command line)"
         ) from None
+    if path.name == OF_CLEARML and isinstance(parameters := values.get("hyperparams"), Mapping):
+        values = parameters  # the rest of the task tells what was run, not how
     return Settings.of(values, path.name, path.stem)
 
 

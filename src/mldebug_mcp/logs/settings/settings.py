@@ -235,9 +235,13 @@ def _entries(holder: object) -> Iterator[tuple[object, object]]:
         yield from enumerate(holder[:LEAST_LISTED])
 
 
+_AROUND_A_VALUE = frozenset({"value", "desc", "sort", "description", "name", "section", "type"})
+"""What stands around a value in the configuration of a tracker."""
+
+
 def _unwrapped(value: object) -> object:
-    """A W&B configuration wraps each value: {"lr": {"value": 0.1, "desc": null}}."""
-    if isinstance(value, Mapping) and "value" in value and set(value) <= {"value", "desc"}:
+    """Configurations of W&B, SwanLab and ClearML wrap each value: {"lr": {"value": 0.1, "desc": null}}."""
+    if isinstance(value, Mapping) and "value" in value and set(value) <= _AROUND_A_VALUE:
         return value["value"]
     return value
 

@@ -1,0 +1,72 @@
+"""Runs that are spread over sub-folders: TensorBoard's `add_scalars`, and curves of DVCLive, one file for each."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePath
+
+from mldebug_mcp.core.access import entries, is_folder, open_input
+from mldebug_mcp.core.errors import InputError
+
+CURVES = ("plots", "metrics")
+"""The folders in which DVCLive keeps its curves, each in a table whose path below them is the metric's name."""
+CATBOOST = "catboost_training.json"
+"""What CatBoost calls the file that holds every measure of every set."""
+REPEATS = re.compile(r"(?:(?:learn|test\d*)/events\.out\.tfevents|(?:learn|test)_error\.tsv|time_left\.tsv)")
+"""The files beside it that repeat it, by their path below its folder."""
+HEAD_BYTES = 64 * 1024
+"""Bytes of an event file in which its first tag is looked for."""
+_EVENTS = re.compile(r"events\.out\.tfevents\.\d+\.(?P<writer>.+\.\d+)\.\d+")
+"""What event files are called: the time, then the machine and the process that wrote them, then a number."""
+
+
+def may_hold_curves(folder: Path) -> bool:
+    """Say whether a folder called `plots` holds the curves of DVCLive, and not pictures."""
+    return folder.name == CURVES[0] and is_folder(folder / CURVES[1])
+
+
+def curve_name(path: PurePath) -> str:
+    """Return the metric of a table of DVCLive by its path, such as "train/loss"; "" if it is none."""
+    parts = path.parts
+    at = next((at for at in range(len(parts) - 2) if parts[at : at + 2] == CURVES), None)
+    if at is None or path.suffix != ".tsv":
+        return ""
+    return "/".join((*parts[at + 2 : -1], path.stem))
+
+
+def home_of_curve(path: Path) -> Path | None:
+    """Return the folder of the run whose curve a table is, None if it is no curve of DVCLive."""
+    name = curve_name(path)
+    return path.parents[name.count("/") + len(CURVES)] if name else None
+
+
+def scalars_tag(path: Path) -> str:
+    """Return the tag that `SummaryWriter.add_scalars` made the folder of an event file for, "" if it did not.
+
+    Such a folder is called after the tag and the key of the dictionary, `loss_train`. Its events carry the tag, and
+    the same process wrote those of the folder above it.
+    """
+    name = _EVENTS.fullmatch(path.name)
+    above = [_EVENTS.fullmatch(one.name) for one in entries(path.parent.parent)] if name else []
+    if name is None or not any(one is not None and one["writer"] == name["writer"] for one in above):
+        return ""
+    try:
+        with open_input(path) as file:
+            head = file.read(HEAD_BYTES)
+    except (InputError, OSError):
+        return ""
+    folder = path.parent.name
+    for end in (one.start() for one in re.finditer("_", folder)):
+        tag = folder[:end].encode()
+        if len(tag) > 127:  # its length takes one byte
+            return ""
+        pattern = b"\x0a" + re.escape(bytes([len(tag)])) + b"(" + re.escape(tag).replace(b"_", b"[_/]") + b")"
+        if (found := re.search(pattern, head, re.DOTALL)) is not None:
+            return found[1].decode(errors="replace")
+    return ""
+
+
+def scalars_name(path: Path) -> str:
+    """Return what the metric of an event file that `add_scalars` made is called: "loss/train"; "" if it is none."""
+    tag = scalars_tag(path)
+    return f"{tag}/{path.parent.name[len(tag) + 1 :]}" if tag else ""
