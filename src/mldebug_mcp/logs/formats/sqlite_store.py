@@ -59,8 +59,8 @@ def read(file: LogFile, builder: RunBuilder) -> None:
                 neptune_store.read(database, builder)
             elif file.path.name == "run_metadata.sqlite":
                 raise InputError(
-                    f"{file.name}: Aim keeps its metrics in RocksDB files that are not read here; write them to CSV "
-                    "with Aim's Python interface (`aim.Repo(PATH).query_metrics('True')`, then `dataframe()`)"
+                    f"{file.name}: Aim keeps its metrics in RocksDB files that are not read here; write them to "
+                    "CSV with Aim's own Python interface (`aim.Repo`), a column for each metric"
                 )
             else:
                 raise InputError(
