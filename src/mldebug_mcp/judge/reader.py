@@ -40,6 +40,7 @@ MAX_FACTS = 48
 MAX_FACT_CHARACTERS = 330
 MAX_FACTS_CHARACTERS = 5000
 """The facts of a prompt: how many, how long, and how long together. Chosen: a run of 20 curves fits."""
+SETTINGS_OF_A_FACT = 12
 MAX_EVENTS = 8
 MAX_REMARKS = 6
 """Events, and remarks on what is harmless, among the facts. Chosen."""
@@ -76,7 +77,7 @@ def facts_of(diagnosis: Diagnosis) -> list[Fact]:
     """
     facts: list[Fact] = []
     room = MAX_FACTS_CHARACTERS
-    for fact in _facts(diagnosis):
+    for fact in dict.fromkeys(_facts(diagnosis)):
         text = shorten(_withheld(fact.text), MAX_FACT_CHARACTERS)
         if len(facts) == MAX_FACTS or len(text) > room:
             break
@@ -91,8 +92,8 @@ def _facts(diagnosis: Diagnosis) -> Iterator[Fact]:
     yield from (Fact(line) for line in sheet.ran)
     yield from (Fact(str(one), _is_text(one.value)) for one in sheet.settings if one.usual)
     usual = [str(one) for one in sheet.settings if not one.usual and not _is_text(one.value)]
-    if usual:
-        yield Fact(f"settings: {'; '.join(usual)}")
+    for first in range(0, len(usual), SETTINGS_OF_A_FACT):
+        yield Fact(f"settings: {'; '.join(usual[first : first + SETTINGS_OF_A_FACT])}")
     yield from (Fact(one.summary) for one in diagnosis.present)
     if diagnosis.comparison is not None:
         compared = diagnosis.comparison
