@@ -11,6 +11,7 @@ from mldebug_mcp.batch.formats import (
     csv_file,
     json_file,
     jsonl,
+    megatron,
     npz,
     parquet,
     safetensors_file,
@@ -50,14 +51,15 @@ class PartedFormat(Format, Protocol):
 
 
 READERS: tuple[Format, ...] = (
-    arrow_folder, parquet, npz, torch_file, safetensors_file, csv_file, jsonl, json_file, token_file,
+    arrow_folder, parquet, npz, torch_file, safetensors_file, megatron, csv_file, jsonl, json_file,
+    token_file,
 )  # fmt: skip
 IN_PARTS: Mapping[str, PartedFormat] = {reader.NAME: reader for reader in (arrow_folder, parquet)}
 """Readers by name, of the formats whose parts can be read separately."""
 HEAD_BYTES = 4096
 KINDS = (
-    "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, or "
-    "a .bin of token ids"
+    "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, "
+    "Megatron's .bin and .idx, or a .bin of token ids"
 )
 
 
