@@ -82,3 +82,28 @@ def test_a_chunk_of_litdata_and_plain_text_are_not_read_as_token_ids(tmp_path: P
     path.write_text("It was the best of times, it was the worst of times. " * 200)
     with pytest.raises(InputError, match="not a format of batches"):
         inspect_batch(path)
+
+
+def write_datatrove(folder: Path, documents: list[np.ndarray], dtype: str) -> Path:
+    path = folder / "00000_unshuffled.ds"
+    path.write_bytes(np.concatenate(documents).astype(dtype).tobytes())
+    ends = np.cumsum([len(document) for document in documents])
+    (folder / f"{path.name}.index").write_bytes(ends.astype("<u8").tobytes())
+    (folder / f"{path.name}.metadata").write_text(f"gpt2|{np.dtype(dtype).itemsize}\n{ends[-1]}\n5 kT")
+    return path
+
+
+@pytest.mark.parametrize("dtype", ["<u2", "<u4"])
+def test_datatrove_is_read_document_by_document(dtype: str, tmp_path: Path) -> None:
+    documents = np.split(text_like(5000, 50_000), range(50, 5000, 50))
+    path = write_datatrove(tmp_path, documents, dtype)
+    batch = next(iter(read_batches(path)))
+    assert (batch.rows, batch.purpose) == (100, "pretraining")
+    assert np.array_equal(batch.sides[0].ids.row(7), documents[7])
+
+
+def test_datatrove_whose_index_contradicts_its_tokens_is_refused(tmp_path: Path) -> None:
+    path = write_datatrove(tmp_path, [text_like(500, 50_000)] * 2, "<u2")
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match="ends at token 1,000"):
+        inspect_batch(path)

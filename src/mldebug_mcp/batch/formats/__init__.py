@@ -9,6 +9,7 @@ from typing import Protocol
 from mldebug_mcp.batch.formats import (
     arrow_folder,
     csv_file,
+    datatrove,
     json_file,
     jsonl,
     megatron,
@@ -51,7 +52,7 @@ class PartedFormat(Format, Protocol):
 
 
 READERS: tuple[Format, ...] = (
-    arrow_folder, parquet, npz, torch_file, safetensors_file, megatron, csv_file, jsonl, json_file,
+    arrow_folder, parquet, npz, torch_file, safetensors_file, megatron, datatrove, csv_file, jsonl, json_file,
     token_file,
 )  # fmt: skip
 IN_PARTS: Mapping[str, PartedFormat] = {reader.NAME: reader for reader in (arrow_folder, parquet)}
@@ -59,7 +60,7 @@ IN_PARTS: Mapping[str, PartedFormat] = {reader.NAME: reader for reader in (arrow
 HEAD_BYTES = 4096
 KINDS = (
     "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, "
-    "Megatron's .bin and .idx, or a .bin of token ids"
+    "Megatron's .bin and .idx, datatrove's .ds, or a .bin of token ids"
 )
 
 
