@@ -5,7 +5,7 @@ Layout: https://github.com/huggingface/datatrove/blob/main/src/datatrove/pipelin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,7 @@ CHUNK_TOKENS = 4 * 1024 * 1024
 """Tokens that one piece holds at least, unless the corpus ends before."""
 MAX_INDEX_BYTES = 1024**3
 MAX_METADATA_BYTES = 64 * 1024
-_WIDTHS = {2: np.dtype("<u2"), 4: np.dtype("<u4")}
+_WIDTHS: Mapping[int, np.dtype[np.integer]] = {2: np.dtype("<u2"), 4: np.dtype("<u4")}
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -48,7 +48,7 @@ def tables(path: Path) -> Iterator[Table]:
                 f"{name}: its index ends at token {tokens:,}, but it holds {size:,} bytes"
                 f"{'' if width is None else f', of {width} bytes each by its metadata'}; write the files again"
             )
-        dtype = _WIDTHS[fitting[0]]
+        dtype: np.dtype[np.integer] = _WIDTHS[fitting[0]]
         note = f"read as {dtype.name} ids of {counted(len(ends), 'document')}, as size and index state"
         file.seek(0)
         first = 0
