@@ -9,8 +9,10 @@ from typing import Protocol
 from mldebug_mcp.batch.formats import (
     arrow_folder,
     csv_file,
+    datatrove,
     json_file,
     jsonl,
+    megatron,
     npz,
     parquet,
     safetensors_file,
@@ -50,14 +52,15 @@ class PartedFormat(Format, Protocol):
 
 
 READERS: tuple[Format, ...] = (
-    arrow_folder, parquet, npz, torch_file, safetensors_file, csv_file, jsonl, json_file, token_file,
+    arrow_folder, parquet, npz, torch_file, safetensors_file, megatron, datatrove, csv_file, jsonl, json_file,
+    token_file,
 )  # fmt: skip
 IN_PARTS: Mapping[str, PartedFormat] = {reader.NAME: reader for reader in (arrow_folder, parquet)}
 """Readers by name, of the formats whose parts can be read separately."""
 HEAD_BYTES = 4096
 KINDS = (
-    "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, or "
-    "a .bin of token ids"
+    "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, "
+    "Megatron's .bin and .idx, datatrove's .ds, or a .bin of token ids"
 )
 
 

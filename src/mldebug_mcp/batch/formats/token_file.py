@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.batch.table import Table
-from mldebug_mcp.core.access import is_file, is_folder, open_input
+from mldebug_mcp.core.access import is_folder, open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten
 
@@ -35,20 +35,27 @@ _MAGIC: dict[int, np.dtype[np.uint16] | np.dtype[np.uint32]] = {
 }
 """The first number of llm.c's header of 256 numbers of four bytes, for GPT-2's and Llama 3's tokens."""
 HEADER_BYTES = 1024
+EVALUATION_MAGIC = 20240522
+"""The first number of llm.c's evaluation files (dev/data/data_common.py, write_evalfile)."""
+MOST_TEXT = 0.95
+"""Share of printable bytes above which a file is text, not ids. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    dtype: np.dtype[np.uint16] | np.dtype[np.uint32]
+    dtype: np.dtype[np.uint16] | np.dtype[np.uint32] | np.dtype[np.int64]
     header: int
+    evidence: str
 
 
 def matches(path: Path, head: bytes) -> bool:
     """A file named .bin that no other format claims, and whose ids are as unevenly common as those of any text."""
     if is_folder(path) or path.suffix != ".bin":
         return False
-    if len(head) >= 4 and int(np.frombuffer(head[:4], "<i4")[0]) in _MAGIC:
+    if len(head) >= 4 and int(np.frombuffer(head[:4], "<i4")[0]) in (*_MAGIC, EVALUATION_MAGIC):
         return True
+    if _is_text(head) or _has_offsets(head):
+        return False
     ids = np.frombuffer(head[: len(head) // 2 * 2], "<u2")
     return len(ids) > 0 and int(np.bincount(ids).max()) >= LEAST_COMMONEST * len(ids)
 
@@ -66,7 +73,10 @@ def tables(path: Path) -> Iterator[Table]:
     with open_input(path) as file:
         layout = _layout(file, path)
         file.seek(layout.header)
-        note = f"read as ids of {layout.dtype.itemsize} bytes without documents, in rows of {WINDOW} tokens"
+        note = (
+            f"read as ids of {layout.dtype.itemsize} bytes ({layout.evidence}) without documents, in rows of {WINDOW} "
+            "tokens"
+        )
         first = True
         while content := file.read(CHUNK_WINDOWS * WINDOW * layout.dtype.itemsize):
             ids = np.frombuffer(content[: len(content) // layout.dtype.itemsize * layout.dtype.itemsize], layout.dtype)
@@ -78,15 +88,57 @@ def tables(path: Path) -> Iterator[Table]:
             first = False
 
 
+def _is_text(head: bytes) -> bool:
+    printable = np.isin(np.frombuffer(head, np.uint8), [9, 10, 13, *range(32, 127)])
+    return bool(printable.mean() > MOST_TEXT)
+
+
+def _has_offsets(head: bytes) -> bool:
+    """Say whether a file begins with a count and so many rising offsets: a chunk of LitData or a shard of MDS.
+
+    Sources: litdata/streaming/writer.py (_create_chunk: the first offset is where the offsets end) and
+    streaming/base/format/mds/writer.py (encode_joint_shard: JSON lies between the offsets and the first sample).
+    """
+    if head.startswith(b"LDFZ01"):  # litdata/streaming/framed_zstd.py
+        return True
+    numbers: npt.NDArray[np.uint32] = np.frombuffer(head[: len(head) // 4 * 4], "<u4")
+    if len(numbers) < 3:
+        return False
+    count, after = int(numbers[0]), 4 * (int(numbers[0]) + 2)
+    offsets = numbers[1 : count + 2].astype(np.int64)
+    if not np.all(np.diff(offsets) >= 0):
+        return False
+    follows = head[after : after + 2]
+    return int(offsets[0]) == after or (int(offsets[0]) > after and follows in (b'{"', b""))
+
+
 def _layout(file: BinaryIO, path: Path) -> _Layout:
     name = shorten(str(path), 200)
-    if is_file(path.with_suffix(".idx")):
-        raise InputError(f"{name}: data of Megatron's, with an .idx beside it; save a batch that its loader yields")
+    size = file.seek(0, 2)
     file.seek(0)
     head = file.read(LOOKED_AT)
     magic = int(np.frombuffer(head[:4], "<i4")[0]) if len(head) >= HEADER_BYTES else 0
+    if magic == EVALUATION_MAGIC:
+        raise InputError(f"{name}: an evaluation file of llm.c (multiple choice), not training text; name its .bin")
     if magic in _MAGIC:
-        return _Layout(_MAGIC[magic], HEADER_BYTES)
-    halves: npt.NDArray[np.uint16] = np.frombuffer(head[: len(head) // 4 * 4], "<u2")
+        return _of_header(head, size, name)
+    quarters: npt.NDArray[np.uint16] = np.frombuffer(head[: len(head) // 8 * 8], "<u2").reshape(-1, 4)
+    if len(quarters) and int(quarters[:, 1].max()) < MOST_UPPER and not quarters[:, 2:].any():
+        return _Layout(np.dtype(np.int64), 0, "inferred: the upper half of all 8 bytes is 0")
+    halves = quarters.reshape(-1)
     wide = len(halves) >= 4 and int(halves[1::2].max()) < MOST_UPPER <= int(halves[::2].max())
-    return _Layout(np.dtype(np.uint32) if wide else np.dtype(np.uint16), 0)
+    if wide:
+        return _Layout(np.dtype(np.uint32), 0, f"inferred: every second half is below {MOST_UPPER}")
+    return _Layout(np.dtype(np.uint16), 0, "inferred: neither 4 nor 8 bytes have an empty upper half")
+
+
+def _of_header(head: bytes, size: int, name: str) -> _Layout:
+    """Return the layout that llm.c's header states. Raises InputError if it promises more tokens than are there."""
+    magic, _, promised = np.frombuffer(head[:12], "<i4").tolist()
+    dtype = _MAGIC[magic]
+    there = (size - HEADER_BYTES) // dtype.itemsize
+    if promised > there:
+        raise InputError(
+            f"{name}: its header promises {promised:,} tokens, but {there:,} are there; copy or write the file again"
+        )
+    return _Layout(dtype, HEADER_BYTES, "stated by llm.c's header")

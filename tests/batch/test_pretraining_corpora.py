@@ -1,0 +1,109 @@
+"""Tokenized pretraining corpora in the formats of their writers: what is read, and what is refused with a reason."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.batch.test_table_and_token_files import text_like
+
+from mldebug_mcp.batch import read_batches
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.judge import inspect_batch
+
+
+def write_megatron(folder: Path, documents: list[np.ndarray], code: int = 8, dtype: str = "<u2") -> Path:
+    lengths = np.array([len(document) for document in documents], np.int32)
+    itemsize = np.dtype(dtype).itemsize
+    pointers = (np.cumsum(lengths, dtype=np.int64) - lengths) * itemsize
+    head = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, code, len(documents), len(documents) + 1)
+    ends = np.arange(len(documents) + 1, dtype=np.int64)
+    (folder / "text_document.idx").write_bytes(head + lengths.tobytes() + pointers.tobytes() + ends.tobytes())
+    path = folder / "text_document.bin"
+    path.write_bytes(np.concatenate(documents).astype(dtype).tobytes())
+    return path
+
+
+@pytest.mark.parametrize(("code", "dtype"), [(8, "<u2"), (4, "<i4"), (5, "<i8")])
+@pytest.mark.parametrize("ending", [".bin", ".idx"])
+def test_megatron_is_read_document_by_document(code: int, dtype: str, ending: str, tmp_path: Path) -> None:
+    documents = np.split(text_like(5000, 30_000), range(50, 5000, 50))
+    path = write_megatron(tmp_path, documents, code, dtype).with_suffix(ending)
+    batch = next(iter(read_batches(path)))
+    assert (batch.rows, batch.purpose) == (100, "pretraining")
+    assert np.array_equal(batch.sides[0].ids.row(7), documents[7])
+    assert inspect_batch(path).batch.formats == ["megatron"]
+
+
+def test_megatron_data_shorter_than_its_index_promises_is_refused(tmp_path: Path) -> None:
+    path = write_megatron(tmp_path, [text_like(500, 30_000)] * 2)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match="its index promises 2,000"):
+        inspect_batch(path)
+
+
+def test_ids_of_eight_bytes_are_read_as_such(tmp_path: Path) -> None:
+    ids = text_like(4096, 50_000)
+    path = tmp_path / "train.bin"
+    path.write_bytes(ids.astype("<i8").tobytes())
+    assert np.array_equal(next(iter(read_batches(path))).sides[0].ids.flat, ids)
+    assert any("8 bytes (inferred" in note for note in inspect_batch(path).notes)
+
+
+def llm_c(magic: int, promised: int, tokens: np.ndarray) -> bytes:
+    header = np.zeros(256, np.int32)
+    header[:3] = magic, 1, promised
+    return header.tobytes() + tokens.astype("<u2").tobytes()
+
+
+def test_a_header_that_promises_more_tokens_than_there_are_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "train.bin"
+    path.write_bytes(llm_c(20240520, 10_000, text_like(5000, 50_000)))
+    with pytest.raises(InputError, match="promises 10,000 tokens, but 5,000 are there"):
+        inspect_batch(path)
+
+
+def test_an_evaluation_file_is_not_read_as_training_text(tmp_path: Path) -> None:
+    path = tmp_path / "hellaswag_val.bin"
+    path.write_bytes(llm_c(20240522, 10, text_like(5000, 50_000)))
+    with pytest.raises(InputError, match=r"evaluation file of llm\.c"):
+        inspect_batch(path)
+
+
+def test_a_chunk_of_litdata_and_plain_text_are_not_read_as_token_ids(tmp_path: Path) -> None:
+    items = [text_like(40, 30_000).astype("<i4").tobytes()] * 60
+    offsets = 4 * (len(items) + 2) + np.concatenate([[0], np.cumsum([len(item) for item in items])])
+    path = tmp_path / "chunk-0-0.bin"
+    path.write_bytes(struct.pack("<I", len(items)) + offsets.astype("<u4").tobytes() + b"".join(items))
+    with pytest.raises(InputError, match="not a format of batches"):
+        inspect_batch(path)
+    path.write_text("It was the best of times, it was the worst of times. " * 200)
+    with pytest.raises(InputError, match="not a format of batches"):
+        inspect_batch(path)
+
+
+def write_datatrove(folder: Path, documents: list[np.ndarray], dtype: str) -> Path:
+    path = folder / "00000_unshuffled.ds"
+    path.write_bytes(np.concatenate(documents).astype(dtype).tobytes())
+    ends = np.cumsum([len(document) for document in documents])
+    (folder / f"{path.name}.index").write_bytes(ends.astype("<u8").tobytes())
+    (folder / f"{path.name}.metadata").write_text(f"gpt2|{np.dtype(dtype).itemsize}\n{ends[-1]}\n5 kT")
+    return path
+
+
+@pytest.mark.parametrize("dtype", ["<u2", "<u4"])
+def test_datatrove_is_read_document_by_document(dtype: str, tmp_path: Path) -> None:
+    documents = np.split(text_like(5000, 50_000), range(50, 5000, 50))
+    path = write_datatrove(tmp_path, documents, dtype)
+    batch = next(iter(read_batches(path)))
+    assert (batch.rows, batch.purpose) == (100, "pretraining")
+    assert np.array_equal(batch.sides[0].ids.row(7), documents[7])
+
+
+def test_datatrove_whose_index_contradicts_its_tokens_is_refused(tmp_path: Path) -> None:
+    path = write_datatrove(tmp_path, [text_like(500, 50_000)] * 2, "<u2")
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match="ends at token 1,000"):
+        inspect_batch(path)
