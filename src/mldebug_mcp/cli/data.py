@@ -73,7 +73,12 @@ def add_probe(verbs: Commands) -> None:
     parser.add_argument(
         "--model", metavar="CONFIG", help="a model's config.json, built scaled down instead of a tiny one"
     )
-    parser.add_argument("--entry", metavar="FILE.py:function", help="your own model, batch and loss; runs your code")
+    parser.add_argument(
+        "--entry",
+        metavar="FILE.py:function",
+        help="a function of yours, which is run; it returns an object or a dict with model, batch and "
+        "loss (a function of model and batch), optionally optimizer and train_step",
+    )
     parser.add_argument("--python", metavar="PATH", help="the interpreter or environment that has torch")
     parser.add_argument("--device", default="auto", help="auto (default), cpu, cuda, cuda:1, mps")
     parser.add_argument(

@@ -17,7 +17,7 @@ from mldebug_mcp.batch import IGNORE, Batch, Sequences, read_batches
 from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.checks import probe_effects
 from mldebug_mcp.checks.asking import answer_all
-from mldebug_mcp.checks.probe.measures import FEW_STEPS, still_falling, was_cut_short
+from mldebug_mcp.checks.probe.measures import FEW_STEPS, is_random, still_falling, was_cut_short, without_noise
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.judge.hypotheses import judge_causes
@@ -87,7 +87,8 @@ def _learning(seen: Measured, present: dict[str, str]) -> Decision:
         )
     if (tiny := _tiny_steps(seen, present)) is not None:
         return Decision("too_slow", f"{story}; {tiny}; {_goal(seen)}")
-    return Decision("cannot_learn", f"{story} and stays there; {_goal(seen)}")
+    noise = "".join(f"; {observation}" for observation in _random_loss(seen))
+    return Decision("cannot_learn", f"{story} and stays there; {_goal(seen)}{noise}")
 
 
 def _tiny_steps(seen: Measured, present: dict[str, str]) -> str | None:
@@ -273,9 +274,9 @@ def probe_overfit(
         batch: A batch or data set in any format of `inspect_batch`, of which the first rows are taken; a tiny model of
             our own is trained on it, or the one that `model` describes.
         model: A model's `config.json` or its folder: the model is built from it, scaled down.
-        entry: `FILE.py:function` or `package.module:function`, a function without arguments that returns an object with
-            `model`, `batch` and `loss`, and optionally `optimizer` and `train_step`. It runs the code that it names,
-            and again for other seeds where that is cheap.
+        entry: `FILE.py:function` or `package.module:function`, a function without arguments that returns an object or
+            a dict with `model`, `batch` and `loss` (or `loss_fn`), and optionally `optimizer` and `train_step`. It runs
+            the code that it names, and again for other seeds where that is cheap.
         python: The interpreter, or the folder of the environment, that has torch; this one by default.
         device: `auto`, `cpu`, `cuda`, `cuda:1`, `mps`.
         memory_gb: Memory limit in GiB; by default four fifths of the machine's.
@@ -322,14 +323,14 @@ def _job(batch: ProbeBatch | None, model: str | Path | None, entry: str | None, 
 def interpret(raw: RawProbe) -> ProbeResult:
     """Return what the measurements of a probe mean."""
     seen = raw.measured
-    answers, problems = answer_all("probe", seen)
+    answers, problems = answer_all("probe", without_noise(seen))
     findings = [given.finding() for given in answers]
     failure = raw.failure
     if failure is not None and raw.stage == EXTRA:
         problems.append(f"other seeds were not tried to the end: {failure.message}")
         failure = None
     verdict = decide(seen, failure, findings)
-    hypotheses = _hypotheses(seen, findings) if verdict.word != "failed" else []
+    hypotheses = _hypotheses(seen, findings, verdict.word) if verdict.word != "failed" else []
     next_steps = order_next_steps(hypotheses) if verdict.word != "failed" else []
     losses = seen.curve.losses if seen.curve else []
     return ProbeResult(
@@ -356,7 +357,7 @@ def interpret(raw: RawProbe) -> ProbeResult:
         resisting_rows=_resisting(seen),
         curve=_curve(losses),
         output=_last_lines(raw.output) if verdict.word == "failed" else "",
-        notes=[*raw.notes, *problems],
+        notes=[*raw.notes, *_random_loss(seen), *problems],
     )
 
 
@@ -388,9 +389,22 @@ def _with_more_time(
     )
 
 
-def _hypotheses(seen: Measured, findings: list[Finding]) -> list[Hypothesis]:
+def _random_loss(seen: Measured) -> list[str]:
+    """Return the observation that two calls with nothing changed gave different losses."""
+    if not is_random(seen) or seen.repeated_losses is None:
+        return []
+    first, second = map(figure, seen.repeated_losses)
+    return [
+        f"two calls with nothing changed, in evaluation mode, gave losses of {first} and {second}: "
+        "each call draws something anew, such as noise, dropout, labels or the weights of a layer"
+    ]
+
+
+def _hypotheses(seen: Measured, findings: list[Finding], verdict: Verdict) -> list[Hypothesis]:
     """Rank the causes that a probe can tell apart; it says nothing about others."""
     judged = {*probe_effects(), *NO_FAULTS}
+    if verdict in ("cannot_learn", "not_finite"):
+        judged.discard(SOUND)  # what was seen contradicts it
     kind = "unknown" if seen.targets == "tokens" else "supervised"
     ranked = judge_causes(findings, kind, [], "", only=judged)
     # The probe has been made: do not suggest it again.

@@ -192,6 +192,7 @@ class Measured(_Part):
     init: Init | None = None
     unregistered: list[str] | None = None
     initial_loss: float | None = None
+    repeated_losses: list[float] | None = None
     loss_has_graph: bool | None = None
     loss_formula: str | None = None
     goal: float | None = None

@@ -13,6 +13,29 @@ FEW_STEPS = 50
 """Steps that a loop must have made in its time. Chosen: fewer say nothing of what it could have learnt."""
 SMALL_UPDATE = 3e-5
 """Of the weights that a step changes them by. Chosen: a thirtieth of the 1e-3 that cs231n_nn3 gives."""
+RANDOM = 1e-3
+"""Relative difference of two identical calls above which the loss is random. Chosen: rounding stays below 1e-4."""
+
+
+def is_random(seen: Measured) -> bool:
+    """Tell whether two calls of the loss with nothing changed, in evaluation mode, give different losses."""
+    losses = seen.repeated_losses
+    if losses is None or len(losses) < 2 or not all(map(math.isfinite, losses)):
+        return False
+    return abs(losses[0] - losses[1]) > RANDOM * max(map(abs, losses))
+
+
+def without_noise(seen: Measured) -> Measured:
+    """Return the measurements that a second identical call does not contradict.
+
+    A loss that each call draws anew cannot be compared from step to step, between optimizers or with a formula. A batch
+    that is memorised nevertheless shows that its noise is small.
+    """
+    if seen.memorised or not is_random(seen):
+        return seen
+    watched = seen.watched and seen.watched.model_copy(update={"uphill": None})
+    compared = ("curve", "memorised", "contrast", "seeds", "loss_formula", "reference")
+    return seen.model_copy(update={**dict.fromkeys(compared), "watched": watched})
 
 
 def still_falling(losses: Sequence[float]) -> bool:

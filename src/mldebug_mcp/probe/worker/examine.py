@@ -22,6 +22,26 @@ from .subject import Subject
 from .tree import Path as TreePath
 from .tree import inputs, labels_path, leaves, mapped
 
+
+def repeated_losses(subject: Subject) -> list[float] | None:
+    """Return the losses of two calls in evaluation mode with nothing changed between them, or None if a call fails.
+
+    Modules that are random in training mode alone, such as dropout, are quiet there. What differs is drawn anew by each
+    call. The generators of torch are put back afterwards, so that later phases see the same numbers.
+    """
+    modes = [(module, module.training) for module in subject.model.modules()]
+    subject.model.eval()
+    cards = [subject.device] if subject.device.type == "cuda" else []
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=cards):
+            return [float(subject.compute_loss()) for _ in range(2)]
+    except Exception:  # noqa: BLE001 - the user's code, which may not bear evaluation mode or a pass without gradients
+        return None
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
 # One pass watched operation by operation: where values grow, and where the first non-finite one comes from.
 #
 # Every torch function of the pass is seen, so a NaN is traced to the operation and the line that made it, in a module

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from .examine import Trace, dependence, first_pass
+from .examine import Trace, dependence, first_pass, repeated_losses
 from .losses import Yardstick, in_full_precision, is_low
 from .outputs import describe_batch, targets_of
 from .parameters import LISTED, Movement, describe, gradients, initial_scale, mode_modules
@@ -124,6 +124,9 @@ class Probe:
             self._against_full_precision()
             self.yardstick.learn(targets_of(self.subject, output))
             return
+        self.report.enter("second call")
+        self.measured["repeated_losses"] = repeated_losses(self.subject)
+        self.state.restore()
         self.report.enter("dependence")
         self._dependence()
         self.yardstick.learn(targets_of(self.subject, output))

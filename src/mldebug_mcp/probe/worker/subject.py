@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -121,7 +121,10 @@ def _tensors(subject: Subject) -> list[torch.Tensor]:
 # The user's own pipeline: `FILE.py:function` or `package.module:function`, called without arguments.
 
 
-WANTED = "an object with the attributes model (a torch module), batch and loss (a function of model and batch)"
+WANTED = (
+    "an object or a dict with model (a torch module), batch, and loss or loss_fn (a function of model and batch); "
+    "optimizer and train_step are optional"
+)
 
 
 def load_entry(entry: str, device: torch.device) -> Subject:
@@ -131,12 +134,15 @@ def load_entry(entry: str, device: torch.device) -> Subject:
         KnownFailure: there is no such function, or what it returns is incomplete.
     """
     given = _function(entry)()
-    model, loss = getattr(given, "model", None), getattr(given, "loss", None)
-    if not isinstance(model, nn.Module) or not callable(loss) or not hasattr(given, "batch"):
-        found = ", ".join(name for name in ("model", "batch", "loss") if hasattr(given, name)) or "none of them"
+    parts = _parts(given)
+    model, loss = parts.get("model"), parts.get("loss")
+    if not isinstance(model, nn.Module) or not callable(loss) or "batch" not in parts:
+        found = ", ".join(name for name in ("model", "batch", "loss") if name in parts) or "none of them"
         raise KnownFailure("entry", f"{entry} returned {type(given).__name__} with {found}; it must return {WANTED}")
-    batch = given.batch() if callable(given.batch) and not isinstance(given.batch, torch.Tensor) else given.batch
-    train_step, optimizer = getattr(given, "train_step", None), getattr(given, "optimizer", None)
+    batch = parts["batch"]
+    if callable(batch) and not isinstance(batch, torch.Tensor):
+        batch = batch()
+    train_step, optimizer = parts.get("train_step"), parts.get("optimizer")
     if train_step is not None and not callable(train_step):
         raise KnownFailure(
             "entry", f"{entry}: train_step is not a function; it must do one whole step and return the loss"
@@ -145,6 +151,18 @@ def load_entry(entry: str, device: torch.device) -> Subject:
         # The user's own loop holds the model and the batch: they cannot be moved under it.
         model, batch = model.to(device), to_device(batch, device)
     return Subject(model, batch, loss, _optimizer(entry, optimizer), train_step)
+
+
+def _parts(given: Any) -> dict[str, Any]:
+    """Return what an entry gave, by name, from the keys of a dict or the attributes of another object."""
+    names = ("model", "batch", "loss", "loss_fn", "optimizer", "train_step")
+    if isinstance(given, Mapping):
+        parts = {name: given[name] for name in names if name in given}
+    else:
+        parts = {name: getattr(given, name) for name in names if hasattr(given, name)}
+    if "loss_fn" in parts:
+        parts.setdefault("loss", parts["loss_fn"])
+    return parts
 
 
 def _optimizer(entry: str, optimizer: Any) -> torch.optim.Optimizer | None:
