@@ -73,5 +73,5 @@ def test_a_log_of_one_value_that_unfolds_beyond_the_limit_is_refused_before_it_i
     monkeypatch.setattr(parquet, "_CELLS_PER_BYTE", 0)
     rows = {"step": list(range(20_000)), "loss": [2.0] * 20_000}
     pl.DataFrame(rows).write_parquet(tmp_path / "log.parquet")
-    with pytest.raises(InputError, match="20,000|40,000"):
+    with pytest.raises(InputError, match="20,000 rows of 2 columns are too many"):
         read_run(tmp_path / "log.parquet")
