@@ -74,6 +74,7 @@ ARGUMENTS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("compare_runs", "a", {}),
     ("compare_runs", "b", {}),
     ("diagnose_run", "reference", {"path": "train.jsonl"}),
+    ("diagnose_run", "script", {"path": "train.jsonl"}),
     ("update_diagnosis", "path", {}),
     ("update_diagnosis", "config", {"path": "train.jsonl"}),
     ("update_diagnosis", "reference", {"path": "train.jsonl"}),
