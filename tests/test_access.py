@@ -74,6 +74,7 @@ ARGUMENTS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("compare_runs", "a", {}),
     ("compare_runs", "b", {}),
     ("diagnose_run", "reference", {"path": "train.jsonl"}),
+    ("diagnose_run", "script", {"path": "train.jsonl"}),
     ("update_diagnosis", "path", {}),
     ("update_diagnosis", "config", {"path": "train.jsonl"}),
     ("update_diagnosis", "reference", {"path": "train.jsonl"}),
@@ -450,6 +451,8 @@ KNOWN = {
     ("probe/host.py", "is_dir"), ("probe/host.py", "is_file"),  # of interpreters, which may lie outside
     ("logs/names/lexicon.py", "read_text"),  # our own file
     ("judge/classifier.py", "is_file"),  # our own file
+    ("judge/reader_command.py", "read_text"), ("judge/reader_command.py", "glob"),  # replies that it kept itself
+    ("script/rules.py", "open"),  # our own file
     ("judge/runs.py", "is_file"), ("judge/runs.py", "read_bytes"),  # our own file; no tool names one
 }  # fmt: skip
 

@@ -15,7 +15,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = (
     {"core", "models"},
-    {"knowledge", "logs", "batch", "probe", "memory", "capture", "clients", "recorder"},
+    {"knowledge", "logs", "batch", "probe", "memory", "capture", "clients", "recorder", "script"},
     {"rows"},
     {"checks"},
     {"judge"},
@@ -24,7 +24,7 @@ LAYERS = (
 )
 WITHOUT_CIRCLES = (
     "batch", "checks", "cli", "clients", "core", "judge", "knowledge", "memory", "models", "probe", "recorder",
-    "report", "rows", "server",
+    "report", "rows", "script", "server",
 )  # fmt: skip
 FLOORS_OF_LOGS = (
     {"numbers", "unpack", "log_file", "spread", "line_prefixes", "columns"},

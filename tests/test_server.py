@@ -90,7 +90,7 @@ async def test_a_path_that_is_no_text_is_refused_in_one_line(client: Client) -> 
     ("arguments", "told"),
     [
         ({"pth": "x"}, "'pth'"),
-        ({"path": "x", "detial": "full"}, "it takes: path, config, run, reference, names, detail"),
+        ({"path": "x", "detial": "full"}, "it takes: path, config, run, reference, names, script, detail"),
         ({"path": "x", "detail": "long"}, "'concise' or 'full'"),
         ({"path": 3}, "'path'"),
         ({}, "'path'"),

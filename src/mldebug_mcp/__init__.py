@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.judge.read_metric import read_metric
     from mldebug_mcp.judge.rows import rows_at
     from mldebug_mcp.judge.runs import diagnose_runs
+    from mldebug_mcp.judge.script import inspect_script
     from mldebug_mcp.judge.search import search_folklore
     from mldebug_mcp.judge.update import update_diagnosis
     from mldebug_mcp.judge.watch import watch_run
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.models.batch import RowsAt
     from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
     from mldebug_mcp.models.runs import Contest, News, Runs
+    from mldebug_mcp.models.script import ScriptReport
 
 __version__ = "0.1.0"
 
@@ -68,6 +70,7 @@ __all__ = [
     "Run",
     "RunDiagnosis",
     "Runs",
+    "ScriptReport",
     "SearchResult",
     "Series",
     "State",
@@ -81,6 +84,7 @@ __all__ = [
     "explain",
     "explain_error",
     "inspect_batch",
+    "inspect_script",
     "probe_overfit",
     "read_metric",
     "read_run",
@@ -109,6 +113,8 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
         {
             "diagnose_run": "api",
             "inspect_batch": "judge",
+            "inspect_script": "judge.script",
+            "ScriptReport": "models.script",
             "compare_runs": "judge.group_comparison",
             "diagnose_runs": "judge.runs",
             "rows_at": "judge.rows",

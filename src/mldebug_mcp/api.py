@@ -20,6 +20,7 @@ from mldebug_mcp.judge.diagnosis import diagnose
 from mldebug_mcp.judge.next_steps import Outcome
 from mldebug_mcp.judge.reader import Reader, with_reader
 from mldebug_mcp.judge.reader_command import reader_of
+from mldebug_mcp.judge.script import inspect_script
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.in_memory import Data, run_of_data
 from mldebug_mcp.logs.kinds import concluded
@@ -83,6 +84,7 @@ def diagnose_run(
     outcomes: Mapping[str, Outcome] | None = None,
     names: Mapping[str, str] | None = None,
     reader: Reader | str | None = None,
+    script: str | Path | None = None,
 ) -> RunDiagnosis:
     """Say what is seen in a training log, which causes fit it, and what to check next.
 
@@ -100,6 +102,7 @@ def diagnose_run(
         names: What names of the log mean that do not say it: column → metric, such as {"L": "loss"}.
         reader: What judges the run as well: a function from a prompt to a reply, or a command such as "claude -p" that
             gets the prompt on its input and prints the reply. By default the command of MLDEBUG_MCP_READER, if any.
+        script: The training script; what it does wrong or right counts. It is read and never run.
 
     Returns:
         Every symptom with its state, every cause with its probability (0 to 1), best first, and the next steps in
@@ -111,7 +114,8 @@ def diagnose_run(
     good = read_run(reference) if reference is not None else None
     own = read_run(path, config, run, names, settings=settings)
     asked = reader if callable(reader) else reader_of(reader)
-    return RunDiagnosis.of(with_reader(diagnose(own, good, findings, outcomes), asked), own, good)
+    report = inspect_script(script) if script is not None else None
+    return RunDiagnosis.of(with_reader(diagnose(own, good, findings, outcomes, report), asked), own, good)
 
 
 def read_run(

@@ -62,3 +62,16 @@ def test_a_file_cut_off_is_refused(tmp_path: Path) -> None:
         path.write_bytes(whole[:size])
         with pytest.raises(InputError):
             read_run(path)
+
+
+def test_a_log_of_one_value_that_unfolds_beyond_the_limit_is_refused_before_it_is_unfolded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file of a value that stands in every row is tiny, however many rows it has."""
+    for limit in ("_MAX_CELLS", "_MANY_CELLS"):
+        monkeypatch.setattr(parquet, limit, 10_000)
+    monkeypatch.setattr(parquet, "_CELLS_PER_BYTE", 0)
+    rows = {"step": list(range(20_000)), "loss": [2.0] * 20_000}
+    pl.DataFrame(rows).write_parquet(tmp_path / "log.parquet")
+    with pytest.raises(InputError, match="20,000 rows of 2 columns are too many"):
+        read_run(tmp_path / "log.parquet")

@@ -30,6 +30,7 @@ from mldebug_mcp.core.text import LONGEST_ERROR, shorten
 if TYPE_CHECKING:
     from mldebug_mcp.logs import Run
     from mldebug_mcp.models import Diagnosis
+    from mldebug_mcp.models.script import ScriptReport
 
 
 def add_diagnose(verbs: Commands) -> None:
@@ -49,6 +50,7 @@ def add_diagnose(verbs: Commands) -> None:
     )  # fmt: skip
     diagnose.add_argument("--png", metavar="FILE", help="also draw the curves with what is seen in them")
     diagnose.add_argument("--html", metavar="FILE", help="also write the diagnosis as a web page, curves included")
+    diagnose.add_argument("--script", metavar="FILE", help="the training script: what it does wrong or right counts")
     add_reader(diagnose)
     diagnose.add_argument("--long", action="store_true", help="print all of it, not one screen")
     diagnose.add_argument("--bits", action="store_true", help="say how much each finding speaks for a cause, in bits")
@@ -127,8 +129,16 @@ def _diagnosed(path: str, options: argparse.Namespace) -> tuple[Diagnosis, Run, 
         from mldebug_mcp.judge.reader import with_reader
 
         reference = read_run(options.reference) if options.reference else None
-        answer = diagnose(run, reference, outcomes=dict(options.outcomes))
+        answer = diagnose(run, reference, outcomes=dict(options.outcomes), script=_script_of(options))
         return with_reader(answer, reader_from(options)), run, reference
+
+
+def _script_of(options: argparse.Namespace) -> ScriptReport | None:
+    if not options.script:
+        return None
+    from mldebug_mcp.judge.script import inspect_script
+
+    return inspect_script(options.script)
 
 
 @contextmanager

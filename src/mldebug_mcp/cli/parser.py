@@ -16,6 +16,7 @@ from mldebug_mcp.cli.going_on import add_open, add_watch
 from mldebug_mcp.cli.knowledge import add_knowledge
 from mldebug_mcp.cli.one_run import add_diagnose, add_read
 from mldebug_mcp.cli.runs import add_rows, add_runs
+from mldebug_mcp.cli.script import add_script
 from mldebug_mcp.cli.serving import add_access, add_install, add_serve, do_serve
 from mldebug_mcp.core.text import LONGEST_ERROR, did_you_mean, nearest, shorten
 
@@ -33,6 +34,7 @@ MEANT = {
     **dict.fromkeys(("oom", "cuda", "gpu", "leak", "snapshot"), ("memory", "error")),
     **dict.fromkeys(("vram", "fit", "fits", "size"), ("estimate",)),
     **dict.fromkeys(("overfit", "train", "sanity"), ("probe",)),
+    **dict.fromkeys(("lint", "loop", "source"), ("script",)),
     **dict.fromkeys(("quote", "quotes", "cite", "sources"), ("evidence",)),
     **dict.fromkeys(("setup", "add", "init", "configure"), ("install",)),
     **dict.fromkeys(("server", "mcp", "start", "run"), ("serve",)),
@@ -109,6 +111,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_open(verbs)
     add_runs(verbs)
     add_watch(verbs)
+    add_script(verbs)
     add_batch(verbs)
     add_rows(verbs)
     add_knowledge(verbs)

@@ -32,6 +32,7 @@ from mldebug_mcp.judge.next_steps import (
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.judge.reader import Reader, with_reader
 from mldebug_mcp.judge.run_verdict import names_nothing, not_judged, verdict_of, without_result
+from mldebug_mcp.judge.script import inspect_script, told_by_script
 from mldebug_mcp.judge.sheet import sheet_of
 from mldebug_mcp.judge.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
@@ -39,6 +40,7 @@ from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.columns import Floats, ascends
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, RunSummary, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
+from mldebug_mcp.models.script import ScriptReport
 
 # What was read of a run, in numbers: the head of a diagnosis.
 
@@ -118,6 +120,7 @@ def diagnose_run(
     outcomes: Mapping[str, Outcome] | None = None,
     names: Mapping[str, str] | None = None,
     reader: Reader | None = None,
+    script: str | Path | None = None,
 ) -> Diagnosis:
     """Say what is seen in a training log, which causes fit it, and what to check next.
 
@@ -131,6 +134,7 @@ def diagnose_run(
         outcomes: How checks of an earlier diagnosis turned out: by the id of a next step (such as "lr_too_high.1")
             whether it "confirms" or "refutes".
         names: What names of the log mean that do not say it: column → metric, such as {"L": "loss"}.
+        script: The training script; what it does wrong or right counts. It is read and never run.
         reader: A function from a prompt to a reply that judges the run as well; see `reader`.
 
     Returns:
@@ -140,7 +144,8 @@ def diagnose_run(
         InputError: a path cannot be used, or a check does not exist; the message says why and what to do.
     """
     good = read_run(reference) if reference is not None else None
-    return with_reader(diagnose(read_run(path, config, run, names), good, findings, outcomes), reader)
+    report = inspect_script(script) if script is not None else None
+    return with_reader(diagnose(read_run(path, config, run, names), good, findings, outcomes, report), reader)
 
 
 def diagnose(
@@ -148,12 +153,13 @@ def diagnose(
     reference: Run | None = None,
     findings: Sequence[Finding] = (),
     outcomes: Mapping[str, Outcome] | None = None,
+    script: ScriptReport | None = None,
 ) -> Diagnosis:
-    """Diagnose a run that has been read; see `diagnose_run`."""
+    """Diagnose a run that has been read; see `diagnose_run`. `script` is what its training script says."""
     checked = outcomes or {}
     known = gather(run, reference, findings)
     seen = known.findings
-    told = [*known.evidence, *told_by_checks(checked)]
+    told = [*known.evidence, *told_by_checks(checked), *(told_by_script(script) if script is not None else [])]
     hypotheses = judge_causes(seen, run.kind, told, run.path)
     hypotheses = without_what_is_done(run, with_answers(run, without_made(hypotheses, checked), seen))
     hypotheses = with_what_separates(hypotheses)

@@ -91,7 +91,7 @@ def estimate_memory(
 ) -> Annotated[CallToolResult, MemoryEstimate]:
     """Estimate how much GPU memory (VRAM) training needs: will the model fit, on how many GPUs, with what batch size?
 
-    Use it before you train or fine-tune a 7B or 70B model (Llama 3 8B, Qwen) on a 24 GB GPU or an A100 80GB: full
+    Use it before you train or fine-tune a 7B or 70B model on a 24 GB GPU or an A100 80GB: full
     fine-tuning, LoRA, checkpointing, ZeRO (zero3: FSDP), 8-bit optimizers, offload, the longest rows.
     """
     from mldebug_mcp.memory.estimate import estimate_memory as estimate

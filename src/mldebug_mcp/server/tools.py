@@ -137,6 +137,7 @@ def diagnose_run(  # noqa: PLR0917 - MCP calls by name
         dict[str, str] | None,
         Field(description="What columns mean: {'L': 'loss'}"),
     ] = None,
+    script: str | None = None,
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, Diagnosis]:
     """Diagnose a training run from its log: why did my loss spike, diverge, go to NaN or not go down, what went wrong?
@@ -151,7 +152,7 @@ def diagnose_run(  # noqa: PLR0917 - MCP calls by name
     from mldebug_mcp.judge import diagnose_run as diagnose
     from mldebug_mcp.report.diagnosis_concise import concise
 
-    return reply(diagnose(path, config, reference, run=run, names=names), detail, concise)
+    return reply(diagnose(path, config, reference, run=run, names=names, script=script), detail, concise)
 
 
 def read_metric(  # noqa: PLR0917 - MCP calls by name
@@ -199,7 +200,7 @@ def update_diagnosis(  # noqa: PLR0917 - MCP calls by name
     """Rank the causes again after a check that diagnose_run suggested: what is the most likely cause now, what else?
 
     Use it once the outcome of a next step is known: I tested it, the suggested check confirms or refutes a hypothesis;
-    lowering the learning rate helped, a fix did not help or work. Nothing is stored: pass all outcomes so far.
+    lowering the learning rate helped, a fix did not help. Nothing is stored: pass all outcomes so far.
     """
     from mldebug_mcp.judge.update import update_diagnosis as update
     from mldebug_mcp.report.diagnosis_concise import concise_update

@@ -1,0 +1,120 @@
+"""The command on training scripts: `script`, what is wrong in one, read and never run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from mldebug_mcp import __version__
+from mldebug_mcp.cli.commands import DONE, FOUND, Commands, print_json, shown_progress, verb
+
+if TYPE_CHECKING:
+    from mldebug_mcp.models.script import ScriptFinding, ScriptReport
+
+LEVELS = {"certain": "error", "likely": "warning", "depends": "note"}
+"""What SARIF and GitHub call the certainties; GitHub says "notice" for a note."""
+
+
+def add_script(verbs: Commands) -> None:
+    """Add the command with its options."""
+    script = verb(verbs, "script", "say what is wrong in a training script, which is read and never run")
+    script.add_argument("paths", metavar="PATH", nargs="+", help="Python files, or folders of them")
+    script.add_argument(
+        "--format", choices=("text", "json", "sarif", "github"), default="text",
+        help="github: annotations of a workflow; sarif: for code scanning (default text)",
+    )  # fmt: skip
+    script.add_argument("--check", action="store_true", help="exit with 1 if a finding is certain or likely")
+    script.set_defaults(command=do_script)
+
+
+def do_script(options: argparse.Namespace) -> int:
+    """Inspect scripts."""
+    from mldebug_mcp.judge.script import inspect_script
+
+    with shown_progress():
+        reports = [inspect_script(path) for path in options.paths]
+    findings = [one for report in reports for one in report.findings]
+    if options.format == "sarif":
+        print(json.dumps(sarif(findings), indent=2))
+    elif options.format == "github":
+        print("\n".join(map(annotation, findings)))
+    else:
+        for report in reports:
+            print_json(report) if options.format == "json" else print("\n".join(lines_of(report)))
+    sure = any(one.certainty != "depends" for one in findings)
+    return FOUND if options.check and sure else DONE
+
+
+def lines_of(report: ScriptReport) -> list[str]:
+    """Return the answer as lines."""
+    lines = [f"{report.path}: {_count(report)}"]
+    for one in report.findings:
+        lines += [
+            f"{one.file}:{one.line}: {one.certainty}: {one.summary} [{one.cause}]",
+            f"    in a log: {one.shows}",
+            f"    fix: {one.fix}",
+        ]
+    if report.ruled_out:
+        lines.append(f"done right: {', '.join(f'{one.summary} (line {one.line})' for one in report.ruled_out)}")
+    return [*lines, *(f"note: {note}" for note in report.notes)]
+
+
+def _count(report: ScriptReport) -> str:
+    sure = sum(one.certainty != "depends" for one in report.findings)
+    return f"{sure} found" if sure else "nothing wrong found"
+
+
+def annotation(one: ScriptFinding) -> str:
+    """Return a finding as a workflow command of GitHub Actions."""
+    level = LEVELS[one.certainty].replace("note", "notice")
+    text = f"{one.summary}. Fix: {one.fix}"
+    for sign, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
+        text = text.replace(sign, code)
+    file = one.file
+    for sign, code in (("%", "%25"), (":", "%3A"), (",", "%2C"), ("\n", "%0A")):
+        file = file.replace(sign, code)
+    return f"::{level} file={file},line={one.line},title=mldebug {one.rule}::{text}"
+
+
+def sarif(findings: list[ScriptFinding]) -> dict[str, Any]:
+    """Return findings as SARIF 2.1.0, the format of code scanning (OASIS)."""
+    rules = {one.rule: one for one in findings}
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "mldebug-mcp",
+                        "version": __version__,
+                        "rules": [
+                            {
+                                "id": name,
+                                "shortDescription": {"text": one.cause},
+                                "help": {"text": f"In a log: {one.shows}. Fix: {one.fix}."},
+                            }
+                            for name, one in rules.items()
+                        ],
+                    }
+                },
+                "results": [
+                    {
+                        "ruleId": one.rule,
+                        "level": LEVELS[one.certainty],
+                        "message": {"text": one.summary},
+                        "locations": [
+                            {
+                                "physicalLocation": {
+                                    "artifactLocation": {"uri": one.file.replace("\\", "/")},
+                                    "region": {"startLine": one.line},
+                                }
+                            }
+                        ],
+                    }
+                    for one in findings
+                ],
+            }
+        ],
+    }

@@ -1,0 +1,140 @@
+"""The verb `inspect_script`: read training scripts, never run them, and say what is wrong in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mldebug_mcp.core.access import is_folder, read_bytes, require, walk
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.limits import checkpoint
+from mldebug_mcp.core.paths import expanded, unreadable
+from mldebug_mcp.core.text import shorten
+from mldebug_mcp.judge.ranking import CauseEvidence
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.models.base import Call
+from mldebug_mcp.models.script import RuledOut, ScriptFinding, ScriptReport
+from mldebug_mcp.script.calls import Script, read_script
+from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.rules import Fault, cleared_by, faults_of, trains_elsewhere
+
+MAX_BYTES = 2_000_000
+"""Bytes of a script. Chosen: fifty thousand lines."""
+MAX_FILES = 500
+MAX_NAMED = 5
+"""Files that could not be read which are named."""
+BITS = {"certain": 9.0, "likely": 4.0, "depends": 0.5}
+"""Bits that a finding adds to its cause: 500 to one, as it is there for certain and only its harm is in doubt; 16 to
+one; hardly any. Chosen."""
+BITS_AGAINST = 3.0
+"""Bits that what a script does right takes off a cause: one of eight such faults comes in by a door that it does not
+see. Chosen."""
+
+
+def inspect_script(path: str | Path) -> ScriptReport:
+    """Say what is wrong in a training script, and which causes it rules out.
+
+    It is read by Python's own parser and never run.
+
+    Args:
+        path: A Python file, or a folder of them.
+
+    Raises:
+        InputError: nothing there is a script that can be read.
+    """
+    file = expanded(path)
+    require(file)
+    notes: list[str] = []
+    files = _python_files(file, notes) if is_folder(file) else [file]
+    scripts = list(_read(files[:MAX_FILES], notes))
+    if not scripts:
+        why = f": {notes[0]}" if notes else ": no Python file in it"
+        raise InputError(f"{shorten(str(path), 200)}{why}; name a training script or a folder of scripts")
+    if len(files) > MAX_FILES:
+        notes.append(f"only the first {MAX_FILES} of {len(files)} files were read")
+    findings = [_finding(script, fault) for script in scripts for fault in faults_of(script)]
+    ruled_out = [
+        RuledOut(cause=one.cause, file=script.path, line=one.line, summary=one.says)
+        for script in scripts
+        for one in cleared_by(script)
+        if one.cause not in {finding.cause for finding in findings}
+    ]
+    if not any(Roles(script).trains_by_hand for script in scripts):
+        trainer = any(trains_elsewhere(Roles(script)) for script in scripts)
+        where = "a trainer of a framework makes the loop" if trainer else "no call of backward() was found"
+        notes.append(f"{where}: of the loop itself nothing is said")
+    return ScriptReport(
+        path=str(path),
+        files=len(scripts),
+        findings=findings,
+        ruled_out=list({one.cause: one for one in ruled_out}.values()),
+        next_step=_next(findings),
+        notes=notes[: MAX_NAMED + 2],
+    )
+
+
+def _python_files(folder: Path, notes: list[str]) -> list[Path]:
+    def enters(path: Path) -> bool:
+        return not path.name.startswith((".", "__"))
+
+    return sorted(path for path in walk(folder, enters=enters, notes=notes) if path.suffix == ".py")
+
+
+def _read(files: Sequence[Path], notes: list[str]) -> Iterator[Script]:
+    for file in files:
+        checkpoint(f"reading {file.name}")
+        try:
+            text = read_bytes(file, MAX_BYTES, "a script is shorter").decode("utf-8", errors="replace")
+            yield read_script(text, str(file))
+        except InputError as error:
+            notes.append(str(error))
+        except OSError as error:
+            notes.append(unreadable(file, error))
+        except SyntaxError as error:
+            notes.append(f"{file.name}, line {error.lineno}: no Python that this version reads ({error.msg})")
+        except (ValueError, RecursionError, MemoryError) as error:
+            notes.append(f"{file.name}: cannot be read ({shorten(str(error) or type(error).__name__, 100)})")
+
+
+def _finding(script: Script, fault: Fault) -> ScriptFinding:
+
+    known = catalogue().causes[fault.cause]
+    return ScriptFinding(
+        rule=fault.rule,
+        file=script.path,
+        line=fault.line,
+        certainty=fault.certainty,
+        cause=fault.cause,
+        summary=fault.says,
+        shows=fault.shows,
+        fix=fault.fix,
+        citations=catalogue().cite(known.on_cause[:1]),
+    )
+
+
+def _next(findings: Sequence[ScriptFinding]) -> Call | None:
+    """Return the call that tells more of the first sure finding."""
+    order = {"certain": 0, "likely": 1, "depends": 2}
+    first = min(findings, key=lambda one: order[one.certainty], default=None)
+    if first is None:
+        return None
+    return Call(tool="explain", arguments={"id": first.cause}, why="how to confirm and fix what the script shows")
+
+
+def told_by_script(report: ScriptReport) -> list[CauseEvidence]:
+    """Return what a script says of causes, for a diagnosis of the run that it made."""
+    strongest: dict[str, ScriptFinding] = {}
+    for one in report.findings:
+        held = strongest.get(one.cause)
+        if held is None or BITS[one.certainty] > BITS[held.certainty]:
+            strongest[one.cause] = one
+    told = [
+        CauseEvidence(one.cause, BITS[one.certainty], f"script, line {one.line}: {one.summary}", "check")
+        for one in strongest.values()
+    ]
+    if any(one.certainty == "certain" for one in strongest.values()):
+        told.append(CauseEvidence("healthy", -BITS["likely"], "the script has a fault for certain", "check"))
+    return told + [
+        CauseEvidence(one.cause, -BITS_AGAINST, f"script, line {one.line}: {one.summary}", "check")
+        for one in report.ruled_out
+    ]

@@ -1,0 +1,46 @@
+"""What a training script says by itself."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from mldebug_mcp.models.base import Model, NextCall, Text
+from mldebug_mcp.models.knowledge import Citation
+
+
+class ScriptFinding(Model):
+    """Something in a script that is wrong, or may be."""
+
+    rule: str = Field(description="Its id.")
+    file: Text = Field(description="The file.")
+    line: int = Field(description="The line, from 1.")
+    certainty: Literal["certain", "likely", "depends"] = Field(
+        description="depends: on what the script does not show, such as shapes."
+    )
+    cause: str = Field(description="The cause that it is; `explain` gives it whole.")
+    summary: Text = Field(description="What stands there, and why that is wrong.")
+    shows: Text = Field("", description="What it would show in a log.")
+    fix: Text = Field("", description="What to write instead.")
+    citations: list[Citation] = Field(default_factory=list, description="What practitioners said of it.")
+
+
+class RuledOut(Model):
+    """A cause that a script makes unlikely by what it does right."""
+
+    cause: str = Field(description="The cause.")
+    file: Text = Field(description="The file.")
+    line: int = Field(description="The line that says so.")
+    summary: Text = Field(description="What stands there.")
+
+
+class ScriptReport(Model):
+    """The answer of `inspect_script`: what is wrong in a training script, read and never run."""
+
+    path: Text = Field(description="The file or folder, as it was named.")
+    files: int = Field(description="Files that were read.")
+    findings: list[ScriptFinding] = Field(default_factory=list, description="By file and line.")
+    ruled_out: list[RuledOut] = Field(default_factory=list, description="Causes that the script makes unlikely.")
+    next_step: NextCall = None
+    notes: list[Text] = Field(default_factory=list, description="What was not read, and why.")

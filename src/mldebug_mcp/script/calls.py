@@ -1,0 +1,261 @@
+"""A script → its calls and assignments in order, each with the loops, functions and conditions around it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+MAX_NODES = 400_000
+"""Nodes of a syntax tree that are looked at. Chosen: a file of 40,000 lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call in a script.
+
+    Args:
+        name: What is called, dotted: "optimizer.step", "nn.functional.cross_entropy".
+        node: The call.
+        line: Its line, from 1.
+        order: Its place among all calls of the file, in the order in which Python runs them.
+        loops: The loops around it, the outermost first, by their lines.
+        function: The function around it, dotted with its class; empty at the top.
+        conditions: The tests of the `if` statements around it inside its function, as text.
+        guards: What `with` statements around it call, such as "torch.no_grad".
+    """
+
+    name: str
+    node: ast.Call
+    line: int
+    order: int
+    loops: tuple[int, ...]
+    function: str
+    conditions: tuple[str, ...]
+    guards: tuple[str, ...]
+
+    @property
+    def method(self) -> str:
+        """The last part of the name."""
+        return self.name.rpartition(".")[2]
+
+    @property
+    def owner(self) -> str:
+        """What stands before the last part; empty for a bare name."""
+        return self.name.rpartition(".")[0]
+
+    @property
+    def keywords(self) -> Mapping[str, ast.expr]:
+        """The keyword arguments."""
+        return {one.arg: one.value for one in self.node.keywords if one.arg}
+
+    def constant(self, name: str, place: int | None = None) -> object:
+        """Return the value of an argument that is a constant; None where it is none or is not given."""
+        value = self.keywords.get(name)
+        if value is None and place is not None and place < len(self.node.args):
+            value = self.node.args[place]
+        return constant_of(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A value that gets a name.
+
+    Args:
+        target: The name, dotted.
+        value: The value.
+        line: Its line.
+        order: Its place among all calls of the file.
+        loops: The loops around it, by their lines.
+        function: The function around it.
+        adds: It adds to what the name held: "total += loss".
+    """
+
+    target: str
+    value: ast.expr
+    line: int
+    order: int
+    loops: tuple[int, ...]
+    function: str
+    adds: bool = False
+
+
+@dataclass(slots=True)
+class Script:
+    """What a file calls and assigns.
+
+    Args:
+        path: The file, as it was named.
+        tree: Its syntax tree.
+        calls: In order.
+        assignments: In order.
+        loops: By its line, what each loop goes through, as text.
+    """
+
+    path: str
+    tree: ast.Module
+    calls: list[Call] = field(default_factory=list)
+    assignments: list[Assignment] = field(default_factory=list)
+    loops: dict[int, str] = field(default_factory=dict)
+
+    def named(self, *methods: str) -> list[Call]:
+        """Return the calls whose last part is one of these."""
+        return [one for one in self.calls if one.method in methods]
+
+    def assigned(self, name: str, before: int | None = None) -> Assignment | None:
+        """Return the last assignment of a name, before a place in the order where one is given."""
+        found = [one for one in self.assignments if one.target == name and (before is None or one.order <= before)]
+        return found[-1] if found else None
+
+    def text(self, node: ast.AST) -> str:
+        """Return a piece of the script as text."""
+        return ast.unparse(node)
+
+
+def read_script(text: str, path: str) -> Script:
+    """Return what a script calls and assigns.
+
+    Raises:
+        SyntaxError: it is no Python of this version.
+        ValueError: it is too large.
+    """
+    tree = ast.parse(text)
+    if sum(1 for _ in ast.walk(tree)) > MAX_NODES:
+        raise ValueError(f"more than {MAX_NODES:,} parts")
+    script = Script(path, tree)
+    _Reader(script).body(tree.body, _Around())
+    return script
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    loops: tuple[int, ...] = ()
+    function: str = ""
+    conditions: tuple[str, ...] = ()
+    guards: tuple[str, ...] = ()
+
+    def inside(self, *, loop: int | None = None, condition: str | None = None, guards: Sequence[str] = ()) -> _Around:
+        return _Around(
+            self.loops if loop is None else (*self.loops, loop),
+            self.function,
+            self.conditions if condition is None else (*self.conditions, condition),
+            (*self.guards, *guards),
+        )
+
+
+class _Reader:
+    """Walks statements in the order in which they run."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    def body(self, statements: Sequence[ast.stmt], around: _Around) -> None:
+        for statement in statements:
+            self._statement(statement, around)
+
+    def _statement(self, node: ast.stmt, around: _Around) -> None:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            self._definition(node, around)
+        elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
+            self._loop(node, around)
+        elif isinstance(node, ast.If):
+            self._calls(node.test, around)
+            self.body(node.body, around.inside(condition=ast.unparse(node.test)))
+            self.body(node.orelse, around.inside(condition=f"not ({ast.unparse(node.test)})"))
+        elif isinstance(node, ast.With | ast.AsyncWith):
+            for item in node.items:
+                self._calls(item.context_expr, around)
+            called = [dotted(one.context_expr) for one in node.items]
+            self.body(node.body, around.inside(guards=called))
+        elif isinstance(node, ast.Try):
+            for part in (node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody):
+                self.body(part, around)
+        else:
+            self._simple(node, around)
+
+    def _definition(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, around: _Around) -> None:
+        name = f"{around.function}.{node.name}" if around.function else node.name
+        guards = [dotted(one) for one in node.decorator_list]
+        self.body(node.body, _Around((), name, (), tuple(guards)))
+
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While, around: _Around) -> None:
+        through = node.test if isinstance(node, ast.While) else node.iter
+        self._calls(through, around)
+        self._script.loops[node.lineno] = ast.unparse(through)
+        self.body(node.body, around.inside(loop=node.lineno))
+        self.body(node.orelse, around)
+
+    def _simple(self, node: ast.stmt, around: _Around) -> None:
+        self._calls(node, around)
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._assign(target, node.value, node.lineno, around)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            self._assign(node.target, node.value, node.lineno, around)
+        elif isinstance(node, ast.AugAssign):
+            self._add(node.target, node.value, node.lineno, around, adds=isinstance(node.op, ast.Add))
+
+    def _assign(self, target: ast.expr, value: ast.expr, line: int, around: _Around) -> None:
+        if isinstance(target, ast.Tuple | ast.List):
+            values = value.elts if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts) else None
+            for place, one in enumerate(target.elts):
+                self._assign(one, values[place] if values else value, line, around)
+        else:
+            self._add(target, value, line, around, adds=False)
+
+    def _add(self, target: ast.expr, value: ast.expr, line: int, around: _Around, *, adds: bool) -> None:
+        order = len(self._script.calls)
+        self._script.assignments.append(
+            Assignment(dotted(target), value, line, order, around.loops, around.function, adds)
+        )
+
+    def _calls(self, node: ast.AST, around: _Around) -> None:
+        for call in _in_order(node):
+            self._script.calls.append(
+                Call(
+                    dotted(call.func), call, call.lineno, len(self._script.calls), around.loops, around.function,
+                    around.conditions, around.guards,
+                )
+            )  # fmt: skip
+
+
+def _in_order(node: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls in a piece of a script, those inside of others first, as Python runs them."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.Lambda):
+            yield from _in_order(child)
+    if isinstance(node, ast.Call):
+        yield node
+
+
+def dotted(node: ast.AST) -> str:
+    """Return the name of what is called or assigned, such as "self.optimizer.step", without arguments."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}".lstrip(".")
+    if isinstance(node, ast.Call):
+        return dotted(node.func)
+    if isinstance(node, ast.Subscript):
+        return dotted(node.value)
+    return ""
+
+
+def constant_of(node: ast.expr | None) -> object:
+    """Return the value of a constant, a negative one too; None for anything else."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        value = node.operand.value
+        return -value if isinstance(value, int | float) else None
+    return None
+
+
+def calls_in(node: ast.AST) -> list[str]:
+    """Return the names of the calls in a piece of a script, the innermost first."""
+    return [dotted(one.func) for one in _in_order(node)]
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Return the plain names in a piece of a script."""
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}

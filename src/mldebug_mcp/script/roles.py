@@ -1,0 +1,145 @@
+"""What the names of a script stand for: optimizers, schedules, losses, loaders, models."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, dotted
+
+OPTIMIZERS = re.compile(
+    r"(?:^|\.)(?:SGD|Adam\w*|RMSprop|Adagrad|Adadelta|Adafactor|Lion\w*|NAdam|RAdam|LBFGS|Muon|LAMB|Lamb|Rprop|ASGD)$"
+)
+SCHEDULES = re.compile(r"(?:^|\.)(?:\w*LR|CosineAnnealing\w*|get_\w*schedule\w*|get_scheduler|ReduceLROnPlateau)$")
+ONE_CALL_TRAINERS = re.compile(r"(?:Trainer|Seq2SeqTrainer|SFTTrainer|fit|Learner|train_model)$")
+CROSS_ENTROPY = re.compile(r"(?:^|\.)(?:CrossEntropyLoss|cross_entropy)$")
+EVALUATES = re.compile(r"(?:^|[._])(?:eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*)(?:$|_)", re.IGNORECASE)
+NO_GRAD = re.compile(r"(?:no_grad|inference_mode)$")
+MODULE = re.compile(r"(?:^|\.)nn\.[A-Z]\w*$")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the names of a script stand for.
+
+    Args:
+        script: The script.
+    """
+
+    script: Script
+
+    @cached_property
+    def optimizers(self) -> dict[str, Assignment]:
+        """By name: what an optimizer was made by."""
+        return self._made_by(OPTIMIZERS)
+
+    @cached_property
+    def schedules(self) -> dict[str, Assignment]:
+        """By name: what a schedule of the learning rate was made by."""
+        return self._made_by(SCHEDULES)
+
+    @cached_property
+    def losses(self) -> dict[str, Assignment]:
+        """By name: the loss functions that are modules."""
+        return self._made_by(re.compile(r"(?:^|\.)\w+Loss$"))
+
+    @cached_property
+    def loaders(self) -> dict[str, Assignment]:
+        """By name: the loaders of data."""
+        return self._made_by(re.compile(r"(?:^|\.)DataLoader$"))
+
+    def _made_by(self, pattern: re.Pattern[str]) -> dict[str, Assignment]:
+        return {
+            one.target: one
+            for one in self.script.assignments
+            if isinstance(one.value, ast.Call) and pattern.search(dotted(one.value.func))
+        }
+
+    @cached_property
+    def backwards(self) -> list[Call]:
+        """The calls that compute gradients."""
+        return [one for one in self.script.named("backward", "manual_backward") if one.owner or one.node.args]
+
+    @cached_property
+    def steps(self) -> list[Call]:
+        """The calls that change the weights."""
+        return [one for one in self.script.named("step") if self.is_optimizer_step(one)]
+
+    @cached_property
+    def schedule_steps(self) -> list[Call]:
+        """The calls that move a schedule on."""
+        return [one for one in self.script.named("step") if self._is_schedule(one.owner)]
+
+    def is_optimizer_step(self, call: Call) -> bool:
+        """Say whether a call `x.step()` is of an optimizer, or of a scaler that steps one."""
+        owner = call.owner.rpartition(".")[2].lower()
+        if call.owner in self.optimizers or "scaler" in owner:
+            return True
+        return not self._is_schedule(call.owner) and ("opt" in owner or owner in ("trainer_d", "trainer_g"))
+
+    def _is_schedule(self, owner: str) -> bool:
+        last = owner.rpartition(".")[2].lower()
+        return owner in self.schedules or "sched" in last or last in ("lr_scheduler", "warmup")
+
+    def unit(self, call: Call) -> list[Call]:
+        """Return the calls of the same round: in the same function, inside the loops that are around a call."""
+        return [
+            one
+            for one in self.script.calls
+            if one.function == call.function and one.loops[: len(call.loops)] == call.loops
+        ]
+
+    @cached_property
+    def trains_by_hand(self) -> bool:
+        """Whether the script has a loop of its own."""
+        return bool(self.backwards)
+
+    @cached_property
+    def text(self) -> str:
+        """The names of all that is called, a line each."""
+        return "\n".join(one.name for one in self.script.calls)
+
+    def is_cross_entropy(self, call: Call) -> bool:
+        """Say whether a call computes the cross-entropy."""
+        return self._is_loss(call, CROSS_ENTROPY)
+
+    def _is_loss(self, call: Call, pattern: re.Pattern[str]) -> bool:
+        made = self.losses.get(call.name) or self.losses.get(f"self.{call.name}")
+        if made is not None:
+            return bool(pattern.search(dotted(made.value)))
+        return bool(pattern.search(call.name)) and call.method[:1].islower()
+
+    def loss_named(self, call: Call, *names: str) -> bool:
+        """Say whether a call computes one of these losses: "MSELoss" and "mse_loss" alike."""
+        wanted = "|".join(names)
+        return self._is_loss(call, re.compile(rf"(?:^|\.)(?:{wanted})$"))
+
+    def source_of(self, node: ast.expr, call: Call) -> ast.expr:
+        """Return what a name was assigned last before a call in its function; another expression as it is."""
+        if not isinstance(node, ast.Name):
+            return node
+        found = [
+            one
+            for one in self.script.assignments
+            if one.target == node.id and one.function == call.function and one.order <= call.order and not one.adds
+        ]
+        return found[-1].value if found else node
+
+    @cached_property
+    def modules(self) -> list[ast.ClassDef]:
+        """The classes of models."""
+        return [
+            one
+            for one in ast.walk(self.script.tree)
+            if isinstance(one, ast.ClassDef) and any(dotted(base).endswith("Module") for base in one.bases)
+        ]
+
+    def uses(self, *words: str) -> bool:
+        """Say whether one of these words stands in the name of anything that is called."""
+        return any(word in self.text for word in words)
+
+    def last_calls(self, node: ast.expr) -> list[str]:
+        """Return the names of the calls of an expression, the outermost last."""
+        return calls_in(node)
