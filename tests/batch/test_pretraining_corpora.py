@@ -107,3 +107,44 @@ def test_datatrove_whose_index_contradicts_its_tokens_is_refused(tmp_path: Path)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(InputError, match="ends at token 1,000"):
         inspect_batch(path)
+
+
+def test_an_array_without_rows_is_a_corpus_cut_into_windows(tmp_path: Path) -> None:
+    ids = text_like(45_777, 50_000)
+    path = tmp_path / "shard_00000.npy"
+    np.save(path, ids.astype(np.uint16))
+    batch = next(iter(read_batches(path)))
+    assert (batch.rows, batch.purpose) == (44, "pretraining")
+    assert np.array_equal(batch.sides[0].ids.flat, ids[: 44 * 1024])
+    answer = inspect_batch(path)
+    assert not answer.findings
+    assert any("the last 721 tokens" in note for note in answer.notes)
+
+
+def test_copies_among_rows_of_ids_alone_are_reported(tmp_path: Path) -> None:
+    rows = text_like(100 * 64, 50_000).reshape(100, 64)
+    path = tmp_path / "rows.npy"
+    np.save(path, rows)
+    healthy = inspect_batch(path)
+    assert healthy.batch.purpose == "pretraining"
+    assert not healthy.findings
+    np.save(path, np.concatenate([rows, rows[:50]]))
+    assert "duplicate_rows" in {finding.check for finding in inspect_batch(path).findings}
+
+
+@pytest.mark.parametrize("dtype", [">u2", ">u4", ">i8"])
+def test_ids_whose_most_significant_byte_comes_first_are_read_as_such_and_stated(dtype: str, tmp_path: Path) -> None:
+    ids = text_like(8192, 50_000)
+    path = tmp_path / "train.bin"
+    path.write_bytes(ids.astype(dtype).tobytes())
+    assert np.array_equal(next(iter(read_batches(path))).sides[0].ids.flat, ids)
+    assert any("most significant byte first" in note for note in inspect_batch(path).notes)
+
+
+@pytest.mark.parametrize("vocabulary", [60, 256, 30_000, 65_000])
+@pytest.mark.parametrize("dtype", ["<u2", "<u4", "<i8"])
+def test_ids_in_the_usual_order_are_not_turned_round(vocabulary: int, dtype: str, tmp_path: Path) -> None:
+    ids = text_like(8192, vocabulary)
+    path = tmp_path / "train.bin"
+    path.write_bytes(ids.astype(dtype).tobytes())
+    assert np.array_equal(next(iter(read_batches(path))).sides[0].ids.flat, ids)
