@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
 
@@ -148,3 +149,86 @@ def test_ids_in_the_usual_order_are_not_turned_round(vocabulary: int, dtype: str
     path = tmp_path / "train.bin"
     path.write_bytes(ids.astype(dtype).tobytes())
     assert np.array_equal(next(iter(read_batches(path))).sides[0].ids.flat, ids)
+
+
+def write_litdata(folder: Path, items: list[np.ndarray], data_format: str = "no_header_tensor:16") -> Path:
+    folder.mkdir()
+    chunks = [items[: len(items) // 2], items[len(items) // 2 :]]
+    for number, chunk in enumerate(chunks):
+        stored = [item.astype("<i4").tobytes() for item in chunk]
+        offsets = 4 * (len(stored) + 2) + np.concatenate([[0], np.cumsum([len(item) for item in stored])])
+        content = struct.pack("<I", len(stored)) + offsets.astype("<u4").tobytes() + b"".join(stored)
+        (folder / f"chunk-0-{number}.bin").write_bytes(content)
+    listed = [{"filename": f"chunk-0-{n}.bin", "chunk_size": len(chunk)} for n, chunk in enumerate(chunks)]
+    config = {"data_format": [data_format], "compression": None, "encryption": None, "item_loader": "TokensLoader"}
+    (folder / "index.json").write_text(json.dumps({"chunks": listed, "config": config}))
+    return folder
+
+
+def documents_like_text(count: int) -> list[np.ndarray]:
+    chance = np.random.default_rng(0)
+    return [chance.integers(0, 30_000, int(length)) for length in chance.integers(20, 90, count)]
+
+
+def test_a_folder_of_litdata_is_read_item_by_item_over_its_chunks(tmp_path: Path) -> None:
+    documents = documents_like_text(100)
+    answer = inspect_batch(write_litdata(tmp_path / "healthy", documents))
+    assert (answer.batch.rows, answer.batch.purpose, answer.batch.formats) == (100, "pretraining", ["litdata"])
+    assert not answer.findings
+    answer = inspect_batch(write_litdata(tmp_path / "twice", documents + documents))
+    assert [finding.check for finding in answer.findings] == ["duplicate_rows"]
+
+
+def test_a_folder_of_litdata_without_tensors_of_ids_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"LitData with items of \['jpeg'\].*save the token ids .* as parquet"):
+        inspect_batch(write_litdata(tmp_path / "images", documents_like_text(10), "jpeg"))
+
+
+def test_a_chunk_of_litdata_that_contradicts_its_index_is_refused(tmp_path: Path) -> None:
+    folder = write_litdata(tmp_path / "cut", documents_like_text(10))
+    chunk = folder / "chunk-0-1.bin"
+    chunk.write_bytes(chunk.read_bytes()[:-4])
+    with pytest.raises(InputError, match="its offsets do not fit 5 items"):
+        inspect_batch(folder)
+
+
+def write_mds(folder: Path, documents: list[np.ndarray], encoding: str, dtype: str) -> Path:
+    folder.mkdir()
+    samples = []
+    for number, document in enumerate(documents):
+        shape = b"" if encoding == "bytes" else bytes([1 << 2, len(document)])
+        cell, key = shape + document.astype(dtype).tobytes(), f"document {number}".encode()
+        samples.append(struct.pack("<II", len(key), len(cell)) + key + cell)
+    header = b'{"column_names": ["id", "tokens"]}'
+    start = 4 * (len(samples) + 2) + len(header)
+    offsets = start + np.concatenate([[0], np.cumsum([len(sample) for sample in samples])])
+    content = struct.pack("<I", len(samples)) + offsets.astype("<u4").tobytes() + header + b"".join(samples)
+    (folder / "shard.00000.mds").write_bytes(content)
+    shard = {
+        "column_encodings": ["str", encoding], "column_names": ["id", "tokens"], "column_sizes": [None, None],
+        "compression": None, "format": "mds", "raw_data": {"basename": "shard.00000.mds", "bytes": len(content)},
+        "samples": len(samples), "version": 2, "zip_data": None,
+    }  # fmt: skip
+    (folder / "index.json").write_text(json.dumps({"shards": [shard], "version": 2}))
+    return folder
+
+
+@pytest.mark.parametrize(("encoding", "dtype"), [("ndarray:uint16", "<u2"), ("ndarray:int64", "<i8"), ("bytes", "<i8")])
+def test_a_folder_of_mds_is_read_sample_by_sample(encoding: str, dtype: str, tmp_path: Path) -> None:
+    documents = documents_like_text(100)
+    folder = write_mds(tmp_path / "train", documents, encoding, dtype)
+    assert np.array_equal(next(iter(read_batches(folder))).sides[0].ids.row(7), documents[7])
+    answer = inspect_batch(folder)
+    assert (answer.batch.rows, answer.batch.purpose, answer.findings) == (100, "pretraining", [])
+
+
+def test_a_folder_of_mds_without_token_ids_or_with_packed_shards_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"MDS whose columns are id \(str\), tokens \(jpeg\)"):
+        inspect_batch(write_mds(tmp_path / "images", documents_like_text(10), "jpeg", "<u2"))
+    folder = write_mds(tmp_path / "packed", documents_like_text(10), "ndarray:uint16", "<u2")
+    (folder / "shard.00000.mds").rename(folder / "shard.00000.mds.zstd")
+    index = json.loads((folder / "index.json").read_text())
+    index["shards"][0] |= {"zip_data": {"basename": "shard.00000.mds.zstd"}, "compression": "zstd"}
+    (folder / "index.json").write_text(json.dumps(index))
+    with pytest.raises(InputError, match="shard of MDS is there only compressed"):
+        inspect_batch(folder)
