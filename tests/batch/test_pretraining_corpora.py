@@ -232,3 +232,29 @@ def test_a_folder_of_mds_without_token_ids_or_with_packed_shards_is_refused_by_n
     (folder / "index.json").write_text(json.dumps(index))
     with pytest.raises(InputError, match="shard of MDS is there only compressed"):
         inspect_batch(folder)
+
+
+def write_shards(folder: Path, kind: str, corpus: list[list[np.ndarray]]) -> Path:
+    folder.mkdir()
+    for number, documents in enumerate(corpus):
+        if kind == "megatron":
+            path = write_megatron(folder, documents)
+            for ending in (".bin", ".idx"):
+                path.with_suffix(ending).rename(folder / f"part_{number}{ending}")
+        elif kind == "npz":
+            np.save(folder / f"part_{number}.npy", np.stack([document[:20] for document in documents]))
+        else:
+            path = write_datatrove(folder, documents, "<u2")
+            for name in (".ds", ".ds.index", ".ds.metadata"):
+                (folder / f"00000_unshuffled{name}").rename(folder / f"part_{number}{name}")
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["megatron", "datatrove", "npz"])
+def test_a_folder_of_shards_is_one_corpus_in_which_copies_between_shards_are_found(kind: str, tmp_path: Path) -> None:
+    documents = documents_like_text(100)
+    answer = inspect_batch(write_shards(tmp_path / "healthy", kind, [documents[:50], documents[50:]]))
+    assert (answer.batch.rows, answer.batch.purpose, answer.findings) == (100, "pretraining", [])
+    assert any(f"one corpus of 2 shards ({kind})" in note for note in answer.notes)
+    answer = inspect_batch(write_shards(tmp_path / "twice", kind, [documents[:50], documents[:50]]))
+    assert [finding.check for finding in answer.findings] == ["duplicate_rows"]

@@ -143,8 +143,8 @@ def _shard(folder: Path, listed: Mapping[str, object]) -> _Shard:
         columns = ", ".join(f"{one} ({kind})" for one, kind in zip(names[:8], encodings[:8], strict=False))
         raise InputError(
             f"{shorten(str(folder), 200)}: a folder of MDS whose columns are {shorten(columns, 200)}; token ids are "
-            "read from input_ids or tokens as ndarray of whole numbers or bytes; read it with streaming.StreamingDataset, "
-            "and save its samples as parquet"
+            "read from input_ids or tokens as ndarray of whole numbers or bytes; read it with "
+            "streaming.StreamingDataset, and save its samples as parquet"
         )
     if not is_file(file) and listed.get("zip_data"):
         raise InputError(

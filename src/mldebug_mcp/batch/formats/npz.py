@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from mldebug_mcp.batch.formats.token_file import WINDOW
-from mldebug_mcp.batch.sequences import Ints, Ragged
+from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.core.access import open_input
 from mldebug_mcp.core.errors import InputError
@@ -103,7 +104,7 @@ def tables(path: Path) -> Iterator[Table]:
     yield Table(columns)
 
 
-def _windows(ids: Ints) -> Table:
+def _windows(ids: npt.NDArray[np.integer]) -> Table:
     whole = len(ids) // WINDOW * WINDOW
     windows = Ragged.rectangle(ids[:whole].reshape(-1, WINDOW))
     note = (
