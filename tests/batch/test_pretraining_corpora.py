@@ -258,3 +258,12 @@ def test_a_folder_of_shards_is_one_corpus_in_which_copies_between_shards_are_fou
     assert any(f"one corpus of 2 shards ({kind})" in note for note in answer.notes)
     answer = inspect_batch(write_shards(tmp_path / "twice", kind, [documents[:50], documents[:50]]))
     assert [finding.check for finding in answer.findings] == ["duplicate_rows"]
+
+
+def test_validation_documents_that_stand_in_a_corpus_of_shards_are_found(tmp_path: Path) -> None:
+    documents = documents_like_text(100)
+    train = write_shards(tmp_path / "train", "megatron", [documents[:40], documents[40:80]])
+    leaking = write_shards(tmp_path / "leaking", "datatrove", [documents[30:50], documents[80:]])
+    apart = write_shards(tmp_path / "apart", "datatrove", [documents[80:90], documents[90:]])
+    assert not inspect_batch(train, against=apart).findings
+    assert len(inspect_batch(train, against=leaking).findings) == 1

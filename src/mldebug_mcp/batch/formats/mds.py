@@ -149,6 +149,6 @@ def _shard(folder: Path, listed: Mapping[str, object]) -> _Shard:
     if not is_file(file) and listed.get("zip_data"):
         raise InputError(
             f"{shorten(str(file), 200)}: this shard of MDS is there only compressed ({listed.get('compression')}); "
-            "unpack the shards in this folder (unzstd *.zstd), or read them once with streaming.StreamingDataset"
+            "unpack each shard in this folder under its name in the index, or save its samples as parquet"
         )
     return _Shard(file, samples, [size if isinstance(size, int) else None for size in sizes], column, encoding)
