@@ -43,6 +43,8 @@ LEAST_RUN = 3
 repeats a token twice, but not three times at the very end of several rows."""
 LEAST_ROWS = 2
 """Rows that have to end so where no label tells and the token stands inside rows too."""
+TIMES_CHANCE = 10
+"""Such rows, for each that a token as common as it is elsewhere would make by chance. Chosen by hand."""
 
 
 def padding_token(
@@ -91,9 +93,14 @@ def _from_edges(ids: Ragged, labels: Ragged | None) -> int | None:
         token = int(tokens[0])
         if _is_masked(edge[same], labels) or _only_at_edge(ids, token, at_end=at_end):
             return token
-        if labels is None and int(same.sum()) >= LEAST_ROWS:
+        if labels is None and int(same.sum()) >= max(LEAST_ROWS, TIMES_CHANCE * _by_chance(ids, token, full[~same])):
             return token
     return None
+
+
+def _by_chance(ids: Ragged, token: int, others: Ints) -> float:
+    """Return how many rows would end in a run of a token that is as common there as in these other rows."""
+    return ids.rows * float(np.mean(ids.take(others).flat == token)) ** LEAST_RUN
 
 
 def _is_masked(edge: Ints, labels: Ragged | None) -> bool:
@@ -270,6 +277,8 @@ def infer_purpose(
 
 
 def _of_tokens(side: Sequences, context: Context, table: Table) -> Purpose:
+    if _are_ids_alone(side, context, table):
+        return "pretraining"
     if side.name or side.trained is None:
         return "sft" if not side.name and _has_answers(side, context) else "generation"
     if _labels_are_classes(side):
@@ -283,6 +292,18 @@ def _of_tokens(side: Sequences, context: Context, table: Table) -> Purpose:
         if int(masked.sum()) <= 0.02 * int(side.content.sum()) and not _has_roles(side, context)
         else "sft"
     )
+
+
+LEAST_PADDED = 0.1
+"""Share of rows that begin with padding from which they are prompts to generate from. Chosen by hand."""
+
+
+def _are_ids_alone(side: Sequences, context: Context, table: Table) -> bool:
+    """Whether rows of ids have neither a mask nor labels, nor turns nor padding in front, as prompts have."""
+    if side.name or side.rows < 2 or any(find(table.columns, "", kind) for kind in _BESIDE_IDS):
+        return False
+    padded_in_front = float(np.mean(side.bounds[0] - side.ids.offsets[:-1] >= LEAST_RUN))
+    return padded_in_front < LEAST_PADDED and not _has_roles(side, context)
 
 
 def _labels_are_classes(side: Sequences) -> bool:

@@ -12,10 +12,13 @@ from mldebug_mcp.batch.formats import (
     datatrove,
     json_file,
     jsonl,
+    litdata,
+    mds,
     megatron,
     npz,
     parquet,
     safetensors_file,
+    shards,
     token_file,
     torch_file,
 )
@@ -52,15 +55,16 @@ class PartedFormat(Format, Protocol):
 
 
 READERS: tuple[Format, ...] = (
-    arrow_folder, parquet, npz, torch_file, safetensors_file, megatron, datatrove, csv_file, jsonl, json_file,
-    token_file,
+    litdata, mds, arrow_folder, parquet, npz, torch_file, safetensors_file, megatron, datatrove, csv_file, jsonl,
+    json_file, token_file, shards,
 )  # fmt: skip
 IN_PARTS: Mapping[str, PartedFormat] = {reader.NAME: reader for reader in (arrow_folder, parquet)}
 """Readers by name, of the formats whose parts can be read separately."""
 HEAD_BYTES = 4096
 KINDS = (
     "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, "
-    "Megatron's .bin and .idx, datatrove's .ds, or a .bin of token ids"
+    "Megatron's .bin and .idx, datatrove's .ds, a folder of MDS or LitData, a .bin of token ids, "
+    "or a folder of such shards"
 )
 
 

@@ -10,10 +10,12 @@ from typing import BinaryIO
 
 import numpy as np
 
+from mldebug_mcp.batch.formats.token_file import WINDOW
+from mldebug_mcp.batch.sequences import Ints, Ragged
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.core.access import open_input
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.text import shorten
+from mldebug_mcp.core.text import counted, shorten
 
 # Looking into a zip archive without unpacking it.
 
@@ -55,11 +57,12 @@ def check_times(unpacked: int, file: BinaryIO, name: str) -> None:
 
 
 NAME = "npz"
+ARRAY_MAGIC = b"\x93NUMPY"
 
 
 def matches(path: Path, head: bytes) -> bool:
     """An .npy file, or a zip archive that is named .npz or holds .npy members."""
-    if head.startswith(b"\x93NUMPY"):
+    if head.startswith(ARRAY_MAGIC):
         return True
     if not head.startswith(b"PK"):
         return False
@@ -75,11 +78,17 @@ def rows(path: Path) -> None:
 
 
 def tables(path: Path) -> Iterator[Table]:
-    """Yield the archive as one table. A bare array is taken as input_ids."""
+    """Yield the archive as one table.
+
+    A bare array is taken as input_ids; one without rows is a shard of a corpus if it is longer than a window of
+    `token_file`, and is cut into such windows.
+    """
     name = shorten(str(path), 200)
     try:
         with open_input(path) as file:
             check_size(file, name)
+            file.seek(0)
+            head_is_array = file.read(len(ARRAY_MAGIC)) == ARRAY_MAGIC
             file.seek(0)
             columns = _columns(file)
     except InputError:
@@ -87,7 +96,21 @@ def tables(path: Path) -> Iterator[Table]:
     except Exception as error:  # noqa: BLE001 - a hostile header makes NumPy raise anything, down to errors of syntax
         problem = shorten(str(error), 120)
         raise InputError(f"{name}: not an archive of plain arrays ({problem}); save it with numpy.savez") from None
+    ids = columns["input_ids"] if head_is_array else None
+    if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu" and len(ids) > WINDOW:
+        yield _windows(ids.astype(np.int64))
+        return
     yield Table(columns)
+
+
+def _windows(ids: Ints) -> Table:
+    whole = len(ids) // WINDOW * WINDOW
+    windows = Ragged.rectangle(ids[:whole].reshape(-1, WINDOW))
+    note = (
+        f"read as whole numbers (stated by the file) without documents, in rows of {WINDOW} tokens; "
+        f"the last {counted(len(ids) - whole, 'token')}, fewer than a row, left out"
+    )
+    return Table({"input_ids": windows, "labels": windows}, notes=[note])
 
 
 def _columns(file: BinaryIO) -> dict[str, Column]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -41,9 +41,13 @@ MOST_TEXT = 0.95
 """Share of printable bytes above which a file is text, not ids. Chosen by hand."""
 
 
+LEAST_BITS = 0.5
+"""Bits of entropy by which the more significant byte of ids varies less than the other. Chosen by hand."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    dtype: np.dtype[np.uint16] | np.dtype[np.uint32] | np.dtype[np.int64]
+    dtype: np.dtype[np.integer]
     header: int
     evidence: str
 
@@ -122,14 +126,41 @@ def _layout(file: BinaryIO, path: Path) -> _Layout:
         raise InputError(f"{name}: an evaluation file of llm.c (multiple choice), not training text; name its .bin")
     if magic in _MAGIC:
         return _of_header(head, size, name)
-    quarters: npt.NDArray[np.uint16] = np.frombuffer(head[: len(head) // 8 * 8], "<u2").reshape(-1, 4)
-    if len(quarters) and int(quarters[:, 1].max()) < MOST_UPPER and not quarters[:, 2:].any():
-        return _Layout(np.dtype(np.int64), 0, "inferred: the upper half of all 8 bytes is 0")
-    halves = quarters.reshape(-1)
-    wide = len(halves) >= 4 and int(halves[1::2].max()) < MOST_UPPER <= int(halves[::2].max())
-    if wide:
-        return _Layout(np.dtype(np.uint32), 0, f"inferred: every second half is below {MOST_UPPER}")
-    return _Layout(np.dtype(np.uint16), 0, "inferred: neither 4 nor 8 bytes have an empty upper half")
+    return _of_order(head, "<", "") or _of_order(head, ">", "most significant byte first, ") or _of_two_bytes(head)
+
+
+def _of_order(head: bytes, order: Literal["<", ">"], stated: str) -> _Layout | None:
+    """Return the layout if the upper half of 4 or 8 bytes in this byte order is empty, as that of any vocabulary is."""
+    quarters: npt.NDArray[np.uint16] = np.frombuffer(head[: len(head) // 8 * 8], f"{order}u2").reshape(-1, 4)
+    ranked = quarters if order == "<" else quarters[:, ::-1]
+    if len(ranked) and int(ranked[:, 1].max()) < MOST_UPPER and not ranked[:, 2:].any():
+        return _Layout(np.dtype(f"{order}i8"), 0, f"inferred: {stated}the upper half of all 8 bytes is 0")
+    pairs = quarters.reshape(-1, 2)
+    upper, lower = (pairs[:, 1], pairs[:, 0]) if order == "<" else (pairs[:, 0], pairs[:, 1])
+    if len(pairs) >= 2 and int(upper.max()) < MOST_UPPER <= int(lower.max()):
+        return _Layout(np.dtype(f"{order}u4"), 0, f"inferred: {stated}every second half is below {MOST_UPPER}")
+    return None
+
+
+def _of_two_bytes(head: bytes) -> _Layout:
+    """Return ids of two bytes; the byte that varies less is the more significant one, as common ids are small."""
+    pairs = np.frombuffer(head[: len(head) // 2 * 2], np.uint8).reshape(-1, 2)
+    first, second = _entropy(pairs[:, 0]), _entropy(pairs[:, 1])
+    if first + LEAST_BITS < second:
+        return _Layout(
+            np.dtype(">u2"),
+            0,
+            f"inferred: most significant byte first, as the first of two bytes holds {first:.1f} bits and the second "
+            f"{second:.1f}; most trainers read the other order",
+        )
+    return _Layout(np.dtype("<u2"), 0, "inferred: neither 4 nor 8 bytes have an empty upper half")
+
+
+def _entropy(values: npt.NDArray[np.uint8]) -> float:
+    """Return the entropy of bytes in bits."""
+    counts = np.bincount(values, minlength=1)
+    shares = counts[counts > 0] / max(len(values), 1)
+    return float(-(shares * np.log2(shares)).sum())
 
 
 def _of_header(head: bytes, size: int, name: str) -> _Layout:

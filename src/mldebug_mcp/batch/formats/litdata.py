@@ -1,0 +1,116 @@
+"""Folders of LitData: chunks of tensors of token ids, listed in `index.json`.
+
+Layout: https://github.com/Lightning-AI/litdata/blob/main/src/litdata/streaming/writer.py (_create_chunk)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from mldebug_mcp.batch.sequences import Ragged
+from mldebug_mcp.batch.table import Table
+from mldebug_mcp.core.access import is_folder, matching, open_input, read_bytes
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import counted, shorten
+
+NAME = "litdata"
+MAX_INDEX_BYTES = 256 * 1024**2
+MAX_CHUNK_BYTES = 4 * 1024**3
+_DTYPES: Mapping[str, np.dtype[np.integer]] = {
+    "no_header_tensor:11": np.dtype("u1"),
+    "no_header_tensor:13": np.dtype("<i2"),
+    "no_header_tensor:14": np.dtype("<i2"),
+    "no_header_tensor:15": np.dtype("<i4"),
+    "no_header_tensor:16": np.dtype("<i4"),
+    "no_header_tensor:17": np.dtype("<i8"),
+    "no_header_tensor:18": np.dtype("<i8"),
+    "no_header_tensor:20": np.dtype("<u2"),
+}
+"""Data formats of tensors of whole numbers with one dimension (litdata/constants.py, _TORCH_DTYPES_MAPPING)."""
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """A folder whose index lists chunks."""
+    del head
+    return is_folder(path) and any('"chunks"' in _text(index) for index in _indexes(path))
+
+
+def rows(path: Path) -> int:
+    """Return how many items the index lists."""
+    return sum(size for _, size, _ in _chunks(path))
+
+
+def tables(path: Path) -> Iterator[Table]:
+    """Yield the items chunk by chunk. Raises InputError if a chunk contradicts the index or holds no token ids."""
+    total = rows(path)
+    for chunk, size, dtype in _chunks(path):
+        name = shorten(str(chunk), 200)
+        with open_input(chunk) as file:
+            there = file.seek(0, 2)
+            if there > MAX_CHUNK_BYTES:
+                raise InputError(f"{name}: a chunk of {there:,} bytes; write chunks of at most 4 GiB")
+            file.seek(0)
+            content = file.read()
+        count = int.from_bytes(content[:4], "little")
+        first = 4 * (count + 2)
+        offsets = np.frombuffer(content[4:first], "<u4").astype(np.int64)
+        lengths = np.diff(offsets)
+        if (
+            count != size
+            or len(offsets) != count + 1
+            or int(offsets[0]) != first
+            or int(offsets[-1]) != len(content)
+            or np.any(lengths < 0)
+            or np.any(lengths % dtype.itemsize)
+        ):
+            raise InputError(
+                f"{name}: its offsets do not fit {counted(size, 'item')} of {dtype.name} and {len(content):,} bytes, "
+                "as the index states; copy or write the chunk again"
+            )
+        ids = np.frombuffer(content, dtype, offset=first)
+        items = Ragged(ids, (offsets - first) // dtype.itemsize)
+        note = f"read as {dtype.name} ids of {counted(total, 'item')}, as LitData's index states"
+        yield Table({"input_ids": items, "labels": items}, notes=[note])
+
+
+def _indexes(folder: Path) -> list[Path]:
+    """Return the index of the folder, or, before it is merged, those of the workers."""
+    found = matching(folder, "index.json")
+    whole = [path for path in found if path.name == "index.json"]
+    return whole or [path for path in found if path.name.endswith(".index.json")]
+
+
+def _text(index: Path) -> str:
+    return read_bytes(index, MAX_INDEX_BYTES).decode("utf-8", "replace")
+
+
+def _chunks(folder: Path) -> list[tuple[Path, int, np.dtype[np.integer]]]:
+    """Return the chunks, each with its number of items and the type of its ids."""
+    found = []
+    for index in _indexes(folder):
+        name = shorten(str(index), 200)
+        try:
+            content = json.loads(_text(index))
+            config, listed = content["config"], content["chunks"]
+            chunks = [(str(chunk["filename"]), int(chunk["chunk_size"])) for chunk in listed]
+            formats, compression = config["data_format"], config["compression"]
+            encryption = config.get("encryption")
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise InputError(f"{name}: not an index of LitData; write the folder again") from None
+        dtype = _DTYPES.get(str(formats[0])) if isinstance(formats, list) and len(formats) == 1 else None
+        if dtype is None or compression or encryption:
+            what = (
+                "compressed" if compression else "encrypted" if encryption else f"items of {shorten(str(formats), 80)}"
+            )
+            raise InputError(
+                f"{name}: a folder of LitData with {what} is not read; read it with litdata.StreamingDataset, and save "
+                "the token ids of its items as parquet"
+            )
+        if any(Path(chunk).name != chunk for chunk, _ in chunks):
+            raise InputError(f"{name}: it names a chunk outside its folder; write the folder again")
+        found += [(folder / chunk, size, dtype) for chunk, size in chunks]
+    return found

@@ -1,0 +1,154 @@
+"""Folders of MosaicML Streaming (MDS): shards of samples, listed with their columns in `index.json`.
+
+Layout: https://github.com/mosaicml/streaming/blob/main/streaming/base/format/mds (reader.py, encodings.py)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mldebug_mcp.batch.sequences import Ragged, offsets_of
+from mldebug_mcp.batch.table import Table
+from mldebug_mcp.core.access import is_file, is_folder, open_input, read_bytes
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import counted, shorten
+
+NAME = "mds"
+MAX_INDEX_BYTES = 256 * 1024**2
+MAX_SHARD_BYTES = 4 * 1024**3
+TOKEN_COLUMNS = ("input_ids", "tokens")
+_DTYPES: Mapping[int, str] = {8: "u1", 9: "i1", 16: "<u2", 17: "<i2", 32: "<u4", 33: "<i4", 64: "<u8", 65: "<i8"}
+"""Codes of the types of whole numbers (NDArray._int2value_dtype)."""
+_NAMES: Mapping[str, str] = {np.dtype(dtype).name: dtype for dtype in _DTYPES.values()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    file: Path
+    samples: int
+    sizes: list[int | None]
+    """Bytes of each column, None where each sample states them."""
+    column: int
+    encoding: str
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """A folder whose index lists shards of the format "mds"."""
+    del head
+    index = path / "index.json"
+    return is_folder(path) and is_file(index) and b'"shards"' in read_bytes(index, MAX_INDEX_BYTES)
+
+
+def rows(path: Path) -> int:
+    """Return how many samples the index lists."""
+    return sum(shard.samples for shard in _shards(path))
+
+
+def tables(path: Path) -> Iterator[Table]:
+    """Yield the token ids of the samples shard by shard. Raises InputError if they cannot be read."""
+    shards = _shards(path)
+    total = sum(shard.samples for shard in shards)
+    for shard in shards:
+        name = shorten(str(shard.file), 200)
+        try:
+            samples = _samples(shard)
+        except (ValueError, IndexError, KeyError):
+            raise InputError(f"{name}: its samples do not fit its index; copy or write the shard again") from None
+        lengths = np.array([len(sample) for sample in samples], np.int64)
+        ids = Ragged(np.concatenate(samples) if samples else np.empty(0, np.int64), offsets_of(lengths))
+        note = f"read as {ids.flat.dtype.name} ids of {counted(total, 'sample')} ({shard.encoding}, MDS)"
+        yield Table({"input_ids": ids, "labels": ids}, notes=[note])
+
+
+def _samples(shard: _Shard) -> list[np.ndarray[tuple[int], np.dtype[np.integer]]]:
+    with open_input(shard.file) as file:
+        size = file.seek(0, 2)
+        if size > MAX_SHARD_BYTES:
+            raise InputError(f"{shorten(str(shard.file), 200)}: a shard of {size:,} bytes; write at most 4 GiB each")
+        file.seek(0)
+        content = memoryview(file.read())
+    count = int.from_bytes(content[:4], "little")
+    offsets = np.frombuffer(content[4 : 4 * (count + 2)], "<u4").astype(np.int64)
+    if count != shard.samples or len(offsets) != count + 1 or int(offsets[-1]) != size or np.any(np.diff(offsets) < 0):
+        raise ValueError("offsets")
+    return [
+        _decode(shard.encoding, _cell(content[start:stop], shard))
+        for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+    ]
+
+
+def _cell(sample: memoryview, shard: _Shard) -> memoryview:
+    """Return the bytes of the token column: sizes that no index states come first, then the values in order."""
+    place, sizes = 0, []
+    for stated in shard.sizes:
+        if stated:
+            sizes.append(stated)
+        else:
+            sizes.append(int.from_bytes(sample[place : place + 4], "little"))
+            place += 4
+    if place + sum(sizes) != len(sample):
+        raise ValueError("sizes")
+    place += sum(sizes[: shard.column])
+    return sample[place : place + sizes[shard.column]]
+
+
+def _decode(encoding: str, cell: memoryview) -> np.ndarray[tuple[int], np.dtype[np.integer]]:
+    if encoding == "bytes":
+        ids = np.frombuffer(cell, "<i8")
+        if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < 2**31:
+            raise InputError(
+                "a token column of MDS holds bytes that are not ids of 8 bytes; write it as ndarray:uint16 or ndarray:"
+                "uint32"
+            )
+        return ids
+    _, *stated = encoding.split(":")
+    place = 0
+    if stated:
+        dtype = _NAMES[stated[0]]
+    else:
+        dtype, place = _DTYPES[cell[0]], 1
+    if len(stated) < 2:
+        place += 1 + (cell[place] >> 2) * 2 ** (cell[place] % 4)
+    return np.frombuffer(cell[place:], dtype)
+
+
+def _shards(folder: Path) -> list[_Shard]:
+    index = folder / "index.json"
+    name = shorten(str(index), 200)
+    try:
+        listed = json.loads(read_bytes(index, MAX_INDEX_BYTES))["shards"]
+        return [_shard(folder, shard) for shard in listed]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise InputError(f"{name}: not an index of MDS, version 2; write the folder again") from None
+
+
+def _shard(folder: Path, listed: Mapping[str, object]) -> _Shard:
+    names, encodings, sizes = (listed[f"column_{what}"] for what in ("names", "encodings", "sizes"))
+    raw, samples = listed["raw_data"], listed["samples"]
+    if listed["format"] != "mds" or listed["version"] != 2 or not isinstance(raw, dict) or not isinstance(samples, int):
+        raise ValueError("version")
+    if not (isinstance(names, list) and isinstance(encodings, list) and isinstance(sizes, list)):
+        raise TypeError("columns")
+    file = folder / Path(str(raw["basename"])).name
+    column = next((names.index(known) for known in TOKEN_COLUMNS if known in names), None)
+    encoding = "" if column is None else str(encodings[column])
+    stated = encoding.split(":")
+    readable = encoding == "bytes" or (stated[0] == "ndarray" and (len(stated) == 1 or stated[1] in _NAMES))
+    if column is None or not readable:
+        columns = ", ".join(f"{one} ({kind})" for one, kind in zip(names[:8], encodings[:8], strict=False))
+        raise InputError(
+            f"{shorten(str(folder), 200)}: a folder of MDS whose columns are {shorten(columns, 200)}; token ids are "
+            "read from input_ids or tokens as ndarray of whole numbers or bytes; read it with "
+            "streaming.StreamingDataset, and save its samples as parquet"
+        )
+    if not is_file(file) and listed.get("zip_data"):
+        raise InputError(
+            f"{shorten(str(file), 200)}: this shard of MDS is there only compressed ({listed.get('compression')}); "
+            "unpack each shard in this folder under its name in the index, or save its samples as parquet"
+        )
+    return _Shard(file, samples, [size if isinstance(size, int) else None for size in sizes], column, encoding)
