@@ -153,7 +153,7 @@ def _outgrows_decay(run: Run) -> str | None:
     loss = run["loss"].finite.value if "loss" in run else np.empty(0)
     if len(loss) < LOST or loss[0] <= 0 or (decay is not None and rate is not None and decay * rate >= FLIPS):
         return None
-    times = float(loss[-1] / loss[0])
+    times = float(loss[-1]) / float(loss[0])
     grows = f"the loss ends at {figure(times)} times its beginning, and decay alone only shrinks weights"
     return grows if times >= OUTGROWN else None
 

@@ -244,6 +244,7 @@ class _Most:
     remarks: int
     separates: int
     fix: bool = False
+    to_log: int = MAX_TO_LOG
 
 
 _FORMS = (
@@ -253,6 +254,7 @@ _FORMS = (
     _Most(steps=1, citations=0, remarks=MAX_FINDINGS, separates=1),
     _Most(steps=1, citations=0, remarks=0, separates=1),
     _Most(steps=1, citations=0, remarks=0, separates=0),
+    _Most(steps=1, citations=0, remarks=0, separates=0, to_log=0),
 )
 """What gives way to observations on which the hypotheses rest, in this order."""
 
@@ -286,7 +288,7 @@ def _judged(diagnosis: Diagnosis, most: _Most) -> Diagnosis:
             ties=diagnosis.ties,
             what_to_log=[
                 one.model_copy(update={"how": whole_clauses(one.how, MAX_HOW)})
-                for one in diagnosis.what_to_log[:MAX_TO_LOG]
+                for one in diagnosis.what_to_log[: most.to_log]
             ],
             comparison=_brief_comparison(diagnosis.comparison),
         ),
