@@ -28,6 +28,7 @@ def test_every_value_a_tracker_logged_is_read(tracker: str, kind: str) -> None:
     assert run["learning_rate"].value.tolist() == [rate] * STEPS
     assert run.setting("learning_rate") == rate
     assert run.setting("per_device_train_batch_size") == 32
+    assert not any("damaged" in note for note in run.notes)
 
 
 @pytest.mark.parametrize("kind", RUNS)
