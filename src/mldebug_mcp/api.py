@@ -16,11 +16,10 @@ from pydantic import PrivateAttr
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.paths import expanded
-from mldebug_mcp.judge.diagnosis import diagnose
+from mldebug_mcp.judge.diagnosis import diagnose, inspected
 from mldebug_mcp.judge.next_steps import Outcome
 from mldebug_mcp.judge.reader import Reader, with_reader
 from mldebug_mcp.judge.reader_command import reader_of
-from mldebug_mcp.judge.script import inspect_script
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.in_memory import Data, run_of_data
 from mldebug_mcp.logs.kinds import concluded
@@ -114,8 +113,7 @@ def diagnose_run(
     good = read_run(reference) if reference is not None else None
     own = read_run(path, config, run, names, settings=settings)
     asked = reader if callable(reader) else reader_of(reader)
-    report = inspect_script(script) if script is not None else None
-    return RunDiagnosis.of(with_reader(diagnose(own, good, findings, outcomes, report), asked), own, good)
+    return RunDiagnosis.of(with_reader(diagnose(own, good, findings, outcomes, inspected(script)), asked), own, good)
 
 
 def read_run(

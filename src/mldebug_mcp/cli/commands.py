@@ -49,11 +49,13 @@ def add_reader(parser: argparse.ArgumentParser) -> None:
 
 
 def reader_from(options: argparse.Namespace) -> Reader | None:
-    """Return the reader that the command line or the environment names.
+    """Return the reader that the command line, the environment or the user's preferences name (see `prefer`).
 
     Raises:
         InputError: it cannot be run.
     """
+    if not options.reader:
+        return None
     from mldebug_mcp.core.paths import cache_folder
     from mldebug_mcp.judge.reader_command import reader_of
 
@@ -127,7 +129,7 @@ def prefer(options: argparse.Namespace) -> None:
     """
     if not (hasattr(options, "names") or hasattr(options, "reader")):
         return
-    from mldebug_mcp.core.preferences import find_preferences
+    from mldebug_mcp.core.preferences import READER_VARIABLE, find_preferences
 
     preferred, notes = find_preferences()
     for note in notes:
@@ -136,7 +138,7 @@ def prefer(options: argparse.Namespace) -> None:
         options.names = {**preferred.names, **options.names}
     alarms = preferred.alarms
     if hasattr(options, "reader"):
-        options.reader = options.reader or os.environ.get("MLDEBUG_MCP_READER") or preferred.reader
+        options.reader = options.reader or os.environ.get(READER_VARIABLE) or preferred.reader
     for name, value in {
         "every": alarms.every, "alarm_at": alarms.probability, "alarm_looks": alarms.looks,
         "on_alarm": alarms.command, "webhook": alarms.webhook, "notify": alarms.notify,

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mldebug_mcp.cli.commands import (
     DONE,
@@ -28,6 +28,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import LONGEST_ERROR, shorten
 
 if TYPE_CHECKING:
+    from mldebug_mcp.judge.reader import Reader
     from mldebug_mcp.logs import Run
     from mldebug_mcp.models import Diagnosis
     from mldebug_mcp.models.script import ScriptReport
@@ -73,7 +74,7 @@ def do_diagnose(options: argparse.Namespace) -> int:
     paths = matching(options.paths)
     if len(paths) > 1 or options.short:
         return _diagnose_several(paths, options)
-    answer, run, reference = _diagnosed(paths[0], options)
+    answer, run, reference = _diagnosed(paths[0], options, _Beside.of(options))
     if options.png:
         from mldebug_mcp.report.chart import plot_diagnosis
 
@@ -105,10 +106,10 @@ def _diagnose_several(paths: Sequence[str], options: argparse.Namespace) -> int:
         raise InputError(f"{told} takes one run at a time; name one, without --short")
     from mldebug_mcp.report.diagnosis_terminal import short_line
 
-    codes = {DONE}
+    codes, beside = {DONE}, _Beside.of(options)
     for path in paths:
         try:
-            answer, _, _ = _diagnosed(path, options)
+            answer, _, _ = _diagnosed(path, options, beside)
         except InputError as error:
             print(f"mldebug-mcp: {shorten(str(error), LONGEST_ERROR)}", file=sys.stderr)
             codes.add(UNUSABLE)
@@ -118,7 +119,24 @@ def _diagnose_several(paths: Sequence[str], options: argparse.Namespace) -> int:
     return max(codes)
 
 
-def _diagnosed(path: str, options: argparse.Namespace) -> tuple[Diagnosis, Run, Run | None]:
+class _Beside(NamedTuple):
+    """What judges a run besides its log, the same for all runs of a command."""
+
+    script: ScriptReport | None
+    reader: Reader | None
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> _Beside:
+        """Read what the options name."""
+        script = None
+        if options.script:  # else nothing is loaded yet: the log is read first
+            from mldebug_mcp.judge.script import inspect_script
+
+            script = inspect_script(options.script)
+        return cls(script, reader_from(options))
+
+
+def _diagnosed(path: str, options: argparse.Namespace, beside: _Beside) -> tuple[Diagnosis, Run, Run | None]:
     """Return the diagnosis of a run, the run, and the one that it was compared with."""
     from mldebug_mcp.logs import read_run
 
@@ -129,16 +147,8 @@ def _diagnosed(path: str, options: argparse.Namespace) -> tuple[Diagnosis, Run, 
         from mldebug_mcp.judge.reader import with_reader
 
         reference = read_run(options.reference) if options.reference else None
-        answer = diagnose(run, reference, outcomes=dict(options.outcomes), script=_script_of(options))
-        return with_reader(answer, reader_from(options)), run, reference
-
-
-def _script_of(options: argparse.Namespace) -> ScriptReport | None:
-    if not options.script:
-        return None
-    from mldebug_mcp.judge.script import inspect_script
-
-    return inspect_script(options.script)
+        answer = diagnose(run, reference, outcomes=dict(options.outcomes), script=beside.script)
+        return with_reader(answer, beside.reader), run, reference
 
 
 @contextmanager

@@ -21,6 +21,8 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten
 
 VARIABLE = "MLDEBUG_MCP_CONFIG"
+READER_VARIABLE = "MLDEBUG_MCP_READER"
+"""The command that judges runs as well, where no option names one."""
 NAME = "mldebug.toml"
 MAX_BYTES = 1_000_000
 """Bytes of a file of preferences. Chosen: a larger one is something else."""

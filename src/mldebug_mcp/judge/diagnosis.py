@@ -32,7 +32,6 @@ from mldebug_mcp.judge.next_steps import (
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.judge.reader import Reader, with_reader
 from mldebug_mcp.judge.run_verdict import names_nothing, not_judged, verdict_of, without_result
-from mldebug_mcp.judge.script import inspect_script, told_by_script
 from mldebug_mcp.judge.sheet import sheet_of
 from mldebug_mcp.judge.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
@@ -144,8 +143,17 @@ def diagnose_run(
         InputError: a path cannot be used, or a check does not exist; the message says why and what to do.
     """
     good = read_run(reference) if reference is not None else None
-    report = inspect_script(script) if script is not None else None
-    return with_reader(diagnose(read_run(path, config, run, names), good, findings, outcomes, report), reader)
+    own = read_run(path, config, run, names)
+    return with_reader(diagnose(own, good, findings, outcomes, inspected(script)), reader)
+
+
+def inspected(script: str | Path | None) -> ScriptReport | None:
+    """Return what a training script says, None where none is named; what reads scripts is loaded for one alone."""
+    if script is None:
+        return None
+    from mldebug_mcp.judge.script import inspect_script
+
+    return inspect_script(script)
 
 
 def diagnose(
@@ -159,7 +167,11 @@ def diagnose(
     checked = outcomes or {}
     known = gather(run, reference, findings)
     seen = known.findings
-    told = [*known.evidence, *told_by_checks(checked), *(told_by_script(script) if script is not None else [])]
+    told = [*known.evidence, *told_by_checks(checked)]
+    if script is not None:
+        from mldebug_mcp.judge.script import told_by_script
+
+        told += told_by_script(script)
     hypotheses = judge_causes(seen, run.kind, told, run.path)
     hypotheses = without_what_is_done(run, with_answers(run, without_made(hypotheses, checked), seen))
     hypotheses = with_what_separates(hypotheses)

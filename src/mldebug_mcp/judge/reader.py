@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -120,8 +121,7 @@ def _is_text(value: str) -> bool:
 
 def _withheld(text: str) -> str:
     """Return a fact without text of the log that tells a reader which cause to name."""
-    causes = catalogue().causes
-    ids = re.compile(rf"\b({'|'.join(sorted(causes, key=len, reverse=True))})\b")
+    ids = _cause_ids()
 
     def quoted(match: re.Match[str]) -> str:
         words = match[0]
@@ -134,11 +134,23 @@ def _withheld(text: str) -> str:
     return text
 
 
-def prompt_for(diagnosis: Diagnosis) -> str:
-    """Return what a reader is asked about a run: some 9,000 characters."""
+@lru_cache(maxsize=1)
+def _cause_ids() -> re.Pattern[str]:
+    """Return the pattern of the ids of all causes, the longest first."""
+    return re.compile(rf"\b({'|'.join(sorted(catalogue().causes, key=len, reverse=True))})\b")
+
+
+def prompt_for(diagnosis: Diagnosis, known: Sequence[Fact] | None = None) -> str:
+    """Return what a reader is asked about a run: some 9,000 characters.
+
+    Args:
+        diagnosis: The answer.
+        known: Its facts, where they are at hand.
+    """
+    listed = facts_of(diagnosis) if known is None else known
     facts = [
         f"F{number}: {LOG_TEXT + ' ' if fact.copied else ''}{json.dumps(fact.text, ensure_ascii=False)}"
-        for number, fact in enumerate(facts_of(diagnosis), start=1)
+        for number, fact in enumerate(listed, start=1)
     ]
     likely = {one.cause for one in diagnosis.hypotheses[:MAX_DESCRIBED]} | set(NO_FAULTS)
     causes = catalogue().causes
@@ -319,7 +331,8 @@ def ask(reader: Reader, diagnosis: Diagnosis) -> ReaderOpinion:
     Raises:
         InputError: the reader does not answer, or neither reply can be used.
     """
-    facts, prompt = facts_of(diagnosis), prompt_for(diagnosis)
+    facts = facts_of(diagnosis)
+    prompt = prompt_for(diagnosis, facts)
     try:
         reply = read_reply(_replied(reader, prompt), facts)
     except RefusedReplyError as refused:
@@ -380,6 +393,10 @@ def with_reader(diagnosis: Diagnosis, reader: Reader | None) -> Diagnosis:
     return diagnosis.model_copy(update={"reader": opinion, "verdict": verdict})
 
 
+MAX_NAMED = 3
+"""Causes of an opinion that a line names. Chosen."""
+
+
 def opinion_lines(diagnosis: Diagnosis) -> list[str]:
     """Return both opinions and what they give together, a line each; nothing where no reader was asked."""
     opinion = diagnosis.reader
@@ -394,9 +411,6 @@ def opinion_lines(diagnosis: Diagnosis) -> list[str]:
     ]
     lines += [f"not explained by it: {opinion.not_explained}"] if opinion.not_explained else []
     return [*lines, *([f"check that the reader names: {opinion.check}"] if opinion.check else [])]
-
-
-MAX_NAMED = 3
 
 
 def _named(causes: Sequence[RankedCause] | Sequence[Hypothesis]) -> str:

@@ -23,11 +23,10 @@ from pathlib import Path
 from typing import IO
 
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.preferences import READER_VARIABLE
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.judge.reader import MAX_REPLY_CHARACTERS, Reader, RefusedReplyError, parse_reply
 
-VARIABLE = "MLDEBUG_MCP_READER"
-"""The command that reads, where `--reader` names none."""
 TIME_LIMIT = 120.0
 """Seconds that a reply may take."""
 MAX_OUTPUT_BYTES = 4 * MAX_REPLY_CHARACTERS
@@ -49,7 +48,7 @@ def reader_of(command: str | None, cache: Path | None = None, time_limit: float 
     Raises:
         InputError: the command cannot be run.
     """
-    named = command or os.environ.get(VARIABLE, "")
+    named = command or os.environ.get(READER_VARIABLE, "")
     if not named.strip():
         return None
     try:

@@ -46,21 +46,25 @@ def inspect_script(path: str | Path) -> ScriptReport:
     require(file)
     notes: list[str] = []
     files = _python_files(file, notes) if is_folder(file) else [file]
-    scripts = list(_read(files[:MAX_FILES], notes))
+    scripts = [(Roles(script), script.path) for script in _read(files[:MAX_FILES], notes)]
     if not scripts:
         why = f": {notes[0]}" if notes else ": no Python file in it"
         raise InputError(f"{shorten(str(path), 200)}{why}; name a training script or a folder of scripts")
     if len(files) > MAX_FILES:
         notes.append(f"only the first {MAX_FILES} of {len(files)} files were read")
-    findings = [_finding(script, fault) for script in scripts for fault in faults_of(script)]
-    ruled_out = [
-        RuledOut(cause=one.cause, file=script.path, line=one.line, summary=one.says)
-        for script in scripts
-        for one in cleared_by(script)
-        if one.cause not in {finding.cause for finding in findings}
-    ]
-    if not any(Roles(script).trains_by_hand for script in scripts):
-        trainer = any(trains_elsewhere(Roles(script)) for script in scripts)
+    findings: list[ScriptFinding] = []
+    done_right: list[RuledOut] = []
+    for roles, file_name in scripts:
+        faults = faults_of(roles)
+        findings += [_finding(file_name, fault) for fault in faults]
+        done_right += [
+            RuledOut(cause=one.cause, file=file_name, line=one.line, summary=one.says)
+            for one in cleared_by(roles, faults)
+        ]
+    named = {one.cause for one in findings}
+    ruled_out = [one for one in done_right if one.cause not in named]
+    if not any(roles.trains_by_hand for roles, _ in scripts):
+        trainer = any(trains_elsewhere(roles) for roles, _ in scripts)
         where = "a trainer of a framework makes the loop" if trainer else "no call of backward() was found"
         notes.append(f"{where}: of the loop itself nothing is said")
     return ScriptReport(
@@ -96,12 +100,12 @@ def _read(files: Sequence[Path], notes: list[str]) -> Iterator[Script]:
             notes.append(f"{file.name}: cannot be read ({shorten(str(error) or type(error).__name__, 100)})")
 
 
-def _finding(script: Script, fault: Fault) -> ScriptFinding:
+def _finding(file: str, fault: Fault) -> ScriptFinding:
 
     known = catalogue().causes[fault.cause]
     return ScriptFinding(
         rule=fault.rule,
-        file=script.path,
+        file=file,
         line=fault.line,
         certainty=fault.certainty,
         cause=fault.cause,

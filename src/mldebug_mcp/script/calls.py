@@ -107,10 +107,6 @@ class Script:
         found = [one for one in self.assignments if one.target == name and (before is None or one.order <= before)]
         return found[-1] if found else None
 
-    def text(self, node: ast.AST) -> str:
-        """Return a piece of the script as text."""
-        return ast.unparse(node)
-
 
 def read_script(text: str, path: str) -> Script:
     """Return what a script calls and assigns.

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, dotted
+from mldebug_mcp.script.calls import Assignment, Call, Script, dotted
 
 OPTIMIZERS = re.compile(
     r"(?:^|\.)(?:SGD|Adam\w*|RMSprop|Adagrad|Adadelta|Adafactor|Lion\w*|NAdam|RAdam|LBFGS|Muon|LAMB|Lamb|Rprop|ASGD)$"
@@ -139,7 +139,3 @@ class Roles:
     def uses(self, *words: str) -> bool:
         """Say whether one of these words stands in the name of anything that is called."""
         return any(word in self.text for word in words)
-
-    def last_calls(self, node: ast.expr) -> list[str]:
-        """Return the names of the calls of an expression, the outermost last."""
-        return calls_in(node)

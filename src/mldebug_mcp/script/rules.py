@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 import csv
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, constant_of, dotted, names_in
+from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.roles import EVALUATES, MODULE, NO_GRAD, ONE_CALL_TRAINERS, Roles
 
 Certainty = Literal["certain", "likely", "depends"]
@@ -69,18 +69,13 @@ def _rule(function: Rule) -> Rule:
     return function
 
 
-def faults_of(script: Script) -> list[Fault]:
+def faults_of(roles: Roles) -> list[Fault]:
     """Return what is wrong in a script, by line; of one rule a line is named once."""
-    roles = Roles(script)
     found = {(fault.rule, fault.line): fault for rule in RULES for fault in rule(roles)}
     return sorted(found.values(), key=lambda fault: (fault.line, fault.rule))
 
 
 # The order of zero_grad, backward, clipping and step.
-
-
-ADDS_UP = "loss and gradient norm grow from step to step, as gradients of earlier steps are added"
-NOT_TRAINED = "the loss stays where it begins"
 
 
 @_rule
@@ -992,12 +987,11 @@ class Cleared:
     says: str
 
 
-def cleared_by(script: Script) -> list[Cleared]:
+def cleared_by(roles: Roles, faults: Sequence[Fault]) -> list[Cleared]:
     """Return what a script of its own loop does right; a cause that one of its faults names is not among them."""
-    roles = Roles(script)
     if not roles.trains_by_hand:
         return []
-    named = {fault.cause for fault in faults_of(script)}
+    named = {fault.cause for fault in faults}
     found = [one for one in _cleared(roles) if one.cause not in named]
     return list({one.cause: one for one in found}.values())
 
