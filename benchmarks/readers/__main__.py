@@ -23,21 +23,13 @@ def main() -> None:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     drawing = commands.add_parser("draw", help="write the answers to some labelled runs")
-    drawing.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="a folder of labelled logs")
-    drawing.add_argument("--into", required=True, type=Path, metavar="FOLDER", help="a new folder for the answers")
-    drawing.add_argument("--runs", type=int, default=RUNS, metavar="N", help="how many runs (default: %(default)s)")
-    drawing.add_argument("--seed", type=int, default=0, metavar="N", help="of the draw (default: %(default)s)")
-    drawing.add_argument("--closed", action="store_true", help="draw from the closed half too")
+    _add_drawing(drawing, "answers", "how many runs")
     scoring = commands.add_parser("score", help="count what readers answered")
     scoring.add_argument(
         "folder", type=Path, metavar="FOLDER", help="what `draw` wrote, with the readers' answers in it"
     )
     prompting = commands.add_parser("prompts", help="write the prompts of --reader to some labelled runs")
-    prompting.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="a folder of labelled logs")
-    prompting.add_argument("--into", required=True, type=Path, metavar="FOLDER", help="a new folder for the prompts")
-    prompting.add_argument("--runs", type=int, default=RUNS, metavar="N", help="runs of each (default: %(default)s)")
-    prompting.add_argument("--seed", type=int, default=0, metavar="N", help="of the draw (default: %(default)s)")
-    prompting.add_argument("--closed", action="store_true", help="draw from the closed half too")
+    _add_drawing(prompting, "prompts", "runs of each")
     pooling = commands.add_parser("pool", help="count what replies and own ranking are worth together")
     pooling.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="the folders of labelled logs")
     pooling.add_argument("--replies", type=Path, metavar="FOLDER", help="what `prompts` wrote (default: those kept)")
@@ -47,7 +39,7 @@ def main() -> None:
         some = [
             one
             for folder in asked.folders
-            for one in prompts.draw(labelled(folder, closed=asked.closed), asked.runs, asked.seed)
+            for one in draw(labelled(folder, closed=asked.closed), asked.runs, asked.seed)
         ]
         prompts.write(some, asked.into)
         return
@@ -63,6 +55,15 @@ def main() -> None:
         return
     ones = [one for folder in asked.folders for one in labelled(folder, closed=asked.closed)]
     write(draw(ones, asked.runs, asked.seed), asked.into)
+
+
+def _add_drawing(parser: argparse.ArgumentParser, what: str, runs: str) -> None:
+    """Add what says which runs are drawn, and where to."""
+    parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="a folder of labelled logs")
+    parser.add_argument("--into", required=True, type=Path, metavar="FOLDER", help=f"a new folder for the {what}")
+    parser.add_argument("--runs", type=int, default=RUNS, metavar="N", help=f"{runs} (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the draw (default: %(default)s)")
+    parser.add_argument("--closed", action="store_true", help="draw from the closed half too")
 
 
 if __name__ == "__main__":

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import random
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from pathlib import Path
 from statistics import median
@@ -17,7 +15,8 @@ from benchmarks.faults.figures import calibration_error, table
 from benchmarks.foreign.judged import Judged
 from benchmarks.foreign.labels import Truth, truth
 from benchmarks.foreign.tables import called_healthy, right_causes
-from benchmarks.labelled import Labelled, labelled
+from benchmarks.labelled import labelled
+from benchmarks.readers.draw import Drawn, copied
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge.diagnosis import diagnose_run
 from mldebug_mcp.judge.reader import (
@@ -38,40 +37,27 @@ KEPT = Path(__file__).parent / "replies.jsonl"
 WEIGHTS = tuple(round(0.05 * step, 2) for step in range(25))
 
 
-def draw(ones: Sequence[Labelled], count: int, seed: int) -> list[tuple[Labelled, Truth]]:
-    """Return so many runs whose label says what is right, in any order."""
-    known = [(one, right) for one in sorted(ones, key=lambda one: str(one.path)) if (right := truth(one)) is not None]
-    return random.Random(seed).sample(known, min(count, len(known)))  # noqa: S311 - a draw that can be repeated
-
-
-def write(drawn: Sequence[tuple[Labelled, Truth]], folder: Path) -> None:
+def write(drawn: Sequence[Drawn], folder: Path) -> None:
     """Write a prompt for each run, and which run it is; one that is refused has no prompt and counts as missed."""
     (folder / PROMPTS).mkdir(parents=True)
     (folder / REPLIES).mkdir()
     with (folder / KEY).open("w", encoding="utf-8") as key:
-        for number, (one, _) in enumerate(drawn, start=1):
-            name = f"run-{number:03}"
-            entry: dict[str, Any] = {"run": name, "log": f"{one.folder}/{one.name}"}
+        for number, run in enumerate(drawn, start=1):
+            one = replace(run, name=f"run-{number:03}")
+            entry: dict[str, Any] = {"run": one.name, "log": f"{one.one.folder}/{one.one.name}"}
             with tempfile.TemporaryDirectory() as copies:
-                path = _copied(one.path, Path(copies), name)
                 try:
-                    diagnosis = diagnose_run(path)
+                    diagnosis = diagnose_run(copied(one, Path(copies)))
                 except InputError:
                     key.write(json.dumps(entry | {"own": {}, "copied": []}) + "\n")
                     continue
-                prompt = prompt_for(diagnosis)
+                facts = facts_of(diagnosis)
+                prompt = prompt_for(diagnosis, facts)
                 entry["own"] = {cause.cause: round(cause.probability, 5) for cause in diagnosis.hypotheses}
-                entry["copied"] = [fact.copied for fact in facts_of(diagnosis)]
+                entry["copied"] = [fact.copied for fact in facts]
                 entry["characters"] = len(prompt)
-                (folder / PROMPTS / f"{name}.txt").write_text(prompt, encoding="utf-8")
+                (folder / PROMPTS / f"{one.name}.txt").write_text(prompt, encoding="utf-8")
             key.write(json.dumps(entry) + "\n")
-
-
-def _copied(source: Path, into: Path, name: str) -> Path:
-    """Copy a run under a name that tells nothing."""
-    if source.is_dir():
-        return Path(shutil.copytree(source, into / name))
-    return Path(shutil.copy(source, into / f"{name}{source.suffix}"))
 
 
 @dataclass(frozen=True)

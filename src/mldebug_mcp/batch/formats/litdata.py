@@ -11,15 +11,15 @@ from pathlib import Path
 
 import numpy as np
 
-from mldebug_mcp.batch.sequences import Ragged
+from mldebug_mcp.batch.formats.offset_shard import MAX_BYTES, first_item, offsets_of_items
+from mldebug_mcp.batch.sequences import Ints, Ragged
 from mldebug_mcp.batch.table import Table
-from mldebug_mcp.core.access import is_folder, matching, open_input, read_bytes
+from mldebug_mcp.core.access import is_folder, matching, read_bytes
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, shorten
 
 NAME = "litdata"
 MAX_INDEX_BYTES = 256 * 1024**2
-MAX_CHUNK_BYTES = 4 * 1024**3
 _DTYPES: Mapping[str, np.dtype[np.integer]] = {
     "no_header_tensor:11": np.dtype("u1"),
     "no_header_tensor:13": np.dtype("<i2"),
@@ -49,32 +49,26 @@ def tables(path: Path) -> Iterator[Table]:
     total = rows(path)
     for chunk, size, dtype in _chunks(path):
         name = shorten(str(chunk), 200)
-        with open_input(chunk) as file:
-            there = file.seek(0, 2)
-            if there > MAX_CHUNK_BYTES:
-                raise InputError(f"{name}: a chunk of {there:,} bytes; write chunks of at most 4 GiB")
-            file.seek(0)
-            content = file.read()
-        count = int.from_bytes(content[:4], "little")
-        first = 4 * (count + 2)
-        offsets = np.frombuffer(content[4:first], "<u4").astype(np.int64)
-        lengths = np.diff(offsets)
-        if (
-            count != size
-            or len(offsets) != count + 1
-            or int(offsets[0]) != first
-            or int(offsets[-1]) != len(content)
-            or np.any(lengths < 0)
-            or np.any(lengths % dtype.itemsize)
-        ):
+        content = read_bytes(chunk, MAX_BYTES, "write chunks of at most 4 GiB")
+        try:
+            offsets = _offsets(content, size, dtype)
+        except ValueError:
             raise InputError(
                 f"{name}: its offsets do not fit {counted(size, 'item')} of {dtype.name} and {len(content):,} bytes, "
                 "as the index states; copy or write the chunk again"
-            )
-        ids = np.frombuffer(content, dtype, offset=first)
-        items = Ragged(ids, (offsets - first) // dtype.itemsize)
+            ) from None
+        ids = np.frombuffer(content, dtype, offset=first_item(size))
+        items = Ragged(ids, (offsets - offsets[0]) // dtype.itemsize)
         note = f"read as {dtype.name} ids of {counted(total, 'item')}, as LitData's index states"
         yield Table({"input_ids": items, "labels": items}, notes=[note])
+
+
+def _offsets(content: bytes, size: int, dtype: np.dtype[np.integer]) -> Ints:
+    """Return where the items begin, and the end; raises ValueError unless they are whole ids right behind the offsets."""
+    offsets = offsets_of_items(content, size)
+    if int(offsets[0]) != first_item(size) or np.any(np.diff(offsets) % dtype.itemsize):
+        raise ValueError("items")
+    return offsets
 
 
 def _indexes(folder: Path) -> list[Path]:

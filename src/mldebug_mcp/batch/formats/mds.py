@@ -12,15 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
+from mldebug_mcp.batch.formats.offset_shard import MAX_BYTES, offsets_of_items
 from mldebug_mcp.batch.sequences import Ragged, offsets_of
 from mldebug_mcp.batch.table import Table
-from mldebug_mcp.core.access import is_file, is_folder, open_input, read_bytes
+from mldebug_mcp.core.access import is_file, is_folder, read_bytes
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, shorten
 
 NAME = "mds"
 MAX_INDEX_BYTES = 256 * 1024**2
-MAX_SHARD_BYTES = 4 * 1024**3
 TOKEN_COLUMNS = ("input_ids", "tokens")
 _DTYPES: Mapping[int, str] = {8: "u1", 9: "i1", 16: "<u2", 17: "<i2", 32: "<u4", 33: "<i4", 64: "<u8", 65: "<i8"}
 """Codes of the types of whole numbers (NDArray._int2value_dtype)."""
@@ -66,18 +66,10 @@ def tables(path: Path) -> Iterator[Table]:
 
 
 def _samples(shard: _Shard) -> list[np.ndarray[tuple[int], np.dtype[np.integer]]]:
-    with open_input(shard.file) as file:
-        size = file.seek(0, 2)
-        if size > MAX_SHARD_BYTES:
-            raise InputError(f"{shorten(str(shard.file), 200)}: a shard of {size:,} bytes; write at most 4 GiB each")
-        file.seek(0)
-        content = memoryview(file.read())
-    count = int.from_bytes(content[:4], "little")
-    offsets = np.frombuffer(content[4 : 4 * (count + 2)], "<u4").astype(np.int64)
-    if count != shard.samples or len(offsets) != count + 1 or int(offsets[-1]) != size or np.any(np.diff(offsets) < 0):
-        raise ValueError("offsets")
+    content = read_bytes(shard.file, MAX_BYTES, "write shards of at most 4 GiB")
+    offsets, cells = offsets_of_items(content, shard.samples), memoryview(content)
     return [
-        _decode(shard.encoding, _cell(content[start:stop], shard))
+        _decode(shard.encoding, _cell(cells[start:stop], shard))
         for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
     ]
 

@@ -1,0 +1,31 @@
+"""The layout that shards of MDS and chunks of LitData share: a count, one more offset than that, then the items.
+
+All are little-endian 32-bit whole numbers. LitData took it over from MDS; see the sources that those modules name.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.batch.sequences import Ints
+
+MAX_BYTES = 4 * 1024**3
+"""Bytes of a shard: its offsets count no more."""
+
+
+def offsets_of_items(content: bytes, count: int) -> Ints:
+    """Return where each of so many items begins, and the end of the last one.
+
+    Raises:
+        ValueError: the content holds another count, or its offsets do not ascend to its end.
+    """
+    stated = int.from_bytes(content[:4], "little")
+    offsets = np.frombuffer(content[4 : first_item(stated)], "<u4").astype(np.int64)
+    if stated != count or len(offsets) != count + 1 or int(offsets[-1]) != len(content) or np.any(np.diff(offsets) < 0):
+        raise ValueError("offsets")
+    return offsets
+
+
+def first_item(count: int) -> int:
+    """Return where the first of so many items begins."""
+    return 4 * (count + 2)
