@@ -64,7 +64,7 @@ def tables(path: Path) -> Iterator[Table]:
 
 
 def _offsets(content: bytes, size: int, dtype: np.dtype[np.integer]) -> Ints:
-    """Return where the items begin, and the end; raises ValueError unless they are whole ids right behind the offsets."""
+    """Return where the items begin, and the end; raises ValueError unless whole ids follow the offsets at once."""
     offsets = offsets_of_items(content, size)
     if int(offsets[0]) != first_item(size) or np.any(np.diff(offsets) % dtype.itemsize):
         raise ValueError("items")
