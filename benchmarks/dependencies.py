@@ -24,9 +24,9 @@ SMALLEST = 2.0
 READ = """
 import json, sys, time
 from mldebug_mcp.logs import read_run
-from mldebug_mcp.logs.formats import jsonl, megatron, table
+from mldebug_mcp.logs.formats import jsonl, table
 if sys.argv[2] == "lines":
-    jsonl.is_fast = table.is_fast = megatron.is_fast = lambda file: False
+    jsonl.is_fast = table.is_fast = lambda file: False
 start = time.process_time()
 run = read_run(sys.argv[1])
 print(json.dumps([run.records, time.process_time() - start]))

@@ -100,7 +100,7 @@ def test_training_and_evaluation_stand_on_one_line_with_the_gap() -> None:
     run = run_of({"loss": 3 - STEP / 200, "eval_loss": evaluated})
     line = next(one for one in diagnose(run).sheet.quantities if one.name == "loss")
     assert [one.name for one in line.curves] == ["loss", "eval_loss"]
-    assert line.gap.startswith("evaluation - training: ")
+    assert line.gap.startswith("evaluation - median of 10 training records: ")
     assert "at 300" in line.gap
 
 

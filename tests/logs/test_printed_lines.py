@@ -432,3 +432,30 @@ def test_forecasters_call_it_vali(tmp_path: Path) -> None:
     run = read(tmp_path, text)
     assert set(run.series) - {"epoch", "step"} == {"loss", "eval_loss", "Test Loss"}
     assert run["eval_loss"].value.tolist() == [0.71, 0.72, 0.73, 0.74]
+
+
+@pytest.mark.parametrize("name", ["training error", "train error", "Training Error"])
+def test_an_error_of_training_is_the_loss_where_nothing_else_is(name: str, tmp_path: Path) -> None:
+    alone = read(tmp_path, "".join(f"iterations: {at}, {name}: 0.0{9 - at}\n" for at in range(1, 5)))
+    assert points(alone, "loss") == {1: 0.08, 2: 0.07, 3: 0.06, 4: 0.05}
+    lines = (f"epoch {at} loss: 1.{at} {name}: 0.0{9 - at} accuracy: 0.9{at}\n" for at in range(1, 5))
+    beside = read(tmp_path, "".join(lines))
+    assert points(beside, "loss") == {1: 1.1, 2: 1.2, 3: 1.3, 4: 1.4}
+
+
+def test_a_diagnostic_of_compiled_code_is_an_error_and_no_metric(tmp_path: Path) -> None:
+    message = "/src/engine/PairManager.cpp (1048) : invalid parameter : raise pairsCapacity to 4096"
+    run = read(tmp_path, "".join(f"iteration {at} reward 2.{at}\n" for at in range(1, 5)) + message + "\n")
+    assert list(run.series) == ["reward"]
+    assert [error.text for error in run.messages] == [message]
+
+
+@pytest.mark.parametrize(
+    ("end", "last"),
+    [("2.", None), ("2.3", None), ("2.34", 2.34), ("2", None), ("2.34\n", 2.34), ("2.3\n", 2.3)],
+)
+def test_a_number_in_which_a_log_breaks_off_is_left_out(end: str, last: float | None, tmp_path: Path) -> None:
+    text = "step 1 lr 0.1 loss 2.51\nstep 2 lr 0.05 loss 2.42\nsaved\nstep 3 lr 0.025 loss " + end
+    run = read(tmp_path, text)
+    assert points(run, "loss") == {1: 2.51, 2: 2.42} | ({} if last is None else {3: last})
+    assert ("breaks off" in " ".join(run.notes)) == (last is None)

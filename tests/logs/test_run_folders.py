@@ -321,3 +321,12 @@ def test_a_configuration_that_names_a_loss_is_no_log_of_a_folder(tmp_path: Path)
     (tmp_path / "train.yml").write_text("loss: 0.5\nlr: 0.1\n")
     with pytest.raises(InputError, match="no training log found"):
         read_run(tmp_path)
+
+
+def test_a_refused_folder_says_what_lies_in_it_and_how_the_likeliest_file_ends(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("bought bread\n" * 40 + "the \x1b[31mlast line\n")
+    (tmp_path / "model.yaml").write_text("layers: 3\n")
+    with pytest.raises(InputError, match="no training log found") as refused:
+        read_run(tmp_path)
+    assert "there are notes.txt, model.yaml" in str(refused.value)
+    assert 'notes.txt ends with "bought bread" / "the last line"' in str(refused.value)

@@ -147,13 +147,13 @@ def test_only_what_was_added_to_a_text_log_is_read(tmp_path: Path) -> None:
 
 def test_a_log_whose_format_shows_only_later_is_read_in_that_format(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    append(path, "loading the data\nstep 1: loss 3.5\n")
+    append(path, "loading the data\nstep 1: lm loss 3.5\n")
     tail = LogTail(path)
     assert tail.read().formats == ("text",)
     line = " iteration {0}/ 100 | consumed samples: 8 | elapsed time per iteration (ms): 22.5 | lm loss: {0}.5E+00 |\n"
     append(path, line.format(1) + line.format(2))
     run = tail.read()
-    assert run.formats == ("megatron",)
+    assert run.formats == ("text", "megatron")
     assert run["loss"].value.tolist() == [1.5, 2.5]
 
 

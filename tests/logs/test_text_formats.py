@@ -187,10 +187,10 @@ FORMATS: dict[str, tuple[str, int, dict[str, Points]]] = {
     ),
     "neox": (
         "step",
-        1,
+        2,  # DeepSpeed's line and Megatron's
         {
-            "step_time": {10: 1.2345},
-            "learning_rate": {10: 2.813e-07},
+            "step_time": {10: 1.234},
+            "learning_rate": {10: 2.8e-07},
             "loss": {10: 10.8123},
             "loss_scale": {10: 65536},
             "skipped_iterations": {10: 0},

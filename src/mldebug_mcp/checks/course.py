@@ -36,8 +36,9 @@ from mldebug_mcp.logs.run import Run, Series
 BLOCKS = 30
 """Stretches by whose medians a curve's course is told; a curve of no more records is told by these themselves.
 Chosen: a turn that lasts a thirtieth of a run is seen by eye."""
-TURN_WOBBLES = 4.0
-"""A turn goes back by this many standard deviations of the medians ... Chosen: none in white noise, as a rule."""
+TURN_WOBBLES = 6.0
+"""A turn goes back by this many standard deviations of the medians ... The range of thirty normal numbers is 4.1 of
+them on average, and above 6 once in a hundred times."""
 TURN_SHARE = 0.1
 """... and by this share of the whole range. Chosen: smaller ones are not worth the words."""
 REST_SHARE, REST_WOBBLES = 0.03, 3.0
@@ -63,8 +64,8 @@ class Move:
     """A part of a course in one direction.
 
     Args:
-        to: The level that it ends at.
-        until: The step at which it does.
+        to: The logged value that it ends at.
+        until: The step of that value.
         up: Whether it goes up.
         sudden_at: The step at which most of the way is made at once, if it is.
     """
@@ -76,7 +77,8 @@ class Move:
 
     def __str__(self) -> str:
         if self.sudden_at is not None:
-            return f"{'jumps' if self.up else 'drops'} to {figure(self.to)} at {figure(self.sudden_at)}"
+            at = f" at {figure(self.sudden_at)}" if self.sudden_at != self.until else ""
+            return f"{'jumps' if self.up else 'drops'}{at} to {figure(self.to)} by {figure(self.until)}"
         return f"{'rises' if self.up else 'falls'} to {figure(self.to)} by {figure(self.until)}"
 
 
@@ -198,18 +200,28 @@ def _moves(value: Floats, step: Floats) -> tuple[tuple[Move, ...], float | None]
         return (), float(step[0])
     rest = _rest(level, max(REST_SHARE * span, REST_WOBBLES * wobble))
     turns = _turns(level, back)
-    moves = []
+    parts = []
     for begin, end in pairwise(turns):
         until = end if end != turns[-1] or rest is None else min(end, max(rest, begin + 1))
-        to = float(np.exp(level[end])) if logarithmic else float(level[end])
-        sudden = _sudden(level, begin, until)
-        at = None if sudden is None else _steepest(scaled, int(first[sudden - 1]), _end(first, sudden, len(value)))
-        moves.append(
-            Move(
-                to, float(step[first[until]]), bool(level[end] > level[begin]), None if at is None else float(step[at])
-            )
-        )
-    return tuple(moves), None if rest is None else float(step[first[rest]])
+        block = _sudden(level, begin, until)
+        jump = None if block is None else _steepest(scaled, int(first[block - 1]), _end(first, block, len(value)))
+        parts.append((bool(level[end] > level[begin]), until, jump))
+    moves = []
+    for (up, until, jump), after in zip(parts, [*(jump for *_, jump in parts[1:]), None], strict=True):
+        start, stop = int(first[until]), _end(first, until, len(value))
+        start = start if jump is None or jump >= stop else max(start, jump)
+        stop = stop if after is None or after <= start else min(stop, after)
+        at = _typical(scaled, start, stop)
+        moves.append(Move(float(value[at]), float(step[at]), up, None if jump is None else float(step[jump])))
+    if rest is None or rest < turns[-2]:
+        return tuple(moves), None
+    return tuple(moves), moves[-1].until if until == rest else float(step[first[rest]])
+
+
+def _typical(value: Floats, first: int, last: int) -> int:
+    """Return the index of the value of a stretch that lies in the middle of all, the first one of several alike."""
+    part = value[first:last]
+    return first + int(np.argmin(np.abs(part - np.sort(part)[(len(part) - 1) // 2])))
 
 
 def _spans_far(value: Floats) -> bool:

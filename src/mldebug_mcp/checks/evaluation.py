@@ -266,7 +266,9 @@ _AT_RANKS = (Quantity.RECALL, Quantity.PRECISION, Quantity.AVERAGE_PRECISION, Qu
 _AT_RANK = re.compile(r"@[_ ]?\d")
 """... and what is a ranking where the name says of how many; without that it counts beside one of the sure ones."""
 NEAR_AUC, LEAST_AUC = 0.04, 8
-"""How far from 0.5 the AUC of a guess may be, over so many evaluations. Chosen: the error over some hundred rows."""
+"""How far above 0.5 the AUC of a guess may be, over so many evaluations. Chosen: the error over some hundred rows."""
+LOW_AUC = 0.4
+"""An AUC below which a model is wrong more often than a guess. Chosen: hundreds of rows bring a guess nearer."""
 QUALITY_EARLY, FALL, LEAST_LOSSES = 4, 0.03, 4
 """Part of the evaluations in which the frequencies of classes are learnt, the share by which a loss falls at all, and
 evaluations. Chosen: a quarter, as frequencies come first; beyond noise; both halves then hold two."""
@@ -331,11 +333,14 @@ def auc_of(run: Run) -> Series | None:
 
 
 def is_of_a_guess(auc: Series) -> bool:
-    """Say whether an area of evaluation stays at one half, which is that of any ranking without the inputs."""
+    """Say whether an area of evaluation stays at one half, which is that of any ranking without the inputs.
+
+    Below it lies, down to `LOW_AUC`, what fits the training rows and says nothing of others.
+    """
     if not auc.name.startswith("eval_") or len(auc) < LEAST_AUC:
         return False
     later = float(np.median(auc.value[len(auc) // 2 :]))
-    return abs(later - 0.5) <= NEAR_AUC and float(auc.value.max()) <= 0.5 + 2 * NEAR_AUC
+    return LOW_AUC <= later <= 0.5 + NEAR_AUC and float(auc.value.max()) <= 0.5 + 2 * NEAR_AUC
 
 
 def goes_on_falling(run: Run) -> bool:

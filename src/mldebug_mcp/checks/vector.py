@@ -104,6 +104,8 @@ def _curves(run: Run) -> Mapping[tuple[Quantity, str], Series]:
         role = one.role
         if role is None or not role.is_whole or role.quantity in AXES or not len(one):
             continue
+        if role.quantity.is_memory:
+            continue  # that it is logged says nothing of training: whether it grows is asked by itself
         name = f"eval {role.quantity}" if role.is_evaluation else str(role.quantity)
         found.setdefault((role.quantity, name), one if one.name == role.name else one.times(role.factor))
     return found

@@ -12,7 +12,7 @@ import numpy as np
 from mldebug_mcp.checks.evaluation import auc_of, is_of_a_guess
 from mldebug_mcp.checks.policies import kept_rise
 from mldebug_mcp.checks.reference_settings import USUAL
-from mldebug_mcp.core.text import figure
+from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.names import Quantity
@@ -42,6 +42,10 @@ FLIPS = 2.0
 """Product of learning rate and decay from which a step overshoots zero, so that decay alone diverges."""
 OUTGROWN = 100.0
 """Times its first value that no loss of a model without weights has. Chosen by hand, far above that of bad guesses."""
+MOST_EQUAL = 0.5
+"""Share of groups with equal rewards up to which a step has a gradient. Chosen: half of them still give one."""
+SAME_REWARDS = 1e-3
+"""Standard deviation of rewards below which they are as good as equal. Chosen: rewards are mostly of the order of 1."""
 LONG_WARMUP = 0.05
 """Share of the plan from which a warm-up is no short one: usual are 0.01 to 0.1."""
 
@@ -190,6 +194,20 @@ def _rewards_rise(run: Run) -> str | None:
     return None if found is None else f"the reward rises from {figure(found[0])} to {figure(found[1])} and stays"
 
 
+def _groups_differ(run: Run) -> str | None:
+    """Say that most groups hold rewards that differ throughout, so that they have advantages."""
+    equal = run["frac_reward_zero_std"].finite.value if "frac_reward_zero_std" in run else np.empty(0)
+    if not len(equal) or float(equal.max()) > MOST_EQUAL:
+        return None
+    return f"at most {percent(float(equal.max()))} of the groups have equal rewards"
+
+
+def _rewards_differ(run: Run) -> str | None:
+    spread = run["reward_std"].finite.value if "reward_std" in run else np.empty(0)
+    least = float(spread.min()) if len(spread) else 0.0
+    return f"the rewards differ: reward_std is at least {figure(least)}" if least > SAME_REWARDS else None
+
+
 def _ends_not_finite(run: Run) -> str | None:
     if "loss" not in run:
         return None
@@ -233,6 +251,8 @@ _OF_SETTINGS: Mapping[str, tuple[Need, ...]] = {
     "overfitting": (Need(_one_pass, HARDLY),),
     "exploding_gradients": (Need(_clipping_bounds_updates, HARDLY),),
     "class_imbalance": (Need(_ranks_nothing, HARDLY),),
+    "no_reward_variance": (Need(_groups_differ), Need(_rewards_differ, HARDLY)),
+    "reward_broken": (Need(_rewards_differ, HARDLY),),
 }
 NEEDS: Mapping[str, tuple[Need, ...]] = {
     cause: (

@@ -183,6 +183,8 @@ def _checks(group: Mapping[str, Hypothesis]) -> list[tuple[NextStep, set[str]]]:
 LEADING = 0.02
 """Hypotheses below this probability are listed without fix, next steps and citations."""
 MAX_STEPS_EACH = 3
+USUAL = 0.1
+"""Share of healthy runs that show a symptom from which on no cause has to explain it. Chosen."""
 NO_ERROR = "error_message"
 """The symptom whose absence says that the log was searched for errors, and has none that is known."""
 UNKNOWN_ERROR = "ends_in_error"
@@ -211,12 +213,13 @@ def judge_causes(
     priors = {one.id: one.prior for one in judged}
     ranked = not_too_sure(rank(priors, evidence, powers.sharpness, numbers.among_faults), evidence)
     ties = tied(ranked)
+    unusual = [one.symptom for one in counted if one.state is State.PRESENT and not _is_usual(one.symptom)]
     by_state = {state: {one.symptom for one in findings if one.state is state} for state in State}
     kinds = {one.because: one.kind for one in evidence}
     summaries = {one.symptom: one.summary for one in findings if one.state is State.PRESENT}
     return [
         _with_reasons(
-            _hypothesis(known, item, path, kind, tied_with=ties.get(item.id, []), states=by_state),
+            _hypothesis(known, item, path, kind, tied_with=ties.get(item.id, []), states=by_state, unusual=unusual),
             item,
             kinds,
             summaries,
@@ -293,6 +296,22 @@ def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> dict[
     }
 
 
+def _is_usual(symptom: str) -> bool:
+    """Say whether so many healthy runs show a symptom that no cause has to explain it."""
+    known = symptoms().get(symptom)
+    return known is not None and backgrounds()[symptom] >= USUAL
+
+
+def _unexplained(item: Ranked, unusual: Sequence[str]) -> list[str]:
+    """Return what is seen, few healthy runs show and the cause does not bring about, nor does what it brings about."""
+    if item.id in NO_FAULTS:
+        return []
+    known = symptoms()
+    explained = {symptom for symptom, bits in item.bits.items() if bits > 0}
+    whole = {symptom: known[symptom].outcome.of for symptom in unusual if symptom in known}
+    return [symptom for symptom in unusual if symptom not in explained and whole.get(symptom, "") not in explained]
+
+
 def _hypothesis(
     known: Catalogue,
     item: Ranked,
@@ -301,6 +320,7 @@ def _hypothesis(
     *,
     tied_with: list[str],
     states: Mapping[State, Collection[str]],
+    unusual: Sequence[str],
 ) -> Hypothesis:
     cause, absent = known.causes[item.id], states[State.ABSENT]
     seen = {symptom for symptom, bits in item.bits.items() if bits > 0 and symptom not in absent}
@@ -327,6 +347,7 @@ def _hypothesis(
         update={
             "summary": plain(cause.summary),
             "fix": plain(cause.fix),
+            "unexplained": _unexplained(item, unusual),
             "next_steps": [
                 _filled(step, path, kind, errors=NO_ERROR not in absent) for step in fitting[:MAX_STEPS_EACH]
             ],

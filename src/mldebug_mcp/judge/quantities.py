@@ -74,6 +74,9 @@ MOST_ALIKE = 4
 MOST_CURVES = 4
 MOST_BEFORE = 10
 """Training records before an evaluation that it is compared with."""
+LEAST_GAPS, MISSING = 4, 3.0
+"""Intervals between records of a metric, and times the longest of them after which it is missed. Chosen: by then it was
+logged regularly, and one record may be skipped."""
 SAME = 0.01
 """Share of a curve's range below which two values are shown once."""
 _CLOCKS = frozenset({
@@ -162,7 +165,7 @@ def _line(run: Run, courses: Mapping[str, Course], decides: frozenset[str]) -> Q
     first = next(iter(courses))
     role = run[first].role
     result = role is not None and role.is_whole and (role.quantity.is_result or role.quantity in _OF_UPDATES)
-    curves = [_curve(run[name], course) for name, course in list(courses.items())[:MOST_CURVES]]
+    curves = [_curve(run, name, course) for name, course in list(courses.items())[:MOST_CURVES]]
     return QuantityFact(
         name=first,
         role=_told_role(run[first]),
@@ -182,7 +185,7 @@ def _told_role(series: Series) -> str:
 def _alike(run: Run, courses: Mapping[str, Course], decides: frozenset[str]) -> QuantityFact:
     """Return one line for many columns: the highest, the lowest and what moved most."""
     order = sorted(courses, key=lambda name: courses[name].last)
-    facts = {name: _curve(run[name], courses[name]) for name in courses}
+    facts = {name: _curve(run, name, courses[name]) for name in courses}
     most = max(courses, key=lambda name: _moved(facts[name]))
     lost = [name for name in courses if courses[name].lost]
     shown = list(dict.fromkeys([*lost[:1], order[-1], order[len(order) // 2], order[0], most]))[:MOST_CURVES]
@@ -196,7 +199,8 @@ def _alike(run: Run, courses: Mapping[str, Course], decides: frozenset[str]) -> 
     )
 
 
-def _curve(series: Series, course: Course) -> CurveFact:
+def _curve(run: Run, metric: str, course: Course) -> CurveFact:
+    series = run[metric]
     name = series.logged_as or series.name
     said = f" (= {series.name})" if series.logged_as and _differs(series.logged_as, series.name) else ""
     return CurveFact(
@@ -211,8 +215,17 @@ def _curve(series: Series, course: Course) -> CurveFact:
         last=course.last,
         noise=course.noise,
         course=str(course),
-        text=f"{shorten(name, 60)}{said}: {_numbers(course)}",
+        text=f"{shorten(name, 60)}{said}: {_numbers(course)}{_stops(run, series)}",
     )
+
+
+def _stops(run: Run, series: Series) -> str:
+    """Say since when a metric is no longer logged while the others go on, where it was logged regularly before."""
+    gaps = np.diff(series.step)
+    missing = run.last_step - float(series.step[-1])
+    if len(gaps) < LEAST_GAPS or missing <= MISSING * float(gaps.max()):
+        return ""
+    return f"; not logged after {figure(series.step[-1])}, while the log goes on to {figure(run.last_step)}"
 
 
 def _differs(logged: str, name: str) -> bool:
@@ -244,19 +257,23 @@ def _numbers(course: Course) -> str:
 
 
 def _gap(run: Run, name: str) -> str:
-    """Return evaluation less training, where both are logged: at first, where least and at the end."""
-    evaluated = f"eval_{name}"
-    if name not in run or evaluated not in run:
+    """Return evaluation less training, where both are logged: at first, where least and at the end.
+
+    The training value is that of the last record, or the median of the records since the evaluation before.
+    """
+    role = run[name].role
+    if f"eval_{name}" not in run or role is None or not (role.quantity.is_result or role.quantity in LOSSES):
         return ""
-    train, held = run[name].finite, run[evaluated].finite
-    at = np.searchsorted(train.step, held.step, side="right")
+    train, held = run[name].finite, run[f"eval_{name}"].finite
+    ends = np.searchsorted(train.step, held.step, side="right")
+    records = int(min(MOST_BEFORE, max(1, median(np.diff(np.concatenate([[0], ends])))))) if len(ends) else 1
     pairs = [
-        (float(step), float(value) - median(train.value[max(0, end - MOST_BEFORE) : end]))
-        for step, value, end in zip(held.step, held.value, at, strict=True)
+        (float(step), float(value) - median(train.value[max(0, end - records) : end]))
+        for step, value, end in zip(held.step, held.value, ends, strict=True)
         if end > 0
     ]
     if not pairs:
         return ""
-    ends = dict.fromkeys([pairs[0], min(pairs, key=lambda one: one[1]), max(pairs, key=lambda one: one[1]), pairs[-1]])
-    told = ", ".join(f"{gap:+.3g} at {figure(step)}" for step, gap in sorted(ends))
-    return f"evaluation - training: {told}"
+    told = dict.fromkeys([pairs[0], min(pairs, key=lambda one: one[1]), max(pairs, key=lambda one: one[1]), pairs[-1]])
+    less = "training" if records == 1 else f"median of {records} training records"
+    return f"evaluation - {less}: " + ", ".join(f"{gap:+.3g} at {figure(step)}" for step, gap in sorted(told))

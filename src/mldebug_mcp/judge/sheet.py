@@ -183,7 +183,7 @@ def _recurring(run: Run, events: Sequence[Event]) -> EventFact:
 
 def _told(run: Run, change: Change) -> str:
     back = f" (back at {figure(change.back)})" if change.back is not None else " (stays)"
-    return f"{_name(run, change.metric)} {figure(change.before)} to {figure(change.there)}{back}"
+    return f"{_name(run, change.metric)} from about {figure(change.before)} to {figure(change.there)}{back}"
 
 
 def _name(run: Run, metric: str) -> str:

@@ -21,7 +21,7 @@ from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, stretches_of
 from mldebug_mcp.logs.endings import Messages, Tail, is_error
 from mldebug_mcp.logs.names import conventions
 from mldebug_mcp.logs.names.conventions import join_counters, join_cut_box, named_columns
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, factor, is_loss, is_telling
 from mldebug_mcp.logs.names.records import (
     Single,
     as_the_trainer_means,
@@ -31,7 +31,7 @@ from mldebug_mcp.logs.names.records import (
     single_in,
 )
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.run import Incident, Run, named_attempt
+from mldebug_mcp.logs.run import Incident, Run, Series, named_attempt
 from mldebug_mcp.logs.settings import Settings, settings_printed_in
 from mldebug_mcp.logs.settings.printed import is_configuration
 
@@ -103,6 +103,7 @@ class RunBuilder:
         self._incidents: list[Incident] = []
         self._single: tuple[int, dict[str, float]] = (0, {})
         self._settings = Settings()
+        self._of_ranks: dict[str, tuple[int, Mapping[int, tuple[Floats, Floats]]]] = {}
         self.formats: list[str] = []
         self.wanted_run = ""
         self.holds_runs = False
@@ -247,6 +248,16 @@ class RunBuilder:
         """Keep a line that reads like an error; see `messages.take`."""
         self._messages.take(line, text, self.records, code)
 
+    def of_ranks(self, name: str, owner: int, others: Mapping[int, tuple[Floats, Floats]]) -> None:
+        """Take a metric of the ranks whose lines are no records of the run; they become series such as `loss/rank_3`.
+
+        Args:
+            name: As it was logged.
+            owner: The rank whose values are the run's.
+            others: Steps and values of each other rank, both of shape (n,).
+        """
+        self._of_ranks[name] = (owner, others)
+
     def incident(self, incident: Incident) -> None:
         """Keep what a recording tells of a step."""
         if len(self._incidents) < MAX_INCIDENTS:
@@ -272,6 +283,7 @@ class RunBuilder:
         other._recorded, other._left_out = self._recorded.copy(), self._left_out.copy()
         other._messages = replace(self._messages, kept=other._recorded.messages)
         other._single, other._incidents = self._single, list(self._incidents)
+        other._of_ranks = dict(self._of_ranks)
         other._settings, other.formats, other.notes = self._settings, list(self.formats), list(self.notes)
         other.wanted_run, other.holds_runs = self.wanted_run, self.holds_runs
         return other
@@ -288,6 +300,7 @@ class RunBuilder:
         starts = segment_starts(step, recorded.breaks, metrics, self.note)
         made = SeriesOfRun({name: one for name, one in named.items() if name != step_name}, step, starts)
         series = made.whole()
+        series |= self._series_of_ranks(series) if step_name == "step" else {}
         segments = made.segments(series)
         if len(segments) > 1:
             self.note(restart_note([segment.first_step for segment in segments[1:]], step_name))
@@ -314,6 +327,24 @@ class RunBuilder:
             incidents=tuple(self._incidents),
             notes=tuple(self.notes),
         )
+
+    def _series_of_ranks(self, series: Mapping[str, Series]) -> dict[str, Series]:
+        """Return a metric by rank where ranks logged it and any of them differs from the run's."""
+        found: dict[str, Series] = {}
+        for raw, (owner, others) in self._of_ranks.items():
+            named = (one for one in series.values() if raw in (one.logged_as, one.name) or one.name == canonical(raw))
+            own = next(named, series.get("loss") if is_loss(raw) else None)  # a loss of another name may be read as it
+            if own is None or not len(own):
+                continue
+            name, ranks = own.name, {owner: own}
+            for rank, (step, value) in others.items():
+                inside = Series(name, *_last_of_each(step, value * factor(raw)))
+                ranks[rank] = inside.between(float(own.step[0]), float(own.step[-1]))
+            if any(len(one) and not np.array_equal(one.value, own.value) for one in ranks.values()):
+                found |= {
+                    f"{name}/rank_{rank}": replace(one, name=f"{name}/rank_{rank}") for rank, one in ranks.items()
+                }
+        return found
 
     def _named(self, recorded: Recorded) -> Columns:
         """Return the columns of an attempt under their canonical names."""
@@ -346,3 +377,9 @@ class RunBuilder:
                 return None
             column = columns[name] = Column()
         return column
+
+
+def _last_of_each(step: Floats, value: Floats) -> tuple[Floats, Floats]:
+    """Return steps in order, each once with its last value."""
+    steps, last = np.unique(step[::-1], return_index=True)
+    return steps, value[::-1][last]

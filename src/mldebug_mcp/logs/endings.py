@@ -38,15 +38,16 @@ _ERROR = re.compile(
     r"(?:CUDNN_STATUS|RESOURCE_EXHAUSTED|CUDA_ERROR_(?!NO_DEVICE)|INTERNAL: |driver version is insufficient)|"
     r"\[LightGBM\] \[Fatal\]|: error: (?:argument|unrecognized|the following)|: can't open file '|^srun: error: |"
     r"^docker: Error response|^ERROR: (?:Failed|Could not|No matching)|\bCUDA Setup failed|"
-    r"\bworker died or was killed\b|^KeyboardInterrupt\b",
+    r"\bworker died or was killed\b|^KeyboardInterrupt\b|"
+    r"\.(?:cc|cpp|cu|cuh|h|hpp) ?\(\d{1,6}\) ?: {0,2}(?:\w{1,20} ){0,3}(?:[Ee]rror|[Ii]nvalid|[Ff]atal|[Ff]ailed)\b",
 )
 _OF_METRICS = re.compile(r"\bLoss became infinite or NaN at iteration")
 """detectron2 ends with it: no error of its own, but the loss at a step, which is read as such."""
 _HINTS = (
     "rror", "ception", "Traceback", "memory", "NCCL", "fault", "SIG", "Killed", "OVERFLOW", "assert", "Xid", "Watchdog",
     "diverged", "NaN loss", "oss is ", "oom", "exitcode", "exc.", "core dumped", "terminate called", "terminating due",
-    "OOMKilled", "exit code", "failed to listen", "CANCELLED", "killed", "what():", "Assertion", "Arrow", ".cc:",
-    ".cpp:", "[Fatal]", "open file", "ERROR", "Setup failed", "died or was",
+    "OOMKilled", "exit code", "failed to listen", "CANCELLED", "killed", "what():", "Assertion", "Arrow", ".cc",
+    ".cpp", ".cu", ".h", "[Fatal]", "open file", "ERROR", "Setup failed", "died or was",
     "KeyboardInterrupt",
 )  # fmt: skip
 """One of these stands in every line that `_ERROR` finds: most lines are dismissed without a regular expression."""

@@ -16,6 +16,7 @@ from mldebug_mcp.logs.names.frameworks import BOOSTER
 from mldebug_mcp.logs.names.settings import words_of
 from mldebug_mcp.logs.run import Ending, Run
 from mldebug_mcp.logs.settings import Settings
+from mldebug_mcp.logs.settings.facts import POLICIES
 
 # What kind of run is this? Inferred from how it is configured and what it logs.
 
@@ -290,6 +291,8 @@ def concluded(run: Run) -> Run:
     """
     losses = run["loss"].finite.value[:1].tolist() if "loss" in run else []
     run = replace(run, kind=kind_of_run(run.series, run.settings, next(iter(losses), None)))
+    if run.kind in POLICIES:
+        run = replace(run, settings=run.settings.of_a_policy(run.records))
     plan = plan_of(run) if run.ending.how in ("open", "cut", "silence") else None
     if plan is None or not plan.is_done:
         return run

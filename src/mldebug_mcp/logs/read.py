@@ -18,7 +18,7 @@ from mldebug_mcp.core.access import entries, is_file, is_folder, links_left_out,
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import must_judge_now
 from mldebug_mcp.core.paths import expanded, unreadable
-from mldebug_mcp.core.text import figure, shorten
+from mldebug_mcp.core.text import figure, quoted, shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.files import EVALUATION_FOLDERS, LOG_SUFFIXES, MAX_DEPTH, RunFolder, may_be_log, runs_in, texts_in
 from mldebug_mcp.logs.formats import read_files
@@ -341,6 +341,11 @@ MAX_DIFFERENT = 4
 
 MAX_REASONS = 3
 """Files that could not be read of which it is said why."""
+SHOWN_FILES, SHOWN_LINES, SHOWN_CHARACTERS = 6, 2, 100
+"""Files of a folder without a log that are named, and last lines of the largest with their characters: what a person
+needs to see which file it is."""
+END_OF_FILE = 4096
+"""Bytes in which those lines are looked for."""
 
 
 def read_run(
@@ -439,6 +444,21 @@ def _texts_with_metrics(folder: Path, read_log: ReadLog, notes: list[str]) -> li
     return [one for one in read if one.run.records > 1 and _reports_metrics([one])]  # a configuration is one record
 
 
+def _what_lies_in(folder: Path) -> str:
+    """Return the files of a folder without a log, and the last lines of its largest text, for people to look at."""
+    files = [path for place in (*runs_in(folder, []), *texts_in(folder)) for path in place.files]
+    files = sorted(dict.fromkeys(files), key=lambda path: -path.stat().st_size)
+    if not files:
+        return ""
+    names = ", ".join(shorten(str(path.relative_to(folder)), 60) for path in files[:SHOWN_FILES])
+    more = f" and {len(files) - SHOWN_FILES} more" if len(files) > SHOWN_FILES else ""
+    with files[0].open("rb") as file:
+        file.seek(max(0, files[0].stat().st_size - END_OF_FILE))
+        lines = [line for line in file.read().decode("utf-8", errors="replace").splitlines() if line.strip()]
+    ends = " / ".join(quoted(shorten(line, SHOWN_CHARACTERS)) for line in lines[-SHOWN_LINES:])
+    return f"; there are {names}{more}" + (f"; {files[0].name} ends with {ends}" if ends else "")
+
+
 def _no_such_run(path: Path, wanted: str, names: Sequence[str]) -> InputError:
     there = f"is only {names[0]}" if len(names) == 1 else f"are {shorten(', '.join(names), 300)}"
     return InputError(f"{shorten(str(path), 200)}: no run {shorten(wanted, 60)!r}; there {there}")
@@ -467,7 +487,7 @@ def _read_folder(
         raise InputError(
             f"{shorten(str(folder), 200)}: no training log found in this folder, {MAX_DEPTH} levels deep "
             f"(looked for trainer_state.json, event files and files ending in {', '.join(LOG_SUFFIXES)}); "
-            f"name the log file itself{f' ({looked})' if looked else ''}"
+            f"name the log file itself{f' ({looked})' if looked else ''}{_what_lies_in(folder)}"
         )
     notes += [f"not read: {reason}" for reason in refused.of_logs[:MAX_REASONS]]
     with_series = [one for one in read if one.run.series] or read

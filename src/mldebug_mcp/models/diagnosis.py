@@ -209,6 +209,9 @@ class Hypothesis(Model):
     reasons: list[Reason] = Field(
         default_factory=list, description="The same as facts, strongest first; of hypotheses from 2 % on."
     )
+    unexplained: list[str] = Field(
+        default_factory=list, description="Ids of findings that few healthy runs show and that it does not explain."
+    )
     separates: Text = Field("", description="The check, by its id, that would tell it from the next hypothesis.")
     fix: Text = Field("", description="What usually helps once the cause is confirmed.")
     next_steps: list[NextStep] = Field(

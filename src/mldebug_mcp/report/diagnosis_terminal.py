@@ -181,6 +181,8 @@ def _hypothesis(one: Hypothesis, *, bits: bool) -> Text:
     for side, sign in (("for it", +1), ("against it", -1)):
         for fact in reasons_of(one, sign, whole=True, bits=bits):
             text.append(f"\n{side}: {fact}", style="dim")
+    if one.unexplained:
+        text.append(f"\nnot explained by it: {', '.join(one.unexplained)}", style="dim")
     return text
 
 
@@ -356,6 +358,8 @@ def _hypotheses(diagnosis: Diagnosis, width: int, *, bits: bool, facts: bool = T
         for side, sign in sides.items() if facts and place < MAX_DETAILED else ():
             for fact in reasons_of(one, sign, bits=bits)[: 2 if bits else 1]:
                 lines += _wrapped(f"{side}: {fact}", width, indent=8)
+        if not place and one.unexplained and facts:
+            lines += _wrapped(f"not explained by it: {', '.join(one.unexplained)}", width, indent=8)
     return lines
 
 

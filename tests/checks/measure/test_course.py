@@ -28,8 +28,22 @@ def test_a_loss_that_falls_and_then_stands_is_said_to_rest_since_about_then() ->
     assert seen.noise == pytest.approx(0.02, rel=0.3)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_every_value_beside_a_step_is_the_one_logged_there(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    curve = np.exp(np.cumsum(rng.normal(0, 0.05, 400)) * rng.choice([0.2, 1, 3])) + rng.normal(0, 0.02, 400)
+    curve[int(rng.integers(50, 350)) :] += rng.choice([0, 3])
+    seen = course(curve)
+    logged = dict(zip(STEP.tolist(), curve.tolist(), strict=True))
+    assert {move.until: move.to for move in seen.moves} == {move.until: logged[move.until] for move in seen.moves}
+    assert [move.until for move in seen.moves] == sorted(move.until for move in seen.moves)
+    assert (seen.low, seen.high) == (logged[seen.low_at], logged[seen.high_at])
+
+
 def test_white_noise_keeps_its_level() -> None:
-    assert str(course(2 + NOISE)) == "keeps its level"
+    noise = np.random.default_rng(1).normal(0, 0.02, (50, 400))
+    said = [str(course(2 + part)) for part in noise]
+    assert said.count("keeps its level") >= 48
 
 
 def test_a_hump_rises_and_falls() -> None:
@@ -40,7 +54,7 @@ def test_a_hump_rises_and_falls() -> None:
 
 def test_a_level_that_is_left_at_once_is_a_jump_at_that_step() -> None:
     seen = course(np.where(STEP < 251, 1.0, 2.0) + NOISE + (3 - STEP / 40) * (STEP < 80))
-    assert [one.sudden_at for one in seen.moves if one.up] == [251]
+    assert [move.sudden_at for move in seen.moves if move.up] == [251]
 
 
 def test_a_curve_that_is_exactly_the_same_from_a_step_on_is_frozen() -> None:

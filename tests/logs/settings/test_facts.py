@@ -102,3 +102,12 @@ def test_a_bare_clip_of_a_policy_is_that_of_its_ratio() -> None:
 @pytest.mark.parametrize("key", ["accum", "accumulate", "grad_accum"])
 def test_accumulated_batches_may_be_named_in_short(key: str) -> None:
     assert facts_of(Settings.of({key: 8, "batch_size": 4}), "supervised").effective_batch == 32
+
+
+def test_iterations_and_steps_of_a_policys_update_are_no_plan() -> None:
+    policy = {"reward": [0.1] * 60, "reward_std": [0.2] * 60, "kl": [0.01] * 60}
+    config = {"num_iterations": 4, "num_generations": 8, "beta": 0.04, "ppo_epochs": 2}
+    run = run_of(policy, config=config)
+    assert run.kind == "grpo"
+    assert run.facts.plan is None
+    assert run.ending.how == "open"

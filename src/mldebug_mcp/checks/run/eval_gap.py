@@ -150,9 +150,9 @@ def eval_gap_in_first_pass(run: Run) -> Evidence | None:
     if gap.last < least or gap.first > OPENED * gap.last:
         return None
     return Evidence(
-        f"evaluation less training loss goes from {figure(gap.first)} to {figure(gap.last)} by {run.place(gap.step)}, "
-        f"over {gap.count} evaluations up to pass {figure(gap.passes)} over the data, where the training loss is "
-        f"{figure(gap.train)}",
+        f"evaluation less training loss goes from {figure(gap.first)} to a mean of {figure(gap.last)} "
+        f"from {run.place(gap.step)} on, over {gap.count} evaluations up to pass "
+        f"{figure(gap.passes)} over the data, where the training loss is {figure(gap.train)}",
         steps=(gap.step,),
         values={"first": gap.first, "gap": gap.last, "error": gap.error, "train": gap.train, "passes": gap.passes},
     )
@@ -564,6 +564,8 @@ def eval_score_gap_grows(run: Run, pair: ScorePair) -> Evidence | None:
 
     Not this when: the gap was there at once; training is still on its way.
     """
+    if run.kind == "boosting":
+        raise CannotTell("trees know training rows by heart, in healthy runs too")
     late = median(pair.gap[pair.later])
     opens = float(pair.gap[0]) <= CLOSE * late and late >= max(WIDE, SIGMAS * pair.noise)
     if not opens or median(pair.train[pair.later]) < KNOWN:
@@ -579,7 +581,7 @@ def eval_score_gap_grows(run: Run, pair: ScorePair) -> Evidence | None:
     outcome_of(
         eval_score_gap_grows, 0.06, follows=("eval_gap_grows", "eval_gap_wide", "eval_gap_at_zero", "eval_above_start")
     ),
-    not_for=("grpo", "ppo", "rl", "boosting"),
+    not_for=("grpo", "ppo", "rl"),
     whole=True,
 )
 def eval_score_gap(run: Run) -> Answers:

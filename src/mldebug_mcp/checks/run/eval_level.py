@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from mldebug_mcp.checks.curve import end_level, median, noise, sample, start_lev
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     LEAST_AUC,
+    LOW_AUC,
     Compared,
     all_zero,
     as_share,
@@ -184,9 +186,8 @@ EVAL_CHANCE_LEAST = 4
 MORE_CLASSES = 1.3
 """Times the first level of the loss: the logarithm of more classes than there can be. Chosen: a first record may be a
 mean over the first epoch, in which much is learnt."""
-BELOW_CHANCE, LOW_AUC = 0.6, 0.4
-"""Of 1 / classes, and an AUC, below which a model is wrong more often than a guess. Chosen: hundreds of rows bring a
-guess nearer."""
+BELOW_CHANCE = 0.6
+"""Of 1 / classes, below which a model is wrong more often than a guess. Chosen: hundreds of rows bring it nearer."""
 LEARNT, FALL = 0.7, 0.03
 """Of its first level, to which the training loss has fallen; by the second share it falls at all. Chosen: by hand."""
 GAIN, UNTRAINED = 0.02, 0.9
@@ -197,16 +198,36 @@ POOR, BETTER, TIMES_GUESS, OF_FEW_ROWS = 0.6, 0.05, 1.5, 0.03
 hand."""
 
 
-def _learnt(run: Run) -> float:
-    """Return to which share of its start the training loss has moved, 0 where it falls and there are no shares."""
-    if "loss" not in run or len(loss := run["loss"].finite.value) < EVAL_CHANCE_LEAST:
-        raise CannotTell("not logged: the training loss, often enough")
-    start, end = start_level(loss), median(loss[-3:])
-    return end / start if start > 0 else float(end >= start)
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What training has gained.
+
+    Args:
+        share: To which share of its start the training loss, or what a score lacks of its best, has moved; 0 where the
+            loss falls and there are no shares.
+        text: The same in words.
+    """
+
+    share: float
+    text: str
+
+
+def _learnt(run: Run) -> Learnt:
+    """Return what training has gained, by its loss or by a score of it; CannotTell where neither is logged."""
+    if "loss" in run and len(loss := run["loss"].finite.value) >= EVAL_CHANCE_LEAST:
+        start, end = start_level(loss), median(loss[-3:])
+        share = end / start if start > 0 else float(end >= start)
+        return Learnt(share, f"the training loss goes from {figure(start)} to {figure(end_level(loss))}")
+    pair = next((one for one in score_pairs(run) if len(one) >= EVAL_CHANCE_LEAST), None)
+    if pair is None:
+        raise CannotTell("not logged: the training loss or a score of training, often enough")
+    first, reached = float(pair.train[0]), median(pair.train[pair.later])
+    share = (1 - reached) / (1 - first) if first < 1 else 0.0
+    return Learnt(share, f"{pair.trained} goes from {figure(first)} to {figure(reached)}")
 
 
 def eval_below_chance(run: Run) -> Evidence | None:
-    """Evaluation is far worse than a uniform guess, though the training loss has fallen.
+    """Evaluation is far worse than a uniform guess, though training has got better.
 
     Not this when: evaluation is about that of a guess. An accuracy needs the number of classes.
     """
@@ -220,12 +241,10 @@ def eval_below_chance(run: Run) -> Evidence | None:
     for series, guess, limit in judged:
         half = len(series) // 2
         reached = median(as_shares(series.value)[half:])
-        if reached < limit and _learnt(run) <= LEARNT:
-            loss = run["loss"].finite.value
+        if reached < limit and (learnt := _learnt(run)).share <= LEARNT:
             return Evidence(
                 f"{series.name} is {figure(reached)} in the later half of {len(series)} records, a guess has "
-                f"{figure(guess)}, and the training loss goes from {figure(start_level(loss))} to "
-                f"{figure(end_level(loss))}",
+                f"{figure(guess)}, and {learnt.text}",
                 steps=(float(series.step[half]),),
                 values={"reached": reached, "guess": guess},
             )
@@ -241,28 +260,29 @@ def _uniform(run: Run) -> float | None:
 
 
 def eval_learns_nothing(run: Run) -> Evidence | None:
-    """Loss and accuracy of evaluation, or its AUC, get no better than a guess, while the training loss falls.
+    """Loss and accuracy of evaluation, or its AUC, get no better than a guess, while training gets better.
 
     Not this when: evaluation improves first (`eval_gap_grows`); it begins better than training, as of a model that
     comes trained.
     """
     if run.kind == "sft":
         raise CannotTell("what is fine-tuned on text begins where it may well stay")
-    if _learnt(run) > 1 - FALL:
-        raise CannotTell("the training loss does not fall, so that evaluation need not either")
+    learnt = _learnt(run)
+    if learnt.share > 1 - FALL:
+        raise CannotTell("training does not get better, so that evaluation need not either")
     auc = auc_of(run)
     if auc is not None and auc.name.startswith("eval_") and len(auc) >= LEAST_AUC:
-        return _auc_of_a_guess(auc) if is_of_a_guess(auc) and not goes_on_falling(run) else None
+        return _auc_of_a_guess(auc, learnt) if is_of_a_guess(auc) and not goes_on_falling(run) else None
     if "eval_loss" not in run or "eval_accuracy" not in run or len(run["eval_accuracy"].finite) < EVAL_CHANCE_LEAST:
         raise CannotTell(f"no loss and accuracy, or AUC, of {EVAL_CHANCE_LEAST} evaluations")
     return _no_better(run)
 
 
-def _auc_of_a_guess(auc: Series) -> Evidence:
+def _auc_of_a_guess(auc: Series, learnt: Learnt) -> Evidence:
     later = median(auc.value[len(auc) // 2 :])
     return Evidence(
         f"{auc.name} is {figure(later)} (median of the later half of {len(auc)} evaluations), and "
-        f"{figure(auc.value.max())} at its highest, while the training loss falls",
+        f"{figure(auc.value.max())} at its highest, while {learnt.text}",
         steps=(float(auc.step[0]),),
         values={"late": later, "highest": float(auc.value.max()), "guess": 0.5},
     )

@@ -294,9 +294,11 @@ def grad_norm_spike(run: Run, norm: Series) -> Evidence | None:
         return None
     worst = max(found, key=lambda spike: spike.height)
     at, top, level = float(norm.step[worst.first]), float(norm.value[worst.peak]), float(np.exp(worst.level))
+    highest = float(norm.step[worst.peak])
+    begun = f", beginning at {figure(at)}" if highest != at else ""
     more = f"; {len(found)} such jumps in all" if len(found) > 1 else ""
     return Evidence(
-        f"grad_norm jumps from {figure(level)} to {figure(top)} at {run.place(at)}{more}",
+        f"grad_norm jumps from about {figure(level)} to {figure(top)} at {run.place(highest)}{begun}{more}",
         steps=(at, *(float(norm.step[spike.first]) for spike in found if spike is not worst))[:10],
         values={"level_before": level, "peak": top, "factor": float(np.exp(worst.height)), "count": len(found)},
     )

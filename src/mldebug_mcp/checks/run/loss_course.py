@@ -37,6 +37,7 @@ from mldebug_mcp.checks.evaluation import (
 )
 from mldebug_mcp.checks.jumps import rise_for_good
 from mldebug_mcp.checks.progress import LANGUAGE_MODELS, comes_trained, is_late, uniform_loss
+from mldebug_mcp.checks.train_eval_gap import evaluation_scores
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -64,6 +65,12 @@ MANY, ALIKE_OF_FEW = 40, 0.9
 """Fewer records go up in order one by one. Chosen: by chance hardly ever."""
 
 
+def _every_score_rises(run: Run) -> bool:
+    """Say whether all scores of evaluation rise and end at their best, as no run does that diverges."""
+    scores = [one.value for one in evaluation_scores(run) if len(one) >= LEAST_OF_RISE]
+    return bool(scores) and all(value[-1] >= value.max() and value[-1] > value[0] for value in scores)
+
+
 def loss_divergence(run: Run) -> Evidence | None:
     """The training loss rises well above its best level and is still there at the end of the log.
 
@@ -76,6 +83,10 @@ def loss_divergence(run: Run) -> Evidence | None:
         return None
     if _takes_longer(run, loss):
         raise CannotTell("the steps take longer just as the loss rises: their batches may be longer")
+    if _every_score_rises(run):
+        raise CannotTell(
+            "every score of evaluation rises to its best as the loss does: the loss may be a sum that grows"
+        )
     onset, start = float(loss.step[rise.at]), start_level(loss.value)
     if (plan := planned_rise(run, onset, float(loss.step[-1]))) is not None:
         raise CannotTell(
@@ -84,7 +95,7 @@ def loss_divergence(run: Run) -> Evidence | None:
     if (term := term_set_in(run, onset)) is not None:
         raise CannotTell(f"{term.name} sets in at {run.place(term.step)}, and the loss rises with it")
     return Evidence(
-        f"loss rises from {figure(rise.lowest)} to {figure(rise.end)} from {run.place(onset)} on and "
+        f"loss rises from about {figure(rise.lowest)} to about {figure(rise.end)} from {run.place(onset)} on and "
         f"stays up to the end (it began around {figure(start)}){_rate(run, onset)}",
         steps=(onset,),
         values={"best": rise.lowest, "end": rise.end, "start": start, "rise": rise.end - rise.lowest},
@@ -154,7 +165,7 @@ def _throughout(run: Run, loss: Series) -> Evidence | None:
     if not rises or monotone(stretches) < alike:
         return None
     return Evidence(
-        f"loss rises from a level of {figure(start)} at first to {figure(end)} at the end, its trend by "
+        f"loss rises from about {figure(start)} at first to {figure(end)} at the end, its trend by "
         f"{figure(moved.change)} ± {figure(moved.error)} from {run.place(loss.step[0])} on",
         steps=(float(loss.step[0]),),
         values={"start": start, "end": end, "rise": moved.change, "error": moved.error},
@@ -581,8 +592,9 @@ def loss_stall(run: Run) -> Evidence | None:
     if stall.end < HIGH_SHARE * uniform:
         return None
     return Evidence(
-        f"loss falls from {figure(stall.start)} to {figure(stall.end)} by {run.place(stall.onset)} and moves by no "
-        f"more than {figure(stall.moved)} after; a uniform guess has {figure(uniform)} = ln({math.exp(uniform):.0f})",
+        f"loss falls from about {figure(stall.start)} to about {figure(stall.end)} by {run.place(stall.onset)} "
+        f"and moves by no more than {figure(stall.moved)} after; a uniform guess has {figure(uniform)} = "
+        f"ln({math.exp(uniform):.0f})",
         steps=(stall.onset,),
         values={
             "start": stall.start,

@@ -386,7 +386,7 @@ class Moved:
 
     def __str__(self) -> str:
         early = f", and had left it by step {figure(self.since)}" if self.since is not None else ""
-        return f"{self.metric} goes from {figure(self.before)} to {figure(self.there)}{early}"
+        return f"{self.metric} goes from about {figure(self.before)} to {figure(self.there)}{early}"
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -466,13 +466,16 @@ def loss_spike(jumps: Jumps) -> Evidence:
     """
     run, worst, at = jumps.run, jumps.worst, jumps.at
     last, top = float(jumps.loss.step[worst.last]), float(jumps.loss.value[worst.peak])
+    highest = float(jumps.loss.step[worst.peak])
+    begun = f", beginning at {figure(at)}," if highest != at else ""
     gaps, others = np.diff(jumps.steps), moved(run, at, last)
     even = len(gaps) > 1 and float(gaps.std()) <= EVEN / 2 * float(gaps.mean())
     spacing = {"spacing": float(gaps.mean())} if even else {}
     more = f"; {len(jumps.found)} such jumps in all" if len(jumps.found) > 1 else ""
     more += f", {figure(spacing['spacing'])} {run.step_name}s apart" if spacing else ""
     return Evidence(
-        f"loss jumps from {figure(worst.level)} to {figure(top)} at {run.place(at)} {_back(jumps)}{more}"
+        f"loss jumps from about {figure(worst.level)} to {figure(top)} at {run.place(highest)}{begun} "
+        f"{_back(jumps)}{more}"
         f"{_beside(run, at, last, others)}",
         steps=(at, *(step for step in jumps.steps.tolist() if step != at))[:SHOWN],
         values={
@@ -631,7 +634,7 @@ def _beside(run: Run, first: float, last: float, others: list[Moved]) -> str:
         said.setdefault("learning_rate", f"the learning rate there is {figure(rate)}")
     norm = level_and_extreme(run["grad_norm"].finite, first, last) if "grad_norm" in run else None
     if norm is not None:
-        said.setdefault("grad_norm", f"grad_norm goes from {figure(norm[0])} to {figure(norm[1])}")
+        said.setdefault("grad_norm", f"grad_norm goes from about {figure(norm[0])} to {figure(norm[1])}")
     return "".join(f"; {part}" for part in said.values())
 
 

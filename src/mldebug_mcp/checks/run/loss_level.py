@@ -20,7 +20,15 @@ from mldebug_mcp.checks.evaluation import (
     no_better_than_the_mean,
     nothing_right,
 )
-from mldebug_mcp.checks.progress import MAX_LN_VOCABULARY, PASSES, epoch_at, passes_at, predicts_tokens, uniform_loss
+from mldebug_mcp.checks.progress import (
+    LANGUAGE_MODELS,
+    MAX_LN_VOCABULARY,
+    PASSES,
+    epoch_at,
+    passes_at,
+    predicts_tokens,
+    uniform_loss,
+)
 from mldebug_mcp.checks.run import loss_by_accuracy, loss_start
 from mldebug_mcp.checks.run.loss_course import creeps_below
 from mldebug_mcp.checks.run.loss_start import loss_scale_suspicious
@@ -151,6 +159,8 @@ def _of_two(run: Run, start: float, end: float) -> float:
 
     Among how many others a model guesses neither a loss nor an accuracy tells: 2.08 is near ln 8 in ten classes too.
     """
+    if run.kind in LANGUAGE_MODELS:
+        raise CannotTell("a language model guesses among its tokens, and the size of its vocabulary is not known")
     two, right = math.log(2), _accuracies(run)
     halves = len(right) > 0 and float(np.abs(right - 1 / 2).max()) <= HALF
     if (abs(end - two) <= EXACTLY and abs(start - two) <= FROM_TWO * two) or (

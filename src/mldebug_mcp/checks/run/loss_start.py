@@ -492,8 +492,9 @@ def loss_rises_in_warmup(run: Run) -> Evidence | None:
         return None
     onset = float(warmup.step[low])
     return Evidence(
-        f"loss rises from {figure(lowest)} at {run.place(onset)}, where the learning rate is {figure(at_low)}, to "
-        f"{figure(end)} at {run.place(warmup.step[-1])}, where warmup has taken it to {figure(at_end)}",
+        f"loss rises from about {figure(lowest)} around {run.place(onset)}, where the learning rate is "
+        f"{figure(at_low)}, to about {figure(end)} up to {run.place(warmup.step[-1])}, where warmup has taken it to "
+        f"{figure(at_end)}",
         steps=(onset,),
         values={"lowest": lowest, "end": end, "rate_at_lowest": at_low, "rate_at_end": at_end},
     )

@@ -13,6 +13,7 @@ import numpy as np
 from mldebug_mcp.checks.asking import by_outcome, outcome_of, told, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
 from mldebug_mcp.checks.curve import end_level, median, noise
+from mldebug_mcp.checks.progress import is_late
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.run import Run, Series
 
@@ -29,6 +30,8 @@ LEAST_RECORDS = 5
 ALIKE, PARTED = 1e-3, 1e-2
 """Relative difference of norms that are one, and of those that are not. Chosen: ranks reduce in one order."""
 
+MID_RUN, MID_RUN_STEPS = 0.1, 50.0
+"""Share of the run, and steps, beyond which a log begins in mid-run. Chosen: by then ranks may have parted."""
 FAR, FAR_SIGMAS = 1.5, 3.0
 """Times the losses of all other ranks, and times the noise from record to record, that one ends above them. Chosen:
 shares of one batch have losses that scatter about the same level."""
@@ -143,8 +146,14 @@ def broken(metric: str, ranks: Mapping[int, Series]) -> Broken | None:
     return Broken(*first[0], first[1][0] if len(first) > 1 else None)
 
 
-def astray(metric: str, ranks: Mapping[int, Series]) -> Astray | None:
-    """Return the rank whose losses end far above those of all others, with which they began."""
+def astray(metric: str, ranks: Mapping[int, Series], *, late: bool = False) -> Astray | None:
+    """Return the rank whose losses end far above those of all others, with which they began.
+
+    Args:
+        metric: What is logged by rank.
+        ranks: It by rank.
+        late: Whether the log begins in mid-run, so that how they began is not known.
+    """
     losses = {rank: series.finite for rank, series in ranks.items()}
     if not _LOSS.fullmatch(metric) or min(map(len, losses.values())) < 2 * LEAST_RECORDS:
         return None
@@ -154,7 +163,7 @@ def astray(metric: str, ranks: Mapping[int, Series]) -> Astray | None:
     scatter = max(noise(one.value) for one in losses.values())
     began = max(median(one.value[:LEAST_RECORDS]) for other, one in losses.items() if other != rank)
     alike = median(series.value[:LEAST_RECORDS]) < FAR * began
-    if not alike or not 0 < FAR * max(others) < end[rank] or end[rank] - max(others) < FAR_SIGMAS * scatter:
+    if not (alike or late) or not 0 < FAR * max(others) < end[rank] or end[rank] - max(others) < FAR_SIGMAS * scatter:
         return None
     usual = median(np.array(others))
     low = np.flatnonzero(series.value < (usual + end[rank]) / 2)
@@ -228,12 +237,13 @@ def _broken(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
 
 
 def _astray(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
-    one = astray(metric, ranks)
+    one = astray(metric, ranks, late=is_late(run, run.first_step, MID_RUN, MID_RUN_STEPS))
     if one is None:
         return None
+    where = f"which it leaves from {run.place(one.step)} on"
     return Evidence(
         f"{metric} of rank {one.rank} is {figure(one.end)} at the end, and {figure(one.usual)} that of the other "
-        f"{len(ranks) - 1} ranks, which it leaves from {run.place(one.step)} on",
+        f"{len(ranks) - 1} ranks, {'in the whole log' if one.step <= run.first_step else where}",
         steps=(one.step,),
         values={"rank": one.rank, "end": one.end, "others": one.usual, "ranks": len(ranks)},
     )

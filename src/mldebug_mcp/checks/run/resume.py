@@ -431,8 +431,8 @@ def loss_falls_back(run: Run, falls: list[Fall]) -> Evidence:
     first = falls[0]
     more = f"; {len(falls)} such falls" if len(falls) > 1 else ""
     return Evidence(
-        f"loss falls from {figure(first.before)} to {figure(first.after)} at {run.place(first.step)} and "
-        f"climbs back{more}",
+        f"loss falls from about {figure(first.before)} to about {figure(first.after)} at {run.place(first.step)} "
+        f"and climbs back{more}",
         steps=tuple(one.step for one in falls[:SHOWN]),
         values={"before": first.before, "after": first.after, "falls": len(falls)},
     )
@@ -463,7 +463,7 @@ def _falls_at_joins(run: Run, joins: tuple[Join, ...]) -> Answers:
     steps = [join.step, *(other.step for other, _ in dips if other is not join)]
     return {
         "loss_falls_back": Evidence(
-            f"loss falls from {figure(join.before)} to {figure(dip.low)} at {run.place(join.step)} for "
+            f"loss falls from about {figure(join.before)} to {figure(dip.low)} at {run.place(join.step)} for "
             f"about {dip.records} records and climbs back to {figure(dip.back)}{more}",
             steps=tuple(steps[:SHOWN]),
             values={"before": join.before, "after": dip.low, "back": dip.back, "falls": len(dips)},
@@ -524,7 +524,7 @@ def loss_jump_at_resume(run: Run, joins: tuple[Join, ...]) -> Evidence | None:
         else ""
     )
     return Evidence(
-        f"loss goes from {figure(worst.before)} to {figure(worst.after)} at {run.place(worst.step)}, "
+        f"loss goes from about {figure(worst.before)} to about {figure(worst.after)} at {run.place(worst.step)}, "
         f"{where}{more}{rate}",
         steps=(worst.step, *(join.step for join in jumps if join is not worst))[:SHOWN],
         values={"before": worst.before, "after": worst.after, "jump": worst.after - worst.before, "joins": len(joins)},

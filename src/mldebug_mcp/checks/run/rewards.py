@@ -178,7 +178,7 @@ def reward_falls(run: Run, rewards: Series) -> Evidence | None:
 
 def _fallen(run: Run, top: float, end: float, onset: float, before: str) -> Evidence:
     return Evidence(
-        f"reward falls from {figure(top)} to {figure(end)} from {run.place(onset)} on, {before}, "
+        f"reward falls from about {figure(top)} to about {figure(end)} from {run.place(onset)} on, {before}, "
         "and stays down to the end of the log",
         steps=(onset,),
         values={"best": top, "end": end, "fall": top - end},
@@ -193,7 +193,7 @@ def reward_sinks(run: Run, rewards: Series) -> Evidence | None:
     if not from_the_start(rewards) or not sinks(run, rewards):
         return None
     start, end = start_level(rewards.value), end_level(rewards.value)
-    said = f"reward goes from {figure(start)} at {run.place(rewards.step[0])} to {figure(end)}"
+    said = f"reward goes from about {figure(start)} at first to about {figure(end)}"
     return _evidence(rewards, f"{said}, and never was higher", start=start, end=end)
 
 
@@ -230,7 +230,7 @@ def _of_agent(run: Run, rewards: Series, whole: Standing) -> Evidence | None:
     sunk = float(level[1:].max()) <= max(start, float(value[0])) + whole.move / 2 and drift(value).change <= 0
     if (sunk and float(level[-1]) <= start - whole.move / 2) or swings(value):
         said = f"reward swings between {figure(lowest)} and {figure(highest)}: it " if swings(value) else "reward "
-        ends = f"goes from {figure(start)} at {run.place(rewards.step[0])} to {figure(end)}"
+        ends = f"goes from about {figure(start)} at first to about {figure(end)}"
         return _evidence(rewards, said + ends, start=start, end=end, lowest=lowest, highest=highest)
     late = rewards.where(np.arange(len(rewards)) >= len(rewards) // 2)
     if len(late) < REWARD_COURSE_LEAST_RECORDS:
@@ -459,8 +459,8 @@ def eval_reward_falls(run: Run) -> Evidence | None:
     top, end, best = max(level), level[-1], int(np.argmax(level))
     onset = float(series.step[best + int(np.argmax(series.value[best:] <= top - BEGUN * fall))])
     return Evidence(
-        f"{series.name} falls from {figure(top)} to {figure(end)} from {run.place(onset)} on, while the "
-        f"reward goes from {figure(paid[0])} to {figure(paid[-1])}",
+        f"{series.name} falls from about {figure(top)} to about {figure(end)} from {run.place(onset)} on, "
+        f"while the reward goes from {figure(paid[0])} to {figure(paid[-1])}",
         steps=(onset,),
         values={"best": top, "end": end, "reward_at_start": float(paid[0]), "reward_at_end": float(paid[-1])},
     )

@@ -51,7 +51,6 @@ TEXT_READERS = (
     "scalar_events",
     "jsonl",
     "json_file",
-    "megatron",
     "yaml_records",
     "table",
     "bare_columns",

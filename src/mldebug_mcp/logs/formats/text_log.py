@@ -174,6 +174,10 @@ PIECE_BYTES, FIRST_BYTES = 512 * 1024, 16 * 1024
 LINES_TOGETHER = 4096
 """Lines of a file that cannot be read by the block which are taken together."""
 
+LIKE_BYTES, SAME_WIDTH = 4096, 2
+"""Bytes above the end in which lines like the last one are looked for, and how many of these tell how a number is
+written. Chosen: an evaluation may stand between."""
+_LAST_NUMBER = re.compile(rb"(?<![\w.])[-+]?\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d*)?$")
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _REPEATS = re.compile(r"best iteration is:\s*$", re.IGNORECASE)
 """LightGBM's last words, under which it prints the line of its best iteration once more."""
@@ -219,6 +223,7 @@ class Text:
         self._learns = learns
         self._line = 0
         self._bytes = 0
+        self._above = b""
         self._records = Records(builder)
         self._memory = Memory()
         self._structures = Structures(builder, self._records)
@@ -239,7 +244,8 @@ class Text:
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if not block.endswith(b"\n"):
-            block += b"\n"
+            block = self._without_cut_number(block) + b"\n"
+        self._above = block[-LIKE_BYTES:]
         if not self._learns or any(mark in block for mark in MARKS):
             for line in block[:-1].split(b"\n"):
                 self._line += 1
@@ -257,6 +263,23 @@ class Text:
             skeletons = Skeletons(piece, compiled=self._bytes > FAST_BYTES)
             alike.take(skeletons, self._line)
             self._line += len(skeletons)
+
+    def _without_cut_number(self, block: bytes) -> bytes:
+        """Return the end of a text without the number in which it breaks off: `2.`, or `2.3` below `2.3456`."""
+        *above, last = (self._above + block)[-LIKE_BYTES:].split(b"\n")
+        number = _LAST_NUMBER.search(last)
+        if number is None:
+            return block
+        before = rb"[-+\d.,eE]+".join(
+            map(re.escape, re.split(rb"[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?", last[: number.start()]))
+        )
+        like = [found for line in above if (found := re.match(before + rb"(?P<number>[-+]?\d[-+\d.,eE]*)", line))]
+        decimals = {_decimals(found["number"]) for found in like[-SAME_WIDTH:]}
+        shorter = len(like) >= SAME_WIDTH and len(decimals) == 1 and _decimals(number[0]) < min(decimals)
+        if not shorter and number[0][-1:].isdigit():
+            return block
+        self._builder.note("the log breaks off within the last number of its last line, which is left out")
+        return block[: len(block) - len(number[0])]
 
     def tell(self, builder: RunBuilder) -> None:
         """End the text for a builder of its own: what is open here stays open."""
@@ -393,3 +416,8 @@ def _may_be_row(said: LineContent) -> bool:
 def _read(line: str) -> LineContent:
     """Read a line by itself, with the colours that it has."""
     return content_of(straightened(_cleaned(line)))
+
+
+def _decimals(number: bytes) -> int:
+    """Return how many characters stand behind the decimal point of a number, those of an exponent included."""
+    return len(number.partition(b".")[2])

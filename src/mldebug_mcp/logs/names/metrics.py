@@ -105,6 +105,8 @@ def is_telling(name: str) -> bool:
     role = role_of(name)
     if role is not None and role.statistic in ("max", "min"):
         return role.quantity is Quantity.REWARD  # `max_grad_norm` and `max_completion_length` are settings
+    if role is not None and role.quantity is Quantity.ERROR_RATE:
+        return bool(role.phase)  # `error_rate` alone may be a setting
     if role is not None and role.quantity.is_result:
         return not _is_called_by_name(name, role)
     return is_loss(name) or "'s " in name  # LightGBM: "valid_0's l2"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -39,6 +40,15 @@ class Setting:
     key: str
     source: str
     known: bool = False
+
+
+_OF_AN_UPDATE = {
+    "num_iterations": "num_iterations",
+    **dict.fromkeys(("n_steps", "num_steps"), "n_steps"),
+    **dict.fromkeys(("n_epochs", "ppo_epochs", "num_ppo_epochs"), "update_epochs"),
+}
+"""Names by which trainers of policies set an update, and the plan of a run elsewhere. Sources: the configurations of
+TRL, Stable-Baselines3 and CleanRL."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,23 @@ class Settings(Mapping[str, Setting]):
             if other is not None and chosen.setting.known and len(notes) < MAX_NOTES:
                 notes.append(f"{name} is read from {_told(chosen.setting)}; {_told(other)} is left out")
         return cls(found, tuple(notes))
+
+    def of_a_policy(self, records: int) -> Settings:
+        """Return the settings of a policy's trainer, whose steps and epochs may be those of one update.
+
+        A rollout has `n_steps`, and one batch of them is learnt from `n_epochs` or `num_iterations` times; iterations
+        are a plan where they are more than were logged.
+
+        Args:
+            records: Records of the log.
+        """
+        found: dict[str, Setting] = {}
+        for name, setting in self.items_by_name.items():
+            own = _OF_AN_UPDATE.get(re.split(r"[/.]", setting.key)[-1].lower(), name)
+            planned = own == "num_iterations" and isinstance(setting.value, int | float) and setting.value >= records
+            new = name if own == name or planned or own in self.items_by_name else own
+            found[new] = replace(setting, name=new)
+        return Settings(found, self.notes)
 
     @classmethod
     def merged(cls, *settings: Settings) -> Settings:

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
+from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_known, is_telling
+from mldebug_mcp.logs.names.quantities import LOSSES
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.text.counters import Counters
 from mldebug_mcp.logs.text.parsed_line import Parsed, is_remark
@@ -187,15 +189,22 @@ class Leftovers:
             )
 
 
-# Lines that several ranks of one training print alike: those of the first that printed them are read.
+# Lines that several ranks of one training print: those of the first that printed them are the records of the run. Of
+# the others the loss, the gradient norm and the times of each step are kept, so that the ranks can be compared.
+
+
+MAX_RANKS, MAX_OF_RANKS = 64, 2_000_000
+"""Ranks whose values are kept, and values in all. Chosen: a comparison of more shows no more; 32 MB of numbers."""
 
 
 class Ranks:
-    """Knows which rank's lines are read, of each kind of line, and counts those of the others."""
+    """Knows which rank's lines are read, of each kind of line, and what those of the others say."""
 
     def __init__(self) -> None:
         self._owner: dict[tuple[str, ...], int] = {}
         self._others: Counter[int] = Counter()
+        self._values: dict[tuple[str, int], list[tuple[Floats, Floats]]] = {}
+        self._kept = 0
 
     def is_echo(self, like: Parsed) -> bool:
         """Say whether lines like this one are what another rank prints too."""
@@ -208,20 +217,55 @@ class Ranks:
         self._owner.setdefault(tuple(parsed.metrics), parsed.rank)
         if not self.is_echo(parsed):
             return False
-        self.leave_out(parsed, 1)
+        counters = {name: np.array([value]) for name, value in parsed.counters.values.items()}
+        self.leave_out(parsed, counters, {name: np.array([value]) for name, value in parsed.metrics.items()})
         return True
 
-    def leave_out(self, like: Parsed, count: int) -> None:
-        """Count lines of another rank."""
-        self._others[like.rank or 0] += count
+    def leave_out(self, like: Parsed, counters: Mapping[str, Floats], metrics: Mapping[str, Floats]) -> None:
+        """Take lines of another rank.
+
+        Args:
+            like: One of them.
+            counters: Their counters by name, shape (n,).
+            metrics: Their metrics by name, shape (n,).
+        """
+        rank, size = like.rank or 0, len(next(iter(metrics.values())))
+        self._others[rank] += size
+        if "step" not in counters or (len(self._others) > MAX_RANKS and rank not in self._ranks):
+            return
+        for name, values in metrics.items():
+            if _is_of_ranks(name) and self._kept + size <= MAX_OF_RANKS:
+                self._kept += size
+                self._values.setdefault((name, rank), []).append((counters["step"], values))
+
+    @property
+    def _ranks(self) -> set[int]:
+        return {rank for _, rank in self._values}
 
     def end(self, builder: RunBuilder) -> None:
-        """Say what was left out."""
-        if self._others:
-            builder.note(
-                f"left out {sum(self._others.values())} line(s) that {len(self._others)} other rank(s) printed alike: "
-                "one rank's records are read"
-            )
+        """Give what is kept to the builder, and say what was left out."""
+        if not self._others:
+            return
+        for names, owner in self._owner.items():
+            for name in names:
+                others = {rank: parts for (of, rank), parts in self._values.items() if of == name}
+                if others:
+                    builder.of_ranks(name, owner, {rank: _joined(parts) for rank, parts in others.items()})
+        kept = ", and their losses, gradient norms and times are compared" if self._values else ""
+        builder.note(
+            f"left out {sum(self._others.values())} line(s) that {len(self._others)} other rank(s) printed alike: "
+            f"one rank's records are read{kept}"
+        )
+
+
+def _is_of_ranks(name: str) -> bool:
+    role = role_of(name)
+    compared = role is not None and (role.quantity in LOSSES or role.quantity is Quantity.GRADIENT_NORM)
+    return compared or (role is not None and role.quantity.is_duration)
+
+
+def _joined(parts: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    return np.concatenate([step for step, _ in parts]), np.concatenate([value for _, value in parts])
 
 
 # Steps that are printed rounded ("6K") → the exact ones, where the interval between records tells them.
@@ -486,7 +530,7 @@ class Assembler:
         """
         size = len(next(iter(metrics.values())))
         if self.ranks.is_echo(like):
-            self.ranks.leave_out(like, size)
+            self.ranks.leave_out(like, counters, metrics)
             return
         self.flush()
         self._told, self._counted = self._told + size, self._counted + size

@@ -405,7 +405,8 @@ class KnownLines:
         lines = np.flatnonzero(~dull) + done
         if self._is_settled():
             shapes = {place: self._memory.only_shape(place) for place in np.unique(places[lines]).tolist()}
-            lines = lines[self._records.leave_out(shapes, places[lines])]
+            some = lines
+            lines = lines[self._records.leave_out(shapes, places[lines], lambda here: skeletons.rows(some[here]))]
         kept = places[lines]
         parts = self._parts(skeletons, lines, kept)
         kinds = np.zeros_like(kept)

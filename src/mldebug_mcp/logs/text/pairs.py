@@ -231,7 +231,7 @@ def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str |
         phrase = f"{of} {phrase}" if names_phase(of) else phrase if of in _PASSING else f"{phrase} ({of})"
     if phrase.lower() == "loss train":
         return "train loss"
-    if re.match(r"train(?:ing)? (?!loss|acc)", phrase, re.IGNORECASE) and explicit:
+    if re.match(r"train(?:ing)? (?!loss|acc|err)", phrase, re.IGNORECASE) and explicit:
         phrase = phrase.split(" ", 1)[1]
     phrase = _without_stop(phrase)
     if is_known(phrase):

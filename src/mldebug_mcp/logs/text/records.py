@@ -210,7 +210,7 @@ class MixedLines:
             return False
         for part, like, echo in zip(told, plain, echoes, strict=True):
             if like is not None and echo:
-                self._assembler.ranks.leave_out(like, len(part.at))
+                self._assembler.ranks.leave_out(like, *_said(part.shape, part.rows, like))
         self._take_heard(numbers, heard, bars)
         return True
 
@@ -387,6 +387,13 @@ def _lot(part: Part, first: int, last: int, at: Lines, record: Lines) -> Lot:
     return Lot(None, dict(zip(renamed, columns, strict=True)), rows, regular="loss" in names)
 
 
+def _said(shape: Shape, rows: Floats, like: Parsed) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Return the counters and the metrics of lines of one shape, by name, each of shape (n,)."""
+    columns = shape.columns(rows)
+    counters, metrics = columns[: len(like.counters.values)], columns[len(columns) - len(like.metrics) :]
+    return dict(zip(like.counters.values, counters, strict=True)), dict(zip(like.metrics, metrics, strict=True))
+
+
 # What lines say → records: one line at a time, or many of one shape together.
 
 
@@ -449,7 +456,7 @@ class Records:
         if shape.aside and self.assembler.passes_over(number, known=shape.known):
             return not self.under_heading(number)
         if plain is not None and like.drawing is None and self.assembler.ranks.is_echo(plain):
-            self._take_echoes(plain, 1)
+            self._take_echo(plain, shape.said(numbers))
             return True
         if shape.only_counts:
             at, total = shape.number(0, numbers), shape.number(1, numbers)
@@ -463,7 +470,9 @@ class Records:
         self.take(number, said)
         return True
 
-    def leave_out(self, shapes: Mapping[int, Shape | None], places: Lines) -> NDArray[np.bool_]:
+    def leave_out(
+        self, shapes: Mapping[int, Shape | None], places: Lines, rows: Callable[[NDArray[np.bool_]], Floats]
+    ) -> NDArray[np.bool_]:
         """Take the lines of which only their number counts, or nothing, if what is open does not hang on them.
 
         Those are lines that other ranks print alike, and lines of numbers that nobody knows. Return which are left.
@@ -471,6 +480,7 @@ class Records:
         Args:
             shapes: The shape of each place, None for one that is not known.
             places: The place of each line, shape (n,).
+            rows: Returns the numbers of some of them, which are alike, shape (lines, numbers).
         """
         left = np.ones(len(places), dtype=np.bool_)
         likes = {place: shape.like for place, shape in shapes.items() if shape is not None}
@@ -483,17 +493,19 @@ class Records:
             if like.plain is None or shape is None:
                 continue
             if self.assembler.ranks.is_echo(like.plain):
-                left &= places != place
-                self.assembler.ranks.leave_out(like.plain, int(np.count_nonzero(places == place)))
+                here = places == place
+                left &= ~here
+                self.assembler.ranks.leave_out(like.plain, *_said(shape, rows(here), like.plain))
             elif shape.aside and not shape.known and not heads and not self.assembler.under_heading:
                 left &= places != place
         return left
 
-    def _take_echoes(self, like: Parsed, count: int) -> None:
+    def _take_echo(self, like: Parsed, said: LineContent | None) -> None:
         if like.counters.values:
             self._evaluated_from = 0
         self.bars.end()
-        self.assembler.ranks.leave_out(like, count)
+        if said is not None and said.plain is not None:
+            self.assembler.ranks.echoes(said.plain)
 
     def _take_plain(self, number: int, parsed: Parsed) -> bool:
         counters = parsed.counters

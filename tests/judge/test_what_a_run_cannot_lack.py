@@ -1,0 +1,72 @@
+"""Facts of a run that rule causes out, or keep a number from being taken for a fault."""
+
+from __future__ import annotations
+
+import numpy as np
+from tests.runs import run_of
+
+from mldebug_mcp.judge.diagnosis import diagnose
+from mldebug_mcp.models import Diagnosis, State
+
+STEP = np.arange(1, 31)
+NOISE = np.random.default_rng(0).normal(0, 1, 30)
+
+
+def first(diagnosis: Diagnosis) -> str:
+    return diagnosis.hypotheses[0].cause
+
+
+def present(diagnosis: Diagnosis) -> set[str]:
+    return {finding.symptom for finding in diagnosis.findings if finding.state is State.PRESENT}
+
+
+def test_no_gradient_beside_rewards_that_differ_within_groups_is_no_fault_of_the_rewards() -> None:
+    policy = {"loss": 0 * STEP, "grad_norm": 0 * STEP, "kl": 0 * STEP, "reward": 0.6 + 0.03 * NOISE}
+    varied = run_of({**policy, "reward_std": 0.2 + 0.01 * NOISE, "frac_reward_zero_std": 0.25 + 0 * STEP}, kind="grpo")
+    equal = run_of({**policy, "reward_std": 0 * STEP, "frac_reward_zero_std": 1 + 0 * STEP}, kind="grpo")
+    assert first(diagnose(varied)) == "params_not_training"
+    assert first(diagnose(equal)) in {"no_reward_variance", "reward_broken"}
+
+
+def test_an_evaluation_that_ranks_like_a_guess_beside_perfect_training_is_not_healthy() -> None:
+    step = np.arange(1, 101)
+    scores = {"auc": np.minimum(1, 0.9 + 0.02 * step), "eval_auc": 0.52 - 0.0008 * step}
+    diagnosis = diagnose(run_of(scores, kind="boosting"))
+    assert {"eval_learns_nothing", "eval_score_falls"} <= present(diagnosis)
+    assert first(diagnosis) in {"overfitting", "no_signal", "train_eval_mismatch"}
+
+
+def test_a_boosting_run_whose_evaluation_follows_is_left_alone() -> None:
+    step = np.arange(1, 101)
+    scores = {"auc": np.minimum(1, 0.9 + 0.02 * step), "eval_auc": 0.9 - 0.2 * np.exp(-step / 20)}
+    assert first(diagnose(run_of(scores, kind="boosting"))) == "healthy"
+
+
+def test_a_loss_that_rises_while_every_score_rises_to_its_best_does_not_diverge() -> None:
+    step = np.arange(0, 2000, 200)
+    loss = 4000 + 2.5 * step
+    scores = {"eval_f1": 0.75 - 0.25 * np.exp(-step / 400), "eval_precision": 0.74 - 0.25 * np.exp(-step / 500)}
+    assert "loss_divergence" not in present(diagnose(run_of({"loss": loss, **scores}, every=200)))
+    level = {"eval_f1": 0.5 - 0.0001 * step}
+    assert "loss_divergence" in present(diagnose(run_of({"loss": loss, **level}, every=200)))
+
+
+def test_a_loss_scale_below_one_that_still_falls_is_fp16_trouble_from_three_records() -> None:
+    scale = {14300: 6.1e-5, 14350: 3.05e-5, 14400: 1.5e-5}
+    diagnosis = diagnose(run_of(loss={14300: 0.71, 14350: 0.55, 14400: 0.66}, loss_scale=scale))
+    assert "loss_scale_falls" in present(diagnosis)
+    assert first(diagnosis) == "fp16_overflow"
+
+
+def test_a_language_model_is_not_said_to_guess_between_two_classes() -> None:
+    loss = 0.7 + 0.002 * NOISE
+    assert "loss_at_chance" not in present(diagnose(run_of(loss=loss, kind="pretraining")))
+
+
+def test_a_metric_that_is_no_longer_logged_is_said_so() -> None:
+    logged = {
+        "loss": dict(zip(STEP[:20].tolist(), (2 - STEP[:20] / 30).tolist(), strict=True)),
+        "grad_norm": 1 + 0.1 * NOISE,
+    }
+    (loss,) = (one for one in diagnose(run_of(logged)).sheet.quantities if one.name == "loss")
+    assert "not logged after 20, while the log goes on to 30" in loss.curves[0].text
