@@ -6,7 +6,6 @@ It holds ends, extremes and turns, and what moved suddenly at one time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +15,6 @@ from mldebug_mcp.checks.curve import (
     MAD_TO_STD,
     blocks,
     heaviness,
-    median,
     noise,
     noise_on_slope,
     positive,
@@ -24,6 +22,8 @@ from mldebug_mcp.checks.curve import (
     sample,
     start_level,
 )
+from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity

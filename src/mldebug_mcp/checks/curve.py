@@ -6,14 +6,14 @@ They give its levels, noise and trend, means over equal stretches, and fewer poi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.medians import median
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Series
 
@@ -38,18 +38,6 @@ MAX_IN_BLOCK = 4_000
 def sample(values: Floats, most: int = MAX_SAMPLE) -> Floats:
     """Return at most `most` of the values, evenly spaced, for medians and quantiles of a million."""
     return values[:: -(-len(values) // most)] if len(values) > most else values
-
-
-def median(values: NDArray[np.number[Any]]) -> float:
-    """Return the median, NaN if a value is NaN or there is none: numpy's number, sooner, as most curves are short."""
-    count = len(values)
-    if not count:
-        return math.nan
-    half = count // 2
-    ordered = np.partition(values, (half - 1, half, count - 1) if count > 1 else 0)
-    if np.isnan(ordered[-1]):
-        return math.nan
-    return float(ordered[half] if count % 2 else (ordered[half - 1] + ordered[half]) / 2)
 
 
 def mad(values: Floats) -> float:

@@ -17,12 +17,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.judge.ranking import WEIGHT, CauseEvidence, Trust
 from mldebug_mcp.knowledge import Cause, catalogue
 from mldebug_mcp.knowledge.catalogue import counts
@@ -55,7 +55,7 @@ Counts = dict[str, tuple[float, float]]
 class Powers(BaseModel):
     """How far evidence is trusted, and how sharp the probabilities are that it makes; see `Trust` and `rank`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     weight: float = WEIGHT
     missed: float = 0.0
@@ -83,12 +83,12 @@ class Fitted(BaseModel):
         healthy: How often healthy runs did; kept there too.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     provenance: str
     links: str = ""
-    beside: Powers = Powers()
-    alone: Powers = Powers()
+    beside: Powers = Powers.model_construct()
+    alone: Powers = Powers.model_construct()
     among_faults: float = 1.0
     causes: dict[str, Counts] = {}
     healthy: Counts = {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Literal
@@ -17,6 +16,7 @@ import numpy as np
 
 from mldebug_mcp.core.access import is_file, is_folder
 from mldebug_mcp.core.errors import InputError, MLDebugError
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import quoted, shorten
 from mldebug_mcp.judge.ranking import MAX_FREQUENCY, Candidate, CauseEvidence

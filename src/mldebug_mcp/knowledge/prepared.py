@@ -11,12 +11,27 @@ import contextlib
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mldebug_mcp.core.paths import knowledge_folder
-from mldebug_mcp.knowledge.catalogue import Catalogue, Cause, Link, Menu, Quote, Source
+from mldebug_mcp.knowledge.catalogue import (
+    Catalogue,
+    Cause,
+    Effect,
+    Entry,
+    Frequency,
+    Link,
+    Menu,
+    MenuItem,
+    Quote,
+    Source,
+)
+from mldebug_mcp.models import NextStep
+
+EntryT = TypeVar("EntryT", bound=Entry)
 
 SHIPPED = "catalogue.json"
 """Its name in the wheel, beside the knowledge files."""
@@ -85,21 +100,36 @@ def to_json(made: Catalogue) -> str:
 
 
 def from_json(text: bytes) -> Catalogue:
-    """Return the catalogue that was written as JSON.
+    """Return the catalogue that was written as JSON by `to_json`; its entries were checked when they were made.
 
     Raises:
         ValueError: it is no such JSON.
     """
     rows: dict[str, list[Any]] = json.loads(text)
-    sources = {row["id"]: Source.model_validate(row) for row in rows["sources"]}
-    quotes = {row["id"]: Quote.model_validate(row | {"source": sources[row["source"]]}) for row in rows["quotes"]}
-    causes = {row["id"]: Cause.model_validate(row) for row in rows["causes"]}
-    menus = {row["id"]: Menu.model_validate(row) for row in rows["menus"]}
+    sources = {row["id"]: _entry(Source, row) for row in rows["sources"]}
+    quotes = {row["id"]: _entry(Quote, row, source=sources[row["source"]]) for row in rows["quotes"]}
+    causes = {row["id"]: _cause(row) for row in rows["causes"]}
+    menus = {
+        row["id"]: _entry(Menu, row, items=tuple(_entry(MenuItem, item) for item in row["items"]))
+        for row in rows["menus"]
+    }
     links = [
         Link(cause, outcome, word, tuple(cited), tuple(counted) if counted else None)
         for cause, outcome, word, cited, counted in rows["links"]
     ]
     return Catalogue(causes, quotes, sources, menus, links)
+
+
+def _entry(kind: type[EntryT], row: Mapping[str, Any], **parts: object) -> EntryT:
+    """Return an entry as it was checked before, without the schema that checks it; JSON's lists are its tuples."""
+    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    return kind.model_construct(**fields | parts)
+
+
+def _cause(row: Mapping[str, Any]) -> Cause:
+    effects = tuple(_entry(Effect, effect, frequency=Frequency(effect["frequency"])) for effect in row["effects"])
+    steps = tuple(NextStep.model_construct(**step) for step in row["next_steps"])
+    return _entry(Cause, row, effects=effects, next_steps=steps)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
+from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.medians import median
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, ascends, carried_forward
 from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, is_telling
@@ -154,7 +156,7 @@ def _counted_on(step: Floats, at: Rows) -> Floats:
 
 def _interval(step: Floats) -> float:
     rises = np.diff(step)
-    return float(np.median(rises[rises > 0])) if bool(np.any(rises > 0)) else 1.0
+    return median(rises[rises > 0]) if bool(np.any(rises > 0)) else 1.0
 
 
 def _where_it_ended(along: Floats, at: Rows, step: Floats, epoch: Floats, told_at: Rows) -> Floats:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Container
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -280,7 +282,7 @@ def _counted_epochs(run: Run) -> tuple[str, Floats] | None:
 
 
 def _interval(steps: Floats) -> float:
-    return float(np.median(np.diff(steps))) if len(steps) > 1 else float(steps[0])
+    return median(np.diff(steps)) if len(steps) > 1 else float(steps[0])
 
 
 def concluded(run: Run) -> Run:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path, PurePath
 
 import numpy as np
 
 from mldebug_mcp.core.access import entries, is_file, is_folder, links_left_out, require
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.limits import must_judge_now
+from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.builder import RunBuilder
@@ -260,8 +262,8 @@ def _levels(run: Run) -> list[tuple[float, float, str]]:
     if evaluation is not None and len(loss) and len(evaluation.finite):
         held_out = evaluation.finite
         train, other = (
-            float(np.median(np.interp(held_out.step, loss.step, loss.value))),
-            float(np.median(held_out.value)),
+            median(np.interp(held_out.step, loss.step, loss.value)),
+            median(held_out.value),
         )
         if min(train, other) > 0:
             found.append((train, other, f"it stands at {figure(train / other)} x eval_loss"))

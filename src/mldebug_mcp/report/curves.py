@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from rich.text import Text
 
 from mldebug_mcp.checks.curve import sample, thinned
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.judge.quantities import rests_on
 from mldebug_mcp.logs import Run, Series

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, percent, shorten
 from mldebug_mcp.judge.reader import opinion_lines
 from mldebug_mcp.judge.run_verdict import whole_sentences

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.asking import by_outcome, first_of, first_seen, outcome_of, reading
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
-from mldebug_mcp.checks.curve import last_decimal, median, row_medians
+from mldebug_mcp.checks.curve import last_decimal, row_medians
 from mldebug_mcp.checks.learning_rate import (
     Decay,
     Peak,
@@ -25,6 +25,8 @@ from mldebug_mcp.checks.learning_rate import (
 )
 from mldebug_mcp.checks.progress import is_late
 from mldebug_mcp.checks.reference_settings import Family, family_of
+from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats
@@ -25,14 +26,12 @@ if TYPE_CHECKING:
 
 NAME = "megatron"
 
-_ITERATION = re.compile(r"\biteration\s+(\d+)\s*/\s*\d+\s*\|(?P<cells>.*)")
-_VALIDATION = re.compile(
+_ITERATION = regex(r"\biteration\s+(\d+)\s*/\s*\d+\s*\|(?P<cells>.*)")
+_VALIDATION = regex(
     r"\bvalidation (?:loss|results?) at (?:the end of )?(?:iteration )?(?P<step>\d+)?.*?\|(?P<cells>.*)"
 )
-_SIGN = re.compile(
-    r"\biteration\s+\d+\s*/\s*\d+\s*\|[^\n]{0,500}(?:elapsed time per iteration|lm[ _]loss|consumed samples)"
-)
-_FIRST = re.compile(rb"\biteration\s+\d+\s*/\s*\d+\s*\|[^\n]*")
+_SIGN = regex(r"\biteration\s+\d+\s*/\s*\d+\s*\|[^\n]{0,500}(?:elapsed time per iteration|lm[ _]loss|consumed samples)")
+_FIRST = regex(rb"\biteration\s+\d+\s*/\s*\d+\s*\|[^\n]*")
 _MAX_SHAPES = 8
 """Shapes of lines in a block that are read by columns."""
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.medians import median
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Column, Floats, Rows, stretches_of
 from mldebug_mcp.logs.names.metrics import is_evaluation
@@ -378,7 +380,7 @@ class BarSteps:
         seen = count != 0
         if np.count_nonzero(seen) < max(2, len(seen) / 2) or len(np.unique(count[seen])) == 1:
             return None
-        per_epoch = float(np.median(count[seen] / told.epochs[seen]))
+        per_epoch = median(count[seen] / told.epochs[seen])
         # Epochs are printed rounded, to two or to four digits: both this one and the one that gave `per_epoch`.
         slack = 1 + 0.01 * per_epoch
         fits = seen & (np.abs(count - told.epochs * per_epoch) <= slack + 0.02 * count)
