@@ -13,8 +13,8 @@ from dataclasses import field
 import numpy as np
 import pytest
 
+from mldebug_mcp.core.arrays import distinct, median, median_of_numbers, quantile
 from mldebug_mcp.core.lazy import dataclass, regex
-from mldebug_mcp.core.medians import median, median_of_numbers
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,14 @@ def test_a_pattern_works_as_a_compiled_one_and_a_wrong_one_fails_when_it_is_used
 
 
 @pytest.mark.parametrize("values", [[3.0], [2.0, 1.0], [1, 4, 2, 9], [5.0, np.nan, 1.0], [np.inf, 1.0, -np.inf]])
-def test_the_median_is_that_of_numpy(values: list[float]) -> None:
+def test_medians_quantiles_and_distinct_values_are_those_of_numpy(values: list[float]) -> None:
     assert np.array_equal(median(values), np.median(values), equal_nan=True)
     assert np.array_equal(median_of_numbers(values), np.nanmedian(values), equal_nan=True)
+    assert np.array_equal(distinct(np.array(values)), np.unique(values), equal_nan=True)
+    drawn = np.random.default_rng(len(values)).normal(size=20 + len(values))
+    assert [quantile(drawn, share) for share in (0.0, 0.05, 0.2, 0.5, 0.975, 1.0)] == np.quantile(
+        drawn, (0.0, 0.05, 0.2, 0.5, 0.975, 1.0)
+    ).tolist()
 
 
 def test_a_diagnosis_from_the_shell_loads_none_of_what_it_does_not_need() -> None:
@@ -118,4 +123,4 @@ def test_a_diagnosis_from_the_shell_loads_none_of_what_it_does_not_need() -> Non
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(ended.stderr.split())
-    assert not loaded & {"polars", "scipy", "torch", "pandas", "tomlkit", "markdown_it", "mcp"}
+    assert not loaded & {"polars", "scipy", "torch", "pandas", "tomlkit", "mcp"}

@@ -22,8 +22,8 @@ from mldebug_mcp.checks.curve import (
     sample,
     start_level,
 )
+from mldebug_mcp.core.arrays import median, quantile
 from mldebug_mcp.core.lazy import dataclass
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -214,7 +214,7 @@ def _moves(value: Floats, step: Floats) -> tuple[tuple[Move, ...], float | None]
 
 def _spans_far(value: Floats) -> bool:
     some = sample(value)
-    low, high = (float(edge) for edge in np.quantile(some, (0.05, 0.95)))
+    low, high = quantile(some, 0.05), quantile(some, 0.95)
     return high > FAR * low
 
 
@@ -458,7 +458,7 @@ def _usual(away: Floats) -> tuple[Floats, Floats]:
 
 
 def _span(value: Floats) -> float:
-    low, high = (float(edge) for edge in np.quantile(sample(value), (0.025, 0.975)))
+    low, high = (quantile(sample(value), share) for share in (0.025, 0.975))
     return high - low
 
 

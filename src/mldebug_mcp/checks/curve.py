@@ -12,8 +12,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.core.arrays import distinct, median, quantile
 from mldebug_mcp.core.lazy import dataclass
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Series
 
@@ -144,7 +144,7 @@ def heaviness(values: Floats) -> float:
     share = min(0.97, 1 - 4 / len(values))
     normal = NormalDist()
     expected = normal.inv_cdf((1 + share) / 2) / normal.inv_cdf(0.75)
-    return float(np.quantile(size, share)) / typical / expected if typical > 0 else 1.0
+    return quantile(size, share) / typical / expected if typical > 0 else 1.0
 
 
 def positive(values: Floats) -> bool:
@@ -285,7 +285,7 @@ def stretches_of(series: Series, count: int) -> Stretches:
     step, value = series.step, series.value
     place = np.linspace(0, count, 1 + count)[1:-1] / count
     part = np.searchsorted(step[0] + place * (step[-1] - step[0]), step, side="right")
-    parts = np.unique(part)
+    parts = distinct(part)
     level = np.array([median(value[part == one]) for one in parts])
     first = step[np.searchsorted(part, parts)]
     return Stretches(level, first, MEDIAN_ERROR * noise(value) / math.sqrt(len(value) / len(parts)))
@@ -308,7 +308,7 @@ def thinned(series: Series, stretches: int) -> Series:
 
 def _of_stretches(step: Floats, value: Floats, stretches: int) -> NDArray[np.int64]:
     edges = np.searchsorted(step, np.linspace(step[0], step[-1], stretches + 1)[:-1])
-    starts = np.unique(edges)
+    starts = distinct(edges)
     ends = np.append(starts[1:], len(step))
     finite = np.isfinite(value)
     low, high = np.where(finite, value, np.inf), np.where(finite, value, -np.inf)

@@ -13,8 +13,8 @@ import numpy as np
 from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import MEDIAN_ERROR, blocks, noise, row_medians, start_level
 from mldebug_mcp.checks.progress import LANGUAGE_MODELS
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass, regex
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity

@@ -12,8 +12,8 @@ import numpy as np
 from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import end_level, mad, noise, start_level
 from mldebug_mcp.checks.jumps import Spike, baseline, spikes
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mldebug_mcp.batch import Batch, Sequences
 from mldebug_mcp.batch.sequences import Bools, Floats, Ints
-from mldebug_mcp.core.medians import median
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import figure, percent, shorten
 
 LEAST_ROWS = 8

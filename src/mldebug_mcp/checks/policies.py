@@ -22,8 +22,8 @@ from mldebug_mcp.checks.curve import (
     sample,
     start_level,
 )
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series

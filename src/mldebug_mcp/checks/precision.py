@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.gradients import gradient_norm
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.metrics import canonical, is_part_of_loss, is_training_loss

@@ -10,8 +10,8 @@ from dataclasses import replace
 from enum import StrEnum
 
 from mldebug_mcp.checks.check import CannotTell
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.kinds import scores_pairs
 from mldebug_mcp.logs.names import Quantity

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.checks.curve import mad
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.metrics import canonical

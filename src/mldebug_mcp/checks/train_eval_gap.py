@@ -22,8 +22,8 @@ from mldebug_mcp.checks.evaluation import (
     worst_written,
 )
 from mldebug_mcp.checks.progress import PASSES, passes_at, predicts_tokens
+from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.lazy import dataclass
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -301,7 +301,7 @@ def rows_behind(shares: Floats) -> int | None:
     so all of m different ones do for some number of rows up to n with at most n times that to the power of m.
     Chance alone therefore decides how many rows so many digits can tell.
     """
-    finite = np.unique(shares[np.isfinite(shares)])
+    finite = distinct(shares[np.isfinite(shares)])
     told = finite[(finite > 0) & (finite < 1)]
     if not len(told):
         return None

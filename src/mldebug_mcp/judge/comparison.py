@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mldebug_mcp.checks.curve import noise, noise_on_slope
 from mldebug_mcp.checks.learning_rate import peak_of
 from mldebug_mcp.checks.results import improves_upwards
-from mldebug_mcp.core.medians import median
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.judge.quantities import is_clock
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats

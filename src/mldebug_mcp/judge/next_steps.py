@@ -25,8 +25,6 @@ from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models import Finding, Hypothesis, NextStep, State
 from mldebug_mcp.models.base import NO_FAULTS
-from mldebug_mcp.rows.plan import read_recording, recordings_in
-from mldebug_mcp.rows.sampler import SamplerOptions, settle, trainer_folder
 
 # How much would an observation tell? Expected bits, by the model of `ranking`.
 
@@ -343,6 +341,9 @@ def _call(run: Run, findings: Sequence[Finding]) -> str | None:
 
 def _can_tell(run: Run, step: int) -> bool:
     """Return whether a recording has the rows of a step, or the arguments of a Trainer let them be drawn again."""
+    from mldebug_mcp.rows.plan import read_recording, recordings_in
+    from mldebug_mcp.rows.sampler import SamplerOptions, settle, trainer_folder
+
     try:
         place = expanded(run.path)
         if not is_file(place) and not is_folder(place):

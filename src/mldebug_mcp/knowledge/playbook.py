@@ -11,7 +11,6 @@ A check is the action, its cost in brackets, then `Confirms:`, `Refutes:` and, w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise, zip_longest
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn, cast
 
 from mldebug_mcp.core.errors import CatalogueError
 from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.text import plain
 from mldebug_mcp.knowledge.catalogue import Cause, CauseRow, Effect, Frequency, Link
 from mldebug_mcp.models import NextStep
 
@@ -270,11 +270,6 @@ def _next_step(section: Section, block: Block, text: str, number: int) -> NextSt
         call=step["call"],
         for_causes=[section.id],
     )
-
-
-def plain(markdown: str) -> str:
-    """Return a line of Markdown without the targets of its links."""
-    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", markdown)
 
 
 def fail(section: Section, block: Block, problem: str) -> NoReturn:

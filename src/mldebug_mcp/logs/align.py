@@ -14,8 +14,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.lazy import dataclass
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, ascends, carried_forward
 from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, is_telling
@@ -198,8 +198,8 @@ def _spread(of: _Records, epoch: Floats, named: Mapping[str, Column]) -> Floats 
     column = next((one for one in telling(named) if _contradicts(one, epoch)), None)
     if column is None:
         return epoch
-    distinct = np.unique(epoch)
-    if len(distinct) == 1:
+    epochs = distinct(epoch)
+    if len(epochs) == 1:
         return None
     at = column.arrays()[0]
     of.note("several records stand at one epoch: they are spread evenly up to the next")
@@ -207,9 +207,9 @@ def _spread(of: _Records, epoch: Floats, named: Mapping[str, Column]) -> Floats 
     ordinal[at] = np.arange(len(at)) - np.searchsorted(epoch[at], epoch[at], side="left")
     last = np.maximum.accumulate(np.where(np.isin(np.arange(of.rows), at), np.arange(of.rows), 0))
     ordinal = np.where(epoch == epoch[last], ordinal[last], 0.0)
-    gaps = np.diff(distinct, append=2 * distinct[-1] - distinct[-2])
-    place = np.searchsorted(distinct, epoch)
-    most = np.zeros(len(distinct))
+    gaps = np.diff(epochs, append=2 * epochs[-1] - epochs[-2])
+    place = np.searchsorted(epochs, epoch)
+    most = np.zeros(len(epochs))
     np.maximum.at(most, place, ordinal)
     return epoch + gaps[place] * ordinal / (most[place] + 1)
 

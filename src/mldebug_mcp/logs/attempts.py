@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.text import counted, figure, shorten
 from mldebug_mcp.logs.align import MOST_STEPS
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, carried_forward, stretches_of
@@ -315,7 +315,7 @@ def _candidates(recorded: Recorded, rows: Rows, counters: Sequence[Floats]) -> l
         rises[1:] |= counter[1:] > counter[:-1]
     errors = [one.records for one in recorded.messages if one.severity == "error"]
     signs = [*recorded.breaks, *(start.row for start in recorded.starts), *errors]
-    still = np.unique(np.searchsorted(rows, np.array(signs, dtype=np.int64)))
+    still = distinct(np.searchsorted(rows, np.array(signs, dtype=np.int64)))
     falls[still[(still > 0) & (still < len(rows))]] = True
     candidates: list[int] = np.flatnonzero(falls & ~rises).tolist()
     return candidates

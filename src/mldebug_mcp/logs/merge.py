@@ -13,8 +13,8 @@ from pathlib import PurePath
 
 import numpy as np
 
+from mldebug_mcp.core.arrays import distinct, median, median_of_numbers
 from mldebug_mcp.core.lazy import regex
-from mldebug_mcp.core.medians import median, median_of_numbers
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.log_file import log_name
 from mldebug_mcp.logs.names import Quantity
@@ -441,7 +441,7 @@ def _hold_the_same(one: Run, other: Run, metric: str) -> bool | None:
         return True if _shares_values(here, there) else None
     alike = np.isclose(here.value[at], there.value[at_other], rtol=ROUNDING, atol=0, equal_nan=True)
     if float(alike.mean()) >= MIN_SHARED:
-        return True if len(np.unique(here.value[at][alike])) >= MIN_COMMON_VALUES else None
+        return True if len(distinct(here.value[at][alike])) >= MIN_COMMON_VALUES else None
     if one.formats == other.formats:
         return False
     apart = np.abs(here.value[at] - there.value[at_other])
@@ -451,7 +451,7 @@ def _hold_the_same(one: Run, other: Run, metric: str) -> bool | None:
 
 def _shares_values(one: Series, other: Series) -> bool:
     """Say whether most values of the shorter series stand in the longer one too, and not by chance."""
-    short, long = sorted((np.unique(one.finite.value), np.unique(other.finite.value)), key=len)
+    short, long = sorted((distinct(one.finite.value), distinct(other.finite.value)), key=len)
     if len(short) < MIN_COMMON_VALUES:
         return False
     covered = 2 * ROUNDING * float(np.abs(long).sum())

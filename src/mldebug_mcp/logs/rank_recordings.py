@@ -16,6 +16,7 @@ from mldebug_mcp.core.access import entries, open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import clean, shorten
+from mldebug_mcp.logs.formats import RECORDER
 from mldebug_mcp.logs.run import Ending, Incident, Message, Run, Segment, Series
 from mldebug_mcp.logs.settings.pickled import MAX_FILE, read_pickled
 
@@ -146,8 +147,6 @@ def _clean(value: object) -> str:
 # loss, the gradient norm and the times of each rank under names such as `loss/rank_1`.
 
 
-RECORDER = "recorder"
-"""The format of the logs that are joined here."""
 SERIES_OF_RANKS = {
     "loss": "loss", "grad_norm": "grad_norm", "step_time": "step_time_s", "data_time": "data_time_s",
     "time/forward_s": "forward_time_s",

@@ -15,15 +15,15 @@ from pathlib import Path, PurePath
 import numpy as np
 
 from mldebug_mcp.core.access import entries, is_file, is_folder, links_left_out, require
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.limits import must_judge_now
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.files import EVALUATION_FOLDERS, LOG_SUFFIXES, MAX_DEPTH, RunFolder, may_be_log, runs_in, texts_in
-from mldebug_mcp.logs.formats import read_files
+from mldebug_mcp.logs.formats import RECORDER, read_files
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
 from mldebug_mcp.logs.merge import (
@@ -37,7 +37,6 @@ from mldebug_mcp.logs.merge import (
 )
 from mldebug_mcp.logs.names.grammar import given_names
 from mldebug_mcp.logs.names.metrics import is_telling
-from mldebug_mcp.logs.rank_recordings import joined_ranks, with_its_hang
 from mldebug_mcp.logs.ranks import rank_summary
 from mldebug_mcp.logs.remote_files import Choice, brought_in
 from mldebug_mcp.logs.run import Run, Sibling, require_logged
@@ -179,7 +178,11 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
         name = shorten(str(files[0].relative_to(place.folder)), 80)
         logs[name] = files[0]
         runs.append((name, run))
-    groups = grouped([(name, with_its_hang(run, place.folder)) for name, run in joined_ranks(runs)])
+    if any(run.formats == (RECORDER,) for _, run in runs):
+        from mldebug_mcp.logs.rank_recordings import joined_ranks, with_its_hang
+
+        runs = [(name, with_its_hang(run, place.folder)) for name, run in joined_ranks(runs)]
+    groups = grouped(runs)
     found = []
     is_shared = sum(bool(run.series) for group in groups for _, run in group[:1]) > 1
     for group in groups:

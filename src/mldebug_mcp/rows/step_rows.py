@@ -10,8 +10,8 @@ import numpy as np
 
 from mldebug_mcp.batch.read import count_rows
 from mldebug_mcp.core.access import OutsideError
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.models.batch import FedBatch

@@ -10,8 +10,8 @@ from mldebug_mcp.checks.asking import ask_in_turn, reading
 from mldebug_mcp.checks.check import CannotTell, Evidence, symptom
 from mldebug_mcp.checks.curve import blocks, end_level
 from mldebug_mcp.checks.jumps import fails_at
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PHASES

@@ -11,8 +11,8 @@ from mldebug_mcp.checks.asking import ask_in_turn, reading
 from mldebug_mcp.checks.check import CannotTell, Evidence
 from mldebug_mcp.checks.curve import aligned
 from mldebug_mcp.checks.evaluation import as_shares, is_auc
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass, regex
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity

@@ -12,8 +12,8 @@ from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, sy
 from mldebug_mcp.checks.curve import last_decimal, mad, noise, positive, row_medians
 from mldebug_mcp.checks.jumps import teeth_of
 from mldebug_mcp.checks.learning_rate import rate_comes_back
+from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.lazy import dataclass
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series
@@ -215,7 +215,7 @@ def epochs_of(run: Run, loss: Series) -> NDArray[np.int64] | None:
 
 def whole_passes(values: Floats, epoch: NDArray[np.int64]) -> list[Floats]:
     """Return the values of each pass; the last one only where it is whole."""
-    found = [values[epoch == number] for number in np.unique(epoch)]
+    found = [values[epoch == number] for number in distinct(epoch)]
     if found and len(found[-1]) < WHOLE * len(found[0]):
         found.pop()
     return found
@@ -582,9 +582,9 @@ def stands_out(values: Floats, lag: int) -> float | None:
 
 def _ranks(values: Floats) -> Floats:
     """Return ranks as shares about zero; values that are alike, as rounded ones are, share their mean rank."""
-    _, which, count = np.unique(values, return_inverse=True, return_counts=True)
-    shared = np.cumsum(count) - count / 2
-    return np.asarray(shared[which] / len(values) - 0.5)
+    ordered = np.sort(values)
+    place = np.searchsorted(ordered, values, side="left") + np.searchsorted(ordered, values, side="right")
+    return np.asarray(place / 2 / len(values) - 0.5)
 
 
 # Do the same batches come again in the same order?

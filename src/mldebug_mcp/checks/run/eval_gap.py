@@ -36,8 +36,8 @@ from mldebug_mcp.checks.train_eval_gap import (
     rise_of_evaluation,
     score_pairs,
 )
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity

@@ -37,7 +37,7 @@ from mldebug_mcp.checks.evaluation import (
 )
 from mldebug_mcp.checks.progress import predicts_tokens, uniform_loss
 from mldebug_mcp.checks.train_eval_gap import evaluation_scores, score_pairs
-from mldebug_mcp.core.medians import median
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series

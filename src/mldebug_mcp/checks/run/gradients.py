@@ -28,7 +28,7 @@ from mldebug_mcp.checks.gradients import (
 from mldebug_mcp.checks.jumps import fails_at
 from mldebug_mcp.checks.policies import most_earned, rewards_of
 from mldebug_mcp.checks.precision import are_skipped, lost
-from mldebug_mcp.core.medians import median
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series

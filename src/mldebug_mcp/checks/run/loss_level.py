@@ -23,8 +23,8 @@ from mldebug_mcp.checks.progress import MAX_LN_VOCABULARY, PASSES, epoch_at, pas
 from mldebug_mcp.checks.run import loss_by_accuracy, loss_start
 from mldebug_mcp.checks.run.loss_course import creeps_below
 from mldebug_mcp.checks.run.loss_start import loss_scale_suspicious
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass, regex
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series

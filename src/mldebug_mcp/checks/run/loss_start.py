@@ -20,8 +20,8 @@ from mldebug_mcp.checks.evaluation import (
     refuse_sums_of_epochs,
 )
 from mldebug_mcp.checks.progress import LANGUAGE_MODELS, MAX_LN_VOCABULARY, PASSES, is_late, uniform_loss
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity

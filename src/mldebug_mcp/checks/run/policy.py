@@ -28,7 +28,7 @@ from mldebug_mcp.checks.policies import (
     stays_near,
     trend,
 )
-from mldebug_mcp.core.medians import median
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.run import Run, Series
 

@@ -12,8 +12,8 @@ import numpy as np
 from mldebug_mcp.checks.asking import by_outcome, outcome_of, told, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
 from mldebug_mcp.checks.curve import end_level, noise
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass, regex
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.run import Run, Series
 

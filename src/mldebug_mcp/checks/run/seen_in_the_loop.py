@@ -11,8 +11,8 @@ import numpy as np
 from mldebug_mcp.checks.asking import Reading, first_of
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, Outcome, question, require_values
 from mldebug_mcp.checks.curve import aligned
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
-from mldebug_mcp.core.medians import median
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run

@@ -60,6 +60,10 @@ TEXT_READERS = (
 """Modules of the formats of text, most particular first; `text_log` takes any text."""
 
 
+RECORDER = "recorder"
+"""The format of our own recordings."""
+
+
 def reader_of(file: LogFile) -> Reader:
     """Return the first reader that knows a file's format."""
     names = BINARY_READERS if file.binary else TEXT_READERS
@@ -77,7 +81,7 @@ def read_file(file: LogFile, builder: RunBuilder) -> None:
     builder.ends(tail_of(file))
     # A JSON document is no log that prints settings, and a recording tells its own.
     has_lines = not file.head.startswith(("{", "[")) or "\n{" in file.head or builder.formats[-1] == "text"
-    if has_lines and builder.formats[-1] != "recorder":
+    if has_lines and builder.formats[-1] != RECORDER:
         builder.configure(settings_in_head(file.head))
     skipped_lines(builder, file.skipped_lines)
     for problem in file.problems:

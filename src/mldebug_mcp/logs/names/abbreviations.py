@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from mldebug_mcp.core.arrays import distinct
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.columns import Column, Columns, Floats, ascends, rename
 from mldebug_mcp.logs.names import Quantity, normal, role_of
@@ -74,7 +75,7 @@ def _counts(values: Floats) -> bool:
 
 def _counts_again(values: Floats) -> bool:
     """Say whether values are whole numbers, as of a counter that may begin anew with each epoch."""
-    return _positive(values) and bool(np.all(values == np.floor(values))) and len(np.unique(values)) > 1
+    return _positive(values) and bool(np.all(values == np.floor(values))) and len(distinct(values)) > 1
 
 
 def _passes(values: Floats) -> bool:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mldebug_mcp.core.arrays import distinct, median, median_of_numbers
 from mldebug_mcp.core.lazy import regex
-from mldebug_mcp.core.medians import median, median_of_numbers
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, rename, stretches_of
 from mldebug_mcp.logs.names import Quantity, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
@@ -335,7 +335,7 @@ def scores_of_evaluation(columns: Columns) -> str | None:
     if not {"loss", "eval_loss"} <= names.keys():
         return None
     places = _places(columns)
-    trained, evaluated = (np.unique(places(columns[names[name]].arrays()[0])) for name in ("loss", "eval_loss"))
+    trained, evaluated = (distinct(places(columns[names[name]].arrays()[0])) for name in ("loss", "eval_loss"))
     if len(evaluated) < LEAST_BESIDE or np.isin(trained, evaluated).mean() > MOST_EVALUATED:
         return None
     told = []
@@ -343,7 +343,7 @@ def scores_of_evaluation(columns: Columns) -> str | None:
         role, new = role_of(name), f"eval_{name}"
         if role is None or role.phase or not (role.quantity.higher_is_better or role.quantity.lower_is_better):
             continue
-        if canonical(new) not in names and np.array_equal(np.unique(places(columns[name].arrays()[0])), evaluated):
+        if canonical(new) not in names and np.array_equal(distinct(places(columns[name].arrays()[0])), evaluated):
             rename(columns, name, new)
             told.append(name)
     if not told:
@@ -364,7 +364,7 @@ def _places(columns: Columns) -> Callable[[Rows], Floats]:
 
 def _within_an_epoch(columns: Columns) -> bool:
     epoch = next((column.values() for name, column in columns.items() if canonical(name) == "epoch"), None)
-    return epoch is not None and len(epoch) > 2 * len(np.unique(epoch))
+    return epoch is not None and len(epoch) > 2 * len(distinct(epoch))
 
 
 def filtered_nan(columns: Columns) -> str | None:

@@ -18,6 +18,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.core.arrays import distinct
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.attempts import tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
@@ -405,7 +406,7 @@ class KnownLines:
         dull = np.frombuffer(bytes(self._memory.dull), dtype=np.bool_)[places[done:]]
         lines = np.flatnonzero(~dull) + done
         if self._is_settled():
-            shapes = {place: self._memory.only_shape(place) for place in np.unique(places[lines]).tolist()}
+            shapes = {place: self._memory.only_shape(place) for place in distinct(places[lines]).tolist()}
             lines = lines[self._records.leave_out(shapes, places[lines])]
         kept = places[lines]
         parts = self._parts(skeletons, lines, kept)
