@@ -15,10 +15,12 @@ on what both rest; `python -m benchmarks.faults fit` writes the counts and the p
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -192,7 +194,8 @@ def fitted() -> Fitted:
     """Return the numbers that ship with the package, or none if nothing has been counted yet."""
     if not FILE.is_file():
         return Fitted(provenance="nothing was counted: the words of links.csv stand alone")
-    numbers = Fitted.model_validate_json(FILE.read_text(encoding="utf-8"))
+    written: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     causes: dict[str, Counts] = counts(catalogue().links)
     healthy = causes.pop(SOUND, {})
-    return numbers.model_copy(update={"causes": causes, "healthy": healthy})
+    powers = {name: Powers.model_construct(**written[name]) for name in ("beside", "alone") if name in written}
+    return Fitted.model_construct(**written | powers | {"causes": causes, "healthy": healthy})

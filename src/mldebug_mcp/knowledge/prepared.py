@@ -11,8 +11,8 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -106,18 +106,36 @@ def from_json(text: bytes) -> Catalogue:
         ValueError: it is no such JSON.
     """
     rows: dict[str, list[Any]] = json.loads(text)
-    sources = {row["id"]: _entry(Source, row) for row in rows["sources"]}
-    quotes = {row["id"]: _entry(Quote, row, source=sources[row["source"]]) for row in rows["quotes"]}
-    causes = {row["id"]: _cause(row) for row in rows["causes"]}
-    menus = {
-        row["id"]: _entry(Menu, row, items=tuple(_entry(MenuItem, item) for item in row["items"]))
-        for row in rows["menus"]
-    }
+    sources = _Entries(rows["sources"], partial(_entry, Source))
+    quotes = _Entries(rows["quotes"], lambda row: _entry(Quote, row, source=sources[row["source"]]))
+    causes = _Entries(rows["causes"], _cause)
+    menus = _Entries(rows["menus"], _menu)
     links = [
         Link(cause, outcome, word, tuple(cited), tuple(counted) if counted else None)
         for cause, outcome, word, cited, counted in rows["links"]
     ]
     return Catalogue(causes, quotes, sources, menus, links)
+
+
+class _Entries(Mapping[str, EntryT]):
+    """Entries by id, each made when it is asked for: an answer cites a few of many hundred quotes."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]], make: Callable[[Mapping[str, Any]], EntryT]) -> None:
+        self._rows = {row["id"]: row for row in rows}
+        self._entries: dict[str, EntryT] = {}
+        self._make = make
+
+    def __getitem__(self, name: str) -> EntryT:
+        found = self._entries.get(name)
+        if found is None:
+            found = self._entries.setdefault(name, self._make(self._rows[name]))
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 def _entry(kind: type[EntryT], row: Mapping[str, Any], **parts: object) -> EntryT:
@@ -130,6 +148,10 @@ def _cause(row: Mapping[str, Any]) -> Cause:
     effects = tuple(_entry(Effect, effect, frequency=Frequency(effect["frequency"])) for effect in row["effects"])
     steps = tuple(NextStep.model_construct(**step) for step in row["next_steps"])
     return _entry(Cause, row, effects=effects, next_steps=steps)
+
+
+def _menu(row: Mapping[str, Any]) -> Menu:
+    return _entry(Menu, row, items=tuple(_entry(MenuItem, item) for item in row["items"]))
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -95,6 +95,8 @@ def settings_printed_in(lines: Sequence[str], first_line: int = 1) -> Settings:
 
 def _message(line: str) -> str:
     """Return a line without its colours and its prefix, its indentation kept: it tells what a key belongs to."""
+    if _is_object(line):
+        return line
     line = clean(line) if "\x1b" in line else line
     message = without_prefix(line).message
     if len(message) == len(line):
@@ -102,6 +104,11 @@ def _message(line: str) -> str:
     words = _LOGGER.sub("", message).lstrip()
     before = line[: line.rfind(words)] if words else ""
     return " " * (len(before) - len(before.rstrip())) + words
+
+
+def _is_object(line: str) -> bool:
+    """Say whether a line is an object and nothing else, as a record of JSON lines is."""
+    return line.startswith("{") and line.endswith("}")
 
 
 def is_configuration(values: Mapping[str, object], *, told: bool = False, once: bool = False) -> bool:
@@ -143,6 +150,9 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
                 yield at, values
                 at = end
                 continue
+        if _is_object(line):
+            at += 1
+            continue
         if said := _said_in(line):
             yield at, said
         several = _on_a_line(line)
