@@ -166,9 +166,7 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
             continue
         if STARTED.search(line) and "-" in line:
             end = _end_of_command(lines, at)
-            values = settings_in_command("\n".join(lines[at:end]))
-            if Settings.of(values).known:
-                yield at, values
+            yield from _in_command(lines, at, end)
             at = end
             continue
         block = _block_at(lines, at)
@@ -274,6 +272,12 @@ def _said_in(line: str) -> dict[str, object]:
         if number >= LEAST_CLASSES:
             found.setdefault("num_labels" if match["classes"] else "vocab_size", number)
     return found
+
+
+def _in_command(lines: Sequence[str], at: int, end: int) -> Iterator[tuple[int, Mapping[str, object]]]:
+    values = settings_in_command("\n".join(lines[at:end]))
+    if Settings.of(values).known:
+        yield at, values
 
 
 def _end_of_command(lines: Sequence[str], at: int) -> int:
