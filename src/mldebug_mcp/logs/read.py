@@ -440,8 +440,22 @@ def _reports_metrics(read: Sequence[Read]) -> bool:
 def _texts_with_metrics(folder: Path, read_log: ReadLog, notes: list[str]) -> list[Read]:
     """Return the runs in texts of any ending that report a metric of training or evaluation."""
     texts = _largest(texts_in(folder), [])
-    read = read_places(texts, Refused(), read_log, notes)
-    return [one for one in read if one.run.records > 1 and _reports_metrics([one])]  # a configuration is one record
+    return [one for one in read_places(texts, Refused(), read_log, notes) if _is_log(one)]
+
+
+def _is_log(read: Read) -> bool:
+    """Say whether a text of any ending is a log: it reports metrics, and a configuration is one record."""
+    return read.run.records > 1 and _reports_metrics([read])
+
+
+def texts_with_metrics(folder: Path) -> list[RunFolder]:
+    """Return the runs of a folder whose logs are texts of any ending, each with the texts that report metrics."""
+    found = []
+    for place in texts_in(folder):
+        logs = [path for one in read_places([place], Refused(), read_one, []) if _is_log(one) for path in one.logs]
+        if logs:
+            found.append(replace(place, files=logs))
+    return found
 
 
 def _no_such_run(path: Path, wanted: str, names: Sequence[str]) -> InputError:
