@@ -21,6 +21,7 @@ from mldebug_mcp.checks.curve import (
     row_medians,
     sample,
     start_level,
+    stretch_medians,
 )
 from mldebug_mcp.core.arrays import median, quantile
 from mldebug_mcp.core.lazy import dataclass
@@ -451,9 +452,8 @@ def _usual(away: Floats) -> tuple[Floats, Floats]:
     count = max(1, len(away) // AROUND)
     edges = np.linspace(0, len(away), count + 1).astype(int)
     which = np.minimum(np.searchsorted(edges, np.arange(len(away)), side="right") - 1, count - 1)
-    parts = [away[first:last] for first, last in pairwise(edges)]
-    middle = np.array([median(part) for part in parts])
-    spread = np.array([MAD_TO_STD * median(np.abs(part - usual)) for part, usual in zip(parts, middle, strict=True)])
+    middle = stretch_medians(away, edges)
+    spread = MAD_TO_STD * stretch_medians(np.abs(away - middle[which]), edges)
     return middle[which], np.minimum(spread, RESTLESS * median(spread))[which]
 
 

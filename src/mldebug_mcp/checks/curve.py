@@ -119,6 +119,21 @@ def row_medians(rows: Floats) -> Floats:
     return np.where(np.isnan(ordered[:, -1]), np.nan, middle)
 
 
+def stretch_medians(values: Floats, edges: NDArray[np.int64]) -> Floats:
+    """Return the median of each stretch, shape (stretches,): those of one length are sorted together.
+
+    Args:
+        values: The values, shape (n,).
+        edges: Where each stretch begins, and n; no stretch is empty. Shape (stretches + 1,).
+    """
+    lengths = np.diff(edges)
+    medians = np.empty(len(lengths))
+    for length in set(lengths.tolist()):
+        which = np.flatnonzero(lengths == length)
+        medians[which] = row_medians(values[edges[which, None] + np.arange(length)])
+    return medians
+
+
 def median_of_three(values: Floats) -> Floats:
     """Return each point's median with its two neighbours, shape (n,): single outliers are gone."""
     padded = np.concatenate([values[:1], values, values[-1:]])

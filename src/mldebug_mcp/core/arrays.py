@@ -47,4 +47,5 @@ def distinct(values: NDArray[NumberT]) -> NDArray[NumberT]:
     ordered = np.sort(values, axis=None)
     after, before = ordered[1:], ordered[:-1]
     differs = (after != before) & ~((after != after) & (before != before))  # noqa: PLR0124 - NaN alone differs so
-    return ordered[np.append(np.ones(min(len(ordered), 1), dtype=bool), differs)]
+    found: NDArray[NumberT] = ordered[np.append(np.ones(min(len(ordered), 1), dtype=bool), differs)]
+    return found

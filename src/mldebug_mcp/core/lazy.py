@@ -15,6 +15,8 @@ from operator import attrgetter
 from threading import RLock
 from typing import TYPE_CHECKING, Any, AnyStr
 
+__all__ = ["dataclass", "lazily", "regex"]
+
 
 def lazily(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
     """Return the `__getattr__` of a package that imports names when they are first asked for (PEP 562).
@@ -61,7 +63,7 @@ def _put_off(cls: type, options: Mapping[str, bool]) -> type:
                 return  # another thread has done it
             del cls.__init__, cls.__dataclass_fields__  # type: ignore[misc, attr-defined]
             cls.__doc__ = cls.__doc__ or cls.__name__  # else the signature is made, which takes long
-            dataclasses.dataclass(**dict(options), repr=False, eq=False)(cls)  # type: ignore[call-overload]
+            dataclasses.dataclass(**dict(options), repr=False, eq=False)(cls)
 
     def construct(self: object, *values: object, **fields: object) -> None:
         complete()
@@ -85,15 +87,17 @@ def _repr(self: Any) -> str:  # noqa: ANN401 - of any dataclass
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
-def _equal(self: object, other: object) -> bool:
-    if type(other) is not type(self):
+def _equal(self: Any, other: object) -> object:  # noqa: ANN401 - of any dataclass
+    kind: Any = type(self)
+    if type(other) is not kind:
         return NotImplemented
-    compared = _compared(type(self))
+    compared = _compared(kind)
     return bool(compared(self) == compared(other))
 
 
-def _hash(self: object) -> int:
-    return hash(_compared(type(self))(self))
+def _hash(self: Any) -> int:  # noqa: ANN401 - of any dataclass
+    kind: Any = type(self)
+    return hash(_compared(kind)(self))
 
 
 @cache
@@ -122,7 +126,7 @@ else:
 class _Pattern:
     """A regular expression that is compiled when it is first used; each method of it is looked up once."""
 
-    def __init__(self, source: AnyStr, flags: int) -> None:
+    def __init__(self, source: str | bytes, flags: int) -> None:
         self._source, self._flags = source, flags
 
     def __getattr__(self, name: str) -> object:

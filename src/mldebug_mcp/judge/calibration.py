@@ -198,4 +198,5 @@ def fitted() -> Fitted:
     causes: dict[str, Counts] = counts(catalogue().links)
     healthy = causes.pop(SOUND, {})
     powers = {name: Powers.model_construct(**written[name]) for name in ("beside", "alone") if name in written}
-    return Fitted.model_construct(**written | powers | {"causes": causes, "healthy": healthy})
+    construct: Callable[..., Fitted] = Fitted.model_construct
+    return construct(**written | powers | {"causes": causes, "healthy": healthy})

@@ -141,7 +141,9 @@ class _Entries(Mapping[str, EntryT]):
 def _entry(kind: type[EntryT], row: Mapping[str, Any], **parts: object) -> EntryT:
     """Return an entry as it was checked before, without the schema that checks it; JSON's lists are its tuples."""
     fields = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
-    return kind.model_construct(**fields | parts)
+    construct: Any = kind.model_construct
+    entry: EntryT = construct(**fields | parts)
+    return entry
 
 
 def _cause(row: Mapping[str, Any]) -> Cause:
