@@ -88,16 +88,14 @@ def _repr(self: Any) -> str:  # noqa: ANN401 - of any dataclass
 
 
 def _equal(self: Any, other: object) -> object:  # noqa: ANN401 - of any dataclass
-    kind: Any = type(self)
-    if type(other) is not kind:
+    if other.__class__ is not self.__class__:
         return NotImplemented
-    compared = _compared(kind)
+    compared = _compared(self.__class__)
     return bool(compared(self) == compared(other))
 
 
 def _hash(self: Any) -> int:  # noqa: ANN401 - of any dataclass
-    kind: Any = type(self)
-    return hash(_compared(kind)(self))
+    return hash(_compared(self.__class__)(self))
 
 
 @cache
