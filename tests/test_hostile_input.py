@@ -22,14 +22,13 @@ from rich.console import Console
 from mldebug_mcp.batch.formats import parquet as arrow
 from mldebug_mcp.core.access import Access
 from mldebug_mcp.core.errors import InputError, MLDebugError
-from mldebug_mcp.core.text import clean
+from mldebug_mcp.core.text import clean, plain
 from mldebug_mcp.judge import diagnose_run
 from mldebug_mcp.judge.batch import inspect_batch
 from mldebug_mcp.judge.explain_error import explain_error
 from mldebug_mcp.judge.memory import check_memory
 from mldebug_mcp.judge.probe import interpret
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.logs.formats import parquet
 from mldebug_mcp.logs.log_file import LogFile

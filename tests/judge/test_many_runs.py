@@ -369,3 +369,15 @@ def test_more_pairs_told_apart_are_better(tmp_path: Path) -> None:
         (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     a, b = ([tmp_path / f"{side}{one}.jsonl" for one in range(2)] for side in "ab")
     assert compare_runs(a, b, "rewards/accuracies").verdict == "a is better"
+
+
+@pytest.mark.parametrize("beside", [{}, {"launch.log": "starting on node 3\n"}, {"notes.remarks": "lr: 0.001\n"}])
+def test_runs_finds_logs_of_any_ending_as_diagnose_does(tmp_path: Path, beside: dict[str, str]) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        lines = [f"step {step} loss {3 / (1 + step):.4f} lr 0.001" for step in range(60)]
+        for file, text in {"worker.trainlog": "\n".join([*lines, ""]), **beside}.items():
+            (tmp_path / name / file).write_text(text, encoding="utf-8")
+    found = diagnose_runs(tmp_path)
+    assert sorted((row.name, row.step, row.ending) for row in found.rows) == [("a", 59, "open"), ("b", 59, "open")]
+    assert diagnose_run(tmp_path, run="b").run.last_step == 59

@@ -267,3 +267,16 @@ def test_what_a_structured_log_says_reads_alike(log: Path) -> None:
     run = assert_both_ways_agree(path)
     assert not isinstance(run, str)
     assert [message.line for message in run.messages] == [401]
+
+
+@pytest.mark.parametrize(
+    "event", ['{"event": "resumed", "step": 500}', '{"status": "Restored from step 500", "step": 500}']
+)
+def test_an_event_of_a_resume_is_no_record_however_a_log_is_read(log: Path, event: str) -> None:
+    lines = [f'{{"step": {step}, "loss": {1 / (1 + step):.6f}}}' for step in range(1000)]
+    log.write_text("\n".join([*lines[:500], event, *lines[500:], ""]), encoding="utf-8")
+    with patch.object(log_file, "FAST_BYTES", 1):
+        by_block = read_run(log)
+    by_line = read_run(log)
+    assert by_block.records == by_line.records == 1000
+    assert [one.first_step for one in by_block.segments] == [one.first_step for one in by_line.segments]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVarTuple, cast
 
@@ -28,6 +28,7 @@ from mldebug_mcp.checks.check import (
     too_few,
 )
 from mldebug_mcp.checks.progress import is_young
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.run import Run

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fnmatch
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from mldebug_mcp.checks.progress import is_young
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.knowledge.catalogue import Frequency
 from mldebug_mcp.logs.names import Quantity

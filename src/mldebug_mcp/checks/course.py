@@ -6,7 +6,6 @@ It holds ends, extremes and turns, and what moved suddenly at one time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -16,14 +15,16 @@ from mldebug_mcp.checks.curve import (
     MAD_TO_STD,
     blocks,
     heaviness,
-    median,
     noise,
     noise_on_slope,
     positive,
     row_medians,
     sample,
     start_level,
+    stretch_medians,
 )
+from mldebug_mcp.core.arrays import median, quantile
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -226,7 +227,7 @@ def _typical(value: Floats, first: int, last: int) -> int:
 
 def _spans_far(value: Floats) -> bool:
     some = sample(value)
-    low, high = (float(edge) for edge in np.quantile(some, (0.05, 0.95)))
+    low, high = quantile(some, 0.05), quantile(some, 0.95)
     return high > FAR * low
 
 
@@ -463,14 +464,13 @@ def _usual(away: Floats) -> tuple[Floats, Floats]:
     count = max(1, len(away) // AROUND)
     edges = np.linspace(0, len(away), count + 1).astype(int)
     which = np.minimum(np.searchsorted(edges, np.arange(len(away)), side="right") - 1, count - 1)
-    parts = [away[first:last] for first, last in pairwise(edges)]
-    middle = np.array([median(part) for part in parts])
-    spread = np.array([MAD_TO_STD * median(np.abs(part - usual)) for part, usual in zip(parts, middle, strict=True)])
+    middle = stretch_medians(away, edges)
+    spread = MAD_TO_STD * stretch_medians(np.abs(away - middle[which]), edges)
     return middle[which], np.minimum(spread, RESTLESS * median(spread))[which]
 
 
 def _span(value: Floats) -> float:
-    low, high = (float(edge) for edge in np.quantile(sample(value), (0.025, 0.975)))
+    low, high = (quantile(sample(value), share) for share in (0.025, 0.975))
     return high - low
 
 

@@ -6,14 +6,14 @@ They give its levels, noise and trend, means over equal stretches, and fewer poi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.core.arrays import distinct, median, quantile
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Series
 
@@ -38,18 +38,6 @@ MAX_IN_BLOCK = 4_000
 def sample(values: Floats, most: int = MAX_SAMPLE) -> Floats:
     """Return at most `most` of the values, evenly spaced, for medians and quantiles of a million."""
     return values[:: -(-len(values) // most)] if len(values) > most else values
-
-
-def median(values: NDArray[np.number[Any]]) -> float:
-    """Return the median, NaN if a value is NaN or there is none: numpy's number, sooner, as most curves are short."""
-    count = len(values)
-    if not count:
-        return math.nan
-    half = count // 2
-    ordered = np.partition(values, (half - 1, half, count - 1) if count > 1 else 0)
-    if np.isnan(ordered[-1]):
-        return math.nan
-    return float(ordered[half] if count % 2 else (ordered[half - 1] + ordered[half]) / 2)
 
 
 def mad(values: Floats) -> float:
@@ -131,6 +119,21 @@ def row_medians(rows: Floats) -> Floats:
     return np.where(np.isnan(ordered[:, -1]), np.nan, middle)
 
 
+def stretch_medians(values: Floats, edges: NDArray[np.int64]) -> Floats:
+    """Return the median of each stretch, shape (stretches,): those of one length are sorted together.
+
+    Args:
+        values: The values, shape (n,).
+        edges: Where each stretch begins, and n; no stretch is empty. Shape (stretches + 1,).
+    """
+    lengths = np.diff(edges)
+    medians = np.empty(len(lengths))
+    for length in set(lengths.tolist()):
+        which = np.flatnonzero(lengths == length)
+        medians[which] = row_medians(values[edges[which, None] + np.arange(length)])
+    return medians
+
+
 def median_of_three(values: Floats) -> Floats:
     """Return each point's median with its two neighbours, shape (n,): single outliers are gone."""
     padded = np.concatenate([values[:1], values, values[-1:]])
@@ -156,7 +159,7 @@ def heaviness(values: Floats) -> float:
     share = min(0.97, 1 - 4 / len(values))
     normal = NormalDist()
     expected = normal.inv_cdf((1 + share) / 2) / normal.inv_cdf(0.75)
-    return float(np.quantile(size, share)) / typical / expected if typical > 0 else 1.0
+    return quantile(size, share) / typical / expected if typical > 0 else 1.0
 
 
 def positive(values: Floats) -> bool:
@@ -297,7 +300,7 @@ def stretches_of(series: Series, count: int) -> Stretches:
     step, value = series.step, series.value
     place = np.linspace(0, count, 1 + count)[1:-1] / count
     part = np.searchsorted(step[0] + place * (step[-1] - step[0]), step, side="right")
-    parts = np.unique(part)
+    parts = distinct(part)
     level = np.array([median(value[part == one]) for one in parts])
     first = step[np.searchsorted(part, parts)]
     return Stretches(level, first, MEDIAN_ERROR * noise(value) / math.sqrt(len(value) / len(parts)))
@@ -320,7 +323,7 @@ def thinned(series: Series, stretches: int) -> Series:
 
 def _of_stretches(step: Floats, value: Floats, stretches: int) -> NDArray[np.int64]:
     edges = np.searchsorted(step, np.linspace(step[0], step[-1], stretches + 1)[:-1])
-    starts = np.unique(edges)
+    starts = distinct(edges)
     ends = np.append(starts[1:], len(step))
     finite = np.isfinite(value)
     low, high = np.where(finite, value, np.inf), np.where(finite, value, -np.inf)

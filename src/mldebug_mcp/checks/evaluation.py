@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import MEDIAN_ERROR, blocks, median, noise, row_medians, start_level
+from mldebug_mcp.checks.curve import MEDIAN_ERROR, blocks, noise, row_medians, start_level
 from mldebug_mcp.checks.progress import LANGUAGE_MODELS
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -252,7 +253,7 @@ ACCURACIES = ("eval_accuracy", "accuracy")
 """What accuracies are called, that of evaluation first."""
 # "metrics/mAP50(B)" is what Ultralytics measures on the validation set, "bbox/AP" what detectron2 does, "coco/bbox_mAP"
 # MMDetection, "Pseudo dice" nnU-Net, a number for each class.
-_BY_NAME = re.compile(
+_BY_NAME = regex(
     r"eval_|metrics/(?:precision|recall|mAP|accuracy)|mean (?:Average global foreground|Pseudo) [Dd]ice$"
     r"|(?:bbox|segm|keypoints)/AP(?:50|75)?$|coco/\w+_mAP"
     r"|(?i:(?:sacre)?bleu(?:[-_@]?\d)?|chrf\+*|rouge[-_]?(?:\d|l|lsum))$"
@@ -263,7 +264,7 @@ _OF_A_CLASS = (Quantity.DICE, Quantity.IOU, Quantity.F1)
 _RANKINGS = (Quantity.NDCG, Quantity.MRR, Quantity.HIT_RATE)
 """What recommenders and search are measured by, whatever is logged beside it."""
 _AT_RANKS = (Quantity.RECALL, Quantity.PRECISION, Quantity.AVERAGE_PRECISION, Quantity.F1, Quantity.CORRELATION)
-_AT_RANK = re.compile(r"@[_ ]?\d")
+_AT_RANK = regex(r"@[_ ]?\d")
 """... and what is a ranking where the name says of how many; without that it counts beside one of the sure ones."""
 NEAR_AUC, LEAST_AUC = 0.04, 8
 """How far above 0.5 the AUC of a guess may be, over so many evaluations. Chosen: the error over some hundred rows."""
@@ -272,7 +273,7 @@ LOW_AUC = 0.4
 QUALITY_EARLY, FALL, LEAST_LOSSES = 4, 0.03, 4
 """Part of the evaluations in which the frequencies of classes are learnt, the share by which a loss falls at all, and
 evaluations. Chosen: a quarter, as frequencies come first; beyond noise; both halves then hold two."""
-_CLOCKS = re.compile(
+_CLOCKS = regex(
     r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
     r"|learning_rate|length|ppl_max|std|support|threshold"
 )
@@ -339,7 +340,7 @@ def is_of_a_guess(auc: Series) -> bool:
     """
     if not auc.name.startswith("eval_") or len(auc) < LEAST_AUC:
         return False
-    later = float(np.median(auc.value[len(auc) // 2 :]))
+    later = median(auc.value[len(auc) // 2 :])
     return LOW_AUC <= later <= 0.5 + NEAR_AUC and float(auc.value.max()) <= 0.5 + 2 * NEAR_AUC
 
 
@@ -458,8 +459,8 @@ one, and the last is cut short."""
 NEAR_LOG = 0.4
 """Logarithms by which a term and the evaluation loss may differ, in the median, to be one. Chosen: dropout and rows
 learnt by heart move it so far."""
-_TERM = re.compile(r"loss|weight|factor|coef|penalty|(?:^|[/_.])(?:adv|disc|gan|kl|reg|beta|lambda)", re.IGNORECASE)
-_NO_TERM = re.compile(r"^eval_|^(?:loss|learning_rate|weight_decay|loss_scale|grad_norm)$|scale|skip|weight_norm")
+_TERM = regex(r"loss|weight|factor|coef|penalty|(?:^|[/_.])(?:adv|disc|gan|kl|reg|beta|lambda)", re.IGNORECASE)
+_NO_TERM = regex(r"^eval_|^(?:loss|learning_rate|weight_decay|loss_scale|grad_norm)$|scale|skip|weight_norm")
 
 
 @dataclass(frozen=True, slots=True)

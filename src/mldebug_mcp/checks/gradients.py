@@ -6,13 +6,14 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import end_level, mad, noise, start_level
 from mldebug_mcp.checks.jumps import Spike, baseline, spikes
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
 
@@ -152,7 +153,7 @@ def parts_of(run: Run) -> tuple[Part, ...]:
             name=one.logged_as or one.name,
             family=re.sub(r"\d+", "#", one.logged_as or one.name),
             depth=int(number[0]) if number else None,
-            level=float(np.median(values)),
+            level=median(values),
             zeros=float((values == 0).mean()),
             records=len(values),
         )

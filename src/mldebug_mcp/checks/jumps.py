@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +12,14 @@ from mldebug_mcp.checks.curve import (
     blocks,
     end_level,
     mad,
-    median,
     median_of_three,
     positive,
     row_medians,
     sample,
     start_level,
 )
+from mldebug_mcp.core.arrays import median, quantile
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series
 
@@ -220,7 +220,7 @@ def rise_for_good(run: Run) -> Rise | None:
     start = start_level(loss.value) if best else lowest
     needed = max(SHARE_OF_PROGRESS * (start - lowest), SHARE_OF_LEVEL * abs(lowest), RISE_SIGMAS * cut.wobble, 1e-9)
     tail = loss.value[-max(3, len(loss) // 10) :]
-    if rise < needed or best == len(cut.level) - 1 or float(np.quantile(tail, 0.2)) < lowest + rise / 3:
+    if rise < needed or best == len(cut.level) - 1 or quantile(tail, 0.2) < lowest + rise / 3:
         return None
     return Rise(_onset(loss.value, int(cut.first[best]), lowest, rise), lowest, end)
 
@@ -331,7 +331,7 @@ def teeth_of(values: Floats) -> Teeth | None:
     if len(found) < FEWEST:
         return None
     first = np.array([at for at, _ in found])
-    return Teeth(first, float(np.median([height for _, height in found])), float(np.median(np.diff(first))))
+    return Teeth(first, median([height for _, height in found]), median(np.diff(first)))
 
 
 def _share(change: Floats) -> float:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
 from mldebug_mcp.checks.curve import sample
 from mldebug_mcp.checks.progress import epoch_at
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series

@@ -9,6 +9,7 @@ import numpy as np
 
 from mldebug_mcp.batch import Batch, Sequences
 from mldebug_mcp.batch.sequences import Bools, Floats, Ints
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import figure, percent, shorten
 
 LEAST_ROWS = 8
@@ -46,14 +47,14 @@ def _in_tokens(side: Sequences, rows: Collection[int], unit: str) -> Iterator[Od
     each = [_tokens(side, index) for index in range(side.rows)]
     lengths = side.lengths.astype(np.float64)
     for index, by in _far(np.log1p(lengths), here, LEAST_LOG_SPREAD, both=True):
-        said = f"{lengths[index]:.0f} {unit} long{where}; {figure(np.median(lengths[~here]))} is usual around it"
+        said = f"{lengths[index]:.0f} {unit} long{where}; {figure(median(lengths[~here]))} is usual around it"
         yield Oddity(int(side.numbers[index]), by, said)
     for shares, says in (
         (_commonest(each), f"of its {unit} are the same one{where}"),
         (_unknown(each, here), f"of its {unit} are in no row around it{where}"),
     ):
         for index, by in _far(shares, here, LEAST_SPREAD):
-            said = f"{percent(float(shares[index]))} {says}; {percent(float(np.median(shares[~here])))} is usual"
+            said = f"{percent(float(shares[index]))} {says}; {percent(median(shares[~here]))} is usual"
             yield Oddity(int(side.numbers[index]), by, said)
 
 
@@ -68,7 +69,7 @@ def _in_numbers(columns: Mapping[str, object], numbers: Ints, rows: Collection[i
             yield Oddity(int(numbers[index]), np.inf, f"{called} is not finite")
         usual = sizes[~here & finite]
         for index, by in _far(np.log1p(np.where(finite, sizes, 0.0)), here & finite, LEAST_LOG_SPREAD):
-            said = f"{called} is up to {figure(sizes[index])} in size; {figure(np.median(usual))} is usual"
+            said = f"{called} is up to {figure(sizes[index])} in size; {figure(median(usual))} is usual"
             yield Oddity(int(numbers[index]), by, said)
 
 
@@ -77,8 +78,8 @@ def _far(values: Floats, here: Bools, least: float, *, both: bool = False) -> It
     others = values[~here]
     if len(others) < LEAST_ROWS:
         return
-    middle = float(np.median(others))
-    spread = max(DEVIATIONS * float(np.median(np.abs(others - middle))), least)
+    middle = median(others)
+    spread = max(DEVIATIONS * median(np.abs(others - middle)), least)
     for index in np.flatnonzero(here).tolist():
         by = (float(values[index]) - middle) / spread
         yield index, abs(by) if both else by

@@ -6,7 +6,6 @@ These are the rewards, the entropy, the distance from the reference, and the cou
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,12 +17,13 @@ from mldebug_mcp.checks.curve import (
     edge_width,
     end_level,
     highest_level,
-    median,
     monotone,
     noise,
     sample,
     start_level,
 )
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series

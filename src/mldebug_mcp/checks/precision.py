@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.curve import median
 from mldebug_mcp.checks.gradients import gradient_norm
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.metrics import canonical, is_part_of_loss, is_training_loss
@@ -227,7 +227,7 @@ def skips_of(run: Run) -> Skips | None:
     steps = np.ones(len(count))
     if run.step_name == "step" and len(apart):
         steps[1:] = np.maximum(apart, 1.0)
-        steps[0] = max(1.0, min(float(count.step[0]), float(np.median(apart))))
+        steps[0] = max(1.0, min(float(count.step[0]), median(apart)))
     skipped = Series(count.name, count.step, np.clip(count.value, 0.0, steps))
     return Skips(skipped, steps, _probing(run, skipped))
 

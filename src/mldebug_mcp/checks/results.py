@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from mldebug_mcp.checks.curve import mad, median
+from mldebug_mcp.checks.curve import mad
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.metrics import canonical
@@ -80,7 +80,7 @@ def result_of(run: Run, metric: str = "") -> Result | None:
     finite, higher = series.finite, improves_upwards(series)
     at = int(np.argmax(finite.value) if higher else np.argmin(finite.value))
     end = finite.value[-max(1, len(finite) // END) :]
-    return Result(series.name, float(np.median(end)), float(finite.value[at]), float(finite.step[at]), higher)
+    return Result(series.name, median(end), float(finite.value[at]), float(finite.step[at]), higher)
 
 
 def improves_upwards(series: Series) -> bool:

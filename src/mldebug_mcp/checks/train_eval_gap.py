@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import aligned, median, median_of_three, noise_on_slope
+from mldebug_mcp.checks.curve import aligned, median_of_three, noise_on_slope
 from mldebug_mcp.checks.evaluation import (
     beside_training,
     evaluation_losses,
@@ -22,6 +22,8 @@ from mldebug_mcp.checks.evaluation import (
     worst_written,
 )
 from mldebug_mcp.checks.progress import PASSES, passes_at, predicts_tokens
+from mldebug_mcp.core.arrays import distinct, median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -94,7 +96,7 @@ def fresh_gap(run: Run) -> FreshGap | None:
         last=float(gap[third].mean()),
         error=max(noise_on_slope(loss.value) / used**0.5, noise_on_slope(gap) / len(gap[third]) ** 0.5),
         train=float((held_out - gap)[third].mean()),
-        start=float(np.median(loss.value[:3])),
+        start=median(loss.value[:3]),
         step=float(steps[third][0]),
         passes=float(passes[keep][-1]),
         count=len(gap),
@@ -299,7 +301,7 @@ def rows_behind(shares: Floats) -> int | None:
     so all of m different ones do for some number of rows up to n with at most n times that to the power of m.
     Chance alone therefore decides how many rows so many digits can tell.
     """
-    finite = np.unique(shares[np.isfinite(shares)])
+    finite = distinct(shares[np.isfinite(shares)])
     told = finite[(finite > 0) & (finite < 1)]
     if not len(told):
         return None
@@ -377,7 +379,7 @@ class ScorePair:
     @property
     def noise(self) -> float:
         """The standard deviation of one gap: of its second differences, which no slope moves, or that of sampling."""
-        sampled = sampling_error(float(np.median(self.evaluation)), self.rows) if self.rows else 0.0
+        sampled = sampling_error(median(self.evaluation), self.rows) if self.rows else 0.0
         return max(sampled, noise_on_slope(self.gap))
 
     @property

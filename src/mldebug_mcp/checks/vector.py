@@ -15,8 +15,9 @@ from itertools import islice
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import MAD_TO_STD, median, sample
+from mldebug_mcp.checks.curve import MAD_TO_STD, sample
 from mldebug_mcp.checks.progress import uniform_loss
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.quantities import COUNTERS, UTILISATIONS

@@ -144,11 +144,14 @@ def _diagnosed(path: str, options: argparse.Namespace, beside: _Beside) -> tuple
         with _preparing_diagnosis():
             run = run_of(path, options)
         from mldebug_mcp.judge import diagnose
-        from mldebug_mcp.judge.reader import with_reader
 
         reference = read_run(options.reference) if options.reference else None
         answer = diagnose(run, reference, outcomes=dict(options.outcomes), script=beside.script)
-        return with_reader(answer, beside.reader), run, reference
+        if beside.reader is not None:
+            from mldebug_mcp.judge.reader import with_reader
+
+            answer = with_reader(answer, beside.reader)
+        return answer, run, reference
 
 
 @contextmanager

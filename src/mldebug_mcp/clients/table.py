@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from mldebug_mcp.core.lazy import dataclass
 
 Scope = Literal["user", "project"]
 

@@ -7,13 +7,14 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from mldebug_mcp.core import limits
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import shorten
 

@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.machinery import ModuleSpec, PathFinder
 from mmap import PAGESIZE
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from mldebug_mcp.core.lazy import dataclass
 
 # What a call may use: processor time and memory in proportion to what it reads.
 #

@@ -9,7 +9,6 @@ counts in the user's file alone. Options of the command line win over both.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -31,7 +30,7 @@ MAX_PARENTS = 40
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # most commands find no file to check
 
 
 class Alarms(_Strict):
@@ -60,7 +59,7 @@ class Preferences(_Strict):
     """Folders that a server may read; of the user's file alone."""
     reader: str | None = None
     """A command that judges runs as well, as `--reader` takes it; of the user's file alone."""
-    alarms: Alarms = Alarms()
+    alarms: Alarms = Alarms.model_construct()
 
 
 OF_THE_USER = (("roots",), ("reader",), ("alarms", "command"), ("alarms", "webhook"))
@@ -92,7 +91,7 @@ def find_preferences(folder: Path | None = None) -> Found:
                 table = _without(table, path)
                 notes.append(f"{file}: left out {'.'.join(path)}: it counts in {_user_folder() / NAME} alone")
         merged = _merged(merged, table)
-    return Found(Preferences.model_validate(merged), tuple(notes))
+    return Found(Preferences.model_validate(merged) if merged else Preferences.model_construct(), tuple(notes))
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, bool]]:
@@ -118,6 +117,8 @@ def _user_folder() -> Path:
 @lru_cache(maxsize=16)
 def _table(file: Path) -> dict[str, Any]:
     """Return what a file says to us; empty if a `pyproject.toml` has no table of ours."""
+    import tomllib
+
     try:
         with file.open("rb") as opened:
             text = opened.read(MAX_BYTES + 1)

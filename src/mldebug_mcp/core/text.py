@@ -159,3 +159,8 @@ def did_you_mean(near: Sequence[str]) -> str:
 
 def _plain(word: str) -> str:
     return re.sub(r"[^a-z0-9]", "", word.lower())
+
+
+def plain(markdown: str) -> str:
+    """Return a line of Markdown without the targets of its links."""
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", markdown)

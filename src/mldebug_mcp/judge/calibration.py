@@ -15,14 +15,16 @@ on what both rest; `python -m benchmarks.faults fit` writes the counts and the p
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.judge.ranking import WEIGHT, CauseEvidence, Trust
 from mldebug_mcp.knowledge import Cause, catalogue
 from mldebug_mcp.knowledge.catalogue import counts
@@ -55,7 +57,7 @@ Counts = dict[str, tuple[float, float]]
 class Powers(BaseModel):
     """How far evidence is trusted, and how sharp the probabilities are that it makes; see `Trust` and `rank`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     weight: float = WEIGHT
     missed: float = 0.0
@@ -83,12 +85,12 @@ class Fitted(BaseModel):
         healthy: How often healthy runs did; kept there too.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     provenance: str
     links: str = ""
-    beside: Powers = Powers()
-    alone: Powers = Powers()
+    beside: Powers = Powers.model_construct()
+    alone: Powers = Powers.model_construct()
     among_faults: float = 1.0
     causes: dict[str, Counts] = {}
     healthy: Counts = {}
@@ -192,7 +194,9 @@ def fitted() -> Fitted:
     """Return the numbers that ship with the package, or none if nothing has been counted yet."""
     if not FILE.is_file():
         return Fitted(provenance="nothing was counted: the words of links.csv stand alone")
-    numbers = Fitted.model_validate_json(FILE.read_text(encoding="utf-8"))
+    written: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     causes: dict[str, Counts] = counts(catalogue().links)
     healthy = causes.pop(SOUND, {})
-    return numbers.model_copy(update={"causes": causes, "healthy": healthy})
+    powers = {name: Powers.model_construct(**written[name]) for name in ("beside", "alone") if name in written}
+    construct: Callable[..., Fitted] = Fitted.model_construct
+    return construct(**written | powers | {"causes": causes, "healthy": healthy})

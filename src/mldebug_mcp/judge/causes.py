@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from mldebug_mcp.checks.evaluation import auc_of, is_of_a_guess
 from mldebug_mcp.checks.policies import kept_rise
 from mldebug_mcp.checks.reference_settings import USUAL
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.logs import Run
@@ -310,16 +310,16 @@ def _in_bf16(run: Run) -> str | None:
 
 
 _ADVICE = (
-    Advice(re.compile(r"(?i:keep |use )?(?i:clip gradients|clip by global norm|gradient clipping|clipping)"), _clipped),
-    Advice(re.compile(r"(?i:(?:lengthen|longer) warm-?up|warm up over)"), _warmed_up),
-    Advice(re.compile(r"`shuffle=True`"), _advice_shuffled),
-    Advice(re.compile(r"(?i:(?:use )?bf16 (?:where|instead))"), _in_bf16),
+    Advice(regex(r"(?i:keep |use )?(?i:clip gradients|clip by global norm|gradient clipping|clipping)"), _clipped),
+    Advice(regex(r"(?i:(?:lengthen|longer) warm-?up|warm up over)"), _warmed_up),
+    Advice(regex(r"`shuffle=True`"), _advice_shuffled),
+    Advice(regex(r"(?i:(?:use )?bf16 (?:where|instead))"), _in_bf16),
 )
-_OF_IMAGES = re.compile(r"vlm|vision|llava|image|pixel|-vl\b|mm_projector")
-_SENTENCES = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
-_SETTING = re.compile(r"(?i:set |with |by )?\(?`(\w+)=([^`]+)`")
+_OF_IMAGES = regex(r"vlm|vision|llava|image|pixel|-vl\b|mm_projector")
+_SENTENCES = regex(r"(?<=[.!?])\s+(?=[A-Z`])")
+_SETTING = regex(r"(?i:set |with |by )?\(?`(\w+)=([^`]+)`")
 """A setting that a fix names with its value."""
-_PIECES = re.compile(r"((?:; |, |(?<=[.)]) )(?:and |or |then )?)")
+_PIECES = regex(r"((?:; |, |(?<=[.)]) )(?:and |or |then )?)")
 _GOES_ON = ("which ", "that ", "as ")
 """How a piece begins that is about the one before."""
 
@@ -335,12 +335,12 @@ def _shows_images(run: Run) -> bool:
 
 
 _OF_OTHERS = (
-    (re.compile(r"\bVLM|\btowers?\b|\bprojector\b|\bimage tokens\b"), _shows_images),
-    (re.compile(r"\b(?:online |[Ii]n )RL\b|\bIn RL\b|policy objective|`VecNormalize`"), _kinds("rl", "ppo", "grpo")),
-    (re.compile(r"\bGRPO\b"), _kinds("grpo")),
-    (re.compile(r"\bIn diffusion\b"), _kinds("diffusion")),
-    (re.compile(r"[Pp]reference (?:training|data)"), _kinds("preference")),
-    (re.compile(r"\bBLOOM|\bOPT-|layer-wise for language"), _kinds("pretraining", "sft")),
+    (regex(r"\bVLM|\btowers?\b|\bprojector\b|\bimage tokens\b"), _shows_images),
+    (regex(r"\b(?:online |[Ii]n )RL\b|\bIn RL\b|policy objective|`VecNormalize`"), _kinds("rl", "ppo", "grpo")),
+    (regex(r"\bGRPO\b"), _kinds("grpo")),
+    (regex(r"\bIn diffusion\b"), _kinds("diffusion")),
+    (regex(r"[Pp]reference (?:training|data)"), _kinds("preference")),
+    (regex(r"\bBLOOM|\bOPT-|layer-wise for language"), _kinds("pretraining", "sft")),
 )
 """Words of a sentence that is for other trainings than a run, and what says that the run is one of those."""
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.checks.progress import has_finished
 from mldebug_mcp.checks.vector import COMPARED, vector_of
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.judge.calibration import fitted
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.logs import Run

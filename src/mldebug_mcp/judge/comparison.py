@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mldebug_mcp.checks.curve import noise, noise_on_slope
 from mldebug_mcp.checks.learning_rate import peak_of
 from mldebug_mcp.checks.results import improves_upwards
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.judge.quantities import is_clock
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
@@ -219,7 +220,7 @@ def _parting(run: Series, reference: Series, better: int) -> Parting | None:
     short = min(len(run), len(reference)) < FEW
     starts = [at for at in range(len(seen) - LASTING + 1) if not short and apart[seen[at : at + LASTING]].all()]
     last = seen[-max(1, len(seen) // 10) :]
-    end, other_end = float(np.median(level[last])), float(np.median(other[last]))
+    end, other_end = median(level[last]), median(other[last])
     ends = _ends(end, other_end, float(other[seen[0]]), better)
     if not starts and ends in ("worse", "better") and apart[last].all():
         starts = [_since(apart[seen])]  # of few records, or late
@@ -266,7 +267,7 @@ def _levels(series: Series, edges: Floats) -> tuple[Floats, Floats]:
     for at in range(BINS):
         inside = series.value[which == at]
         if len(inside):
-            level[at] = np.median(inside)
+            level[at] = median(inside)
             spread[at] = max(around, noise(inside)) / np.sqrt(len(inside))
     return level, spread
 

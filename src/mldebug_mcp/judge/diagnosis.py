@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mldebug_mcp.checks import examine, symptoms
 from mldebug_mcp.checks.progress import knows_nothing
 from mldebug_mcp.checks.run.resume import joins_of
+from mldebug_mcp.core.arrays import distinct
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.judge.calibration import fitted
 from mldebug_mcp.judge.causes import HARDLY, told_by_needs, without_what_is_done
@@ -30,7 +32,6 @@ from mldebug_mcp.judge.next_steps import (
     without_made,
 )
 from mldebug_mcp.judge.ranking import CauseEvidence
-from mldebug_mcp.judge.reader import Reader, with_reader
 from mldebug_mcp.judge.run_verdict import names_nothing, not_judged, verdict_of, without_result
 from mldebug_mcp.judge.sheet import sheet_of
 from mldebug_mcp.judge.what_to_log import hardly_judged, what_to_log
@@ -39,7 +40,10 @@ from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.columns import Floats, ascends
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, RunSummary, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
-from mldebug_mcp.models.script import ScriptReport
+
+if TYPE_CHECKING:
+    from mldebug_mcp.judge.reader import Reader
+    from mldebug_mcp.models.script import ScriptReport
 
 # What was read of a run, in numbers: the head of a diagnosis.
 
@@ -80,8 +84,8 @@ def _distinct_steps(steps: Iterable[Floats]) -> int:
         return 0
     most = different.pop()
     if not ascends(most):
-        return len(np.unique(np.concatenate([most, *different])))
-    rest = np.unique(np.concatenate([np.empty(0), *different]))
+        return len(distinct(np.concatenate([most, *different])))
+    rest = distinct(np.concatenate([np.empty(0), *different]))
     at = np.minimum(np.searchsorted(most, rest), len(most) - 1)
     return len(most) + int(np.count_nonzero(most[at] != rest))
 
@@ -144,7 +148,12 @@ def diagnose_run(
     """
     good = read_run(reference) if reference is not None else None
     own = read_run(path, config, run, names)
-    return with_reader(diagnose(own, good, findings, outcomes, inspected(script)), reader)
+    answer = diagnose(own, good, findings, outcomes, inspected(script))
+    if reader is None:
+        return answer
+    from mldebug_mcp.judge.reader import with_reader
+
+    return with_reader(answer, reader)
 
 
 def inspected(script: str | Path | None) -> ScriptReport | None:

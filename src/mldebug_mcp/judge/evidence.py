@@ -12,11 +12,12 @@ import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.course import course_of
-from mldebug_mcp.checks.curve import end_level, median
+from mldebug_mcp.checks.curve import end_level
 from mldebug_mcp.checks.learning_rate import peak_of, rate_of
 from mldebug_mcp.checks.progress import passes_at, uniform_loss
 from mldebug_mcp.checks.reference_settings import USUAL, Usual, peak_rate, usual_for, usual_instead, usual_rates
 from mldebug_mcp.checks.results import AmongSiblings, among_siblings
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.comparison import WORSE, faults_of, settings_with_rate
 from mldebug_mcp.judge.quantities import speaks_first

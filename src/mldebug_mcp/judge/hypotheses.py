@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from mldebug_mcp.checks import probe_effects, symptoms
+from mldebug_mcp.core.text import plain
 from mldebug_mcp.judge.calibration import Fitted, fitted
 from mldebug_mcp.judge.evidence import beside
 from mldebug_mcp.judge.next_steps import (
@@ -36,7 +37,6 @@ from mldebug_mcp.judge.ranking import (
 from mldebug_mcp.judge.what_to_log import LEADING as WHAT_TO_LOG_LEADING
 from mldebug_mcp.judge.what_to_log import metrics_that_split
 from mldebug_mcp.knowledge import Catalogue, Cause, Quote, catalogue
-from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Finding, Hypothesis, NextStep, Reason, State, Tie
 from mldebug_mcp.models.base import NO_FAULTS

@@ -11,11 +11,10 @@ import numpy as np
 from mldebug_mcp.checks import symptoms as symptoms_of
 from mldebug_mcp.checks.asking import Answer, answer_all
 from mldebug_mcp.core.errors import UnknownIdError
-from mldebug_mcp.core.text import shorten
+from mldebug_mcp.core.text import plain, shorten
 from mldebug_mcp.judge.next_call import after_memory
 from mldebug_mcp.judge.ranking import Candidate, Ranked, credence, in_bits, rank, weigh
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.memory.categories import Category, Sure
 from mldebug_mcp.memory.read import read_memory
 from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot

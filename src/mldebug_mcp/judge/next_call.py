@@ -12,11 +12,20 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from mldebug_mcp.core.text import clean, shorten
-from mldebug_mcp.models import Call, EntryHit, Explanation, Hypothesis, NextStep, QuoteHit
+from mldebug_mcp.models import Call
 from mldebug_mcp.models.base import OTHER, SOUND
 
 if TYPE_CHECKING:
-    from mldebug_mcp.models import BatchFinding, ErrorMatch, FirstError
+    from mldebug_mcp.models import (
+        BatchFinding,
+        EntryHit,
+        ErrorMatch,
+        Explanation,
+        FirstError,
+        Hypothesis,
+        NextStep,
+        QuoteHit,
+    )
     from mldebug_mcp.models.memory import CallSite, MemoryFinding
 
 _ON_LEADER = {SOUND: "what to check before it is believed", OTHER: "how to narrow it down"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Literal
@@ -17,6 +16,7 @@ import numpy as np
 
 from mldebug_mcp.core.access import is_file, is_folder
 from mldebug_mcp.core.errors import InputError, MLDebugError
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import quoted, shorten
 from mldebug_mcp.judge.ranking import MAX_FREQUENCY, Candidate, CauseEvidence
@@ -25,8 +25,6 @@ from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models import Finding, Hypothesis, NextStep, State
 from mldebug_mcp.models.base import NO_FAULTS
-from mldebug_mcp.rows.plan import read_recording, recordings_in
-from mldebug_mcp.rows.sampler import SamplerOptions, settle, trainer_folder
 
 # How much would an observation tell? Expected bits, by the model of `ranking`.
 
@@ -343,6 +341,9 @@ def _call(run: Run, findings: Sequence[Finding]) -> str | None:
 
 def _can_tell(run: Run, step: int) -> bool:
     """Return whether a recording has the rows of a step, or the arguments of a Trainer let them be drawn again."""
+    from mldebug_mcp.rows.plan import read_recording, recordings_in
+    from mldebug_mcp.rows.sampler import SamplerOptions, settle, trainer_folder
+
     try:
         place = expanded(run.path)
         if not is_file(place) and not is_folder(place):

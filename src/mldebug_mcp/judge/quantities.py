@@ -10,7 +10,7 @@ import numpy as np
 
 from mldebug_mcp.checks.check import symptoms
 from mldebug_mcp.checks.course import Course, course_of
-from mldebug_mcp.checks.curve import median
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names.quantities import LOSSES, THROUGHPUTS, Quantity

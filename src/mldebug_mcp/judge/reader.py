@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, percent, shorten
 from mldebug_mcp.judge.next_steps import order_next_steps
 from mldebug_mcp.judge.rules import RULES

@@ -32,7 +32,7 @@ from mldebug_mcp.judge.sweep import Answered, levels_of, shared_settings, sweep_
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.files import RunFolder, runs_in
 from mldebug_mcp.logs.ranks import RankSummary
-from mldebug_mcp.logs.read import runs_of
+from mldebug_mcp.logs.read import runs_of, texts_with_metrics
 from mldebug_mcp.logs.remote_files import Choice, brought_in
 from mldebug_mcp.models import Finding, Hypothesis, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER
@@ -251,7 +251,10 @@ def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None
         places = sorted(places, key=_newest, reverse=True)[:most]
     kept = RunCache(expanded(cache) if cache is not None else None)
     try:
-        answers = sorted(_answers(places, kept, work, notes), key=lambda one: _attention(one.row))
+        answers = list(_answers(places, kept, work, notes))
+        if all(one.row.ending == "unread" for one in answers) and (texts := texts_with_metrics(folder)):
+            answers = list(_answers(texts, kept, work, notes))
+        answers.sort(key=lambda one: _attention(one.row))
     finally:
         kept.write()  # what was read before it was interrupted is not read again
     notes += kept.notes

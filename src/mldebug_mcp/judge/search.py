@@ -9,12 +9,11 @@ from typing import Literal, get_args
 
 from mldebug_mcp.checks import Symptom, symptoms
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.text import shorten
+from mldebug_mcp.core.text import plain, shorten
 from mldebug_mcp.judge.next_call import after_search
 from mldebug_mcp.knowledge import Cause, Menu, Quote, Source, catalogue
 from mldebug_mcp.knowledge.catalogue import Frequency
 from mldebug_mcp.knowledge.errors import KnownError, known_errors, match
-from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.knowledge.search_index import Answer, Document, Found, Index
 from mldebug_mcp.models import EntryHit, QuoteHit, SearchResult
 

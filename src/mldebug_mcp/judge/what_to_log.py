@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from mldebug_mcp.checks import Symptom, symptoms
 from mldebug_mcp.checks.asking import not_logged_by
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.judge.next_steps import Likelihood, Worth
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, State

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal
@@ -15,6 +15,7 @@ from typing import Literal
 from pydantic import Field
 
 from mldebug_mcp.core.errors import CatalogueError
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.models import Citation, NextStep
 from mldebug_mcp.models.base import Frozen
 

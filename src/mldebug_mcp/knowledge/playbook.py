@@ -11,15 +11,15 @@ A check is the action, its cost in brackets, then `Confirms:`, `Refutes:` and, w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn, cast
 
 from mldebug_mcp.core.errors import CatalogueError
+from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.text import plain
 from mldebug_mcp.knowledge.catalogue import Cause, CauseRow, Effect, Frequency, Link
 from mldebug_mcp.models import NextStep
 
@@ -109,10 +109,10 @@ CAUSES = "Causes"
 SHOWS, RULES_OUT, CHECK, FIX = "Shows", "Rules it out", "Check", "Fix"
 DISAGREEMENT, MORE, FIRST_CHECK, CONTRARY = "Disagreement", "More quotes", "On the first check", "Quotes against it"
 
-_LINK = re.compile(r"\]\((?:\.\./)?evidence/\w+\.md#(\w+)\)")
+_LINK = regex(r"\]\((?:\.\./)?evidence/\w+\.md#(\w+)\)")
 """A citation: a link to a quote's record."""
-_LABEL = re.compile(r"\*\*([^*]+):\*\*\s*")
-_STEP = re.compile(
+_LABEL = regex(r"\*\*([^*]+):\*\*\s*")
+_STEP = regex(
     r"(?P<action>.+) \((?P<cost>seconds|minutes|hours)\) Confirms: (?P<confirms>.+?)\.? "
     r"Refutes: (?P<refutes>.+?)\.?(?: Call: `(?P<call>[^`]+)`)?"
 )
@@ -270,11 +270,6 @@ def _next_step(section: Section, block: Block, text: str, number: int) -> NextSt
         call=step["call"],
         for_causes=[section.id],
     )
-
-
-def plain(markdown: str) -> str:
-    """Return a line of Markdown without the targets of its links."""
-    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", markdown)
 
 
 def fail(section: Section, block: Block, problem: str) -> NoReturn:

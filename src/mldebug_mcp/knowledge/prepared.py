@@ -11,12 +11,27 @@ import contextlib
 import hashlib
 import json
 import os
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mldebug_mcp.core.paths import knowledge_folder
-from mldebug_mcp.knowledge.catalogue import Catalogue, Cause, Link, Menu, Quote, Source
+from mldebug_mcp.knowledge.catalogue import (
+    Catalogue,
+    Cause,
+    Effect,
+    Entry,
+    Frequency,
+    Link,
+    Menu,
+    MenuItem,
+    Quote,
+    Source,
+)
+from mldebug_mcp.models import NextStep
+
+EntryT = TypeVar("EntryT", bound=Entry)
 
 SHIPPED = "catalogue.json"
 """Its name in the wheel, beside the knowledge files."""
@@ -85,21 +100,60 @@ def to_json(made: Catalogue) -> str:
 
 
 def from_json(text: bytes) -> Catalogue:
-    """Return the catalogue that was written as JSON.
+    """Return the catalogue that was written as JSON by `to_json`; its entries were checked when they were made.
 
     Raises:
         ValueError: it is no such JSON.
     """
     rows: dict[str, list[Any]] = json.loads(text)
-    sources = {row["id"]: Source.model_validate(row) for row in rows["sources"]}
-    quotes = {row["id"]: Quote.model_validate(row | {"source": sources[row["source"]]}) for row in rows["quotes"]}
-    causes = {row["id"]: Cause.model_validate(row) for row in rows["causes"]}
-    menus = {row["id"]: Menu.model_validate(row) for row in rows["menus"]}
+    sources = _Entries(rows["sources"], partial(_entry, Source))
+    quotes = _Entries(rows["quotes"], lambda row: _entry(Quote, row, source=sources[row["source"]]))
+    causes = _Entries(rows["causes"], _cause)
+    menus = _Entries(rows["menus"], _menu)
     links = [
         Link(cause, outcome, word, tuple(cited), tuple(counted) if counted else None)
         for cause, outcome, word, cited, counted in rows["links"]
     ]
     return Catalogue(causes, quotes, sources, menus, links)
+
+
+class _Entries(Mapping[str, EntryT]):
+    """Entries by id, each made when it is asked for: an answer cites a few of many hundred quotes."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]], make: Callable[[Mapping[str, Any]], EntryT]) -> None:
+        self._rows = {row["id"]: row for row in rows}
+        self._entries: dict[str, EntryT] = {}
+        self._make = make
+
+    def __getitem__(self, name: str) -> EntryT:
+        found = self._entries.get(name)
+        if found is None:
+            found = self._entries.setdefault(name, self._make(self._rows[name]))
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+def _entry(kind: type[EntryT], row: Mapping[str, Any], **parts: object) -> EntryT:
+    """Return an entry as it was checked before, without the schema that checks it; JSON's lists are its tuples."""
+    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    construct: Any = kind.model_construct
+    entry: EntryT = construct(**fields | parts)
+    return entry
+
+
+def _cause(row: Mapping[str, Any]) -> Cause:
+    effects = tuple(_entry(Effect, effect, frequency=Frequency(effect["frequency"])) for effect in row["effects"])
+    steps = tuple(NextStep.model_construct(**step) for step in row["next_steps"])
+    return _entry(Cause, row, effects=effects, next_steps=steps)
+
+
+def _menu(row: Mapping[str, Any]) -> Menu:
+    return _entry(Menu, row, items=tuple(_entry(MenuItem, item) for item in row["items"]))
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
+from mldebug_mcp.core.arrays import distinct, median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, ascends, carried_forward
 from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, is_telling
@@ -154,7 +156,7 @@ def _counted_on(step: Floats, at: Rows) -> Floats:
 
 def _interval(step: Floats) -> float:
     rises = np.diff(step)
-    return float(np.median(rises[rises > 0])) if bool(np.any(rises > 0)) else 1.0
+    return median(rises[rises > 0]) if bool(np.any(rises > 0)) else 1.0
 
 
 def _where_it_ended(along: Floats, at: Rows, step: Floats, epoch: Floats, told_at: Rows) -> Floats:
@@ -196,8 +198,8 @@ def _spread(of: _Records, epoch: Floats, named: Mapping[str, Column]) -> Floats 
     column = next((one for one in telling(named) if _contradicts(one, epoch)), None)
     if column is None:
         return epoch
-    distinct = np.unique(epoch)
-    if len(distinct) == 1:
+    epochs = distinct(epoch)
+    if len(epochs) == 1:
         return None
     at = column.arrays()[0]
     of.note("several records stand at one epoch: they are spread evenly up to the next")
@@ -205,9 +207,9 @@ def _spread(of: _Records, epoch: Floats, named: Mapping[str, Column]) -> Floats 
     ordinal[at] = np.arange(len(at)) - np.searchsorted(epoch[at], epoch[at], side="left")
     last = np.maximum.accumulate(np.where(np.isin(np.arange(of.rows), at), np.arange(of.rows), 0))
     ordinal = np.where(epoch == epoch[last], ordinal[last], 0.0)
-    gaps = np.diff(distinct, append=2 * distinct[-1] - distinct[-2])
-    place = np.searchsorted(distinct, epoch)
-    most = np.zeros(len(distinct))
+    gaps = np.diff(epochs, append=2 * epochs[-1] - epochs[-2])
+    place = np.searchsorted(epochs, epoch)
+    most = np.zeros(len(epochs))
     np.maximum.at(most, place, ordinal)
     return epoch + gaps[place] * ordinal / (most[place] + 1)
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure, shorten
 from mldebug_mcp.logs.align import MOST_STEPS
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, carried_forward, stretches_of
@@ -313,7 +315,7 @@ def _candidates(recorded: Recorded, rows: Rows, counters: Sequence[Floats]) -> l
         rises[1:] |= counter[1:] > counter[:-1]
     errors = [one.records for one in recorded.messages if one.severity == "error"]
     signs = [*recorded.breaks, *(start.row for start in recorded.starts), *errors]
-    still = np.unique(np.searchsorted(rows, np.array(signs, dtype=np.int64)))
+    still = distinct(np.searchsorted(rows, np.array(signs, dtype=np.int64)))
     falls[still[(still > 0) & (still < len(rows))]] = True
     candidates: list[int] = np.flatnonzero(falls & ~rises).tolist()
     return candidates
@@ -323,7 +325,7 @@ def _is_back(counter: Floats, begun: int, at: int) -> bool:
     """Say whether a counter is back where the attempt began, or within one interval of there."""
     part = counter[begun : min(at, begun + MOST_INTERVALS)]
     rises = np.diff(part)
-    interval = float(np.median(rises[rises > 0])) if bool(np.any(rises > 0)) else 0.0
+    interval = median(rises[rises > 0]) if bool(np.any(rises > 0)) else 0.0
     return bool(counter[at] <= part[0] + interval)
 
 
@@ -357,9 +359,9 @@ def _goes_on(loss: Floats, begun: int, at: int) -> bool:
     after = after[np.isfinite(after)]
     if len(before) < 2 * LOSSES_FOR_LEVEL or not len(first) or not len(last) or not len(after):
         return False
-    fall = float(np.median(last)) - float(first[0])
-    noise = float(np.median(np.abs(np.diff(last)))) if len(last) > 1 else 0.0
-    moved = float(np.median(after)) - float(np.median(last[-LOSSES_FOR_LEVEL:]))
+    fall = median(last) - float(first[0])
+    noise = median(np.abs(np.diff(last))) if len(last) > 1 else 0.0
+    moved = median(after) - median(last[-LOSSES_FOR_LEVEL:])
     return (
         abs(fall) > MIN_FALL_IN_DEVIATIONS * noise
         and abs(moved) <= max(MAX_SHARE_OF_FALL * abs(fall), noise)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.core.arrays import distinct
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats
@@ -120,7 +121,7 @@ def _add_part(builder: RunBuilder, metrics: Mapping[str, Points]) -> None:
     if not metrics:
         return
     builder.new_part()
-    steps = np.unique(np.concatenate([points.step for points in metrics.values()]))
+    steps = distinct(np.concatenate([points.step for points in metrics.values()]))
     values: dict[str, Floats] = {}
     logged: dict[str, NDArray[np.bool_]] = {}
     for name, points in metrics.items():

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from statistics import median
 
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import clean, shorten
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.run import Ending, Message, severity_of
@@ -19,7 +20,7 @@ from mldebug_mcp.logs.run import Ending, Message, severity_of
 # Lines of a log that read like errors.
 
 
-_ERROR = re.compile(
+_ERROR = regex(
     r"^Traceback \(most recent|\b[\w.]{1,80}(?:Error|Exception)\b\s*:|"
     r"\b(?:Error|Exception)\s*:\s*[^\W\d]|[Oo]ut of memory|\bNCCL (?:WARN|error)|"
     r"\bSegmentation fault|\bSIG(?:KILL|TERM|SEGV|BUS|ABRT)\b|\bKilled\b|\bOVERFLOW!|device-side assert|\bXid\b|"
@@ -41,7 +42,7 @@ _ERROR = re.compile(
     r"\bworker died or was killed\b|^KeyboardInterrupt\b|"
     r"\.(?:cc|cpp|cu|cuh|h|hpp) ?\(\d{1,6}\) ?: {0,2}(?:\w{1,20} ){0,3}(?:[Ee]rror|[Ii]nvalid|[Ff]atal|[Ff]ailed)\b",
 )
-_OF_METRICS = re.compile(r"\bLoss became infinite or NaN at iteration")
+_OF_METRICS = regex(r"\bLoss became infinite or NaN at iteration")
 """detectron2 ends with it: no error of its own, but the loss at a step, which is read as such."""
 _HINTS = (
     "rror", "ception", "Traceback", "memory", "NCCL", "fault", "SIG", "Killed", "OVERFLOW", "assert", "Xid", "Watchdog",
@@ -64,10 +65,10 @@ def is_error(line: str) -> bool:
     return _OF_METRICS.search(line) is None
 
 
-_FRAME = re.compile(r'File "[^"]{1,400}", line \d')
+_FRAME = regex(r'File "[^"]{1,400}", line \d')
 _OUT = "out of memory"
-_OF_MEMORY = re.compile(r"\b[KMG]i?B\b|\bmemory\b|PyTorch|PYTORCH_|unallocated")
-_OF_TRAINING = re.compile(r"loss|step|epoch|iter", re.IGNORECASE)
+_OF_MEMORY = regex(r"\b[KMG]i?B\b|\bmemory\b|PyTorch|PYTORCH_|unallocated")
+_OF_TRAINING = regex(r"loss|step|epoch|iter", re.IGNORECASE)
 MAX_WRAPPED = 8
 """Lines below the first one of an out-of-memory message that may still hold its numbers: it is some 600 characters."""
 
@@ -140,7 +141,7 @@ MIN_WAIT_SECONDS, MIN_WAIT_INTERVALS, MIN_WAIT_LINES = 15.0, 100.0, 3
 checkpoint or an evaluation of steps so short is over by then."""
 MAX_SHOWN_OF_ENDING = 160
 
-FINISHED = re.compile(
+FINISHED = regex(
     r"\b(?:train(?:ing)?|fit(?:ting)?|run|optimi[sz]ation|experiment)\b"
     r"(?: (?:is|was|has|been|process|loop|run|job|phase)){0,5}"
     r"(?: (?:now|successfully|all)){0,3} (?:complete[d]?|finished|done|ended|over)\b(?! (?:epoch|step|\d))"
@@ -150,16 +151,16 @@ FINISHED = re.compile(
     re.IGNORECASE,
 )
 """A line that says that training has ended by itself."""
-INTERRUPTED = re.compile(
+INTERRUPTED = regex(
     r"^\s*(?:\S{0,40} )?KeyboardInterrupt\b|\bSIG(?:INT|TERM|USR1)\b|\bsignal (?:2|15)\b|\bCANCELLED AT\b"
     r"|\bDUE TO (?:PREEMPTION|TIME LIMIT)"
     r"|\binterrupted by (?:the )?user|\bDetected KeyboardInterrupt",
 )
 """A line that says that somebody or a scheduler ended it."""
-_RECORD = re.compile(
+_RECORD = regex(
     r"(?:loss|reward|return|acc(?:uracy)?|ppl|perplexity)\w{0,80}[\"']?\s*+[:=|]?\s*[-+(]*\d|\bnan\b", re.IGNORECASE
 )
-_TIME = re.compile(
+_TIME = regex(
     r"(?P<day>\d{4}[-/]\d\d[-/]\d\d)[T _,]+(?P<time>\d\d:\d\d:\d\d)"
     r"|(?<![\d:/<])(?P<alone>[012]\d:[0-5]\d:[0-5]\d)(?![\d:<])"
 )

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeAlias
 
 from mldebug_mcp.core.access import entries, is_file, open_input, read_bytes, walk
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.log_file import HEAD_BYTES, log_name
 from mldebug_mcp.logs.settings.files import FILE_NAMES, SettingsFile, find_settings
 from mldebug_mcp.logs.spread import CATBOOST, REPEATS, home_of_curve, may_hold_curves, scalars_tag
@@ -37,17 +38,15 @@ LARGEST_SETTINGS = 256 * 1024
 
 Key: TypeAlias = tuple[Path, str]
 """A job: the folder that holds its ranks, and the paths below it without ranks and streams."""
-_NUMBER = re.compile(r"\d{1,9}")
-_RANK_WORD = re.compile(
+_NUMBER = regex(r"\d{1,9}")
+_RANK_WORD = regex(
     r"(?:^|[^a-z])(?:global|local)?[-_]?(?:rank|worker|node|host|gpu|device|proc|process|replica|machine|pod)s?[-_.=]?$",
     re.IGNORECASE,
 )
 _NOT_TEXT = frozenset({".parquet", ".wandb", ".swanlab", ".db", ".sqlite", ".sqlite3", ".npz", ".ipynb", ".md"})
-_ATTEMPT = re.compile(r"attempt[-_]?\d+", re.IGNORECASE)
-_STREAM = re.compile(r"\b(?:stdout|stderr|out|err)\b|(?<=_)(?:stdout|stderr)", re.IGNORECASE)
-_OWN_RANK = re.compile(
-    rb"(?:\b(?:global[_ ]|local[_ ])?rank[\"']?\s{0,2}[:= ]?\s{0,2}|\[rank|\[default)(\d{1,6})\b", re.I
-)
+_ATTEMPT = regex(r"attempt[-_]?\d+", re.IGNORECASE)
+_STREAM = regex(r"\b(?:stdout|stderr|out|err)\b|(?<=_)(?:stdout|stderr)", re.IGNORECASE)
+_OWN_RANK = regex(rb"(?:\b(?:global[_ ]|local[_ ])?rank[\"']?\s{0,2}[:= ]?\s{0,2}|\[rank|\[default)(\d{1,6})\b", re.I)
 
 
 @dataclass(slots=True)
@@ -182,8 +181,8 @@ MAX_FILES = 200
 """Files of one run that are read."""
 MAX_DEPTH = 4
 
-_CHECKPOINT = re.compile(r"(?:checkpoint|step|global_step|epoch)[-_]?(\d+)(?:\.\w+)?")
-_TIME = re.compile(r"\d{10}\.\d+")
+_CHECKPOINT = regex(r"(?:checkpoint|step|global_step|epoch)[-_]?(\d+)(?:\.\w+)?")
+_TIME = regex(r"\d{10}\.\d+")
 _PARTS = frozenset(
     {"logs", "log", "tensorboard", "tb", "tb_logs", "files", "csv", "csv_logs", "metrics", "train", "eval", "val",
      "validation",

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.numbers import parse_number, to_number
@@ -101,7 +102,7 @@ def cut_off(name: str, records: int) -> str:
 # Anchors, tags and flow style are not what loops append: such lines are left out.
 
 
-_LINE = re.compile(
+_LINE = regex(
     r"(?P<indent> {0,80})(?P<item>- {1,8})?"
     r"(?P<key>'[^']{1,200}'|\"[^\"]{1,200}\"|[^\s'\":#&*!?{}\[\]|>-][^:#]{0,200}):(?:\s+(?P<value>.*))?"
 )
@@ -113,10 +114,10 @@ LEAST_LISTED = 2
 """Items with a counter that make a list under a key one of records: a configuration lists mappings too."""
 MOST_OTHER = 0.1
 """Share of lines at most that are no keys, in a document of keys. Chosen: a text that only looks like one has more."""
-_BOUNDARY = re.compile(r"(?:---|\.\.\.)(?=\s|$)")
+_BOUNDARY = regex(r"(?:---|\.\.\.)(?=\s|$)")
 """Where a document of a stream begins or ends; a longer line of hyphens is a rule."""
-_COMMENT = re.compile(r"\s+#[^'\"]*$")
-_ITEM = re.compile(r"^ {0,80}- {1,8}['\"\w]", re.MULTILINE)
+_COMMENT = regex(r"\s+#[^'\"]*$")
+_ITEM = regex(r"^ {0,80}- {1,8}['\"\w]", re.MULTILINE)
 
 
 def lists_records(head: str) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Container
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from mldebug_mcp.core.arrays import distinct, median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -272,16 +274,16 @@ def _counted_steps(run: Run) -> tuple[str, Floats] | None:
 
 def _counted_epochs(run: Run) -> tuple[str, Floats] | None:
     if run.step_name == "epoch" and run.series:
-        counter = np.unique(max(run.series.values(), key=len).step)
+        counter = distinct(max(run.series.values(), key=len).step)
     elif "epoch" in run and len(run["epoch"].finite):
-        counter = np.unique(run["epoch"].finite.value)
+        counter = distinct(run["epoch"].finite.value)
     else:
         return None
     return "epoch", counter
 
 
 def _interval(steps: Floats) -> float:
-    return float(np.median(np.diff(steps))) if len(steps) > 1 else float(steps[0])
+    return median(np.diff(steps)) if len(steps) > 1 else float(steps[0])
 
 
 def concluded(run: Run) -> Run:

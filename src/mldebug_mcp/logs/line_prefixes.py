@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.numbers import whole_number
 
 # Does a line speak of training or of evaluation? By a word at its beginning, in a part of its own, or in a heading.
@@ -21,26 +22,26 @@ _EVALUATION = r"valid(?:ation|ate)?|val|eval(?:uation|uate)?|test(?:ing)?|dev|cv
 _WHOLE = r"(?:set|results?|metrics?|phase)"
 """What such a word may stand before without meaning anything else."""
 
-_WORD = re.compile(rf"{_TRAINING}|(?P<eval>{_EVALUATION})", re.IGNORECASE)
-_BEGINNING = re.compile(rf"[\W\d]*(?:{_EVALUATION})(?:\s+{_WHOLE})?(?=[\s:|\-(\[\]]|$)", re.IGNORECASE)
-_PART = re.compile(rf"\|\s*+(?:{_EVALUATION})(?: on [\w' ]{{1,40}}| set)?\s*+\|", re.IGNORECASE)
+_WORD = regex(rf"{_TRAINING}|(?P<eval>{_EVALUATION})", re.IGNORECASE)
+_BEGINNING = regex(rf"[\W\d]*(?:{_EVALUATION})(?:\s+{_WHOLE})?(?=[\s:|\-(\[\]]|$)", re.IGNORECASE)
+_PART = regex(rf"\|\s*+(?:{_EVALUATION})(?: on [\w' ]{{1,40}}| set)?\s*+\|", re.IGNORECASE)
 """A part of the line that only names the phase: fairseq's "| epoch 001 | valid on 'valid' subset | loss 3.2"."""
-_EVALUATING = re.compile(
+_EVALUATING = regex(
     rf"\bevaluating (?:val|test|eval)\w*:|\b(?:{_EVALUATION})\s+epoch\b|^\W{{3,9}}evaluating\b", re.IGNORECASE
 )
 """... the last of them a heading in stars: DeepSpeed-Chat's "***** Evaluating perplexity, Epoch 1/16 *****"."""
-_ON_DATA = re.compile(
+_ON_DATA = regex(
     rf"[^:=]{{1,60}}\bon (?:the )?(?:held[- ]?out|unseen|{_EVALUATION}) (?:data(?:set)?|set|split|part|examples)\s?:",
     re.IGNORECASE,
 )
 """A sentence that says on which data: "After epoch 1 on held-out data: swd is 0.8"."""
-_STARRED = re.compile(r"\s*\*\s")
+_STARRED = regex(r"\s*\*\s")
 """ImageNet's example closes an evaluation with " * Acc@1 ..."."""
-_HEADING = re.compile(
+_HEADING = regex(
     rf"[\W_]*(?:{_TRAINING}|(?P<eval>{_EVALUATION}))(?: (?:{_WHOLE}|errors?|loss(?:es)?|performance)){{0,2}}[\W_]*",
     re.IGNORECASE,
 )
-_TURN = re.compile(
+_TURN = regex(
     rf"(?<![\w./-])(?:{_TRAINING}|(?P<eval>{_EVALUATION}))"
     rf"(?: {_WHOLE})?(?:\s*:\s*\(?|\s*\|\s*|\s+-+\s+|\s*\(|[\])]\s*:?\s*)"
     r"(?!n/?an?\b|inf\b|none\b)(?=[a-z])",
@@ -112,7 +113,7 @@ NUMBERED = r"(?P<numbered>\d{1,5}): "
 # What stands before a message: the rank, the time, the level and the logger, put there by launchers and logging.
 
 
-_RANK = re.compile(
+_RANK = regex(
     rf"\s*(?:{BRACKETED}\s*:?|{MPIRUN}|{NAMED}"
     rf"|{NUMBERED}(?=.*(?:step|iter(?:ation)?|epoch)s?\W{{0,5}}\d))"  # a number alone, beside a counter
 )
@@ -121,7 +122,7 @@ _LOGGER = (
     r"[a-z_][\w.]{0,60}:(?=\s(?!nan\b|inf\b)[A-Za-z]))?"
 )
 """The name of a logger behind a level in brackets: "[INFO] trainer: Training [8/56]"; a phase is none."""
-_LOGGING = re.compile(
+_LOGGING = regex(
     r"(?:\s*(?:"
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [\w./-]+\]\s*\([\w./-]+\.py \d+\):"  # Swin Transformer
     r"|\[?\d{4}[-/]\d\d[-/]\d\d[T ]?(?:\d\d:\d\d:\d\d(?:[.,:](?:\d+|%f))?)?"  # 2024-01-31 12:00:00,123
@@ -149,13 +150,13 @@ _LOGGING = re.compile(
 )
 
 
-_FUNCTION = re.compile(r":(?P<function>[A-Za-z_]\w{0,60}):\d+\s+-$")
+_FUNCTION = regex(r":(?P<function>[A-Za-z_]\w{0,60}):\d+\s+-$")
 """Loguru names the function that logs: "src.loop:validate:88 -"."""
-_RANK_AT_END = re.compile(r"(?<!\s)\s+rank[ :=](\d{1,5})\s*$")
+_RANK_AT_END = regex(r"(?<!\s)\s+rank[ :=](\d{1,5})\s*$")
 """WeNet: "TRAIN Batch 0/100 loss 94.5 lr 0.0001 rank 1"."""
 
 
-_STAMPED = re.compile(r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?=(.{20}))")
+_STAMPED = regex(r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?=(.{20}))")
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 
 

@@ -12,12 +12,13 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
 from mldebug_mcp.core.access import open_input
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.paths import unreadable
 from mldebug_mcp.core.text import shorten

@@ -13,6 +13,8 @@ from pathlib import PurePath
 
 import numpy as np
 
+from mldebug_mcp.core.arrays import distinct, median, median_of_numbers
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.log_file import log_name
 from mldebug_mcp.logs.names import Quantity
@@ -78,7 +80,7 @@ def _next_pair(runs: Sequence[Named]) -> tuple[Named, Named] | None:
 def _begins_late(run: Run) -> bool:
     """Say whether a log begins so late that it may go on with another; most do not, and need no comparison."""
     step = next((run[name].step for name in CONTINUED_RESULTS if name in run), np.empty(0))
-    return len(step) > 1 and float(step[0]) >= MIN_LATE_INTERVALS * float(np.median(np.diff(step)))
+    return len(step) > 1 and float(step[0]) >= MIN_LATE_INTERVALS * median(np.diff(step))
 
 
 def _goes_on(first: Named, then: Named) -> bool:
@@ -94,7 +96,7 @@ def _goes_on(first: Named, then: Named) -> bool:
     if not shared or min(map(len, shared[0])) < 2:
         return False
     begun, again = shared[0]
-    interval = float(np.median(np.concatenate([np.diff(begun), np.diff(again)])))
+    interval = median(np.concatenate([np.diff(begun), np.diff(again)]))
     late, end = begun[0] + MIN_LATE_INTERVALS * interval, begun[-1] + MAX_GAP_INTERVALS * interval
     return interval > 0 and bool(late <= again[0] <= end) and bool(again[-1] > begun[-1])
 
@@ -279,11 +281,9 @@ LONG_NUMBER = 5
 """Digits from which on a number in a name is a time, a process or a job, and no count of runs. Chosen."""
 
 _CLOCKS = (Quantity.ELAPSED, Quantity.TIMESTAMP)
-_RANK = re.compile(
-    r"(?:rank|worker|gpu|node|proc(?:ess)?|task|local|host|device|stdout|stderr)s?[-_.]?\d+", re.IGNORECASE
-)
-_WORD = re.compile(r"[^\W\d_]+|\d+")
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_RANK = regex(r"(?:rank|worker|gpu|node|proc(?:ess)?|task|local|host|device|stdout|stderr)s?[-_.]?\d+", re.IGNORECASE)
+_WORD = regex(r"[^\W\d_]+|\d+")
+_HUMP = regex(r"(?<=[a-z])(?=[A-Z])")
 _PHASES = PHASES | dict.fromkeys(("learn", "learning"), "train")
 """CatBoost writes `learn_error.tsv` and `test_error.tsv`."""
 _HOLDS = frozenset({
@@ -441,17 +441,17 @@ def _hold_the_same(one: Run, other: Run, metric: str) -> bool | None:
         return True if _shares_values(here, there) else None
     alike = np.isclose(here.value[at], there.value[at_other], rtol=ROUNDING, atol=0, equal_nan=True)
     if float(alike.mean()) >= MIN_SHARED:
-        return True if len(np.unique(here.value[at][alike])) >= MIN_COMMON_VALUES else None
+        return True if len(distinct(here.value[at][alike])) >= MIN_COMMON_VALUES else None
     if one.formats == other.formats:
         return False
     apart = np.abs(here.value[at] - there.value[at_other])
     spread = float(np.ptp(here.finite.value)) if len(here.finite) else 0.0
-    return None if bool(np.nanmedian(np.append(apart, np.inf)) <= MAX_SHARE_OF_RANGE * spread) else False
+    return None if median_of_numbers(np.append(apart, np.inf)) <= MAX_SHARE_OF_RANGE * spread else False
 
 
 def _shares_values(one: Series, other: Series) -> bool:
     """Say whether most values of the shorter series stand in the longer one too, and not by chance."""
-    short, long = sorted((np.unique(one.finite.value), np.unique(other.finite.value)), key=len)
+    short, long = sorted((distinct(one.finite.value), distinct(other.finite.value)), key=len)
     if len(short) < MIN_COMMON_VALUES:
         return False
     covered = 2 * ROUNDING * float(np.abs(long).sum())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
+
+from mldebug_mcp.core.lazy import regex
 
 _SPECIAL = {
     "nan": math.nan,
@@ -18,14 +19,14 @@ _SPECIAL = {
     "infinity": math.inf,
     "-infinity": -math.inf,
 }
-_PLAIN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+|f[-+]?\d{1,2})?")
-_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_WRAPPED = re.compile(r"(?:tensor|(?:np\.|numpy\.)?float\d+)\(\s*\[?([^,()\s\]]+)[^()]*\)")
-_WINDOWS = re.compile(r"([-+]?)1\.#([a-z]+)\d*")
+_PLAIN = regex(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+|f[-+]?\d{1,2})?")
+_THOUSANDS = regex(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_WRAPPED = regex(r"(?:tensor|(?:np\.|numpy\.)?float\d+)\(\s*\[?([^,()\s\]]+)[^()]*\)")
+_WINDOWS = regex(r"([-+]?)1\.#([a-z]+)\d*")
 
-_DECIMAL_COMMA = re.compile(r"(?<=[:=;\t\"])[ \t]{0,8}-?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))(?!\d|,\d)")
-_DECIMAL_POINT = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.])")
-_COMMA = re.compile(r"(?<=\d),(?=\d)")
+_DECIMAL_COMMA = regex(r"(?<=[:=;\t\"])[ \t]{0,8}-?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))(?!\d|,\d)")
+_DECIMAL_POINT = regex(r"(?<![\d.])\d+\.\d+(?![\d.])")
+_COMMA = regex(r"(?<=\d),(?=\d)")
 
 HUGE = 10**15
 

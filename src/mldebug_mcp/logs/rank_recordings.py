@@ -7,16 +7,16 @@ dump tells which rank is behind, in which collective operation, at which line.
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePath
 
 from mldebug_mcp.core.access import entries, open_input
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import clean, shorten
-from mldebug_mcp.logs.run import Ending, Incident, Message, Run, Segment, Series
+from mldebug_mcp.logs.run import RECORDER, Ending, Incident, Message, Run, Segment, Series
 from mldebug_mcp.logs.settings.pickled import MAX_FILE, read_pickled
 
 # Dumps of PyTorch's flight recorder → which rank is behind, in which collective operation, at which line.
@@ -31,8 +31,8 @@ MAX_RANKS = 256
 MAX_OPCODES = 2_000_000
 """Opcodes of a dump: two thousand operations with their stacks take half of them."""
 MAX_SHOWN_RANKS = 4
-_NAME = re.compile(r"(?:.*[_.-])?rank[_.-]?(\d{1,5})")
-_OURS = re.compile(r"torch|c10d|distributed|recorder")
+_NAME = regex(r"(?:.*[_.-])?rank[_.-]?(\d{1,5})")
+_OURS = regex(r"torch|c10d|distributed|recorder")
 """Words in the path of a frame that is none of the user's."""
 
 
@@ -146,8 +146,6 @@ def _clean(value: object) -> str:
 # loss, the gradient norm and the times of each rank under names such as `loss/rank_1`.
 
 
-RECORDER = "recorder"
-"""The format of the logs that are joined here."""
 SERIES_OF_RANKS = {
     "loss": "loss", "grad_norm": "grad_norm", "step_time": "step_time_s", "data_time": "data_time_s",
     "time/forward_s": "forward_time_s",
@@ -159,7 +157,7 @@ WENT_ON = "steps went on"
 """... where the recording does not say last that they went on: how it says so."""
 NO_STEP = "no step for"
 """How a recording says that no step came for long."""
-_RANK = re.compile(r"(?P<of>.+)\.rank(?P<rank>\d{1,5})\.jsonl")
+_RANK = regex(r"(?P<of>.+)\.rank(?P<rank>\d{1,5})\.jsonl")
 
 Named = tuple[str, Run]
 

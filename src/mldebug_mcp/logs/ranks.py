@@ -10,7 +10,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +20,7 @@ import numpy as np
 
 from mldebug_mcp.core.access import EmptyFileError, open_input
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import clean, counted, figure, shorten
 from mldebug_mcp.logs.names import role_of
@@ -42,13 +43,13 @@ LONGEST_LINE = 4096
 MAX_BYTES_TO_TIME = 1024
 """Bytes before a line without a time in which the nearest one is looked for."""
 
-_STEP = re.compile(
+_STEP = regex(
     rb"[sSiIuUbB](?:tep|TEP|ter(?:ation)?|TER(?:ATION)?|pdate|PDATE|atch|ATCH)s?[\"']?\s{0,4}[:=]?\s{0,4}\[?\s{0,4}"
     rb"(\d{1,12})\b"
 )
-_BAR = re.compile(rb"\b(\d{1,12})/\d{1,12} \[")
+_BAR = regex(rb"\b(\d{1,12})/\d{1,12} \[")
 """What a progress bar tells."""
-_PAIR = re.compile(
+_PAIR = regex(
     rb"([A-Za-z][\w./]{0,60}(?: [A-Za-z][\w./]{0,60}){0,2})[\"']?\s{0,4}[:=]?\s{0,4}"
     rb"(\d{1,15}(?:\.\d{0,20})?(?:e[+-]?\d{1,3})?)\b",
     re.ASCII,
@@ -59,7 +60,7 @@ _SIGNS = (
     b"core dumped", b"Watchdog caught", b"CRITICAL", b"terminate called", b"error:", b"ERROR",
 )  # fmt: skip
 """What a process that fails writes; few and literal, so that a megabyte is searched in less time than it is read in."""
-_TIME = re.compile(
+_TIME = regex(
     rb"(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,6}))?|[EWIF](\d\d)(\d\d) (\d\d:\d\d:\d\d)\.(\d{6})"
 )
 
@@ -233,7 +234,7 @@ MAX_NAMED_RANKS = 8
 """Ranks that are named."""
 READ_WHOLE = 8
 """Ranks of a job whose files are all read as logs, beside the look at their ends: of more, those that tell most."""
-_ECHO = re.compile(
+_ECHO = regex(
     r"NCCL|Watchdog|ProcessGroup|[Cc]onnection (?:closed|reset|refused)|[Bb]roken pipe|by peer|SIGTERM|"
     r"ChildFailedError|[Bb]arrier|TCPStore|timed? ?out|DistBackendError|[Gg]loo|exitcode"
 )
@@ -342,7 +343,7 @@ def _slow(ends: Sequence[RankEnd]) -> tuple[str, str]:
             break
         *_, second, slowest = sorted(timed, key=lambda one: one.durations[name])
         level, others = slowest.durations[name], second.durations[name]
-        usual = float(np.median([one.durations[name] for one in timed]))
+        usual = median([one.durations[name] for one in timed])
         if level >= MIN_TIMES_SLOWER * others > 0 and level - others > others - usual:
             return _number(slowest), (
                 f"{_called(slowest)} is slow: {shorten(name, 40)} {figure(level)} in its last records, "

@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path, PurePath
 
 import numpy as np
 
 from mldebug_mcp.core.access import entries, is_file, is_folder, links_left_out, require
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.limits import must_judge_now
 from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import figure, quoted, shorten
@@ -35,10 +37,9 @@ from mldebug_mcp.logs.merge import (
 )
 from mldebug_mcp.logs.names.grammar import given_names
 from mldebug_mcp.logs.names.metrics import is_telling
-from mldebug_mcp.logs.rank_recordings import joined_ranks, with_its_hang
 from mldebug_mcp.logs.ranks import rank_summary
 from mldebug_mcp.logs.remote_files import Choice, brought_in
-from mldebug_mcp.logs.run import Run, Sibling, require_logged
+from mldebug_mcp.logs.run import RECORDER, Run, Sibling, require_logged
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.files import SettingsFile, find_settings, read_found, read_settings
 from mldebug_mcp.logs.settings.settings import Setting
@@ -177,7 +178,11 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
         name = shorten(str(files[0].relative_to(place.folder)), 80)
         logs[name] = files[0]
         runs.append((name, run))
-    groups = grouped([(name, with_its_hang(run, place.folder)) for name, run in joined_ranks(runs)])
+    if any(run.formats == (RECORDER,) for _, run in runs):
+        from mldebug_mcp.logs.rank_recordings import joined_ranks, with_its_hang
+
+        runs = [(name, with_its_hang(run, place.folder)) for name, run in joined_ranks(runs)]
+    groups = grouped(runs)
     found = []
     is_shared = sum(bool(run.series) for group in groups for _, run in group[:1]) > 1
     for group in groups:
@@ -260,8 +265,8 @@ def _levels(run: Run) -> list[tuple[float, float, str]]:
     if evaluation is not None and len(loss) and len(evaluation.finite):
         held_out = evaluation.finite
         train, other = (
-            float(np.median(np.interp(held_out.step, loss.step, loss.value))),
-            float(np.median(held_out.value)),
+            median(np.interp(held_out.step, loss.step, loss.value)),
+            median(held_out.value),
         )
         if min(train, other) > 0:
             found.append((train, other, f"it stands at {figure(train / other)} x eval_loss"))
@@ -440,8 +445,22 @@ def _reports_metrics(read: Sequence[Read]) -> bool:
 def _texts_with_metrics(folder: Path, read_log: ReadLog, notes: list[str]) -> list[Read]:
     """Return the runs in texts of any ending that report a metric of training or evaluation."""
     texts = _largest(texts_in(folder), [])
-    read = read_places(texts, Refused(), read_log, notes)
-    return [one for one in read if one.run.records > 1 and _reports_metrics([one])]  # a configuration is one record
+    return [one for one in read_places(texts, Refused(), read_log, notes) if _is_log(one)]
+
+
+def _is_log(read: Read) -> bool:
+    """Say whether a text of any ending is a log: it reports metrics, and a configuration is one record."""
+    return read.run.records > 1 and _reports_metrics([read])
+
+
+def texts_with_metrics(folder: Path) -> list[RunFolder]:
+    """Return the runs of a folder whose logs are texts of any ending, each with the texts that report metrics."""
+    found = []
+    for place in texts_in(folder):
+        logs = [path for one in read_places([place], Refused(), read_one, []) if _is_log(one) for path in one.logs]
+        if logs:
+            found.append(replace(place, files=logs))
+    return found
 
 
 def _what_lies_in(folder: Path) -> str:

@@ -14,13 +14,14 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from mldebug_mcp.core import limits
 from mldebug_mcp.core.access import Access, confined, current, is_folder, open_input
 from mldebug_mcp.core.errors import InputError, MissingExtraError
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.temporary import make_folder

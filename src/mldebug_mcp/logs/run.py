@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.core.errors import InputError, MissingExtraError
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity, Role, role_of
@@ -42,20 +43,22 @@ user; silence: its clock runs on without records; cut: inside of a line; open: i
 still being written.
 """
 
+RECORDER = "recorder"
+"""The format of our own recordings, as runs name it."""
 SURVIVED = 2
 """More records than this after an error show that training went on; a record or two may only have been printed late."""
 
-_NOISE = re.compile(
+_NOISE = regex(
     r"\bretrying\b|\bwill (?:be )?retr|\breconnecting\b|\battempt \d+ ?(?:of|/) ?\d+|\btelemetry\b|"
     r"\b(?:exception|error)s? (?:was |were )?ignored\b|\bignoring (?:the )?(?:exception|error)|\bnon-?fatal\b|"
     r"DeprecationWarning|FutureWarning",
     re.IGNORECASE,
 )
-_LEVEL = re.compile(r"\b(?:(?P<severe>ERROR|CRITICAL|FATAL|NCCL WARN)|WARN(?:ING)?|warning|\w{1,40}Warning)\b")
+_LEVEL = regex(r"\b(?:(?P<severe>ERROR|CRITICAL|FATAL|NCCL WARN)|WARN(?:ING)?|warning|\w{1,40}Warning)\b")
 """The level that a logging library writes; NCCL has none above its warning, which stands for errors."""
-_SKIPPED = re.compile(r"\bOVERFLOW!|\bskipping (?:this )?(?:step|batch|sample|update)\b", re.IGNORECASE)
+_SKIPPED = regex(r"\bOVERFLOW!|\bskipping (?:this )?(?:step|batch|sample|update)\b", re.IGNORECASE)
 """A step that is left out, as a dynamic loss scaler does: the program goes on by its own plan."""
-_NAME = re.compile(r"attempt[ _-]?([1-9]\d{0,4})", re.IGNORECASE)
+_NAME = regex(r"attempt[ _-]?([1-9]\d{0,4})", re.IGNORECASE)
 _IN_FRONT = 100
 """Characters of a line in which the level stands."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mldebug_mcp.core.lazy import lazily
 from mldebug_mcp.models.base import Call, Model, Number, RankedCause
+from mldebug_mcp.models.citation import Citation
 from mldebug_mcp.models.diagnosis import (
     Comparison,
     CurveFact,
@@ -30,11 +31,20 @@ from mldebug_mcp.models.diagnosis import (
     Tie,
     Update,
 )
-from mldebug_mcp.models.knowledge import Citation, EntryHit, Explanation, QuoteHit, SearchResult
 
 if TYPE_CHECKING:
     from mldebug_mcp.models.batch import BatchFinding, BatchInspection
-    from mldebug_mcp.models.knowledge import ErrorExplanation, ErrorMatch, EvidenceReport, FirstError, QuoteCheck
+    from mldebug_mcp.models.knowledge import (
+        EntryHit,
+        ErrorExplanation,
+        ErrorMatch,
+        EvidenceReport,
+        Explanation,
+        FirstError,
+        QuoteCheck,
+        QuoteHit,
+        SearchResult,
+    )
     from mldebug_mcp.models.probe import CurvePoint, ProbeResult
     from mldebug_mcp.models.runs import MetricReading, MetricValues
 
@@ -86,6 +96,10 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
         {
             "BatchFinding": "batch",
             "BatchInspection": "batch",
+            "EntryHit": "knowledge",
+            "Explanation": "knowledge",
+            "QuoteHit": "knowledge",
+            "SearchResult": "knowledge",
             "ErrorExplanation": "knowledge",
             "ErrorMatch": "knowledge",
             "FirstError": "knowledge",

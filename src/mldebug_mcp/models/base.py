@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from threading import RLock
@@ -16,6 +15,7 @@ from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import cut, figure, shorten
 
 # What every type of the contract shares: numbers that may be NaN, text that is safe to show.

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from mldebug_mcp.models.base import Model, NextCall, Number, Page, Severity, Text
-from mldebug_mcp.models.knowledge import Citation
+from mldebug_mcp.models.citation import Citation
 
 # The answer of `inspect_batch`.
 

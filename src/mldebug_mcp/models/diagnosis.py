@@ -11,7 +11,7 @@ from pydantic import Field
 from mldebug_mcp.core.errors import MissingExtraError
 from mldebug_mcp.core.text import percent
 from mldebug_mcp.models.base import Model, NextCall, Number, Text
-from mldebug_mcp.models.knowledge import Citation
+from mldebug_mcp.models.citation import Citation
 from mldebug_mcp.models.reader import ReaderOpinion
 
 if TYPE_CHECKING:

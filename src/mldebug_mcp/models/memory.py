@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from mldebug_mcp.models.base import Model, NextCall, Number, Severity, Text
+from mldebug_mcp.models.citation import Citation
 from mldebug_mcp.models.diagnosis import Hypothesis
-from mldebug_mcp.models.knowledge import Citation
 
 Precision = Literal["mixed", "bf16", "fp16", "fp32"]
 Optimizer = Literal[

@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from mldebug_mcp.models.base import NO_FAULTS, Model, NextCall, Number, Text
-from mldebug_mcp.models.knowledge import Citation
+from mldebug_mcp.models.citation import Citation
 from mldebug_mcp.models.reader import ReaderOpinion
 
 # The answers about many runs: which of them is sick, what the sick ones share, and whether one kind is better.

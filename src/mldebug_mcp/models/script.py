@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from mldebug_mcp.models.base import Model, NextCall, Text
-from mldebug_mcp.models.knowledge import Citation
+from mldebug_mcp.models.citation import Citation
 
 
 class ScriptFinding(Model):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from rich.text import Text
 
 from mldebug_mcp.checks.curve import sample, thinned
+from mldebug_mcp.core.arrays import quantile
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.judge.quantities import rests_on
 from mldebug_mcp.logs import Run, Series
@@ -72,7 +73,7 @@ def scale_of(values: Iterable[Floats], *, linear: bool = False) -> Scale:
     if not len(shown):
         return Scale(0.0, 1.0)
     low, high = float(shown.min()), float(shown.max())
-    below, above = (float(edge) for edge in np.quantile(sample(shown), MIDDLE))
+    below, above = (quantile(sample(shown), share) for share in MIDDLE)
     if low > SMALLEST and not linear and (above > WIDE * below or high > FAR_OUT * above):
         return Scale(low / 1.1, high * 1.1, logarithmic=True)
     if above > below:
@@ -125,7 +126,7 @@ def sparkline(series: Series, width: int, onset: float | None = None) -> tuple[s
 def _sparkline_scale(finite: Floats) -> tuple[float, float]:
     if not len(finite):
         return 0.0, 1.0
-    low, high = (float(edge) for edge in np.quantile(sample(finite), (0.025, 0.975)))
+    low, high = (quantile(sample(finite), share) for share in (0.025, 0.975))
     return float(finite.min()), min(float(finite.max()), high + 2 * (high - low)) if high > low else float(finite.max())
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, percent, shorten
-from mldebug_mcp.judge.reader import opinion_lines
 from mldebug_mcp.judge.run_verdict import whole_sentences
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, MetricToLog, NextStep, State
@@ -63,10 +62,18 @@ def print_verdict(console: Console, diagnosis: Diagnosis) -> int:
 
 def print_opinions(console: Console, diagnosis: Diagnosis) -> int:
     """Print the opinions of reader and own ranking, and return the lines; nothing where no reader was asked."""
-    lines = [line for text in opinion_lines(diagnosis) for line in _wrap(text, console.width)]
+    lines = [line for text in _opinions(diagnosis) for line in _wrap(text, console.width)]
     for line in lines:
         console.print(Text(line), no_wrap=True, crop=False, overflow="ignore")
     return len(lines)
+
+
+def _opinions(diagnosis: Diagnosis) -> list[str]:
+    if diagnosis.reader is None:
+        return []
+    from mldebug_mcp.judge.reader import opinion_lines
+
+    return opinion_lines(diagnosis)
 
 
 def verdict_lines(block: Block, width: int) -> list[Text]:
@@ -415,5 +422,5 @@ def short_line(diagnosis: Diagnosis) -> str:
     seen = [one.symptom for one in diagnosis.present]
     more = f" and {len(seen) - SHOWN} more" if len(seen) > SHOWN else ""
     told = f"; seen: {', '.join(seen[:SHOWN])}{more}" if seen else ""
-    opinions = "".join(f"; {line}" for line in opinion_lines(diagnosis)[:2])
+    opinions = "".join(f"; {line}" for line in _opinions(diagnosis)[:2])
     return shorten(f"{run.path}{come}: {diagnosis.verdict.headline}{opinions}{told}", LONGEST)

@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from mldebug_mcp.core.text import plain
 from mldebug_mcp.knowledge import Cause, catalogue
-from mldebug_mcp.knowledge.playbook import plain
-from mldebug_mcp.models import Citation, Explanation, NextStep, SearchResult
+from mldebug_mcp.models import Citation, NextStep
 from mldebug_mcp.report.console import bullets, print_section
 
 if TYPE_CHECKING:
-    from mldebug_mcp.models import ErrorExplanation, ErrorMatch, EvidenceReport
+    from mldebug_mcp.models import ErrorExplanation, ErrorMatch, EvidenceReport, Explanation, SearchResult
 
 # What the catalogue answers, as text for a person: a search, an error message, a check of the evidence.
 

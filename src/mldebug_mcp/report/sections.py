@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure, percent, shorten
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.run import Sibling

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from mldebug_mcp.core.access import entries, is_file, is_folder, open_input, require
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.limits import checkpoint, unhurried
 from mldebug_mcp.core.text import shorten
 
@@ -309,9 +310,9 @@ MAX_FILES = 512
 RECORDING_MOST_ROWS = 4096
 """Rows of a step that a recorder keeps, of one rank; a step with as many may have had more."""
 _HEAD = b'{"recorder"'
-_NAME = re.compile(r".*\.jsonl(?:\.(?P<part>[1-9]\d{0,2}))?")
-_RANK = re.compile(r"rank[_-]?(\d{1,6})")
-_KEY = re.compile(r"[0-9a-f]{16}")
+_NAME = regex(r".*\.jsonl(?:\.(?P<part>[1-9]\d{0,2}))?")
+_RANK = regex(r"rank[_-]?(\d{1,6})")
+_KEY = regex(r"[0-9a-f]{16}")
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from mldebug_mcp.batch.read import count_rows
 from mldebug_mcp.core.access import OutsideError
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs import Run, read_run
@@ -148,7 +149,7 @@ def _drawn(settled: Settled, step: int, run: Run | None) -> Fed:
 def _interval(run: Run | None) -> int:
     """Return how many steps lie between two records, usually."""
     loss = run.series.get("loss") if run is not None else None
-    return 1 if loss is None or len(loss) < 2 else int(np.median(np.diff(loss.step)))
+    return 1 if loss is None or len(loss) < 2 else int(median(np.diff(loss.step)))
 
 
 def _rows(orders: Orders, micro: MicroBatch) -> list[RowId]:

@@ -34,7 +34,7 @@ from pydantic import Field
 
 from mldebug_mcp.core.errors import MLDebugError
 from mldebug_mcp.core.paths import knowledge_folder
-from mldebug_mcp.core.text import shorten
+from mldebug_mcp.core.text import plain, shorten
 from mldebug_mcp.judge.rules import RULES
 
 # The catalogue as resources: lists, and templates with completion.
@@ -81,7 +81,6 @@ def _entries(name: str) -> Iterator[tuple[str, str]]:
     from mldebug_mcp.checks import symptoms
     from mldebug_mcp.knowledge import catalogue
     from mldebug_mcp.knowledge.errors import known_errors
-    from mldebug_mcp.knowledge.playbook import plain
 
     known = catalogue()
     match name:

@@ -8,8 +8,10 @@ import numpy as np
 
 from mldebug_mcp.checks.asking import ask_in_turn, reading
 from mldebug_mcp.checks.check import CannotTell, Evidence, symptom
-from mldebug_mcp.checks.curve import blocks, end_level, median
+from mldebug_mcp.checks.curve import blocks, end_level
 from mldebug_mcp.checks.jumps import fails_at
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PHASES
@@ -19,18 +21,16 @@ from mldebug_mcp.logs.run import Run, Series
 # What a log tells of activations: the logits, by their maximum or log Z, and how far apart embeddings are.
 
 
-_LOGITS = re.compile(r"(?:.*_)?(?:log_?z|z_loss|(?:max_)?(?:attn_|attention_)?logits?(?:_(?:max|norm|mean|abs_?max))?)")
-_LOG_Z = re.compile(r"log_?z")
+_LOGITS = regex(r"(?:.*_)?(?:log_?z|z_loss|(?:max_)?(?:attn_|attention_)?logits?(?:_(?:max|norm|mean|abs_?max))?)")
+_LOG_Z = regex(r"log_?z")
 """The one of them that no answer needs to grow, as a constant in all logits leaves the answer as it is."""
-_NOT = re.compile(r"chosen|rejected|scale|eval")
-_SPREAD = re.compile(
+_NOT = regex(r"chosen|rejected|scale|eval")
+_SPREAD = regex(
     r"(?:.*[_/])?(?:feat(?:ure)?s?|emb(?:edding)?s?|repr(?:esentation)?s?|proj(?:ection)?s?|outputs?|z\d?|latent)"
     r"[_/]std(?:_mean|_avg)?",
     re.IGNORECASE,
 )
-_APART = re.compile(
-    r"(?:.*_)?(?:neg(?:ative)?s?_(?:cos(?:ine)?_)?sim(?:ilarity)?|(?:cos(?:ine)?_)?sim(?:ilarity)?_neg)"
-)
+_APART = regex(r"(?:.*_)?(?:neg(?:ative)?s?_(?:cos(?:ine)?_)?sim(?:ilarity)?|(?:cos(?:ine)?_)?sim(?:ilarity)?_neg)")
 """What is measured of pairs that do not belong together."""
 
 
@@ -170,7 +170,7 @@ ask_in_turn(
 
 PREFIX = "units_dead/"
 """How a recording names the share of the units of a layer that are dead."""
-_DEAD = re.compile(
+_DEAD = regex(
     r"(?:.*[/_.])?(?:units_dead|dead_(?:units?|neurons?|relus?|frac(?:tion)?|share|ratio)|zero_activations?)(?:[/_.].*)?",
     re.IGNORECASE,
 )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, symptom
-from mldebug_mcp.checks.curve import aligned, end_level, median
+from mldebug_mcp.checks.curve import aligned, end_level
+from mldebug_mcp.core.arrays import median, quantile
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -117,7 +119,7 @@ def _adversarial_by_losses(run: Run, parts: tuple[str, ...], generator: str) -> 
 
 
 def _is_gone(later: Floats) -> bool:
-    return median(later) < GONE and float(np.quantile(later, SHARE)) < NEARLY_ALWAYS
+    return median(later) < GONE and quantile(later, SHARE) < NEARLY_ALWAYS
 
 
 def _is_beaten(loss: Floats, *, squared: bool) -> bool:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.asking import ask_in_turn, reading
 from mldebug_mcp.checks.check import CannotTell, Evidence
-from mldebug_mcp.checks.curve import aligned, median
+from mldebug_mcp.checks.curve import aligned
 from mldebug_mcp.checks.evaluation import as_shares, is_auc
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -247,9 +247,9 @@ def _is_count(classes: Floats, run: Run) -> Holds:
 
 LEAST, LAST = 4, 3
 """Evaluations, and those that are the last. Chosen: a median of three has no outlier, and some come before it."""
-_RECALL = re.compile(r"(?:eval_)?(?:.*[_/])?(?:recall(?:[_/].+)?|(?:f1|acc(?:uracy)?)[_/]class[_/]?\w+)")
-_MEAN = re.compile(r"macro|balanced|mean|avg|average|weighted|micro|recall$|@|at_?\d")
-_OVER_CLASSES = re.compile(r"eval_.*(?:macro|balanced).*")
+_RECALL = regex(r"(?:eval_)?(?:.*[_/])?(?:recall(?:[_/].+)?|(?:f1|acc(?:uracy)?)[_/]class[_/]?\w+)")
+_MEAN = regex(r"macro|balanced|mean|avg|average|weighted|micro|recall$|@|at_?\d")
+_OVER_CLASSES = regex(r"eval_.*(?:macro|balanced).*")
 _OF_THE_POSITIVE = ("eval_f1", "eval_recall", "eval_sensitivity", "eval_dice")
 """Of two classes these measure one, that which is looked for; of many, a mean over those that are no background."""
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
-from mldebug_mcp.checks.curve import blocks, departure, end_level, median, median_of_three, noise
+from mldebug_mcp.checks.curve import blocks, departure, end_level, median_of_three, noise
 from mldebug_mcp.checks.policies import NOT_POLICY, TEXT_POLICIES, averaged, rewards_of, seems_to_learn, trend
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure, ratio
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series

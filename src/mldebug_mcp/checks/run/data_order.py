@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -10,9 +9,11 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.checks.asking import ask_in_turn, by_outcome, outcome_of, reading, told, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, symptom
-from mldebug_mcp.checks.curve import last_decimal, mad, median, noise, positive, row_medians
+from mldebug_mcp.checks.curve import last_decimal, mad, noise, positive, row_medians
 from mldebug_mcp.checks.jumps import teeth_of
 from mldebug_mcp.checks.learning_rate import rate_comes_back
+from mldebug_mcp.core.arrays import distinct, median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series
@@ -214,7 +215,7 @@ def epochs_of(run: Run, loss: Series) -> NDArray[np.int64] | None:
 
 def whole_passes(values: Floats, epoch: NDArray[np.int64]) -> list[Floats]:
     """Return the values of each pass; the last one only where it is whole."""
-    found = [values[epoch == number] for number in np.unique(epoch)]
+    found = [values[epoch == number] for number in distinct(epoch)]
     if found and len(found[-1]) < WHOLE * len(found[0]):
         found.pop()
     return found
@@ -545,7 +546,7 @@ def comes_again(values: Floats) -> Again | None:
     if len(values) < FEWEST:
         return None
     around = np.lib.stride_tricks.sliding_window_view(values, 2 * BESIDE + 1)
-    beside = values[BESIDE:-BESIDE] - np.median(around, axis=1)
+    beside = values[BESIDE:-BESIDE] - row_medians(around)
     if not float(np.ptp(beside)):
         return None
     centred = _ranks(beside)
@@ -574,16 +575,16 @@ def stands_out(values: Floats, lag: int) -> float | None:
     if passes < 2:
         return None
     each = values[len(values) - passes * lag :].reshape(passes, lag)
-    profile = np.median(each - np.median(each, axis=1, keepdims=True), axis=0)
+    profile = row_medians((each - row_medians(each)[:, None]).T)
     spread = mad(profile)
-    return float(profile.max() - np.median(profile)) / spread if spread > 0 else None
+    return float(profile.max() - median(profile)) / spread if spread > 0 else None
 
 
 def _ranks(values: Floats) -> Floats:
     """Return ranks as shares about zero; values that are alike, as rounded ones are, share their mean rank."""
-    _, which, count = np.unique(values, return_inverse=True, return_counts=True)
-    shared = np.cumsum(count) - count / 2
-    return np.asarray(shared[which] / len(values) - 0.5)
+    ordered = np.sort(values)
+    place = np.searchsorted(ordered, values, side="left") + np.searchsorted(ordered, values, side="right")
+    return np.asarray(place / 2 / len(values) - 0.5)
 
 
 # Do the same batches come again in the same order?

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from mldebug_mcp.checks.asking import by_outcome, outcome_of, told
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, symptom
-from mldebug_mcp.checks.curve import edge_width, median
+from mldebug_mcp.checks.curve import edge_width
 from mldebug_mcp.checks.evaluation import evaluation_losses
 from mldebug_mcp.checks.progress import has_finished
 from mldebug_mcp.checks.run.resources import RATES, step_times
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure, ratio, shorten
 from mldebug_mcp.knowledge.errors import match
 from mldebug_mcp.logs.kinds import Plan, plan_of
@@ -22,26 +23,26 @@ from mldebug_mcp.logs.run import Message, Run
 # What symptoms of error messages share: finding a kind of message among the lines that read like errors.
 
 
-OF_MEMORY = re.compile(
+OF_MEMORY = regex(
     r"out of memory|OutOfMemoryError|ResourceExhaustedError|(?:Xla|Jax)RuntimeError: RESOURCE_EXHAUSTED|"
     r"RESOURCE_EXHAUSTED: .{0,160}(?:memory|allocat|hbm)|DefaultCPUAllocator: (?:can't|not enough)|oom[-_ ]?kill",
     re.IGNORECASE,
 )
 """An allocation that failed for lack of memory."""
-OF_DEVICE = re.compile(
+OF_DEVICE = regex(
     r"\bXid\b(?! \([^)]{1,60}\): (?:13|31|43|45|68|69)\b)|ECC error|ECCUncorrectable|fallen off the bus|"
     r"NVLink.*(?:error|fault)|hardware error|unspecified launch failure|GPU is lost|ibv_\w+.*(?:error|fail)|row remapp|"
     r"(?:CUDA|HIP) error: (?:unknown error|hardware stack error)",
     re.IGNORECASE,
 )
 """A fault that a device, its memory or a link reported; not the Xids of the application's own work."""
-OF_COLLECTIVE = re.compile(
+OF_COLLECTIVE = regex(
     r"Watchdog caught collective|\bNCCL\b.*(?:timeout|timed out|abort)|collective operation timeout|"
     r"Gloo.*(?:timeout|timed out)|DistBackendError|DistStoreError.*tim(?:eout|ed out)",
     re.IGNORECASE,
 )
 """Ranks that waited for each other until a timeout."""
-OF_LABEL = re.compile(
+OF_LABEL = regex(
     r"Assertion `?(?:t >= 0 && t < n_classes|cur_target >= 0 && cur_target < n_classes)|"
     r"\bTarget -?\d+ is out of bounds|Label class -?\d+ exceeds nc=\d+|"
     r"Received a label value of -?\d+ which is outside|"
@@ -49,14 +50,14 @@ OF_LABEL = re.compile(
     r"[Ll]abel must be in \[0, ?(?:\d+|num_class)\)",
 )
 """A label outside of the classes that there are outputs for."""
-EXCEPTION = re.compile(
+EXCEPTION = regex(
     r"(?:Error|Exception)\b\s*(?::|$|File\b)|\b(?:Segmentation|Bus) ?(?:fault|error)|\[(?:WinError|Errno) |"
     r"^(?:\w{1,60}\.){1,8}_?(?:exc|exceptions?)\.\w|^Error executing job\b|"
     r"\bterminate called after|: terminating due to|\(core dumped\)",
     re.IGNORECASE,
 )
 """Any exception or error that ends a program."""
-ANY = re.compile("")
+ANY = regex("")
 
 
 def matching(run: Run, pattern: re.Pattern[str]) -> list[Message]:
@@ -79,11 +80,11 @@ def quoted(message: Message) -> str:
 
 
 _SIZE = r"([\d.]+) ?([KMGT])i?B"
-REQUEST = re.compile(rf"Tried to allocate {_SIZE}", re.IGNORECASE)
-UNUSED = re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated", re.IGNORECASE)
-ALLOCATED = re.compile(rf"{_SIZE} (?:already allocated|is allocated by PyTorch)", re.IGNORECASE)
-RESERVED = re.compile(rf"{_SIZE} reserved in total", re.IGNORECASE)
-FREE = re.compile(rf"{_SIZE} (?:is )?free\b(?!.*\ballowed\b)", re.IGNORECASE)
+REQUEST = regex(rf"Tried to allocate {_SIZE}", re.IGNORECASE)
+UNUSED = regex(rf"{_SIZE} is reserved by PyTorch but unallocated", re.IGNORECASE)
+ALLOCATED = regex(rf"{_SIZE} (?:already allocated|is allocated by PyTorch)", re.IGNORECASE)
+RESERVED = regex(rf"{_SIZE} reserved in total", re.IGNORECASE)
+FREE = regex(rf"{_SIZE} (?:is )?free\b(?!.*\ballowed\b)", re.IGNORECASE)
 """Not where the process may have a part of the device only."""
 _BYTES = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 """Bytes of a unit. Source: IEC 80000-13."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of, told, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
-from mldebug_mcp.checks.curve import aligned, median, median_of_three, noise
+from mldebug_mcp.checks.curve import aligned, median_of_three, noise
 from mldebug_mcp.checks.evaluation import (
     EXPLODED,
     Compared,
@@ -37,6 +36,8 @@ from mldebug_mcp.checks.train_eval_gap import (
     rise_of_evaluation,
     score_pairs,
 )
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of, told
 from mldebug_mcp.checks.check import NO_PROGRESS, Answers, CannotTell, Evidence, all_known, question, symptom
-from mldebug_mcp.checks.curve import end_level, median, noise, sample, start_level
+from mldebug_mcp.checks.curve import end_level, noise, sample, start_level
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     LEAST_AUC,
@@ -39,6 +38,8 @@ from mldebug_mcp.checks.evaluation import (
 )
 from mldebug_mcp.checks.progress import predicts_tokens, uniform_loss
 from mldebug_mcp.checks.train_eval_gap import evaluation_scores, score_pairs
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series

@@ -12,7 +12,7 @@ import numpy as np
 
 from mldebug_mcp.checks.asking import by_outcome, first_of, first_seen, outcome_of, reading, told, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
-from mldebug_mcp.checks.curve import end_level, median, sample, start_level, stretches_of
+from mldebug_mcp.checks.curve import end_level, sample, start_level, stretches_of
 from mldebug_mcp.checks.gradients import (
     SMALL_LOSS,
     Part,
@@ -28,6 +28,7 @@ from mldebug_mcp.checks.gradients import (
 from mldebug_mcp.checks.jumps import fails_at
 from mldebug_mcp.checks.policies import most_earned, rewards_of
 from mldebug_mcp.checks.precision import are_skipped, lost
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
@@ -340,7 +341,7 @@ def _lost(run: Run, parts: Sequence[Part]) -> Evidence | None:
     whole = run["grad_norm"].finite.value if "grad_norm" in run else np.empty(0)
     if len(whole) < GRADIENT_PARTS_LEAST:
         return None
-    level = float(np.median(whole))
+    level = median(whole)
     faint = [
         part
         for part in parts

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from mldebug_mcp.checks.asking import said_by
 from mldebug_mcp.checks.check import CannotTell, Evidence
-from mldebug_mcp.checks.curve import aligned, end_level, median, start_level
+from mldebug_mcp.checks.curve import aligned, end_level, start_level
 from mldebug_mcp.checks.evaluation import as_share, as_shares
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series

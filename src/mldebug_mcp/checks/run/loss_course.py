@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from mldebug_mcp.checks.curve import (
     edge_width,
     end_level,
     last_decimal,
-    median,
     monotone,
     noise,
     positive,
@@ -38,6 +36,8 @@ from mldebug_mcp.checks.evaluation import (
 from mldebug_mcp.checks.jumps import rise_for_good
 from mldebug_mcp.checks.progress import LANGUAGE_MODELS, comes_trained, is_late, uniform_loss
 from mldebug_mcp.checks.train_eval_gap import evaluation_scores
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity

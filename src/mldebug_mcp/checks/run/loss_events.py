@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from mldebug_mcp.checks.curve import (
     end_level,
     heaviness,
     mad,
-    median,
     median_of_three,
     noise,
     positive,
@@ -24,6 +23,8 @@ from mldebug_mcp.checks.curve import (
 )
 from mldebug_mcp.checks.evaluation import term_set_in
 from mldebug_mcp.checks.jumps import Baseline, Spike, baseline, rise_for_good, spikes, teeth_of
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series

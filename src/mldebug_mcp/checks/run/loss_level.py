@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from fnmatch import fnmatch
 
 import numpy as np
 
 from mldebug_mcp.checks.asking import ask_in_turn, reading
 from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence, all_known, symptom
-from mldebug_mcp.checks.curve import end_level, last_decimal, median, noise, start_level
+from mldebug_mcp.checks.curve import end_level, last_decimal, noise, start_level
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     as_shares,
@@ -32,6 +31,8 @@ from mldebug_mcp.checks.progress import (
 from mldebug_mcp.checks.run import loss_by_accuracy, loss_start
 from mldebug_mcp.checks.run.loss_course import creeps_below
 from mldebug_mcp.checks.run.loss_start import loss_scale_suspicious
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series
@@ -70,8 +71,8 @@ AT_LEVEL, SPREAD = 0.005, 0.01
 """How near to it an embedding's loss stays, and how little it varies. Chosen: hard triplets go up and down about it."""
 GONE, LEFT = 0.02, 0.25
 """Nats, and share of its highest, below which a divergence from the prior is gone. Chosen: a code in use has more."""
-_DIVERGENCE = re.compile(r"(?:train[_/])?(?:vae_)?kl(?:d|_loss|_div(?:ergence)?(?:_loss)?)?")
-_RECONSTRUCTION = re.compile(r"recon|(?:^|_)rec(?:_|$)|vae_r_loss")
+_DIVERGENCE = regex(r"(?:train[_/])?(?:vae_)?kl(?:d|_loss|_div(?:ergence)?(?:_loss)?)?")
+_RECONSTRUCTION = regex(r"recon|(?:^|_)rec(?:_|$)|vae_r_loss")
 
 
 def loss_at_chance(run: Run) -> Evidence | None:
@@ -260,8 +261,8 @@ RUNAWAY, UNBENT = 20.0, 0.4
 has half of it there, an exponential a quarter."""
 LOSS_EXACT_LEAST = 3
 """First records that are a level. Chosen: single ones scatter."""
-_OVERLAP = re.compile(r"dice|iou|jaccard", re.IGNORECASE)
-_VARIANCE = re.compile(r"(?:^|[_/.])(?:log_?)?(?:sigma|var(?:iance)?)(?:[_/.\d]|$)", re.IGNORECASE)
+_OVERLAP = regex(r"dice|iou|jaccard", re.IGNORECASE)
+_VARIANCE = regex(r"(?:^|[_/.])(?:log_?)?(?:sigma|var(?:iance)?)(?:[_/.\d]|$)", re.IGNORECASE)
 """Names of what scales an error and is learnt with it: the logarithm of it is in the loss."""
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from mldebug_mcp.checks.asking import ask_in_turn, reading
 from mldebug_mcp.checks.check import CannotTell, Evidence
-from mldebug_mcp.checks.curve import blocks, mad, median, median_of_three, noise, positive, relative_noise, start_level
+from mldebug_mcp.checks.curve import blocks, mad, median_of_three, noise, positive, relative_noise, start_level
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     as_shares,
@@ -21,6 +20,8 @@ from mldebug_mcp.checks.evaluation import (
     refuse_sums_of_epochs,
 )
 from mldebug_mcp.checks.progress import LANGUAGE_MODELS, MAX_LN_VOCABULARY, PASSES, is_late, uniform_loss
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity

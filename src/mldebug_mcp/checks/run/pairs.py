@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, require_values, symptom
-from mldebug_mcp.checks.curve import edge_width, median, noise
+from mldebug_mcp.checks.curve import edge_width, noise
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.kinds import scores_pairs

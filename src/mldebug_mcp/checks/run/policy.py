@@ -8,7 +8,7 @@ import numpy as np
 
 from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, require_values
-from mldebug_mcp.checks.curve import Blocks, blocks, departure, end_level, highest_level, median, monotone, start_level
+from mldebug_mcp.checks.curve import Blocks, blocks, departure, end_level, highest_level, monotone, start_level
 from mldebug_mcp.checks.policies import (
     ENTROPIES,
     EXPLORATION,
@@ -28,6 +28,7 @@ from mldebug_mcp.checks.policies import (
     stays_near,
     trend,
 )
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.run import Run, Series
 

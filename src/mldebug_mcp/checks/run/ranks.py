@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
 from mldebug_mcp.checks.asking import by_outcome, outcome_of, told, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
-from mldebug_mcp.checks.curve import end_level, median, noise
+from mldebug_mcp.checks.curve import end_level, noise
 from mldebug_mcp.checks.progress import is_late
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.run import Run, Series
 
@@ -21,10 +22,10 @@ from mldebug_mcp.logs.run import Run, Series
 
 
 _RANK = r"(?:rank|gpu|node|worker|device|host)[_-]?(?P<rank>\d+)"
-_FIRST = re.compile(rf"{_RANK}[/_.-](?P<metric>.+)", re.IGNORECASE)
-_LAST = re.compile(rf"(?P<metric>.+)[/_.-]{_RANK}", re.IGNORECASE)
-_TIME = re.compile(r"(?:.*[_/])?(?:time|latency|duration)(?:_m?s)?", re.IGNORECASE)
-_LOSS = re.compile(r"(?:.*[_/])?(?:loss|grad_norm)", re.IGNORECASE)
+_FIRST = regex(rf"{_RANK}[/_.-](?P<metric>.+)", re.IGNORECASE)
+_LAST = regex(rf"(?P<metric>.+)[/_.-]{_RANK}", re.IGNORECASE)
+_TIME = regex(r"(?:.*[_/])?(?:time|latency|duration)(?:_m?s)?", re.IGNORECASE)
+_LOSS = regex(r"(?:.*[_/])?(?:loss|grad_norm)", re.IGNORECASE)
 LEAST_RECORDS = 5
 """Records of each rank. Chosen: a median needs some records."""
 ALIKE, PARTED = 1e-3, 1e-2

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from mldebug_mcp.checks.asking import first_of, outcome_of, reading, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, symptom
-from mldebug_mcp.checks.curve import aligned, blocks, departure, end_level, median, monotone
+from mldebug_mcp.checks.curve import aligned, blocks, departure, end_level, monotone
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure, ratio
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -12,9 +11,11 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.checks.asking import by_outcome, outcome_of, told
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
-from mldebug_mcp.checks.curve import median, noise, positive, relative_noise, row_medians, start_level
+from mldebug_mcp.checks.curve import noise, positive, relative_noise, row_medians, start_level
 from mldebug_mcp.checks.evaluation import refuse_new_terms
 from mldebug_mcp.checks.learning_rate import rate_comes_back
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity

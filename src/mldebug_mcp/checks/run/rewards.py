@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of, told
 from mldebug_mcp.checks.check import NO_REWARD, Answers, CannotTell, Evidence, question, require_values, symptom
-from mldebug_mcp.checks.curve import blocks, departure, drift, end_level, median, noise, start_level
+from mldebug_mcp.checks.curve import blocks, departure, drift, end_level, noise, start_level
 from mldebug_mcp.checks.policies import (
     AT_ONCE,
     HALF,
@@ -31,6 +29,8 @@ from mldebug_mcp.checks.policies import (
     standing,
     swings,
 )
+from mldebug_mcp.core.arrays import median, quantile
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure, shorten
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
@@ -168,7 +168,7 @@ def reward_falls(run: Run, rewards: Series) -> Evidence | None:
         return None
     needed = max(SHARE_OF_RISE * rise if rose else SHARE_OF_LEVEL * abs(top), REWARD_COURSE_SIGMAS * cut.wobble, 1e-9)
     tail = value[-max(3, len(value) // 10) :]
-    if top - end < needed or float(np.quantile(tail, 0.8)) > top - needed / 2:
+    if top - end < needed or quantile(tail, 0.8) > top - needed / 2:
         return None
     after = int(cut.first[best])
     onset = float(rewards.step[after + departure(value[after:], end)])

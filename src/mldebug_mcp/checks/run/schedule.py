@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.asking import by_outcome, first_of, first_seen, outcome_of, reading
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
-from mldebug_mcp.checks.curve import last_decimal, median, row_medians
+from mldebug_mcp.checks.curve import last_decimal, row_medians
 from mldebug_mcp.checks.learning_rate import (
     Decay,
     Peak,
@@ -25,6 +25,8 @@ from mldebug_mcp.checks.learning_rate import (
 )
 from mldebug_mcp.checks.progress import is_late
 from mldebug_mcp.checks.reference_settings import Family, family_of
+from mldebug_mcp.core.arrays import distinct, median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series
@@ -135,7 +137,7 @@ def stays_low(rate: Series) -> RateEnd | None:
     rest = int(np.argmin(low[::-1])) if not low.all() else 0
     if peak <= 0 or floor > STILL_LEARNS * peak or rest < max(RATE_END_LEAST, SHARE * len(rate)):
         return None
-    if len(np.unique(after[(after > floor + BETWEEN * peak) & (after < (1 - BETWEEN) * peak)])) < SMOOTH:
+    if len(distinct(after[(after > floor + BETWEEN * peak) & (after < (1 - BETWEEN) * peak)])) < SMOOTH:
         return None
     end = _end(rate, len(rate) - rest, len(rate) - 1)
     _refuse_rounded(rate, end, "too few decimals to tell where its schedule ends")
@@ -289,7 +291,7 @@ def _fall(rate: Floats) -> int | None:
     change = np.diff(after)
     deep = after[1:] < after[:-1] / FALL
     sudden = np.flatnonzero(deep & (after[:-1] > HIGH * after[0]))
-    by_stages = 2 * int(deep.sum()) > int((change != 0).sum()) or len(np.unique(after)) < STAGES
+    by_stages = 2 * int(deep.sum()) > int((change != 0).sum()) or len(distinct(after)) < STAGES
     sudden = sudden[-change[sudden] > STEEP * _slope_before(change, sudden)]
     return None if by_stages or not len(sudden) else len(rate) - len(after) + int(sudden[0])
 
@@ -317,7 +319,7 @@ def _begins_anew(rate: Floats, at: int) -> bool:
     That is a warm restart, or a scheduler that was stepped on beyond its end: what a resume loses, it loses anywhere. A
     schedule of stages has no end from which it could begin anew.
     """
-    if len(np.unique(rate)) < STAGES:
+    if len(distinct(rate)) < STAGES:
         return False
     peak = float(rate[: at + 1].max())
     jump = at + int(np.argmax(np.diff(rate[at:])))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -11,7 +10,9 @@ import numpy as np
 
 from mldebug_mcp.checks.asking import Reading, first_of
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, Outcome, question, require_values
-from mldebug_mcp.checks.curve import aligned, median
+from mldebug_mcp.checks.curve import aligned
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run

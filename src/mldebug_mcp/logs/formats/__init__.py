@@ -15,6 +15,7 @@ from typing import Protocol, cast
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import tail_of
 from mldebug_mcp.logs.log_file import LogFile
+from mldebug_mcp.logs.run import RECORDER
 from mldebug_mcp.logs.settings.printed import settings_in_head
 from mldebug_mcp.logs.spread import curve_name
 
@@ -76,7 +77,7 @@ def read_file(file: LogFile, builder: RunBuilder) -> None:
     builder.ends(tail_of(file))
     # A JSON document is no log that prints settings, and a recording tells its own.
     has_lines = not file.head.startswith(("{", "[")) or "\n{" in file.head or builder.formats[-1] == "text"
-    if has_lines and builder.formats[-1] != "recorder":
+    if has_lines and builder.formats[-1] != RECORDER:
         builder.configure(settings_in_head(file.head))
     skipped_lines(builder, file.skipped_lines)
     for problem in file.problems:

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.names.metrics import is_measured
@@ -16,11 +17,9 @@ NAME = "bare_columns"
 MAX_COLUMNS = 20
 MIN_SHARE_OF_NUMBERS = 0.6
 """Share of lines that must be numbers if others stand between them; chosen by hand."""
-_LOSS = re.compile(r"loss", re.IGNORECASE)
-_TRAINING = re.compile(r"^[ \t]{0,80}(?:saving|loading)\b.*\b(?:model|checkpoint)", re.IGNORECASE | re.MULTILINE)
-_OF_PHASE = re.compile(
-    r"(?:train|val|valid|eval|test)_(?!.*(?:log|output|history|result|values|losses|data))[a-z]\w*", re.I
-)
+_LOSS = regex(r"loss", re.IGNORECASE)
+_TRAINING = regex(r"^[ \t]{0,80}(?:saving|loading)\b.*\b(?:model|checkpoint)", re.IGNORECASE | re.MULTILINE)
+_OF_PHASE = regex(r"(?:train|val|valid|eval|test)_(?!.*(?:log|output|history|result|values|losses|data))[a-z]\w*", re.I)
 """A file that is called by a phase is called by its metric, known or not: "train_beta.txt"."""
 _LOOKED_AT = 200
 

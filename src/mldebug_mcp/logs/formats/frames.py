@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 from polars.datatypes import DataTypeClass
 
-from mldebug_mcp.logs.attempts import RESUMES
+from mldebug_mcp.logs.attempts import EVENTS, RESUMES
 from mldebug_mcp.logs.builder import MESSAGES, RunBuilder
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.json_yaml import parse_object
@@ -59,9 +59,9 @@ def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float
     numbers, evaluated = found
     values: dict[str, Floats] = {}
     logged: dict[str, NDArray[np.bool_]] = {}
-    # All at once: column by column, each value of one that has nulls would be looked at by itself.
-    table = pl.DataFrame(numbers).to_numpy(order="fortran")
-    for (name, column), floats in zip(numbers.items(), table.T, strict=True):
+    for name, column in numbers.items():
+        # A column without nulls is not copied; of one with them, polars would look at each value by itself.
+        floats: Floats = (column.fill_null(np.nan) if column.null_count() else column).to_numpy()
         if column.null_count():
             logged[name] = _shared(_present(column, floats), logged.values())
         values[name] = _with_stand_ins(floats, stand_ins or {})
@@ -181,8 +181,10 @@ class Parsed:
     stand_ins: Mapping[float, float]
 
 
-_OF_RESUMES = tuple(f'"{word}'.encode() for word in RESUMES)
-"""What a block holds that may tell of a resume, which is read line by line."""
+def _tells_resume(frame: pl.DataFrame) -> bool:
+    """Say whether a row may be the event of a resume, which is read line by line: see `attempts.is_resume`."""
+    texts = (column for column in frame.iter_columns() if column.name in EVENTS and column.dtype == pl.String)
+    return any(column.str.to_lowercase().str.starts_with(word).any() for column in texts for word in RESUMES)
 
 
 class FastRecords:
@@ -225,14 +227,10 @@ class FastRecords:
         by_line = not SUMMARY_MARKS.isdisjoint(types) or not MESSAGES.isdisjoint(types) or is_long(types)
         if not types or len(types) > MAX_KEYS or by_line or self._refused >= PATIENCE:
             return None
-        if any(mark in block for mark in _OF_RESUMES):
-            return None
-        frame = _parsed(block, types)
-        if frame is not None:
-            return Parsed(frame, {})
-        spelled = _with_numbers_for_nan(block)
-        frame = None if spelled is None else _parsed(spelled, types)
-        return None if frame is None else Parsed(frame, {float(_NAN): np.nan, float(_INFINITY): np.inf})
+        frame, stand_ins = _parsed(block, types), {}
+        if frame is None and (spelled := _with_numbers_for_nan(block)) is not None:
+            frame, stand_ins = _parsed(spelled, types), {float(_NAN): np.nan, float(_INFINITY): np.inf}
+        return None if frame is None or _tells_resume(frame) else Parsed(frame, stand_ins)
 
     def take(self, block: bytes, parsed: Parsed | None) -> Iterator[bytes]:
         """Take a block that `parse` has seen; yield the pieces, in their order, that have to be read line by line."""

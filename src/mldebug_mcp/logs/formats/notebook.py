@@ -7,7 +7,6 @@ Source: https://nbformat.readthedocs.io/en/latest/format_description.html (versi
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
@@ -106,4 +105,6 @@ def _rows(markup: str) -> Iterator[str]:
 
 def _shown(cell: str) -> str:
     """Return what a reader sees of a cell, in one line."""
+    import html  # its table of entities is long
+
     return " ".join(html.unescape(_TAG.sub("", cell)).split())

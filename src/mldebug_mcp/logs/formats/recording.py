@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean, figure, shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.formats.jsonl import Records
@@ -20,9 +21,9 @@ from mldebug_mcp.logs.rank_recordings import NO_STEP, WENT_ON
 from mldebug_mcp.logs.run import Incident
 
 NAME = "recorder"
-_SPECIAL = re.compile(rb'^\{"recorder".*$|^\{"step": \d+, "event".*$', re.MULTILINE)
-_ROWS = re.compile(rb', "rows": \[([^\],]*)[^\]]*\]')
-_STEP = re.compile(rb'\{"step": (\d+)')
+_SPECIAL = regex(rb'^\{"recorder".*$|^\{"step": \d+, "event".*$', re.MULTILINE)
+_ROWS = regex(rb', "rows": \[([^\],]*)[^\]]*\]')
+_STEP = regex(rb'\{"step": (\d+)')
 ROW_AGAIN = "row_again"
 """How many recorded steps before the first row of a step was there; 0 where it was not."""
 MOST_ROWS = 1_000_000

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
 
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.log_file import LogFile, is_fast, lines_of
 from mldebug_mcp.logs.names import Quantity, role_of
@@ -20,11 +21,11 @@ from mldebug_mcp.logs.text.bars import bar_in
 # The rows of a table of text, one after another, as records.
 
 
-_TAG = re.compile(r".*?-tag-(?P<tag>.+)|(?P<name>.+)")
+_TAG = regex(r".*?-tag-(?P<tag>.+)|(?P<name>.+)")
 """What TensorBoard calls the files that it exports: "run-version_7-tag-train_loss.csv"."""
-_COMMENT = re.compile(r"^#+\s*(?=\S)")
+_COMMENT = regex(r"^#+\s*(?=\S)")
 """A header that is a comment, as numpy's `savetxt` writes it."""
-_IN_BRACKETS = re.compile(
+_IN_BRACKETS = regex(
     r"(?P<name>[^\[\]]{1,80}?) ?[\[(](?P<phase>[a-z]{2,10})[\])]"
     r"|[\[(](?P<before>[a-z]{2,10})[\])] ?(?P<behind>[^\[\]]{1,80})",
     re.IGNORECASE,
@@ -128,8 +129,8 @@ class Rows:
 
 NAME = "table"
 
-_PAIR = re.compile(r"[A-Za-z)'\"] ?[:=] ?[\[(]?-?\d")
-_NAMED = re.compile(r"[A-Za-z)] ?[:=]\s*$")
+_PAIR = regex(r"[A-Za-z)'\"] ?[:=] ?[\[(]?-?\d")
+_NAMED = regex(r"[A-Za-z)] ?[:=]\s*$")
 _DELIMITERS = ("\t", ",", ";")
 MAX_COMMENTS = 200
 """Lines in which the header of a table is looked for, behind what a script says of the run in comments."""

@@ -8,6 +8,7 @@ and struct.proto.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import struct
 from collections.abc import Iterator, Sequence
@@ -249,7 +250,9 @@ class Scalars:
         for name in self._parts:
             found.setdefault(name, []).append(self._of_this_file(name))
         return {
-            name: Points(*(np.concatenate([getattr(part, axis) for part in parts]) for axis in Points.__slots__))
+            name: Points(
+                *(np.concatenate([getattr(part, axis.name) for part in parts]) for axis in dataclasses.fields(Points))
+            )
             for name, parts in found.items()
         }
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 from itertools import islice
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean
 from mldebug_mcp.logs.attempts import ProcessStarts, tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
@@ -56,7 +57,7 @@ _LINES: tuple[tuple[str, str], ...] = (
     ("vits", r"\[(?:[\d.naif-]+, ){3,12}\d+, [\d.e-]+\]\s*$"),
     ("darknet", r"^\s*\d+: [\d.naif-]+, [\d.naif-]+ avg"),
 )
-_PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _LINES)
+_PATTERNS = tuple((name, regex(pattern)) for name, pattern in _LINES)
 _LOOKED_AT = 2000
 """Characters of a line that are looked at: on a longer one the patterns, which try every place, would take minutes."""
 
@@ -179,9 +180,9 @@ LIKE_BYTES, SAME_WIDTH = 4096, 2
 written. Chosen: an evaluation may stand between."""
 _LAST_NUMBER = re.compile(rb"(?<![\w.])[-+]?\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d*)?$")
 _NO_DIGITS = str.maketrans("", "", "0123456789")
-_REPEATS = re.compile(r"best iteration is:\s*$", re.IGNORECASE)
+_REPEATS = regex(r"best iteration is:\s*$", re.IGNORECASE)
 """LightGBM's last words, under which it prints the line of its best iteration once more."""
-_WORTH = re.compile(r"\d|nan|inf", re.IGNORECASE)
+_WORTH = regex(r"\d|nan|inf", re.IGNORECASE)
 _HANGS_ON_NUMBERS = "exit"
 """Stands in lines that are errors or none by a number in them: "exit code: 137"."""
 _OF_EPOCH = "| train |"

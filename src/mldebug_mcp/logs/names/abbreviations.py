@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 
+from mldebug_mcp.core.arrays import distinct
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.columns import Column, Columns, Floats, ascends, rename
 from mldebug_mcp.logs.names import Quantity, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
@@ -20,8 +21,8 @@ from mldebug_mcp.logs.names.lexicon import PHASES, SET_ASIDE
 from mldebug_mcp.logs.names.metrics import canonical
 from mldebug_mcp.logs.names.quantities import PAIRS
 
-_WORD = re.compile(r"[^\W_]+%?|[%#]")
-_SHARE_OF = re.compile(rf"({'|'.join(one for one in PHASES if one.isascii())}) ?%", re.IGNORECASE)
+_WORD = regex(r"[^\W_]+%?|[%#]")
+_SHARE_OF = regex(rf"({'|'.join(one for one in PHASES if one.isascii())}) ?%", re.IGNORECASE)
 _MEANS = frozenset({"mean", "avg", "average", "ema"})
 _SURE = frozenset({
     Quantity.REWARD, Quantity.REWARD_SPREAD, Quantity.GROUPS_WITHOUT_SPREAD, Quantity.KL, Quantity.APPROXIMATE_KL,
@@ -74,7 +75,7 @@ def _counts(values: Floats) -> bool:
 
 def _counts_again(values: Floats) -> bool:
     """Say whether values are whole numbers, as of a counter that may begin anew with each epoch."""
-    return _positive(values) and bool(np.all(values == np.floor(values))) and len(np.unique(values)) > 1
+    return _positive(values) and bool(np.all(values == np.floor(values))) and len(distinct(values)) > 1
 
 
 def _passes(values: Floats) -> bool:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain, count
 
 import numpy as np
 
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.columns import Columns, rename
 from mldebug_mcp.logs.names import Quantity, Role, role_of

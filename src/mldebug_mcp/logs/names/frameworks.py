@@ -5,11 +5,11 @@ Each function changes the columns where its framework's habit shows, and says so
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.columns import Column, Columns, ascends, stretches_of
 from mldebug_mcp.logs.names import normal
 from mldebug_mcp.logs.names.metrics import canonical
@@ -27,7 +27,7 @@ _SCORES = (
     "r",
 )
 """What episodes are said to bring where nothing is called their reward, the smoothest first."""
-_BOOSTED = re.compile(
+_BOOSTED = regex(
     r"(?:(?P<train>d?train(?:ing)?)|d?(?:eval|val|valid|validation|test)(?:_\d+)?)(?:'s |-|/)(?P<measure>[\w@.-]+)"
 )
 _BOOSTED_LOSSES = (
@@ -43,8 +43,8 @@ _OF_NETWORKS_TOO = frozenset(
 _OF_CATBOOST = frozenset({"learn", "test", "best"})
 _OF_CATBOOST_ALONE = frozenset({"eval_test", "eval_best", "eval_total", "eval_remaining"})
 """... where it works its measure out on the rows of evaluation alone."""
-_EXPORT = re.compile(r"(?P<run>.+?) - (?P<metric>.+?)(?P<bound>__MIN|__MAX)?")
-_DETECTOR_LOSS = re.compile(r"(?:box|iou|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss")
+_EXPORT = regex(r"(?P<run>.+?) - (?P<metric>.+?)(?P<bound>__MIN|__MAX)?")
+_DETECTOR_LOSS = regex(r"(?:box|iou|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss")
 """What Ultralytics calls the parts of a detector's loss."""
 
 

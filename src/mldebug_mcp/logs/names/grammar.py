@@ -12,12 +12,13 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.names import lexicon
 from mldebug_mcp.logs.names.lexicon import IDIOMS
@@ -271,16 +272,16 @@ _SUMMANDS = (
     }
 )
 """What losses are called in a sum of them, or behind an L."""
-_POWER = re.compile(r"(?P<name>.*?\w)[ _]*(?:[x×*·] ?|\([x×*]?)(?P<power>1e[+-]?\d{1,2})\)?")
-_LETTER = re.compile(r"(?:(?P<phase>[A-Za-z]+)[_ ])?L_(?P<part>[A-Za-z_0-9]+)")
-_OF_A_UNIT = re.compile(r"[gm]i?b\b|_[gm]i?b(?:_|$)|%|pct|percent")
+_POWER = regex(r"(?P<name>.*?\w)[ _]*(?:[x×*·] ?|\([x×*]?)(?P<power>1e[+-]?\d{1,2})\)?")
+_LETTER = regex(r"(?:(?P<phase>[A-Za-z]+)[_ ])?L_(?P<part>[A-Za-z_0-9]+)")
+_OF_A_UNIT = regex(r"[gm]i?b\b|_[gm]i?b(?:_|$)|%|pct|percent")
 """Units that tell what a name is of which no word does: "GB peak", `gpu%`."""
-_MARK = re.compile(r"[/:.]")
-_PATH = re.compile(r"[^\W\d]\w*\.(?:\w+\.)*[^\W\d]\w*|[^\W\d]\w*\.\d+(?=\.|$)")
+_MARK = regex(r"[/:.]")
+_PATH = regex(r"[^\W\d]\w*\.(?:\w+\.)*[^\W\d]\w*|[^\W\d]\w*\.\d+(?=\.|$)")
 """The path of a module in a model: names with dots between them."""
 _LEAST_OF_A_PATH = 6
 """Segments of a name beside the path of a module, and one more."""
-_OF_A_LEARNER = re.compile(r"^(?:info/)?learners?/[^/]+/(?:learner_stats/)?(?=.)")
+_OF_A_LEARNER = regex(r"^(?:info/)?learners?/[^/]+/(?:learner_stats/)?(?=.)")
 """RLlib: the name of the policy that is learned."""
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mldebug_mcp.core.arrays import distinct, median, median_of_numbers
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, rename, stretches_of
 from mldebug_mcp.logs.names import Quantity, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
@@ -25,7 +27,7 @@ from mldebug_mcp.logs.names.words import segments_of, sorted_out
 _PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
 _ERRORS = ("total", "objective", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2", "l")
 _ERRORS_FIRST = frozenset({"total", "objective"})
-_BESIDE_A_LOSS = re.compile(r"(?:^|_)(?:z|aux|lb|balance|balancing|load_balanc\w*|commit\w*|koleo)(?:_|$)")
+_BESIDE_A_LOSS = regex(r"(?:^|_)(?:z|aux|lb|balance|balancing|load_balanc\w*|commit\w*|koleo)(?:_|$)")
 """Terms that are added to a loss to keep a model in shape, and are none by themselves."""
 _HELD_OUT = ("val", "valid", "validation", "test", "eval", "dev", "held-out", "heldout", "held_out", "holdout")
 _MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
@@ -42,13 +44,13 @@ LEAST_PERCENTAGE = 10.0
 """Above this, what rises may be a percentage of right answers. Chosen by hand: losses begin below it."""
 LEAST_BARE = 4
 """Records of losses that are called by their phase alone; chosen by hand."""
-_NO_LOSS_OF_ITS_OWN = re.compile(
+_NO_LOSS_OF_ITS_OWN = regex(
     r"policy|value|critic|actor|entropy|reward|kl|aux|reg(?:ular|_)|gen|dis[ck]|(?:^|_)[dgqv](?:_|$)"
     r"|box|bbox|obj(?!ective)|cls|dfl|seg|pose|mask|iou"
 )
 """Parts of a loss that move by rules of their own, and the losses of two networks that play against each other."""
-_OF_AN_OPPONENT = re.compile(r"(?:^|[_/ ])d(?:isc\w*|_|$|\()|critic|adv|fake|real", re.IGNORECASE)
-_OF_EMBEDDINGS = re.compile(r"triplet|contrastive|info_?nce|(?:^|_)nce(?:_|$)|nt_?xent")
+_OF_AN_OPPONENT = regex(r"(?:^|[_/ ])d(?:isc\w*|_|$|\()|critic|adv|fake|real", re.IGNORECASE)
+_OF_EMBEDDINGS = regex(r"triplet|contrastive|info_?nce|(?:^|_)nce(?:_|$)|nt_?xent")
 
 
 def named_loss(columns: Columns) -> str | None:
@@ -144,7 +146,7 @@ def _is_no_score(name: str) -> bool:
 def _is_measured_and_no_score(values: Floats) -> bool:
     """Say whether values are no counts, and no shares or percentages that lie higher in their later half."""
     measured, highest = bool(np.any(values != np.floor(values))), float(np.nanmax(values))
-    later = float(np.nanmedian(values[len(values) // 2 :]))
+    later = median_of_numbers(values[len(values) // 2 :])
     rises = later > (1 + KEPT_LEVEL) * float(values[0])
     return measured and not (rises and (highest <= 1 or later > LEAST_PERCENTAGE))
 
@@ -210,19 +212,19 @@ def _is_power(loss: Column, perplexity: Column) -> bool:
     beside, power = perplexity.arrays()
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         apart = np.abs(np.log(power[np.isin(beside, at)]) - value[np.isin(at, beside)])
-    return bool(np.nanmedian(np.append(apart, np.inf)) < 0.05) if len(apart) else False
+    return median_of_numbers(np.append(apart, np.inf)) < 0.05 if len(apart) else False
 
 
 # Metrics that are called by a letter or a syllable, which only what stands beside them explains.
 
 
 _ACCURACY = {"a": "accuracy", "eval_a": "eval_accuracy"}
-_OBJECTIVE = re.compile(
+_OBJECTIVE = regex(
     r"(?:(?P<before>[a-z]{2,10})[/_. ])?obj"
     r"(?:[/_. ]?[\[(](?P<inside>[a-z]{2,10})[\])]|[/_. ](?P<behind>[a-z]{2,10}))?",
     re.IGNORECASE,
 )
-_OF_BOXES = re.compile(r"box|cls|iou|loss|class", re.IGNORECASE)
+_OF_BOXES = regex(r"box|cls|iou|loss|class", re.IGNORECASE)
 
 
 def accuracy_beside_loss(columns: Columns) -> str | None:
@@ -315,7 +317,7 @@ def held_evaluation(columns: Columns) -> str | None:
         return None  # by far not with each record
     if not len(changes) and not _within_an_epoch(columns):
         return None  # an evaluation that always comes out the same
-    if len(changes) > 1 and float(np.median(np.diff(changes))) < LEAST_HELD:
+    if len(changes) > 1 and median(np.diff(changes)) < LEAST_HELD:
         return None  # it is worked out for each record, and stands still at last
     first = at[0] > loss.arrays()[0][0]  # printed only once there had been an evaluation
     kept = np.concatenate([[0], changes]) if first else changes
@@ -333,7 +335,7 @@ def scores_of_evaluation(columns: Columns) -> str | None:
     if not {"loss", "eval_loss"} <= names.keys():
         return None
     places = _places(columns)
-    trained, evaluated = (np.unique(places(columns[names[name]].arrays()[0])) for name in ("loss", "eval_loss"))
+    trained, evaluated = (distinct(places(columns[names[name]].arrays()[0])) for name in ("loss", "eval_loss"))
     if len(evaluated) < LEAST_BESIDE or np.isin(trained, evaluated).mean() > MOST_EVALUATED:
         return None
     told = []
@@ -341,7 +343,7 @@ def scores_of_evaluation(columns: Columns) -> str | None:
         role, new = role_of(name), f"eval_{name}"
         if role is None or role.phase or not (role.quantity.higher_is_better or role.quantity.lower_is_better):
             continue
-        if canonical(new) not in names and np.array_equal(np.unique(places(columns[name].arrays()[0])), evaluated):
+        if canonical(new) not in names and np.array_equal(distinct(places(columns[name].arrays()[0])), evaluated):
             rename(columns, name, new)
             told.append(name)
     if not told:
@@ -362,7 +364,7 @@ def _places(columns: Columns) -> Callable[[Rows], Floats]:
 
 def _within_an_epoch(columns: Columns) -> bool:
     epoch = next((column.values() for name, column in columns.items() if canonical(name) == "epoch"), None)
-    return epoch is not None and len(epoch) > 2 * len(np.unique(epoch))
+    return epoch is not None and len(epoch) > 2 * len(distinct(epoch))
 
 
 def filtered_nan(columns: Columns) -> str | None:

@@ -5,9 +5,9 @@ What names mean is told by the grammar in `roles`; here it is asked the way the 
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.names import Quantity, Role, may_mean, normal, role_of
 from mldebug_mcp.logs.names.grammar import factor_of
 from mldebug_mcp.logs.names.lexicon import IDIOMS, METHODS, NAMED_LOSSES, PARTS_OF_A_LOSS, PHASES, STATISTICS
@@ -20,26 +20,24 @@ COUNTERS = ("step", "epoch", "episode")
 _SURELY_EVALUATION = frozenset({"eval", "val", "vali", "validation", "validate"})
 """Phases that nothing else is called by: `valid_action` is a share of valid actions."""
 AMOUNTS = frozenset({Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN})
-_SO_FAR = re.compile(r"seen|consumed|processed|so[_ -]?far")
+_SO_FAR = regex(r"seen|consumed|processed|so[_ -]?far")
 _SHORT = 3
 """Letters of a counter that is abbreviated: `ep`, `upd`."""
-_MARK = re.compile(r"[/_.]")
-_IN_HUMPS = re.compile(r"(?:[A-Za-z][a-z0-9]+)(?:[A-Z][a-z0-9]*)+")  # "ValRecall0"
-_AT_END = re.compile(r"(?P<rest>.+)_(?:(?P<phase>[^\W_]+)|\((?P<inside>[^\W_]+)\))")  # "loss_val", "Loss (val)"
-_INSIDE = re.compile(
+_MARK = regex(r"[/_.]")
+_IN_HUMPS = regex(r"(?:[A-Za-z][a-z0-9]+)(?:[A-Z][a-z0-9]*)+")  # "ValRecall0"
+_AT_END = regex(r"(?P<rest>.+)_(?:(?P<phase>[^\W_]+)|\((?P<inside>[^\W_]+)\))")  # "loss_val", "Loss (val)"
+_INSIDE = regex(
     r"(?:ray/tune/)?(?:(?:train|training)/|(?:info/)?learners?/[^/]+/(?:learner_stats/)?|env_runners/|sampler_results/)(?=.)"
 )
 """Where a metric stands says nothing of what it is: RLlib's learner of a policy, and those that play."""
 # Losses of pix2pix and CycleGAN, and of BasicSR.
-_OF_GANS = re.compile(
+_OF_GANS = regex(
     r"[dg]_(?:a|b|gan\w*|l1|real|fake|feat|vgg)|(?:cycle|idt)_[ab]|l_(?:[gd]_)?(?:pix|percep|fea|gan|real|fake|style)\w*"
 )
 _LOSSES_ALONE = NAMED_LOSSES | PARTS_OF_A_LOSS | METHODS
 _BEGIN_OF_GANS = ("cycle_", "idt_")
 """Beginnings of such names in which no word is known."""
-_SHORT_PART = re.compile(
-    r"_(?:cls|box|reg|obj)|^(?:obj|cls|box|conf|dfl|iou|giou|kl|rec|recon|ce|dice)$|_(?:kl|ce|dice)$"
-)
+_SHORT_PART = regex(r"_(?:cls|box|reg|obj)|^(?:obj|cls|box|conf|dfl|iou|giou|kl|rec|recon|ce|dice)$|_(?:kl|ce|dice)$")
 """What detectors, segmenters and autoencoders call the parts of their loss, beside a loss."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.metrics import canonical, of_evaluation
@@ -18,14 +19,14 @@ MAX_DEPTH = 8
 """Levels of nesting read from a record."""
 MAX_WORDS = 4
 """Words of a text that names a phase: a longer one is a message."""
-_KIND = re.compile(
+_KIND = regex(
     r"(?:[a-z]+[_.])*"
     r"(?:split|phase|mode|type|event|stage|kind|subset|set|context|section|part|dataset|tag|loop|name|msg|message)",
     re.IGNORECASE,
 )
 """What a field is called that tells of which kind a record is."""
-_WORD = re.compile(r"[^\W\d_]+")
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_WORD = regex(r"[^\W\d_]+")
+_HUMP = regex(r"(?<=[a-z])(?=[A-Z])")
 _WITH_PHASE = frozenset({
     "step", "epoch", "batch", "iteration", "end", "loop", "log", "metrics", "results", "summary", "set", "split",
     "data", "phase", "mode", "loss", "stats", "subset", "context",

@@ -8,11 +8,11 @@ is left has to be a phrase of `vocabulary`, whole: `lr_scale` is not the rate. A
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.names.lexicon import SETTING_LISTS, SETTING_SYNONYMS, SETTINGS, all_of
 
 # The settings that are known: canonical name, kind of value, and the phrases that name them, from `words.json`.
@@ -62,9 +62,9 @@ PHRASES = {name: _known(text) for settings in SETTINGS.values() for name, text i
 """Canonical name → what is known of the setting."""
 
 
-_WORD = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+")
-_PARTS = re.compile(r"[/.]+(?!\d+\b)")
-_IN_BRACKETS = re.compile(r"\([^()]{0,200}\)")
+_WORD = regex(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+")
+_PARTS = regex(r"[/.]+(?!\d+\b)")
+_IN_BRACKETS = regex(r"\([^()]{0,200}\)")
 MAX_KEY = 200
 
 

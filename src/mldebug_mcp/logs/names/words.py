@@ -8,33 +8,32 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.names import lexicon
 
 # How names are written: accents, alphabets, symbols of mathematics and abbreviations with marks → plain words.
 
 
-_AT = re.compile(r"(?<=[a-z0-9])[_ -]at[_ -](?=\d)", re.IGNORECASE)
+_AT = regex(r"(?<=[a-z0-9])[_ -]at[_ -](?=\d)", re.IGNORECASE)
 _OF_RANKS = {
     "r": "recall", "p": "precision", "h": "hit", "hr": "hit", "b": "bleu", "n": "ndcg", "f": "f1",
     "knn": "knn_accuracy",
 }  # fmt: skip
-_AT_RANK = re.compile(rf"(?<![^\W_])({'|'.join(sorted(_OF_RANKS, key=len, reverse=True))})(?=@\.?\d)", re.IGNORECASE)
+_AT_RANK = regex(rf"(?<![^\W_])({'|'.join(sorted(_OF_RANKS, key=len, reverse=True))})(?=@\.?\d)", re.IGNORECASE)
 """What is measured over the first k: `R@10`, `hr@20`."""
-_RANKED = re.compile(
-    r"(?:recall|precision|hits?|ndcg|map|ap|mrr|acc\w*|top|pass|f1|hr|[rp])[_ -]at[_ -]\d", re.IGNORECASE
-)
-_BARS = re.compile(r"[|‖]+([^|‖]+)[|‖]+(2|_2|²)?")
+_RANKED = regex(r"(?:recall|precision|hits?|ndcg|map|ap|mrr|acc\w*|top|pass|f1|hr|[rp])[_ -]at[_ -]\d", re.IGNORECASE)
+_BARS = regex(r"[|‖]+([^|‖]+)[|‖]+(2|_2|²)?")
 _IN_BARS = {
     **dict.fromkeys(("g", "grad", "grads", "gradient", "gradients", "∇", "∇l", "∇θ", "∇w", "dl"), "grad_norm"),
     **dict.fromkeys(("w", "θ", "theta", "params", "param", "weights", "p", "q"), "weight_norm"),
 }
 """The norm of what, by the symbol between the bars."""
-_OF_PAIRS = re.compile(r"(?<![^\W_])(logp|logps|logprob|logprobs|rew|reward)_?([+-])$", re.IGNORECASE)
-_AVERAGE_PRECISION = re.compile(r"average[_ ]?precision", re.IGNORECASE)
-_LISTED = re.compile(r"(?<![^/])\d+\.(?=[A-Za-z])")
+_OF_PAIRS = regex(r"(?<![^\W_])(logp|logps|logprob|logprobs|rew|reward)_?([+-])$", re.IGNORECASE)
+_AVERAGE_PRECISION = regex(r"average[_ ]?precision", re.IGNORECASE)
+_LISTED = regex(r"(?<![^/])\d+\.(?=[A-Za-z])")
 """The number of an item before its name, as `2.Workers/6.Learning_rate` has it."""
 
 
@@ -70,12 +69,12 @@ def _bare(letter: str) -> str:
 # A name of a metric → its words, each as the lexicon knows it, sorted by what they are for.
 
 
-_SEGMENT = re.compile(r"[/:|]+|\.(?!\d)|(?<=[^\W\d])\.(?=\d)")
-_CHUNK = re.compile(r"[^\W_]+|[%²]")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_ALPHABETS = re.compile(r"[A-Za-z0-9]+|[^A-Za-z0-9]+")
-_DIGITS = re.compile(r"(?<=\D)(?=\d)|(?<=\d)(?=\D)")
-_VALUE_OF_LOSS = re.compile(r"(?<=loss)[_ -]?values?$", re.IGNORECASE)
+_SEGMENT = regex(r"[/:|]+|\.(?!\d)|(?<=[^\W\d])\.(?=\d)")
+_CHUNK = regex(r"[^\W_]+|[%²]")
+_HUMP = regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_ALPHABETS = regex(r"[A-Za-z0-9]+|[^A-Za-z0-9]+")
+_DIGITS = regex(r"(?<=\D)(?=\d)|(?<=\d)(?=\D)")
+_VALUE_OF_LOSS = regex(r"(?<=loss)[_ -]?values?$", re.IGNORECASE)
 _LEAST_GLUED = 3
 """Letters of a word that may be glued to others without a separator: `gradnorm`, `clipfrac`."""
 _LONGEST_GLUED = 40

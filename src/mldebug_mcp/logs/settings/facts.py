@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.settings.settings import Settings
 
 LANGUAGE_MODELS = frozenset({"pretraining", "sft", "preference", "grpo", "ppo"})

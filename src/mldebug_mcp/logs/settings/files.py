@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from mldebug_mcp.core.access import entries, is_file, is_folder
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.log_file import HEAD_BYTES, LogFile
 from mldebug_mcp.logs.settings.forms import MAX_YAML_BYTES, UnreadableError, only_assigns, values_in

@@ -13,29 +13,30 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from mldebug_mcp.core.config_files import parse_yaml
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.json_yaml import parse_json
 from mldebug_mcp.logs.settings.values import NotAnObjectError, parse_object, parse_value, value_in
 
 # Blocks of lines with a key and its value each: `key: value`, `key = value`, Megatron's dots, tables, YAML.
 
 
-_DOTTED = re.compile(r"(?P<indent>\s*+)(?P<key>[A-Za-z_][\w-]{0,80}) ?\.{3,} ?(?P<value>\S.{0,300})?")
-_TABLE = re.compile(
+_DOTTED = regex(r"(?P<indent>\s*+)(?P<key>[A-Za-z_][\w-]{0,80}) ?\.{3,} ?(?P<value>\S.{0,300})?")
+_TABLE = regex(
     r"(?P<indent>)\s*+[|│┃]\s*+(?P<key>[A-Za-z_][\w ./-]{0,80}?)\s*+[|│┃]\s*+(?P<value>[^|│┃]{0,300}?)\s*+[|│┃]?"
 )
-_PAIR = re.compile(
+_PAIR = regex(
     r"(?P<indent>[ \t]*+)(?:[*•]\s++|-\s++(?=[\w ]{1,60}[:=]\s))?"
     r"['\"]?(?P<key>[A-Za-z_][\w ./-]{0,80}?(?:\([^()\n]{0,80}\))?)['\"]?"
     r"\s*+(?::(?=\s|$)|=(?!=))\s*+(?P<value>.{0,1000}?),?"
 )
-_ALIGNED = re.compile(
+_ALIGNED = regex(
     r"(?P<indent>[ \t]*+)(?P<key>[A-Za-z_][\w./-]{0,80}(?: [\w./-]{1,40}){0,3}+)(?: ?\t ?| {2,200})"
     r"(?P<value>[^\s({](?:[^ \t({]| (?! )){0,80})"
 )
 """A column of keys and one of values, with nothing but blanks between them."""
-_ITEM = re.compile(r"(?P<indent>[ \t]*+)-\s++(?P<value>[^:=\n]{1,200}|['\"].{0,200}['\"])")
-_OTHER_PAIR = re.compile(r"[\s,|;][A-Za-z_][\w./-]{0,40}\s?[:=]\s?[-+\d.]")
-_REMARK = re.compile(r"\s+(?:#.*|\[default:.*\]\s*)$")
+_ITEM = regex(r"(?P<indent>[ \t]*+)-\s++(?P<value>[^:=\n]{1,200}|['\"].{0,200}['\"])")
+_OTHER_PAIR = regex(r"[\s,|;][A-Za-z_][\w./-]{0,40}\s?[:=]\s?[-+\d.]")
+_REMARK = regex(r"\s+(?:#.*|\[default:.*\]\s*)$")
 MAX_LINE = 2000
 """Characters of a line that may be a setting: a key, a value of at most a thousand, a remark."""
 
@@ -111,14 +112,14 @@ MAX_WORDS = 2000
 MAX_LIST = 16
 """Words that one option takes."""
 
-STARTED = re.compile(
+STARTED = regex(
     r"(?:^|[\s/+$>;&(])(?:python[\d.]*|torchrun|deepspeed|accelerate\s+launch|srun|mpirun|horovodrun|uv\s+run|"
     r"llamafactory-cli|axolotl|trl|swift|colossalai\s+run|lightning\s+run)\s+(?=\S)"
 )
 """What starts a training on a command line."""
-_OPTION = re.compile(r"--?([A-Za-z][\w./-]*)(?:=(.*))?", re.DOTALL)
-_OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][\w./@]*)=(.*)", re.DOTALL)
-_NUMBER = re.compile(r"-?[\d.]")
+_OPTION = regex(r"--?([A-Za-z][\w./-]*)(?:=(.*))?", re.DOTALL)
+_OVERRIDE = regex(r"[+~]{0,2}([A-Za-z_][\w./@]*)=(.*)", re.DOTALL)
+_NUMBER = regex(r"-?[\d.]")
 
 
 def settings_in_words(words: Sequence[str]) -> dict[str, object]:
@@ -248,10 +249,10 @@ Values = Mapping[str, object]
 MAX_YAML_BYTES = 512 * 1024
 """What YAML may stand for is bounded in `yaml_text`; this bounds what is parsed to count it."""
 
-_SECTION = re.compile(r"^[ \t]{0,80}\[[\w .:/-]{1,200}\][ \t]{0,80}$", re.MULTILINE)
-_OBJECT = re.compile(r"\s*(?:[A-Za-z_]\w*\s*=\s*)?(?:[A-Z]\w*\(|\{)")
-_FLAGS = re.compile(r"\s*--?[A-Za-z]")
-_ASSIGNED = re.compile(r"^[A-Za-z_]\w{0,200}[ \t]{0,80}=(?!=)", re.MULTILINE)
+_SECTION = regex(r"^[ \t]{0,80}\[[\w .:/-]{1,200}\][ \t]{0,80}$", re.MULTILINE)
+_OBJECT = regex(r"\s*(?:[A-Za-z_]\w*\s*=\s*)?(?:[A-Z]\w*\(|\{)")
+_FLAGS = regex(r"\s*--?[A-Za-z]")
+_ASSIGNED = regex(r"^[A-Za-z_]\w{0,200}[ \t]{0,80}=(?!=)", re.MULTILINE)
 
 
 class UnreadableError(ValueError):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean, shorten
 from mldebug_mcp.logs.line_prefixes import without_prefix
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
@@ -27,26 +28,26 @@ LEAST_ONCE = 2
 LEAST_ARGUMENTS = 5
 """... and keys of a list of arguments whose form tells that it is one: Megatron's dots, a Namespace."""
 
-_CALL = re.compile(r"\b[A-Z]\w*\((?=\s*$|[A-Za-z_]\w*=)")
-_CALL_OF_ARGUMENTS = re.compile(r"Namespace|Arg|Config|Param|Setting|Option")
-_LOGGER = re.compile(r"^\s*[A-Za-z_][\w.]*(?:\s-(?=\s)|:(?=\s+[A-Za-z_][\w./-]{0,80}\s?[:=]\s))")
+_CALL = regex(r"\b[A-Z]\w*\((?=\s*$|[A-Za-z_]\w*=)")
+_CALL_OF_ARGUMENTS = regex(r"Namespace|Arg|Config|Param|Setting|Option")
+_LOGGER = regex(r"^\s*[A-Za-z_][\w.]*(?:\s-(?=\s)|:(?=\s+[A-Za-z_][\w./-]{0,80}\s?[:=]\s))")
 """The name of a logger behind time and level."""
-_MARK = re.compile(r"[ \t]{0,40}(?:#+|=+>|>+)[ \t]{1,8}(?=[A-Za-z_])")
+_MARK = regex(r"[ \t]{0,40}(?:#+|=+>|>+)[ \t]{1,8}(?=[A-Za-z_])")
 """What may stand before each setting of a block: a comment above a table, an arrow."""
 _VALUE = r"""'[^']{0,200}'|"[^"]{0,200}"|\([^()]{0,200}\)|\[[^][]{0,200}\]|"""
-_EQUALS = re.compile(rf"(?<![^\s,;|([])([A-Za-z_][\w./-]{{0,80}})=({_VALUE}[^\s,;|=]{{1,200}})(?=[\s,;|)\]]|$)")
+_EQUALS = regex(rf"(?<![^\s,;|([])([A-Za-z_][\w./-]{{0,80}})=({_VALUE}[^\s,;|=]{{1,200}})(?=[\s,;|)\]]|$)")
 _KEY = r"(?:^|[:\s])(?P<key>[A-Za-z_][\w./-]{0,80}(?: [A-Za-z_][\w./-]{0,40}){0,2})"
-_PART = re.compile(rf"{_KEY}\s?(?:[:=]\s?|\s(?=[-+]?[\d.]))(?P<value>{_VALUE}[^\s:=]{{1,200}})")
+_PART = regex(rf"{_KEY}\s?(?:[:=]\s?|\s(?=[-+]?[\d.]))(?P<value>{_VALUE}[^\s:=]{{1,200}})")
 """A part of a line of settings between separators: `batch size: 64`, `lr = 1.0`, `epochs 12`."""
-_LABELLED_PART = re.compile(rf"{_KEY}\s?(?:[:=]\s?|\s)(?P<value>{_VALUE}[^\s:=]{{1,200}})")
+_LABELLED_PART = regex(rf"{_KEY}\s?(?:[:=]\s?|\s)(?P<value>{_VALUE}[^\s:=]{{1,200}})")
 """... behind a label, where a blank does for any value: `optimizer Adam`."""
-_SEPARATOR = re.compile(r"[,;|](?![^(\[]*[)\]])")
-_LABEL = re.compile(
+_SEPARATOR = regex(r"[,;|](?![^(\[]*[)\]])")
+_LABEL = regex(
     r"\b(?:config(?:uration)?s?|hyper-?param(?:eter)?s?|settings|arguments|args|options)\b[^:=]{0,40}[:=]",
     re.IGNORECASE,
 )
 """What stands before settings on a line."""
-_COMMON = re.compile(r"\b(?:lr|learning|batch|epochs?|optim)", re.IGNORECASE)
+_COMMON = regex(r"\b(?:lr|learning|batch|epochs?|optim)", re.IGNORECASE)
 MIN_ON_A_LINE = 3
 """Settings that make a line one of settings."""
 MAX_LINE_OF_PAIRS = 2000
@@ -55,8 +56,8 @@ MAX_LABEL_WORDS = 6
 """Words before the first setting of a line. Chosen: a sentence has more."""
 MAX_OTHER = 0.25
 """Share of a line behind its first setting that is no setting. Chosen: a value may hold blanks, a sentence is more."""
-_BRACE = re.compile(r"[{]")
-_SAID = re.compile(
+_BRACE = regex(r"[{]")
+_SAID = regex(
     r"\bvocab(?:ulary)?(?:[ _]?size)?(?: is| of|:|=)?\s{0,3}=?\s{0,3}(?P<number>\d[\d,]{0,12})(?![\w.%])"
     r"|(?<![\w.])(?P<classes>\d{1,6})(?=(?: \w+)? classes\b)",
     re.IGNORECASE,
@@ -94,6 +95,8 @@ def settings_printed_in(lines: Sequence[str], first_line: int = 1) -> Settings:
 
 def _message(line: str) -> str:
     """Return a line without its colours and its prefix, its indentation kept: it tells what a key belongs to."""
+    if _is_object(line):
+        return line
     line = clean(line) if "\x1b" in line else line
     message = without_prefix(line).message
     if len(message) == len(line):
@@ -101,6 +104,11 @@ def _message(line: str) -> str:
     words = _LOGGER.sub("", message).lstrip()
     before = line[: line.rfind(words)] if words else ""
     return " " * (len(before) - len(before.rstrip())) + words
+
+
+def _is_object(line: str) -> bool:
+    """Say whether a line is an object and nothing else, as a record of JSON lines is."""
+    return line.startswith("{") and line.endswith("}")
 
 
 def is_configuration(values: Mapping[str, object], *, told: bool = False, once: bool = False) -> bool:
@@ -142,6 +150,9 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
                 yield at, values
                 at = end
                 continue
+        if _is_object(line):
+            at += 1
+            continue
         if said := _said_in(line):
             yield at, said
         several = _on_a_line(line)
@@ -155,9 +166,7 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
             continue
         if STARTED.search(line) and "-" in line:
             end = _end_of_command(lines, at)
-            values = settings_in_command("\n".join(lines[at:end]))
-            if Settings.of(values).known:
-                yield at, values
+            yield from _in_command(lines, at, end)
             at = end
             continue
         block = _block_at(lines, at)
@@ -263,6 +272,12 @@ def _said_in(line: str) -> dict[str, object]:
         if number >= LEAST_CLASSES:
             found.setdefault("num_labels" if match["classes"] else "vocab_size", number)
     return found
+
+
+def _in_command(lines: Sequence[str], at: int, end: int) -> Iterator[tuple[int, Mapping[str, object]]]:
+    values = settings_in_command("\n".join(lines[at:end]))
+    if Settings.of(values).known:
+        yield at, values
 
 
 def _end_of_command(lines: Sequence[str], at: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import shorten
 
 # Values of settings: what configurations and command lines spell as text becomes flags, numbers, lists and text.
@@ -27,7 +28,7 @@ _WORDS: dict[str, bool | None] = {
     "true": True, "false": False, "none": None, "null": None, "~": None,
 }  # fmt: skip
 _FLAGS = {"yes": True, "on": True, "no": False, "off": False, "1": True, "0": False}
-_NUMBER = re.compile(r"([-+]?(?:\d[\d_]*(?:,\d{3})*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,4})?)\s?([kKmMbBgG%]?)")
+_NUMBER = regex(r"([-+]?(?:\d[\d_]*(?:,\d{3})*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,4})?)\s?([kKmMbBgG%]?)")
 _FACTORS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "%": 0.01}
 _SPECIAL = {"inf": math.inf, "infinity": math.inf, "-inf": -math.inf, ".inf": math.inf, "nan": math.nan}
 MAX_DIGITS = 64
@@ -87,14 +88,14 @@ MAX_DEPTH = 20
 MAX_OBJECT = 200_000
 """Characters of a printed object that are read."""
 
-_SPACE = re.compile(r"\s*")
-_STRING = re.compile(r"[rbuf]?(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\")", re.DOTALL)
-_NAMED = re.compile(r"([A-Za-z_][\w.]{0,120})\s*\(")
-_KEYWORD = re.compile(r"([A-Za-z_]\w{0,120})\s*=(?!=)\s*")
-_ENUM = re.compile(r"<[\w.]+(?::\s*([^<>\n]{1,200}))?>")
-_BARE = re.compile(r"[^,(){}\[\]\n:=]*(?::(?!\s)[^,(){}\[\]\n]*)?")
-_BARE_ITEM = re.compile(r"[^,)}\]\n]*")
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_SPACE = regex(r"\s*")
+_STRING = regex(r"[rbuf]?(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\")", re.DOTALL)
+_NAMED = regex(r"([A-Za-z_][\w.]{0,120})\s*\(")
+_KEYWORD = regex(r"([A-Za-z_]\w{0,120})\s*=(?!=)\s*")
+_ENUM = regex(r"<[\w.]+(?::\s*([^<>\n]{1,200}))?>")
+_BARE = regex(r"[^,(){}\[\]\n:=]*(?::(?!\s)[^,(){}\[\]\n]*)?")
+_BARE_ITEM = regex(r"[^,)}\]\n]*")
+_ESCAPED = regex(r"\\(.)", re.DOTALL)
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 
 

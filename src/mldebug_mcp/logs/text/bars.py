@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.line_prefixes import without_prefix
 from mldebug_mcp.logs.numbers import HUGE, whole_number
 
@@ -17,26 +18,26 @@ from mldebug_mcp.logs.numbers import HUGE, whole_number
 # A bar is redrawn many times for one step. What it reports for a step is what it said last.
 
 
-_TQDM = re.compile(
+_TQDM = regex(
     r"(?P<percent>\d{1,3})%\s?(?:\|[^|\[]{0,400}\|)?\s*(?P<count>\d+(?:\.\d+)?[kM]?)/(?P<total>\d+(?:\.\d+)?[kM]?)\s*"
     r"\[(?P<inside>[^\]]{0,2000})(?P<end>\]|$)"
 )
 _HEAD = 300
 MAX_METRICS = 20_000
 """Characters behind a bar that are read."""
-_KERAS = re.compile(
+_KERAS = regex(
     r"\s*(?P<count>\d+)/(?P<total>\d+)\s*(?:(?P<drawn>\[[=>.]{5,}\]|[━─]{5,})|(?=- \d+m?s\b))\s*-?\s*(?P<rest>.*)$",
 )
-_ARROWS = re.compile(
+_ARROWS = regex(
     r"(?P<head>[A-Za-z][^\[\]{}]{0,80})?\s*\[[>=#.\- ]{5,200}\]\s*(?P<count>\d+)/(?P<total>\d+)\b,?\s*(?P<rest>.*)$"
 )
-_FASTPROGRESS = re.compile(r"(?:Epoch \d+/\d+ :)?\s*\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+[^\]]*\]")
-_FASTPROGRESS_HEAD = re.compile(r"Epoch \d+/\d+ :")
-_RATE = re.compile(
+_FASTPROGRESS = regex(r"(?:Epoch \d+/\d+ :)?\s*\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+[^\]]*\]")
+_FASTPROGRESS_HEAD = regex(r"Epoch \d+/\d+ :")
+_RATE = regex(
     r"^\s*\d[\d:]{0,30}(?:\s*<\s*[\d:?]{1,30}(?: day[^,]{0,30})?)?\s*,?\s*[\d.?]{1,30}\s*\w{1,30}/\w+\s*,?"
     r"|^\s*\d[\d:]*<[\d:?]+,?\s*"
 )
-_KERAS_TIME = re.compile(r"^(?:\s*-?\s*(?:ETA:\s*)?[\d:.]+(?:us|ms|s|m|h)?(?:/step|/epoch|/sample)?)+\s*-?\s*")
+_KERAS_TIME = regex(r"^(?:\s*-?\s*(?:ETA:\s*)?[\d:.]+(?:us|ms|s|m|h)?(?:/step|/epoch|/sample)?)+\s*-?\s*")
 
 
 class Bar(NamedTuple):
@@ -111,7 +112,7 @@ def _count(text: str) -> int:
 # Lightning's bar as Rich draws it: the metrics behind it are wrapped over the lines below, in their own column.
 
 
-_BAR = re.compile(
+_BAR = regex(
     r"Epoch (?P<epoch>\d+)/(?:\d+|-\d+)\s+(?:[━╸╺─]+\s+)?(?P<at>\d+)/(?P<total>\d+)\s+\d+:\d\d:\d\d\s+•\s+[-:\d]+"
     r"\s+[\d.]+(?:it|s)/(?:s|it)\s*(?P<metrics>.*)"
 )

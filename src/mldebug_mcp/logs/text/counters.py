@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.line_prefixes import names_evaluation
 from mldebug_mcp.logs.numbers import whole_number
 
@@ -19,7 +20,7 @@ _OF = r"(?:\s*+(?:/|(?:out )?of)\s*+(?P<total>\d[\d,]*))?"
 
 # The first that fits is taken: an epoch together with the batch inside it, of how many, then each by itself.
 _EPOCH_AND_BATCH = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    regex(pattern, re.IGNORECASE)
     for pattern in (
         # mmcv "Epoch [1][50/7330]", ImageNet "Epoch: [0][ 10/5005]", timm "Train: 0 [   0/1251 (  0%)]",
         # MNIST "Train Epoch: 1 [640/60000 (1%)]", MiniMind "Epoch:[1/6](100/44160)"
@@ -47,51 +48,45 @@ _EPOCH_AND_BATCH = tuple(
         r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]\s*+$",
     )
 )
-_FRACTION = re.compile(r"\d\s*+/\s*+\d")
+_FRACTION = regex(r"\d\s*+/\s*+\d")
 """Stands in each line with the batch inside an epoch."""
-_EPOCH = re.compile(
+_EPOCH = regex(
     r"(?<![\w/])(?<!over )(?<!per )"
     r"(?:epochs?|num_epochs?|ep(?=\s{0,4}=?\s?\d{1,4}(?:\.\d{1,6}|/\d{1,4})?[\s,](?!.{0,300}(?:reward|return|score)).{1,300}(?:loss|acc))|epch|epoche|[eé]poca|[eé]poque|эпоха|エポック|에포크|轮次|ep\.)"
     r"(?:\s?\((?P<phase>\w+)\))?\s*+(?:[:=#]|\.{3})?\s*+[\[(]?\s*+"
     r"(?P<epoch>\d+(?:\.\d+)?)(?![\w%-])(?:\s*+(?:/|of)\s*+\d+(?:\.\d+)?)?\s*+\]?",
     re.IGNORECASE,
 )
-_EPISODE = re.compile(
+_EPISODE = regex(
     r"(?<![\w/])(?:episode|i_episode|episodio|эпизод|エピソード|에피소드|回合|ep\.?(?=.{1,200}(?:reward|return|score)))\s*+[:=#]?\s*+[\[(]?\s*+"
     r"(?P<episode>\d[\d,]*)(?![\w%-]|\.\d)(?:\s*+(?:/|of)\s*+\d[\d,]*)?\s*+[\])]?",
     re.IGNORECASE,
 )
-_CHINESE = re.compile(
-    r"第\s*(?:(?P<epoch>\d+)\s*(?:轮|个?epoch)|(?P<episode>\d+)\s*回合|(?P<step>\d+)\s*步)", re.IGNORECASE
-)
-_STEP = re.compile(
+_CHINESE = regex(r"第\s*(?:(?P<epoch>\d+)\s*(?:轮|个?epoch)|(?P<episode>\d+)\s*回合|(?P<step>\d+)\s*步)", re.IGNORECASE)
+_STEP = regex(
     rf"(?<![\w/])(?<!per )(?<!fps )(?<!episode ){_STEP_WORD}"
     rf"{_SPLIT}\s*+(?:[:=#]|\.{{3}})?\s*+[\[(]?\s*+{_SINCE}(?P<step>{_WHOLE})"
     rf"(?P<unit>[KM](?!\w))?(?![\w%-]|\.\d){_OF}(?:\s*+\(\s*+[\d.]+\s*+%\))?\s*+[\])]?",
     re.IGNORECASE,
 )
-_PLURAL = re.compile(r"(?:steps|iters|iterations|batches|updates|epochs|frames)\b", re.IGNORECASE)
-_BARE = re.compile(
+_PLURAL = regex(r"(?:steps|iters|iterations|batches|updates|epochs|frames)\b", re.IGNORECASE)
+_BARE = regex(
     r"\s*+(?:(?:(?P<colon>\d{1,9})\s*+[:|]|\[\s{0,8}(?P<bracket>\d{1,9})(?:/\d{1,9})?\])\s++(?=[\d.]+,|[A-Za-z])"
     r"|(?P<number>\d{1,9})\s(?=\[[A-Za-z][\w ]{0,30}:))"  # Keras-GAN: "0 [D loss: 0.7, acc.: 50.00%]"
 )
-_BEFORE_EPISODE = re.compile(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
-_EPOCH_COMMA_BATCH = re.compile(r"\s*+\[(?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})\](?=:?\s\D*loss)", re.IGNORECASE)
-_WENET = re.compile(
-    r"\s*+(?:(?P<phase>CV)|TRAIN)\b(?: \|[^|]{0,40}\|)? Batch (?P<epoch>\d{1,6})/(?P<inner>\d{1,9})(?=\s)"
-)
+_BEFORE_EPISODE = regex(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
+_EPOCH_COMMA_BATCH = regex(r"\s*+\[(?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})\](?=:?\s\D*loss)", re.IGNORECASE)
+_WENET = regex(r"\s*+(?:(?P<phase>CV)|TRAIN)\b(?: \|[^|]{0,40}\|)? Batch (?P<epoch>\d{1,6})/(?P<inner>\d{1,9})(?=\s)")
 """WeNet: "TRAIN Batch 4/203700 loss 12.6", of the epoch and the batch inside it."""
-_OF_RUN = re.compile(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b|\s?[:|]\s|\s[A-Za-z_][\w/]{0,40}=)")
-_GLOBAL = re.compile(
-    rf"(?<![\w/])global[_ ]?(?:step|iter)s?\s*+[:=#]?\s*+(?P<step>{_WHOLE})(?![\w%-]|\.\d)", re.IGNORECASE
-)
-_ESPNET = re.compile(r"\s*+(?P<epoch>\d+)epoch(?::(?P<phase>\w+):\d+-(?P<step>\d+)batch:| results:)")
-_SHORT = re.compile(r"\s*+s:(?P<step>\d+)(?=\s(?:trl|tel|eval))")
-_TIMM = re.compile(r"train: \d+ \[", re.IGNORECASE)
-_TORCHTUNE = re.compile(r"\s*+(?P<epoch>\d+)\|(?P<step>\d+)\|(?=\w)")
-_LOGGABLE = re.compile(r"(?:\s*+[\w :|]{0,80}?\s)?(?P<step>\d{1,9})it/(?P<total>\d{1,9})it(?=\srate:)")
+_OF_RUN = regex(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b|\s?[:|]\s|\s[A-Za-z_][\w/]{0,40}=)")
+_GLOBAL = regex(rf"(?<![\w/])global[_ ]?(?:step|iter)s?\s*+[:=#]?\s*+(?P<step>{_WHOLE})(?![\w%-]|\.\d)", re.IGNORECASE)
+_ESPNET = regex(r"\s*+(?P<epoch>\d+)epoch(?::(?P<phase>\w+):\d+-(?P<step>\d+)batch:| results:)")
+_SHORT = regex(r"\s*+s:(?P<step>\d+)(?=\s(?:trl|tel|eval))")
+_TIMM = regex(r"train: \d+ \[", re.IGNORECASE)
+_TORCHTUNE = regex(r"\s*+(?P<epoch>\d+)\|(?P<step>\d+)\|(?=\w)")
+_LOGGABLE = regex(r"(?:\s*+[\w :|]{0,80}?\s)?(?P<step>\d{1,9})it/(?P<total>\d{1,9})it(?=\srate:)")
 """tqdm-loggable: "Progress on:train 10it/240it rate:2.1it/s"."""
-_PHASE_AND_EPOCH = re.compile(
+_PHASE_AND_EPOCH = regex(
     r"\s*+(?P<phase>train|val|test)\w*\s\((?P<epoch>\d{1,6})/\d{1,6}\)(?=\s[A-Za-z])", re.IGNORECASE
 )
 """Catalyst: "valid (3/24) loss: 1.2"."""
@@ -106,8 +101,8 @@ _AT_BEGINNING = (
     _BEFORE_EPISODE,
     _EPOCH_COMMA_BATCH,
 )
-_OF_COUNTER = re.compile(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(?: the)?\s*+$", re.IGNORECASE)
-_VALUE = re.compile(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)
+_OF_COUNTER = regex(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(?: the)?\s*+$", re.IGNORECASE)
+_VALUE = regex(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)
 _UNITS = {"k": 1e3, "m": 1e6}
 
 

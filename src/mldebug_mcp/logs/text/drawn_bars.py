@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.core.arrays import distinct, median
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Column, Floats, Rows, stretches_of
 from mldebug_mcp.logs.names.metrics import is_evaluation
@@ -368,7 +370,7 @@ class BarSteps:
         counted = interval * np.arange(1, len(logged) + 1)
         if bool(np.all(np.abs(counted - told.epochs[logged] * per_epoch) <= slack)):
             steps[logged] = counted
-        return steps if len(np.unique(steps)) * 2 > len(steps) else None
+        return steps if len(distinct(steps)) * 2 > len(steps) else None
 
     def _steps(self, told: Dicts, total: int) -> Floats | None:
         """Return the step of each record if those of this bar are proportional to the epochs."""
@@ -376,9 +378,9 @@ class BarSteps:
         count = np.zeros(len(told.rows))
         count[np.isin(told.rows, rows)] = counts[np.isin(rows, told.rows)]
         seen = count != 0
-        if np.count_nonzero(seen) < max(2, len(seen) / 2) or len(np.unique(count[seen])) == 1:
+        if np.count_nonzero(seen) < max(2, len(seen) / 2) or len(distinct(count[seen])) == 1:
             return None
-        per_epoch = float(np.median(count[seen] / told.epochs[seen]))
+        per_epoch = median(count[seen] / told.epochs[seen])
         # Epochs are printed rounded, to two or to four digits: both this one and the one that gave `per_epoch`.
         slack = 1 + 0.01 * per_epoch
         fits = seen & (np.abs(count - told.epochs * per_epoch) <= slack + 0.02 * count)
@@ -392,7 +394,7 @@ class BarSteps:
         # the smallest share of the steps that it lags by.
         late = seen & (told.epochs == told.epochs[seen].max())
         drawn_seldom: Floats = np.round(told.epochs * (count[late] / told.epochs[late]).max())
-        apart = [len(np.unique(steps[sure])) for steps in (counted, drawn_seldom)]
+        apart = [len(distinct(steps[sure])) for steps in (counted, drawn_seldom)]
         return drawn_seldom if apart[1] > MAX_LAG_OF_BAR * apart[0] else counted
 
 

@@ -10,7 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import pairwise
 from typing import Protocol
@@ -18,6 +18,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.core.arrays import distinct
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.attempts import tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import is_error
@@ -404,7 +406,7 @@ class KnownLines:
         dull = np.frombuffer(bytes(self._memory.dull), dtype=np.bool_)[places[done:]]
         lines = np.flatnonzero(~dull) + done
         if self._is_settled():
-            shapes = {place: self._memory.only_shape(place) for place in np.unique(places[lines]).tolist()}
+            shapes = {place: self._memory.only_shape(place) for place in distinct(places[lines]).tolist()}
             some = lines
             lines = lines[self._records.leave_out(shapes, places[lines], lambda here: skeletons.rows(some[here]))]
         kept = places[lines]

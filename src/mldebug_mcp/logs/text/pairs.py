@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.line_prefixes import names_phase, turns_in
 from mldebug_mcp.logs.names.metrics import (
     COUNTERS,
@@ -39,10 +40,10 @@ _PAIR_TEXT = (
     rf"(?:\s+\(\s*(?P<mean>{NUMBER})\s*%?\))?"
     r"(?!\w|\.(?!\s|$)|[:-]\d|\s?[:=]\s*\w+=)"  # a full stop may end the sentence
 )
-_PAIR = re.compile(_PAIR_TEXT, re.IGNORECASE)
-_PAIR_AT_ARROW = re.compile(_PAIR_TEXT.replace("}+", "}"), re.IGNORECASE)
+_PAIR = regex(_PAIR_TEXT, re.IGNORECASE)
+_PAIR_AT_ARROW = regex(_PAIR_TEXT.replace("}+", "}"), re.IGNORECASE)
 """The same where the hyphen of an arrow may stand at a word: "lr->0.1"."""
-_MAY_BE_NUMBER = re.compile(r"\d|nan|inf", re.IGNORECASE)
+_MAY_BE_NUMBER = regex(r"\d|nan|inf", re.IGNORECASE)
 _NOISE_WORDS = frozenset(
     {"info", "debug", "warning", "train", "training", "rank0", "root", "main", "log", "at", "in", "on", "average",
      "avg", "mean", "and", "current", "set", "with", "timesteps", "model", "diverged"}
@@ -52,21 +53,19 @@ _ABBREVIATED = 3
 _NO_METRICS = frozenset(
     {"v_num", "eta", "ETA", "s", "line", "cur_iter", "cuda", "xla", "mps", "npu", "Checkpoint"}
 )  # "device='cuda:0'"
-_TRAIN_IN_NAME = re.compile(r"^train(?:ing)?\s+|\s+train(?:ing)?$", re.IGNORECASE)
-_EVALUATION_WORD = re.compile(r"(?:valid(?:ation)?|val|eval(?:uation)?|test|dev)\s", re.IGNORECASE)
+_TRAIN_IN_NAME = regex(r"^train(?:ing)?\s+|\s+train(?:ing)?$", re.IGNORECASE)
+_EVALUATION_WORD = regex(r"(?:valid(?:ation)?|val|eval(?:uation)?|test|dev)\s", re.IGNORECASE)
 _PASSING = frozenset({"curr", "current", "avg", "mean", "running", "higher is better", "lower is better"})
-_SCALE_IN_NAME = re.compile(r"\((1e-?\d+)\)$")
-_OF_TWO = re.compile(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
-_NOT_A_NUMBER_INSIDE = re.compile(
-    r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?) (?P<rest>.+)", re.IGNORECASE
-)
+_SCALE_IN_NAME = regex(r"\((1e-?\d+)\)$")
+_OF_TWO = regex(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
+_NOT_A_NUMBER_INSIDE = regex(r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?) (?P<rest>.+)", re.IGNORECASE)
 """What was no number is a word among those of the next name."""
-_PER = re.compile(r"[a-z]/(?:s|sec|second|min|it|step|batch)$", re.IGNORECASE)
+_PER = regex(r"[a-z]/(?:s|sec|second|min|it|step|batch)$", re.IGNORECASE)
 _LISTED_WORDS = 5
-_LISTS = re.compile(r"[,;:|]\s?$")
+_LISTS = regex(r"[,;:|]\s?$")
 _ARTICLES = frozenset({"the", "this", "that", "it", "there", "a", "an", "which", "what"})
-_BEHIND_NUMBER = re.compile(r"\d\s{1,2}$")
-_ALONE = re.compile(
+_BEHIND_NUMBER = regex(r"\d\s{1,2}$")
+_ALONE = regex(
     rf"(?:(?<=[|,(\t])|^)[ \t]{{0,20}}(?P<number>{NUMBER})\s?"
     r"(?:(?P<rate>[a-z]{2,12}/s(?:ec(?:ond)?)?)|ms)[ \t]{0,20}(?=[|,)\t]|$)",
     re.IGNORECASE,
@@ -271,7 +270,7 @@ def _without_stop(phrase: str) -> str:
 # Lines that give numbers by their place, or names in a way of their own: written out, so that all lines read alike.
 
 
-_DARKNET = re.compile(
+_DARKNET = regex(
     r"^\s*(\d+): ([\d.naif-]+), ([\d.naif-]+) avg(?: loss)?, ([\d.eE+-]+) rate,(?: ([\d.]+) seconds, (\d+) images)?",
     re.IGNORECASE,
 )
@@ -279,73 +278,71 @@ _BEHIND = (
     r" (?:at|after|in|for) (?:the )?"
     r"(?P<counter>(?:(?:global|training)[ -])?(?:step|iteration|epoch|episode|update|batch|round) ?#?\d[\d,]*)"
 )
-_AT_COUNTER = re.compile(_BEHIND, re.IGNORECASE)
-_AT = re.compile(
+_AT_COUNTER = regex(_BEHIND, re.IGNORECASE)
+_AT = regex(
     rf"^\W*(?P<name>[a-z][\w /.-]{{0,60}}?)(?: \([^()\d]*\))?{_BEHIND}"
     r"(?:\s*[:=]\s*|,? (?:is|was) )(?=[-+.]?\d|nan|[-+]?inf)",
     re.IGNORECASE,
 )
 """The value after the counter: "Cost after iteration 100: 0.69", "Training loss (for one batch) at step 0: 2.3"."""
-_FLOWER = re.compile(r"\bfit progress: \((\d+), ([\d.e+-]+|nan|inf), ")
-_ASIDE = re.compile(
+_FLOWER = regex(r"\bfit progress: \((\d+), ([\d.e+-]+|nan|inf), ")
+_ASIDE = regex(
     r"(?<=\w)(?: \((?![^()]{0,80}\b(?:train|val|valid|test|eval|dev))[^()=:]{0,40} [^()=:]{0,40}\)"
     r"| (?:over|of|in) (?:the )?(?:last )?\d+ (?:test |eval(?:uation)? |training )?(?:episodes|games))"
     r"(?=\s*[:=]\s*[-+.\d])",
     re.IGNORECASE,
 )
 """What a metric's name says aside: "Avg Reward (last 10): 21.5"."""
-_COUNTED = re.compile(
+_COUNTED = regex(
     r"^\s*((?:train(?:ing)?|valid(?:ation)?|val|test) loss) (\d+):? +(?=[-+]?\d+\.\d|nan\b|inf\b)", re.IGNORECASE
 )
 """NVIDIA's Tacotron 2: "Train loss 7 5.797815 Grad Norm ...", "Validation loss 0: 37.061010"."""
-_KALDI = re.compile(r"^.{0,200}verage objective function for '[\w-]+' for minibatches (\d+)-\d+ is ")
-_LISTED = re.compile(rf"^\s*\[((?:{NUMBER}, ){{0,12}})(\d+), (\d(?:\.\d+)?(?:e-\d+)?)\]\s*$", re.IGNORECASE)
+_KALDI = regex(r"^.{0,200}verage objective function for '[\w-]+' for minibatches (\d+)-\d+ is ")
+_LISTED = regex(rf"^\s*\[((?:{NUMBER}, ){{0,12}})(\d+), (\d(?:\.\d+)?(?:e-\d+)?)\]\s*$", re.IGNORECASE)
 _VITS = ("loss_disc", "loss_gen", "loss_fm", "loss_mel", "loss_dur", "loss_kl")
-_LENGTH = re.compile(r"\b1 epoch ~?= [\d.,]+ (?:batches|steps|iter\w*|updates)", re.IGNORECASE)
+_LENGTH = regex(r"\b1 epoch ~?= [\d.,]+ (?:batches|steps|iter\w*|updates)", re.IGNORECASE)
 """How long an epoch is: no counter."""
 
-_QUOTED = re.compile(r"""(['"])([\w./@ -]{1,80})\1\s*(?:[:=]\s*['"]?(?=[-+.\dnNiI])|,\s*(?=[-+.]?\d))""")
+_QUOTED = regex(r"""(['"])([\w./@ -]{1,80})\1\s*(?:[:=]\s*['"]?(?=[-+.\dnNiI])|,\s*(?=[-+.]?\d))""")
 """PaddleDetection up to 2.0: "iter: 20, lr: 0.01, 'loss': '1.26'"; tuples: "('step', 20, 'loss', 1.26)"."""
-_QUOTED_NUMBER = re.compile(rf"""(?<=\w=)(['"])({NUMBER})\1""", re.IGNORECASE)
+_QUOTED_NUMBER = regex(rf"""(?<=\w=)(['"])({NUMBER})\1""", re.IGNORECASE)
 """Attributes as in XML: step="20" loss="1.26"."""
-_TAGGED = re.compile(r" <[\w ]{1,40}>(?==)")
+_TAGGED = regex(r" <[\w ]{1,40}>(?==)")
 """SageMaker: "train total_loss <loss>=1.26"."""
-_BOTH = re.compile(
+_BOTH = regex(
     rf"\(?\b(?P<train>train(?:ing)?)\s?/\s?(?P<eval>val(?:id(?:ation)?)?|test|eval|dev)\b\)?\s+"
     rf"(?P<name>[A-Za-z][\w ]{{0,30}}?)(?:\s*[:=]\s*|\s+)(?P<first>{NUMBER})\s?/\s?(?P<second>{NUMBER})",
     re.IGNORECASE,
 )
 """Two phases and one name: "(train/val) loss: 1.26/1.34"."""
-_AFTER = re.compile(
+_AFTER = regex(
     r"^(?P<before>\W{0,8})after (?P<count>\d[\d,]*) (?P<unit>steps?|iterations?|updates?|epochs?|episodes?)\b",
     re.IGNORECASE,
 )
 """The counter in a sentence: "After 20 steps the training loss is 1.26"."""
-_LOSS_FAILED = re.compile(r"\bLoss (?:is (?=-?(?:nan|inf)\b)|became infinite or (?=nan\b))", re.IGNORECASE)
+_LOSS_FAILED = regex(r"\bLoss (?:is (?=-?(?:nan|inf)\b)|became infinite or (?=nan\b))", re.IGNORECASE)
 """torchvision, DETR: "Loss is nan, stopping training"; detectron2: "Loss became infinite or NaN at iteration=9!"."""
 
 
-_BOLD = re.compile(rf"(?<=[=:])(\s?)\*\*({NUMBER})\*\*", re.IGNORECASE)
+_BOLD = regex(rf"(?<=[=:])(\s?)\*\*({NUMBER})\*\*", re.IGNORECASE)
 """A value that the one who pasted the log marked."""
-_THRESHOLDS = re.compile(r"(?<=[a-z])@\[?\.?(?:IoU=)?0?\.?50?:0?\.95\]?(?=\s*[:=|,]|\s+[\d.])", re.IGNORECASE)
+_THRESHOLDS = regex(r"(?<=[a-z])@\[?\.?(?:IoU=)?0?\.?50?:0?\.95\]?(?=\s*[:=|,]|\s+[\d.])", re.IGNORECASE)
 """The mean over thresholds from 0.5 to 0.95 holds a colon: "mAP@0.50:0.95: 0.31"."""
-_AT_RANK = re.compile(r"(?<=[a-z1])\((?:k|n|top_?k?) ?= ?(\d{1,5})\)(?=\s*[:=])", re.IGNORECASE)
+_AT_RANK = regex(r"(?<=[a-z1])\((?:k|n|top_?k?) ?= ?(\d{1,5})\)(?=\s*[:=])", re.IGNORECASE)
 """How far down a ranking is looked: "NDCG(k=20): 0.25"."""
-_DURATION = re.compile(
-    r"(?<=[=: ])(?:\d+ days?,? )?(?:\d+ hours?,? )?(?:\d+ minutes?,? )?(?:and )?\d+(?:\.\d+)? seconds?\b"
-)
-_PART_OF_DURATION = re.compile(r"(\d+(?:\.\d+)?) (day|hour|minute|second)")
+_DURATION = regex(r"(?<=[=: ])(?:\d+ days?,? )?(?:\d+ hours?,? )?(?:\d+ minutes?,? )?(?:and )?\d+(?:\.\d+)? seconds?\b")
+_PART_OF_DURATION = regex(r"(\d+(?:\.\d+)?) (day|hour|minute|second)")
 _SECONDS_IN = {"day": 86_400.0, "hour": 3600.0, "minute": 60.0, "second": 1.0}
 
 
-_LEADERS = re.compile(r"(?<=[\w)%]) ?\.{2,200}(?=\s?[:=])")
+_LEADERS = regex(r"(?<=[\w)%]) ?\.{2,200}(?=\s?[:=])")
 """Dots that lead from a name to its value: "training loss.....: 3.7"."""
-_TERSE = re.compile(
+_TERSE = regex(
     r"\s*(?:(?P<phase>[VT])[ :]\s?)?(?=[EISBU])(?:E(?P<epoch>\d{1,6})(?:/\d{1,6})?[ ,:|]{1,3})?"
     r"(?:[ISBU](?P<step>\d{1,9})(?:/\d{1,9})?[ ,:|]{1,3})?(?=[A-Za-z_][\w/.]{0,60}\s?=\s?[-+]?(?:\.?\d|nan\b|inf\b))"
 )
 """Counters of one letter, glued to their number, before metrics: "E001 I00012 L=2.136", "V E001 I00012 L=2.0"."""
-_TERSE_LOSS = re.compile(r"(?<!\S)L(?=\s?=)")
+_TERSE_LOSS = regex(r"(?<!\S)L(?=\s?=)")
 
 
 def _terse(line: str) -> str:

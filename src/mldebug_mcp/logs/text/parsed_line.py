@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.documents import records_in
 from mldebug_mcp.logs.json_yaml import is_column, objects_in
@@ -25,9 +26,9 @@ from mldebug_mcp.logs.text.pairs import pairs_in, written_out
 # One line of text, read: its counters, its metrics, the rank that printed it.
 
 
-_VALID_SUBSET = re.compile(r"\| valid on '[^']{1,80}' subset\s+(\d+) / (\d+)")
+_VALID_SUBSET = regex(r"\| valid on '[^']{1,80}' subset\s+(\d+) / (\d+)")
 """fairseq, before 2019: an evaluation under way."""
-_PROSE = re.compile(
+_PROSE = regex(
     r"\b(?:best|final|finally|lowest|highest|improved from|decreased \(|did not improve|early[ _-]?stopping|previous"
     r"|minimum)\b"
     r"(?!\s*:\s*\d)",  # CatBoost's "best: 0.6"
@@ -35,17 +36,15 @@ _PROSE = re.compile(
 )
 _HINTS_OF_PROSE = ("best", "final", "lowest", "highest", "improve", "decreased (", "early", "previous", "minimum")
 """One of these stands in every line that `_PROSE` finds: most lines are dismissed without a regular expression."""
-_SO_FAR = re.compile(
-    rf"(?<=[\d,;|] )best [\w @]{{1,40}}[:=] ?{NUMBER}\s*[,;|](?=.*\btrain\w*[ _]loss\b)", re.IGNORECASE
-)
+_SO_FAR = regex(rf"(?<=[\d,;|] )best [\w @]{{1,40}}[:=] ?{NUMBER}\s*[,;|](?=.*\btrain\w*[ _]loss\b)", re.IGNORECASE)
 """The best value so far, in front of those of this record: "epoch 210 best test acc: 0.91, train loss: 1.36"."""
-_ASIDE = re.compile(r"\((?:best|lowest|highest|previous|minimum)\b[^()]{0,60}\)", re.IGNORECASE)
-_GLUED = re.compile(r"(?<![A-Za-z])loss(?=\d+\.\d)", re.IGNORECASE)
+_ASIDE = regex(r"\((?:best|lowest|highest|previous|minimum)\b[^()]{0,60}\)", re.IGNORECASE)
+_GLUED = regex(r"(?<![A-Za-z])loss(?=\d+\.\d)", re.IGNORECASE)
 """LightGCN: "EPOCH[1/1000] loss0.693-|Sample:9.8|"."""
-_BLANKS = re.compile(r"\s{3,}")
-_WORDS = re.compile(r"[A-Za-z]\w+")
-_LONG_WORDS = re.compile(r"[A-Za-z]{3,}")
-_NO_MEASURE = re.compile(
+_BLANKS = regex(r"\s{3,}")
+_WORDS = regex(r"[A-Za-z]\w+")
+_LONG_WORDS = regex(r"[A-Za-z]{3,}")
+_NO_MEASURE = regex(
     r"time|took|elapsed|seconds|size|number|num|count|total|sample|image|batch|file|seed|rank|gpu|device", re.IGNORECASE
 )
 """What an evaluation is said to take, and to be made of."""
@@ -142,9 +141,9 @@ def _without_prose(line: str) -> str:
 MAX_LINES = 200
 """Lines over which one printed dict may be wrapped."""
 
-_BRACES = re.compile(r"\{[^{}]*(?:\}|$)")
-_NESTED = re.compile(r"\{[^{}]*\{")
-_PAIR = re.compile(
+_BRACES = regex(r"\{[^{}]*(?:\}|$)")
+_NESTED = regex(r"\{[^{}]*\{")
+_PAIR = regex(
     r"""['"]([^'"\n]{1,200})['"]\s*:\s*(?:(?:np\.|numpy\.)?(?:float\d+|array)\(|tensor\()?\[?['"]?"""
     rf"""({NUMBER})(?![\w.]|\s*,[^'"\[]*\])""",  # the only number of a list, not the first of several
     re.IGNORECASE,
@@ -196,11 +195,11 @@ MAX_VALUES = 1_000_000
 """Values that are kept of all histories of a log."""
 _NAME = r"[A-Za-z][\w /.-]{0,80}"
 _CALL = r"(?:[\w.]{1,30}\()?"
-_MARK = re.compile(rf"[:=]\s{{0,4}}{_CALL}\[\s{{0,80}}{_CALL}(?:{NUMBER}|None|null)[\s,)\]]", re.IGNORECASE)
+_MARK = regex(rf"[:=]\s{{0,4}}{_CALL}\[\s{{0,80}}{_CALL}(?:{NUMBER}|None|null)[\s,)\]]", re.IGNORECASE)
 """What follows a name where a list of numbers begins; arrays and tensors are calls."""
-_BEFORE = re.compile(rf"(?:^|['\"{{,;(\s])({_NAME}?)['\"]?\s{{0,4}}$")
-_ASSIGNED = re.compile(rf"""("{_NAME}"|'{_NAME}'|\b{_NAME}?)\s{{0,4}}[:=]\s{{0,4}}(?={_CALL}\[)""")
-_OPEN = re.compile(rf"[:=]\s{{0,4}}{_CALL}\[[^\]{{}}]*$")
+_BEFORE = regex(rf"(?:^|['\"{{,;(\s])({_NAME}?)['\"]?\s{{0,4}}$")
+_ASSIGNED = regex(rf"""("{_NAME}"|'{_NAME}'|\b{_NAME}?)\s{{0,4}}[:=]\s{{0,4}}(?={_CALL}\[)""")
+_OPEN = regex(rf"[:=]\s{{0,4}}{_CALL}\[[^\]{{}}]*$")
 
 
 def history_in(message: str) -> History:
@@ -289,14 +288,14 @@ def _goes_on(before: object, after: object) -> bool:
 
 _STRAIGHT = str.maketrans("‘’“”", "''\"\"")
 """Quotation marks as word processors and forums set them, in dicts that were copied from there."""
-_SKIPPED = re.compile(
+_SKIPPED = regex(
     r"Skipping step.{0,200}?loss scale: [\d.e+]{1,40}(?:.{0,200}?reducing to (?P<scale>[\d.e+]{1,40}))?"
     r"|overflow detected.{0,200}?setting loss scale to: (?P<set>[\d.e+]{1,40})"  # fairseq
     r"|Skipping step.{0,200}?reducing loss scale to (?P<apex>\d{1,40}(?:\.\d{1,40})?(?:e[+-]?\d{1,4})?)",
     re.IGNORECASE,
 )
-_WORTH = re.compile(r"\d|nan|inf", re.IGNORECASE)
-_IN_HEAD = re.compile(r"(?<![\w.])[-+]?\.?\d[\d.]*(?:e[-+]?\d+)?", re.IGNORECASE)
+_WORTH = regex(r"\d|nan|inf", re.IGNORECASE)
+_IN_HEAD = regex(r"(?<![\w.])[-+]?\.?\d[\d.]*(?:e[-+]?\d+)?", re.IGNORECASE)
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.line_prefixes import names_evaluation
 from mldebug_mcp.logs.names.metrics import canonical, counts_rows, is_known, is_telling, may_hold_names
 from mldebug_mcp.logs.numbers import parse_number
@@ -17,20 +18,20 @@ from mldebug_mcp.logs.numbers import parse_number
 # Tables in text: a line of names and lines of values under it (fastai, the Trainer in notebooks, Ultralytics).
 
 
-_GAP = re.compile(r"\s*[\t|]\s*|\s{2,}")
-_BAR = re.compile(r"(?<=\s)\|{1,2}g(?:rad)?\|{1,2}(?=\s)|\|", re.IGNORECASE)
+_GAP = regex(r"\s*[\t|]\s*|\s{2,}")
+_BAR = regex(r"(?<=\s)\|{1,2}g(?:rad)?\|{1,2}(?=\s)|\|", re.IGNORECASE)
 """The bar between two cells; those of a norm, `|g|`, are none."""
-_CELL = re.compile(r"\S+(?: \S+)*")
-_WORD = re.compile(r"\S+")
-_OF_TOTAL = re.compile(r"(\d+)/\d+")
-_SIZED = re.compile(r"([\d.]+)[KMGT]i?B?")
+_CELL = regex(r"\S+(?: \S+)*")
+_WORD = regex(r"\S+")
+_OF_TOTAL = regex(r"(\d+)/\d+")
+_SIZED = regex(r"([\d.]+)[KMGT]i?B?")
 # Markdown: "**0.93**", and a mark behind the best value ("0.93 ← best").
-_MARKED = re.compile(r"[*_`~]*([^*_`~\s]+)[*_`~]*(?:\s+[^\x00-\x7f].*)?")
+_MARKED = regex(r"[*_`~]*([^*_`~\s]+)[*_`~]*(?:\s+[^\x00-\x7f].*)?")
 _NOT_LOGGED = frozenset({"no log", "", "-", "--", "n/a"})
 """Cells of a row that has no value there; the first is the Trainer's."""
 _AND_MORE = frozenset({"etc", "etc.", "..."})
 """Names of a last column that stands for several without names, in a table of numbers of fixed width (ElegantRL)."""
-_FUSED = re.compile(r"(?<=e[-+]\d\d)(?=-\d)")
+_FUSED = regex(r"(?<=e[-+]\d\d)(?=-\d)")
 """Where two of its numbers touch: "1.60e+03-1147.49"."""
 MAX_SHIFT_OF_CELL = 2
 """Characters that a cell may stand beside the beginning of its column's name."""
@@ -40,15 +41,15 @@ MAX_LINES_BETWEEN_ROWS = 100
 """Lines of other things that may stand between the rows of a table."""
 MAX_COLUMNS = 500
 """Columns of a table; a line with more is no header."""
-_HOLDS_NUMBER = re.compile(r"(?<![\w@.-])[-+]?\d")
-_FASTAI = re.compile(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*")
-_ULTRALYTICS_ROW = re.compile(r"\s*(?:(?P<all>all)|\d+/\d+)\s")
-_ULTRALYTICS = re.compile(r"\s*(?:Epoch\s+(?:GPU_mem|gpu_mem)|Class\s+Images)\s")
+_HOLDS_NUMBER = regex(r"(?<![\w@.-])[-+]?\d")
+_FASTAI = regex(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*")
+_ULTRALYTICS_ROW = regex(r"\s*(?:(?P<all>all)|\d+/\d+)\s")
+_ULTRALYTICS = regex(r"\s*(?:Epoch\s+(?:GPU_mem|gpu_mem)|Class\s+Images)\s")
 
 
 _OF_YOLOV5 = {"GIoU": "box_loss", "box": "box_loss", "obj": "obj_loss", "cls": "cls_loss", "total": "loss"}
 """What YOLOv5 calls the losses in its table, before version 7."""
-_RESULTS = re.compile(r"\s*\d+/\d+\s+[\d.]+G(?:\s+\S+){13}\s*")
+_RESULTS = regex(r"\s*\d+/\d+\s+[\d.]+G(?:\s+\S+){13}\s*")
 _RESULTS_NAMES = (
     "Epoch", "gpu_mem", "box", "obj", "cls", "total", "labels", "img_size", "eval_precision", "eval_recall",
     "eval_map50", "eval_map50-95", "eval_box_loss", "eval_obj_loss", "eval_cls_loss",
@@ -309,11 +310,11 @@ def _fastai_names(count: int) -> list[str]:
 
 
 _SIDES = "|│┃║"
-_ROW = re.compile(
+_ROW = regex(
     rf"\s*+[{_SIDES}]\s*+(?P<name>[^{_SIDES}\s][^{_SIDES}]{{0,79}}?)\s*[{_SIDES}]\s*+(?P<value>[^{_SIDES}]{{0,40}}?)\s*"
     rf"[{_SIDES}]\s*$"
 )
-_RULE = re.compile(rf"\s*[-=+{_SIDES}─━═┌┐└┘├┤┬┴┼┏┓┗┛┣┫┳┻╋┡┩╇╭╮╰╯╔╗╚╝╠╣╦╩╬]{{6,}}\s*$")
+_RULE = regex(rf"\s*[-=+{_SIDES}─━═┌┐└┘├┤┬┴┼┏┓┗┛┣┫┳┻╋┡┩╇╭╮╰╯╔╗╚╝╠╣╦╩╬]{{6,}}\s*$")
 
 
 class Box:
