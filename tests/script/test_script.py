@@ -12,7 +12,7 @@ import pytest
 from mldebug_mcp import InputError, diagnose_run, inspect_script
 from mldebug_mcp.cli import main
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.script.rules import kinds
+from mldebug_mcp.script.faults import kinds
 
 RIGHT = """\
 import torch

@@ -15,8 +15,10 @@ from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models.base import Call
 from mldebug_mcp.models.script import RuledOut, ScriptFinding, ScriptReport
 from mldebug_mcp.script.calls import Script, read_script
+from mldebug_mcp.script.faults import Fault
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.rules import Fault, cleared_by, faults_of, trains_elsewhere
+from mldebug_mcp.script.rules import faults_of
+from mldebug_mcp.script.rules.done_right import cleared_by
 
 MAX_BYTES = 2_000_000
 """Bytes of a script. Chosen: fifty thousand lines."""
@@ -64,7 +66,7 @@ def inspect_script(path: str | Path) -> ScriptReport:
     named = {one.cause for one in findings}
     ruled_out = [one for one in done_right if one.cause not in named]
     if not any(roles.trains_by_hand for roles, _ in scripts):
-        trainer = any(trains_elsewhere(roles) for roles, _ in scripts)
+        trainer = any(roles.trains_elsewhere for roles, _ in scripts)
         where = "a trainer of a framework makes the loop" if trainer else "no call of backward() was found"
         notes.append(f"{where}: of the loop itself nothing is said")
     return ScriptReport(

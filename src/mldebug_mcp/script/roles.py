@@ -97,6 +97,11 @@ class Roles:
         return bool(self.backwards)
 
     @cached_property
+    def trains_elsewhere(self) -> bool:
+        """Whether a trainer of a framework makes the loop."""
+        return any(ONE_CALL_TRAINERS.search(call.name) for call in self.script.calls)
+
+    @cached_property
     def text(self) -> str:
         """The names of all that is called, a line each."""
         return "\n".join(one.name for one in self.script.calls)

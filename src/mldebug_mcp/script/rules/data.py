@@ -1,0 +1,85 @@
+"""Do training data come in a new order, and apart from those of evaluation?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from mldebug_mcp.script.calls import calls_in, constant_of, dotted
+from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.roles import EVALUATES, Roles
+
+
+def data_order(roles: Roles) -> Iterator[Fault]:
+    """Training data come in a fixed order, or always the first batch comes."""
+    trained = {text for one in roles.backwards for line in one.loops for text in [roles.script.loops.get(line, "")]}
+    for name, made in roles.loaders.items():
+        if not isinstance(made.value, ast.Call):
+            continue
+        given = {one.arg: one.value for one in made.value.keywords}
+        over = any(re.search(rf"\b{re.escape(name)}\b", text) for text in trained)
+        trains = over or ("train" in name.lower() and roles.trains_by_hand)
+        ordered = "shuffle" not in given or constant_of(given["shuffle"]) is False
+        sampled = {"sampler", "batch_sampler"} & set(given) or len(made.value.args) > 2
+        streamed = re.search(r"Iterable|stream|shuffle\(|WebDataset|permutation", ast.unparse(roles.script.tree))
+        if trains and ordered and not sampled and not streamed and not EVALUATES.search(name):
+            says = f"{name} gives the training data in one order: shuffle is not on"
+            yield fault("not_shuffled", made.line, "likely", says)
+    if roles.uses("DistributedSampler") and not roles.script.named("set_epoch") and roles.trains_by_hand:
+        line = next(one.line for one in roles.script.calls if "DistributedSampler" in one.name)
+        says = "a DistributedSampler is used, and set_epoch() is never called: each pass has the same order"
+        yield fault("set_epoch_missing", line, "certain", says)
+    for call in roles.script.named("next"):
+        again = call.loops and any(
+            one.function == call.function and one.loops[: len(call.loops)] == call.loops for one in roles.backwards
+        )
+        if again and "iter" in calls_in(call.node):
+            says = "an iterator is made anew at each step: without shuffling the first batch comes every time"
+            yield fault("always_first_batch", call.line, "likely", says)
+
+
+def evaluation_data(roles: Roles) -> Iterator[Fault]:
+    """Training and evaluation share data."""
+    loaders = [
+        (name, made) for name, made in roles.loaders.items() if isinstance(made.value, ast.Call) and made.value.args
+    ]
+    for name, made in loaders:
+        for other, trained in loaders:
+            if not EVALUATES.search(name) or EVALUATES.search(other) or name == other:
+                continue
+            if isinstance(made.value, ast.Call) and isinstance(trained.value, ast.Call):
+                same = ast.unparse(made.value.args[0]) == ast.unparse(trained.value.args[0])
+                if same and _assigned_once(roles, made.value.args[0]):
+                    says = f"{name} and {other} read the same data: {ast.unparse(made.value.args[0])}"
+                    yield fault("same_data", made.line, "certain", says)
+    splits = [one for one in roles.script.calls if one.method in ("train_test_split", "random_split")]
+    fitted = re.compile(r"(?:Scaler|Vectorizer|PCA|Imputer|Encoder|SelectKBest|Normalizer|Transformer)$")
+    for call in roles.script.named("fit_transform", "fit"):
+        maker = roles.script.assigned(call.owner)
+        source = dotted(maker.value) if maker is not None else call.owner
+        if (
+            fitted.search(source)
+            and "Label" not in source
+            and splits
+            and call.order < splits[0].order
+            and call.function == splits[0].function
+        ):
+            says = (
+                f"{call.owner} is fitted on all rows, and these are split afterwards: it knows those of the evaluation"
+            )
+            yield fault("fitted_before_split", call.line, "certain", says)
+    for line, through in roles.script.loops.items():
+        within = [one for one in roles.script.calls if line in one.loops]
+        function = within[0].function if within else ""
+        if (
+            EVALUATES.search(function)
+            and re.search(r"(?<![a-z])train_?(?:loader|dl|data\w*|set)\b", through)
+            and not any(one in roles.backwards for one in within)
+        ):
+            says = f"{function} goes through {through}"
+            yield fault("evaluates_training_data", line, "likely", says)
+
+
+def _assigned_once(roles: Roles, node: ast.expr) -> bool:
+    return not isinstance(node, ast.Name) or sum(one.target == node.id for one in roles.script.assignments) <= 1
