@@ -7,14 +7,16 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from mldebug_mcp.script.calls import Assignment, Call, Script, dotted
+from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, constant_of, dotted
 
 OPTIMIZERS = re.compile(
     r"(?:^|\.)(?:SGD|Adam\w*|RMSprop|Adagrad|Adadelta|Adafactor|Lion\w*|NAdam|RAdam|LBFGS|Muon|LAMB|Lamb|Rprop|ASGD)$"
 )
 SCHEDULES = re.compile(r"(?:^|\.)(?:\w*LR|CosineAnnealing\w*|get_\w*schedule\w*|get_scheduler|ReduceLROnPlateau)$")
 ONE_CALL_TRAINERS = re.compile(r"(?:Trainer|Seq2SeqTrainer|SFTTrainer|fit|Learner|train_model)$")
-CROSS_ENTROPY = re.compile(r"(?:^|\.)(?:CrossEntropyLoss|cross_entropy)$")
+CROSS_ENTROPY = re.compile(
+    r"(?:^|\.)(?:CrossEntropyLoss|cross_entropy|softmax_cross_entropy(?:_with_integer_labels)?)$"
+)
 EVALUATES = re.compile(r"(?:^|[._])(?:eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*)(?:$|_)", re.IGNORECASE)
 NO_GRAD = re.compile(r"(?:no_grad|inference_mode)$")
 MODULE = re.compile(r"(?:^|\.)nn\.[A-Z]\w*$")
@@ -60,7 +62,8 @@ class Roles:
     @cached_property
     def backwards(self) -> list[Call]:
         """The calls that compute gradients."""
-        return [one for one in self.script.named("backward", "manual_backward") if one.owner or one.node.args]
+        named = self.script.named("backward", "manual_backward")
+        return [call for call in named if isinstance(call.node.func, ast.Attribute) or call.node.args]
 
     @cached_property
     def steps(self) -> list[Call]:
@@ -141,6 +144,47 @@ class Roles:
             if isinstance(one, ast.ClassDef) and any(dotted(base).endswith("Module") for base in one.bases)
         ]
 
+    def class_of(self, name: str) -> ast.ClassDef | None:
+        """Return the class of a model in this file that made what has a name; None where it comes from elsewhere."""
+        classes = {module.name: module for module in self.modules}
+        last = name.rpartition(".")[2]
+        for assignment in self.script.assignments:
+            if assignment.target.rpartition(".")[2] == last:
+                made = next((classes[called] for called in calls_in(assignment.value) if called in classes), None)
+                if made is not None:
+                    return made
+        return None
+
+    def value_of(self, node: ast.expr | None) -> object:
+        """Return the value of a constant, or of a name that the file gives one constant; None for anything else."""
+        if isinstance(node, ast.Name):
+            found = [one.value for one in self.script.assignments if one.target == node.id]
+            node = found[0] if len(found) == 1 else None
+        return constant_of(node)
+
+    def keywords(self, call: Call) -> dict[str, ast.expr]:
+        """Return the keyword arguments of a call, with those of a `**mapping` that this file writes out."""
+        given: dict[str, ast.expr] = {}
+        for keyword in call.node.keywords:
+            if keyword.arg is None:
+                given |= entries_of(self.source_of(keyword.value, call))
+        return given | dict(call.keywords)
+
+    def callers(self, function: str) -> list[Call]:
+        """Return the calls of a function or method of this file."""
+        name = function.rpartition(".")[2]
+        return self.script.named(name) if name else []
+
     def uses(self, *words: str) -> bool:
         """Say whether one of these words stands in the name of anything that is called."""
         return any(word in self.text for word in words)
+
+
+def entries_of(node: ast.AST) -> dict[str, ast.expr]:
+    """Return the entries of a mapping that is written out: `dict(a=1)` or `{"a": 1}`."""
+    if isinstance(node, ast.Call) and dotted(node.func) == "dict":
+        return {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+    if isinstance(node, ast.Dict):
+        pairs = ((constant_of(key), value) for key, value in zip(node.keys, node.values, strict=True))
+        return {key: value for key, value in pairs if isinstance(key, str)}
+    return {}

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from mldebug_mcp.script.calls import calls_in, constant_of, dotted
+from mldebug_mcp.script.calls import Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import EVALUATES, Roles
 
@@ -83,3 +83,42 @@ def evaluation_data(roles: Roles) -> Iterator[Fault]:
 
 def _assigned_once(roles: Roles, node: ast.expr) -> bool:
     return not isinstance(node, ast.Name) or sum(one.target == node.id for one in roles.script.assignments) <= 1
+
+
+SEEDS = re.compile(r"(?:manual_seed|manual_seed_all|seed_everything|set_seed|(?:np|numpy)\.random\.seed|random\.seed)$")
+
+
+def seeds_set_again(roles: Roles) -> Iterator[Fault]:
+    """The same seed is set at each step or pass, so that the same numbers are drawn each time."""
+    for call in roles.script.calls:
+        starts_anew = call.method == "reset" and constant_of(call.keywords.get("seed")) is not None
+        if not call.loops or call.conditions or not (SEEDS.search(call.name) or starts_anew):
+            continue
+        given = call.keywords.get("seed", call.node.args[0] if call.node.args else None)
+        inside = [
+            backward
+            for backward in roles.backwards
+            if backward.function == call.function and backward.loops[: len(call.loops)] == call.loops
+        ]
+        called = {other.method for other in roles.script.calls if other.loops[: len(call.loops)] == call.loops}
+        trains = inside or any(one.function.rpartition(".")[2] in called for one in roles.backwards)
+        if given is None or not trains or _changes(roles, given, call) or _begins_a_training(roles, call):
+            continue
+        often = any(backward.loops == call.loops for backward in inside)
+        says = f"{ast.unparse(call.node)[:80]} stands inside the loop: the same numbers are drawn each time"
+        yield fault("seed_in_loop", call.line, "certain" if often else "likely", says)
+
+
+def _changes(roles: Roles, given: ast.expr, call: Call) -> bool:
+    """Say whether a seed is another one each time: it hangs on a name that the loop sets."""
+    inside = [made for made in roles.script.assignments if made.loops[: len(call.loops)] == call.loops]
+    loops = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.For) and node.lineno in call.loops]
+    set_by_loop = {name for loop in loops for name in names_in(loop.target)}
+    if isinstance(given, ast.Call):
+        return True
+    return bool(names_in(given) & (set_by_loop | {made.target for made in inside}))
+
+
+def _begins_a_training(roles: Roles, call: Call) -> bool:
+    """Say whether a model is made in the same loop: each round is a training of its own."""
+    return any(made.loops == call.loops and made.function == call.function for made in roles.optimizers.values())

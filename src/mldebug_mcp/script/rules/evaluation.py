@@ -31,11 +31,9 @@ def modes(roles: Roles) -> Iterator[Fault]:
             if one.function == train.function and one.order > train.order and len(one.loops) > len(train.loops)
         ]
         again = [one for one in trains if (one.loops and one.order != train.order) or one.function != train.function]
-        helper = [one for one in evals if one.function != train.function and EVALUATES.search(one.function)]
+        helpers = {one.function.rpartition(".")[2] for one in evals if one.function != train.function}
         called = any(
-            one.method == evaluated.function and one.loops and one.function == train.function
-            for evaluated in helper
-            for one in roles.script.calls
+            one.method in helpers and one.loops and one.function == train.function for one in roles.script.calls
         )
         if (
             not train.loops
@@ -90,6 +88,8 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
         and call.constant("dropout") != 0
         for call in roles.script.calls
     )
+    if not modal and (roles.modules or roles.uses("Sequential")):
+        return
     certainty: Certainty = "certain" if modal else "depends"
     says = "the model is evaluated, and eval() is called nowhere: dropout and batch statistics stay on"
     yield fault("evaluates_in_training_mode", first.line, certainty, says)
@@ -132,6 +132,12 @@ def metrics_told_wrongly(roles: Roles) -> Iterator[Fault]:
             place = 1 if functional else 0
             axis = axis if axis is not None else constant_of(node.args[place]) if len(node.args) > place else None
             text = ast.unparse(node)
-            if axis == 0 and not isinstance(axis, bool) and re.search(r"logit|output|pred|model|out\b|score", text):
+            of_one_row = re.match(r"[\w.]+\[[\w, :]+\]", text)
+            if (
+                axis == 0
+                and not isinstance(axis, bool)
+                and not of_one_row
+                and re.search(r"logit|output|pred|model|out\b|score", text)
+            ):
                 says = f"the class is looked for along the batch: {text[:60]}"
                 yield fault("argmax_over_batch", node.lineno, "likely", says)

@@ -8,7 +8,49 @@ from collections.abc import Iterator
 
 from mldebug_mcp.script.calls import Assignment, calls_in, constant_of, dotted
 from mldebug_mcp.script.faults import Certainty, Fault, fault
-from mldebug_mcp.script.roles import MODULE, Roles
+from mldebug_mcp.script.roles import MODULE, OPTIMIZERS, Roles
+
+REPLACES_PARAMETERS = re.compile(r"get_peft_model|prepare_model_for|FSDP$|FullyShardedDataParallel$")
+"""What returns a model whose parameters are others than before."""
+HAS_PARAMETERS = re.compile(
+    r"(?:^|\.)nn\.(?:Linear|Bilinear|Conv\w+|Embedding\w*|LSTM|GRU|RNN|\w*Cell|Transformer\w*|MultiheadAttention|\w*Norm\w*)$"
+)
+
+
+def _replaced_in_place(roles: Roles, optimizer: str, made: Assignment, model: str) -> Iterator[Fault]:
+    """Yield calls after the optimizer that give a model other parameters: `fully_shard(model)`, new embeddings."""
+    for call in roles.script.named("fully_shard", "resize_token_embeddings", "add_adapter"):
+        first = dotted(call.node.args[0]) if call.method == "fully_shard" and call.node.args else call.owner
+        if model and first == model and call.order > made.order and call.function == made.function:
+            says = f"{call.name}() gives {model} other parameters after {optimizer} was made, which has the old ones"
+            yield fault("made_after_optimizer", call.line, "certain", says)
+
+
+def _layers_without_optimizer(roles: Roles) -> Iterator[Fault]:
+    """Yield the layers of a model that makes its own optimizers and gives them the parameters of others alone."""
+    for module in ast.walk(roles.script.tree):
+        if not isinstance(module, ast.ClassDef):
+            continue
+        text = ast.unparse(module)
+        returned = [node for node in ast.walk(module) if isinstance(node, ast.Call) and OPTIMIZERS.search(dotted(node))]
+        given = " ".join(ast.unparse(node) for node in returned)
+        own = set(re.findall(r"self\.(\w+)\.parameters\(\)", given))
+        whole = re.search(r"self\.(?:named_)?parameters\(\)|self\.trainer|\*|\bparams\b|groups", given)
+        if not own or whole or "requires_grad" in given:
+            continue
+        if len(re.findall(r"\.parameters\(\)", text)) > len(re.findall(r"\.parameters\(\)", given)):
+            continue
+        for node in ast.walk(module):
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+                continue
+            name = dotted(node.targets[0])
+            layers = any(HAS_PARAMETERS.search(called) for called in calls_in(node.value))
+            frozen = re.search(rf"{re.escape(name)}\.(?:requires_grad_|eval|freeze)|freeze\({re.escape(name)}", text)
+            used = re.search(rf"{re.escape(name)}\(", text)
+            if name.startswith("self.") and name[5:] not in own and layers and used and not frozen:
+                says = f"the optimizer has the parameters of {', '.join(sorted(own))} alone, and not those of {name}"
+                yield fault("outside_optimizer", returned[0].lineno, "likely", says)
+                break
 
 
 def parameters_left_out(roles: Roles) -> Iterator[Fault]:
@@ -19,10 +61,11 @@ def parameters_left_out(roles: Roles) -> Iterator[Fault]:
         for one in roles.script.assignments:
             later = one.order > made.order and one.function == made.function
             layer = MODULE.search(dotted(one.value) or "") and one.target.startswith(f"{model}.")
-            wrapped = one.target == model and re.search(r"get_peft_model|prepare_model_for", dotted(one.value) or "")
+            wrapped = one.target == model and REPLACES_PARAMETERS.search(dotted(one.value) or "")
             if model and later and (layer or wrapped):
                 says = f"{one.target} is made after {name}, which does not know its parameters"
                 yield fault("made_after_optimizer", one.line, "certain", says)
+        yield from _replaced_in_place(roles, name, made, model)
         again = made.loops and any(
             one.function == made.function and one.loops[: len(made.loops)] == made.loops for one in roles.backwards
         )
@@ -46,6 +89,7 @@ def parameters_left_out(roles: Roles) -> Iterator[Fault]:
                 says = f"{dotted(node.targets[0])} keeps layers in a plain list: the model does not know them"
                 yield fault("layers_in_a_list", node.lineno, "certain", says)
     yield from _frozen(roles)
+    yield from _layers_without_optimizer(roles)
 
 
 def _is_sweep(roles: Roles, made: Assignment) -> bool:

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted, names_in
+from mldebug_mcp.script.calls import Assignment, Call, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 
@@ -24,46 +24,115 @@ def schedule_out_of_step(roles: Roles) -> Iterator[Fault]:
         yield from _pace(roles, name, made)
 
 
+COUNTS_EPOCHS = re.compile(r"\b(?:n_|num_|max_)?epochs?\b", re.IGNORECASE)
+COUNTS_BATCHES = re.compile(r"len\(|steps|batches|iters")
+COUNTS_BATCHES_SURELY = re.compile(r"OneCycle|len\(\s*\w*loader|total_steps|num_training_steps|steps_per_epoch")
+FEWEST_BATCHES = 100
+"""Steps to the first change of a schedule below which it counts passes. Chosen: tutorials use 2 to 90 epochs."""
+SLOWEST_DECAY = 0.999
+"""Factor a batch above which an exponential decay lasts for a run. Chosen: 0.999 halves the learning rate in 693."""
+
+
 def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
-    steps = [one for one in roles.schedule_steps if one.owner.rpartition(".")[2] == name.rpartition(".")[2]]
+    steps = [call for call in roles.schedule_steps if call.owner.rpartition(".")[2] == name.rpartition(".")[2]]
     kind, text = dotted(made.value), ast.unparse(made.value)
-    handed_on = [
-        one for one in roles.script.calls if name in {dotted(arg) for arg in one.node.args} and one.line != made.line
-    ]
     if not steps:
-        named = {dotted(value) for one in roles.script.calls for value in one.keywords.values()}
-        returned = any(isinstance(node, ast.Return) and name in names_in(node) for node in ast.walk(roles.script.tree))
-        if not handed_on and name not in named and not returned and not name.startswith("self."):
+        if not name.startswith("self.") and not _is_used(roles, name, made):
             says = f"{name} is made and never stepped: the learning rate stays at its first value"
             yield fault("schedule_never_stepped", made.line, "certain", says, fix=f"call {name}.step()")
         return
-    depth = max(len(one.loops) for one in roles.backwards)
-    inside = [one for one in steps if _is_of_batches(roles, one)]
-    by_epoch = re.search(r"\b(?:n_|num_|max_)?epochs?\b", text, re.IGNORECASE) and not re.search(
-        r"len\(|steps|batches|iters", text
-    )
-    if inside and by_epoch and "Plateau" not in kind:
-        says = f"{name} counts epochs ({text[:80]}), and is stepped at every batch: it is through after as many batches"
-        yield fault("schedule_per_batch", inside[0].line, "certain", says)
-    per_batch = "OneCycle" in kind or re.search(
-        r"len\(\s*\w*loader|total_steps|num_training_steps|steps_per_epoch", text
-    )
-    if per_batch and not inside and depth >= 1 and any(one.loops for one in roles.backwards):
+    per_batch = next((step for step in steps if _is_of_batches(roles, step)), None)
+    through_data = per_batch is not None and _is_over_data(roles, per_batch)
+    if per_batch is not None and through_data and "Plateau" not in kind:
+        says = f"{name} counts epochs ({text[:80]}), and is stepped at every batch"
+        if COUNTS_EPOCHS.search(text) and not COUNTS_BATCHES.search(text):
+            yield fault("schedule_per_batch", per_batch.line, "certain", says)
+        elif 0 < _first_change(roles, made) < FEWEST_BATCHES:
+            yield fault("schedule_per_batch", per_batch.line, "likely", says)
+    if COUNTS_BATCHES_SURELY.search(text) and all(_is_of_batches(roles, step) is False for step in steps):
         says = f"{name} counts batches ({text[:80]}), and is stepped once a pass"
         yield fault("schedule_per_epoch", steps[0].line, "certain", says)
-    gamma = (
-        next((constant_of(one.value) for one in made.value.keywords if one.arg == "gamma"), None)
-        if isinstance(made.value, ast.Call)
-        else None
-    )
-    if inside and "Exponential" in kind and isinstance(gamma, float) and gamma < 0.999:
+    gamma = _argument(roles, made, "gamma", 1)
+    if per_batch is not None and "Exponential" in kind and isinstance(gamma, float) and gamma < SLOWEST_DECAY:
         says = f"{name} multiplies the learning rate by {gamma} at every batch"
-        yield fault("schedule_decays_per_batch", inside[0].line, "likely", says)
+        yield fault("schedule_decays_per_batch", per_batch.line, "likely", says)
 
 
-def _is_of_batches(roles: Roles, step: Call) -> bool:
-    """Say whether a schedule is stepped in the loop in which gradients are computed."""
-    return any(
-        one.function == step.function and one.loops and step.loops[: len(one.loops)] == one.loops
-        for one in roles.backwards
-    )
+def _is_used(roles: Roles, name: str, made: Assignment) -> bool:
+    """Say whether the file does anything with a schedule but save it and read its learning rate."""
+    for call in roles.script.calls:
+        of_it = call.name == name or (call.owner == name and call.method not in READS_ONLY)
+        given = {dotted(arg) for arg in (*call.node.args, *call.keywords.values())}
+        if of_it or (name in given and call.line != made.line):
+            return True
+    kept = (ast.Return, ast.Yield, ast.Dict, ast.List, ast.Tuple)
+    return any(isinstance(node, kept) and name in names_in(node) for node in ast.walk(roles.script.tree))
+
+
+READS_ONLY = ("get_last_lr", "get_lr", "state_dict", "load_state_dict")
+
+
+def _first_change(roles: Roles, made: Assignment) -> int:
+    """Return after how many steps a schedule of epochs changes first, or is through; 0 where that is not known."""
+    kind = dotted(made.value).rpartition(".")[2]
+    argument = {"StepLR": "step_size", "CosineAnnealingLR": "T_max", "MultiStepLR": "milestones"}.get(kind)
+    value = _argument(roles, made, argument, 1) if argument else None
+    return value if isinstance(value, int) else 0
+
+
+def _argument(roles: Roles, made: Assignment, name: str, place: int) -> object:
+    """Return the value of an argument of a schedule; of a list its first."""
+    call = made.value
+    if not isinstance(call, ast.Call):
+        return None
+    given = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+    given = call.args[place] if given is None and place < len(call.args) else given
+    if isinstance(given, ast.List | ast.Tuple) and given.elts:
+        given = given.elts[0]
+    return roles.value_of(given)
+
+
+MAX_CALLERS = 3
+"""How far up the calls of functions are followed."""
+
+
+def _is_of_batches(roles: Roles, step: Call, depth: int = MAX_CALLERS) -> bool | None:
+    """Say whether a schedule is stepped once a batch; None where the file does not tell."""
+    same = [backward for backward in roles.backwards if backward.function == step.function]
+    if any(backward.loops and step.loops[: len(backward.loops)] == backward.loops for backward in same):
+        return True
+    if any(backward.loops for backward in same):
+        return False
+    inside = {call.method for call in roles.script.calls if step.loops and call.loops[: len(step.loops)] == step.loops}
+    called = [backward for backward in roles.backwards if backward.function.rpartition(".")[2] in inside]
+    if called:
+        return not any(backward.loops for backward in called)
+    callers = roles.callers(step.function) if depth and not step.loops else []
+    answers = {_is_of_batches(roles, caller, depth - 1) for caller in callers}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def _is_over_data(roles: Roles, step: Call) -> bool:
+    """Say whether the innermost loop around a call goes through data, and not through numbers of epochs or steps."""
+    lines = step.loops or next((caller.loops for caller in roles.callers(step.function) if caller.loops), ())
+    through = roles.script.loops.get(lines[-1], "") if lines else ""
+    return bool(through) and not re.search(r"^(?:tqdm\()?t?range\(|epoch", through)
+
+
+def lightning_interval(roles: Roles) -> Iterator[Fault]:
+    """A schedule that counts batches is left to Lightning, which steps it once a pass unless it is told otherwise."""
+    for name, made in roles.schedules.items():
+        if made.function.rpartition(".")[2] != "configure_optimizers":
+            continue
+        if COUNTS_BATCHES_SURELY.search(ast.unparse(made.value)) or "stepping_batches" in ast.unparse(made.value):
+            body = [
+                node
+                for node in ast.walk(roles.script.tree)
+                if isinstance(node, ast.FunctionDef)
+                and node.name == "configure_optimizers"
+                and node.lineno <= made.line <= (node.end_lineno or node.lineno)
+            ]
+            by_hand = roles.uses("lr_schedulers", "lr_scheduler_step")
+            if body and not by_hand and not re.search(r"['\"]?interval['\"]?\s*[:=]\s*['\"]step", ast.unparse(body[0])):
+                says = f"{name} counts batches, and Lightning steps it once a pass: its interval is not 'step'"
+                yield fault("schedule_per_epoch", made.line, "certain", says, fix='give it "interval": "step"')

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from mldebug_mcp.script.calls import Call, calls_in, dotted, names_in
+from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 
@@ -28,12 +29,31 @@ def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
         if same and len(outside) == len(same) and not _in_closure(step):
             says = f"zero_grad() stands outside the loop in which {step.name}() is called"
             yield fault("gradients_cleared_outside", same[0].line, "certain", says)
-    owners = {one.owner for one in cleared}
-    if len(roles.optimizers) > 1 and owners <= set(roles.optimizers):
-        for step in roles.steps:
-            if step.owner in roles.optimizers and step.owner not in owners and step.loops:
-                says = f"{step.owner} is stepped, and only {', '.join(sorted(owners))} clears gradients"
-                yield fault("one_optimizer_not_cleared", step.line, "likely", says)
+    reached = _optimizers_cleared(roles, {clear.owner for clear in cleared})
+    for step in roles.steps if reached else ():
+        if step.owner in roles.optimizers and step.owner not in reached and step.loops:
+            says = f"{step.owner} is stepped, and nothing clears the gradients of its parameters"
+            yield fault("one_optimizer_not_cleared", step.line, "likely", says)
+
+
+def _optimizers_cleared(roles: Roles, owners: set[str]) -> set[str]:
+    """Return the optimizers whose gradients `zero_grad` of some owners clears; none where an owner is not known."""
+    reached: set[str] = set()
+    for owner in owners:
+        if owner in roles.optimizers:
+            reached.add(owner)
+            continue
+        of_module = {name for name, made in roles.optimizers.items() if _has_parameters_of(owner, made)}
+        if not of_module:
+            return set()
+        reached |= of_module
+    return reached
+
+
+def _has_parameters_of(module: str, optimizer: Assignment) -> bool:
+    return bool(
+        re.search(rf"(?<![\w.]){re.escape(module)}(?:\.\w+)*\.(?:named_)?parameters\(\)", ast.unparse(optimizer.value))
+    )
 
 
 def _clears_otherwise(roles: Roles) -> bool:
@@ -126,6 +146,15 @@ def clipping_without_effect(roles: Roles) -> Iterator[Fault]:
             yield fault("clip_scaled", clip.line, "certain", says)
 
 
+def backward_in_autocast(roles: Roles) -> Iterator[Fault]:
+    """Gradients are computed under autocast."""
+    for backward in roles.backwards:
+        if any(guard.rpartition(".")[2] == "autocast" for guard in backward.guards):
+            says = f"{backward.name}() stands under autocast, which is for the forward pass and the loss alone"
+            yield fault("backward_in_autocast", backward.line, "likely", says)
+            return
+
+
 def scaler_half_used(roles: Roles) -> Iterator[Fault]:
     """The loss is scaled, and the optimizer steps past the scaler."""
     scaled = [one for one in roles.script.calls if one.method == "scale" and "scaler" in one.owner.lower()]
@@ -141,25 +170,31 @@ def scaler_half_used(roles: Roles) -> Iterator[Fault]:
         yield fault("scaler_never_updated", steps[0].line, "certain", says)
 
 
+ACCUMULATES = re.compile(r"accum|micro|grad_acc|acc_steps", re.IGNORECASE)
+"""What names of numbers of batches whose gradients are added have in them."""
+
+
 def accumulation(roles: Roles) -> Iterator[Fault]:
-    """Gradients of several batches are added: is the loss divided, are they cleared too often?"""
-    if roles.uses("accumulate", "Accelerator", "manual_backward") and roles.uses("accelerator.accumulate"):
+    """Gradients of several batches are added: is the loss divided once, and are they cleared only with the step?"""
+    yield from _divided_twice(roles)
+    if roles.uses("accelerator.accumulate"):
         return
     for step in roles.steps:
-        every = next((one for one in step.conditions if "%" in one and "not (" not in one), None)
+        every = next((test for test in step.conditions if "%" in test and "not (" not in test), None)
         backward = next(
             (
-                one
-                for one in roles.backwards
-                if one.function == step.function and one.loops == step.loops and every not in one.conditions
+                backward
+                for backward in roles.backwards
+                if backward.function == step.function
+                and backward.loops == step.loops
+                and every not in backward.conditions
             ),
             None,
         )
         if every is None or backward is None or not step.loops:
             continue
-        unit = roles.unit(backward)
-        cleared = [one for one in unit if one.method == "zero_grad"]
-        if cleared and all(not any("%" in test for test in one.conditions) for one in cleared):
+        cleared = [call for call in roles.unit(backward) if call.method == "zero_grad"]
+        if cleared and all(not any("%" in test for test in clear.conditions) for clear in cleared):
             says = (
                 f"zero_grad() is called at every batch, and step() only where {every}: all but the last batch are lost"
             )
@@ -169,26 +204,83 @@ def accumulation(roles: Roles) -> Iterator[Fault]:
                 f"step() is called where {every}, and the loss is not divided by the number of batches that are added"
             )
             yield fault("accumulation_not_divided", backward.line, "likely", says)
-        leftover = "len(" in every or any("len(" in test for test in step.conditions)
-        later = [one for one in roles.steps if one.order > step.order and len(one.loops) < len(step.loops)]
-        if not leftover and not later:
-            says = "batches that are left at the end of a pass make no step, and their gradients stay for the next pass"
+        ends = any("len(" in test or " or " in test for test in step.conditions)
+        later = [other for other in roles.steps if other.order > step.order and len(other.loops) < len(step.loops)]
+        if not ends and not later:
+            says = "batches that are left at the end of a pass make no step with the others of their window"
             yield fault("accumulation_leftover", step.line, "depends", says)
+    yield from _inner_loop_not_divided(roles)
+
+
+def _inner_loop_not_divided(roles: Roles) -> Iterator[Fault]:
+    """Yield where a loop over micro-batches adds gradients for a step after it, and nothing divides them."""
+    for backward in roles.backwards:
+        through = roles.script.loops.get(backward.loops[-1], "") if backward.loops else ""
+        if not ACCUMULATES.search(through) or _is_divided(roles, backward) or _gradients_are_divided(roles):
+            continue
+        after = [
+            step
+            for step in roles.steps
+            if step.function == backward.function
+            and step.order > backward.order
+            and step.loops == backward.loops[: len(step.loops)]
+        ]
+        if after and all(len(step.loops) < len(backward.loops) for step in after):
+            says = f"gradients of all of {through} are added for one step, and the loss is not divided by their number"
+            yield fault("accumulation_not_divided", backward.line, "likely", says)
+
+
+def _gradients_are_divided(roles: Roles) -> bool:
+    by_method = re.search(r"\.grad(?:\.data)?\.(?:div_|mul_)", roles.text)
+    return bool(by_method) or any(".grad" in assignment.target for assignment in roles.script.assignments)
+
+
+def _divided_twice(roles: Roles) -> Iterator[Fault]:
+    """Yield where a loss is divided by hand, and a framework that accumulates divides it, too."""
+    makers = [call for call in roles.script.calls if call.method == "Accelerator"]
+    divides = roles.uses("accelerator.accumulate") or any(
+        "gradient_accumulation_steps" in one.keywords for one in makers
+    )
+    for backward in roles.backwards:
+        by_engine = backward.owner.endswith("engine") and roles.uses("deepspeed.initialize")
+        if not (by_engine or (divides and backward.owner.endswith("accelerator"))):
+            continue
+        divisor = next(iter(_divisors(roles, backward)), None)
+        if divisor is not None and ACCUMULATES.search(ast.unparse(divisor)):
+            says = f"the loss is divided by {ast.unparse(divisor)}, and {backward.name}() divides it once more"
+            yield fault("divided_twice", divisor.lineno, "certain", says)
+
+
+def _divisors(roles: Roles, backward: Call) -> Iterator[ast.expr]:
+    """Yield what a loss is divided by, or multiplied with, before its gradients are computed."""
+    expressions: list[ast.expr] = [backward.node.func, *backward.node.args]
+    names = set[str]().union(*(names_in(expression) for expression in expressions))
+    expressions += [
+        assignment.value
+        for assignment in roles.script.assignments
+        if assignment.target in names
+        and assignment.function == backward.function
+        and assignment.order <= backward.order
+    ]
+    for node in (node for expression in expressions for node in ast.walk(expression)):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            yield node.right
+        elif isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in (
+            "div",
+            "div_",
+            "mul",
+            "true_divide",
+        ):
+            yield from node.args
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and constant_of(node.left) is None:
+            yield node.right
+    for node in ast.walk(roles.script.tree):
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div | ast.Mult) and dotted(node.target) in names:
+            yield node.value
 
 
 def _is_divided(roles: Roles, backward: Call) -> bool:
-    expressions: list[ast.expr] = [backward.node.func, *backward.node.args]
-    names = set[str]().union(*(names_in(one) for one in expressions))
-    expressions += [
-        one.value
-        for one in roles.script.assignments
-        if one.target in names and one.function == backward.function and one.order <= backward.order
-    ]
-    if any(
-        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) for one in expressions for node in ast.walk(one)
-    ):
+    if next(_divisors(roles, backward), None) is not None:
         return True
-    return any(
-        isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div | ast.Mult) and dotted(node.target) in names
-        for node in ast.walk(roles.script.tree)
-    ) or any("mean" in name for one in expressions for name in calls_in(one) if "accum" in ast.unparse(one))
+    given = [backward.node.func, *backward.node.args]
+    return any("mean" in name for node in given for name in calls_in(node) if "accum" in ast.unparse(node))
