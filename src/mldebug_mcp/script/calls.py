@@ -69,6 +69,7 @@ class Assignment:
         loops: The loops around it, by their lines.
         function: The function around it.
         adds: It adds to what the name held: "total += loss".
+        conditions: The tests of the `if` statements around it inside its function, as text.
     """
 
     target: str
@@ -78,6 +79,7 @@ class Assignment:
     loops: tuple[int, ...]
     function: str
     adds: bool = False
+    conditions: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -202,7 +204,7 @@ class _Reader:
     def _add(self, target: ast.expr, value: ast.expr, line: int, around: _Around, *, adds: bool) -> None:
         order = len(self._script.calls)
         self._script.assignments.append(
-            Assignment(dotted(target), value, line, order, around.loops, around.function, adds)
+            Assignment(dotted(target), value, line, order, around.loops, around.function, adds, around.conditions)
         )
 
     def _calls(self, node: ast.AST, around: _Around) -> None:

@@ -105,6 +105,17 @@ class Roles:
         return any(ONE_CALL_TRAINERS.search(call.name) for call in self.script.calls)
 
     @cached_property
+    def source(self) -> str:
+        """The script without comments, written anew."""
+        return ast.unparse(self.script.tree)
+
+    def is_repeated(self, call: Call, depth: int = 3) -> bool:
+        """Say whether a call comes again and again in this file: in a loop, or in a function that a loop calls."""
+        if call.loops:
+            return True
+        return depth > 0 and any(self.is_repeated(caller, depth - 1) for caller in self.callers(call.function))
+
+    @cached_property
     def text(self) -> str:
         """The names of all that is called, a line each."""
         return "\n".join(one.name for one in self.script.calls)

@@ -13,16 +13,20 @@ from mldebug_mcp.script.roles import EVALUATES, Roles
 
 def data_order(roles: Roles) -> Iterator[Fault]:
     """Training data come in a fixed order, or always the first batch comes."""
-    trained = {text for one in roles.backwards for line in one.loops for text in [roles.script.loops.get(line, "")]}
+    stepped = {line for step in roles.steps for line in step.loops}
+    loops = {line for backward in roles.backwards for line in backward.loops}
+    trained = {roles.script.loops.get(line, "") for line in (loops & stepped or loops if roles.steps else ())}
     for name, made in roles.loaders.items():
         if not isinstance(made.value, ast.Call):
             continue
         given = {one.arg: one.value for one in made.value.keywords}
+        if None in given:
+            continue
         over = any(re.search(rf"\b{re.escape(name)}\b", text) for text in trained)
         trains = over or ("train" in name.lower() and roles.trains_by_hand)
         ordered = "shuffle" not in given or constant_of(given["shuffle"]) is False
         sampled = {"sampler", "batch_sampler"} & set(given) or len(made.value.args) > 2
-        streamed = re.search(r"Iterable|stream|shuffle\(|WebDataset|permutation", ast.unparse(roles.script.tree))
+        streamed = re.search(r"Iterable|stream|shuffle\(|WebDataset|permutation", roles.source)
         if trains and ordered and not sampled and not streamed and not EVALUATES.search(name):
             says = f"{name} gives the training data in one order: shuffle is not on"
             yield fault("not_shuffled", made.line, "likely", says)

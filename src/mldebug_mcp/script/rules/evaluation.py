@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.script.calls import Call, constant_of, dotted
 from mldebug_mcp.script.faults import Certainty, Fault, fault
@@ -48,6 +48,8 @@ def modes(roles: Roles) -> Iterator[Fault]:
             yield fault("never_back_to_training", train.line, "certain", says)
     if not evals:
         yield from _evaluates_in_training_mode(roles)
+    else:
+        yield from _another_is_put_into_evaluation_mode(roles, evals, trains)
     for call in roles.script.calls:
         functional = re.search(r"(?:^|\.)(?:F|functional)\.(?:alpha_|feature_alpha_)?dropout\d?d?$", call.name)
         if functional and "training" not in call.keywords and len(call.node.args) < 3:
@@ -83,16 +85,42 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
     first = next(iter([*evaluations, *inline]), None)
     if first is None:
         return
-    modal = roles.uses("from_pretrained", "resnet", "torchvision.models", "create_model") or any(
-        re.search(r"^(?:\w*Dropout\d?d?|\w*BatchNorm\d?d?|Transformer\w*Layer)$", call.method)
-        and call.constant("dropout") != 0
-        for call in roles.script.calls
+    loaded = roles.uses("from_pretrained") and bool(roles.script.named("train"))
+    modal = (
+        loaded
+        or roles.uses("resnet", "torchvision.models", "create_model")
+        or any(
+            re.search(r"^(?:\w*Dropout\d?d?|\w*BatchNorm\d?d?|Transformer\w*Layer)$", call.method)
+            and call.constant("dropout") != 0
+            for call in roles.script.calls
+        )
     )
     if not modal and (roles.modules or roles.uses("Sequential")):
         return
     certainty: Certainty = "certain" if modal else "depends"
     says = "the model is evaluated, and eval() is called nowhere: dropout and batch statistics stay on"
     yield fault("evaluates_in_training_mode", first.line, certainty, says)
+
+
+def _another_is_put_into_evaluation_mode(
+    roles: Roles, evals: Sequence[Call], trains: Sequence[Call]
+) -> Iterator[Fault]:
+    """Yield where a model is evaluated that `train()` is called of, and `eval()` only of another, such as a teacher."""
+    known = {call.owner for call in evals if not isinstance(_receiver(call), ast.Call)}
+    if any(not owner.startswith("self.") for owner in known) or any(train.node.args for train in trains):
+        return
+    training = {backward.function for backward in roles.backwards}
+    trained = {train.owner for train in trains if train.owner.startswith("self.")} - known
+    for call in roles.script.calls:
+        without_gradient = any(NO_GRAD.search(guard) for guard in call.guards)
+        if call.name in trained and without_gradient and call.loops and call.function not in training:
+            says = f"{call.name} is evaluated, and eval() is called of others alone: its dropout and statistics stay on"
+            yield fault("evaluates_in_training_mode", call.line, "likely", says)
+            return
+
+
+def _receiver(call: Call) -> ast.expr | None:
+    return call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
 
 
 def gradients_of_evaluation(roles: Roles) -> Iterator[Fault]:
@@ -122,7 +150,7 @@ def metrics_told_wrongly(roles: Roles) -> Iterator[Fault]:
                 and "*" not in ast.unparse(one.value)
                 and "loss" in ast.unparse(one.value)
             ]
-            summed = "reduction='sum'" in ast.unparse(tree)
+            summed = "reduction='sum'" in roles.source
             if by_rows and means and len(means) == len(added) and not summed:
                 says = f"{node.left.id} adds up means of batches, and is divided by the number of rows"
                 yield fault("mean_of_means", node.lineno, "certain", says)

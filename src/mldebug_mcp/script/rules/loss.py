@@ -233,27 +233,46 @@ def _is_cut(roles: Roles, node: ast.expr, call: Call, by: tuple[str, ...], depth
 
 def losses_kept(roles: Roles) -> Iterator[Fault]:
     """Losses are kept with their graphs."""
-    lost = {name for one in roles.backwards for name in names_in(one.node.func)} | {
-        name for one in roles.backwards if len(one.node.args) == 1 for name in names_in(one.node.args[0])
-    }
+    lost = {name for backward in roles.backwards for node in _given_to(backward) for name in _names_of(node)}
     for call in roles.script.named("append"):
         arg = call.node.args[0] if call.node.args else None
-        if isinstance(arg, ast.Name) and arg.id in lost and call.loops and not _is_detached(roles, arg.id, call):
-            says = f"{call.owner} keeps {arg.id} with its graph"
-            yield fault("losses_kept", call.line, "certain", says, fix=f"{call.owner}.append({arg.id}.item())")
-    for one in roles.script.assignments:
-        if not one.adds or not one.loops or one.target in lost:
+        name = dotted(arg) if isinstance(arg, ast.Name | ast.Attribute) else ""
+        again = any(made.target == call.owner and made.loops == call.loops for made in roles.script.assignments)
+        if name in lost and call.loops and not again and not _is_detached(roles, name, call):
+            says = f"{call.owner} keeps {name} with its graph"
+            yield fault("losses_kept", call.line, "certain", says, fix=f"{call.owner}.append({name}.item())")
+    training = {backward.function for backward in roles.backwards}
+    for added in roles.script.assignments:
+        if not added.adds or not added.loops or added.target in lost or added.function not in training:
             continue
-        names = names_in(one.value) & lost
-        cut = any(
-            name.rpartition(".")[2] in ("item", "detach", "float", "numpy", "tolist") for name in calls_in(one.value)
-        )
-        attribute = any(
-            isinstance(node, ast.Attribute) and node.attr in ("data", "shape") for node in ast.walk(one.value)
-        )
-        if names and not cut and not attribute and any(back.function == one.function for back in roles.backwards):
-            says = f"{one.target} adds up {', '.join(sorted(names))} with its graph"
-            yield fault("losses_kept", one.line, "certain", says, fix="add loss.item(), or loss.detach()")
+        names = _names_of(added.value) & lost
+        cut = any(name.rpartition(".")[2] in CUT for name in calls_in(added.value))
+        read = any(isinstance(node, ast.Attribute) and node.attr in ("data", "shape") for node in ast.walk(added.value))
+        if names and not cut and not read and not _set_anew(roles, added):
+            says = f"{added.target} adds up {', '.join(sorted(names))} with its graph"
+            yield fault("losses_kept", added.line, "certain", says, fix="add loss.item(), or loss.detach()")
+
+
+def _given_to(backward: Call) -> list[ast.expr]:
+    """Return what gradients are computed of: what stands before `.backward()`, or its one argument."""
+    function = backward.node.func
+    before = [function.value] if isinstance(function, ast.Attribute) else []
+    return [*before, *backward.node.args] if len(backward.node.args) == 1 else before
+
+
+def _names_of(node: ast.expr) -> set[str]:
+    """Return the names and attributes in an expression, dotted; of `self.loss` not `self`."""
+    attributes = {dotted(part) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+    return attributes | (names_in(node) - {"self"})
+
+
+def _set_anew(roles: Roles, added: Assignment) -> bool:
+    """Say whether a sum begins anew in the loop in which it is added to, as that of a window of batches does."""
+    return any(
+        made.target == added.target and not made.adds and made.loops == added.loops
+        for made in roles.script.assignments
+        if made.function == added.function
+    )
 
 
 def _is_detached(roles: Roles, name: str, call: Call) -> bool:
@@ -276,9 +295,12 @@ def shapes_broadcast(roles: Roles) -> Iterator[Fault]:
         if sorted(shapes) == ["column", "row"]:
             says = "one side of the loss has shape (n,) and the other (n, 1): the difference is a matrix of n by n"
             yield fault("shapes_broadcast", call.line, "certain", says)
-        elif _one_output(roles) and shapes[0] != "row" and shapes[1] != "column" and not _reshapes(roles):
+        elif _one_output(roles) and shapes[0] != "row" and shapes[1] != "column" and not _makes_columns(roles):
+            target = call.node.args[1]
+            from_data = isinstance(target, ast.Name) and roles.source_of(target, call) is target
             says = "the model has one output, of shape (n, 1), and nothing in the file gives the targets that shape"
-            yield fault("shapes_may_broadcast", call.line, "depends", says)
+            likely = from_data and _flattened_elsewhere(roles)
+            yield fault("shapes_may_broadcast", call.line, "likely" if likely else "depends", says)
 
 
 SAME_SHAPE = (
@@ -355,10 +377,26 @@ def _shape_after(method: str, node: ast.Call) -> str:
     return ""
 
 
-def _reshapes(roles: Roles) -> bool:
-    """Say whether the file brings anything into the shape (n,) or (n, 1)."""
-    calls = roles.script.named("squeeze", "unsqueeze", "flatten", "view", "reshape", "ravel")
-    return any(_shape_after(call.method, call.node) for call in calls) or "[:, None]" in ast.unparse(roles.script.tree)
+RESHAPES = ("squeeze", "unsqueeze", "flatten", "view", "reshape", "ravel")
+TALL = re.compile(r"\[:, None\]|(?:ones|zeros|full|Tensor|rand\w*)\([^\n]*, 1\)|\.to_numpy\(\)\[:, |\[\[['\"]")
+"""What makes columns besides reshaping: a new axis, shapes that are written out, columns of a table by a list."""
+
+
+def _makes_columns(roles: Roles) -> bool:
+    """Say whether the file brings anything into the shape (n, 1), or a model of it gives outputs of shape (n,)."""
+    if TALL.search(roles.source):
+        return True
+    shapes = [(_shape_after(call.method, call.node), call.function) for call in roles.script.named(*RESHAPES)]
+    models = {module.name for module in roles.modules}
+    return any(shape == "column" or (shape and function.partition(".")[0] in models) for shape, function in shapes)
+
+
+def _flattened_elsewhere(roles: Roles) -> bool:
+    """Say whether the output of a model is brought into the shape (n,) in another place, as in evaluation."""
+    flat = [call for call in roles.script.named(*RESHAPES) if _shape_after(call.method, call.node) == "row"]
+    return any(
+        isinstance(call.node.func, ast.Attribute) and isinstance(call.node.func.value, ast.Call) for call in flat
+    )
 
 
 def _one_output(roles: Roles) -> bool:

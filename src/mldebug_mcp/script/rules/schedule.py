@@ -37,7 +37,7 @@ def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
     steps = [call for call in roles.schedule_steps if call.owner.rpartition(".")[2] == name.rpartition(".")[2]]
     kind, text = dotted(made.value), ast.unparse(made.value)
     if not steps:
-        if not name.startswith("self.") and not _is_used(roles, name, made):
+        if "." not in name and not _is_used(roles, name, made):
             says = f"{name} is made and never stepped: the learning rate stays at its first value"
             yield fault("schedule_never_stepped", made.line, "certain", says, fix=f"call {name}.step()")
         return
@@ -45,7 +45,7 @@ def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
     through_data = per_batch is not None and _is_over_data(roles, per_batch)
     if per_batch is not None and through_data and "Plateau" not in kind:
         says = f"{name} counts epochs ({text[:80]}), and is stepped at every batch"
-        if COUNTS_EPOCHS.search(text) and not COUNTS_BATCHES.search(text):
+        if "Lambda" not in kind and COUNTS_EPOCHS.search(text) and not COUNTS_BATCHES.search(text):
             yield fault("schedule_per_batch", per_batch.line, "certain", says)
         elif 0 < _first_change(roles, made) < FEWEST_BATCHES:
             yield fault("schedule_per_batch", per_batch.line, "likely", says)
@@ -98,15 +98,16 @@ MAX_CALLERS = 3
 
 def _is_of_batches(roles: Roles, step: Call, depth: int = MAX_CALLERS) -> bool | None:
     """Say whether a schedule is stepped once a batch; None where the file does not tell."""
-    same = [backward for backward in roles.backwards if backward.function == step.function]
-    if any(backward.loops and step.loops[: len(backward.loops)] == backward.loops for backward in same):
+    updates = roles.steps or roles.backwards
+    same = [update for update in updates if update.function == step.function]
+    if any(update.loops and step.loops[: len(update.loops)] == update.loops for update in same):
         return True
-    if any(backward.loops for backward in same):
+    if any(update.loops for update in same):
         return False
     inside = {call.method for call in roles.script.calls if step.loops and call.loops[: len(step.loops)] == step.loops}
-    called = [backward for backward in roles.backwards if backward.function.rpartition(".")[2] in inside]
+    called = [update for update in updates if update.function.rpartition(".")[2] in inside]
     if called:
-        return not any(backward.loops for backward in called)
+        return not any(update.loops for update in called)
     callers = roles.callers(step.function) if depth and not step.loops else []
     answers = {_is_of_batches(roles, caller, depth - 1) for caller in callers}
     return answers.pop() if len(answers) == 1 else None

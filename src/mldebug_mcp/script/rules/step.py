@@ -16,8 +16,9 @@ def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
     if not roles.backwards or not roles.steps or _clears_otherwise(roles):
         return
     cleared = roles.script.named("zero_grad")
-    if not cleared:
-        step = roles.steps[0]
+    repeated = [step for step in roles.steps if roles.is_repeated(step) or _runs_closure(roles, step)]
+    if not cleared and repeated:
+        step = repeated[0]
         says = f"{step.name}() changes the weights, and nothing in the file clears the gradients (zero_grad)"
         yield fault("gradients_never_cleared", step.line, "certain", says)
         return
@@ -59,6 +60,12 @@ def _has_parameters_of(module: str, optimizer: Assignment) -> bool:
 def _clears_otherwise(roles: Roles) -> bool:
     by_hand = any(one.target.endswith(".grad") for one in roles.script.assignments)
     return by_hand or roles.uses("grad.zero_", "clear_grad", "manual_backward", "deepspeed.initialize", "engine.step")
+
+
+def _runs_closure(roles: Roles, step: Call) -> bool:
+    """Say whether a step is given a function of this file that computes gradients: it calls it several times."""
+    given = {dotted(arg).rpartition(".")[2] for arg in step.node.args}
+    return any(backward.function.rpartition(".")[2] in given for backward in roles.backwards)
 
 
 def _in_closure(step: Call) -> bool:
@@ -105,12 +112,13 @@ def nothing_is_stepped(roles: Roles) -> Iterator[Fault]:
     if bare:
         return
     by_hand = any(one.target.endswith(".data") or ".grad" in ast.unparse(one.value) for one in roles.script.assignments)
-    others = [one for one in roles.script.named("step", "minimize") if one not in roles.schedule_steps]
-    if roles.backwards and not others and not by_hand and not roles.uses("autograd.grad", "sub_", "add_", "copy_"):
-        yield fault(
-            "no_step", roles.backwards[0].line, "likely", "gradients are computed, and no optimizer makes a step"
-        )
-    if roles.steps and not roles.backwards and not roles.uses("backward", "Trainer", "fit"):
+    steps = [call for call in roles.script.calls if re.search(r"step|minimize", call.method)]
+    others = [call for call in steps if call not in roles.schedule_steps]
+    repeated = [backward for backward in roles.backwards if roles.is_repeated(backward)]
+    if repeated and not others and not by_hand and not roles.uses("autograd.grad", "sub_", "add_", "copy_", "hook"):
+        yield fault("no_step", repeated[0].line, "likely", "gradients are computed, and no optimizer makes a step")
+    given = any(step.node.args for step in roles.steps)
+    if roles.steps and not roles.backwards and not given and not roles.uses("backward", "Trainer", "fit", "scaler"):
         says = f"{roles.steps[0].name}() is called, and nothing computes a gradient (backward)"
         yield fault("no_backward", roles.steps[0].line, "likely", says)
 
@@ -274,9 +282,26 @@ def _divisors(roles: Roles, backward: Call) -> Iterator[ast.expr]:
             yield from node.args
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and constant_of(node.left) is None:
             yield node.right
-    for node in ast.walk(roles.script.tree):
-        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div | ast.Mult) and dotted(node.target) in names:
-            yield node.value
+    yield from _divisors_in_place(roles, names, backward)
+
+
+def _divisors_in_place(roles: Roles, names: set[str], backward: Call) -> Iterator[ast.expr]:
+    """Yield what a loss is divided by in a statement of its own, `loss /= n`, under the conditions of backward."""
+    in_place = {
+        id(node.value)
+        for node in ast.walk(roles.script.tree)
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div | ast.Mult)
+    }
+    for assignment in roles.script.assignments:
+        same = assignment.function == backward.function and assignment.target in names
+        excluded = any(negated(test) in backward.conditions for test in assignment.conditions)
+        if same and id(assignment.value) in in_place and not excluded:
+            yield assignment.value
+
+
+def negated(test: str) -> str:
+    """Return the text of the test of an `else` branch, or of the branch that it is the `else` of."""
+    return test[5:-1] if test.startswith("not (") else f"not ({test})"
 
 
 def _is_divided(roles: Roles, backward: Call) -> bool:
