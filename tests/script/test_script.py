@@ -322,6 +322,44 @@ def test_a_second_optimizer_whose_gradients_stay_is_found(tmp_path: Path) -> Non
     assert ([one.rule for one in wrong], right) == (["one_optimizer_not_cleared"], [])
 
 
+def test_an_optimizer_that_never_steps_is_found_beside_a_schedule_and_a_simulator_that_do(tmp_path: Path) -> None:
+    text = RIGHT.replace(STEP, "            simulator.step(action)\n").replace(CLIP, "")
+    assert [one.rule for one in inspect_script(written(tmp_path, text)).findings] == ["no_step"]
+
+
+def test_steps_without_gradients_are_found(tmp_path: Path) -> None:
+    text = RIGHT.replace(BACKWARD, "").replace(CLIP, "")
+    assert [one.rule for one in inspect_script(written(tmp_path, text)).findings] == ["no_backward"]
+
+
+def test_a_schedule_that_a_function_is_given_and_does_not_step_is_found(tmp_path: Path) -> None:
+    text = (
+        "def train(loader, optimizer, scheduler):\n"
+        "    for x, y in loader:\n"
+        "        optimizer.zero_grad()\n"
+        "        loss(model(x), y).backward()\n"
+        "        optimizer.step()\n"
+        "{step}"
+        "rows = DataLoader(data, {shuffle})\n"
+        "optimizer = torch.optim.AdamW(model.parameters())\n"
+        "plan = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=len(rows))\n"
+        "train(rows, optimizer, plan)\n"
+    )
+    wrong = inspect_script(written(tmp_path, text.format(step="", shuffle="shuffle=False"))).findings
+    right = text.format(step="        scheduler.step()\n", shuffle="shuffle=True")
+    assert [one.rule for one in wrong] == ["not_shuffled", "schedule_never_stepped"]
+    assert inspect_script(written(tmp_path, right, "right.py")).findings == []
+
+
+def test_clipping_of_scaled_gradients_is_found_where_micro_batches_add_them(tmp_path: Path) -> None:
+    text = RIGHT.replace(
+        BACKWARD, "            for part in range(accum):\n                scaler.scale(loss / accum).backward()\n"
+    ).replace(STEP, "            scaler.step(optimizer)\n            scaler.update()\n")
+    assert [one.rule for one in inspect_script(written(tmp_path, text)).findings] == ["clip_scaled"]
+    right = text.replace(CLIP, "            scaler.unscale_(optimizer)\n" + CLIP)
+    assert inspect_script(written(tmp_path, right, "right.py")).findings == []
+
+
 def test_labels_that_a_collator_shifts_for_a_model_that_shifts_them_are_found(tmp_path: Path) -> None:
     text = (
         "def collate(rows):\n"

@@ -181,6 +181,50 @@ class Roles:
                 given |= entries_of(self.source_of(keyword.value, call))
         return given | dict(call.keywords)
 
+    @cached_property
+    def definitions(self) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+        """The functions, methods and classes of this file by name."""
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        return {node.name: node for node in ast.walk(self.script.tree) if isinstance(node, kinds)}
+
+    def is_handed_on(self, name: str, *, except_to: re.Pattern[str]) -> bool:
+        """Say whether something of a name is given to a call of another file, whose name does not match a pattern."""
+        return any(
+            name in {dotted(arg).rpartition(".")[2] for arg in (*call.node.args, *call.keywords.values())}
+            and call.method not in self.definitions
+            and not except_to.search(call.name)
+            for call in self.script.calls
+        )
+
+    def is_kept(self, name: str) -> bool:
+        """Say whether something of a name is returned, or put into a list or mapping."""
+        return any(
+            name in {dotted(part).rpartition(".")[2] for part in ast.walk(node)}
+            for node in ast.walk(self.script.tree)
+            if isinstance(node, ast.Return | ast.Yield | ast.List | ast.Tuple | ast.Dict)
+            and not (isinstance(node, ast.Tuple | ast.List) and isinstance(node.ctx, ast.Store))
+        )
+
+    def parameters_for(self, name: str) -> set[tuple[str, str]]:
+        """Return the functions of this file that are given something of a name, each with its parameter for it."""
+        found = set()
+        for call in self.script.calls:
+            definition = self.definitions.get(call.method)
+            if isinstance(definition, ast.FunctionDef):
+                parameters = [parameter.arg for parameter in definition.args.args if parameter.arg != "self"]
+                given = [*zip(parameters, call.node.args, strict=False), *call.keywords.items()]
+                found |= {(call.method, parameter) for parameter, arg in given if dotted(arg) == name}
+        return found
+
+    def also_called(self, name: str) -> set[str]:
+        """Return the last parts of the names of something: its own, and those of parameters it is given as."""
+        names, new = {name.rpartition(".")[2]}, {name}
+        while new:
+            found = {parameter for known in new for _, parameter in self.parameters_for(known)}
+            new = found - names
+            names |= new
+        return names
+
     def callers(self, function: str) -> list[Call]:
         """Return the calls of a function or method of this file."""
         name = function.rpartition(".")[2]

@@ -12,6 +12,7 @@ RULES: tuple[Rule, ...] = (
     step.gradients_never_cleared,
     step.gradients_cleared_before_use,
     step.nothing_is_stepped,
+    step.nothing_gives_gradients,
     step.clipping_without_effect,
     step.backward_in_autocast,
     step.scaler_half_used,

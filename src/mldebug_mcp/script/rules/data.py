@@ -20,9 +20,9 @@ def data_order(roles: Roles) -> Iterator[Fault]:
         if not isinstance(made.value, ast.Call):
             continue
         given = {one.arg: one.value for one in made.value.keywords}
-        if None in given:
+        if None in given and "shuffle" not in given:
             continue
-        over = any(re.search(rf"\b{re.escape(name)}\b", text) for text in trained)
+        over = any(re.search(rf"\b{re.escape(name)}\b", text) for text in trained) or _trains_as_argument(roles, name)
         trains = over or ("train" in name.lower() and roles.trains_by_hand)
         ordered = "shuffle" not in given or constant_of(given["shuffle"]) is False
         sampled = {"sampler", "batch_sampler"} & set(given) or len(made.value.args) > 2
@@ -41,6 +41,18 @@ def data_order(roles: Roles) -> Iterator[Fault]:
         if again and "iter" in calls_in(call.node):
             says = "an iterator is made anew at each step: without shuffling the first batch comes every time"
             yield fault("always_first_batch", call.line, "likely", says)
+
+
+def _trains_as_argument(roles: Roles, name: str) -> bool:
+    """Say whether a function that trains is given a loader, and goes through it."""
+    given = roles.parameters_for(name)
+    return any(
+        function == step.function.rpartition(".")[2]
+        and re.search(rf"\b{parameter}\b", roles.script.loops.get(line, ""))
+        for function, parameter in given
+        for step in roles.steps
+        for line in step.loops
+    )
 
 
 def evaluation_data(roles: Roles) -> Iterator[Fault]:

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from mldebug_mcp.script.calls import Call, constant_of, dotted
+from mldebug_mcp.script.calls import Call, calls_in, constant_of, dotted
 from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.roles import EVALUATES, NO_GRAD, Roles
 
@@ -18,12 +18,13 @@ def modes(roles: Roles) -> Iterator[Fault]:
     evals = [one for one in roles.script.named("eval") if one.owner and not one.node.args]
     trains = [one for one in roles.script.named("train") if "trainer" not in one.owner.lower() and one.owner]
     training = {one.function for one in roles.backwards}
-    if evals and not trains and _comes_again(roles, evals[0]) and not roles.uses("set_grad_mode"):
+    again_evals = [call for call in evals if _comes_again(roles, call)]
+    if not trains and again_evals and not roles.uses("set_grad_mode"):
         says = (
-            f"{evals[0].name}() is called between passes, and train() nowhere: dropout and batch statistics stay off "
-            "after the first evaluation"
+            f"{again_evals[0].name}() is called between passes, and train() nowhere: dropout and batch "
+            "statistics stay off after the first evaluation"
         )
-        yield fault("never_back_to_training", evals[0].line, "certain", says)
+        yield fault("never_back_to_training", again_evals[0].line, "certain", says)
     for train in trains:
         later = [
             one
@@ -68,8 +69,10 @@ def _comes_again(roles: Roles, call: Call) -> bool:
 
 def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
     """Yield where a model with layers of two modes is evaluated without `eval()`."""
-    if roles.uses("Lightning", "Trainer"):
+    foreign = [call.name for call in roles.script.calls if call.method not in roles.definitions]
+    if any(re.search(r"Lightning|Trainer", name) for name in foreign):
         return
+    trained = {call.owner for call in roles.script.named("train") if call.owner}
     evaluations = [
         one
         for one in roles.script.calls
@@ -80,7 +83,8 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
     inline = [
         one
         for one in roles.script.calls
-        if any(NO_GRAD.search(guard) for guard in one.guards) and re.search(r"(?:^|\.)(?:model|net|network)$", one.name)
+        if any(NO_GRAD.search(guard) for guard in one.guards)
+        and (one.name in trained or re.search(r"(?:^|\.)(?:model|net|network)$", one.name))
     ]
     first = next(iter([*evaluations, *inline]), None)
     if first is None:
@@ -95,11 +99,19 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
             for call in roles.script.calls
         )
     )
-    if not modal and (roles.modules or roles.uses("Sequential")):
+    if not modal and _is_whole(roles):
         return
     certainty: Certainty = "certain" if modal else "depends"
     says = "the model is evaluated, and eval() is called nowhere: dropout and batch statistics stay on"
     yield fault("evaluates_in_training_mode", first.line, certainty, says)
+
+
+def _is_whole(roles: Roles) -> bool:
+    """Say whether all layers of the models of this file are PyTorch's own or of this file, so that all are known."""
+    made = [node for module in roles.modules for node in ast.walk(module) if isinstance(node, ast.Assign)]
+    names = [name for node in made for name in calls_in(node.value) if name.rpartition(".")[2][:1].isupper()]
+    own = all("nn." in name or name in roles.definitions for name in names)
+    return own and bool(roles.modules or roles.uses("Sequential"))
 
 
 def _another_is_put_into_evaluation_mode(

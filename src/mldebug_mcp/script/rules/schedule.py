@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from mldebug_mcp.script.calls import Assignment, Call, dotted, names_in
-from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.calls import Assignment, Call, dotted
+from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.roles import Roles
 
 
@@ -37,9 +37,11 @@ def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
     steps = [call for call in roles.schedule_steps if call.owner.rpartition(".")[2] == name.rpartition(".")[2]]
     kind, text = dotted(made.value), ast.unparse(made.value)
     if not steps:
-        if "." not in name and not _is_used(roles, name, made):
+        own = name.startswith("self.")
+        if (own or "." not in name) and not _is_used(roles, name, made):
             says = f"{name} is made and never stepped: the learning rate stays at its first value"
-            yield fault("schedule_never_stepped", made.line, "certain", says, fix=f"call {name}.step()")
+            certainty: Certainty = "likely" if own else "certain"
+            yield fault("schedule_never_stepped", made.line, certainty, says, fix=f"call {name}.step()")
         return
     per_batch = next((step for step in steps if _is_of_batches(roles, step)), None)
     through_data = per_batch is not None and _is_over_data(roles, per_batch)
@@ -59,16 +61,20 @@ def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
 
 
 def _is_used(roles: Roles, name: str, made: Assignment) -> bool:
-    """Say whether the file does anything with a schedule but save it and read its learning rate."""
+    """Say whether anything may step a schedule: a call of it, another file that is given it, a list that holds it."""
+    last, names = name.rpartition(".")[2], roles.also_called(name)
     for call in roles.script.calls:
-        of_it = call.name == name or (call.owner == name and call.method not in READS_ONLY)
-        given = {dotted(arg) for arg in (*call.node.args, *call.keywords.values())}
-        if of_it or (name in given and call.line != made.line):
+        of_it = call.method in names or (call.owner.rpartition(".")[2] in names and call.method not in READS_ONLY)
+        if of_it and call.line != made.line:
             return True
-    kept = (ast.Return, ast.Yield, ast.Dict, ast.List, ast.Tuple)
-    return any(isinstance(node, kept) and name in names_in(node) for node in ast.walk(roles.script.tree))
+    if any(roles.is_handed_on(known, except_to=HANDS_BACK) for known in names) or roles.is_kept(last):
+        return True
+    others = [other for other in roles.script.assignments if other.target.rpartition(".")[2] != last]
+    return any(dotted(other.value) == name for other in others)
 
 
+HANDS_BACK = re.compile(r"(?:prepare|print|len|isinstance)$")
+"""Calls that are given a schedule and do not step it."""
 READS_ONLY = ("get_last_lr", "get_lr", "state_dict", "load_state_dict")
 
 

@@ -112,15 +112,62 @@ def nothing_is_stepped(roles: Roles) -> Iterator[Fault]:
     if bare:
         return
     by_hand = any(one.target.endswith(".data") or ".grad" in ast.unparse(one.value) for one in roles.script.assignments)
+    yield from _optimizer_never_stepped(roles)
     steps = [call for call in roles.script.calls if re.search(r"step|minimize", call.method)]
     others = [call for call in steps if call not in roles.schedule_steps]
     repeated = [backward for backward in roles.backwards if roles.is_repeated(backward)]
     if repeated and not others and not by_hand and not roles.uses("autograd.grad", "sub_", "add_", "copy_", "hook"):
         yield fault("no_step", repeated[0].line, "likely", "gradients are computed, and no optimizer makes a step")
-    given = any(step.node.args for step in roles.steps)
-    if roles.steps and not roles.backwards and not given and not roles.uses("backward", "Trainer", "fit", "scaler"):
+
+
+GIVES_GRADIENTS = re.compile(
+    r"backward|Trainer|(?:model|learn\w*|trainer)\.fit$|(?:^|[._])scaler$|autograd\.grad$",
+)
+"""Calls of other files that compute gradients, or may."""
+
+
+def nothing_gives_gradients(roles: Roles) -> Iterator[Fault]:
+    """An optimizer makes steps, and nothing computes gradients for it."""
+    if not roles.steps or roles.backwards:
+        return
+    given = any(step.node.args and "scaler" not in step.owner.lower() for step in roles.steps)
+    foreign = [call.name for call in roles.script.calls if call.method not in roles.definitions]
+    elsewhere = any(GIVES_GRADIENTS.search(name) for name in foreign)
+    if not given and not elsewhere and any(roles.is_repeated(step) for step in roles.steps):
         says = f"{roles.steps[0].name}() is called, and nothing computes a gradient (backward)"
         yield fault("no_backward", roles.steps[0].line, "likely", says)
+
+
+def _optimizer_never_stepped(roles: Roles) -> Iterator[Fault]:
+    """Yield optimizers whose gradients are cleared, or that are made here, and that never make a step."""
+    repeated = [backward for backward in roles.backwards if roles.is_repeated(backward)]
+    cleared = {call.owner: call.line for call in roles.script.named("zero_grad") if OPTIMIZER_NAME.search(call.owner)}
+    made = {name: assignment.line for name, assignment in roles.optimizers.items()}
+    assigned = {one.target.rpartition(".")[2] for one in roles.script.assignments if isinstance(one.value, ast.Call)}
+    stepped = {call.owner.rpartition(".")[2] for call in roles.script.calls if "step" in call.method}
+    given = {dotted(arg).rpartition(".")[2] for call in roles.script.named("step") for arg in call.node.args}
+    for name, line in {**made, **cleared}.items() if repeated else ():
+        last, names = name.rpartition(".")[2], roles.also_called(name)
+        handed_on = any(roles.is_handed_on(known, except_to=DOES_NOT_STEP) for known in names)
+        if names & (stepped | given) or last not in assigned or handed_on:
+            continue
+        looped = any(re.search(rf"\b{last}\b", through) for through in roles.script.loops.values())
+        if not roles.is_kept(last) and not looped and not _is_alias(roles, name):
+            yield fault("no_step", line, "likely", f"{name} never makes a step: its parameters stay as they are")
+
+
+OPTIMIZER_NAME = re.compile(r"(?:^|\.)_?(?:\w*optim\w*|opt|opt_\w+|\w+_opt)$")
+DOES_NOT_STEP = re.compile(
+    r"LR\w*$|schedule\w*$|(?:prepare|setup|isinstance|print|len|GradScaler|Plateau|Annealing\w*)$"
+)
+
+
+def _is_alias(roles: Roles, name: str) -> bool:
+    """Say whether something else is given the value of a name: `self.optimizer = optimizer`."""
+    last = name.rpartition(".")[2]
+    return any(
+        dotted(made.value) == name and made.target.rpartition(".")[2] != last for made in roles.script.assignments
+    )
 
 
 _UNCALLED = {
@@ -136,16 +183,19 @@ _UNCALLED = {
 def clipping_without_effect(roles: Roles) -> Iterator[Fault]:
     """Gradients are clipped where that has no effect, or while they are scaled."""
     for clip in roles.script.named("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"):
-        unit = [one for one in roles.script.calls if one.function == clip.function and one.loops == clip.loops]
+        unit = roles.unit(clip)
         backwards = [one for one in unit if one in roles.backwards]
-        steps = [one for one in unit if one in roles.steps]
-        if not backwards or not steps:
+        steps = [one for one in unit if one in roles.steps and one.loops == clip.loops]
+        if not steps:
             continue
-        if all(one.order < clip.order for one in steps) or all(one.order > clip.order for one in backwards):
+        if backwards and (
+            all(one.order < clip.order for one in steps) or all(one.order > clip.order for one in backwards)
+        ):
             where = "after step()" if clip.order > steps[-1].order else "before backward()"
             says = f"gradients are clipped {where}: that has no effect"
             yield fault("clip_too_late", clip.line, "certain", says)
-        scaled = any("scaler.scale" in one.name or one.name.endswith("scale") for one in unit if "scaler" in one.name)
+        by_scaler = any("scaler" in step.owner.lower() for step in steps)
+        scaled = by_scaler and any("scaler" in call.owner.lower() for call in roles.script.named("scale"))
         unscaled = any(one.method == "unscale_" and one.order < clip.order for one in unit)
         if scaled and not unscaled:
             says = (
