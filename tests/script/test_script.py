@@ -360,6 +360,23 @@ def test_clipping_of_scaled_gradients_is_found_where_micro_batches_add_them(tmp_
     assert inspect_script(written(tmp_path, right, "right.py")).findings == []
 
 
+@pytest.mark.parametrize("test", ["step % 4 != 3", "step % every", "(step + 1) % 4 != 0"])
+def test_accumulation_that_goes_on_to_the_next_batch_is_found(test: str, tmp_path: Path) -> None:
+    text = (
+        "for step, (x, y) in enumerate(loader):\n"
+        "    loss = criterion(model(x), y){by}\n"
+        "    loss.backward()\n"
+        f"    if {test}:\n"
+        "        continue\n"
+        "    optimizer.step()\n"
+        "    optimizer.zero_grad()\n"
+    )
+    wrong = inspect_script(written(tmp_path, text.format(by=""))).findings
+    right = inspect_script(written(tmp_path, text.format(by=" / 4"), "right.py")).findings
+    assert [one.rule for one in wrong if one.certainty != "depends"] == ["accumulation_not_divided"]
+    assert [one for one in right if one.certainty != "depends"] == []
+
+
 def test_labels_that_a_collator_shifts_for_a_model_that_shifts_them_are_found(tmp_path: Path) -> None:
     text = (
         "def collate(rows):\n"

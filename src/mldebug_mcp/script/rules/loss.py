@@ -304,20 +304,8 @@ def shapes_broadcast(roles: Roles) -> Iterator[Fault]:
 
 
 SAME_SHAPE = (
-    "float",
-    "double",
-    "long",
-    "to",
-    "cuda",
-    "cpu",
-    "detach",
-    "clone",
-    "clamp",
-    "exp",
-    "log",
-    "sigmoid",
-    "tanh",
-)
+    "float", "double", "long", "to", "cuda", "detach", "clone", "clamp", "exp", "log", "sigmoid", "tanh", "sin", "cos",
+)  # fmt: skip
 
 
 def _shape(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_NAMES_FOLLOWED) -> str:
@@ -334,7 +322,8 @@ def _shape(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_NAMES_FOLL
         return _shape_of_part(node)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr in SAME_SHAPE:
-            parts = [node.func.value]
+            of_library = dotted(node.func.value) in ("torch", "np", "numpy") and node.args
+            parts = [node.args[0]] if of_library else [node.func.value]
         elif node.func.attr == "gather" and len(node.args) == 2 and constant_of(node.args[0]) in (1, -1):
             parts = [node.args[1]]
         else:
@@ -351,6 +340,8 @@ def _shape_of_part(node: ast.Subscript | ast.Attribute) -> str:
         place = ast.unparse(node.slice)
         if re.fullmatch(r"\(?(?::|\.\.\.), (?:0|-1)\)?", place):
             return "row"
+        if re.fullmatch(r"\(?:, (?:0?:1|1:2|-1:)\)?", place):
+            return "column"
         if re.fullmatch(r"\(?:, (?:None|\[0\]|np\.newaxis)\)?|\(?:, None\)", place):
             return "column"
         reduced = node.value if place in ("0", "1") else None

@@ -264,7 +264,8 @@ def accumulation(roles: Roles) -> Iterator[Fault]:
             yield fault("accumulation_not_divided", backward.line, "likely", says)
         ends = any("len(" in test or " or " in test for test in step.conditions)
         later = [other for other in roles.steps if other.order > step.order and len(other.loops) < len(step.loops)]
-        if not ends and not later:
+        passes = len(step.loops) > 1 or any(caller.loops for caller in roles.callers(step.function))
+        if passes and not ends and not later:
             says = "batches that are left at the end of a pass make no step with the others of their window"
             yield fault("accumulation_leftover", step.line, "depends", says)
     yield from _inner_loop_not_divided(roles)
@@ -344,14 +345,14 @@ def _divisors_in_place(roles: Roles, names: set[str], backward: Call) -> Iterato
     }
     for assignment in roles.script.assignments:
         same = assignment.function == backward.function and assignment.target in names
-        excluded = any(negated(test) in backward.conditions for test in assignment.conditions)
+        excluded = any(_exclude(test, other) for test in assignment.conditions for other in backward.conditions)
         if same and id(assignment.value) in in_place and not excluded:
             yield assignment.value
 
 
-def negated(test: str) -> str:
-    """Return the text of the test of an `else` branch, or of the branch that it is the `else` of."""
-    return test[5:-1] if test.startswith("not (") else f"not ({test})"
+def _exclude(test: str, other: str) -> bool:
+    """Say whether two conditions stand in the two branches of one `if`."""
+    return test in (f"not ({other})", f"not {other}") or other in (f"not ({test})", f"not {test}")
 
 
 def _is_divided(roles: Roles, backward: Call) -> bool:
