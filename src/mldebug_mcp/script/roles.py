@@ -136,7 +136,10 @@ class Roles:
         return self._is_loss(call, re.compile(rf"(?:^|\.)(?:{wanted})$"))
 
     def source_of(self, node: ast.expr, call: Call) -> ast.expr:
-        """Return what a name was assigned last before a call in its function; another expression as it is."""
+        """Return what a name was assigned last before a call in its function, or once outside of all functions.
+
+        Another expression is returned as it is.
+        """
         if not isinstance(node, ast.Name):
             return node
         found = [
@@ -144,7 +147,16 @@ class Roles:
             for one in self.script.assignments
             if one.target == node.id and one.function == call.function and one.order <= call.order and not one.adds
         ]
-        return found[-1].value if found else node
+        if found:
+            return found[-1].value
+        outside = [made for made in self.script.assignments if made.target == node.id and not made.function]
+        return outside[0].value if len(outside) == 1 and not self._is_parameter(node.id, call.function) else node
+
+    def _is_parameter(self, name: str, function: str) -> bool:
+        definition = self.definitions.get(function.rpartition(".")[2])
+        if not isinstance(definition, ast.FunctionDef):
+            return True
+        return name in {parameter.arg for parameter in (*definition.args.args, *definition.args.kwonlyargs)}
 
     @cached_property
     def modules(self) -> list[ast.ClassDef]:
