@@ -167,6 +167,12 @@ class Roles:
             if isinstance(one, ast.ClassDef) and any(dotted(base).endswith("Module") for base in one.bases)
         ]
 
+    @cached_property
+    def sequentials(self) -> dict[str, ast.expr]:
+        """The models that are one `nn.Sequential`, by name."""
+        made = {assignment.target: assignment.value for assignment in self.script.assignments}
+        return {name: value for name, value in made.items() if dotted(value).endswith("Sequential") and "." not in name}
+
     def class_of(self, name: str) -> ast.ClassDef | None:
         """Return the class of a model in this file that made what has a name; None where it comes from elsewhere."""
         classes = {module.name: module for module in self.modules}

@@ -166,7 +166,8 @@ def metrics_told_wrongly(roles: Roles) -> Iterator[Fault]:
             if by_rows and means and len(means) == len(added) and not summed:
                 says = f"{node.left.id} adds up means of batches, and is divided by the number of rows"
                 yield fault("mean_of_means", node.lineno, "certain", says)
-        if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in ("argmax",):
+        trains = roles.trains_by_hand or roles.trains_elsewhere
+        if trains and isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "argmax":
             axis = next((constant_of(one.value) for one in node.keywords if one.arg in ("dim", "axis")), None)
             functional = dotted(node.func) in ("torch.argmax", "np.argmax")
             place = 1 if functional else 0

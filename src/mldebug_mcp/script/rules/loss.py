@@ -17,31 +17,40 @@ FORWARD = ("forward", "__call__", "call")
 def activation_twice(roles: Roles) -> Iterator[Fault]:
     """A softmax or sigmoid stands before a loss that takes one itself; or none stands where one is needed."""
     for call in roles.script.calls:
-        if not call.node.args:
+        kind = _activation_taken(roles, call) if call.node.args else ""
+        if not kind:
             continue
         given = roles.source_of(call.node.args[0], call)
         through = activation_of(roles, given)
-        if roles.is_cross_entropy(call) and through == "softmax":
+        if (kind, through) == ("softmax", "softmax"):
             yield _twice(call.line, "cross-entropy takes the softmax itself, and is given one already")
-        elif roles.loss_named(call, "BCEWithLogitsLoss", "binary_cross_entropy_with_logits") and through == "sigmoid":
+        elif (kind, through) == ("sigmoid", "sigmoid"):
             yield _twice(call.line, "this loss takes the sigmoid itself, and is given one already")
-        elif roles.loss_named(call, "NLLLoss", "nll_loss") and through == "softmax":
+        elif (kind, through) == ("log-probabilities", "softmax"):
             says = "the negative log-likelihood takes log-probabilities, and is given probabilities"
             yield fault("nll_of_probabilities", call.line, "certain", says)
-        elif (
-            roles.loss_named(call, "BCELoss", "binary_cross_entropy")
-            and not through
-            and _is_of_this_file(roles, given)
-            and not roles.uses("sigmoid", "Sigmoid")
-        ):
+        elif kind == "probabilities" and not through and _gives_logits(roles, given):
             says = "binary cross-entropy takes probabilities, and nothing in the file makes any (sigmoid)"
             yield fault("bce_of_logits", call.line, "likely", says)
 
 
-def _is_of_this_file(roles: Roles, given: ast.expr) -> bool:
-    """Say whether a model makes this value whose last layer stands in the file."""
+def _activation_taken(roles: Roles, call: Call) -> str:
+    """Return the activation that a loss applies itself, or what it takes instead; empty for another call."""
+    if roles.is_cross_entropy(call):
+        return "softmax"
+    if roles.loss_named(call, "BCEWithLogitsLoss", "binary_cross_entropy_with_logits"):
+        return "sigmoid"
+    if roles.loss_named(call, "NLLLoss", "nll_loss"):
+        return "log-probabilities"
+    return "probabilities" if roles.loss_named(call, "BCELoss", "binary_cross_entropy") else ""
+
+
+def _gives_logits(roles: Roles, given: ast.expr) -> bool:
+    """Say whether a model makes this value whose layers stand in the file, and no sigmoid is called anywhere."""
+    if roles.uses("sigmoid", "Sigmoid"):
+        return False
     name = dotted(given.func) if isinstance(given, ast.Call) else ""
-    return bool(name) and (roles.class_of(name) is not None or name in _sequentials(roles))
+    return bool(name) and (roles.class_of(name) is not None or name in roles.sequentials)
 
 
 def _twice(line: int, says: str) -> Fault:
@@ -126,15 +135,9 @@ def _module_end(node: ast.expr) -> str:
     return name.lower() if name in ("Softmax", "Sigmoid") else ""
 
 
-def _sequentials(roles: Roles) -> dict[str, ast.expr]:
-    """Return the models that are one `nn.Sequential`, by name."""
-    made = {assignment.target: assignment.value for assignment in roles.script.assignments}
-    return {name: value for name, value in made.items() if dotted(value).endswith("Sequential") and "." not in name}
-
-
 def _sequential_end(roles: Roles) -> str:
     """Return the activation at the end of a model that is one `nn.Sequential`."""
-    models = list(_sequentials(roles).values())
+    models = list(roles.sequentials.values())
     return _module_end(models[-1]) if len(models) == 1 else ""
 
 
