@@ -194,7 +194,7 @@ def test_settings_of_a_trainer_that_contradict_each_other_are_found(tmp_path: Pa
     assert {one.rule for one in report.findings} == {
         "two_precisions", "warmup_beyond_plan", "best_model_unknown", "clip_far_too_tight"
     }  # fmt: skip
-    assert report.notes == ["a trainer of a framework makes the loop: of the loop itself nothing is said"]
+    assert report.notes == ["a trainer of a framework makes the loop: the loop itself was not judged"]
 
 
 CONFIGURATIONS = {

@@ -68,7 +68,7 @@ def inspect_script(path: str | Path) -> ScriptReport:
     if not any(roles.trains_by_hand for roles, _ in scripts):
         trainer = any(roles.trains_elsewhere for roles, _ in scripts)
         where = "a trainer of a framework makes the loop" if trainer else "no call of backward() was found"
-        notes.append(f"{where}: of the loop itself nothing is said")
+        notes.append(f"{where}: the loop itself was not judged")
     return ScriptReport(
         path=str(path),
         files=len(scripts),
@@ -134,13 +134,13 @@ def told_by_script(report: ScriptReport) -> list[CauseEvidence]:
         held = strongest.get(one.cause)
         if held is None or BITS[one.certainty] > BITS[held.certainty]:
             strongest[one.cause] = one
-    told = [
+    evidence = [
         CauseEvidence(one.cause, BITS[one.certainty], f"script, line {one.line}: {one.summary}", "check")
         for one in strongest.values()
     ]
     if any(one.certainty == "certain" for one in strongest.values()):
-        told.append(CauseEvidence("healthy", -BITS["likely"], "the script has a fault for certain", "check"))
-    return told + [
+        evidence.append(CauseEvidence("healthy", -BITS["likely"], "the script has a fault for certain", "check"))
+    return evidence + [
         CauseEvidence(one.cause, -BITS_AGAINST, f"script, line {one.line}: {one.summary}", "check")
         for one in report.ruled_out
     ]

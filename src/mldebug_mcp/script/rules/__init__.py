@@ -21,7 +21,7 @@ RULES: tuple[Rule, ...] = (
     schedule.lightning_interval,
     evaluation.modes,
     evaluation.gradients_of_evaluation,
-    evaluation.metrics_told_wrongly,
+    evaluation.metrics_computed_wrongly,
     loss.activation_twice,
     loss.loss_without_graph,
     loss.losses_kept,

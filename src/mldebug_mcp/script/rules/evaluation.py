@@ -148,7 +148,7 @@ def gradients_of_evaluation(roles: Roles) -> Iterator[Fault]:
             return
 
 
-def metrics_told_wrongly(roles: Roles) -> Iterator[Fault]:
+def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
     """A mean over batches is divided by rows; a class is looked for along the wrong axis."""
     tree = roles.script.tree
     for node in ast.walk(tree):

@@ -127,7 +127,7 @@ def _is_over_data(roles: Roles, step: Call) -> bool:
 
 
 def lightning_interval(roles: Roles) -> Iterator[Fault]:
-    """A schedule that counts batches is left to Lightning, which steps it once a pass unless it is told otherwise."""
+    """A schedule that counts batches is left to Lightning, which steps it once a pass unless its interval is "step"."""
     for name, made in roles.schedules.items():
         if made.function.rpartition(".")[2] != "configure_optimizers":
             continue
