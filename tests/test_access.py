@@ -452,7 +452,7 @@ KNOWN = {
     ("logs/names/lexicon.py", "read_text"),  # our own file
     ("judge/classifier.py", "is_file"),  # our own file
     ("judge/reader_command.py", "read_text"), ("judge/reader_command.py", "glob"),  # replies that it kept itself
-    ("script/rules.py", "open"),  # our own file
+    ("script/faults.py", "open"),  # our own file
     ("judge/runs.py", "is_file"), ("judge/runs.py", "read_bytes"),  # our own file; no tool names one
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ import pytest
 from mldebug_mcp import InputError, diagnose_run, inspect_script
 from mldebug_mcp.cli import main
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.script.rules import kinds
+from mldebug_mcp.script.faults import kinds
 
 RIGHT = """\
 import torch
@@ -101,6 +101,15 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "mean of means": ("total / len(train_loader)", "total / len(train_loader.dataset)", "mean_of_means"),
     "class along the batch": ("out.argmax(1)", "out.argmax(0)", "argmax_over_batch"),
     "rate far too high": ("lr=1e-3", "lr=0.5", "rate_far_too_high"),
+    "a seed in the loop": (ZERO, "            torch.manual_seed(0)\n" + ZERO, "seed_in_loop"),
+    "backward under autocast": (BACKWARD, "            with torch.autocast('cuda'):\n                loss.backward()\n", "backward_in_autocast"),
+    "a part of the loss is a number": (BACKWARD, "            extra = model(x).norm()\n            loss = loss + extra.item()\n" + BACKWARD, "loss_cut_off"),
+    "a mean and a sum": ("loss = criterion(model(x), y)", "loss = F.mse_loss(model(x), y) + torch.sum(x.exp())", "reductions_mixed"),
+    "a column and a row": ("criterion(model(x), y)", "F.mse_loss(model(x).gather(1, y.unsqueeze(1)), x.max(1)[0])", "shapes_broadcast"),
+    "micro-batches not divided": (f"{ZERO}            loss = criterion(model(x), y)\n{BACKWARD}", f"{ZERO}            for part in range(grad_accum):\n                criterion(model(x), y).backward()\n", "accumulation_not_divided"),
+    "few steps counted per batch": ("CosineAnnealingLR(optimizer, T_max=epochs * len(train_loader))", "StepLR(optimizer, step_size=3)", "schedule_per_batch"),
+    "evaluation mode between passes, set back once": ("    for epoch in range(epochs):\n        model.train()\n", "    model.train()\n    for epoch in range(epochs):\n", "never_back_to_training"),
+    "sharded after the optimizer": ("    criterion = nn", "    model = FSDP(model)\n    criterion = nn", "made_after_optimizer"),
     "decay far too high": ("lr=1e-3", "lr=1e-3, weight_decay=10.0", "decay_far_too_high"),
 }  # fmt: skip
 
@@ -119,6 +128,10 @@ def put_in(kind: str) -> str:
         text = text.replace(ZERO, "", 1).replace(
             "for x, y in train_loader", "for step, (x, y) in enumerate(train_loader)"
         )
+    if kind == "evaluation mode between passes, set back once":
+        text = text.replace("    model.train()\n    return right", "    return right", 1)
+    if kind == "a mean and a sum":
+        text = text.replace("    criterion = nn.CrossEntropyLoss()\n", "", 1)
     if kind == "never back to training":
         text = text.replace("        model.train()\n", "", 1)
     return text
@@ -149,6 +162,16 @@ SOUND = {
     "a module list": RIGHT.replace("nn.Linear(10, 32)", "nn.ModuleList([nn.Linear(10, 32) for _ in range(3)])"),
     "a new head, then the optimizer": RIGHT.replace("    optimizer = torch", "    for p in model.parameters():\n        p.requires_grad = False\n    model.last = nn.Linear(32, 5)\n    optimizer = torch"),
     "a scaler": RIGHT.replace(BACKWARD, "            scaler.scale(loss).backward()\n            scaler.unscale_(optimizer)\n").replace(STEP, "            scaler.step(optimizer)\n            scaler.update()\n"),
+    "divided by a method": RIGHT.replace(f"{ZERO}            loss = criterion(model(x), y)\n{BACKWARD}", f"{ZERO}            for part in range(grad_accum):\n                criterion(model(x), y).div(grad_accum).backward()\n"),
+    "a sum that begins anew with each window": RIGHT.replace("            total += loss.item()\n", "            window += loss\n            if full:\n                window = 0\n"),
+    "a target that is cut off": RIGHT.replace("criterion(model(x), y)", "-(model(x) * y.detach()).mean()"),
+    "a seed of each pass": RIGHT.replace("        model.train()\n        total", "        torch.manual_seed(epoch)\n        model.train()\n        total"),
+    "a schedule of another library, called": RIGHT.replace("            scheduler.step()\n", "            scheduler(epoch)\n"),
+    "whole data at each step": RIGHT.replace("for x, y in train_loader", "for step in range(epochs)").replace("T_max=epochs * len(train_loader)", "T_max=epochs"),
+    "a learning rate that a function of the step scales": RIGHT.replace("lr=1e-3", "lr=1.0").replace("CosineAnnealingLR(optimizer, T_max=epochs * len(train_loader))", "LambdaLR(optimizer, lambda step: 1e-3)"),
+    "a penalty of weights": RIGHT.replace("loss = criterion(model(x), y)", "loss = F.cross_entropy(model(x), y) + torch.sum(model.first.weight ** 2)"),
+    "probabilities of a model of another file": RIGHT.replace("model = Net()", "model = networks.Critic()").replace("criterion(model(x), y)", "F.binary_cross_entropy(model(x), y)"),
+    "rows on both sides": RIGHT.replace("criterion(model(x), y)", "F.mse_loss(model(x).gather(1, y.unsqueeze(1)).squeeze(1), x.max(1)[0])"),
     "once a pass": RIGHT.replace("T_max=epochs * len(train_loader)", "T_max=epochs").replace("            scheduler.step()\n            total += loss.item()\n", "            total += loss.item()\n        scheduler.step()\n"),
 }  # fmt: skip
 
@@ -171,7 +194,235 @@ def test_settings_of_a_trainer_that_contradict_each_other_are_found(tmp_path: Pa
     assert {one.rule for one in report.findings} == {
         "two_precisions", "warmup_beyond_plan", "best_model_unknown", "clip_far_too_tight"
     }  # fmt: skip
-    assert report.notes == ["a trainer of a framework makes the loop: of the loop itself nothing is said"]
+    assert report.notes == ["a trainer of a framework makes the loop: the loop itself was not judged"]
+
+
+CONFIGURATIONS = {
+    "TrainingArguments('out', metric_for_best_model='eval_loss', greater_is_better=True)": "best_is_worst",
+    "ModelCheckpoint(monitor='val_acc', mode='min')": "best_is_worst",
+    "TrainingArguments('out', lr_scheduler_type='constant', warmup_ratio=0.1)": "warmup_not_used",
+    "GRPOConfig(num_generations=8, temperature=0.0)": "greedy_rollouts",
+    "DPOConfig(beta=0.0)": "beta_of_zero",
+    "DPOConfig(max_length=512, max_prompt_length=1024)": "prompt_takes_all",
+    "SFTConfig('out', **given)": "warmup_beyond_plan",
+    "TrainingArguments('out', load_best_model_at_end=True, eval_strategy='steps', eval_steps=200, save_steps=500)": "best_model_unknown",
+}
+
+
+@pytest.mark.parametrize("line", CONFIGURATIONS)
+def test_arguments_that_contradict_each_other_are_found_at_their_line(line: str, tmp_path: Path) -> None:
+    text = f"given = dict(max_steps=100, warmup_steps=STEPS)\nSTEPS = 500\n{line}\n"
+    found = inspect_script(written(tmp_path, text)).findings
+    assert [one.rule for one in found] == [CONFIGURATIONS[line]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "TrainingArguments('out', metric_for_best_model='eval_loss', greater_is_better=False)",
+        "ModelCheckpoint(monitor='val_acc', mode='max')",
+        "TrainingArguments('out', lr_scheduler_type='constant_with_warmup', warmup_ratio=0.1)",
+        "GRPOConfig(num_generations=8, temperature=1.0)",
+        "DPOConfig(max_length=1024, max_prompt_length=512)",
+        "SFTConfig('out', **elsewhere)",
+    ],
+)
+def test_arguments_that_agree_are_not_accused(line: str, tmp_path: Path) -> None:
+    assert inspect_script(written(tmp_path, line)).findings == []
+
+
+LIGHTNING = """\
+class Model(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(10, 10)
+        self.head = nn.Linear(10, 3)
+
+    def training_step(self, batch, index):
+        return F.cross_entropy(self.head(self.body(batch[0])), batch[1])
+
+    def configure_optimizers(self):
+        optimizer = torch.optim.AdamW(self.parameters(), 1e-3)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-3, total_steps=self.trainer.estimated_stepping_batches)
+        return [optimizer], [{"scheduler": schedule, "interval": "step"}]
+
+
+L.Trainer(max_epochs=3).fit(Model(), loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        (', "interval": "step"', "", "schedule_per_epoch"),
+        ("self.parameters()", "self.body.parameters()", "outside_optimizer"),
+        ("max_epochs=3", "max_epochs=3, gradient_clip_val=1.0", "manual_optimization"),
+    ],
+)
+def test_a_lightning_module_whose_parts_contradict_each_other_is_found(
+    old: str, new: str, rule: str, tmp_path: Path
+) -> None:
+    manual = "        self.automatic_optimization = False\n" if rule == "manual_optimization" else ""
+    text = LIGHTNING.replace("super().__init__()\n", "super().__init__()\n" + manual).replace(old, new)
+    assert inspect_script(written(tmp_path, LIGHTNING, "right.py")).findings == []
+    assert [one.rule for one in inspect_script(written(tmp_path, text)).findings] == [rule]
+
+
+KERAS = """\
+model = keras.Sequential([layers.Dense(64, activation="relu"), layers.Dense(10{activation})])
+model.compile("adam", loss=keras.losses.SparseCategoricalCrossentropy({logits}))
+model.fit(x, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("activation", "logits", "rules"),
+    [
+        (', activation="softmax"', "from_logits=True", ["activation_twice"]),
+        (', activation="softmax"', "", []),
+        ("", "from_logits=True", []),
+        ("", "", ["logits_as_probabilities"]),
+    ],
+)
+def test_a_keras_model_and_its_loss_agree_on_logits(
+    activation: str, logits: str, rules: list[str], tmp_path: Path
+) -> None:
+    text = KERAS.format(activation=activation, logits=logits)
+    assert [one.rule for one in inspect_script(written(tmp_path, text)).findings] == rules
+
+
+@pytest.mark.parametrize(("hand", "rules"), [(" / accumulation", ["divided_twice"]), ("", [])])
+def test_a_loss_that_accelerate_divides_as_well_is_found(hand: str, rules: list[str], tmp_path: Path) -> None:
+    text = (
+        "accelerator = Accelerator(gradient_accumulation_steps=accumulation)\n"
+        "for batch in loader:\n"
+        "    with accelerator.accumulate(model):\n"
+        f"        loss = model(**batch).loss{hand}\n"
+        "        accelerator.backward(loss)\n"
+        "        optimizer.step()\n"
+        "        optimizer.zero_grad()\n"
+    )
+    assert [one.rule for one in inspect_script(written(tmp_path, text)).findings] == rules
+
+
+def test_a_second_optimizer_whose_gradients_stay_is_found(tmp_path: Path) -> None:
+    text = (
+        "critic_optimizer = torch.optim.Adam(critic.parameters())\n"
+        "maker_optimizer = torch.optim.Adam(maker.parameters())\n"
+        "for real in loader:\n"
+        "    critic.zero_grad()\n"
+        "    (critic(maker(noise).detach()).mean() - critic(real).mean()).backward()\n"
+        "    critic_optimizer.step()\n"
+        "    {clear}\n"
+        "    (-critic(maker(noise)).mean()).backward()\n"
+        "    maker_optimizer.step()\n"
+    )
+    wrong = inspect_script(written(tmp_path, text.format(clear="pass"))).findings
+    right = inspect_script(written(tmp_path, text.format(clear="maker.zero_grad()"), "right.py")).findings
+    assert ([one.rule for one in wrong], right) == (["one_optimizer_not_cleared"], [])
+
+
+def test_an_optimizer_that_never_steps_is_found_beside_a_schedule_and_a_simulator_that_do(tmp_path: Path) -> None:
+    text = RIGHT.replace(STEP, "            simulator.step(action)\n").replace(CLIP, "")
+    assert [one.rule for one in inspect_script(written(tmp_path, text)).findings] == ["no_step"]
+
+
+def test_steps_without_gradients_are_found(tmp_path: Path) -> None:
+    text = RIGHT.replace(BACKWARD, "").replace(CLIP, "")
+    assert [one.rule for one in inspect_script(written(tmp_path, text)).findings] == ["no_backward"]
+
+
+def test_a_schedule_that_a_function_is_given_and_does_not_step_is_found(tmp_path: Path) -> None:
+    text = (
+        "def train(loader, optimizer, scheduler):\n"
+        "    for x, y in loader:\n"
+        "        optimizer.zero_grad()\n"
+        "        loss(model(x), y).backward()\n"
+        "        optimizer.step()\n"
+        "{step}"
+        "rows = DataLoader(data, {shuffle})\n"
+        "optimizer = torch.optim.AdamW(model.parameters())\n"
+        "plan = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=len(rows))\n"
+        "train(rows, optimizer, plan)\n"
+    )
+    wrong = inspect_script(written(tmp_path, text.format(step="", shuffle="shuffle=False"))).findings
+    right = text.format(step="        scheduler.step()\n", shuffle="shuffle=True")
+    assert [one.rule for one in wrong] == ["not_shuffled", "schedule_never_stepped"]
+    assert inspect_script(written(tmp_path, right, "right.py")).findings == []
+
+
+def test_clipping_of_scaled_gradients_is_found_where_micro_batches_add_them(tmp_path: Path) -> None:
+    text = RIGHT.replace(
+        BACKWARD, "            for part in range(accum):\n                scaler.scale(loss / accum).backward()\n"
+    ).replace(STEP, "            scaler.step(optimizer)\n            scaler.update()\n")
+    assert [one.rule for one in inspect_script(written(tmp_path, text)).findings] == ["clip_scaled"]
+    right = text.replace(CLIP, "            scaler.unscale_(optimizer)\n" + CLIP)
+    assert inspect_script(written(tmp_path, right, "right.py")).findings == []
+
+
+@pytest.mark.parametrize("test", ["step % 4 != 3", "step % every", "(step + 1) % 4 != 0"])
+def test_accumulation_that_goes_on_to_the_next_batch_is_found(test: str, tmp_path: Path) -> None:
+    text = (
+        "for step, (x, y) in enumerate(loader):\n"
+        "    loss = criterion(model(x), y){by}\n"
+        "    loss.backward()\n"
+        f"    if {test}:\n"
+        "        continue\n"
+        "    optimizer.step()\n"
+        "    optimizer.zero_grad()\n"
+    )
+    wrong = inspect_script(written(tmp_path, text.format(by=""))).findings
+    right = inspect_script(written(tmp_path, text.format(by=" / 4"), "right.py")).findings
+    assert [one.rule for one in wrong if one.certainty != "depends"] == ["accumulation_not_divided"]
+    assert [one for one in right if one.certainty != "depends"] == []
+
+
+def test_labels_that_a_collator_shifts_for_a_model_that_shifts_them_are_found(tmp_path: Path) -> None:
+    text = (
+        "def collate(rows):\n"
+        "    labels = pad_sequence([row[1:] for row in rows])\n"
+        "    return dict(input_ids=pad_sequence([row[:-1] for row in rows]), labels=labels)\n"
+        "Trainer({model}.from_pretrained('gpt2'), args, data_collator=collate).train()\n"
+    )
+    shifts = inspect_script(written(tmp_path, text.format(model="AutoModelForCausalLM"))).findings
+    does_not = inspect_script(written(tmp_path, text.format(model="OwnModel"), "own.py")).findings
+    assert ([one.rule for one in shifts], does_not) == (["shifted_twice"], [])
+
+
+def test_a_model_evaluated_in_training_mode_beside_a_teacher_is_found(tmp_path: Path) -> None:
+    text = (
+        "class Distiller:\n"
+        "    def train(self):\n"
+        "        self.teacher.eval()\n"
+        "        self.student.train()\n"
+        "        for x, y in self.loader:\n"
+        "            self.optimizer.zero_grad()\n"
+        "            loss(self.student(x), self.teacher(x)).backward()\n"
+        "            self.optimizer.step()\n"
+        "    def test(self):\n"
+        "        with torch.no_grad():\n"
+        "            for x, y in self.held_out:\n"
+        "                right += (self.student(x).argmax(1) == y).sum()\n"
+    )
+    assert [one.rule for one in inspect_script(written(tmp_path, text)).findings] == ["evaluates_in_training_mode"]
+    right = text.replace("        with torch", "        self.student.eval()\n        with torch")
+    assert inspect_script(written(tmp_path, right, "right.py")).findings == []
+
+
+def test_a_model_without_units_of_two_modes_is_not_accused_of_its_mode(tmp_path: Path) -> None:
+    text = (
+        RIGHT.replace("    model.eval()\n", "")
+        .replace("        self.drop = nn.Dropout(0.1)\n", "")
+        .replace("self.drop(F.relu(self.first(x)))", "F.relu(self.first(x))")
+    )
+    assert inspect_script(written(tmp_path, text)).findings == []
+
+
+def test_a_piece_of_a_training_loop_is_not_accused_of_what_stands_elsewhere(tmp_path: Path) -> None:
+    text = (
+        "class Scaler:\n    def __call__(self, loss, optimizer):\n        loss.backward()\n        optimizer.step()\n"
+    )
+    assert inspect_script(written(tmp_path, text)).findings == []
 
 
 def test_labels_that_a_model_shifts_again_are_found(tmp_path: Path) -> None:

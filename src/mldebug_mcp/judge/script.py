@@ -15,8 +15,10 @@ from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models.base import Call
 from mldebug_mcp.models.script import RuledOut, ScriptFinding, ScriptReport
 from mldebug_mcp.script.calls import Script, read_script
+from mldebug_mcp.script.faults import Fault
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.rules import Fault, cleared_by, faults_of, trains_elsewhere
+from mldebug_mcp.script.rules import faults_of
+from mldebug_mcp.script.rules.done_right import cleared_by
 
 MAX_BYTES = 2_000_000
 """Bytes of a script. Chosen: fifty thousand lines."""
@@ -64,9 +66,9 @@ def inspect_script(path: str | Path) -> ScriptReport:
     named = {one.cause for one in findings}
     ruled_out = [one for one in done_right if one.cause not in named]
     if not any(roles.trains_by_hand for roles, _ in scripts):
-        trainer = any(trains_elsewhere(roles) for roles, _ in scripts)
+        trainer = any(roles.trains_elsewhere for roles, _ in scripts)
         where = "a trainer of a framework makes the loop" if trainer else "no call of backward() was found"
-        notes.append(f"{where}: of the loop itself nothing is said")
+        notes.append(f"{where}: the loop itself was not judged")
     return ScriptReport(
         path=str(path),
         files=len(scripts),
@@ -132,13 +134,13 @@ def told_by_script(report: ScriptReport) -> list[CauseEvidence]:
         held = strongest.get(one.cause)
         if held is None or BITS[one.certainty] > BITS[held.certainty]:
             strongest[one.cause] = one
-    told = [
+    evidence = [
         CauseEvidence(one.cause, BITS[one.certainty], f"script, line {one.line}: {one.summary}", "check")
         for one in strongest.values()
     ]
     if any(one.certainty == "certain" for one in strongest.values()):
-        told.append(CauseEvidence("healthy", -BITS["likely"], "the script has a fault for certain", "check"))
-    return told + [
+        evidence.append(CauseEvidence("healthy", -BITS["likely"], "the script has a fault for certain", "check"))
+    return evidence + [
         CauseEvidence(one.cause, -BITS_AGAINST, f"script, line {one.line}: {one.summary}", "check")
         for one in report.ruled_out
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 MAX_NODES = 400_000
 """Nodes of a syntax tree that are looked at. Chosen: a file of 40,000 lines."""
@@ -69,6 +70,7 @@ class Assignment:
         loops: The loops around it, by their lines.
         function: The function around it.
         adds: It adds to what the name held: "total += loss".
+        conditions: The tests of the `if` statements around it inside its function, as text.
     """
 
     target: str
@@ -78,6 +80,7 @@ class Assignment:
     loops: tuple[int, ...]
     function: str
     adds: bool = False
+    conditions: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -148,6 +151,8 @@ class _Reader:
     def body(self, statements: Sequence[ast.stmt], around: _Around) -> None:
         for statement in statements:
             self._statement(statement, around)
+            if _skips_most_rounds(statement):
+                around = around.inside(condition=negation(statement.test))
 
     def _statement(self, node: ast.stmt, around: _Around) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -157,7 +162,7 @@ class _Reader:
         elif isinstance(node, ast.If):
             self._calls(node.test, around)
             self.body(node.body, around.inside(condition=ast.unparse(node.test)))
-            self.body(node.orelse, around.inside(condition=f"not ({ast.unparse(node.test)})"))
+            self.body(node.orelse, around.inside(condition=negation(node.test)))
         elif isinstance(node, ast.With | ast.AsyncWith):
             for item in node.items:
                 self._calls(item.context_expr, around)
@@ -202,7 +207,7 @@ class _Reader:
     def _add(self, target: ast.expr, value: ast.expr, line: int, around: _Around, *, adds: bool) -> None:
         order = len(self._script.calls)
         self._script.assignments.append(
-            Assignment(dotted(target), value, line, order, around.loops, around.function, adds)
+            Assignment(dotted(target), value, line, order, around.loops, around.function, adds, around.conditions)
         )
 
     def _calls(self, node: ast.AST, around: _Around) -> None:
@@ -213,6 +218,24 @@ class _Reader:
                     around.conditions, around.guards,
                 )
             )  # fmt: skip
+
+
+def _skips_most_rounds(node: ast.stmt) -> TypeGuard[ast.If]:
+    """Say whether a statement goes on with the next round but in every n-th: `if step % n != 0: continue`."""
+    if not isinstance(node, ast.If) or node.orelse or not isinstance(node.body[-1], ast.Continue):
+        return False
+    return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(node.test))
+
+
+def negation(test: ast.expr) -> str:
+    """Return the text of the opposite of a test: of `step % n != 0` it is `step % n == 0`."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return ast.unparse(test.operand)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.NotEq):
+        return ast.unparse(ast.Compare(test.left, [ast.Eq()], test.comparators))
+    if isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod):
+        return f"{ast.unparse(test)} == 0"
+    return f"not ({ast.unparse(test)})"
 
 
 def _in_order(node: ast.AST) -> Iterator[ast.Call]:

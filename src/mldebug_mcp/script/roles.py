@@ -7,14 +7,16 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from mldebug_mcp.script.calls import Assignment, Call, Script, dotted
+from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, constant_of, dotted
 
 OPTIMIZERS = re.compile(
     r"(?:^|\.)(?:SGD|Adam\w*|RMSprop|Adagrad|Adadelta|Adafactor|Lion\w*|NAdam|RAdam|LBFGS|Muon|LAMB|Lamb|Rprop|ASGD)$"
 )
 SCHEDULES = re.compile(r"(?:^|\.)(?:\w*LR|CosineAnnealing\w*|get_\w*schedule\w*|get_scheduler|ReduceLROnPlateau)$")
 ONE_CALL_TRAINERS = re.compile(r"(?:Trainer|Seq2SeqTrainer|SFTTrainer|fit|Learner|train_model)$")
-CROSS_ENTROPY = re.compile(r"(?:^|\.)(?:CrossEntropyLoss|cross_entropy)$")
+CROSS_ENTROPY = re.compile(
+    r"(?:^|\.)(?:CrossEntropyLoss|cross_entropy|softmax_cross_entropy(?:_with_integer_labels)?)$"
+)
 EVALUATES = re.compile(r"(?:^|[._])(?:eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*)(?:$|_)", re.IGNORECASE)
 NO_GRAD = re.compile(r"(?:no_grad|inference_mode)$")
 MODULE = re.compile(r"(?:^|\.)nn\.[A-Z]\w*$")
@@ -60,7 +62,8 @@ class Roles:
     @cached_property
     def backwards(self) -> list[Call]:
         """The calls that compute gradients."""
-        return [one for one in self.script.named("backward", "manual_backward") if one.owner or one.node.args]
+        named = self.script.named("backward", "manual_backward")
+        return [call for call in named if isinstance(call.node.func, ast.Attribute) or call.node.args]
 
     @cached_property
     def steps(self) -> list[Call]:
@@ -97,6 +100,22 @@ class Roles:
         return bool(self.backwards)
 
     @cached_property
+    def trains_elsewhere(self) -> bool:
+        """Whether a trainer of a framework makes the loop."""
+        return any(ONE_CALL_TRAINERS.search(call.name) for call in self.script.calls)
+
+    @cached_property
+    def source(self) -> str:
+        """The script without comments, written anew."""
+        return ast.unparse(self.script.tree)
+
+    def is_repeated(self, call: Call, depth: int = 3) -> bool:
+        """Say whether a call comes again and again in this file: in a loop, or in a function that a loop calls."""
+        if call.loops:
+            return True
+        return depth > 0 and any(self.is_repeated(caller, depth - 1) for caller in self.callers(call.function))
+
+    @cached_property
     def text(self) -> str:
         """The names of all that is called, a line each."""
         return "\n".join(one.name for one in self.script.calls)
@@ -117,7 +136,10 @@ class Roles:
         return self._is_loss(call, re.compile(rf"(?:^|\.)(?:{wanted})$"))
 
     def source_of(self, node: ast.expr, call: Call) -> ast.expr:
-        """Return what a name was assigned last before a call in its function; another expression as it is."""
+        """Return what a name was assigned last before a call in its function, or once outside of all functions.
+
+        Another expression is returned as it is.
+        """
         if not isinstance(node, ast.Name):
             return node
         found = [
@@ -125,7 +147,16 @@ class Roles:
             for one in self.script.assignments
             if one.target == node.id and one.function == call.function and one.order <= call.order and not one.adds
         ]
-        return found[-1].value if found else node
+        if found:
+            return found[-1].value
+        outside = [made for made in self.script.assignments if made.target == node.id and not made.function]
+        return outside[0].value if len(outside) == 1 and not self._is_parameter(node.id, call.function) else node
+
+    def _is_parameter(self, name: str, function: str) -> bool:
+        definition = self.definitions.get(function.rpartition(".")[2])
+        if not isinstance(definition, ast.FunctionDef):
+            return True
+        return name in {parameter.arg for parameter in (*definition.args.args, *definition.args.kwonlyargs)}
 
     @cached_property
     def modules(self) -> list[ast.ClassDef]:
@@ -136,6 +167,97 @@ class Roles:
             if isinstance(one, ast.ClassDef) and any(dotted(base).endswith("Module") for base in one.bases)
         ]
 
+    @cached_property
+    def sequentials(self) -> dict[str, ast.expr]:
+        """The models that are one `nn.Sequential`, by name."""
+        made = {assignment.target: assignment.value for assignment in self.script.assignments}
+        return {name: value for name, value in made.items() if dotted(value).endswith("Sequential") and "." not in name}
+
+    def class_of(self, name: str) -> ast.ClassDef | None:
+        """Return the class of a model in this file that made what has a name; None where it comes from elsewhere."""
+        classes = {module.name: module for module in self.modules}
+        last = name.rpartition(".")[2]
+        for assignment in self.script.assignments:
+            if assignment.target.rpartition(".")[2] == last:
+                made = next((classes[called] for called in calls_in(assignment.value) if called in classes), None)
+                if made is not None:
+                    return made
+        return None
+
+    def value_of(self, node: ast.expr | None) -> object:
+        """Return the value of a constant, or of a name that the file gives one constant; None for anything else."""
+        if isinstance(node, ast.Name):
+            found = [one.value for one in self.script.assignments if one.target == node.id]
+            node = found[0] if len(found) == 1 else None
+        return constant_of(node)
+
+    def keywords(self, call: Call) -> dict[str, ast.expr]:
+        """Return the keyword arguments of a call, with those of a `**mapping` that this file writes out."""
+        given: dict[str, ast.expr] = {}
+        for keyword in call.node.keywords:
+            if keyword.arg is None:
+                given |= entries_of(self.source_of(keyword.value, call))
+        return given | dict(call.keywords)
+
+    @cached_property
+    def definitions(self) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+        """The functions, methods and classes of this file by name."""
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        return {node.name: node for node in ast.walk(self.script.tree) if isinstance(node, kinds)}
+
+    def is_handed_on(self, name: str, *, except_to: re.Pattern[str]) -> bool:
+        """Say whether something of a name is given to a call of another file, whose name does not match a pattern."""
+        return any(
+            name in {dotted(arg).rpartition(".")[2] for arg in (*call.node.args, *call.keywords.values())}
+            and call.method not in self.definitions
+            and not except_to.search(call.name)
+            for call in self.script.calls
+        )
+
+    def is_kept(self, name: str) -> bool:
+        """Say whether something of a name is returned, or put into a list or mapping."""
+        return any(
+            name in {dotted(part).rpartition(".")[2] for part in ast.walk(node)}
+            for node in ast.walk(self.script.tree)
+            if isinstance(node, ast.Return | ast.Yield | ast.List | ast.Tuple | ast.Dict)
+            and not (isinstance(node, ast.Tuple | ast.List) and isinstance(node.ctx, ast.Store))
+        )
+
+    def parameters_for(self, name: str) -> set[tuple[str, str]]:
+        """Return the functions of this file that are given something of a name, each with its parameter for it."""
+        found = set()
+        for call in self.script.calls:
+            definition = self.definitions.get(call.method)
+            if isinstance(definition, ast.FunctionDef):
+                parameters = [parameter.arg for parameter in definition.args.args if parameter.arg != "self"]
+                given = [*zip(parameters, call.node.args, strict=False), *call.keywords.items()]
+                found |= {(call.method, parameter) for parameter, arg in given if dotted(arg) == name}
+        return found
+
+    def also_called(self, name: str) -> set[str]:
+        """Return the last parts of the names of something: its own, and those of parameters it is given as."""
+        names, new = {name.rpartition(".")[2]}, {name}
+        while new:
+            found = {parameter for known in new for _, parameter in self.parameters_for(known)}
+            new = found - names
+            names |= new
+        return names
+
+    def callers(self, function: str) -> list[Call]:
+        """Return the calls of a function or method of this file."""
+        name = function.rpartition(".")[2]
+        return self.script.named(name) if name else []
+
     def uses(self, *words: str) -> bool:
         """Say whether one of these words stands in the name of anything that is called."""
         return any(word in self.text for word in words)
+
+
+def entries_of(node: ast.AST) -> dict[str, ast.expr]:
+    """Return the entries of a mapping that is written out: `dict(a=1)` or `{"a": 1}`."""
+    if isinstance(node, ast.Call) and dotted(node.func) == "dict":
+        return {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+    if isinstance(node, ast.Dict):
+        pairs = ((constant_of(key), value) for key, value in zip(node.keys, node.values, strict=True))
+        return {key: value for key, value in pairs if isinstance(key, str)}
+    return {}

@@ -1,0 +1,44 @@
+"""The rules: what in a script is wrong for certain, likely, or depending on what the script does not show.
+
+Each rule looks at the calls in their order. None runs anything. A rule that is not sure says so by its certainty. What
+the script does right is found as well, as it rules causes out.
+"""
+
+from mldebug_mcp.script.faults import Fault, Rule
+from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.rules import arguments, data, evaluation, labels, loss, parameters, schedule, step
+
+RULES: tuple[Rule, ...] = (
+    step.gradients_never_cleared,
+    step.gradients_cleared_before_use,
+    step.nothing_is_stepped,
+    step.nothing_gives_gradients,
+    step.clipping_without_effect,
+    step.backward_in_autocast,
+    step.scaler_half_used,
+    step.accumulation,
+    schedule.schedule_out_of_step,
+    schedule.lightning_interval,
+    evaluation.modes,
+    evaluation.gradients_of_evaluation,
+    evaluation.metrics_computed_wrongly,
+    loss.activation_twice,
+    loss.loss_without_graph,
+    loss.losses_kept,
+    loss.shapes_broadcast,
+    loss.reductions_mixed,
+    loss.keras_logits,
+    labels.labels_shifted,
+    labels.shifted_in_the_data,
+    data.data_order,
+    data.evaluation_data,
+    data.seeds_set_again,
+    parameters.parameters_left_out,
+    arguments.settings_contradict,
+)
+
+
+def faults_of(roles: Roles) -> list[Fault]:
+    """Return what is wrong in a script, by line; of one rule a line is named once."""
+    found = {(fault.rule, fault.line): fault for rule in RULES for fault in rule(roles)}
+    return sorted(found.values(), key=lambda fault: (fault.line, fault.rule))

@@ -1,0 +1,169 @@
+"""Do arguments of optimizers and trainers contradict each other, or lie far outside of what is used?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mldebug_mcp.script.calls import Call, constant_of
+from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.roles import Roles
+
+HIGHEST_ADAM, HIGHEST_SGD = 0.05, 10.0
+"""Learning rates above which a script is likely wrong. Chosen: published recipes with Adam stay below 0.01, with SGD
+below 5."""
+TIGHTEST_CLIP = 0.01
+"""Limit of the gradient norm below which it is likely wrong. Chosen: recipes use 0.1 to 10."""
+
+
+LOSS_LIKE = re.compile(r"loss|perplexity|ppl|error|\b(?:\w*_)?(?:wer|cer|mae|mse|rmse|fid|err|nll|bpc)$", re.IGNORECASE)
+SCORE_LIKE = re.compile(
+    r"acc(?:uracy|uracies)?\d*$|f1|auc|auroc|bleu|rouge|precision|recall|\bmap\b|iou|dice|reward|r2$", re.I
+)
+"""Names of metrics that are better when lower, and when higher."""
+
+
+def settings_contradict(roles: Roles) -> Iterator[Fault]:
+    """Arguments of trainers and optimizers that contradict each other or lie far outside of what is used."""
+    for call in roles.script.calls:
+        given = _Given(roles, call)
+        if re.search(r"(?:Arguments|Config)$", call.name):
+            yield from _contradictions(given)
+        yield from _far_outside(roles, given)
+        yield from _direction(given)
+    yield from _manual_optimization(roles)
+
+
+class _Given:
+    """The keyword arguments of a call: their values where these are constants, and their lines."""
+
+    def __init__(self, roles: Roles, call: Call) -> None:
+        self._roles = roles
+        self.call = call
+        self._keywords = roles.keywords(call)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._keywords
+
+    def value(self, name: str, place: int | None = None) -> object:
+        """Return the value of an argument; None where it is not given or no constant."""
+        node = self._keywords.get(name)
+        if node is None and place is not None and place < len(self.call.node.args):
+            node = self.call.node.args[place]
+        return self._roles.value_of(node)
+
+    def number(self, name: str, place: int | None = None) -> float | None:
+        """Return the value of an argument that is a number."""
+        value = self.value(name, place)
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    def text(self, name: str, place: int | None = None) -> str:
+        """Return the value of an argument that is a text; empty where it is none."""
+        value = self.value(name, place)
+        return value if isinstance(value, str) else ""
+
+    def line(self, name: str) -> int:
+        """Return the line of an argument; of the call where it is given by place."""
+        node = self._keywords.get(name)
+        return node.lineno if node is not None else self.call.line
+
+
+def _far_outside(roles: Roles, given: _Given) -> Iterator[Fault]:
+    call = given.call
+    rate = (
+        given.number("lr", 1)
+        if call.method in ("Adam", "AdamW", "SGD", "NAdam", "RAdam", "Lion")
+        else given.number("learning_rate")
+        if re.search(r"(?:Arguments|Config)$", call.name)
+        else None
+    )
+    highest = HIGHEST_SGD if call.method == "SGD" else HIGHEST_ADAM
+    if rate is not None and rate > highest and not roles.uses("LambdaLR"):
+        yield fault("rate_far_too_high", call.line, "likely", f"{call.name} has a learning rate of {rate}")
+    decay = given.number("weight_decay")
+    if decay is not None and decay >= 1:
+        yield fault("decay_far_too_high", call.line, "likely", f"{call.name} has a weight decay of {decay}")
+    limit = given.number("max_norm", 1) if call.method == "clip_grad_norm_" else given.number("max_grad_norm")
+    if limit is not None and 0 < limit < TIGHTEST_CLIP:
+        yield fault("clip_far_too_tight", call.line, "likely", f"gradients are clipped at {limit}")
+
+
+def _contradictions(given: _Given) -> Iterator[Fault]:
+    if given.value("fp16") is True and given.value("bf16") is True:
+        says = "fp16 and bf16 are both on, and exclude each other"
+        yield fault("two_precisions", given.line("bf16"), "certain", says)
+    yield from _warmup(given)
+    yield from _best_model(given)
+    yield from _groups_and_pairs(given)
+
+
+def _warmup(given: _Given) -> Iterator[Fault]:
+    warmup, steps, share = given.number("warmup_steps"), given.number("max_steps"), given.number("warmup_ratio")
+    if warmup is not None and steps is not None and 0 < steps <= warmup:
+        says = f"warmup_steps={warmup} takes all of max_steps={steps}: the learning rate never reaches its peak"
+        yield fault("warmup_beyond_plan", given.line("warmup_steps"), "certain", says)
+    if given.value("lr_scheduler_type") == "constant" and ((warmup or 0) > 0 or (share or 0) > 0):
+        says = "lr_scheduler_type='constant' has no warm-up, and so warmup_steps and warmup_ratio are not used"
+        yield fault("warmup_not_used", given.line("lr_scheduler_type"), "certain", says)
+
+
+def _best_model(given: _Given) -> Iterator[Fault]:
+    if given.value("load_best_model_at_end") is not True:
+        return
+    saves = given.value("save_strategy") or "steps"
+    given_judges = given.value("eval_strategy") or given.value("evaluation_strategy")
+    judges = given_judges or (None if "eval_strategy" in given or "evaluation_strategy" in given else "no")
+    if judges is not None and (judges == "no" or (saves not in (judges, "best"))):
+        says = f"load_best_model_at_end needs one strategy for both: eval {judges}, save {saves}"
+        yield fault("best_model_unknown", given.call.line, "certain", says)
+    every, save_every = given.number("eval_steps"), given.number("save_steps")
+    if judges == saves == "steps" and every and save_every and every >= 1 and save_every % every:
+        says = f"load_best_model_at_end needs save_steps={save_every} to be a multiple of eval_steps={every}"
+        yield fault("best_model_unknown", given.line("save_steps"), "certain", says)
+
+
+def _groups_and_pairs(given: _Given) -> Iterator[Fault]:
+    """Yield what of groups of rollouts and pairs of preferences leaves nothing to learn from."""
+    if given.number("num_generations") == 1:
+        says = "num_generations=1: a group of one has no reward above or below its mean"
+        yield fault("group_of_one", given.line("num_generations"), "certain", says)
+    if re.search(r"GRPO|RLOO", given.call.name) and given.number("temperature") == 0:
+        says = "temperature=0: all rollouts of a group are the same, and so are their rewards"
+        yield fault("greedy_rollouts", given.line("temperature"), "certain", says)
+    longest, prompt = given.number("max_length"), given.number("max_prompt_length")
+    if longest is not None and prompt is not None and 0 < longest <= prompt:
+        says = f"max_prompt_length={prompt} leaves nothing of max_length={longest} to the answers"
+        yield fault("prompt_takes_all", given.line("max_prompt_length"), "likely", says)
+    if re.search(r"DPO", given.call.name) and given.number("beta") == 0:
+        says = "beta=0: the preference loss is the same for all weights, and has no gradient"
+        yield fault("beta_of_zero", given.line("beta"), "certain", says)
+
+
+def _direction(given: _Given) -> Iterator[Fault]:
+    """Yield where the best model, or the time to stop, is looked for in the wrong direction of a metric."""
+    metric = given.text("metric_for_best_model") or given.text("monitor")
+    direction = {True: "max", False: "min"}.get(given.value("greater_is_better"), given.text("mode"))  # type: ignore[call-overload]
+    if not metric or direction not in ("max", "min"):
+        return
+    lower, higher = LOSS_LIKE.search(metric), SCORE_LIKE.search(metric)
+    if (direction == "max" and lower and not higher) or (direction == "min" and higher and not lower):
+        argument = "greater_is_better" if "greater_is_better" in given else "mode"
+        better = "lower" if lower else "higher"
+        says = f"{metric} is better when {better}, and its {direction} is kept as the best"
+        yield fault("best_is_worst", given.line(argument), "certain", says)
+
+
+def _manual_optimization(roles: Roles) -> Iterator[Fault]:
+    """Yield what the trainer of Lightning is given that it cannot do for a module that steps its optimizers itself."""
+    off = [
+        assignment
+        for assignment in roles.script.assignments
+        if assignment.target == "self.automatic_optimization" and constant_of(assignment.value) is False
+    ]
+    for call in roles.script.named("Trainer") if off else ():
+        given = _Given(roles, call)
+        for name in ("gradient_clip_val", "accumulate_grad_batches"):
+            value = given.number(name)
+            if value is not None and value != (1 if name == "accumulate_grad_batches" else 0):
+                says = f"{name}={value} is for automatic optimization, which line {off[0].line} turns off"
+                yield fault("manual_optimization", given.line(name), "certain", says)

@@ -1,0 +1,140 @@
+"""Do training data come in a new order, and apart from those of evaluation?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from mldebug_mcp.script.calls import Call, calls_in, constant_of, dotted, names_in
+from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.roles import EVALUATES, Roles
+
+
+def data_order(roles: Roles) -> Iterator[Fault]:
+    """Training data come in a fixed order, or always the first batch comes."""
+    stepped = {line for step in roles.steps for line in step.loops}
+    loops = {line for backward in roles.backwards for line in backward.loops}
+    trained = {roles.script.loops.get(line, "") for line in (loops & stepped or loops if roles.steps else ())}
+    for name, made in roles.loaders.items():
+        if not isinstance(made.value, ast.Call):
+            continue
+        given = {one.arg: one.value for one in made.value.keywords}
+        if None in given and "shuffle" not in given:
+            continue
+        over = any(re.search(rf"\b{re.escape(name)}\b", text) for text in trained) or _trains_as_argument(roles, name)
+        trains = over or ("train" in name.lower() and roles.trains_by_hand)
+        ordered = "shuffle" not in given or constant_of(given["shuffle"]) is False
+        sampled = {"sampler", "batch_sampler"} & set(given) or len(made.value.args) > 2
+        streamed = re.search(r"Iterable|stream|shuffle\(|WebDataset|permutation", roles.source)
+        if trains and ordered and not sampled and not streamed and not EVALUATES.search(name):
+            says = f"{name} gives the training data in one order: shuffle is not on"
+            yield fault("not_shuffled", made.line, "likely", says)
+    if roles.uses("DistributedSampler") and not roles.script.named("set_epoch") and roles.trains_by_hand:
+        line = next(one.line for one in roles.script.calls if "DistributedSampler" in one.name)
+        says = "a DistributedSampler is used, and set_epoch() is never called: each pass has the same order"
+        yield fault("set_epoch_missing", line, "certain", says)
+    for call in roles.script.named("next"):
+        again = call.loops and any(
+            one.function == call.function and one.loops[: len(call.loops)] == call.loops for one in roles.backwards
+        )
+        if again and "iter" in calls_in(call.node):
+            says = "an iterator is made anew at each step: without shuffling the first batch comes every time"
+            yield fault("always_first_batch", call.line, "likely", says)
+
+
+def _trains_as_argument(roles: Roles, name: str) -> bool:
+    """Say whether a function that trains is given a loader, and goes through it."""
+    given = roles.parameters_for(name)
+    return any(
+        function == step.function.rpartition(".")[2]
+        and re.search(rf"\b{parameter}\b", roles.script.loops.get(line, ""))
+        for function, parameter in given
+        for step in roles.steps
+        for line in step.loops
+    )
+
+
+def evaluation_data(roles: Roles) -> Iterator[Fault]:
+    """Training and evaluation share data."""
+    loaders = [
+        (name, made) for name, made in roles.loaders.items() if isinstance(made.value, ast.Call) and made.value.args
+    ]
+    for name, made in loaders:
+        for other, trained in loaders:
+            if not EVALUATES.search(name) or EVALUATES.search(other) or name == other:
+                continue
+            if isinstance(made.value, ast.Call) and isinstance(trained.value, ast.Call):
+                same = ast.unparse(made.value.args[0]) == ast.unparse(trained.value.args[0])
+                if same and _assigned_once(roles, made.value.args[0]):
+                    says = f"{name} and {other} read the same data: {ast.unparse(made.value.args[0])}"
+                    yield fault("same_data", made.line, "certain", says)
+    splits = [one for one in roles.script.calls if one.method in ("train_test_split", "random_split")]
+    fitted = re.compile(r"(?:Scaler|Vectorizer|PCA|Imputer|Encoder|SelectKBest|Normalizer|Transformer)$")
+    for call in roles.script.named("fit_transform", "fit"):
+        maker = roles.script.assigned(call.owner)
+        source = dotted(maker.value) if maker is not None else call.owner
+        if (
+            fitted.search(source)
+            and "Label" not in source
+            and splits
+            and call.order < splits[0].order
+            and call.function == splits[0].function
+        ):
+            says = (
+                f"{call.owner} is fitted on all rows, and these are split afterwards: it knows those of the evaluation"
+            )
+            yield fault("fitted_before_split", call.line, "certain", says)
+    for line, through in roles.script.loops.items():
+        within = [one for one in roles.script.calls if line in one.loops]
+        function = within[0].function if within else ""
+        if (
+            EVALUATES.search(function)
+            and re.search(r"(?<![a-z])train_?(?:loader|dl|data\w*|set)\b", through)
+            and not any(one in roles.backwards for one in within)
+        ):
+            says = f"{function} goes through {through}"
+            yield fault("evaluates_training_data", line, "likely", says)
+
+
+def _assigned_once(roles: Roles, node: ast.expr) -> bool:
+    return not isinstance(node, ast.Name) or sum(one.target == node.id for one in roles.script.assignments) <= 1
+
+
+SEEDS = re.compile(r"(?:manual_seed|manual_seed_all|seed_everything|set_seed|(?:np|numpy)\.random\.seed|random\.seed)$")
+
+
+def seeds_set_again(roles: Roles) -> Iterator[Fault]:
+    """The same seed is set at each step or pass, so that the same numbers are drawn each time."""
+    for call in roles.script.calls:
+        starts_anew = call.method == "reset" and constant_of(call.keywords.get("seed")) is not None
+        if not call.loops or call.conditions or not (SEEDS.search(call.name) or starts_anew):
+            continue
+        given = call.keywords.get("seed", call.node.args[0] if call.node.args else None)
+        inside = [
+            backward
+            for backward in roles.backwards
+            if backward.function == call.function and backward.loops[: len(call.loops)] == call.loops
+        ]
+        called = {other.method for other in roles.script.calls if other.loops[: len(call.loops)] == call.loops}
+        trains = inside or any(one.function.rpartition(".")[2] in called for one in roles.backwards)
+        if given is None or not trains or _changes(roles, given, call) or _begins_a_training(roles, call):
+            continue
+        often = any(backward.loops == call.loops for backward in inside)
+        says = f"{ast.unparse(call.node)[:80]} stands inside the loop: the same numbers are drawn each time"
+        yield fault("seed_in_loop", call.line, "certain" if often else "likely", says)
+
+
+def _changes(roles: Roles, given: ast.expr, call: Call) -> bool:
+    """Say whether a seed is another one each time: it hangs on a name that the loop sets."""
+    inside = [made for made in roles.script.assignments if made.loops[: len(call.loops)] == call.loops]
+    loops = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.For) and node.lineno in call.loops]
+    set_by_loop = {name for loop in loops for name in names_in(loop.target)}
+    if isinstance(given, ast.Call):
+        return True
+    return bool(names_in(given) & (set_by_loop | {made.target for made in inside}))
+
+
+def _begins_a_training(roles: Roles, call: Call) -> bool:
+    """Say whether a model is made in the same loop: each round is a training of its own."""
+    return any(made.loops == call.loops and made.function == call.function for made in roles.optimizers.values())

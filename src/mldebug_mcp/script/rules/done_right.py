@@ -1,0 +1,63 @@
+"""What a script does right, and so which causes it rules out."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mldebug_mcp.script.calls import constant_of
+from mldebug_mcp.script.faults import Fault
+from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.rules.loss import activation_of
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """A cause that the script rules out, or makes unlikely.
+
+    Args:
+        cause: The cause.
+        line: The line that says so.
+        says: What stands there.
+    """
+
+    cause: str
+    line: int
+    says: str
+
+
+def cleared_by(roles: Roles, faults: Sequence[Fault]) -> list[Cleared]:
+    """Return what a script of its own loop does right; a cause that one of its faults names is not among them."""
+    if not roles.trains_by_hand:
+        return []
+    named = {fault.cause for fault in faults}
+    found = [one for one in _cleared(roles) if one.cause not in named]
+    return list({one.cause: one for one in found}.values())
+
+
+def _cleared(roles: Roles) -> Iterator[Cleared]:
+    backward = roles.backwards[0]
+    for clear in roles.script.named("zero_grad"):
+        if any(one.function == clear.function and one.loops == clear.loops for one in roles.steps):
+            yield Cleared("missing_zero_grad", clear.line, "gradients are cleared in the loop that steps")
+    evals, trains = roles.script.named("eval"), roles.script.named("train")
+    if evals and trains:
+        yield Cleared(
+            "eval_mode_bug", evals[0].line, "the model is put into evaluation mode and back into training mode"
+        )
+    for call in roles.script.calls:
+        if (
+            roles.is_cross_entropy(call)
+            and call.node.args
+            and not activation_of(roles, roles.source_of(call.node.args[0], call))
+        ):
+            yield Cleared("double_softmax", call.line, "cross-entropy is given outputs without a softmax")
+        if call.method == "clip_grad_norm_" and call.order > backward.order:
+            yield Cleared("exploding_gradients", call.line, "gradients are clipped between backward and step")
+    for name, made in roles.loaders.items():
+        given = {one.arg: one.value for one in made.value.keywords} if isinstance(made.value, ast.Call) else {}
+        if "shuffle" in given and constant_of(given["shuffle"]) is True:
+            yield Cleared("unshuffled_data", made.line, f"{name} shuffles")
+    if not any("%" in test for step in roles.steps for test in step.conditions):
+        yield Cleared("grad_accum_scaling", backward.line, "each batch makes a step: no gradients are accumulated")

@@ -1,0 +1,184 @@
+"""Is the model evaluated in the right mode, and are its metrics computed right?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from mldebug_mcp.script.calls import Call, calls_in, constant_of, dotted
+from mldebug_mcp.script.faults import Certainty, Fault, fault
+from mldebug_mcp.script.roles import EVALUATES, NO_GRAD, Roles
+
+
+def modes(roles: Roles) -> Iterator[Fault]:
+    """Is the model in evaluation mode where it is evaluated, and in training mode where it trains?"""
+    if not roles.trains_by_hand:
+        return
+    evals = [one for one in roles.script.named("eval") if one.owner and not one.node.args]
+    trains = [one for one in roles.script.named("train") if "trainer" not in one.owner.lower() and one.owner]
+    training = {one.function for one in roles.backwards}
+    again_evals = [call for call in evals if _comes_again(roles, call)]
+    if not trains and again_evals and not roles.uses("set_grad_mode"):
+        says = (
+            f"{again_evals[0].name}() is called between passes, and train() nowhere: dropout and batch "
+            "statistics stay off after the first evaluation"
+        )
+        yield fault("never_back_to_training", again_evals[0].line, "certain", says)
+    for train in trains:
+        later = [
+            one
+            for one in evals
+            if one.function == train.function and one.order > train.order and len(one.loops) > len(train.loops)
+        ]
+        again = [one for one in trains if (one.loops and one.order != train.order) or one.function != train.function]
+        helpers = {one.function.rpartition(".")[2] for one in evals if one.function != train.function}
+        called = any(
+            one.method in helpers and one.loops and one.function == train.function for one in roles.script.calls
+        )
+        if (
+            not train.loops
+            and not again
+            and (later or called)
+            and train.function in training
+            and any(one.loops for one in roles.backwards)
+        ):
+            says = (
+                f"{train.name}() is called once before the loop, and the model is put into evaluation mode inside of it"
+            )
+            yield fault("never_back_to_training", train.line, "certain", says)
+    if not evals:
+        yield from _evaluates_in_training_mode(roles)
+    else:
+        yield from _another_is_put_into_evaluation_mode(roles, evals, trains)
+    for call in roles.script.calls:
+        functional = re.search(r"(?:^|\.)(?:F|functional)\.(?:alpha_|feature_alpha_)?dropout\d?d?$", call.name)
+        if functional and "training" not in call.keywords and len(call.node.args) < 3:
+            says = f"{call.name}() drops units in evaluation as well: its `training` is true unless it is given"
+            yield fault(
+                "dropout_always_on", call.line, "certain", says, fix=f"{call.name}(x, p, training=self.training)"
+            )
+
+
+def _comes_again(roles: Roles, call: Call) -> bool:
+    """Say whether a call comes again while training goes on: in a loop with training, or in a function called there."""
+    if call.loops and any(one.loops[:1] == call.loops[:1] for one in roles.backwards):
+        return True
+    return any(one.loops and one.method == call.function.rpartition(".")[2] for one in roles.script.calls)
+
+
+def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
+    """Yield where a model with layers of two modes is evaluated without `eval()`."""
+    foreign = [call.name for call in roles.script.calls if call.method not in roles.definitions]
+    if any(re.search(r"Lightning|Trainer", name) for name in foreign):
+        return
+    trained = {call.owner for call in roles.script.named("train") if call.owner}
+    evaluations = [
+        one
+        for one in roles.script.calls
+        if one.function not in {other.function for other in roles.backwards}
+        and EVALUATES.search(one.function)
+        and re.search(r"(?:^|\.)(?:model|net|network|self)$", one.name)
+    ]
+    inline = [
+        one
+        for one in roles.script.calls
+        if any(NO_GRAD.search(guard) for guard in one.guards)
+        and (one.name in trained or re.search(r"(?:^|\.)(?:model|net|network)$", one.name))
+    ]
+    first = next(iter([*evaluations, *inline]), None)
+    if first is None:
+        return
+    loaded = roles.uses("from_pretrained") and bool(roles.script.named("train"))
+    modal = (
+        loaded
+        or roles.uses("resnet", "torchvision.models", "create_model")
+        or any(
+            re.search(r"^(?:\w*Dropout\d?d?|\w*BatchNorm\d?d?|Transformer\w*Layer)$", call.method)
+            and call.constant("dropout") != 0
+            for call in roles.script.calls
+        )
+    )
+    if not modal and _is_whole(roles):
+        return
+    certainty: Certainty = "certain" if modal else "depends"
+    says = "the model is evaluated, and eval() is called nowhere: dropout and batch statistics stay on"
+    yield fault("evaluates_in_training_mode", first.line, certainty, says)
+
+
+def _is_whole(roles: Roles) -> bool:
+    """Say whether all layers of the models of this file are PyTorch's own or of this file, so that all are known."""
+    made = [node for module in roles.modules for node in ast.walk(module) if isinstance(node, ast.Assign)]
+    names = [name for node in made for name in calls_in(node.value) if name.rpartition(".")[2][:1].isupper()]
+    own = all("nn." in name or name in roles.definitions for name in names)
+    return own and bool(roles.modules or roles.uses("Sequential"))
+
+
+def _another_is_put_into_evaluation_mode(
+    roles: Roles, evals: Sequence[Call], trains: Sequence[Call]
+) -> Iterator[Fault]:
+    """Yield where a model is evaluated that `train()` is called of, and `eval()` only of another, such as a teacher."""
+    known = {call.owner for call in evals if not isinstance(_receiver(call), ast.Call)}
+    if any(not owner.startswith("self.") for owner in known) or any(train.node.args for train in trains):
+        return
+    training = {backward.function for backward in roles.backwards}
+    trained = {train.owner for train in trains if train.owner.startswith("self.")} - known
+    for call in roles.script.calls:
+        without_gradient = any(NO_GRAD.search(guard) for guard in call.guards)
+        if call.name in trained and without_gradient and call.loops and call.function not in training:
+            says = f"{call.name} is evaluated, and eval() is called of others alone: its dropout and statistics stay on"
+            yield fault("evaluates_in_training_mode", call.line, "likely", says)
+            return
+
+
+def _receiver(call: Call) -> ast.expr | None:
+    return call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
+
+
+def gradients_of_evaluation(roles: Roles) -> Iterator[Fault]:
+    """Evaluation keeps the graph."""
+    if not roles.trains_by_hand:
+        return
+    for call in roles.script.calls:
+        evaluates = EVALUATES.search(call.function) and call.function not in {one.function for one in roles.backwards}
+        off = any(NO_GRAD.search(guard) for guard in call.guards) or roles.uses("set_grad_enabled", "inference_mode")
+        if evaluates and not off and call.loops and re.search(r"(?:^|\.)(?:model|net|network)$", call.name):
+            says = "the model is evaluated with gradients on: memory is held for them"
+            yield fault("gradients_in_evaluation", call.line, "depends", says)
+            return
+
+
+def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
+    """A mean over batches is divided by rows; a class is looked for along the wrong axis."""
+    tree = roles.script.tree
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.Name):
+            by_rows = re.fullmatch(r"len\([\w.]*\.dataset\)", ast.unparse(node.right))
+            added = [one for one in roles.script.assignments if one.adds and one.target == node.left.id]
+            means = [
+                one
+                for one in added
+                if "item" in ast.unparse(one.value)
+                and "*" not in ast.unparse(one.value)
+                and "loss" in ast.unparse(one.value)
+            ]
+            summed = "reduction='sum'" in roles.source
+            if by_rows and means and len(means) == len(added) and not summed:
+                says = f"{node.left.id} adds up means of batches, and is divided by the number of rows"
+                yield fault("mean_of_means", node.lineno, "certain", says)
+        trains = roles.trains_by_hand or roles.trains_elsewhere
+        if trains and isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "argmax":
+            axis = next((constant_of(one.value) for one in node.keywords if one.arg in ("dim", "axis")), None)
+            functional = dotted(node.func) in ("torch.argmax", "np.argmax")
+            place = 1 if functional else 0
+            axis = axis if axis is not None else constant_of(node.args[place]) if len(node.args) > place else None
+            text = ast.unparse(node)
+            of_one_row = re.match(r"[\w.]+\[[\w, :]+\]", text)
+            if (
+                axis == 0
+                and not isinstance(axis, bool)
+                and not of_one_row
+                and re.search(r"logit|output|pred|model|out\b|score", text)
+            ):
+                says = f"the class is looked for along the batch: {text[:60]}"
+                yield fault("argmax_over_batch", node.lineno, "likely", says)

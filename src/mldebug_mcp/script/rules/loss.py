@@ -1,0 +1,478 @@
+"""Is the loss the one that is meant: activations, its graph, its shapes?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
+from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.roles import NO_GRAD, Roles
+
+FORWARD = ("forward", "__call__", "call")
+"""What PyTorch, Flax and Keras call the method that computes the outputs of a model."""
+
+
+def activation_twice(roles: Roles) -> Iterator[Fault]:
+    """A softmax or sigmoid stands before a loss that takes one itself; or none stands where one is needed."""
+    for call in roles.script.calls:
+        kind = _activation_taken(roles, call) if call.node.args else ""
+        if not kind:
+            continue
+        given = roles.source_of(call.node.args[0], call)
+        through = activation_of(roles, given)
+        if (kind, through) == ("softmax", "softmax"):
+            yield _twice(call.line, "cross-entropy takes the softmax itself, and is given one already")
+        elif (kind, through) == ("sigmoid", "sigmoid"):
+            yield _twice(call.line, "this loss takes the sigmoid itself, and is given one already")
+        elif (kind, through) == ("log-probabilities", "softmax"):
+            says = "the negative log-likelihood takes log-probabilities, and is given probabilities"
+            yield fault("nll_of_probabilities", call.line, "certain", says)
+        elif kind == "probabilities" and not through and _gives_logits(roles, given):
+            says = "binary cross-entropy takes probabilities, and nothing in the file makes any (sigmoid)"
+            yield fault("bce_of_logits", call.line, "likely", says)
+
+
+def _activation_taken(roles: Roles, call: Call) -> str:
+    """Return the activation that a loss applies itself, or what it takes instead; empty for another call."""
+    if roles.is_cross_entropy(call):
+        return "softmax"
+    if roles.loss_named(call, "BCEWithLogitsLoss", "binary_cross_entropy_with_logits"):
+        return "sigmoid"
+    if roles.loss_named(call, "NLLLoss", "nll_loss"):
+        return "log-probabilities"
+    return "probabilities" if roles.loss_named(call, "BCELoss", "binary_cross_entropy") else ""
+
+
+def _gives_logits(roles: Roles, given: ast.expr) -> bool:
+    """Say whether a model makes this value whose layers stand in the file, and no sigmoid is called anywhere."""
+    if roles.uses("sigmoid", "Sigmoid"):
+        return False
+    name = dotted(given.func) if isinstance(given, ast.Call) else ""
+    return bool(name) and (roles.class_of(name) is not None or name in roles.sequentials)
+
+
+def _twice(line: int, says: str) -> Fault:
+    return fault("activation_twice", line, "certain", says)
+
+
+def activation_of(roles: Roles, given: ast.expr) -> str:
+    """Return which activation an expression ends in: "softmax", "sigmoid" or ""; that of a model by its class."""
+    outer = _outermost(given)
+    last = outer.rpartition(".")[2].lower()
+    if last in ("softmax", "sigmoid"):
+        return last
+    if last in ("log_softmax", "logsoftmax") or not isinstance(given, ast.Call):
+        return ""
+    made_by = roles.class_of(outer)
+    if made_by is not None:
+        return _ends_in(made_by)
+    if len(roles.modules) == 1 or re.search(r"(?:^|\.)(?:model|net|network|classifier|apply|apply_fn)$", outer):
+        ends = {_ends_in(one) for one in roles.modules} - {""}
+        own = _sequential_end(roles)
+        return next(iter(ends), "") if len(ends) == 1 else own
+    return _sequential_end(roles)
+
+
+def _outermost(node: ast.expr) -> str:
+    """Return the name of the outermost call of an expression, past reshaping."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr not in (
+            "view",
+            "reshape",
+            "flatten",
+            "squeeze",
+            "float",
+            "contiguous",
+            "transpose",
+            "permute",
+            "to",
+        ):
+            break
+        node = node.func.value
+    if isinstance(node, ast.Call):
+        return dotted(node.func)
+    return ""
+
+
+def _ends_in(module: ast.ClassDef) -> str:
+    """Return which activation the forward of a model ends in."""
+    forward = next((one for one in module.body if isinstance(one, ast.FunctionDef) and one.name in FORWARD), None)
+    if forward is None:
+        return ""
+    for node in reversed(list(ast.walk(forward))):
+        if isinstance(node, ast.Return) and node.value is not None:
+            value = node.value
+            if isinstance(value, ast.Name):
+                assigned = [
+                    one.value for one in ast.walk(forward)
+                    if isinstance(one, ast.Assign) and any(dotted(target) == value.id for target in one.targets)
+                ]  # fmt: skip
+                value = assigned[-1] if assigned else value
+            last = _outermost(value).rpartition(".")[2].lower()
+            if last in ("softmax", "sigmoid"):
+                return last
+            called = _outermost(value)
+            return _attribute_end(module, called)
+    return ""
+
+
+def _attribute_end(module: ast.ClassDef, called: str) -> str:
+    """Return the activation at the end of a layer of a model, such as `self.net = nn.Sequential(..., nn.Softmax())`."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Assign) and any(dotted(target) == called for target in node.targets):
+            return _module_end(node.value)
+    return ""
+
+
+def _module_end(node: ast.expr) -> str:
+    if not isinstance(node, ast.Call):
+        return ""
+    name = dotted(node.func).rpartition(".")[2]
+    if name == "Sequential" and node.args:
+        return _module_end(node.args[-1])
+    return name.lower() if name in ("Softmax", "Sigmoid") else ""
+
+
+def _sequential_end(roles: Roles) -> str:
+    """Return the activation at the end of a model that is one `nn.Sequential`."""
+    models = list(roles.sequentials.values())
+    return _module_end(models[-1]) if len(models) == 1 else ""
+
+
+def loss_without_graph(roles: Roles) -> Iterator[Fault]:
+    """The loss, or a part of it, is cut off from the weights before backward."""
+    for backward in roles.backwards:
+        if any(NO_GRAD.search(guard) for guard in backward.guards):
+            says = "backward() stands under no_grad: there is no graph to go through"
+            yield fault("backward_without_graph", backward.line, "certain", says)
+        given = _loss_of(backward)
+        if given is not None:
+            yield from _parts_cut_off(roles, given, backward)
+    training = {backward.function for backward in roles.backwards}
+    for call in roles.script.calls:
+        computes = call.name in roles.losses or FUNCTIONAL_LOSS.search(call.name)
+        if computes and call.node.args and call.loops and call.function in training:
+            source = roles.source_of(call.node.args[0], call)
+            if _last_method(source) in ("detach", "data", "argmax", "round"):
+                says = f"the loss is computed on outputs that are cut off from the model: {ast.unparse(source)[:80]}"
+                yield fault("loss_cut_off", call.line, "certain", says, fix="give the loss the outputs themselves")
+
+
+FUNCTIONAL_LOSS = re.compile(r"(?:^|\.)(?:F|functional)\.\w*(?:loss|entropy)\w*$")
+
+
+def _loss_of(backward: Call) -> ast.expr | None:
+    """Return the loss that gradients are computed of: what stands before `.backward()`, or what a helper is given."""
+    helper = backward.owner in ("accelerator", "self", "fabric", "scaler")
+    if backward.node.args and helper:
+        return backward.node.args[0]
+    return backward.node.func.value if isinstance(backward.node.func, ast.Attribute) else None
+
+
+def _parts_cut_off(roles: Roles, given: ast.expr, backward: Call) -> Iterator[Fault]:
+    source = roles.source_of(given, backward)
+    made = re.search(r"(?:^|\.)(?:tensor|Tensor|Variable|as_tensor)$", _outermost(source))
+    copied = made and isinstance(source, ast.Call) and source.args and not isinstance(source.args[0], ast.List)
+    terms = list(_terms(roles, source, backward))
+    if copied or all(_is_cut(roles, term, backward, CUT) for term in terms):
+        says = f"backward() is called on a value that is cut off from the model: {ast.unparse(source)[:80]}"
+        yield fault("loss_cut_off", backward.line, "certain", says)
+        return
+    for term in terms:
+        if not isinstance(term, ast.Constant) and _is_cut(roles, term, backward, NUMBERS):
+            says = f"this part of the loss is a number, and so has no gradient: {ast.unparse(term)[:80]}"
+            yield fault("loss_cut_off", term.lineno, "certain", says, fix="add the loss itself, without item()")
+
+
+def _last_method(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+
+
+NUMBERS = ("item", "tolist", "numpy", "float")
+"""Methods and functions that make plain numbers of a tensor."""
+CUT = (*NUMBERS, "detach")
+"""Methods after which a value has no gradient."""
+SAME_GRADIENT = ("mean", "sum", "float", "to", "cuda", "view", "reshape", "squeeze", "unsqueeze", "div", "mul", "clamp")
+"""Methods of a tensor through which its gradient goes."""
+MAX_NAMES_FOLLOWED = 4
+
+
+def _terms(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_NAMES_FOLLOWED) -> Iterator[ast.expr]:
+    """Yield what a loss is the sum of, following names to what they were assigned."""
+    source = roles.source_of(node, call) if isinstance(node, ast.Name) and depth else node
+    if isinstance(source, ast.BinOp) and isinstance(source.op, ast.Add | ast.Sub):
+        yield from _terms(roles, source.left, call, depth - 1)
+        yield from _terms(roles, source.right, call, depth - 1)
+    else:
+        yield source
+
+
+def _is_cut(roles: Roles, node: ast.expr, call: Call, by: tuple[str, ...], depth: int = MAX_NAMES_FOLLOWED) -> bool:
+    """Say whether no gradient can flow through an expression, as all of it went through one of some methods."""
+    if isinstance(node, ast.Constant):
+        return True
+    if depth == 0:
+        return False
+    parts: list[ast.expr] = []
+    if isinstance(node, ast.Name):
+        source = roles.source_of(node, call)
+        parts = [source] if source is not node else []
+    elif isinstance(node, ast.UnaryOp):
+        parts = [node.operand]
+    elif isinstance(node, ast.BinOp):
+        parts = [node.left, node.right]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id in by
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr in by and node.func.attr not in SAME_GRADIENT:
+            return True
+        parts = [node.func.value] if node.func.attr in SAME_GRADIENT else []
+    return bool(parts) and all(_is_cut(roles, part, call, by, depth - 1) for part in parts)
+
+
+def losses_kept(roles: Roles) -> Iterator[Fault]:
+    """Losses are kept with their graphs."""
+    lost = {name for backward in roles.backwards for node in _given_to(backward) for name in _names_of(node)}
+    for call in roles.script.named("append"):
+        arg = call.node.args[0] if call.node.args else None
+        name = dotted(arg) if isinstance(arg, ast.Name | ast.Attribute) else ""
+        again = any(made.target == call.owner and made.loops == call.loops for made in roles.script.assignments)
+        if name in lost and call.loops and not again and not _is_detached(roles, name, call):
+            says = f"{call.owner} keeps {name} with its graph"
+            yield fault("losses_kept", call.line, "certain", says, fix=f"{call.owner}.append({name}.item())")
+    training = {backward.function for backward in roles.backwards}
+    for added in roles.script.assignments:
+        if not added.adds or not added.loops or added.target in lost or added.function not in training:
+            continue
+        names = _names_of(added.value) & lost
+        cut = any(name.rpartition(".")[2] in CUT for name in calls_in(added.value))
+        read = any(isinstance(node, ast.Attribute) and node.attr in ("data", "shape") for node in ast.walk(added.value))
+        if names and not cut and not read and not _set_anew(roles, added):
+            says = f"{added.target} adds up {', '.join(sorted(names))} with its graph"
+            yield fault("losses_kept", added.line, "certain", says, fix="add loss.item(), or loss.detach()")
+
+
+def _given_to(backward: Call) -> list[ast.expr]:
+    """Return what gradients are computed of: what stands before `.backward()`, or its one argument."""
+    function = backward.node.func
+    before = [function.value] if isinstance(function, ast.Attribute) else []
+    return [*before, *backward.node.args] if len(backward.node.args) == 1 else before
+
+
+def _names_of(node: ast.expr) -> set[str]:
+    """Return the names and attributes in an expression, dotted; of `self.loss` not `self`."""
+    attributes = {dotted(part) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+    return attributes | (names_in(node) - {"self"})
+
+
+def _set_anew(roles: Roles, added: Assignment) -> bool:
+    """Say whether a sum begins anew in the loop in which it is added to, as that of a window of batches does."""
+    return any(
+        made.target == added.target and not made.adds and made.loops == added.loops
+        for made in roles.script.assignments
+        if made.function == added.function
+    )
+
+
+def _is_detached(roles: Roles, name: str, call: Call) -> bool:
+    source = roles.source_of(ast.Name(name), call)
+    return any(one.rpartition(".")[2] in ("item", "detach") for one in calls_in(source))
+
+
+ELEMENTWISE_LOSSES = (
+    "MSELoss", "mse_loss", "L1Loss", "l1_loss", "SmoothL1Loss", "smooth_l1_loss", "HuberLoss", "huber_loss",
+)  # fmt: skip
+"""Losses that broadcast outputs and targets of different shapes; PyTorch warns of some of them, and goes on."""
+
+
+def shapes_broadcast(roles: Roles) -> Iterator[Fault]:
+    """Outputs of shape (n, 1) meet targets of shape (n,), which makes an n by n matrix of differences."""
+    for call in roles.script.calls:
+        if not roles.loss_named(call, *ELEMENTWISE_LOSSES) or len(call.node.args) < 2:
+            continue
+        shapes = [_shape(roles, arg, call) for arg in call.node.args[:2]]
+        if sorted(shapes) == ["column", "row"]:
+            says = "one side of the loss has shape (n,) and the other (n, 1): the difference is a matrix of n by n"
+            yield fault("shapes_broadcast", call.line, "certain", says)
+        elif _one_output(roles) and shapes[0] != "row" and shapes[1] != "column" and not _makes_columns(roles):
+            target = call.node.args[1]
+            from_data = isinstance(target, ast.Name) and roles.source_of(target, call) is target
+            says = "the model has one output, of shape (n, 1), and nothing in the file gives the targets that shape"
+            likely = from_data and _flattened_elsewhere(roles)
+            yield fault("shapes_may_broadcast", call.line, "likely" if likely else "depends", says)
+
+
+SAME_SHAPE = (
+    "float", "double", "long", "to", "cuda", "detach", "clone", "clamp", "exp", "log", "sigmoid", "tanh", "sin", "cos",
+)  # fmt: skip
+
+
+def _shape(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_NAMES_FOLLOWED) -> str:
+    """Return the shape of a value as far as its outermost operation tells it: "row" (n,), "column" (n, 1) or ""."""
+    parts: list[ast.expr] = []
+    if isinstance(node, ast.Name):
+        source = roles.source_of(node, call)
+        parts = [source] if source is not node else []
+    elif isinstance(node, ast.UnaryOp):
+        parts = [node.operand]
+    elif isinstance(node, ast.BinOp):
+        parts = [node.left, node.right]
+    elif isinstance(node, ast.Subscript | ast.Attribute):
+        return _shape_of_part(node)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr in SAME_SHAPE:
+            of_library = dotted(node.func.value) in ("torch", "np", "numpy") and node.args
+            parts = [node.args[0]] if of_library else [node.func.value]
+        elif node.func.attr == "gather" and len(node.args) == 2 and constant_of(node.args[0]) in (1, -1):
+            parts = [node.args[1]]
+        else:
+            return _shape_after(node.func.attr, node)
+    shapes = {_shape(roles, part, call, depth - 1) for part in parts} - {""} if depth else set()
+    return shapes.pop() if len(shapes) == 1 else ""
+
+
+def _shape_of_part(node: ast.Subscript | ast.Attribute) -> str:
+    """Return the shape of a part: `x[:, 0]`, `x[:, None]`, `x.max(1)[0]`, `x.max(1).values`."""
+    if isinstance(node, ast.Attribute):
+        reduced = node.value if node.attr in ("values", "indices") else None
+    else:
+        place = ast.unparse(node.slice)
+        if re.fullmatch(r"\(?(?::|\.\.\.), (?:0|-1)\)?", place):
+            return "row"
+        if re.fullmatch(r"\(?:, (?:0?:1|1:2|-1:)\)?", place):
+            return "column"
+        if re.fullmatch(r"\(?:, (?:None|\[0\]|np\.newaxis)\)?|\(?:, None\)", place):
+            return "column"
+        reduced = node.value if place in ("0", "1") else None
+    if isinstance(reduced, ast.Call) and isinstance(reduced.func, ast.Attribute):
+        return _shape_after(reduced.func.attr, reduced) if reduced.func.attr in ("max", "min") else ""
+    return ""
+
+
+def _shape_after(method: str, node: ast.Call) -> str:
+    """Return the shape of a matrix of n rows after a method that says it."""
+    keywords = {keyword.arg: constant_of(keyword.value) for keyword in node.keywords}
+    places = [constant_of(arg) for arg in node.args]
+    axis = keywords.get("dim", places[0] if places else None)
+    if method == "squeeze":
+        return "row" if axis in (None, 1, -1) else ""
+    if method in ("flatten", "ravel"):
+        return "" if node.args or node.keywords else "row"
+    if method in ("view", "reshape"):
+        return {(-1,): "row", (-1, 1): "column"}.get(tuple(places), "")  # type: ignore[arg-type]
+    if method == "unsqueeze":
+        return "column" if axis in (1, -1) else ""
+    if method in ("max", "min", "amax", "sum", "mean", "argmax") and axis in (1, -1):
+        return "column" if keywords.get("keepdim") is True or True in places[1:] else "row"
+    return ""
+
+
+RESHAPES = ("squeeze", "unsqueeze", "flatten", "view", "reshape", "ravel")
+TALL = re.compile(r"\[:, None\]|(?:ones|zeros|full|Tensor|rand\w*)\([^\n]*, 1\)|\.to_numpy\(\)\[:, |\[\[['\"]")
+"""What makes columns besides reshaping: a new axis, shapes that are written out, columns of a table by a list."""
+
+
+def _makes_columns(roles: Roles) -> bool:
+    """Say whether the file brings anything into the shape (n, 1), or a model of it gives outputs of shape (n,)."""
+    if TALL.search(roles.source):
+        return True
+    shapes = [(_shape_after(call.method, call.node), call.function) for call in roles.script.named(*RESHAPES)]
+    models = {module.name for module in roles.modules}
+    return any(shape == "column" or (shape and function.partition(".")[0] in models) for shape, function in shapes)
+
+
+def _flattened_elsewhere(roles: Roles) -> bool:
+    """Say whether the output of a model is brought into the shape (n,) in another place, as in evaluation."""
+    flat = [call for call in roles.script.named(*RESHAPES) if _shape_after(call.method, call.node) == "row"]
+    return any(
+        isinstance(call.node.func, ast.Attribute) and isinstance(call.node.func.value, ast.Call) for call in flat
+    )
+
+
+def _one_output(roles: Roles) -> bool:
+    linear = [one for one in roles.script.named("Linear") if one.constant("out_features", 1) is not None]
+    return bool(linear) and linear[-1].constant("out_features", 1) == 1
+
+
+MEAN_LOSSES = re.compile(r"(?:^|\.)(?:F|functional)\.(?:\w*loss|\w*cross_entropy\w*)$")
+
+
+def reductions_mixed(roles: Roles) -> Iterator[Fault]:
+    """A mean over all elements and a sum over all elements are added without a weight."""
+    for assignment in (*roles.script.assignments, *_returned(roles)):
+        value = assignment.value
+        if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+            continue
+        within = Call("", ast.Call(value, [], []), assignment.line, assignment.order, (), assignment.function, (), ())
+        sources = [roles.source_of(term, within) for term in (value.left, value.right)]
+        reductions = [_reduction(source) for source in sources]
+        if sorted(reductions) == ["mean", "sum"] and not _is_of_weights(sources):
+            says = f"a mean and a sum over all elements are added: {ast.unparse(value)[:80]}"
+            yield fault("reductions_mixed", assignment.line, "likely", says)
+
+
+def _returned(roles: Roles) -> Iterator[Assignment]:
+    """Yield what functions return, as assignments to no name."""
+    for function in ast.walk(roles.script.tree):
+        if isinstance(function, ast.FunctionDef):
+            inside = [call for call in roles.script.calls if call.function.rpartition(".")[2] == function.name]
+            for node in ast.walk(function):
+                if isinstance(node, ast.Return) and node.value is not None and inside:
+                    order = inside[-1].order + 1
+                    yield Assignment("", node.value, node.lineno, order, (), inside[-1].function)
+
+
+def _reduction(node: ast.expr) -> str:
+    """Return how an expression is reduced: "mean", "sum", or "" where that is not plain or a divisor stands in it."""
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        constants = [side for side in (node.left, node.right) if constant_of(side) is not None]
+        if not constants:
+            return ""
+        node = node.right if constants[0] is node.left else node.left
+    if not isinstance(node, ast.Call):
+        return ""
+    name = dotted(node.func)
+    if name.rpartition(".")[2] == "sum" and isinstance(node.func, ast.Attribute):
+        whole = len(node.args) == (1 if name == "torch.sum" else 0) and not node.keywords
+        return "sum" if whole and not re.search(r"/|mean\(", ast.unparse(node)) else ""
+    if MEAN_LOSSES.search(name):
+        given = {keyword.arg: constant_of(keyword.value) for keyword in node.keywords}
+        return str(given.get("reduction", "mean")) if {"size_average", "reduce", None}.isdisjoint(given) else ""
+    return ""
+
+
+def _is_of_weights(nodes: Sequence[ast.expr]) -> bool:
+    """Say whether a term goes over the weights of the model, as a penalty of their size does."""
+    return any(re.search(r"parameters\(\)|\.weight|penalty|\bp\b", ast.unparse(node)) for node in nodes)
+
+
+KERAS_LOSS = re.compile(r"(?:Sparse|Binary)?_?(?:Categorical)?_?Crossentropy$", re.IGNORECASE)
+
+
+def keras_logits(roles: Roles) -> Iterator[Fault]:
+    """What the last layer of a Keras model gives out and what its loss takes differ: logits, or probabilities."""
+    compiled = [call for call in roles.script.named("compile") if "loss" in call.keywords]
+    if len(compiled) != 1:
+        return
+    compiled_call = compiled[0]
+    loss = roles.source_of(compiled_call.keywords["loss"], compiled_call)
+    name = constant_of(loss) if isinstance(loss, ast.Constant) else dotted(loss) if isinstance(loss, ast.Call) else ""
+    layers = [call for call in roles.script.named("Dense") if call.order < compiled_call.order]
+    if not isinstance(name, str) or not KERAS_LOSS.search(name.rpartition(".")[2]) or not layers:
+        return
+    logits = isinstance(loss, ast.Call) and any(
+        keyword.arg == "from_logits" and constant_of(keyword.value) is True for keyword in loss.keywords
+    )
+    activation = roles.value_of(layers[-1].keywords.get("activation"))
+    if logits and activation in ("softmax", "sigmoid"):
+        says = f"the last layer has a {activation}, and the loss with from_logits=True applies it again"
+        yield _twice(loss.lineno, says)
+    plain = "activation" not in layers[-1].keywords and len(layers[-1].node.args) < 2
+    named = roles.script.named("Softmax", "Activation", "softmax", "sigmoid", "load_model", "from_config")
+    if not logits and plain and not named:
+        says = "the last layer gives logits, and the loss without from_logits=True takes probabilities"
+        yield fault("logits_as_probabilities", loss.lineno, "likely", says)

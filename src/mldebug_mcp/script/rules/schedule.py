@@ -1,0 +1,145 @@
+"""Does the schedule of the learning rate go at the pace that it counts in?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from mldebug_mcp.script.calls import Assignment, Call, dotted
+from mldebug_mcp.script.faults import Certainty, Fault, fault
+from mldebug_mcp.script.roles import Roles
+
+
+def schedule_out_of_step(roles: Roles) -> Iterator[Fault]:
+    """A schedule is stepped before the optimizer, at the wrong pace, or never."""
+    if not roles.trains_by_hand:
+        return
+    for step in roles.schedule_steps:
+        unit = [one for one in roles.steps if one.function == step.function and one.loops == step.loops]
+        if unit and all(one.order > step.order for one in unit):
+            says = "scheduler.step() stands before optimizer.step(): the first value of the schedule is skipped"
+            yield fault("schedule_first", step.line, "certain", says)
+    for name, made in roles.schedules.items():
+        yield from _pace(roles, name, made)
+
+
+COUNTS_EPOCHS = re.compile(r"\b(?:n_|num_|max_)?epochs?\b", re.IGNORECASE)
+COUNTS_BATCHES = re.compile(r"len\(|steps|batches|iters")
+COUNTS_BATCHES_SURELY = re.compile(r"OneCycle|len\(\s*\w*loader|total_steps|num_training_steps|steps_per_epoch")
+FEWEST_BATCHES = 100
+"""Steps to the first change of a schedule below which it counts passes. Chosen: tutorials use 2 to 90 epochs."""
+SLOWEST_DECAY = 0.999
+"""Factor a batch above which an exponential decay lasts for a run. Chosen: 0.999 halves the learning rate in 693."""
+
+
+def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
+    steps = [call for call in roles.schedule_steps if call.owner.rpartition(".")[2] == name.rpartition(".")[2]]
+    kind, text = dotted(made.value), ast.unparse(made.value)
+    if not steps:
+        own = name.startswith("self.")
+        if (own or "." not in name) and not _is_used(roles, name, made):
+            says = f"{name} is made and never stepped: the learning rate stays at its first value"
+            certainty: Certainty = "likely" if own else "certain"
+            yield fault("schedule_never_stepped", made.line, certainty, says, fix=f"call {name}.step()")
+        return
+    per_batch = next((step for step in steps if _is_of_batches(roles, step)), None)
+    through_data = per_batch is not None and _is_over_data(roles, per_batch)
+    if per_batch is not None and through_data and "Plateau" not in kind:
+        says = f"{name} counts epochs ({text[:80]}), and is stepped at every batch"
+        if "Lambda" not in kind and COUNTS_EPOCHS.search(text) and not COUNTS_BATCHES.search(text):
+            yield fault("schedule_per_batch", per_batch.line, "certain", says)
+        elif 0 < _first_change(roles, made) < FEWEST_BATCHES:
+            yield fault("schedule_per_batch", per_batch.line, "likely", says)
+    if COUNTS_BATCHES_SURELY.search(text) and all(_is_of_batches(roles, step) is False for step in steps):
+        says = f"{name} counts batches ({text[:80]}), and is stepped once a pass"
+        yield fault("schedule_per_epoch", steps[0].line, "certain", says)
+    gamma = _argument(roles, made, "gamma", 1)
+    if per_batch is not None and "Exponential" in kind and isinstance(gamma, float) and gamma < SLOWEST_DECAY:
+        says = f"{name} multiplies the learning rate by {gamma} at every batch"
+        yield fault("schedule_decays_per_batch", per_batch.line, "likely", says)
+
+
+def _is_used(roles: Roles, name: str, made: Assignment) -> bool:
+    """Say whether anything may step a schedule: a call of it, another file that is given it, a list that holds it."""
+    last, names = name.rpartition(".")[2], roles.also_called(name)
+    for call in roles.script.calls:
+        of_it = call.method in names or (call.owner.rpartition(".")[2] in names and call.method not in READS_ONLY)
+        if of_it and call.line != made.line:
+            return True
+    if any(roles.is_handed_on(known, except_to=HANDS_BACK) for known in names) or roles.is_kept(last):
+        return True
+    others = [other for other in roles.script.assignments if other.target.rpartition(".")[2] != last]
+    return any(dotted(other.value) == name for other in others)
+
+
+HANDS_BACK = re.compile(r"(?:prepare|print|len|isinstance)$")
+"""Calls that are given a schedule and do not step it."""
+READS_ONLY = ("get_last_lr", "get_lr", "state_dict", "load_state_dict")
+
+
+def _first_change(roles: Roles, made: Assignment) -> int:
+    """Return after how many steps a schedule of epochs changes first, or is through; 0 where that is not known."""
+    kind = dotted(made.value).rpartition(".")[2]
+    argument = {"StepLR": "step_size", "CosineAnnealingLR": "T_max", "MultiStepLR": "milestones"}.get(kind)
+    value = _argument(roles, made, argument, 1) if argument else None
+    return value if isinstance(value, int) else 0
+
+
+def _argument(roles: Roles, made: Assignment, name: str, place: int) -> object:
+    """Return the value of an argument of a schedule; of a list its first."""
+    call = made.value
+    if not isinstance(call, ast.Call):
+        return None
+    given = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+    given = call.args[place] if given is None and place < len(call.args) else given
+    if isinstance(given, ast.List | ast.Tuple) and given.elts:
+        given = given.elts[0]
+    return roles.value_of(given)
+
+
+MAX_CALLERS = 3
+"""How far up the calls of functions are followed."""
+
+
+def _is_of_batches(roles: Roles, step: Call, depth: int = MAX_CALLERS) -> bool | None:
+    """Say whether a schedule is stepped once a batch; None where the file does not tell."""
+    updates = roles.steps or roles.backwards
+    same = [update for update in updates if update.function == step.function]
+    if any(update.loops and step.loops[: len(update.loops)] == update.loops for update in same):
+        return True
+    if any(update.loops for update in same):
+        return False
+    inside = {call.method for call in roles.script.calls if step.loops and call.loops[: len(step.loops)] == step.loops}
+    called = [update for update in updates if update.function.rpartition(".")[2] in inside]
+    if called:
+        return not any(update.loops for update in called)
+    callers = roles.callers(step.function) if depth and not step.loops else []
+    answers = {_is_of_batches(roles, caller, depth - 1) for caller in callers}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def _is_over_data(roles: Roles, step: Call) -> bool:
+    """Say whether the innermost loop around a call goes through data, and not through numbers of epochs or steps."""
+    lines = step.loops or next((caller.loops for caller in roles.callers(step.function) if caller.loops), ())
+    through = roles.script.loops.get(lines[-1], "") if lines else ""
+    return bool(through) and not re.search(r"^(?:tqdm\()?t?range\(|epoch", through)
+
+
+def lightning_interval(roles: Roles) -> Iterator[Fault]:
+    """A schedule that counts batches is left to Lightning, which steps it once a pass unless its interval is "step"."""
+    for name, made in roles.schedules.items():
+        if made.function.rpartition(".")[2] != "configure_optimizers":
+            continue
+        if COUNTS_BATCHES_SURELY.search(ast.unparse(made.value)) or "stepping_batches" in ast.unparse(made.value):
+            body = [
+                node
+                for node in ast.walk(roles.script.tree)
+                if isinstance(node, ast.FunctionDef)
+                and node.name == "configure_optimizers"
+                and node.lineno <= made.line <= (node.end_lineno or node.lineno)
+            ]
+            by_hand = roles.uses("lr_schedulers", "lr_scheduler_step")
+            if body and not by_hand and not re.search(r"['\"]?interval['\"]?\s*[:=]\s*['\"]step", ast.unparse(body[0])):
+                says = f"{name} counts batches, and Lightning steps it once a pass: its interval is not 'step'"
+                yield fault("schedule_per_epoch", made.line, "certain", says, fix='give it "interval": "step"')

@@ -1,0 +1,362 @@
+"""Do gradients reach the weights: the order of zero_grad, backward, clipping and step; scaler; accumulation."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
+from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.roles import Roles
+
+
+def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
+    """Gradients are never cleared, or only once a pass."""
+    if not roles.backwards or not roles.steps or _clears_otherwise(roles):
+        return
+    cleared = roles.script.named("zero_grad")
+    repeated = [step for step in roles.steps if roles.is_repeated(step) or _runs_closure(roles, step)]
+    if not cleared and repeated:
+        step = repeated[0]
+        says = f"{step.name}() changes the weights, and nothing in the file clears the gradients (zero_grad)"
+        yield fault("gradients_never_cleared", step.line, "certain", says)
+        return
+    for step in roles.steps:
+        same = [one for one in cleared if one.function == step.function]
+        outside = [
+            one for one in same if len(one.loops) < len(step.loops) and one.loops == step.loops[: len(one.loops)]
+        ]
+        if same and len(outside) == len(same) and not _in_closure(step):
+            says = f"zero_grad() stands outside the loop in which {step.name}() is called"
+            yield fault("gradients_cleared_outside", same[0].line, "certain", says)
+    reached = _optimizers_cleared(roles, {clear.owner for clear in cleared})
+    for step in roles.steps if reached else ():
+        if step.owner in roles.optimizers and step.owner not in reached and step.loops:
+            says = f"{step.owner} is stepped, and nothing clears the gradients of its parameters"
+            yield fault("one_optimizer_not_cleared", step.line, "likely", says)
+
+
+def _optimizers_cleared(roles: Roles, owners: set[str]) -> set[str]:
+    """Return the optimizers whose gradients `zero_grad` of some owners clears; none where an owner is not known."""
+    reached: set[str] = set()
+    for owner in owners:
+        if owner in roles.optimizers:
+            reached.add(owner)
+            continue
+        of_module = {name for name, made in roles.optimizers.items() if _has_parameters_of(owner, made)}
+        if not of_module:
+            return set()
+        reached |= of_module
+    return reached
+
+
+def _has_parameters_of(module: str, optimizer: Assignment) -> bool:
+    return bool(
+        re.search(rf"(?<![\w.]){re.escape(module)}(?:\.\w+)*\.(?:named_)?parameters\(\)", ast.unparse(optimizer.value))
+    )
+
+
+def _clears_otherwise(roles: Roles) -> bool:
+    by_hand = any(one.target.endswith(".grad") for one in roles.script.assignments)
+    return by_hand or roles.uses("grad.zero_", "clear_grad", "manual_backward", "deepspeed.initialize", "engine.step")
+
+
+def _runs_closure(roles: Roles, step: Call) -> bool:
+    """Say whether a step is given a function of this file that computes gradients: it calls it several times."""
+    given = {dotted(arg).rpartition(".")[2] for arg in step.node.args}
+    return any(backward.function.rpartition(".")[2] in given for backward in roles.backwards)
+
+
+def _in_closure(step: Call) -> bool:
+    return bool(step.node.args) and not step.owner.lower().endswith("scaler")
+
+
+def gradients_cleared_before_use(roles: Roles) -> Iterator[Fault]:
+    """Gradients are cleared between backward and step; or the step comes between clearing and backward."""
+    for backward in roles.backwards:
+        unit = [one for one in roles.unit(backward) if one.loops == backward.loops]
+        steps = [one for one in unit if one in roles.steps]
+        cleared = [one for one in unit if one.method == "zero_grad"]
+        after = [one for one in steps if one.order > backward.order]
+        for clear in cleared:
+            step = next((one for one in after if one.order > clear.order), None)
+            again = step is not None and any(clear.order < one.order < step.order for one in roles.backwards)
+            if clear.order > backward.order and step is not None and not again and not clear.conditions:
+                if clear.owner in roles.optimizers and step.owner in roles.optimizers and clear.owner != step.owner:
+                    continue
+                says = "zero_grad() stands between backward() and step(): each step is made without a gradient"
+                yield fault("cleared_before_step", clear.line, "certain", says)
+        if (
+            steps
+            and not after
+            and cleared
+            and not any(one in roles.backwards for one in unit if one.order < steps[0].order)
+        ) and (max(one.order for one in cleared if True) and cleared[0].order < steps[0].order):
+            says = "step() stands before backward() and after zero_grad(): it is made without a gradient"
+            yield fault("step_before_backward", steps[0].line, "certain", says)
+
+
+def nothing_is_stepped(roles: Roles) -> Iterator[Fault]:
+    """Gradients are computed and no optimizer uses them, or a call lacks its parentheses."""
+    bare = [
+        node.value
+        for node in ast.walk(roles.script.tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) and node.value.attr in _UNCALLED
+    ]
+    for name in bare:
+        says = f"{dotted(name)} is named and not called: its parentheses are missing"
+        yield fault(
+            "not_called", name.lineno, "certain", says, cause=_UNCALLED[name.attr], fix=f"write {dotted(name)}()"
+        )
+    if bare:
+        return
+    by_hand = any(one.target.endswith(".data") or ".grad" in ast.unparse(one.value) for one in roles.script.assignments)
+    yield from _optimizer_never_stepped(roles)
+    steps = [call for call in roles.script.calls if re.search(r"step|minimize", call.method)]
+    others = [call for call in steps if call not in roles.schedule_steps]
+    repeated = [backward for backward in roles.backwards if roles.is_repeated(backward)]
+    if repeated and not others and not by_hand and not roles.uses("autograd.grad", "sub_", "add_", "copy_", "hook"):
+        yield fault("no_step", repeated[0].line, "likely", "gradients are computed, and no optimizer makes a step")
+
+
+GIVES_GRADIENTS = re.compile(
+    r"backward|Trainer|(?:model|learn\w*|trainer)\.fit$|(?:^|[._])scaler$|autograd\.grad$",
+)
+"""Calls of other files that compute gradients, or may."""
+
+
+def nothing_gives_gradients(roles: Roles) -> Iterator[Fault]:
+    """An optimizer makes steps, and nothing computes gradients for it."""
+    if not roles.steps or roles.backwards:
+        return
+    given = any(step.node.args and "scaler" not in step.owner.lower() for step in roles.steps)
+    foreign = [call.name for call in roles.script.calls if call.method not in roles.definitions]
+    elsewhere = any(GIVES_GRADIENTS.search(name) for name in foreign)
+    if not given and not elsewhere and any(roles.is_repeated(step) for step in roles.steps):
+        says = f"{roles.steps[0].name}() is called, and nothing computes a gradient (backward)"
+        yield fault("no_backward", roles.steps[0].line, "likely", says)
+
+
+def _optimizer_never_stepped(roles: Roles) -> Iterator[Fault]:
+    """Yield optimizers whose gradients are cleared, or that are made here, and that never make a step."""
+    repeated = [backward for backward in roles.backwards if roles.is_repeated(backward)]
+    cleared = {call.owner: call.line for call in roles.script.named("zero_grad") if OPTIMIZER_NAME.search(call.owner)}
+    made = {name: assignment.line for name, assignment in roles.optimizers.items()}
+    assigned = {one.target.rpartition(".")[2] for one in roles.script.assignments if isinstance(one.value, ast.Call)}
+    stepped = {call.owner.rpartition(".")[2] for call in roles.script.calls if "step" in call.method}
+    given = {dotted(arg).rpartition(".")[2] for call in roles.script.named("step") for arg in call.node.args}
+    for name, line in {**made, **cleared}.items() if repeated else ():
+        last, names = name.rpartition(".")[2], roles.also_called(name)
+        handed_on = any(roles.is_handed_on(known, except_to=DOES_NOT_STEP) for known in names)
+        if names & (stepped | given) or last not in assigned or handed_on:
+            continue
+        looped = any(re.search(rf"\b{last}\b", through) for through in roles.script.loops.values())
+        if not roles.is_kept(last) and not looped and not _is_alias(roles, name):
+            yield fault("no_step", line, "likely", f"{name} never makes a step: its parameters stay as they are")
+
+
+OPTIMIZER_NAME = re.compile(r"(?:^|\.)_?(?:\w*optim\w*|opt|opt_\w+|\w+_opt)$")
+DOES_NOT_STEP = re.compile(
+    r"LR\w*$|schedule\w*$|(?:prepare|setup|isinstance|print|len|GradScaler|Plateau|Annealing\w*)$"
+)
+
+
+def _is_alias(roles: Roles, name: str) -> bool:
+    """Say whether something else is given the value of a name: `self.optimizer = optimizer`."""
+    last = name.rpartition(".")[2]
+    return any(
+        dotted(made.value) == name and made.target.rpartition(".")[2] != last for made in roles.script.assignments
+    )
+
+
+_UNCALLED = {
+    "zero_grad": "missing_zero_grad",
+    "eval": "eval_mode_bug",
+    "train": "eval_mode_bug",
+    "backward": "params_not_training",
+    "step": "params_not_training",
+}
+"""Methods that do nothing without their parentheses, and the cause that they are then."""
+
+
+def clipping_without_effect(roles: Roles) -> Iterator[Fault]:
+    """Gradients are clipped where that has no effect, or while they are scaled."""
+    for clip in roles.script.named("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"):
+        unit = roles.unit(clip)
+        backwards = [one for one in unit if one in roles.backwards]
+        steps = [one for one in unit if one in roles.steps and one.loops == clip.loops]
+        if not steps:
+            continue
+        if backwards and (
+            all(one.order < clip.order for one in steps) or all(one.order > clip.order for one in backwards)
+        ):
+            where = "after step()" if clip.order > steps[-1].order else "before backward()"
+            says = f"gradients are clipped {where}: that has no effect"
+            yield fault("clip_too_late", clip.line, "certain", says)
+        by_scaler = any("scaler" in step.owner.lower() for step in steps)
+        scaled = by_scaler and any("scaler" in call.owner.lower() for call in roles.script.named("scale"))
+        unscaled = any(one.method == "unscale_" and one.order < clip.order for one in unit)
+        if scaled and not unscaled:
+            says = (
+                "gradients are clipped while the scaler has them scaled up: the limit is thousands of times too tight"
+            )
+            yield fault("clip_scaled", clip.line, "certain", says)
+
+
+def backward_in_autocast(roles: Roles) -> Iterator[Fault]:
+    """Gradients are computed under autocast."""
+    for backward in roles.backwards:
+        if any(guard.rpartition(".")[2] == "autocast" for guard in backward.guards):
+            says = f"{backward.name}() stands under autocast, which is for the forward pass and the loss alone"
+            yield fault("backward_in_autocast", backward.line, "likely", says)
+            return
+
+
+def scaler_half_used(roles: Roles) -> Iterator[Fault]:
+    """The loss is scaled, and the optimizer steps past the scaler."""
+    scaled = [one for one in roles.script.calls if one.method == "scale" and "scaler" in one.owner.lower()]
+    if not scaled:
+        return
+    steps = [one for one in roles.steps if "scaler" in one.owner.lower()]
+    own = [one for one in roles.steps if "scaler" not in one.owner.lower()]
+    if own and not steps:
+        says = "the loss is scaled by the scaler, and the optimizer steps past it with scaled gradients"
+        yield fault("step_past_scaler", own[0].line, "certain", says)
+    elif steps and not [one for one in roles.script.named("update") if "scaler" in one.owner.lower()]:
+        says = "scaler.update() is never called: the scale stays, also where gradients overflow"
+        yield fault("scaler_never_updated", steps[0].line, "certain", says)
+
+
+ACCUMULATES = re.compile(r"accum|micro|grad_acc|acc_steps", re.IGNORECASE)
+"""What names of numbers of batches whose gradients are added have in them."""
+
+
+def accumulation(roles: Roles) -> Iterator[Fault]:
+    """Gradients of several batches are added: is the loss divided once, and are they cleared only with the step?"""
+    yield from _divided_twice(roles)
+    if roles.uses("accelerator.accumulate"):
+        return
+    for step in roles.steps:
+        every = next((test for test in step.conditions if "%" in test and "not (" not in test), None)
+        backward = next(
+            (
+                backward
+                for backward in roles.backwards
+                if backward.function == step.function
+                and backward.loops == step.loops
+                and every not in backward.conditions
+            ),
+            None,
+        )
+        if every is None or backward is None or not step.loops:
+            continue
+        cleared = [call for call in roles.unit(backward) if call.method == "zero_grad"]
+        if cleared and all(not any("%" in test for test in clear.conditions) for clear in cleared):
+            says = (
+                f"zero_grad() is called at every batch, and step() only where {every}: all but the last batch are lost"
+            )
+            yield fault("accumulation_cleared", cleared[0].line, "certain", says)
+        if not _is_divided(roles, backward):
+            says = (
+                f"step() is called where {every}, and the loss is not divided by the number of batches that are added"
+            )
+            yield fault("accumulation_not_divided", backward.line, "likely", says)
+        ends = any("len(" in test or " or " in test for test in step.conditions)
+        later = [other for other in roles.steps if other.order > step.order and len(other.loops) < len(step.loops)]
+        passes = len(step.loops) > 1 or any(caller.loops for caller in roles.callers(step.function))
+        if passes and not ends and not later:
+            says = "batches that are left at the end of a pass make no step with the others of their window"
+            yield fault("accumulation_leftover", step.line, "depends", says)
+    yield from _inner_loop_not_divided(roles)
+
+
+def _inner_loop_not_divided(roles: Roles) -> Iterator[Fault]:
+    """Yield where a loop over micro-batches adds gradients for a step after it, and nothing divides them."""
+    for backward in roles.backwards:
+        through = roles.script.loops.get(backward.loops[-1], "") if backward.loops else ""
+        if not ACCUMULATES.search(through) or _is_divided(roles, backward) or _gradients_are_divided(roles):
+            continue
+        after = [
+            step
+            for step in roles.steps
+            if step.function == backward.function
+            and step.order > backward.order
+            and step.loops == backward.loops[: len(step.loops)]
+        ]
+        if after and all(len(step.loops) < len(backward.loops) for step in after):
+            says = f"gradients of all of {through} are added for one step, and the loss is not divided by their number"
+            yield fault("accumulation_not_divided", backward.line, "likely", says)
+
+
+def _gradients_are_divided(roles: Roles) -> bool:
+    by_method = re.search(r"\.grad(?:\.data)?\.(?:div_|mul_)", roles.text)
+    return bool(by_method) or any(".grad" in assignment.target for assignment in roles.script.assignments)
+
+
+def _divided_twice(roles: Roles) -> Iterator[Fault]:
+    """Yield where a loss is divided by hand, and a framework that accumulates divides it, too."""
+    makers = [call for call in roles.script.calls if call.method == "Accelerator"]
+    divides = roles.uses("accelerator.accumulate") or any(
+        "gradient_accumulation_steps" in one.keywords for one in makers
+    )
+    for backward in roles.backwards:
+        by_engine = backward.owner.endswith("engine") and roles.uses("deepspeed.initialize")
+        if not (by_engine or (divides and backward.owner.endswith("accelerator"))):
+            continue
+        divisor = next(iter(_divisors(roles, backward)), None)
+        if divisor is not None and ACCUMULATES.search(ast.unparse(divisor)):
+            says = f"the loss is divided by {ast.unparse(divisor)}, and {backward.name}() divides it once more"
+            yield fault("divided_twice", divisor.lineno, "certain", says)
+
+
+def _divisors(roles: Roles, backward: Call) -> Iterator[ast.expr]:
+    """Yield what a loss is divided by, or multiplied with, before its gradients are computed."""
+    expressions: list[ast.expr] = [backward.node.func, *backward.node.args]
+    names = set[str]().union(*(names_in(expression) for expression in expressions))
+    expressions += [
+        assignment.value
+        for assignment in roles.script.assignments
+        if assignment.target in names
+        and assignment.function == backward.function
+        and assignment.order <= backward.order
+    ]
+    for node in (node for expression in expressions for node in ast.walk(expression)):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            yield node.right
+        elif isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in (
+            "div",
+            "div_",
+            "mul",
+            "true_divide",
+        ):
+            yield from node.args
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and constant_of(node.left) is None:
+            yield node.right
+    yield from _divisors_in_place(roles, names, backward)
+
+
+def _divisors_in_place(roles: Roles, names: set[str], backward: Call) -> Iterator[ast.expr]:
+    """Yield what a loss is divided by in a statement of its own, `loss /= n`, under the conditions of backward."""
+    in_place = {
+        id(node.value)
+        for node in ast.walk(roles.script.tree)
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div | ast.Mult)
+    }
+    for assignment in roles.script.assignments:
+        same = assignment.function == backward.function and assignment.target in names
+        excluded = any(_exclude(test, other) for test in assignment.conditions for other in backward.conditions)
+        if same and id(assignment.value) in in_place and not excluded:
+            yield assignment.value
+
+
+def _exclude(test: str, other: str) -> bool:
+    """Say whether two conditions stand in the two branches of one `if`."""
+    return test in (f"not ({other})", f"not {other}") or other in (f"not ({test})", f"not {test}")
+
+
+def _is_divided(roles: Roles, backward: Call) -> bool:
+    if next(_divisors(roles, backward), None) is not None:
+        return True
+    given = [backward.node.func, *backward.node.args]
+    return any("mean" in name for node in given for name in calls_in(node) if "accum" in ast.unparse(node))
