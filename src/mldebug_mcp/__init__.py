@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.api import InteractiveShell, RunDiagnosis, diagnose_run, read_run
     from mldebug_mcp.core.errors import CatalogueError, InputError, MissingExtraError, MLDebugError, UnknownIdError
     from mldebug_mcp.judge.batch import inspect_batch
+    from mldebug_mcp.judge.checkpoints import choose_checkpoint
     from mldebug_mcp.judge.explain import explain
     from mldebug_mcp.judge.explain_error import explain_error
     from mldebug_mcp.judge.group_comparison import compare_runs
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         Update,
     )
     from mldebug_mcp.models.batch import RowsAt
+    from mldebug_mcp.models.checkpoints import CheckpointChoice
     from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
     from mldebug_mcp.models.runs import Contest, News, Runs
     from mldebug_mcp.models.script import ScriptReport
@@ -51,6 +53,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BatchInspection",
     "CatalogueError",
+    "CheckpointChoice",
     "Contest",
     "Diagnosis",
     "ErrorExplanation",
@@ -77,6 +80,7 @@ __all__ = [
     "UnknownIdError",
     "Update",
     "check_memory",
+    "choose_checkpoint",
     "compare_runs",
     "diagnose_run",
     "diagnose_runs",
@@ -115,6 +119,8 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "inspect_batch": "judge",
             "inspect_script": "judge.script",
             "ScriptReport": "models.script",
+            "choose_checkpoint": "judge.checkpoints",
+            "CheckpointChoice": "models.checkpoints",
             "compare_runs": "judge.group_comparison",
             "diagnose_runs": "judge.runs",
             "rows_at": "judge.rows",

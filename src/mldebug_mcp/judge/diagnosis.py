@@ -15,6 +15,7 @@ from mldebug_mcp.checks.run.resume import joins_of
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.judge.calibration import fitted
 from mldebug_mcp.judge.causes import HARDLY, told_by_needs, without_what_is_done
+from mldebug_mcp.judge.checkpoints import checkpoint_choice
 from mldebug_mcp.judge.classifier import shipped, told_by_likeness
 from mldebug_mcp.judge.comparison import compare, suspects
 from mldebug_mcp.judge.evidence import told_by_errors, told_by_settings, told_by_siblings, with_answers
@@ -201,6 +202,7 @@ def diagnose(
         ties=describe_ties(run, seen, hypotheses, likelihood),
         what_to_log=missing,
         comparison=known.comparison,
+        checkpoint=checkpoint_choice(run),
         notes=[
             *no_result,
             *([HARDLY_JUDGED] if little else []),

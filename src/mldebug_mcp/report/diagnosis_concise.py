@@ -16,6 +16,7 @@ from mldebug_mcp.judge.sheet import lines_of
 from mldebug_mcp.judge.what_to_log import LEAST_STEPS
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, RunSummary, RunVerdict, Update
 from mldebug_mcp.models.base import OTHER, SOUND
+from mldebug_mcp.models.checkpoints import CheckpointChoice
 from mldebug_mcp.models.diagnosis import CurveFact, QuantityFact, Sheet
 from mldebug_mcp.report.concise import DIGITS, fitted, length, quoted_once, rounded
 from mldebug_mcp.report.sections import worth_showing
@@ -189,6 +190,7 @@ MAX_TO_LOG, MAX_HOW = 2, 160
 MAX_FINDING_STEPS = 3
 MAX_METRICS, MAX_NAME = 8, 40
 MAX_SETTINGS, MAX_PARTINGS = 8, 6
+MAX_AS_GOOD = 4
 MAX_PATH = 120
 """Characters of a path above which only its name is given."""
 LIMIT, BRIEF = 6000, 2500
@@ -291,7 +293,25 @@ def _judged(diagnosis: Diagnosis, most: _Most) -> Diagnosis:
                 for one in diagnosis.what_to_log[: most.to_log]
             ],
             comparison=_brief_comparison(diagnosis.comparison),
+            checkpoint=_brief_choice(diagnosis.checkpoint),
         ),
+    )
+
+
+def _brief_choice(choice: CheckpointChoice | None) -> CheckpointChoice | None:
+    """Return which checkpoint to keep without the list of all of them; its fields that say nothing are left unset."""
+    if choice is None:
+        return None
+    return CheckpointChoice(
+        **_filled(
+            keep=choice.keep,
+            verdict=choice.verdict,
+            summary=choice.summary,
+            metric=choice.metric,
+            as_good=choice.as_good[:MAX_AS_GOOD],
+            notes=[shorten(one, MAX_NOTE) for one in choice.notes[:MAX_USUAL]],
+        ),
+        best_saved=choice.best_saved,
     )
 
 
@@ -327,6 +347,7 @@ def _healthy(diagnosis: Diagnosis) -> Diagnosis:
         next_steps=[],
         next_step=diagnosis.next_step,
         notes=notes + _first_words(diagnosis.notes),
+        **_filled(checkpoint=_brief_choice(diagnosis.checkpoint)),
     )
 
 

@@ -211,6 +211,8 @@ MIN_PROBABILITY_UNDISPUTED = 0.9
 MAX_NOTE_LINES = 4
 _SHARES = {
     "Seen in the log": MAX_FINDINGS_WHOLE + 1,
+    "Which checkpoint to keep": 6,
+    "Facts": 7,
     "Settings": 6,
     "Logged": 9,
     "Events": 6,
