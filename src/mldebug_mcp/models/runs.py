@@ -151,10 +151,11 @@ class Contest(Model):
 class News(Model):
     """Something new in a run that is watched."""
 
-    what: Literal["waiting", "reading", "finding", "leader", "no_result", "silent", "finished"] = Field(
+    what: Literal["waiting", "reading", "finding", "leader", "fact", "no_result", "silent", "finished"] = Field(
         description="waiting: there is no log to read yet. reading: what the log holds at first. finding: a symptom "
-        "is present that was not, or begins anew. leader: another hypothesis leads, at two looks in a row. no_result: "
-        "no loss, score or reward is among what is logged, at two looks in a row. silent: "
+        "is present that was not, or begins anew. fact: what follows from several quantities, such as what rollouts "
+        "without a gradient took, once and when it has changed. leader: another hypothesis leads, at two looks in a "
+        "row. no_result: no loss, score or reward is among what is logged, at two looks in a row. silent: "
         "nothing was written for long. finished: the log says that training ended."
     )
     text: Text = Field(description="In one sentence.")
