@@ -452,6 +452,7 @@ KNOWN = {
     ("logs/names/lexicon.py", "read_text"),  # our own file
     ("judge/classifier.py", "is_file"),  # our own file
     ("judge/reader_command.py", "read_text"), ("judge/reader_command.py", "glob"),  # replies that it kept itself
+    ("core/append.py", "open"),  # of the record that a command of the user's writes
     ("script/rules.py", "open"),  # our own file
     ("judge/runs.py", "is_file"), ("judge/runs.py", "read_bytes"),  # our own file; no tool names one
 }  # fmt: skip

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.judge.runs import diagnose_runs
     from mldebug_mcp.judge.script import inspect_script
     from mldebug_mcp.judge.search import search_folklore
+    from mldebug_mcp.judge.tried import read_record, record_check
     from mldebug_mcp.judge.update import update_diagnosis
     from mldebug_mcp.judge.watch import watch_run
     from mldebug_mcp.logs import Run, Series
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
     from mldebug_mcp.models.runs import Contest, News, Runs
     from mldebug_mcp.models.script import ScriptReport
+    from mldebug_mcp.models.tried import Record
 
 __version__ = "0.1.0"
 
@@ -69,6 +71,7 @@ __all__ = [
     "News",
     "NextStep",
     "ProbeResult",
+    "Record",
     "RowsAt",
     "Run",
     "RunDiagnosis",
@@ -91,7 +94,9 @@ __all__ = [
     "inspect_script",
     "probe_overfit",
     "read_metric",
+    "read_record",
     "read_run",
+    "record_check",
     "rows_at",
     "search_folklore",
     "update_diagnosis",
@@ -120,6 +125,9 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "inspect_script": "judge.script",
             "ScriptReport": "models.script",
             "choose_checkpoint": "judge.checkpoints",
+            "read_record": "judge.tried",
+            "record_check": "judge.tried",
+            "Record": "models.tried",
             "CheckpointChoice": "models.checkpoints",
             "compare_runs": "judge.group_comparison",
             "diagnose_runs": "judge.runs",

@@ -24,6 +24,7 @@ from mldebug_mcp.logs.files import (
     EVALUATION_FOLDERS,
     LOG_SUFFIXES,
     MAX_DEPTH,
+    RECORD,
     RunFolder,
     home_of,
     may_be_log,
@@ -216,6 +217,18 @@ def owns_folder(path: Path) -> bool:
         return True
     found = read_place(RunFolder(".", path.parent, [path, *unknown]), Refused(), read_one, "")
     return sum(bool(one.run.series) for one in found) < 2
+
+
+def record_file(run: Run) -> Path | None:
+    """Return the file that holds, or is to hold, the record of what was tried on a run; None where it has no place.
+
+    It has none for data in memory, for what was fetched or unpacked, and in a folder with the logs of several runs.
+    """
+    place = Path(run.folder) / RECORD if run.folder and run.runs_in_folder == 1 else None
+    if place is None or not is_file(path := expanded(run.path)):
+        return place
+    own = path.with_name(f"{path.name}.{RECORD}")
+    return own if is_file(own) or not owns_folder(path) else place
 
 
 def _together(files: list[Path]) -> list[list[Path]]:

@@ -14,6 +14,7 @@ from mldebug_mcp.models.base import Model, NextCall, Number, Text
 from mldebug_mcp.models.checkpoints import CheckpointChoice
 from mldebug_mcp.models.knowledge import Citation
 from mldebug_mcp.models.reader import ReaderOpinion
+from mldebug_mcp.models.tried import Tried
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -318,6 +319,10 @@ class Diagnosis(Model):
     )
     checkpoint: CheckpointChoice | None = Field(
         None, description="Which checkpoint to keep, where the folder of the run holds some."
+    )
+    tried: list[Tried] = Field(
+        default_factory=list,
+        description="The last verdict on each cause and what is open, from the record beside the run.",
     )
     notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed and merged.")
 

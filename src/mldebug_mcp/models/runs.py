@@ -48,6 +48,9 @@ class RunRow(Model):
         default_factory=dict, description="Its values of the settings in which the runs differ."
     )
     ranks: Ranks | None = Field(None, description="Where each rank wrote files of its own.")
+    tried: list[Text] = Field(
+        default_factory=list, description="What was ruled out, confirmed and is open, by the record beside it."
+    )
     note: Text = Field("", description="Why it could not be read.")
     reader: ReaderOpinion | None = Field(None, description="What a reader that the user named makes of it.")
     curve: SkipJsonSchema[tuple[tuple[float, float], ...]] = Field(

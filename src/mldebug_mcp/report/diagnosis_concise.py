@@ -18,6 +18,7 @@ from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, RunSu
 from mldebug_mcp.models.base import OTHER, SOUND
 from mldebug_mcp.models.checkpoints import CheckpointChoice
 from mldebug_mcp.models.diagnosis import CurveFact, QuantityFact, Sheet
+from mldebug_mcp.models.tried import Tried
 from mldebug_mcp.report.concise import DIGITS, fitted, length, quoted_once, rounded
 from mldebug_mcp.report.sections import worth_showing
 
@@ -190,7 +191,7 @@ MAX_TO_LOG, MAX_HOW = 2, 160
 MAX_FINDING_STEPS = 3
 MAX_METRICS, MAX_NAME = 8, 40
 MAX_SETTINGS, MAX_PARTINGS = 8, 6
-MAX_AS_GOOD = 4
+MAX_AS_GOOD, MAX_TRIED = 4, 4
 MAX_PATH = 120
 """Characters of a path above which only its name is given."""
 LIMIT, BRIEF = 6000, 2500
@@ -294,6 +295,7 @@ def _judged(diagnosis: Diagnosis, most: _Most) -> Diagnosis:
             ],
             comparison=_brief_comparison(diagnosis.comparison),
             checkpoint=_brief_choice(diagnosis.checkpoint),
+            tried=_brief_tried(diagnosis.tried),
         ),
     )
 
@@ -313,6 +315,21 @@ def _brief_choice(choice: CheckpointChoice | None) -> CheckpointChoice | None:
         ),
         best_saved=choice.best_saved,
     )
+
+
+def _brief_tried(tried: list[Tried]) -> list[Tried]:
+    """Return what was tried, the newest, without what it predicted."""
+    newest = sorted(tried, key=lambda one: one.at, reverse=True)[:MAX_TRIED]
+    return [
+        Tried(
+            at=one.at,
+            cause=one.cause,
+            action=shorten(one.action, MAX_FACT),
+            outcome=one.outcome,
+            **_filled(check=one.check, measured=one.measured, compared=shorten(one.compared, MAX_NOTE)),
+        )
+        for one in newest
+    ]
 
 
 def _brief_comparison(comparison: Comparison | None) -> Comparison | None:
@@ -347,7 +364,7 @@ def _healthy(diagnosis: Diagnosis) -> Diagnosis:
         next_steps=[],
         next_step=diagnosis.next_step,
         notes=notes + _first_words(diagnosis.notes),
-        **_filled(checkpoint=_brief_choice(diagnosis.checkpoint)),
+        **_filled(checkpoint=_brief_choice(diagnosis.checkpoint), tried=_brief_tried(diagnosis.tried)),
     )
 
 

@@ -447,6 +447,7 @@ def page_parts(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> 
         ran_html(diagnosis.sheet),
         *([_TOOLS, *pictures] if pictures else []),
         section("Seen in the log", seen_html(diagnosis, seen)),
+        section("Tried before", "".join(paragraph(one.line()) for one in diagnosis.tried)),
         section("Facts", "".join(paragraph(one.text) for one in diagnosis.sheet.facts)),
         section("Which checkpoint to keep", "".join(map(paragraph, checkpoint_lines(diagnosis.checkpoint)))),
         section("What happened when", events_html(diagnosis.sheet, run.step_name)),

@@ -211,6 +211,7 @@ MIN_PROBABILITY_UNDISPUTED = 0.9
 MAX_NOTE_LINES = 4
 _SHARES = {
     "Seen in the log": MAX_FINDINGS_WHOLE + 1,
+    "Tried before": 5,
     "Which checkpoint to keep": 6,
     "Facts": 7,
     "Settings": 6,

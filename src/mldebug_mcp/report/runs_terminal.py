@@ -27,6 +27,7 @@ from mldebug_mcp.report.curves import Scale, scale_of
 MOST_ROWS = 40
 LONGEST_NAME = 40
 LONGEST_NOTE = 60
+MOST_TRIED = 20
 MOST_JOBS = 12
 """Jobs whose ranks are shown."""
 
@@ -49,6 +50,8 @@ def print_runs(console: Console, answer: Runs, most: int = MOST_ROWS) -> None:
     left = len(answer.rows) - most
     if left > 0:
         console.print(Text(f"and {counted(left, 'further run')}: --all, --csv FILE or --json", style="dim"))
+    tried = [f"{one.name}: {line}" for one in answer.rows for line in one.tried][:MOST_TRIED]
+    print_section(console, "Tried before", bullets(tried))
     print_section(console, "Ranks", bullets(rank_lines(answer)))
     print_section(console, "What they share", [Text(shared_line(one)) for one in answer.shared])
     print_section(console, "Best settings", list(map(Text, sweep_lines(answer.sweep))))

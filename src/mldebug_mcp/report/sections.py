@@ -251,6 +251,7 @@ def observed(diagnosis: Diagnosis, *, whole: bool = False) -> Iterator[Section]:
     yield Section("What ran", sheet.ran)
     seen = [finding_line(one) for one in worth_showing(diagnosis.findings)]
     yield Section("Seen in the log", seen or ["nothing unusual"] if diagnosis.verdict.kind != "not judged" else seen)
+    yield Section("Tried before", [one.line() for one in diagnosis.tried])
     yield Section("Facts", [one.text for one in sheet.facts])
     yield Section("Which checkpoint to keep", checkpoint_lines(diagnosis.checkpoint))
     yield Section("Events", [f"{unit} {figure(one.step)}: {one}" for one in sheet.events])
