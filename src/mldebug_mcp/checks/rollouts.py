@@ -23,11 +23,11 @@ from mldebug_mcp.logs.run import Run, Series
 
 
 MIN_RECORDS = 5
-"""Records from which a share is told. Chosen."""
+"""Records from which a share is told. Chosen: by hand."""
 NO_SPREAD = 1e-6
 """Standard deviation of the rewards of a batch up to which no group has a gradient. Chosen: what rounding leaves."""
 LATELY = 5
-"""The last records are this part of all."""
+"""The last records are this part of all. Chosen: a fifth."""
 AT_END = 0.05
 """Of the range of rewards: so near to its ends all completions are right, or wrong. Chosen: one in twenty."""
 _ALL_RIGHT = re.compile(
@@ -230,17 +230,19 @@ def _seconds(run: Run, share: Series) -> Floats | None:
 
 
 MIN_FOR_TREND = 40
-"""Records of an entropy from which its trend is told. Chosen."""
-TREND_BLOCKS, MIN_BLOCKS = 20, 6
-"""Block medians of the later half that a trend is fitted to, and the least of them. Chosen."""
+"""Records of an entropy from which its trend is told. Chosen: by hand."""
+TREND_BLOCKS = 20
+"""Block medians of the later half that a trend is fitted to. Chosen: by hand."""
+MIN_BLOCKS = 6
+"""The least of them. Chosen: by hand."""
 CLEAR = 5.0
 """Standard errors of a slope from which it is clear. Chosen: block medians are not quite independent."""
 GOES_ON = 0.5
-"""Of the slope of the later half, that of the last quarter at least: else the entropy levels off. Chosen."""
+"""Of the slope of the later half, that of the last quarter at least: else the entropy levels off. Chosen: by hand."""
 AHEAD = 3.0
-"""Times the steps so far, beyond which nothing is foretold. Chosen."""
+"""Times the steps so far, beyond which nothing is foretold. Chosen: by hand."""
 BETTER = 2.0
-"""Times the squared errors of the better of line and exponential, from which the other is dropped. Chosen."""
+"""Times the squared errors of the better of line and exponential, from which the other is dropped. Chosen: by hand."""
 
 
 @dataclass(frozen=True, slots=True)

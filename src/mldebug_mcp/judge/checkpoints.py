@@ -47,7 +47,7 @@ step of a checkpoint and that of its record differ by one in some trainers (Ligh
 MOST_BESIDE = 0.49
 """Of the least distance of evaluations, which a step of one must not exceed."""
 MOST_RECORDS = 50
-"""Training records whose median stands for a checkpoint, where only those tell how good it is. Chosen."""
+"""Training records whose median stands for a checkpoint, where only those tell how good it is. Chosen: by hand."""
 MAX_SHOWN, MAX_NAMED = 200, 4
 MAX_STATE_BYTES = 64 * 1024 * 1024
 

@@ -23,7 +23,7 @@ from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.judge.next_steps import Outcome, require_known
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
-from mldebug_mcp.logs.read import record_file
+from mldebug_mcp.logs.read import existing_record, record_file
 from mldebug_mcp.models.tried import Record, Tried
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -109,7 +109,7 @@ def read_record(path: str | Path, config: str | Path | None = None, run: str = "
 
 def tried_on(run: Run) -> tuple[list[Tried], list[str]]:
     """Return the record of a run that has been read, and notes on what in it cannot be read; nothing without one."""
-    file = record_file(run)
+    file = existing_record(run)
     return ([], []) if file is None else tried_in(file)
 
 

@@ -231,6 +231,12 @@ def record_file(run: Run) -> Path | None:
     return own if is_file(own) or not owns_folder(path) else place
 
 
+def existing_record(run: Run) -> Path | None:
+    """Return the record of a run, None where nothing was recorded."""
+    file = record_file(run)
+    return None if file is None or not is_file(file) else file
+
+
 def _together(files: list[Path]) -> list[list[Path]]:
     """Return the files read together: the event files of a run, its curves, and a log with what was rotated.
 
