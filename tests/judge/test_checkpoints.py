@@ -162,6 +162,60 @@ def test_the_diagnosis_the_page_and_both_commands_say_it(tmp_path: Path, capsys:
     assert main(["checkpoint", str(tmp_path / "nothing")]) == 2
 
 
+def test_what_the_author_named_best_is_kept_and_it_is_not_claimed_by_which_metric(tmp_path: Path) -> None:
+    rows = [{"epoch": epoch, "train_loss": 2 / epoch, "val_loss": LOSS[epoch - 1], "val_f1": ACCURACY[epoch - 1]}
+            for epoch in range(1, 11)]  # fmt: skip
+    table(tmp_path / "log.csv", rows)
+    files(tmp_path, ["best_model.pth", "epoch_9.pth", "epoch_10.pth"])
+    choice = choose_checkpoint(tmp_path)
+    assert choice.keep == "best_model.pth"
+    assert "no setting says by which metric" in choice.summary
+    assert "Of the same evaluation: epoch_9.pth" in choice.summary
+
+
+def test_steps_are_found_in_a_log_that_counts_epochs_alone(tmp_path: Path) -> None:
+    lines = []
+    for epoch in range(1, 9):
+        lines += [str({"loss": round(2 / (epoch + part / 5), 4), "epoch": round(epoch - 1 + part / 5, 2)})
+                  for part in range(1, 6)]  # fmt: skip
+        lines.append(str({"eval_loss": LOSS[epoch - 1], "eval_runtime": 3.2, "epoch": float(epoch)}))
+    (tmp_path / "train.log").write_text("\n".join(lines))
+    checkpoints(tmp_path, range(125, 1001, 125))
+    assert choose_checkpoint(tmp_path).keep == "checkpoint-750"
+
+
+def test_a_checkpoint_that_is_named_stands_for_its_run(tmp_path: Path) -> None:
+    for step in (400, 600, 1000):
+        checkpoints(tmp_path, [step])
+        state(tmp_path / f"checkpoint-{step}", at(LOSS[: step // 100]), step)
+    assert choose_checkpoint(tmp_path / "checkpoint-1000").keep == "checkpoint-600"
+
+
+@pytest.mark.parametrize(
+    ("names", "keep"),
+    [
+        ([f"ep{epoch}-ba{100 * epoch}-rank0.pt" for epoch in range(2, 9)], "ep6-ba600-rank0.pt"),
+        ([f"iter_{step:07d}/mp_rank_00/model_optim_rng.pt" for step in (400, 600, 800)], "iter_0000600"),
+        ([f"global_step{step}/mp_rank_00_model_states.pt" for step in (400, 600, 800)], "global_step600"),
+        ([f"checkpoints/{step}/default/manifest.ocdbt" for step in (400, 600, 800)], "checkpoints/600"),
+        ([f"rl_model_{step}_steps.zip" for step in (400, 600, 800)], "rl_model_600_steps.zip"),
+        ([f"model_{step - 1:07d}.pth" for step in (400, 600, 800)], "model_0000599.pth"),
+        ([f"gpt2-large-step-{step}.safetensors" for step in (400, 600, 800)], "gpt2-large-step-600.safetensors"),
+        ([f"model.ckpt-{step}.index" for step in (400, 600, 800)], "model.ckpt-600.index"),
+    ],
+)
+def test_names_of_many_trainers_are_read(tmp_path: Path, names: list[str], keep: str) -> None:
+    records: list[dict[str, float]] = [
+        {"step": step, "train/loss": 3 / (1 + step / 400)} for step in range(20, 1001, 20)
+    ]
+    for record in records:
+        if record["step"] % 100 == 0:
+            record["eval/loss"] = LOSS[int(record["step"]) // 100 - 1]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(map(json.dumps, records)))
+    files(tmp_path, names)
+    assert choose_checkpoint(tmp_path).keep == keep
+
+
 def test_a_log_beside_logs_of_other_runs_has_no_claim_on_the_checkpoints_there(tmp_path: Path) -> None:
     for name in ("first", "second"):
         lines = [json.dumps({"step": step, "loss": 2.0 - step / 2000, "eval_loss": 2.1 - step / 2000})

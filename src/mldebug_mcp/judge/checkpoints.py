@@ -312,7 +312,8 @@ def _usual(run: Run) -> _Metric:
         if series is not None and len(series):
             return _Metric(series.name, series, _improves_upwards(series.name, series), kind, is_authors=False)
     losses, scores = _known(evaluation_losses, run), sorted(filter(_is_score, _known(quality_metrics, run)), key=_rank)
-    first = losses or scores if run.kind in LOSS_FIRST else scores or losses
+    rewards = [one for one in run.with_role(Quantity.REWARD, phase="eval") if len(one.finite)]
+    first = (losses or scores if run.kind in LOSS_FIRST else scores or losses) or rewards
     if not first:
         return _Metric("", None, higher=False, chosen_by="", is_authors=False)
     series = first[0]
@@ -435,11 +436,13 @@ class _When:
         step: By the count of whoever saved it.
         epoch: By the count of the log.
         note: How that is known, where its name does not say it.
+        per_epoch: Steps in an epoch, None where that is not known.
     """
 
     step: float | None
     epoch: float | None
     note: str = ""
+    per_epoch: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,8 +471,10 @@ def _placed(
     keras = any(one.path.name.endswith((".keras", ".h5", ".hdf5")) for one in saved)
     offset = _offset(of_epochs, curve, keras=keras)
     bare = [one.named.number for one in saved if one.named.number is not None]
+    steps = [one.named.step for one in saved if one.named.step is not None]
     by_epoch = _counts_epochs(run, bare, curve)
     shift = _offset(bare, curve, keras=keras) if by_epoch else 0.0
+    per_pass = run.facts.steps_per_pass or _steps_per_epoch(run, steps if by_epoch else [*steps, *bare], curve)
     placed = []
     for one in saved:
         name, counters = one.named, inside.get(one.name, {})
@@ -482,12 +487,12 @@ def _placed(
             count = float(str(counters[counter]))
             step, epoch = (None, count) if counter == "epoch" else (count, None)
             note = f"{counter} {figure(count)} is written in it"
-        placed.append((one, _place(run, one, _When(step, epoch, note), metric, curve)))
+        placed.append((one, _place(run, one, _When(step, epoch, note, per_pass), metric, curve)))
     return placed
 
 
 def _place(run: Run, one: Checkpoint, when: _When, metric: _Metric, curve: _Curve) -> _Place:
-    where = _axis_position(run, when.step, when.epoch, curve)
+    where = _axis_position(run, when, curve)
     if when.step is None and when.epoch is None and (labelled := _by_label(run, one, metric, curve)) is not None:
         return labelled
     there = None if where is None or not len(curve) else _on_curve(run, curve, where, when)
@@ -512,9 +517,9 @@ def _on_curve(run: Run, curve: _Curve, where: float, when: _When) -> _Place:
     return _Place(where, note=when.note or beyond)
 
 
-def _axis_position(run: Run, step: float | None, epoch: float | None, curve: _Curve) -> float | None:
+def _axis_position(run: Run, when: _When, curve: _Curve) -> float | None:
     """Return where a checkpoint stands on the axis of the log."""
-    per_pass = run.facts.steps_per_pass
+    step, epoch, per_pass = when.step, when.epoch, when.per_epoch
     if run.step_name == "step":
         if step is not None:
             return step
@@ -604,10 +609,26 @@ def _offset(epochs: Sequence[float], curve: _Curve, *, keras: bool) -> float:
     return 1.0 if low == 0 and 0 < first <= 1 else 0.0
 
 
+def _steps_per_epoch(run: Run, steps: Sequence[float], curve: _Curve) -> float | None:
+    """Return the steps in an epoch of a log that counts epochs alone, by checkpoints that count steps.
+
+    The last of them then was saved at the last evaluation, and each other at one, too; else it is not known.
+    """
+    if run.step_name == "step" or len(steps) < MIN_EVALUATIONS or len(curve) < MIN_EVALUATIONS:
+        return None
+    each = max(steps) / float(curve.step[-1]) if curve.step[-1] > 0 else 0.0
+    if each < 2:
+        return None
+    apart = np.abs(np.subtract.outer(np.array(steps) / each, curve.step)).min(axis=1)
+    return each if bool(np.all(apart <= NEAR_OTHERWISE)) else None
+
+
 def _counts_epochs(run: Run, bare: Sequence[float], curve: _Curve) -> bool:
     """Say whether numbers without a word count epochs: more of them fit to the epochs than to the steps of the log."""
+    if bare and run.step_name == "epoch":
+        return max(bare) <= (run.last_step + 1) * 2
     if not bare or run.step_name != "step" or curve.epoch is None:
-        return run.step_name == "epoch" and bool(bare)
+        return False
     last = max(run.last_step, float(curve.step[-1]) if len(curve) else 0.0)
     if max(bare) > last + 1:
         return False
@@ -766,7 +787,14 @@ def _summary(run: Run, metric: _Metric, best: CheckpointFact, top: _Top, as_good
     value, way, band = _number(best.value), "highest" if metric.higher else "lowest", top.band
     of_saved = "" if top.is_saved else " of those saved"
     how = " (read off between two evaluations)" if best.evaluated == "between" else ""
-    lines = [f"Keep {best.name}: {metric.name} is {figure(value)}{how}, the {way}{of_saved} ({metric.chosen_by})."]
+    if best.note == NAMED_BEST and not metric.is_authors:
+        place = "" if best.step is None else f" at {run.place(best.step)}"
+        lines = [
+            f"Keep {best.name}: its author's code named it the best one; no setting says by which metric. By "
+            f"{metric.name}, the usual one, the best evaluation is {figure(value)}{place}."
+        ]
+    else:
+        lines = [f"Keep {best.name}: {metric.name} is {figure(value)}{how}, the {way}{of_saved} ({metric.chosen_by})."]
     if not top.is_saved and top.value is not None and top.step is not None:
         apart = abs(value - top.value)
         within = "" if band is None else ", which is within noise" if apart <= band else ", which is beyond noise"
@@ -774,6 +802,10 @@ def _summary(run: Run, metric: _Metric, best: CheckpointFact, top: _Top, as_good
             f"The best evaluation was never saved: {metric.name} {figure(top.value)} at {run.place(top.step)}; "
             f"the difference is {figure(apart)}{within}."
         )
+    same = [one for one in as_good if one.step == best.step]
+    as_good = [one for one in as_good if one.step != best.step]
+    if same:
+        lines.append(f"Of the same evaluation: {', '.join(one.name for one in same[:MAX_NAMED])}.")
     if as_good:
         shown = ", ".join(f"{one.name} ({figure(_number(one.value))})" for one in as_good[:MAX_NAMED])
         more = f" and {len(as_good) - MAX_NAMED} more" if len(as_good) > MAX_NAMED else ""

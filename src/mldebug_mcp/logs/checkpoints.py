@@ -196,11 +196,18 @@ class Checkpoint:
 def checkpoints_of(run: Run) -> list[Checkpoint]:
     """Return the checkpoints in the folder of a run and below it, by name; none of a folder that cannot be read."""
     try:
-        found = list(_checkpoints_in(Path(run.folder))) if run.folder else []
+        found = list(_checkpoints_in(_home(Path(run.folder)))) if run.folder else []
     except (OSError, InputError):
         return []
     shards = {one.path.parent / _SHARD.sub("", one.path.name): one for one in found}
     return sorted(shards.values(), key=lambda one: one.name)[:MAX_CHECKPOINTS]
+
+
+def _home(folder: Path) -> Path:
+    """Return the folder of a run, also where one of its checkpoints was named."""
+    words = {word.lower() for word in read_name(folder.name).words}
+    is_checkpoint = read_name(folder.name).number is not None and bool(words & _SAVED_FOLDERS)
+    return folder.parent if is_checkpoint and is_folder(folder.parent) else folder
 
 
 def _checkpoints_in(folder: Path) -> Iterator[Checkpoint]:
@@ -263,7 +270,8 @@ def _is_weights(path: Path) -> bool:
     if path.name in _MANIFESTS:
         return True
     suffix = _suffix(path)
-    return bool(suffix) and not _SIDE.search(path.name[: -len(suffix)])
+    stem = path.name[: -len(suffix)]
+    return bool(suffix) and (stem.lower().startswith("model") or not _SIDE.search(stem))  # Megatron: model_optim_rng.pt
 
 
 def _suffix(path: Path) -> str:
