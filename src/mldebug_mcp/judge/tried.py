@@ -76,7 +76,7 @@ def record_check(
     """
     own = read_run(path, config, run)
     file = _place(own, path)
-    action, predicted, otherwise, of = _hypothesis(check, change, cause, predicts)
+    done, predicted, otherwise, of = _hypothesis(check, change, cause, predicts)
     numbers = _numbers(measured or {})
     compared, of_runs = (
         ("", {}) if not against else _compared(own, _Comparison(path, against, baseline, metric), outcome)
@@ -89,7 +89,7 @@ def record_check(
     known = _read(file)[0]
     before, after = _probabilities(own, known, check, outcome, of)
     entry = Tried(
-        at=datetime.now(UTC).isoformat(timespec="seconds"), cause=of, check=check, action=action, predicted=predicted,
+        at=datetime.now(UTC).isoformat(timespec="seconds"), cause=of, check=check, done=done, predicted=predicted,
         predicted_otherwise=otherwise, outcome=outcome or "open", measured=numbers, compared=compared, before=before,
         after=after, note=shorten(note, LONGEST_WORDS), version=__version__,
     )  # fmt: skip
@@ -130,7 +130,7 @@ def verdicts(tried: Sequence[Tried]) -> dict[str, Tried]:
 
 def still_open(tried: Sequence[Tried]) -> list[Tried]:
     """Return the checks and changes that have no verdict yet."""
-    last = {(one.cause, one.check or one.action): one for one in tried}
+    last = {(one.cause, one.check or one.done): one for one in tried}
     return [one for one in last.values() if one.outcome == "open"]
 
 
@@ -280,6 +280,6 @@ def _record(path: str | Path, file: Path) -> Record:
         tried=tried,
         ruled_out=[cause for cause, one in last.items() if one.outcome == "refutes"],
         confirmed=[cause for cause, one in last.items() if one.outcome == "confirms"],
-        open=[one.check or one.action for one in still_open(tried)],
+        open=[one.check or one.done for one in still_open(tried)],
         notes=notes,
     )

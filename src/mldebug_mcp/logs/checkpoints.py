@@ -170,6 +170,8 @@ _NEVER = frozenset(
      "code", "src", "cache", "tokenizer", "batches"}
 )  # fmt: skip
 DEPTH, DEPTH_INSIDE = 4, 4
+MAX_INSIDE = 1000
+"""Entries of a checkpoint that are looked at: its weights stand near its top."""
 MAX_CHECKPOINTS = 2000
 """Checkpoints of a run that are looked at."""
 
@@ -210,7 +212,7 @@ def _home(folder: Path) -> Path:
     return folder.parent if is_checkpoint and is_folder(folder.parent) else folder
 
 
-def _checkpoints_in(folder: Path) -> Iterator[Checkpoint]:
+def _checkpoints_in(folder: Path, most: int | None = None) -> Iterator[Checkpoint]:
     folders: list[Path] = []
 
     def enters(place: Path) -> bool:
@@ -221,7 +223,7 @@ def _checkpoints_in(folder: Path) -> Iterator[Checkpoint]:
             return False
         return True
 
-    for path in walk(folder, DEPTH, enters):
+    for path in walk(folder, DEPTH, enters, most=most):
         named = _named_file(path)
         if named is not None:
             name = path.relative_to(folder).as_posix()
@@ -229,7 +231,7 @@ def _checkpoints_in(folder: Path) -> Iterator[Checkpoint]:
     for place in folders:
         if not is_folder(place):
             continue
-        inside = list(walk(place, DEPTH_INSIDE))
+        inside = list(walk(place, DEPTH_INSIDE, most=MAX_INSIDE))
         weights = [path for path in inside if _is_weights(path)]
         named = read_name(place.name)
         surely = bool({word.lower() for word in named.words} & _SAVED_FOLDERS) or place.name.startswith("global_step")
@@ -238,7 +240,7 @@ def _checkpoints_in(folder: Path) -> Iterator[Checkpoint]:
             yield Checkpoint(name, place, named, has_weights=bool(weights), size=_size(weights))
         else:  # named by an epoch or a step, as pictures and logs are too: a checkpoint may stand below
             yield from (replace(one, name=f"{place.relative_to(folder).as_posix()}/{one.name}")
-                        for one in _checkpoints_in(place))  # fmt: skip
+                        for one in _checkpoints_in(place, MAX_INSIDE))  # fmt: skip
 
 
 def _may_be_folder(place: Path) -> bool:

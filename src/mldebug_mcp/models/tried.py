@@ -8,14 +8,18 @@ from pydantic import Field
 
 from mldebug_mcp.models.base import Model, Number, Text
 
+_ID = r"^[a-z0-9_.]{0,80}$"
+_TIME = r"^\d{4}-\d\d-\d\dT[0-9:.+Z-]{5,30}$"
+"""What ids and times look like: whoever writes into a folder may write a record."""
+
 
 class Tried(Model):
     """A check that was made or a change that was tried, or one that is planned: an entry of the record."""
 
-    at: str = Field(description="When it was recorded, in UTC (ISO 8601).")
-    cause: str = Field(description="The hypothesis: the id of a cause.")
-    check: str = Field("", description="The id of the check, such as lr_too_high.1; empty for a change.")
-    action: Text = Field(description="The check that was made, or what was changed.")
+    at: str = Field(pattern=_TIME, description="When it was recorded, in UTC (ISO 8601).")
+    cause: str = Field(pattern=_ID, description="The hypothesis: the id of a cause.")
+    check: str = Field("", pattern=_ID, description="The id of the check, such as lr_too_high.1; empty for a change.")
+    done: Text = Field(description="The check that was made, or what was changed, as it was recorded.")
     predicted: Text = Field("", description="What would show that the cause is there.")
     predicted_otherwise: Text = Field("", description="What would show that it is not.")
     outcome: Literal["open", "confirms", "refutes"] = Field("open", description="open: no verdict yet.")
@@ -24,7 +28,7 @@ class Tried(Model):
     before: Number | None = Field(None, description="Probability of the cause before this outcome.")
     after: Number | None = Field(None, description="Probability of the cause with it.")
     note: Text = Field("", description="What whoever recorded it wrote.")
-    version: str = Field("", description="The version of mldebug-mcp that wrote it.")
+    version: str = Field("", pattern=r"^[0-9A-Za-z.+-]{0,40}$", description="The version of mldebug-mcp that wrote it.")
 
     def line(self) -> str:
         """Return it in a line."""
@@ -32,7 +36,7 @@ class Tried(Model):
         what = f"check {self.check}" if self.check else "a change"
         measured = ", ".join(f"{name}={_figure(value)}" for name, value in self.measured.items())
         came = "; ".join(part for part in (measured, self.compared, self.note) if part)
-        return f"{self.cause}: {verdict} on {self.at[:10]} by {what} ({self.action})" + (f": {came}" if came else "")
+        return f"{self.cause}: {verdict} on {self.at[:10]} by {what} ({self.done})" + (f": {came}" if came else "")
 
 
 class Record(Model):

@@ -324,7 +324,7 @@ def _brief_tried(tried: list[Tried]) -> list[Tried]:
         Tried(
             at=one.at,
             cause=one.cause,
-            action=shorten(one.action, MAX_FACT),
+            done=shorten(one.done, MAX_FACT),
             outcome=one.outcome,
             **_filled(check=one.check, measured=one.measured, compared=shorten(one.compared, MAX_NOTE)),
         )
