@@ -39,10 +39,11 @@ def grpo(
         wrong = min(64 - right, int((drawn > 1 - hard).sum()))
         others = [int(rng.integers(1, size)) for _ in range(64 - right - wrong)]
         tokens += 200.0 * 64 * size
+        dead = (right + wrong) / 64
         record = {
-            "step": float(step), "loss": 0.01, "kl": 0.02, "completions/mean_length": 200.0, "reward_std": 0.3,
-            "reward": (right * size + sum(others)) / (64 * size), "frac_reward_zero_std": (right + wrong) / 64,
-            "num_tokens": tokens, "step_time": 10.0, "entropy": 0.8 + float(rng.normal(0, 0.02)),
+            "step": float(step), "loss": 0.01, "kl": 0.02, "completions/mean_length": 200.0, "num_tokens": tokens,
+            "reward": (right * size + sum(others)) / (64 * size), "reward_std": 0.45 * (1 - dead), "step_time": 10.0,
+            "frac_reward_zero_std": dead, "entropy": 0.8 + float(rng.normal(0, 0.02)),
         }  # fmt: skip
         if entropy:
             level = 1.5 - 1.1 * step / steps if entropy == "line" else 1.5 * float(np.exp(-1.2 * step / steps))
@@ -105,6 +106,15 @@ def test_where_rewards_have_no_known_ends_it_is_not_told_which_they_are() -> Non
     assert found is not None
     assert "the log does not tell" in found.text
     assert "all_right_low" not in found.values
+
+
+def test_of_graded_rewards_no_share_is_told_though_they_lie_between_0_and_1() -> None:
+    noise = np.random.default_rng(0).normal(0, 0.005, 200)
+    graded = [{**one, "reward": 0.67 + float(noise[place]), "reward_std": 0.02, "frac_reward_zero_std": share}
+              for share in (0.9, 1.0) for place, one in enumerate(grpo())][:200]  # fmt: skip
+    found = fact(diagnosed(graded), "rollouts_without_gradient")
+    assert found is not None
+    assert "the log does not tell" in found.text
 
 
 def test_groups_that_the_log_counts_itself_are_taken_as_counted() -> None:

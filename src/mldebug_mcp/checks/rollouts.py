@@ -30,6 +30,16 @@ LATELY = 5
 """The last records are this part of all. Chosen: a fifth."""
 AT_END = 0.05
 """Of the range of rewards: so near to its ends all completions are right, or wrong. Chosen: one in twenty."""
+LEAST_MIXED = 0.1
+"""Share of groups with spread from which a record tells of what size that is. Chosen: by hand."""
+LEAST_SPREAD = 0.25
+"""Standard deviation of right and wrong answers in a group of sixteen, one of them right. Source: sqrt(p (1 - p))."""
+AT_LEAST = 0.9
+"""Of the least that a group of known size can have. Chosen: for rounding."""
+MOST_SPREAD = 0.75
+"""The same at most, of two answers, by n - 1. Source: sqrt(1 / 2), and what rounding adds."""
+MAX_ANSWERS = 1000
+"""Answers in a record, up to which a mean with four digits shows whether it is of whole numbers. Chosen: by hand."""
 _ALL_RIGHT = re.compile(
     r"(?:^|[/_])(?:solve[_-]?all|all[_-](?:right|correct|solved|pass(?:ed)?))(?:$|[/_])", re.IGNORECASE
 )
@@ -146,12 +156,44 @@ def _split(run: Run, share: Series) -> Split:
     dead, mean = share.value[at], (rewards.value[by] - ends[0]) / (ends[1] - ends[0])
     generations = run.setting("num_generations")
     least = 1 / generations if generations is not None and generations >= 2 else 0.0
+    at_ends = (mean >= 1 - AT_END) | (mean <= AT_END)
+    if not at_ends.all() and not _is_right_or_wrong(run, Series("mean", step, mean), dead, ends[1] - ends[0]):
+        return None, None, None
     low = np.clip(mean - (1 - dead) * (1 - least), 0.0, dead)
     high = np.clip(mean - (1 - dead) * least, low, dead)
     if share.name != "frac_reward_zero_std":  # of whole batches: one in between has graded rewards, all the same
         right, wrong = dead * (mean >= 1 - AT_END), dead * (mean <= AT_END)
         return (float(right.mean()),) * 2, (float(wrong.mean()),) * 2, ends
     return (float(low.mean()), float(high.mean())), (float((dead - high).mean()), float((dead - low).mean())), ends
+
+
+def _is_right_or_wrong(run: Run, mean: Series, dead: Floats, size: float) -> bool:
+    """Say whether answers are known to be right or wrong, with nothing in between: of graded rewards no share follows.
+
+    Within a group of G right and wrong answers the standard deviation is at least that of one among G, and at most a
+    half (0.71 of two answers, by n - 1). The mean over a batch is a whole number of right answers.
+
+    Args:
+        run: The run.
+        mean: The mean reward of records, from 0 (all wrong) to 1.
+        dead: The share of groups without spread in each, shape (n,).
+        size: The reward of a right answer above that of a wrong one.
+    """
+    mixed = dead <= 1 - LEAST_MIXED
+    if "reward_std" in run and int(mixed.sum()) >= MIN_RECORDS:
+        series = run["reward_std"].finite
+        spread = np.interp(mean.step, series.step, series.value)[mixed] / size
+        of_batch = np.sqrt(np.maximum(mean.value * (1 - mean.value), 0.0))[mixed]
+        each = median(spread / (1 - dead[mixed]))
+        generations = run.setting("num_generations") or 0.0
+        least = AT_LEAST * math.sqrt((1 - 1 / generations) / generations) if generations >= 2 else LEAST_SPREAD
+        return least <= each <= MOST_SPREAD or median(np.abs(spread - of_batch)) <= AT_END * median(of_batch)
+    batch = run.facts.effective_batch
+    answers = 0.0 if batch is None or run.step_name != "step" else batch * median(_intervals(run, mean))
+    if not 1 < answers <= MAX_ANSWERS:
+        return False
+    right = mean.value * answers
+    return float(np.abs(right - np.round(right)).max()) <= AT_END and len(np.unique(np.round(right))) > 2
 
 
 def _ends(run: Run, rewards: Series) -> tuple[float, float] | None:
