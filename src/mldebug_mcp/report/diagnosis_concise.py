@@ -11,7 +11,7 @@ from typing import Any
 
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.judge.ranking import credence
-from mldebug_mcp.judge.run_verdict import whole_clauses
+from mldebug_mcp.judge.run_verdict import whole_clauses, whole_sentences
 from mldebug_mcp.judge.sheet import lines_of
 from mldebug_mcp.judge.what_to_log import LEAST_STEPS
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, RunSummary, RunVerdict, Update
@@ -29,6 +29,7 @@ SHORT_NAME = 40
 LONGEST_LINE, LINE_LESS = 600, 40
 LEAST_EVENTS = 4
 LONGEST_EVENT = 160
+LONGEST_FACT = 240
 Step = Callable[[Sheet], Sheet]
 _BETWEEN = 2
 """Characters between two lines in JSON, besides their quotation marks."""
@@ -151,6 +152,11 @@ def _shorter_events(sheet: Sheet) -> Sheet:
     )
 
 
+def _shorter_facts(sheet: Sheet) -> Sheet:
+    facts = [one.model_copy(update={"text": whole_sentences(one.text, LONGEST_FACT)}) for one in sheet.facts]
+    return sheet.model_copy(update={"facts": facts})
+
+
 def _matters(one: QuantityFact) -> bool:
     return one.matters
 
@@ -161,7 +167,8 @@ def _decides(one: QuantityFact) -> bool:
 
 _STEPS: tuple[Step, ...] = (
     _fewer_settings(36), _briefly(_matters), _fewer_settings(20), _fewer_events(LEAST_EVENTS),
-    _without_columns(_matters), _fewer_settings(12), _shorter_events, _briefly(_decides), _fewer_events(1),
+    _without_columns(_matters), _fewer_settings(12), _shorter_events, _shorter_facts, _briefly(_decides),
+    _fewer_events(1),
     _fewer_settings(4), _without_columns(_decides),
 )  # fmt: skip
 """What is left out, in this order."""
