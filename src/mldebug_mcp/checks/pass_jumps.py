@@ -162,7 +162,7 @@ def _moved(value: Floats, starts: NDArray[np.int64], head: int, side: int) -> Fl
     """Return by how much the median of the records from each start on is above the level around, shape (starts,)."""
     around = [median(np.concatenate([value[at - side : at], value[at + head : at + head + side]])) for at in starts]
     first = [median(value[at : at + head]) for at in starts]
-    return np.subtract(np.array(first), np.array(around))
+    return np.asarray(np.array(first) - np.array(around), dtype=np.float64)
 
 
 def _gradient(run: Run, steps: Floats) -> Jump | None:
