@@ -38,11 +38,23 @@ def _derived_facts(run: Run) -> Iterator[DerivedFact]:
 def _wasted(spent: Rollouts) -> DerivedFact:
     """Return what the groups without a gradient took."""
     values = {"share": spent.share, "lately": spent.lately, "records": float(spent.records)}
-    least = "at least " if spent.is_least and spent.share < 1 else ""
-    text = (
-        f"{least}{percent(spent.share)} of the rollouts so far have no gradient, {percent(spent.lately)} lately: "
-        f"all rewards of their group are the same ({spent.source})"
-    )
+    least = "At least " if spent.is_least and spent.share < 1 else ""
+    sentences = [
+        f"{least}{percent(spent.share)} of the rollouts so far have no gradient, {percent(spent.lately)} lately: all "
+        f"rewards of their group are the same ({spent.source})"
+    ]
+    if spent.all_right is not None and spent.all_wrong is not None:
+        ends = "" if spent.ends is None else (
+            f", if a wrong answer earns {figure(spent.ends[0])} and a right one {figure(spent.ends[1])}"
+        )  # fmt: skip
+        sentences.append(
+            f"{_between(spent.all_right)} of all are in groups that are all right (too easy), "
+            f"{_between(spent.all_wrong)} in groups that are all wrong (too hard){ends}"
+        )
+        values |= {"all_right_low": spent.all_right[0], "all_right_high": spent.all_right[1]}
+        values |= {"all_wrong_low": spent.all_wrong[0], "all_wrong_high": spent.all_wrong[1]}
+    else:
+        sentences.append("whether they are all right (too easy) or all wrong (too hard) the log does not tell")
     took = []
     if spent.tokens is not None:
         took.append(f"{_amount(spent.tokens[0])} of {_amount(spent.tokens[1])} tokens")
@@ -50,23 +62,11 @@ def _wasted(spent: Rollouts) -> DerivedFact:
     if spent.seconds is not None:
         took.append(f"{_duration(spent.seconds[0])} of {_duration(spent.seconds[1])}")
         values |= {"seconds": spent.seconds[0], "seconds_in_all": spent.seconds[1]}
-    if took:
-        text += f". They took {' and '.join(took)}"
-    if spent.all_right is not None and spent.all_wrong is not None:
-        ends = "" if spent.ends is None else (
-            f"If an answer earns {figure(spent.ends[0])} (wrong) or {figure(spent.ends[1])} (right), "
-        )  # fmt: skip
-        text += (
-            f". {ends or 'Of all rollouts '}{_between(spent.all_right)} are in groups that are all right (too easy) "
-            f"and {_between(spent.all_wrong)} in groups that are all wrong (too hard)"
-        )
-        if most := _most(spent):
-            text += f". Most of them are too {most}"
-        values |= {"all_right_low": spent.all_right[0], "all_right_high": spent.all_right[1]}
-        values |= {"all_wrong_low": spent.all_wrong[0], "all_wrong_high": spent.all_wrong[1]}
-    else:
-        text += ". Whether they are all right (too easy) or all wrong (too hard) the log does not tell"
-    return DerivedFact(fact=WASTED, text=_sentence(text), values=values)
+    sentences += [f"they took {' and '.join(took)}"] if took else []
+    most = _most(spent)
+    sentences += [f"most of them are too {most}"] if most else []
+    text = " ".join(map(_sentence, sentences))
+    return DerivedFact(fact=WASTED, text=text, values=values)
 
 
 def _most(spent: Rollouts) -> str:
@@ -105,8 +105,7 @@ def _each_pass(run: Run, found: PassPattern) -> DerivedFact:
         share = f" ({percent(found.jump.size / found.level)} of its level)" if found.level > 0 else ""
         parts.append(
             f"the training loss jumps by {figure(found.jump.size)}{share} in the first {records} of "
-            f"{found.jump.clear} of {found.jump.passes} passes over the data, first at {run.place(found.steps[0])}, "
-            "and comes back at once"
+            f"{found.jump.clear} of {found.jump.passes} passes over the data, first at {run.place(found.steps[0])}"
         )
         parts.append(_gradient_there(found))
         values |= {} if found.gradient is None else {"gradient_errors": found.gradient.errors}
@@ -135,7 +134,7 @@ def _gradient_there(found: PassPattern) -> str:
         )
     if abs(found.gradient.errors) < UNTOUCHED:
         return (
-            "the gradient norm does not move there, which points to how the loss is averaged or to the order of the "
+            "the gradient norm does not move there: that points to how the loss is averaged or to the order of the "
             "data before it points to bad rows"
         )
     way = "rises" if found.gradient.size > 0 else "falls"
