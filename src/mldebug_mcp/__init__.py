@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.api import InteractiveShell, RunDiagnosis, diagnose_run, read_run
     from mldebug_mcp.core.errors import CatalogueError, InputError, MissingExtraError, MLDebugError, UnknownIdError
     from mldebug_mcp.judge.batch import inspect_batch
+    from mldebug_mcp.judge.checkpoints import choose_checkpoint
     from mldebug_mcp.judge.explain import explain
     from mldebug_mcp.judge.explain_error import explain_error
     from mldebug_mcp.judge.group_comparison import compare_runs
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.judge.runs import diagnose_runs
     from mldebug_mcp.judge.script import inspect_script
     from mldebug_mcp.judge.search import search_folklore
+    from mldebug_mcp.judge.tried import read_record, record_check
     from mldebug_mcp.judge.update import update_diagnosis
     from mldebug_mcp.judge.watch import watch_run
     from mldebug_mcp.logs import Run, Series
@@ -42,15 +44,18 @@ if TYPE_CHECKING:
         Update,
     )
     from mldebug_mcp.models.batch import RowsAt
+    from mldebug_mcp.models.checkpoints import CheckpointChoice
     from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
     from mldebug_mcp.models.runs import Contest, News, Runs
     from mldebug_mcp.models.script import ScriptReport
+    from mldebug_mcp.models.tried import Record
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BatchInspection",
     "CatalogueError",
+    "CheckpointChoice",
     "Contest",
     "Diagnosis",
     "ErrorExplanation",
@@ -66,6 +71,7 @@ __all__ = [
     "News",
     "NextStep",
     "ProbeResult",
+    "Record",
     "RowsAt",
     "Run",
     "RunDiagnosis",
@@ -77,6 +83,7 @@ __all__ = [
     "UnknownIdError",
     "Update",
     "check_memory",
+    "choose_checkpoint",
     "compare_runs",
     "diagnose_run",
     "diagnose_runs",
@@ -87,7 +94,9 @@ __all__ = [
     "inspect_script",
     "probe_overfit",
     "read_metric",
+    "read_record",
     "read_run",
+    "record_check",
     "rows_at",
     "search_folklore",
     "update_diagnosis",
@@ -115,6 +124,11 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "inspect_batch": "judge",
             "inspect_script": "judge.script",
             "ScriptReport": "models.script",
+            "choose_checkpoint": "judge.checkpoints",
+            "read_record": "judge.tried",
+            "record_check": "judge.tried",
+            "Record": "models.tried",
+            "CheckpointChoice": "models.checkpoints",
             "compare_runs": "judge.group_comparison",
             "diagnose_runs": "judge.runs",
             "rows_at": "judge.rows",

@@ -1,4 +1,4 @@
-"""The commands on one run: `diagnose` it, `read` its values."""
+"""The commands on one run: `diagnose` it, `read` its values, and say which `checkpoint` to keep."""
 
 from __future__ import annotations
 
@@ -206,6 +206,38 @@ def do_read(options: argparse.Namespace) -> int:
         from mldebug_mcp.report.runs_terminal import print_reading
 
         print_reading(console_for(), answer)
+    return DONE
+
+
+def add_checkpoint(verbs: Commands) -> None:
+    """Add the command with its options."""
+    checkpoint = verb(verbs, "checkpoint", "say which checkpoint of a run to keep, by the metric that its author chose")
+    checkpoint.add_argument("path", metavar="PATH", help="a run folder, or a log file in one")
+    add_reading(checkpoint)
+    checkpoint.add_argument(
+        "--metric", default="", metavar="NAME", help="the metric that decides (default: the author's)"
+    )
+    checkpoint.add_argument("--checkpoints", metavar="FOLDER", help="where they are, if not in the folder of the run")
+    add_json(checkpoint)
+    checkpoint.set_defaults(command=do_checkpoint)
+
+
+def do_checkpoint(options: argparse.Namespace) -> int:
+    """Say which checkpoint to keep."""
+    from mldebug_mcp.judge.checkpoints import choose_checkpoint
+
+    with shown_progress():
+        answer = choose_checkpoint(
+            options.path, options.config, options.run, metric=options.metric, checkpoints=options.checkpoints,
+            names=options.names,
+        )  # fmt: skip
+    if options.json:
+        print_json(answer)
+    else:
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.runs_terminal import print_choice
+
+        print_choice(console_for(), answer)
     return DONE
 
 

@@ -14,7 +14,8 @@ from mldebug_mcp.cli.commands import DONE, Commands, verb
 from mldebug_mcp.cli.data import add_batch, add_estimate, add_memory, add_probe
 from mldebug_mcp.cli.going_on import add_open, add_watch
 from mldebug_mcp.cli.knowledge import add_knowledge
-from mldebug_mcp.cli.one_run import add_diagnose, add_read
+from mldebug_mcp.cli.one_run import add_checkpoint, add_diagnose, add_read
+from mldebug_mcp.cli.record import add_record
 from mldebug_mcp.cli.runs import add_rows, add_runs
 from mldebug_mcp.cli.script import add_script
 from mldebug_mcp.cli.serving import add_access, add_install, add_serve, do_serve
@@ -108,9 +109,11 @@ def make_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
     add_diagnose(verbs)
     add_read(verbs)
+    add_checkpoint(verbs)
     add_open(verbs)
     add_runs(verbs)
     add_watch(verbs)
+    add_record(verbs)
     add_script(verbs)
     add_batch(verbs)
     add_rows(verbs)

@@ -17,6 +17,7 @@ from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.judge.calibration import fitted
 from mldebug_mcp.judge.causes import HARDLY, told_by_needs, without_what_is_done
+from mldebug_mcp.judge.checkpoints import checkpoint_choice
 from mldebug_mcp.judge.classifier import shipped, told_by_likeness
 from mldebug_mcp.judge.comparison import compare, suspects
 from mldebug_mcp.judge.evidence import told_by_errors, told_by_settings, told_by_siblings, with_answers
@@ -34,6 +35,7 @@ from mldebug_mcp.judge.next_steps import (
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.judge.run_verdict import names_nothing, not_judged, verdict_of, without_result
 from mldebug_mcp.judge.sheet import sheet_of
+from mldebug_mcp.judge.tried import still_open, tried_on, verdicts
 from mldebug_mcp.judge.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
@@ -44,6 +46,7 @@ from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
 if TYPE_CHECKING:
     from mldebug_mcp.judge.reader import Reader
     from mldebug_mcp.models.script import ScriptReport
+    from mldebug_mcp.models.tried import Tried
 
 # What was read of a run, in numbers: the head of a diagnosis.
 
@@ -189,6 +192,7 @@ def diagnose(
     causes = {one.id: one for one in candidates(run.kind)}
     likelihood = Likelihood(causes, backgrounds(), fitted().powers(told).weight)
     missing = what_to_log(run, seen, hypotheses, likelihood)
+    tried, damaged = tried_on(run)
     summary, sheet = run_summary(run), sheet_of(run, seen, missing)
     no_result = without_result(run)
     little = hardly_judged(seen, run)
@@ -210,13 +214,26 @@ def diagnose(
         ties=describe_ties(run, seen, hypotheses, likelihood),
         what_to_log=missing,
         comparison=known.comparison,
+        checkpoint=checkpoint_choice(run),
+        tried=[*verdicts(tried).values(), *still_open(tried)],
         notes=[
+            *_ruled_out(hypotheses[0].cause, tried),
+            *damaged,
             *no_result,
             *([HARDLY_JUDGED] if little else []),
             *run.notes,
             *known.problems,
         ],
     )
+
+
+def _ruled_out(leader: str, tried: Sequence[Tried]) -> list[str]:
+    """Return that the leading cause was ruled out by an earlier check, which does not count unless it is given."""
+    last = verdicts(tried).get(leader)
+    if last is None or last.outcome != "refutes":
+        return []
+    counted = f"; count it with --outcome {last.check}=refutes" if last.check else ""
+    return [f"{leader} leads by this log, but was ruled out on {last.at[:10]} by the record beside the run{counted}"]
 
 
 @dataclass(frozen=True, slots=True)

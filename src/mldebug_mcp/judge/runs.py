@@ -29,8 +29,9 @@ from mldebug_mcp.judge.next_call import diagnose_call
 from mldebug_mcp.judge.quantities import rests_on, speaks_first
 from mldebug_mcp.judge.reader import Reader, with_reader
 from mldebug_mcp.judge.sweep import Answered, levels_of, shared_settings, sweep_of
+from mldebug_mcp.judge.tried import told_of, tried_in
 from mldebug_mcp.logs import Run, Series
-from mldebug_mcp.logs.files import RunFolder, runs_in
+from mldebug_mcp.logs.files import RECORD, RunFolder, runs_in
 from mldebug_mcp.logs.ranks import RankSummary
 from mldebug_mcp.logs.read import runs_of, texts_with_metrics
 from mldebug_mcp.logs.remote_files import Choice, brought_in
@@ -259,9 +260,11 @@ def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None
         kept.write()  # what was read before it was interrupted is not read again
     notes += kept.notes
     look = diagnose_call(LOOK, str(path), run=answers[0].name)
+    rows, damaged = _with_tried(_with_settings(answers), places)
+    notes += damaged
     return Runs(
         path=str(path),
-        rows=_with_settings(answers),
+        rows=rows,
         shared=shared_settings(answers),
         sweep=sweep_of(answers),
         next_step=look,
@@ -409,6 +412,24 @@ def _with_settings(answers: Sequence[Answered]) -> list[RunRow]:
         one.row.model_copy(update={"settings": {name: one.settings[name] for name in varied if name in one.settings}})
         for one in answers
     ]
+
+
+def _with_tried(rows: Sequence[RunRow], places: Sequence[RunFolder]) -> tuple[list[RunRow], list[str]]:
+    """Return the rows with what the records beside the runs say, and notes on those that cannot be read whole."""
+    several = Counter(row.path for row in rows)
+    logs = {f"{file}": file for place in places for file in place.files}
+    notes: list[str] = []
+    found = []
+    for row in rows:
+        folder = Path(row.path)
+        file = folder / RECORD
+        if several[row.path] > 1:
+            own = logs.get(str(folder / Path(row.name).name))
+            file = folder / RECORD if own is None else own.with_name(f"{own.name}.{RECORD}")
+        tried, damaged = tried_in(file) if several[row.path] == 1 or file.name != RECORD else ([], [])
+        notes += [f"{shorten(row.name, 60)}: {note}" for note in damaged]
+        found.append(row.model_copy(update={"tried": told_of(tried)}) if tried else row)
+    return found, notes
 
 
 def _attention(row: RunRow) -> tuple[int, float, str]:

@@ -14,6 +14,7 @@ from mldebug_mcp.checks.progress import uniform_loss
 from mldebug_mcp.checks.reference_settings import usual_instead, usual_rates
 from mldebug_mcp.checks.results import among_siblings
 from mldebug_mcp.core.text import counted, figure, percent, shorten
+from mldebug_mcp.judge.derived_facts import derived_facts
 from mldebug_mcp.judge.quantities import is_clock, quantity_facts, rests_on
 from mldebug_mcp.judge.what_to_log import CONFIGURATION
 from mldebug_mcp.logs import Run
@@ -274,6 +275,7 @@ def sheet_of(run: Run, findings: Sequence[Finding], missing: Sequence[MetricToLo
             settings=setting_facts(run),
             quantities=quantity_facts(run, findings),
             events=event_facts(run, findings),
+            facts=derived_facts(run),
             not_judged=_not_judged(run, findings, missing),
         )
     return sheet.model_copy(update={"lines": lines_of(sheet)})
@@ -286,6 +288,7 @@ def lines_of(sheet: Sheet) -> list[str]:
         *_part("SETTINGS, unusual ones marked [!]", _filled(map(str, sheet.settings), "; ")),
         *_part(LOGGED, (line for one in sheet.quantities for line in _filled(one.parts, " | "))),
         *_part("EVENTS", (f"{figure(one.step)}: {one}" for one in sheet.events)),
+        *_part("FACTS", (one.text for one in sheet.facts)),
         *_part("NOT JUDGED", sheet.not_judged),
     ]
 

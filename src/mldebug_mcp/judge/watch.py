@@ -12,6 +12,7 @@ from typing import Any
 from mldebug_mcp.checks.progress import has_finished
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, figure, percent
+from mldebug_mcp.judge.derived_facts import has_changed
 from mldebug_mcp.judge.diagnosis import diagnose
 from mldebug_mcp.judge.reader import Reader, opinion_lines, with_reader
 from mldebug_mcp.judge.run_verdict import without_result
@@ -19,6 +20,7 @@ from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.follow import FollowedRun
 from mldebug_mcp.models import Diagnosis, Finding, State
 from mldebug_mcp.models.base import NO_FAULTS
+from mldebug_mcp.models.diagnosis import DerivedFact
 from mldebug_mcp.models.runs import News
 
 EVERY = 30.0
@@ -90,6 +92,7 @@ class Watch:
         self._come: tuple[int, float] | None = None
         self._resumes = 0
         self._told: dict[str, float] = {}
+        self._facts_told: dict[str, DerivedFact] = {}
         self._at, self._looks, self._reader = at, looks, reader
         self._leader = self._candidate = ""
         self._led = 0
@@ -113,7 +116,7 @@ class Watch:
         if not self.has_grown:
             return [*self._result(run), *self._silence(run)]
         if self._began_anew(run):
-            self._told, self._leader, self._candidate, self._come = {}, "", "", None
+            self._told, self._facts_told, self._leader, self._candidate, self._come = {}, {}, "", "", None
         self._resumes = len(run.resumes)
         first, self._come = self._come is None, come
         self._grew = [*self._grew[-20:], self._clock()]
@@ -122,6 +125,7 @@ class Watch:
         self.status = _status(run, diagnosis)
         news = [_read_so_far(run, diagnosis)] if first else []
         news += self._findings(run, diagnosis)
+        news += self._facts(run, diagnosis)
         news += self._leading(run, diagnosis, at_once=first)
         news += self._result(run)
         if has_finished(run):
@@ -168,6 +172,12 @@ class Watch:
         ]
         self._told |= {one.symptom: run.last_step for one in new}
         return [News(what="finding", text=one.summary, symptom=one.symptom, **_where(run)) for one in new]
+
+    def _facts(self, run: Run, diagnosis: Diagnosis) -> list[News]:
+        """Return the facts that are new or have changed since they were told."""
+        new = [one for one in diagnosis.sheet.facts if has_changed(self._facts_told.get(one.fact), one)]
+        self._facts_told |= {one.fact: one for one in new}
+        return [News(what="fact", text=one.text, **_where(run)) for one in new]
 
     def _leading(self, run: Run, diagnosis: Diagnosis, *, at_once: bool) -> list[News]:
         """Return the leading hypothesis if it is another one, at as many looks in a row as were asked for."""

@@ -310,10 +310,14 @@ def _may_hold_logs(folder: Path) -> bool:
     return may_hold_curves(folder) or (folder.name not in _IGNORED and not folder.name.startswith("."))
 
 
+RECORD = "mldebug-record.jsonl"
+"""The record of what was tried on a run, in its folder; in a folder with logs of several, LOG.mldebug-record.jsonl."""
+
+
 def may_be_log(path: PurePath) -> bool:
     """Say whether a file of a run folder may be a log, by its name."""
     name = log_name(path.name)
-    if name in _NOT_LOGS or name.startswith("."):
+    if name in _NOT_LOGS or name.startswith(".") or name.endswith(RECORD):
         return False
     return name.lower().endswith(LOG_SUFFIXES) or name.lower() in STREAMS or "tfevents" in name or name == EVALUATIONS
 
@@ -347,7 +351,7 @@ def texts_in(folder: Path) -> list[RunFolder]:
 def _may_be_text(path: Path, not_text: tuple[str, ...] = _NO_TEXT) -> bool:
     """Say whether a file may be a log under a name of its own, such as absl's `train.INFO`: its reader tells."""
     name = path.name
-    return not (name in _NOT_LOGS or name.startswith(".") or name.lower().endswith(not_text))
+    return not (name in _NOT_LOGS or name.startswith(".") or name.endswith(RECORD) or name.lower().endswith(not_text))
 
 
 def home_of(path: PurePosixPath) -> PurePosixPath:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PurePosixPath
 
 import numpy as np
 
@@ -22,7 +22,17 @@ from mldebug_mcp.core.limits import must_judge_now
 from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import figure, quoted, shorten
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.files import EVALUATION_FOLDERS, LOG_SUFFIXES, MAX_DEPTH, RunFolder, may_be_log, runs_in, texts_in
+from mldebug_mcp.logs.files import (
+    EVALUATION_FOLDERS,
+    LOG_SUFFIXES,
+    MAX_DEPTH,
+    RECORD,
+    RunFolder,
+    home_of,
+    may_be_log,
+    runs_in,
+    texts_in,
+)
 from mldebug_mcp.logs.formats import read_files
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
@@ -199,10 +209,10 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
 
 def settings_beside(path: Path) -> tuple[SettingsFile, ...]:
     """Return the files with the settings of a log that was named, in its folder."""
-    return find_settings([path.parent], [path], owns_folder=lambda: _owns_folder(path))
+    return find_settings([path.parent], [path], owns_folder=lambda: owns_folder(path))
 
 
-def _owns_folder(path: Path) -> bool:
+def owns_folder(path: Path) -> bool:
     """Say whether the folder of a log holds no other run: logs that its name does not tie to it are read."""
     logs = [one for one in entries(path.parent) if may_be_log(one) and is_file(one)]
     unknown = [one for one in logs if one != path and not are_named_as_one(path.name, one.name)]
@@ -212,6 +222,24 @@ def _owns_folder(path: Path) -> bool:
         return True
     found = read_place(RunFolder(".", path.parent, [path, *unknown]), Refused(), read_one, "")
     return sum(bool(one.run.series) for one in found) < 2
+
+
+def record_file(run: Run) -> Path | None:
+    """Return the file that holds, or is to hold, the record of what was tried on a run; None where it has no place.
+
+    It has none for data in memory, for what was fetched or unpacked, and in a folder with the logs of several runs.
+    """
+    place = Path(run.folder) / RECORD if run.folder and run.runs_in_folder == 1 else None
+    if place is None or not is_file(path := expanded(run.path)):
+        return place
+    own = path.with_name(f"{path.name}.{RECORD}")
+    return own if is_file(own) or not owns_folder(path) else place
+
+
+def existing_record(run: Run) -> Path | None:
+    """Return the record of a run, None where nothing was recorded."""
+    file = record_file(run)
+    return None if file is None or not is_file(file) else file
 
 
 def _together(files: list[Path]) -> list[list[Path]]:
@@ -380,6 +408,8 @@ def read_run(
     with given_names(names or {}), brought_in(path, choice) as place:
         found = _read(place, config, run, read_log)
     found = replace(found, path=str(path), notes=(*found.notes, *choice.notes))
+    if place != path:
+        found = replace(found, folder="")  # it goes with the answer
     if names:
         require_logged(names, found, str(path))
     return found
@@ -394,6 +424,7 @@ def _read(path: str | Path, config: str | Path | None, run: str, read_log: ReadL
             found, beside = _read_folder(place, run, notes, read_log)
         else:
             found, beside = _read_file(place, run), settings_beside(place)
+            found = replace(found, folder=str(Path(home_of(PurePosixPath(place.as_posix())))))
         found = replace(found, path=str(path))
         if config is not None:
             named = expanded(config)
@@ -492,7 +523,7 @@ def _read_folder(
     from mldebug_mcp.logs.formats import mlflow_folder
 
     if mlflow_folder.read_folder(folder, builder):
-        return builder.build(str(folder)), ()
+        return replace(builder.build(str(folder)), folder=str(folder)), ()
     places, refused = runs_in(folder, notes), Refused()
     named = [place for place in places if wanted and wanted in (place.name, *file_names(place))]
     read = read_places(named, refused, read_log, notes)
@@ -522,8 +553,9 @@ def _read_folder(
                 folder, wanted, [f"{name} ({count})" for name, count in zip(shown, records, strict=True)]
             )
         wanted = name
+    folders = {one.name: "" if one.is_shared else str(one.place.folder) for one in with_series}
     if len(runs) == 1:
-        return runs[0][1], configs[runs[0][0]]
+        return replace(runs[0][1], folder=folders[runs[0][0]]), configs[runs[0][0]]
     own = max((one for one in with_series if one.place.name == "." and one.run.series),
               key=lambda one: one.run.records, default=None)  # fmt: skip
     builder = RunBuilder()
@@ -545,7 +577,8 @@ def _read_folder(
     if own and not wanted and own.is_shared:
         run = replace(run, runs_in_folder=len(runs))
     siblings = siblings_of(chosen, _with_settings(run, configs[chosen]), with_settings)
-    return replace(run, siblings=siblings, notes=(*builder.notes, *run.notes)), configs[chosen]
+    notes_of_all = (*builder.notes, *run.notes)
+    return replace(run, siblings=siblings, folder=folders[chosen], notes=notes_of_all), configs[chosen]
 
 
 def _beside(named: list[RunFolder], places: list[RunFolder]) -> list[RunFolder]:

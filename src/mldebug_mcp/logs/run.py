@@ -281,6 +281,8 @@ class Run:
         runs_in_folder: Runs that the folder holds of which this is one.
         siblings: Other runs of the same sweep.
         ranks: What the files of its ranks tell, where each of them wrote its own.
+        folder: The folder of the run on this machine, where its checkpoints stand; "" for data in memory and for what
+            was unpacked or fetched.
         notes: What was skipped, guessed and merged.
     """
 
@@ -300,6 +302,7 @@ class Run:
     siblings: tuple[Sibling, ...] = ()
     runs_in_folder: int = 1
     ranks: RankSummary | None = None
+    folder: str = ""
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:

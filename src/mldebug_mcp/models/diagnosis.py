@@ -11,8 +11,10 @@ from pydantic import Field
 from mldebug_mcp.core.errors import MissingExtraError
 from mldebug_mcp.core.text import percent
 from mldebug_mcp.models.base import Model, NextCall, Number, Text
+from mldebug_mcp.models.checkpoints import CheckpointChoice
 from mldebug_mcp.models.citation import Citation
 from mldebug_mcp.models.reader import ReaderOpinion
+from mldebug_mcp.models.tried import Tried
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,6 +84,15 @@ class EventFact(Model):
         return f"{self.text}{first}{seen}"
 
 
+class DerivedFact(Model):
+    """What follows from several quantities together: a fact about the run, neither a symptom nor a cause."""
+
+    fact: str = Field(description="Its id, such as rollouts_without_gradient.")
+    text: Text = Field(description="In a sentence or two.")
+    values: dict[str, Number] = Field(default_factory=dict, description="The numbers behind it.")
+    steps: list[Number] = Field(default_factory=list, description="Steps of note.")
+
+
 class Sheet(Model):
     """What was observed of a run; findings, hypotheses and the next call stand beside it in the diagnosis."""
 
@@ -94,6 +105,7 @@ class Sheet(Model):
     )
     quantities: list[QuantityFact] = Field(default_factory=list, description="What decides or moved most first.")
     events: list[EventFact] = Field(default_factory=list, description="On one time line.")
+    facts: list[DerivedFact] = Field(default_factory=list, description="What follows from several quantities.")
     not_judged: list[Text] = Field(
         default_factory=list, description="What could not be judged, and the metric or setting that is missing."
     )
@@ -307,6 +319,13 @@ class Diagnosis(Model):
     )
     comparison: Comparison | None = Field(
         None, description="This run compared with the reference run, if one was given."
+    )
+    checkpoint: CheckpointChoice | None = Field(
+        None, description="Which checkpoint to keep, where the folder of the run holds some."
+    )
+    tried: list[Tried] = Field(
+        default_factory=list,
+        description="The last verdict on each cause and what is open, from the record beside the run.",
     )
     notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed and merged.")
 

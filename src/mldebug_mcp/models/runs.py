@@ -48,6 +48,9 @@ class RunRow(Model):
         default_factory=dict, description="Its values of the settings in which the runs differ."
     )
     ranks: Ranks | None = Field(None, description="Where each rank wrote files of its own.")
+    tried: list[Text] = Field(
+        default_factory=list, description="What was ruled out, confirmed and is open, by the record beside it."
+    )
     note: Text = Field("", description="Why it could not be read.")
     reader: ReaderOpinion | None = Field(None, description="What a reader that the user named makes of it.")
     curve: SkipJsonSchema[tuple[tuple[float, float], ...]] = Field(
@@ -151,10 +154,11 @@ class Contest(Model):
 class News(Model):
     """Something new in a run that is watched."""
 
-    what: Literal["waiting", "reading", "finding", "leader", "no_result", "silent", "finished"] = Field(
+    what: Literal["waiting", "reading", "finding", "leader", "fact", "no_result", "silent", "finished"] = Field(
         description="waiting: there is no log to read yet. reading: what the log holds at first. finding: a symptom "
-        "is present that was not, or begins anew. leader: another hypothesis leads, at two looks in a row. no_result: "
-        "no loss, score or reward is among what is logged, at two looks in a row. silent: "
+        "is present that was not, or begins anew. fact: what follows from several quantities, such as what rollouts "
+        "without a gradient took, once and when it has changed. leader: another hypothesis leads, at two looks in a "
+        "row. no_result: no loss, score or reward is among what is logged, at two looks in a row. silent: "
         "nothing was written for long. finished: the log says that training ended."
     )
     text: Text = Field(description="In one sentence.")

@@ -11,12 +11,14 @@ from typing import Any
 
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.judge.ranking import credence
-from mldebug_mcp.judge.run_verdict import whole_clauses
+from mldebug_mcp.judge.run_verdict import whole_clauses, whole_sentences
 from mldebug_mcp.judge.sheet import lines_of
 from mldebug_mcp.judge.what_to_log import LEAST_STEPS
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, RunSummary, RunVerdict, Update
 from mldebug_mcp.models.base import OTHER, SOUND
+from mldebug_mcp.models.checkpoints import CheckpointChoice
 from mldebug_mcp.models.diagnosis import CurveFact, QuantityFact, Sheet
+from mldebug_mcp.models.tried import Tried
 from mldebug_mcp.report.concise import DIGITS, fitted, length, quoted_once, rounded
 from mldebug_mcp.report.sections import worth_showing
 
@@ -27,6 +29,7 @@ SHORT_NAME = 40
 LONGEST_LINE, LINE_LESS = 600, 40
 LEAST_EVENTS = 4
 LONGEST_EVENT = 160
+LONGEST_FACT = 240
 Step = Callable[[Sheet], Sheet]
 _BETWEEN = 2
 """Characters between two lines in JSON, besides their quotation marks."""
@@ -149,6 +152,11 @@ def _shorter_events(sheet: Sheet) -> Sheet:
     )
 
 
+def _shorter_facts(sheet: Sheet) -> Sheet:
+    facts = [one.model_copy(update={"text": whole_sentences(one.text, LONGEST_FACT)}) for one in sheet.facts]
+    return sheet.model_copy(update={"facts": facts})
+
+
 def _matters(one: QuantityFact) -> bool:
     return one.matters
 
@@ -159,7 +167,8 @@ def _decides(one: QuantityFact) -> bool:
 
 _STEPS: tuple[Step, ...] = (
     _fewer_settings(36), _briefly(_matters), _fewer_settings(20), _fewer_events(LEAST_EVENTS),
-    _without_columns(_matters), _fewer_settings(12), _shorter_events, _briefly(_decides), _fewer_events(1),
+    _without_columns(_matters), _fewer_settings(12), _shorter_events, _shorter_facts, _briefly(_decides),
+    _fewer_events(1),
     _fewer_settings(4), _without_columns(_decides),
 )  # fmt: skip
 """What is left out, in this order."""
@@ -189,6 +198,7 @@ MAX_TO_LOG, MAX_HOW = 2, 160
 MAX_FINDING_STEPS = 3
 MAX_METRICS, MAX_NAME = 8, 40
 MAX_SETTINGS, MAX_PARTINGS = 8, 6
+MAX_AS_GOOD, MAX_TRIED = 4, 4
 MAX_PATH = 120
 """Characters of a path above which only its name is given."""
 LIMIT, BRIEF = 6000, 2500
@@ -291,8 +301,42 @@ def _judged(diagnosis: Diagnosis, most: _Most) -> Diagnosis:
                 for one in diagnosis.what_to_log[: most.to_log]
             ],
             comparison=_brief_comparison(diagnosis.comparison),
+            checkpoint=_brief_choice(diagnosis.checkpoint),
+            tried=_brief_tried(diagnosis.tried),
         ),
     )
+
+
+def _brief_choice(choice: CheckpointChoice | None) -> CheckpointChoice | None:
+    """Return which checkpoint to keep without the list of all of them; its fields that say nothing are left unset."""
+    if choice is None:
+        return None
+    return CheckpointChoice(
+        **_filled(
+            keep=choice.keep,
+            verdict=choice.verdict,
+            summary=choice.summary,
+            metric=choice.metric,
+            as_good=choice.as_good[:MAX_AS_GOOD],
+            notes=[shorten(one, MAX_NOTE) for one in choice.notes[:MAX_USUAL]],
+        ),
+        best_saved=choice.best_saved,
+    )
+
+
+def _brief_tried(tried: list[Tried]) -> list[Tried]:
+    """Return what was tried, the newest, without what it predicted."""
+    newest = sorted(tried, key=lambda one: one.at, reverse=True)[:MAX_TRIED]
+    return [
+        Tried(
+            at=one.at,
+            cause=one.cause,
+            done=shorten(one.done, MAX_FACT),
+            outcome=one.outcome,
+            **_filled(check=one.check, measured=one.measured, compared=shorten(one.compared, MAX_NOTE)),
+        )
+        for one in newest
+    ]
 
 
 def _brief_comparison(comparison: Comparison | None) -> Comparison | None:
@@ -327,6 +371,7 @@ def _healthy(diagnosis: Diagnosis) -> Diagnosis:
         next_steps=[],
         next_step=diagnosis.next_step,
         notes=notes + _first_words(diagnosis.notes),
+        **_filled(checkpoint=_brief_choice(diagnosis.checkpoint), tried=_brief_tried(diagnosis.tried)),
     )
 
 

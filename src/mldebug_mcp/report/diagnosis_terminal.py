@@ -220,6 +220,9 @@ MIN_PROBABILITY_UNDISPUTED = 0.9
 MAX_NOTE_LINES = 4
 _SHARES = {
     "Seen in the log": MAX_FINDINGS_WHOLE + 1,
+    "Facts": 9,
+    "Tried before": 5,
+    "Which checkpoint to keep": 6,
     "Settings": 6,
     "Logged": 9,
     "Events": 6,
@@ -227,6 +230,8 @@ _SHARES = {
 }
 """Lines of the parts that give way, the most important first, where all are full."""
 MIN_LINES_OF_PART = 4
+NEVER_SHORTENED = 2
+"""Parts, the first ones, that do not give way."""
 _ALWAYS = ("Seen in the log", "Settings")
 
 
@@ -300,7 +305,7 @@ def _within(parts: Sequence[Part], room: int) -> list[Part]:
     wanted = {one.title: len(one.lines) + 1 if one.lines else 0 for one in parts}
     granted = {title: min(wanted.get(title, 0), share) for title, share in _SHARES.items()}
     while sum(granted.values()) > room:
-        longest = max(list(granted)[1:], key=lambda title: granted[title])
+        longest = max(list(granted)[NEVER_SHORTENED:], key=lambda title: granted[title])
         if granted[longest] <= MIN_LINES_OF_PART:
             break
         granted[longest] -= 1

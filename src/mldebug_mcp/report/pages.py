@@ -255,6 +255,7 @@ def _card(row: RunRow, scales: dict[str, Scale], page: str) -> str:
         "" if row.last is None else f"<p>{escape(result_of_row(row))}, best {figure(row.best or 0.0)}</p>",
         f"<p class=dim>{escape(_settings(row))}</p>" if row.settings else "",
         f"<p class=dim>{escape(', '.join(row.seen))}</p>" if row.seen else "",
+        "".join(f"<p>{escape(shorten(one, 300))}</p>" for one in row.tried),
         f"<p class=dim>{escape(shorten(row.note, 200))}</p>" if row.note else "",
     ]
     name = escape(shorten(row.name, 80))

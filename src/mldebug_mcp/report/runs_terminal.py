@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -15,8 +16,9 @@ from mldebug_mcp.core.text import counted, figure, percent, quoted, shorten
 from mldebug_mcp.judge.sweep import SWEPT_LEVEL
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models.base import SOUND
+from mldebug_mcp.models.checkpoints import CheckpointChoice, CheckpointFact
 from mldebug_mcp.models.runs import BestSetting, MetricReading, MetricValues, News, RunRow, Runs, SharedSetting, Sweep
-from mldebug_mcp.report.console import bullets, console_for, print_section
+from mldebug_mcp.report.console import bullets, console_for, plain_table, print_section
 from mldebug_mcp.report.curves import Scale, scale_of
 
 # Many runs as a table for a terminal, and what the sick ones share.
@@ -25,6 +27,7 @@ from mldebug_mcp.report.curves import Scale, scale_of
 MOST_ROWS = 40
 LONGEST_NAME = 40
 LONGEST_NOTE = 60
+MOST_TRIED = 20
 MOST_JOBS = 12
 """Jobs whose ranks are shown."""
 
@@ -47,6 +50,8 @@ def print_runs(console: Console, answer: Runs, most: int = MOST_ROWS) -> None:
     left = len(answer.rows) - most
     if left > 0:
         console.print(Text(f"and {counted(left, 'further run')}: --all, --csv FILE or --json", style="dim"))
+    tried = [f"{one.name}: {line}" for one in answer.rows for line in one.tried][:MOST_TRIED]
+    print_section(console, "Tried before", bullets(tried))
     print_section(console, "Ranks", bullets(rank_lines(answer)))
     print_section(console, "What they share", [Text(shared_line(one)) for one in answer.shared])
     print_section(console, "Best settings", list(map(Text, sweep_lines(answer.sweep))))
@@ -230,3 +235,36 @@ def print_status(status: str) -> None:
 def what_now(path: str) -> str:
     """Return the command that tells more after an alarm."""
     return f"mldebug-mcp diagnose {quoted(path)} says the facts for it, and what to check next"
+
+
+# Which checkpoint of a run to keep.
+
+
+MAX_SHOWN_CHECKPOINTS = 40
+
+
+def print_choice(console: Console, choice: CheckpointChoice) -> None:
+    """Print which checkpoint to keep, and the metric at each of them."""
+    console.print(Text(choice.summary, style="bold" if choice.keep else ""))
+    table = plain_table("left", "right", "right", "text")
+    for one in choice.checkpoints[:MAX_SHOWN_CHECKPOINTS]:
+        kept = one.name == choice.keep
+        style = "bold green" if kept else ""
+        remarks = ["keep" if kept else "as good, within noise" if one.as_good else "", _how(one), one.note]
+        table.add_row(
+            Text(one.name, style=style),
+            Text("" if one.step is None else figure(one.step)),
+            Text("" if one.value is None else figure(one.value), style=style),
+            Text("; ".join(remark for remark in remarks if remark), style="dim"),
+        )
+    console.print()
+    console.print(Padding(table, (0, 0, 0, 2)))
+    if len(choice.checkpoints) > MAX_SHOWN_CHECKPOINTS:
+        console.print(Text(f"  and {len(choice.checkpoints) - MAX_SHOWN_CHECKPOINTS} more with --json", style="dim"))
+    print_section(console, "Notes", bullets(choice.notes))
+
+
+def _how(one: CheckpointFact) -> str:
+    return {"between": "read off between two evaluations", "by its name": "the value in its name"}.get(
+        one.evaluated, ""
+    )

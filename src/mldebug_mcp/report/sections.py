@@ -17,6 +17,7 @@ from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.run import Sibling
 from mldebug_mcp.models import Citation, Comparison, Diagnosis, Finding, Hypothesis, NextStep, State
 from mldebug_mcp.models.base import NO_FAULTS, SOUND
+from mldebug_mcp.models.checkpoints import CheckpointChoice
 
 # What people are shown of a diagnosis, in a terminal and on a page alike.
 
@@ -251,12 +252,20 @@ def observed(diagnosis: Diagnosis, *, whole: bool = False) -> Iterator[Section]:
     yield Section("What ran", sheet.ran)
     seen = [finding_line(one) for one in worth_showing(diagnosis.findings)]
     yield Section("Seen in the log", seen or ["nothing unusual"] if diagnosis.verdict.kind != "not judged" else seen)
+    yield Section("Tried before", [one.line() for one in diagnosis.tried])
+    yield Section("Facts", [one.text for one in sheet.facts])
+    yield Section("Which checkpoint to keep", checkpoint_lines(diagnosis.checkpoint))
     yield Section("Events", [f"{unit} {figure(one.step)}: {one}" for one in sheet.events])
     shown = sheet.quantities if whole else [one for one in sheet.quantities if one.matters]
     yield Section("Logged", [" | ".join(one.parts) for one in shown])
     yield settings_section(diagnosis, whole=whole)
     if whole:
         yield Section("Not judged", sheet.not_judged)
+
+
+def checkpoint_lines(choice: CheckpointChoice | None) -> list[str]:
+    """Return which checkpoint to keep and what was taken for granted; nothing where there is none."""
+    return [] if choice is None else [choice.summary, *choice.notes]
 
 
 def settings_section(diagnosis: Diagnosis, *, whole: bool = False) -> Section:

@@ -63,6 +63,29 @@ def read_pickled(path: Path, opcodes: int = MAX_OPCODES) -> dict[str, object]:
     return found
 
 
+MAX_CHECKPOINT_PICKLE = 2 * 1024 * 1024
+"""Bytes of the pickle of a checkpoint, beside which its tensors stand."""
+
+
+def plain_values_in_checkpoint(path: Path) -> dict[str, object]:
+    """Return the plain values in a file of torch.save; tensors are not read, and stand as None.
+
+    Raises:
+        InputError: it is no such file, damaged, or holds too many values.
+        OSError: it cannot be opened.
+    """
+    try:
+        with open_input(path) as file, zipfile.ZipFile(file) as archive:
+            inner = next((one for one in archive.infolist() if one.filename.endswith("data.pkl")), None)
+            if inner is None or inner.file_size > MAX_CHECKPOINT_PICKLE:
+                raise ValueError("no data.pkl in it, or a large one")
+            with archive.open(inner) as pickle:
+                found = _plain(_built(pickle.read(MAX_CHECKPOINT_PICKLE), MAX_OPCODES), {})
+    except _DAMAGED as error:
+        raise InputError(f"{shorten(str(path), 200)}: its values cannot be read ({shorten(str(error), 100)})") from None
+    return found if isinstance(found, dict) else {}
+
+
 def _pickle_in(data: bytes) -> bytes:
     """Return the pickle in a file of torch.save, which is a zip archive, or was a row of pickles before."""
     if not data.startswith(b"PK"):

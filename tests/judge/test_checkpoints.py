@@ -1,0 +1,225 @@
+"""Which checkpoint of a run to keep: among those that are there, by the metric that its author chose."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from tests.judge.checkpoint_folders import (
+    ACCURACY,
+    FOLDERS,
+    LOSS,
+    at,
+    both,
+    checkpoints,
+    files,
+    state,
+    table,
+)
+
+from mldebug_mcp import InputError, choose_checkpoint, diagnose_run
+from mldebug_mcp.cli import main
+from mldebug_mcp.report.diagnosis_html import diagnosis_html
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_of_folders_with_known_truth_the_right_checkpoint_is_kept(tmp_path: Path, name: str) -> None:
+    known = FOLDERS[name]
+    known.make(tmp_path)
+    choice = choose_checkpoint(tmp_path)
+    assert choice.keep == known.keep
+    if known.keep:
+        assert choice.best_saved is not known.never_saved
+        assert ("never saved" in choice.summary) is known.never_saved
+
+
+def test_a_better_accuracy_is_kept_though_the_loss_rises_and_the_loss_is_a_fact_beside_it(tmp_path: Path) -> None:
+    FOLDERS["hf_accuracy_with_rising_loss"].make(tmp_path)
+    choice = choose_checkpoint(tmp_path)
+    assert (choice.metric, choice.better, choice.value) == ("eval_accuracy", "higher", 0.85)
+    assert "no reason to go back" in " ".join(choice.notes)
+
+
+def test_the_metric_of_the_author_stands_before_the_usual_one(tmp_path: Path) -> None:
+    FOLDERS["hf_author_chose_loss"].make(tmp_path)
+    choice = choose_checkpoint(tmp_path)
+    assert (choice.metric, choice.better) == ("eval_loss", "lower")
+    assert choice.chosen_by == "metric_for_best_model names it"
+
+
+def test_the_direction_of_the_author_stands_though_it_is_unusual_and_a_note_says_so(tmp_path: Path) -> None:
+    state(tmp_path, at((0.2, 0.5, 0.4, 0.3), "eval_loss"), 400)
+    checkpoints(tmp_path, (100, 200, 300, 400))
+    (tmp_path / "training_args.json").write_text(
+        json.dumps({"metric_for_best_model": "eval_loss", "greater_is_better": True, "learning_rate": 1e-4})
+    )
+    choice = choose_checkpoint(tmp_path)
+    assert choice.keep == "checkpoint-200"
+    assert "as its author set" in choice.notes[0]
+
+
+def test_a_metric_that_is_asked_for_decides(tmp_path: Path) -> None:
+    state(tmp_path, both(), 1000)
+    checkpoints(tmp_path, range(100, 1001, 100))
+    assert choose_checkpoint(tmp_path, metric="eval_loss").keep == "checkpoint-600"
+    with pytest.raises(InputError, match="nothing called 'f7'"):
+        choose_checkpoint(tmp_path, metric="f7")
+
+
+def test_a_metric_of_the_author_that_is_not_logged_is_a_note(tmp_path: Path) -> None:
+    state(tmp_path, at(LOSS), 1000)
+    checkpoints(tmp_path, (500, 600))
+    (tmp_path / "training_args.json").write_text(json.dumps({"metric_for_best_model": "f1", "learning_rate": 1e-4}))
+    choice = choose_checkpoint(tmp_path)
+    assert choice.metric == "eval_loss"
+    assert choice.notes == ["f1 is not logged (metric_for_best_model names it)"]
+
+
+def test_others_within_noise_are_named_and_those_beyond_it_are_not(tmp_path: Path) -> None:
+    values = (2.0, 1.71, 1.52, 1.405, 1.394, 1.399, 1.41, 1.392, 1.401, 1.47, 1.62, 1.80)
+    state(tmp_path, at(values), 1200)
+    checkpoints(tmp_path, range(100, 1201, 100))
+    choice = choose_checkpoint(tmp_path)
+    assert choice.keep == "checkpoint-800"
+    assert choice.verdict == "within noise"
+    assert "checkpoint-500" in choice.as_good
+    assert not {"checkpoint-200", "checkpoint-1200"} & set(choice.as_good)
+
+
+def test_a_clear_best_has_no_rivals(tmp_path: Path) -> None:
+    state(tmp_path, at((3.0, 2.5, 2.0, 1.5, 1.0, 1.5, 2.0, 2.5)), 800)
+    checkpoints(tmp_path, range(100, 801, 100))
+    choice = choose_checkpoint(tmp_path)
+    assert (choice.keep, choice.verdict, choice.as_good) == ("checkpoint-500", "clear", [])
+
+
+def test_with_too_few_evaluations_nothing_is_kept_by_chance(tmp_path: Path) -> None:
+    state(tmp_path, at(LOSS[:2]), 200)
+    checkpoints(tmp_path, (100, 200))
+    choice = choose_checkpoint(tmp_path)
+    assert (choice.keep, choice.verdict) == ("", "too few evaluations")
+    assert choice.summary.startswith("Not enough evaluations to tell")
+
+
+def test_weights_in_shards_are_one_checkpoint_and_optimizers_are_none(tmp_path: Path) -> None:
+    state(tmp_path, at(LOSS[:4]), 400)
+    for step in (300, 400):
+        checkpoints(tmp_path, [step], "model-00001-of-00002.safetensors")
+        checkpoints(tmp_path, [step], "model-00002-of-00002.safetensors")
+    files(tmp_path, ["optimizer_300.pt", "rng_state_300.pth", "training_args.bin"])
+    assert [one.name for one in choose_checkpoint(tmp_path).checkpoints] == ["checkpoint-300", "checkpoint-400"]
+
+
+def test_a_folder_without_checkpoints_says_where_to_name_them_and_a_diagnosis_says_nothing(tmp_path: Path) -> None:
+    state(tmp_path / "run", at(LOSS), 1000)
+    files(tmp_path / "elsewhere", ["step_500.pt", "step_600.pt"])
+    assert diagnose_run(tmp_path / "run").checkpoint is None
+    with pytest.raises(InputError, match="--checkpoints FOLDER"):
+        choose_checkpoint(tmp_path / "run")
+    assert choose_checkpoint(tmp_path / "run", checkpoints=tmp_path / "elsewhere").keep == "step_600.pt"
+
+
+def test_what_a_lightning_checkpoint_says_of_its_monitor_decides(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"epoch": epoch, "step": epoch * 50 + 49, "train_loss": round(2 / (1 + epoch), 3), "val_f1": value,
+         "val_loss": LOSS[epoch]}
+        for epoch, value in enumerate(ACCURACY[:8])
+    ]  # fmt: skip
+    table(tmp_path / "metrics.csv", rows)
+    for epoch in (4, 5, 6, 7):
+        key = "ModelCheckpoint{'monitor': 'val_loss', 'mode': 'min', 'every_n_train_steps': 0}"
+        whole = {"epoch": epoch, "global_step": 50 * (epoch + 1), "state_dict": {"w": torch.zeros(3)},
+                 "callbacks": {key: {"monitor": "val_loss", "best_model_score": torch.tensor(1.4)}}}  # fmt: skip
+        (tmp_path / "checkpoints").mkdir(exist_ok=True)
+        torch.save(whole, tmp_path / "checkpoints" / f"epoch={epoch}-step={50 * (epoch + 1)}.ckpt")
+    choice = choose_checkpoint(tmp_path)
+    assert choice.keep == "checkpoints/epoch=5-step=300.ckpt"
+    assert choice.chosen_by == "ModelCheckpoint monitors it"
+
+
+def test_a_checkpoint_whose_name_says_nothing_tells_its_step_inside(tmp_path: Path) -> None:
+    state(tmp_path, at(LOSS), 1000)
+    torch.save({"model": {"w": torch.zeros(2)}, "iter_num": 700}, tmp_path / "ckpt.pt")
+    choice = choose_checkpoint(tmp_path)
+    assert (choice.checkpoints[0].step, choice.checkpoints[0].value) == (700, LOSS[6])
+    assert "the best evaluation was never saved" in choice.summary.lower()
+
+
+def test_the_diagnosis_the_page_and_both_commands_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    FOLDERS["hf_best_was_deleted"].make(tmp_path)
+    answer = diagnose_run(tmp_path)
+    assert answer.checkpoint is not None
+    assert answer.checkpoint.keep == "checkpoint-800"
+    assert "Keep checkpoint-800" in diagnosis_html(answer, answer.log)
+    assert main(["diagnose", str(tmp_path)]) == 0
+    assert "The best evaluation was never saved" in " ".join(capsys.readouterr().out.split())
+    assert main(["checkpoint", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["keep"] == "checkpoint-800"
+    assert main(["checkpoint", str(tmp_path)]) == 0
+    assert "checkpoint-1000" in capsys.readouterr().out
+    assert main(["checkpoint", str(tmp_path / "nothing")]) == 2
+
+
+def test_what_the_author_named_best_is_kept_and_it_is_not_claimed_by_which_metric(tmp_path: Path) -> None:
+    rows = [{"epoch": epoch, "train_loss": 2 / epoch, "val_loss": LOSS[epoch - 1], "val_f1": ACCURACY[epoch - 1]}
+            for epoch in range(1, 11)]  # fmt: skip
+    table(tmp_path / "log.csv", rows)
+    files(tmp_path, ["best_model.pth", "epoch_9.pth", "epoch_10.pth"])
+    choice = choose_checkpoint(tmp_path)
+    assert choice.keep == "best_model.pth"
+    assert "no setting says by which metric" in choice.summary
+    assert "Of the same evaluation: epoch_9.pth" in choice.summary
+
+
+def test_steps_are_found_in_a_log_that_counts_epochs_alone(tmp_path: Path) -> None:
+    lines = []
+    for epoch in range(1, 9):
+        lines += [str({"loss": round(2 / (epoch + part / 5), 4), "epoch": round(epoch - 1 + part / 5, 2)})
+                  for part in range(1, 6)]  # fmt: skip
+        lines.append(str({"eval_loss": LOSS[epoch - 1], "eval_runtime": 3.2, "epoch": float(epoch)}))
+    (tmp_path / "train.log").write_text("\n".join(lines))
+    checkpoints(tmp_path, range(125, 1001, 125))
+    assert choose_checkpoint(tmp_path).keep == "checkpoint-750"
+
+
+def test_a_checkpoint_that_is_named_stands_for_its_run(tmp_path: Path) -> None:
+    for step in (400, 600, 1000):
+        checkpoints(tmp_path, [step])
+        state(tmp_path / f"checkpoint-{step}", at(LOSS[: step // 100]), step)
+    assert choose_checkpoint(tmp_path / "checkpoint-1000").keep == "checkpoint-600"
+
+
+@pytest.mark.parametrize(
+    ("names", "keep"),
+    [
+        ([f"ep{epoch}-ba{100 * epoch}-rank0.pt" for epoch in range(2, 9)], "ep6-ba600-rank0.pt"),
+        ([f"iter_{step:07d}/mp_rank_00/model_optim_rng.pt" for step in (400, 600, 800)], "iter_0000600"),
+        ([f"global_step{step}/mp_rank_00_model_states.pt" for step in (400, 600, 800)], "global_step600"),
+        ([f"checkpoints/{step}/default/manifest.ocdbt" for step in (400, 600, 800)], "checkpoints/600"),
+        ([f"rl_model_{step}_steps.zip" for step in (400, 600, 800)], "rl_model_600_steps.zip"),
+        ([f"model_{step - 1:07d}.pth" for step in (400, 600, 800)], "model_0000599.pth"),
+        ([f"gpt2-large-step-{step}.safetensors" for step in (400, 600, 800)], "gpt2-large-step-600.safetensors"),
+        ([f"model.ckpt-{step}.index" for step in (400, 600, 800)], "model.ckpt-600.index"),
+    ],
+)
+def test_names_of_many_trainers_are_read(tmp_path: Path, names: list[str], keep: str) -> None:
+    records: list[dict[str, float]] = [
+        {"step": step, "train/loss": 3 / (1 + step / 400)} for step in range(20, 1001, 20)
+    ]
+    for record in records:
+        if record["step"] % 100 == 0:
+            record["eval/loss"] = LOSS[int(record["step"]) // 100 - 1]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(map(json.dumps, records)))
+    files(tmp_path, names)
+    assert choose_checkpoint(tmp_path).keep == keep
+
+
+def test_a_log_beside_logs_of_other_runs_has_no_claim_on_the_checkpoints_there(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        lines = [json.dumps({"step": step, "loss": 2.0 - step / 2000, "eval_loss": 2.1 - step / 2000})
+                 for step in range(100, 1001, 100)]  # fmt: skip
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    files(tmp_path, ["step_500.pt", "step_1000.pt"])
+    assert diagnose_run(tmp_path / "first.jsonl").checkpoint is None
