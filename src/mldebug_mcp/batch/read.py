@@ -21,8 +21,9 @@ from mldebug_mcp.batch.batch import (
 )
 from mldebug_mcp.batch.build import build
 from mldebug_mcp.batch.chat_problems import chat_problems
-from mldebug_mcp.batch.columns import depth, is_float, is_text, numbers, row_count
+from mldebug_mcp.batch.columns import depth, find, is_float, is_text, numbers, row_count
 from mldebug_mcp.batch.conversations import with_plain_texts
+from mldebug_mcp.batch.corpus import BIG_ENDIAN, documents_of
 from mldebug_mcp.batch.formats import IN_PARTS, format_of, jsonl
 from mldebug_mcp.batch.roles import Words
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
@@ -77,7 +78,7 @@ def part_of(table: Table, places: Ints, first: int) -> Table:
     columns = {
         name: _rows(column, places) if row_count(column) == here else column for name, column in table.columns.items()
     }
-    return Table(columns, {}, table.notes, places + first)
+    return replace(table, columns=columns, rows_without={}, numbers=places + first)
 
 
 def _rows(column: Column, places: Ints) -> Column:
@@ -280,6 +281,8 @@ class DataSet:
     def _built(self, tables: Iterator[Table], first: int) -> Iterator[Batch]:
         context = replace(self.context, first=first)
         words: Words | None = None
+        if self.chosen is None:
+            tables = (_as_documents(table, context) for table in tables)
         if self.sample is not None:
             tables = thinned(tables, self.rows, self.sample, first)
         any_rows = False
@@ -288,6 +291,7 @@ class DataSet:
             if not table.columns:
                 continue
             words = None if context.tokenizer is not None or not is_text(table.columns) else words or Words()
+            stored = _stored(table)
             batch = build(_tokenized(table, context, words), context, words)
             first = context.first
             written = (*text_problems(table, first), *chat_problems(table, context.tokenizer, first))
@@ -295,7 +299,10 @@ class DataSet:
             # All pieces take the purpose of the first; and of the later ones, decoding a part is enough.
             budget = LATER_ROLE_TOKENS if any_rows or first else MAX_ROLE_TOKENS
             context = replace(context, first=context.first + batch.rows, purpose=context.purpose or batch.purpose)
-            yield replace(batch, purpose_given=self.purpose_given, role_budget=budget, problems=problems)
+            yield replace(
+                batch, purpose_given=self.purpose_given, role_budget=budget, problems=problems, shard=table.shard,
+                windows=table.windows, stored=stored,
+            )  # fmt: skip
             any_rows = True
 
 
@@ -347,6 +354,37 @@ def _purpose(name: str) -> Purpose | None:
             f"purpose {shorten(name, 40)!r} does not exist; use one of: auto, {', '.join(get_args(Purpose))}"
         )
     return found
+
+
+def _as_documents(table: Table, context: Context) -> Table:
+    """Return the table of a stream cut at its documents, where tokenizer or configuration name their end."""
+    ids = table.columns.get("input_ids")
+    tokenizer, model = context.tokenizer, context.model
+    if not table.windows or not isinstance(ids, Ragged):
+        return table
+    ends = frozenset(model.eos) if tokenizer is None else tokenizer.ends
+    found = documents_of(ids, ends, model.bos if tokenizer is None else tokenizer.bos)
+    if found is None:
+        return table
+    note = "cut into documents where the end token of the tokenizer or the configuration stands"
+    columns: dict[str, Column] = {"input_ids": found, "labels": found}
+    return replace(table, columns=columns, windows=False, notes=[*table.notes, note])
+
+
+def _stored(table: Table) -> str:
+    """Return the type of the token ids of a table, which are turned round if they are not in this machine's order."""
+    name = None if is_text(table.columns) else find(table.columns, "", "ids")
+    column = None if name is None else table.columns[name]
+    if name is None or not isinstance(column, (Ragged, np.ndarray)):
+        return "" if name is None else "whole numbers"
+    dtype = column.flat.dtype if isinstance(column, Ragged) else column.dtype
+    if dtype.isnative:
+        return dtype.name
+    native = dtype.newbyteorder("=")
+    turned = Ragged(column.flat.astype(native), column.offsets) if isinstance(column, Ragged) else column.astype(native)
+    for other in [other for other, value in table.columns.items() if value is column]:
+        table.columns[other] = turned
+    return f"{dtype.name}, {BIG_ENDIAN}"
 
 
 def _tokenized(table: Table, context: Context, words: Words | None) -> Table:

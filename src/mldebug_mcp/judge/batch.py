@@ -18,6 +18,7 @@ from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.checks import Symptom, symptoms
 from mldebug_mcp.core.text import counted
 from mldebug_mcp.judge.batch_pass import BatchCounts, PassOver, Progress, Tally, pass_over, row_views
+from mldebug_mcp.judge.corpus import corpus_view, overlap_notes
 from mldebug_mcp.judge.next_call import after_inspection
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models.base import GRAVEST_FIRST
@@ -69,7 +70,7 @@ def inspect_batch(
         if against is not None:
             # With the same purpose, so that the same columns are compared.
             first_purpose = purpose if passed.first is None else passed.first.purpose
-            other = passing(open_data(against, loaded, None, first_purpose), judging=False).prints
+            other = passing(open_data(against, loaded, model, first_purpose), judging=False).prints
     overlap = passed.prints.overlap(other, "" if against is None else str(against))
     first, counts = passed.finish(overlap), passed.counts
     findings = _findings(passed.tallies)
@@ -78,10 +79,16 @@ def inspect_batch(
         batch=summary,
         findings=findings,
         rows=row_views(first, findings),
+        corpus=None if passed.corpus is None else corpus_view(first, passed.corpus, overlap),
         template=_template(first),
         leakage=_leak(overlap),
         next_step=after_inspection(str(path), findings, summary.trained_tokens if first.words is None else None),
-        notes=[*_of_sample(summary), *passed.notes, *_advice(first, passed.prints.thinned, counts)],
+        notes=[
+            *_of_sample(summary),
+            *passed.notes,
+            *(() if passed.corpus is None else overlap_notes(overlap)),
+            *_advice(first, passed.prints.thinned, counts),
+        ],
     )
 
 
@@ -102,6 +109,8 @@ def _leak(overlap: Overlap) -> Leak | None:
         rows=overlap.against_rows,
         exact=len(np.unique(overlap.against_exact[:, 1])),
         near=len(np.unique(overlap.against_near[:, 1])),
+        passages=overlap.against_passages,
+        shared_passages=overlap.against_shared,
         examples=pairs[:MAX_EXAMPLES],
     )
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from mldebug_mcp.batch import Batch, Sequences
 from mldebug_mcp.batch.batch import Overlap, Totals, arrays_of
+from mldebug_mcp.batch.corpus import WINDOW, CorpusCounts
 from mldebug_mcp.batch.fingerprints import Fingerprints
 from mldebug_mcp.batch.read import DataSet
 from mldebug_mcp.batch.roles import Encoder
@@ -101,6 +102,8 @@ class BatchCounts:
     def summary(self, batch: Batch, findings: Sequence[BatchFinding], *, sampled: bool) -> BatchSummary:
         """Return the counts, with the columns and settings of the first piece."""
         cut = next((finding.row_count for finding in findings if finding.check == "truncated_completion"), 0)
+        shortened = (finding.values["documents"] for finding in findings if finding.check == "documents_truncated")
+        cut = cut or int(next(shortened, 0))
         turns = Turns(
             assistant_turns=self._turns[ASSISTANT],
             ended=self._ended,
@@ -272,6 +275,8 @@ def spot_place(spot: Spot, texts: Encoder | None = None) -> Place:
 
 MAX_ROWS = 1000
 MAX_PLACES = 3
+OF_EACH_PIECE = frozenset({"token_id_out_of_range"})
+"""Checks that look at every piece of a corpus without labels; the others look at its first piece, and at counts."""
 
 Progress = Callable[[int, int], None]
 """Called with the rows and tokens read so far."""
@@ -330,18 +335,23 @@ class BatchPass:
         self.counts, self.prints = BatchCounts(), Fingerprints()
         self.notes: dict[str, None] = {}
         self.first: Batch | None = None
+        self.corpus: CorpusCounts | None = None
 
     def add(self, batch: Batch) -> None:
         """Look at a piece."""
         self.prints.add(batch)
         if not self.judging:
             return
+        further = self.first is not None and batch.is_corpus
         self.first = self.first or batch
         self.notes.update(dict.fromkeys(batch.notes))
         self.counts.add(batch)
+        if batch.is_corpus:
+            self.corpus = self.corpus or CorpusCounts(window=batch.model.max_positions or WINDOW)
+            self.corpus.add(batch)
         for check in symptoms("batch").values():
             checkpoint(f"looking for {check.id}, row {self.counts.rows:,}")
-            if not check.question.whole:
+            if not check.question.whole and (not further or check.id in OF_EACH_PIECE or batch.is_labelled):
                 self._judge(check, batch)
 
     def merge(self, later: BatchPass) -> None:
@@ -350,6 +360,9 @@ class BatchPass:
         self.notes.update(later.notes)
         self.counts.merge(later.counts)
         self.first = self.first or later.first
+        if later.corpus is not None:
+            self.corpus = self.corpus or CorpusCounts(window=later.corpus.window)
+            self.corpus.merge(later.corpus)
         for name, tally in later.tallies.items():
             self.tallies[name].merge(tally)
 
@@ -357,7 +370,7 @@ class BatchPass:
         """Judge the checks that need all of the data; returns its first piece."""
         first = self.first
         assert first is not None  # noqa: S101 - reading raises on empty input
-        whole = replace(first, rows=self.counts.rows, overlap=overlap, totals=self.counts.totals)
+        whole = replace(first, rows=self.counts.rows, overlap=overlap, totals=self.counts.totals, corpus=self.corpus)
         for check in symptoms("batch").values():
             if check.question.whole:
                 self._judge(check, whole)

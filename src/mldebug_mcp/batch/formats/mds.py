@@ -62,7 +62,7 @@ def tables(path: Path) -> Iterator[Table]:
         lengths = np.array([len(sample) for sample in samples], np.int64)
         ids = Ragged(np.concatenate(samples) if samples else np.empty(0, np.int64), offsets_of(lengths))
         note = f"read as {ids.flat.dtype.name} ids of {counted(total, 'sample')} ({shard.encoding}, MDS)"
-        yield Table({"input_ids": ids, "labels": ids}, notes=[note])
+        yield Table({"input_ids": ids, "labels": ids}, notes=[note], shard=shard.file.name)
 
 
 def _samples(shard: _Shard) -> list[np.ndarray[tuple[int], np.dtype[np.integer]]]:

@@ -87,8 +87,8 @@ def tables(path: Path) -> Iterator[Table]:
             width = min(WINDOW, len(ids)) if first else WINDOW
             whole = len(ids) // width * width if width else 0
             if whole:
-                windows = Ragged.rectangle(ids[:whole].astype(np.int32).reshape(-1, width))
-                yield Table({"input_ids": windows, "labels": windows}, notes=[note])
+                windows = Ragged.rectangle(ids[:whole].reshape(-1, width))
+                yield Table({"input_ids": windows, "labels": windows}, notes=[note], windows=True)
             first = False
 
 

@@ -182,8 +182,8 @@ def missing_eos(batch: Batch) -> Evidence | None:
     """
     rows, spots = NO_ROWS, NO_SPOTS
     for side, found in all_endings(batch):
-        if batch.purpose == "pretraining" and _is_stream(batch, side):
-            continue
+        if batch.purpose == "pretraining" and (batch.is_corpus or _is_stream(batch, side)):
+            continue  # `document_end_missing` looks at all documents of a corpus
         rows = np.union1d(rows, side.numbers[found.open])
         spots = spots or spots_at(side, found.last[found.open])
     if not len(rows):
