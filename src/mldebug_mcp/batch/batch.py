@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from mldebug_mcp.batch.columns import ROW_NUMBERS, depth, row_count
 from mldebug_mcp.batch.roles import END, Encoder, RowRoles, Words, read_roles
-from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences
+from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences, count_into
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.core.config_files import read_config_json
@@ -270,12 +270,6 @@ class Totals:
             self.classes = Counter(dict(self.classes.most_common(MAX_CLASSES // 2)))
 
 
-def count_into(counts: Counter[int], values: Ints) -> None:
-    """Count whole numbers."""
-    kinds, found = np.unique(values, return_counts=True)
-    counts.update(dict(zip(kinds.tolist(), found.tolist(), strict=True)))
-
-
 def arrays_of(counts: Counter[int]) -> tuple[Ints, Ints]:
     """Return what was counted, in order, and how often each occurs."""
     values = np.array(sorted(counts), np.int64)
@@ -471,6 +465,7 @@ class Batch:
         totals: Lengths and classes of all rows, once all of the data has been read.
         role_budget: Tokens that may be decoded to look for role markers.
         shard, windows: As of the table that was read.
+        document_lengths: Tokens of the documents in each row, where a column of that name tells.
         stored: The type of the ids in the file, such as uint16.
         corpus: What a tokenized corpus holds, once all of it has been read.
     """
@@ -503,6 +498,7 @@ class Batch:
     role_budget: int = MAX_ROLE_TOKENS
     shard: str = ""
     windows: bool = False
+    document_lengths: Ragged | None = None
     stored: str = ""
     corpus: CorpusCounts | None = None
 

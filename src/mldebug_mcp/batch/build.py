@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import numpy as np
@@ -134,10 +134,40 @@ NEARLY_ALL = 0.95
 """Share of tokens that have to be the next ones to call two arrays inputs and targets. Chosen by hand."""
 
 
+OF_GRAIN: Mapping[str, str] = {
+    "inputs": "input_ids",
+    "inputs_segmentation": "attention_mask",
+    "inputs_segment_ids": "attention_mask",
+    "inputs_position": "position_ids",
+    "inputs_positions": "position_ids",
+    "targets_segmentation": "loss_mask",
+    "targets_segment_ids": "loss_mask",
+}
+"""Columns of batches that Grain packs and MaxText trains on: segments number the documents of a row, padding is 0.
+Sources: https://github.com/google/grain (packing) and https://github.com/AI-Hypercomputer/maxtext (input_pipeline)."""
+SHARE_NEXT = 0.5
+"""Share of targets that have to be the next tokens in rows of short documents, whose last targets are others."""
+
+
+def _with_names_of_grain(table: Table) -> Table:
+    """Return the table with the names that Transformers has for what Grain and MaxText call inputs and targets."""
+    columns = table.columns
+    inputs, targets = columns.get("inputs"), columns.get("targets")
+    named = any(name in columns for name in OF_GRAIN if name != "inputs")
+    if inputs is None or not (named or isinstance(inputs, Ragged)) or is_float(inputs) or depth(inputs) != 2:
+        return table
+    if targets is not None and not _are_next_tokens(inputs, targets, SHARE_NEXT if named else NEARLY_ALL):
+        return table
+    note = "inputs were read as token ids" + (", and their segments as documents" if named else "")
+    renamed = {OF_GRAIN.get(name, name): column for name, column in columns.items()}
+    return replace(table, columns=renamed, notes=[*table.notes, note])
+
+
 def with_usual_names(table: Table) -> Table:
     """Return the table with `x` and `y` (or inputs and targets) named for what they are, if y holds x's next tokens."""
     if find(table.columns, "", "ids"):
         return table
+    table = _with_names_of_grain(table)
     for one, two in (("x", "y"), ("inputs", "targets"), ("input", "target")):
         x, y = table.columns.get(one), table.columns.get(two)
         if x is not None and y is not None and _are_next_tokens(x, y):
@@ -148,7 +178,7 @@ def with_usual_names(table: Table) -> Table:
     return table
 
 
-def _are_next_tokens(x: Column, y: Column) -> bool:
+def _are_next_tokens(x: Column, y: Column, share: float = NEARLY_ALL) -> bool:
     if is_float(x) or is_float(y):
         return False
     try:
@@ -160,7 +190,7 @@ def _are_next_tokens(x: Column, y: Column) -> bool:
     inside = np.ones(len(ids.flat), np.bool_)
     inside[ids.offsets[:-1]] = False
     places = np.flatnonzero(inside)
-    return float(np.mean(ids.flat[places] == targets.flat[places - 1])) >= NEARLY_ALL
+    return float(np.mean(ids.flat[places] == targets.flat[places - 1])) >= share
 
 
 def are_classes(ids: Ragged, labels: Ragged) -> bool:
@@ -278,6 +308,8 @@ def infer_purpose(
 
 def _of_tokens(side: Sequences, context: Context, table: Table) -> Purpose:
     if _are_ids_alone(side, context, table):
+        return "pretraining"
+    if side.packed and side.trained is None and not side.name and not _has_roles(side, context):
         return "pretraining"
     if side.name or side.trained is None:
         return "sft" if not side.name and _has_answers(side, context) else "generation"

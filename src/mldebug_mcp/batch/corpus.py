@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.batch import Batch, count_into
-from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences
+from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences, count_into, offsets_of
 
 MAX_VOCABULARY = 2**22
 """Ids below this are counted one by one: no vocabulary is as large."""
@@ -43,6 +42,37 @@ def documents_of(stream: Ragged, ends: frozenset[int], bos: int | None) -> Ragge
     if not len(cuts):
         return None
     return Ragged(flat, np.concatenate([[0], cuts, [len(flat)]]).astype(np.int64))
+
+
+def unpacked(side: Sequences, document_lengths: Ragged | None) -> Sequences:
+    """Return the rows of a corpus without padding, those that hold several documents cut at them.
+
+    Lengths of documents beside the rows tell where they begin, or positions that restart, or a mask that numbers them.
+    """
+    starts = _starts_inside(side, document_lengths)
+    if starts is None and not side.padded:
+        return side
+    first, stop = side.bounds
+    edges = np.concatenate([first[stop > first], np.empty(0, np.int64) if starts is None else starts])
+    edges = np.unique(edges[side.content[edges]])
+    places = np.cumsum(side.content)[edges] - 1
+    flat = side.ids.flat[side.content]
+    ids = Ragged(flat, np.append(places, len(flat)))
+    return Sequences("", ids, np.arange(ids.rows, dtype=np.int64))
+
+
+def _starts_inside(side: Sequences, lengths: Ragged | None) -> Ints | None:
+    """Return the flat positions at which documents begin, also those inside of rows; None where nothing tells."""
+    if lengths is not None and lengths.rows == side.rows:
+        within = np.add.reduceat(np.append(lengths.flat, 0), lengths.offsets[:-1]) if lengths.rows else lengths.flat
+        if np.array_equal(within, side.ids.lengths):
+            return offsets_of(lengths.flat.astype(np.int64))[:-1]
+    if side.positions is not None:
+        return np.flatnonzero(side.positions.flat == 0)
+    if side.attention is not None and len(side.attention.flat) and int(side.attention.flat.max()) > 1:
+        number = side.attention.flat
+        return np.flatnonzero(np.append(True, number[1:] != number[:-1]))
+    return None
 
 
 # The order of the documents: whether sources follow each other, seen by which tokens are common where.
@@ -160,7 +190,6 @@ class CorpusCounts:
     window: int = WINDOW
     documents: int = 0
     tokens: int = 0
-    positions: int = 0
     windows: bool = False
     stored: str = ""
     counts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -181,25 +210,23 @@ class CorpusCounts:
     shards: dict[str, ShardCounts] = field(default_factory=dict)
     _before: int = 0
 
-    def add(self, batch: Batch) -> None:
-        """Count the rows of a piece of a corpus."""
-        side = batch.sides[0]
-        self.windows |= batch.windows
-        self.stored = self.stored or batch.stored
-        self.positions += len(side.ids.flat)
+    def add(self, side: Sequences, stored: str, shard: str = "", *, windows: bool = False) -> None:
+        """Count the documents of a piece, or the windows of a stream, stored as this type in this file."""
+        self.windows |= windows
+        self.stored = self.stored or stored
         self._count_ids(side)
         self._count_boundaries(side)
         self._count_order(side)
         self._count_zeros(side.ids.flat[:LOOKED_AT])
         if not self.windows:
             self.composition.add(side)
-        if batch.shard and (batch.shard in self.shards or len(self.shards) < MAX_SHARDS):
-            self._count_shard(batch.shard, side)
+        if shard and (shard in self.shards or len(self.shards) < MAX_SHARDS):
+            self._count_shard(shard, side)
         self.documents += side.rows
         self.tokens += int(side.lengths.sum())
 
     def _count_ids(self, side: Sequences) -> None:
-        flat = side.ids.flat if not side.padded else side.ids.flat[side.content]
+        flat = side.ids.flat
         if not len(flat):
             return
         if flat.dtype.kind == "i" or flat.dtype.itemsize > 2:
@@ -284,8 +311,9 @@ class CorpusCounts:
     @property
     def is_stream(self) -> bool:
         """Whether rows are pieces of one stream: cut at a fixed width, or all of one length."""
-        lengths = [length for length in self.lengths if length]
-        return self.windows or (self.documents > 1 and len(lengths) == 1)
+        shorter = self.documents - self.lengths.get(self.longest, 0)
+        tails = max(1, len(self.shards), TAILS * self.documents)
+        return self.windows or (self.documents > 2 and shorter <= tails)
 
     @property
     def used(self) -> int:
@@ -336,6 +364,8 @@ class CorpusCounts:
         return 1 - kept / max(1, self.tokens), 1 - kept / max(1, places)
 
 
+TAILS = 0.005
+"""Share of the rows of a stream that may be shorter, as the last one of each file or part is."""
 LEAST_CUT = 8
 LEAST_CUT_SHARE = 0.01
 NEAR = 0.9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -114,6 +115,12 @@ def per_row(found: Runs, rows: int) -> Ints:
 def count_rows(positions: Ints, rows: Ragged) -> Ints:
     """Return how many of the flat positions lie in each row."""
     return np.bincount(rows.row_of(positions), minlength=rows.rows).astype(np.int64)
+
+
+def count_into(counts: Counter[int], values: Ints) -> None:
+    """Count whole numbers."""
+    kinds, found = np.unique(values, return_counts=True)
+    counts.update(dict(zip(kinds.tolist(), found.tolist(), strict=True)))
 
 
 def whole_numbers(values: list[object]) -> npt.NDArray[np.integer]:

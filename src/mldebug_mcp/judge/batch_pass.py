@@ -11,7 +11,7 @@ import numpy as np
 
 from mldebug_mcp.batch import Batch, Sequences
 from mldebug_mcp.batch.batch import Overlap, Totals, arrays_of
-from mldebug_mcp.batch.corpus import WINDOW, CorpusCounts
+from mldebug_mcp.batch.corpus import WINDOW, CorpusCounts, unpacked
 from mldebug_mcp.batch.fingerprints import Fingerprints
 from mldebug_mcp.batch.read import DataSet
 from mldebug_mcp.batch.roles import Encoder
@@ -348,7 +348,8 @@ class BatchPass:
         self.counts.add(batch)
         if batch.is_corpus:
             self.corpus = self.corpus or CorpusCounts(window=batch.model.max_positions or WINDOW)
-            self.corpus.add(batch)
+            documents = unpacked(batch.sides[0], batch.document_lengths)
+            self.corpus.add(documents, batch.stored, batch.shard, windows=batch.windows)
         for check in symptoms("batch").values():
             checkpoint(f"looking for {check.id}, row {self.counts.rows:,}")
             if not check.question.whole and (not further or check.id in OF_EACH_PIECE or batch.is_labelled):

@@ -26,17 +26,20 @@ def matches(path: Path, head: bytes) -> bool:
     return bool(files) and _format_of(files[0]) is not None
 
 
-def rows(path: Path) -> int | None:
+def rows(path: Path, dtype: str = "") -> int | None:
     """Return how many rows there are, or None where the shards are arrays, which tell it when they are read."""
     files = _files(path)
     reader = _reader(_format_of(files[0]))
-    return None if reader is npz else sum(reader.rows(file) or 0 for file in files)
+    stated = _stated(reader, dtype, path)
+    return None if reader is npz else sum(reader.rows(file, **stated) or 0 for file in files)
 
 
-def tables(path: Path) -> Iterator[Table]:
+def tables(path: Path, dtype: str = "") -> Iterator[Table]:
     """Yield the content of the shards in the order of their names. Raises InputError if one has another format."""
     files = _files(path)
     found = _format_of(files[0])
+    reader = _reader(found)
+    stated = _stated(reader, dtype, path)
     note = f"read as one corpus of {counted(len(files), 'shard')} ({found})"
     for file in files:
         other = _format_of(file)
@@ -45,7 +48,7 @@ def tables(path: Path) -> Iterator[Table]:
                 f"{shorten(str(file), 200)}: its format is {other or 'not known'}, that of the shards before it "
                 f"{found}; give shards of one format as one folder"
             )
-        for table in _reader(found).tables(file):
+        for table in reader.tables(file, **stated):
             yield replace(table, notes=[note, *table.notes], shard=file.name)
 
 
@@ -53,6 +56,13 @@ def _files(folder: Path) -> list[Path]:
     """Return the shards of a folder; none if it holds files of several endings."""
     found = [files for ending in ENDINGS if (files := matching(folder, ending))]
     return found[0] if len(found) == 1 else []
+
+
+def _stated(reader: ModuleType, dtype: str, path: Path) -> dict[str, str]:
+    """Return the type of ids that the user states. Raises InputError if the shards state their own."""
+    if dtype and reader is not token_file:
+        raise InputError(f"{shorten(str(path), 200)}: {reader.NAME} states the type of its ids; leave out dtype")
+    return {"dtype": dtype} if dtype else {}
 
 
 def _reader(found: str | None) -> ModuleType:

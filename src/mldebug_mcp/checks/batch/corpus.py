@@ -19,12 +19,12 @@ MIN_DOCUMENTS = 20
 MIN_TOKENS = 10_000
 """Tokens of a stream in which an end of a document is expected. Chosen: ten times a usual document of the web."""
 TEXT_LIKE = 0.01
-"""Share of the commonest id in text; in ids drawn at random it is far less, and their order says nothing."""
+"""Share of the commonest id. Chosen: in text it is several in a hundred, in ids drawn at random far less."""
 NEARLY_ALL = 0.9
 """Share of documents that end with an id for it to be their end. Chosen: texts end with one punctuation mark in up to
 two thirds of the cases."""
 MOST_WITHOUT = 0.05
-"""Share of documents that may lack their end: a format may split long documents. Chosen by hand."""
+"""Share of documents that may lack their end. Chosen: a format may split long documents."""
 
 
 def _name(batch: Batch, number: int) -> str:
@@ -171,11 +171,11 @@ def document_end_wrong(batch: Batch) -> Evidence | None:
 
 
 WRAP = 65_536
-"""Ids that two bytes hold."""
+"""Ids that two bytes hold. Source: 2 to the 16th."""
 NEXT_IDS = 4096
+"""Ids on either side of 65,536 that are compared. Chosen: so near each other that they are about as common."""
 MIN_NEXT = 20
-"""Tokens among the ids just below 65,536 from which as many are expected just above: 20 are missed by chance once in
-e to the 20th cases, as common and rare ids go over into each other."""
+"""Tokens among the ids below from which some are expected above. Chosen: by chance none is in e to the -20th cases."""
 
 
 @batch_check(
@@ -210,12 +210,17 @@ def ids_wrapped(batch: Batch) -> Evidence | None:
 
 
 MIN_PAIRS = 500
+"""Pairs of tokens that are looked at. Chosen: a shorter corpus is none."""
 ALL_ZERO = 0.98
+"""Share of zeros in every second place. Chosen: all but ids beyond 65,536."""
 MOST_ZERO = 0.6
+"""Share of zeros in the other places. Chosen: of ids of eight bytes read as two, half and those of id 0 are."""
 LEAST_BITS = 0.5
-"""Bits of entropy by which the more significant byte of ids varies less than the other. Chosen by hand."""
+"""Bits of entropy by which the upper byte of ids varies less than the lower one. Chosen: text has several."""
 MIN_USED = 256
+"""Different ids from which both bytes of an id are used. Source: values of a byte."""
 MOST_HUGE = 0.01
+"""Share of ids beyond any vocabulary. Chosen: single ones are damage, and found as out of range."""
 
 
 @batch_check(
@@ -302,13 +307,15 @@ def documents_truncated(batch: Batch) -> Evidence | None:
 
 
 SORTED = 0.98
-"""Share of neighbours that rise, or fall, among those that differ."""
+"""Share of neighbours that rise, or fall, among those that differ. Chosen: several sorted files are joined."""
 LEAST_DIFFERENT = 0.2
+"""Share of neighbours that differ in length. Chosen: of a corpus with few lengths little can be told."""
 LEAST_BLOCKS = 4
+"""Stretches of documents that are compared. Chosen: fewer are too few pairs."""
 TIMES_WITHIN = 2.0
+"""Distance of stretches over that of the halves of one. Chosen: shuffled documents show 1."""
 LEAST_DISTANCE = 0.03
-"""Jensen-Shannon divergence in bits by which stretches are farther apart than halves of one. Chosen by hand: documents
-that are shuffled show none."""
+"""Jensen-Shannon divergence in bits by which stretches are farther apart than halves of one. Chosen: as above."""
 
 
 @batch_check(
@@ -358,10 +365,12 @@ def is_by_source(corpus: CorpusCounts) -> bool:
 
 
 MIN_PASSAGES = 200
+"""Passages that are compared. Chosen: of fewer a single text that is quoted is a large share."""
 SOME_REPEATED = 0.03
-MANY_REPEATED = 0.1
-"""Shares of repeated passages. Chosen by hand: collections of web text that are in use repeat some in a hundred
+"""Share of repeated passages that is worth a remark. Chosen: collections of web text in use repeat some in a hundred
 (https://arxiv.org/abs/2107.06499)."""
+MANY_REPEATED = 0.1
+"""Share of repeated passages that does harm. Chosen: above what collections in use repeat."""
 
 
 @batch_check(
