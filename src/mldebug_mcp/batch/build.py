@@ -156,7 +156,7 @@ def _with_names_of_grain(table: Table) -> Table:
     named = any(name in columns for name in OF_GRAIN if name != "inputs")
     if inputs is None or not (named or isinstance(inputs, Ragged)) or is_float(inputs) or depth(inputs) != 2:
         return table
-    if targets is not None and not _are_next_tokens(inputs, targets, SHARE_NEXT if named else NEARLY_ALL):
+    if targets is not None and not _are_neighbours(inputs, targets, SHARE_NEXT if named else NEARLY_ALL):
         return table
     note = "inputs were read as token ids" + (", and their segments as documents" if named else "")
     renamed = {OF_GRAIN.get(name, name): column for name, column in columns.items()}
@@ -170,15 +170,17 @@ def with_usual_names(table: Table) -> Table:
     table = _with_names_of_grain(table)
     for one, two in (("x", "y"), ("inputs", "targets"), ("input", "target")):
         x, y = table.columns.get(one), table.columns.get(two)
-        if x is not None and y is not None and _are_next_tokens(x, y):
+        if x is not None and y is not None and _are_neighbours(x, y):
             new = {one: "input_ids", two: "targets"}
             table.columns = {new.get(name, name): column for name, column in table.columns.items()}
-            table.notes.append(f"{one} and {two} were read as token ids and their next tokens")
+            table.notes.append(
+                f"{one} and {two} were read as token ids and their next tokens, as they hold tokens of the same text"
+            )
             return table
     return table
 
 
-def _are_next_tokens(x: Column, y: Column, share: float = NEARLY_ALL) -> bool:
+def _are_neighbours(x: Column, y: Column, share: float = NEARLY_ALL) -> bool:
     if is_float(x) or is_float(y):
         return False
     try:
@@ -187,10 +189,15 @@ def _are_next_tokens(x: Column, y: Column, share: float = NEARLY_ALL) -> bool:
         return False
     if ids.rows != targets.rows or bool(np.any(ids.lengths != targets.lengths)) or len(ids.flat) < 2 * ids.rows + 2:
         return False
-    inside = np.ones(len(ids.flat), np.bool_)
-    inside[ids.offsets[:-1]] = False
-    places = np.flatnonzero(inside)
-    return float(np.mean(ids.flat[places] == targets.flat[places - 1])) >= share
+    return any(_shifted_share(ids, targets, shift) >= share for shift in (1, -1, 2, 0))
+
+
+def _shifted_share(ids: Ragged, targets: Ragged, shift: int) -> float:
+    """Return the share of targets that are the tokens so many places on in their row."""
+    places = np.arange(len(ids.flat)) + shift
+    row = np.repeat(np.arange(ids.rows), ids.lengths)
+    inside = (places >= ids.offsets[row]) & (places < ids.offsets[row + 1])
+    return float(np.mean(ids.flat[places[inside]] == targets.flat[inside])) if bool(inside.any()) else 0.0
 
 
 def are_classes(ids: Ragged, labels: Ragged) -> bool:
@@ -643,7 +650,28 @@ def _documents_masked(table: Table, side: str, attention: Ragged | None) -> bool
         # Numbered documents (1 1 1 2 2) in the mask, as Axolotl's multipack writes them.
         return bool(len(attention.flat)) and int(attention.flat.max()) > 1
     name = find(table.columns, side, "attention")
-    return name is not None and depth(table.columns[name]) > 2
+    return name is not None and depth(table.columns[name]) > 2 and not _is_causal(table.columns[name])
+
+
+MASKS_LOOKED_AT = 4
+"""Rows whose masks are looked at: each is as large as its tokens squared."""
+
+
+def _is_causal(column: Column) -> bool:
+    """Whether masks of rows times tokens times tokens hide only what comes later, and perhaps padding.
+
+    Then each token is seen by all that follow it. A mask that keeps documents apart hides it from the next document.
+    """
+    try:
+        masks = np.asarray(column[:MASKS_LOOKED_AT])  # type: ignore[index]
+    except ValueError:
+        return False
+    if masks.ndim < 3 or masks.dtype == object or masks.shape[-1] != masks.shape[-2]:
+        return False
+    masks = masks.reshape(-1, *masks.shape[-2:])
+    own = np.diagonal(masks, axis1=1, axis2=2)[:, np.newaxis, :]
+    earlier = np.tril(np.ones(masks.shape[1:], np.bool_))
+    return bool(np.all((masks == own) | ~earlier))
 
 
 def _classes(found: _Found, sides: list[Sequences]) -> Ints | None:
