@@ -587,7 +587,9 @@ def _side(found: _Found, name: str) -> Sequences | None:
         columns = {kind: None if column is None else column.take(kept) for kind, column in columns.items()}
     labels = find(found.table.columns, name, "labels") or ""
     pad, may_end = (
-        (None, False) if found.is_words else padding_token(ids, columns["attention"], columns["labels"], found.context)
+        (None, False)
+        if found.is_words or not found.table.padded
+        else padding_token(ids, columns["attention"], columns["labels"], found.context)
     )
     return Sequences(
         name=name,

@@ -13,8 +13,6 @@ from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences, count_i
 
 MAX_VOCABULARY = 2**22
 """Ids below this are counted one by one: no vocabulary is as large."""
-MAX_BOUNDARY_IDS = 100_000
-"""Different first or last ids that are told apart; of more, the rarer half is forgotten."""
 LOOKED_AT = 1 << 16
 """Tokens of each piece that are looked at for zeros in every second place."""
 MAX_SHARDS = 100_000
@@ -35,7 +33,8 @@ def documents_of(stream: Ragged, ends: frozenset[int], bos: int | None) -> Ragge
         bos: The id that begins one, which is used where no end stands.
     """
     flat = stream.flat
-    cuts = np.flatnonzero(np.isin(flat, np.fromiter(ends, np.int64))) + 1 if ends else np.empty(0, np.int64)
+    found = [np.flatnonzero(flat == end) for end in ends]  # faster than looking up each token among a few
+    cuts = np.sort(np.concatenate([np.empty(0, np.int64), *found])) + 1
     if not len(cuts) and bos is not None:
         cuts = np.flatnonzero(flat == bos)
     cuts = cuts[(cuts > 0) & (cuts < len(flat))]
@@ -85,7 +84,7 @@ BLOCK_DOCUMENTS = 32
 """Documents of a block to begin with; blocks are joined in pairs when there are more than `MAX_BLOCKS`."""
 LOOKED_AT_TOKENS = 256
 """Tokens of a document that are looked at."""
-MAX_DOCUMENTS_OF_PIECE = 2048
+MAX_DOCUMENTS_OF_PIECE = 512
 FAR = 0.9
 """Quantile of the distances that is compared: a source that makes up a twentieth of the corpus shows in it."""
 
@@ -158,6 +157,45 @@ def _entropy(shares: Floats) -> float:
 
 
 @dataclass(slots=True)
+class IdCounts:
+    """How often each id from 0 up to `MAX_VOCABULARY` occurs; others are left out."""
+
+    counts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def add(self, ids: npt.NDArray[np.integer]) -> None:
+        """Count ids."""
+        if (ids.dtype.kind == "i" or ids.dtype.itemsize > 2) and len(ids):
+            low, high = int(ids.min()), int(ids.max())
+            if low < 0 or high >= MAX_VOCABULARY:
+                ids = ids[(ids >= 0) & (ids < MAX_VOCABULARY)]
+        self._add(np.bincount(ids.astype(np.int64) if ids.dtype.itemsize > 4 else ids).astype(np.int64))
+
+    def merge(self, later: IdCounts) -> None:
+        """Add other counts."""
+        self._add(later.counts.copy())
+
+    def _add(self, counts: Ints) -> None:
+        if len(counts) > len(self.counts):
+            counts, self.counts = self.counts, counts
+        self.counts[: len(counts)] += counts
+
+    def __getitem__(self, number: int) -> int:
+        return int(self.counts[number]) if 0 <= number < len(self.counts) else 0
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.counts))
+
+    def total(self, start: int = 0) -> int:
+        """Return how many ids of this number or larger ones were counted."""
+        return int(self.counts[start:].sum())
+
+    def most_common(self, most: int) -> list[tuple[int, int]]:
+        """Return the commonest ids, each with how often it occurs."""
+        order = np.argsort(-self.counts, kind="stable")[:most].tolist()
+        return [(number, int(self.counts[number])) for number in order if self.counts[number]]
+
+
+@dataclass(slots=True)
 class ShardCounts:
     """What was read of one shard."""
 
@@ -192,14 +230,14 @@ class CorpusCounts:
     tokens: int = 0
     windows: bool = False
     stored: str = ""
-    counts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    counts: IdCounts = field(default_factory=IdCounts)
     negative: int = 0
     huge: int = 0
-    first: Counter[int] = field(default_factory=Counter)
-    last: Counter[int] = field(default_factory=Counter)
+    first: IdCounts = field(default_factory=IdCounts)
+    last: IdCounts = field(default_factory=IdCounts)
     lengths: Counter[int] = field(default_factory=Counter)
     longest: int = 0
-    longest_last: Counter[int] = field(default_factory=Counter)
+    longest_last: IdCounts = field(default_factory=IdCounts)
     rising: int = 0
     falling: int = 0
     level: int = 0
@@ -227,20 +265,11 @@ class CorpusCounts:
 
     def _count_ids(self, side: Sequences) -> None:
         flat = side.ids.flat
-        if not len(flat):
-            return
-        if flat.dtype.kind == "i" or flat.dtype.itemsize > 2:
-            low, high = int(flat.min()), int(flat.max())
-            if low < 0 or high >= MAX_VOCABULARY:
-                self.negative += int((flat < 0).sum())
-                self.huge += int((flat >= MAX_VOCABULARY).sum())
-                flat = flat[(flat >= 0) & (flat < MAX_VOCABULARY)]
-        self._add_counts(np.bincount(flat))
-
-    def _add_counts(self, counts: Ints) -> None:
-        if len(counts) > len(self.counts):
-            counts, self.counts = self.counts, counts.astype(np.int64)
-        self.counts[: len(counts)] += counts
+        if flat.dtype.kind == "i" and len(flat) and int(flat.min()) < 0:
+            self.negative += int((flat < 0).sum())
+        if flat.dtype.itemsize > 2 and len(flat) and int(flat.max()) >= MAX_VOCABULARY:
+            self.huge += int((flat >= MAX_VOCABULARY).sum())
+        self.counts.add(flat)
 
     def _count_boundaries(self, side: Sequences) -> None:
         start, stop = side.bounds
@@ -248,17 +277,13 @@ class CorpusCounts:
         lengths = side.lengths
         count_into(self.lengths, lengths)
         last = side.ids.flat[stop[some] - 1]
-        for counts, ids in ((self.first, side.ids.flat[start[some]]), (self.last, last)):
-            count_into(counts, ids.astype(np.int64))
-            if len(counts) > MAX_BOUNDARY_IDS:
-                kept = counts.most_common(MAX_BOUNDARY_IDS // 2)
-                counts.clear()
-                counts.update(dict(kept))
+        self.first.add(side.ids.flat[start[some]])
+        self.last.add(last)
         longest = int(lengths.max(initial=0))
         if longest > self.longest:
-            self.longest, self.longest_last = longest, Counter()
+            self.longest, self.longest_last = longest, IdCounts()
         if longest == self.longest and longest:
-            count_into(self.longest_last, last[lengths[some] == longest].astype(np.int64))
+            self.longest_last.add(last[lengths[some] == longest])
 
     def _count_order(self, side: Sequences) -> None:
         lengths = side.lengths
@@ -291,17 +316,16 @@ class CorpusCounts:
         """Add the counts of pieces further on in the data."""
         self.windows |= later.windows
         self.stored = self.stored or later.stored
-        self._add_counts(later.counts)
-        for name in ("documents", "tokens", "positions", "negative", "huge", "rising", "falling", "level", "pairs"):
+        for mine, theirs in ((self.counts, later.counts), (self.first, later.first), (self.last, later.last)):
+            mine.merge(theirs)
+        for name in ("documents", "tokens", "negative", "huge", "rising", "falling", "level", "pairs"):
             setattr(self, name, getattr(self, name) + getattr(later, name))
         self.crossed += later.crossed
-        self.first.update(later.first)
-        self.last.update(later.last)
         self.lengths.update(later.lengths)
         if later.longest > self.longest:
-            self.longest, self.longest_last = later.longest, Counter()
+            self.longest, self.longest_last = later.longest, IdCounts()
         if later.longest == self.longest:
-            self.longest_last.update(later.longest_last)
+            self.longest_last.merge(later.longest_last)
         self.zeros = (self.zeros[0] + later.zeros[0], self.zeros[1] + later.zeros[1])
         self.composition.merge(later.composition)
         self.shards.update(later.shards)
@@ -318,15 +342,15 @@ class CorpusCounts:
     @property
     def used(self) -> int:
         """How many different ids occur."""
-        return int(np.count_nonzero(self.counts))
+        return len(self.counts)
 
     def occurs(self, number: int) -> int:
         """Return how often an id occurs."""
-        return int(self.counts[number]) if 0 <= number < len(self.counts) else 0
+        return self.counts[number]
 
     def occurs_from(self, number: int) -> int:
         """Return how many tokens are this id or a larger one."""
-        return int(self.counts[number:].sum()) + self.huge
+        return self.counts.total(number) + self.huge
 
     def copies(self) -> list[tuple[str, str]]:
         """Return the shards that hold the same tokens as an earlier one, each with that one."""
@@ -341,7 +365,7 @@ class CorpusCounts:
     @property
     def commonest_share(self) -> float:
         """Share of the tokens that are the commonest id: several in a hundred in any text."""
-        return float(self.counts.max(initial=0) / max(1, self.tokens))
+        return float(self.counts.counts.max(initial=0) / max(1, self.tokens))
 
     @property
     def cut_documents(self) -> int:

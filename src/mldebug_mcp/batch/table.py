@@ -33,6 +33,7 @@ class Table:
         numbers: The rows' numbers in the file, where only some of them are here.
         others: Beside token rows made of text: the columns in which rows with the same text may still differ.
         shard: Which file of several it is from.
+        padded: Whether rows may be padded; the text of a stream and of its documents is not.
         windows: Whether rows are cuts of a stream at a fixed width, and not documents.
     """
 
@@ -43,6 +44,7 @@ class Table:
     others: tuple[str, ...] = ()
     shard: str = ""
     windows: bool = False
+    padded: bool = True
 
     def __post_init__(self) -> None:
         scalars = [name for name, column in self.columns.items() if getattr(column, "shape", None) == ()]

@@ -50,7 +50,8 @@ class BatchCounts:
             self.knows_trained |= side.trained is not None
             self.trained += int(side.trained_per_row.sum())
             self.totals.add_lengths(side.name, side.lengths, side.numbers)
-            self._use(side)
+            if not batch.is_corpus:  # whose ids are counted one by one
+                self._use(side)
         if batch.classes is not None:
             self.totals.add_classes(batch.classes)
         for name, column in batch.cells.items():
@@ -100,7 +101,8 @@ class BatchCounts:
                 self._end_trained += trained is not None and bool(trained[offset + turn.stop : offset + turn.end].any())
 
     def summary(self, batch: Batch, findings: Sequence[BatchFinding], *, sampled: bool) -> BatchSummary:
-        """Return the counts, with the columns and settings of the first piece."""
+        """Return the counts, with the columns and settings of a batch, such as `BatchPass.finish` returns."""
+        used = int(self._used.sum()) if batch.corpus is None else batch.corpus.used
         cut = next((finding.row_count for finding in findings if finding.check == "truncated_completion"), 0)
         shortened = (finding.values["documents"] for finding in findings if finding.check == "documents_truncated")
         cut = cut or int(next(shortened, 0))
@@ -126,7 +128,7 @@ class BatchCounts:
             truncated_rows=cut,
             lengths=self._length_summary(),
             turns=turns if self._turns else None,
-            vocabulary_used=int(self._used.sum()) if self.positions and batch.words is None else None,
+            vocabulary_used=used if self.positions and batch.words is None else None,
             vocabulary_size=batch.vocabulary,
             sampled=sampled,
         )
@@ -379,7 +381,7 @@ class BatchPass:
             # If another piece has trained tokens, a piece without any is just rows without any.
             self.tallies["row_labels_masked"].merge(self.tallies["all_labels_masked"])
             self.tallies["all_labels_masked"] = Tally()
-        return first
+        return replace(first, corpus=self.corpus)
 
     def _judge(self, check: Symptom, batch: Batch) -> None:
         answers, problem = answer(check.question, batch)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 
 from mldebug_mcp.batch import Batch
 from mldebug_mcp.batch.batch import Overlap
-from mldebug_mcp.batch.corpus import CorpusCounts
+from mldebug_mcp.batch.corpus import CorpusCounts, IdCounts
 from mldebug_mcp.checks.batch.corpus import MIN_PASSAGES, is_by_source, order_by_length
 from mldebug_mcp.models.batch import BoundaryToken, Corpus, CorpusShard
 
@@ -26,7 +24,7 @@ def corpus_view(batch: Batch, corpus: CorpusCounts, overlap: Overlap) -> Corpus:
         overlap: What its rows share.
     """
     size, stream = batch.vocabulary, corpus.is_stream
-    limit = size or len(corpus.counts)
+    limit = size or len(corpus.counts.counts)
     lost, padding = (0.0, 0.0) if stream else corpus.lost_if_cut()
     copies = dict(corpus.copies())
     return Corpus(
@@ -37,7 +35,7 @@ def corpus_view(batch: Batch, corpus: CorpusCounts, overlap: Overlap) -> Corpus:
         last=[] if stream else _boundaries(batch, corpus.last),
         first=[] if stream else _boundaries(batch, corpus.first),
         expected_ends=[_boundary(batch, end, _ended(corpus, end)) for end in sorted(batch.ends)],
-        ids_never_used=None if size is None else size - int(np.count_nonzero(corpus.counts[:size])),
+        ids_never_used=None if size is None else size - int(np.count_nonzero(corpus.counts.counts[:size])),
         ids_outside=corpus.negative + (corpus.huge if size is None else corpus.occurs_from(size)),
         id_bands=_bands(corpus, limit),
         id_limit=limit,
@@ -69,7 +67,7 @@ def _ended(corpus: CorpusCounts, end: int) -> int:
     return corpus.occurs(end) if corpus.is_stream else corpus.last[end]
 
 
-def _boundaries(batch: Batch, counts: Counter[int]) -> list[BoundaryToken]:
+def _boundaries(batch: Batch, counts: IdCounts) -> list[BoundaryToken]:
     return [_boundary(batch, number, count) for number, count in counts.most_common(SHOWN_BOUNDARIES)]
 
 
@@ -83,8 +81,8 @@ def _bands(corpus: CorpusCounts, limit: int) -> list[int]:
     if limit < BANDS:
         return []
     edges = np.linspace(0, limit, BANDS + 1).astype(np.int64)
-    sums = np.concatenate([[0], np.cumsum(corpus.counts)])
-    places = sums[np.minimum(edges, len(corpus.counts))]
+    sums = np.concatenate([[0], np.cumsum(corpus.counts.counts)])
+    places = sums[np.minimum(edges, len(corpus.counts.counts))]
     return [int(count) for count in np.diff(places)]
 
 

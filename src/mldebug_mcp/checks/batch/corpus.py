@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.batch.corpus import BIG_ENDIAN, CorpusCounts
+from mldebug_mcp.batch.corpus import BIG_ENDIAN, CorpusCounts, IdCounts
 from mldebug_mcp.checks.batch.affected_rows import batch_evidence
 from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.core.text import quoted
@@ -33,8 +32,8 @@ def _name(batch: Batch, number: int) -> str:
     return f"id {number} ({quoted(text)})" if text else f"id {number}"
 
 
-def _top(counts: Counter[int]) -> tuple[int, int]:
-    return counts.most_common(1)[0] if counts else (-1, 0)
+def _top(counts: IdCounts) -> tuple[int, int]:
+    return next(iter(counts.most_common(1)), (-1, 0))
 
 
 def separators(batch: Batch, corpus: CorpusCounts) -> tuple[frozenset[int], int]:
@@ -55,7 +54,7 @@ def _wrapped_end(batch: Batch, corpus: CorpusCounts) -> int | None:
         if end < WRAP or corpus.occurs(end):
             continue
         if corpus.is_stream:
-            if corpus.occurs(end % WRAP) and len(corpus.counts) <= WRAP:
+            if corpus.occurs(end % WRAP) and not corpus.occurs_from(WRAP):
                 return end
         elif end % WRAP == top and count >= NEARLY_ALL * corpus.documents:
             return end
@@ -197,7 +196,7 @@ def ids_wrapped(batch: Batch) -> Evidence | None:
         return None
     end = _wrapped_end(batch, corpus)
     narrow = corpus.stored.startswith(("uint16", "int16"))
-    below = int(corpus.counts[WRAP - NEXT_IDS :].sum())
+    below = corpus.counts.total(WRAP - NEXT_IDS)
     if not narrow and end is None and (below < MIN_NEXT or size < WRAP + NEXT_IDS):
         return None
     said = (
@@ -259,7 +258,7 @@ def dtype_misread(batch: Batch) -> Evidence | None:
         )
     if corpus.stored in {"uint16", "int16"} and corpus.used >= MIN_USED:
         table = np.zeros(WRAP, np.int64)
-        table[: len(corpus.counts)] = corpus.counts[:WRAP]
+        table[: len(corpus.counts.counts)] = corpus.counts.counts[:WRAP]
         upper, lower = _entropy(table.reshape(256, 256).sum(axis=1)), _entropy(table.reshape(256, 256).sum(axis=0))
         if lower + LEAST_BITS < upper:
             return batch_evidence(
