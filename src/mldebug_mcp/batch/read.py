@@ -381,12 +381,15 @@ def _as_documents(table: Table, context: Context) -> Table:
     if not table.windows or not isinstance(ids, Ragged):
         return table
     ends = frozenset(model.eos) if tokenizer is None else tokenizer.ends
+    if table.tail is not None and len(table.tail):
+        flat = np.concatenate([ids.flat, table.tail])
+        ids = Ragged(flat, np.append(ids.offsets, len(flat)))
     found = documents_of(ids, ends, model.bos if tokenizer is None else tokenizer.bos)
     if found is None:
         return table
     note = "cut into documents where the end token of the tokenizer or the configuration stands"
     columns: dict[str, Column] = {"input_ids": found, "labels": found}
-    return replace(table, columns=columns, windows=False, notes=[*table.notes, note])
+    return replace(table, columns=columns, windows=False, tail=None, notes=[*table.notes, note])
 
 
 def _document_lengths(table: Table) -> Ragged | None:

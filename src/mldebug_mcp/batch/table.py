@@ -34,6 +34,7 @@ class Table:
         others: Beside token rows made of text: the columns in which rows with the same text may still differ.
         shard: Which file of several it is from.
         padded: Whether rows may be padded; the text of a stream and of its documents is not.
+        tail: The last tokens of a stream, fewer than a window.
         windows: Whether rows are cuts of a stream at a fixed width, and not documents.
     """
 
@@ -45,6 +46,7 @@ class Table:
     shard: str = ""
     windows: bool = False
     padded: bool = True
+    tail: npt.NDArray[np.integer] | None = None
 
     def __post_init__(self) -> None:
         scalars = [name for name, column in self.columns.items() if getattr(column, "shape", None) == ()]

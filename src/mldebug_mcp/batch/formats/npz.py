@@ -111,7 +111,8 @@ def _windows(ids: npt.NDArray[np.integer]) -> Table:
         f"read as whole numbers (stated by the file) without documents, in rows of {WINDOW} tokens; "
         f"the last {counted(len(ids) - whole, 'token')}, fewer than a row, left out"
     )
-    return Table({"input_ids": windows, "labels": windows}, notes=[note], windows=True, padded=False)
+    columns: dict[str, Column] = {"input_ids": windows, "labels": windows}
+    return Table(columns, notes=[note], windows=True, padded=False, tail=ids[whole:])
 
 
 def _columns(file: BinaryIO) -> dict[str, Column]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.sequences import Ragged
-from mldebug_mcp.batch.table import Table
+from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.core.access import is_folder, open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten
@@ -94,7 +94,8 @@ def tables(path: Path, dtype: str = "") -> Iterator[Table]:
             whole = len(ids) // width * width if width else 0
             if whole:
                 windows = Ragged.rectangle(ids[:whole].reshape(-1, width))
-                yield Table({"input_ids": windows, "labels": windows}, notes=[note], windows=True, padded=False)
+                columns: dict[str, Column] = {"input_ids": windows, "labels": windows}
+                yield Table(columns, notes=[note], windows=True, padded=False, tail=ids[whole:])
             first = False
 
 

@@ -89,6 +89,8 @@ def document_end_missing(batch: Batch) -> Evidence | None:
     corpus = batch.corpus
     if corpus is None or _wrong_end(batch, corpus) is not None or _wrapped_end(batch, corpus) is not None:
         return None
+    if _misread(corpus):  # ids that are none have no end
+        return None
     return _missing_in_stream(batch, corpus) if corpus.is_stream else _missing_after_documents(batch, corpus)
 
 
@@ -123,7 +125,7 @@ def _wrong_end(batch: Batch, corpus: CorpusCounts) -> tuple[int, int] | None:
     """Return the id that stands where the end token should, and how often; None if there is none."""
     _, found = separators(batch, corpus)
     special = (batch.tokenizer.special_ids if batch.tokenizer is not None else frozenset()) - batch.ends - {batch.bos}
-    if found < 0 or _wrapped_end(batch, corpus) is not None:
+    if found < 0 or _wrapped_end(batch, corpus) is not None or _misread(corpus):
         return None
     if corpus.is_stream:
         if found or corpus.tokens < MIN_TOKENS:
@@ -238,34 +240,40 @@ def dtype_misread(batch: Batch) -> Evidence | None:
     Not this when: there are fewer than 1,000 tokens.
     """
     corpus = batch.corpus
-    if corpus is None or corpus.pairs < MIN_PAIRS:
+    if corpus is None:
         return None
     if BIG_ENDIAN in corpus.stored:
         return batch_evidence(
             f"the ids are stored with the {BIG_ENDIAN}; most trainers read the other order, and would see other ids",
             severity="warning",
         )
+    said = _misread(corpus)
+    return batch_evidence(said) if said else None
+
+
+def _misread(corpus: CorpusCounts) -> str:
+    """Return what shows that ids are read in another width or order than they were written; empty if nothing does."""
+    if corpus.pairs < MIN_PAIRS:
+        return ""
     shares = sorted(zeros / corpus.pairs for zeros in corpus.zeros)
     if shares[1] >= ALL_ZERO and shares[0] <= MOST_ZERO:
-        return batch_evidence(
-            f"every second token is 0, read as {corpus.stored}: ids of twice or four times the width look so"
-        )
+        return f"every second token is 0, read as {corpus.stored}: ids of twice or four times the width look so"
     beyond = corpus.huge + corpus.negative
     if corpus.huge >= MOST_HUGE * corpus.tokens:
-        return batch_evidence(
+        return (
             f"{beyond:,} of {corpus.tokens:,} ids, read as {corpus.stored}, are larger than any vocabulary: ids of "
             "half the width, or of the other byte order, look so"
         )
-    if corpus.stored in {"uint16", "int16"} and corpus.used >= MIN_USED:
+    if corpus.used >= MIN_USED and not corpus.occurs_from(WRAP):
         table = np.zeros(WRAP, np.int64)
         table[: len(corpus.counts.counts)] = corpus.counts.counts[:WRAP]
         upper, lower = _entropy(table.reshape(256, 256).sum(axis=1)), _entropy(table.reshape(256, 256).sum(axis=0))
         if lower + LEAST_BITS < upper:
-            return batch_evidence(
+            return (
                 f"the lower byte of ids holds {lower:.1f} bits and the upper one {upper:.1f}: of ids in the other byte "
                 "order it is so, as common ids are small"
             )
-    return None
+    return ""
 
 
 def _entropy(counts: npt.NDArray[np.int64]) -> float:
