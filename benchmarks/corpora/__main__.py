@@ -73,13 +73,14 @@ def judge(out: Path) -> None:
             counts[f"{'healthy' if fault == 'healthy' else 'fault'} {'right' if right else 'wrong'}"] += 1
             print(f"{name:14} {fault:18} {'right' if right else 'WRONG'}  {said[:160]}")
     for kind in ("healthy", "fault"):
-        right, wrong = counts[f"{kind} right"], counts[f"{kind} wrong"]
-        print(f"{kind}: {right} of {right + wrong}")
+        total = counts[f"{kind} right"] + counts[f"{kind} wrong"]
+        print(f"{kind}: {counts[f'{kind} right']} of {total}")
 
 
 def rename(out: Path) -> None:
     """Print which formats are taken for another one under another's name."""
-    tokens, tried, misread = {}, 0, []
+    tokens: dict[str, tuple[str, int | None]] = {}
+    tried, misread = 0, []
     for name in WRITERS:
         healthy = out / name / "healthy"
         files = sorted(one for one in healthy.glob("*") if one.is_file() and one.suffix in {*SUFFIXES, ".zstd"})

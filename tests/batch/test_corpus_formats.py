@@ -174,13 +174,13 @@ def pack(corpus: Sequence[Document], width: int) -> dict[str, np.ndarray]:
 
 def test_rows_that_grain_packs_are_cut_at_their_documents(tmp_path: Path) -> None:
     path = tmp_path / "packed.npz"
-    np.savez(path, **pack(documents(200), 512))
+    np.savez(path, **pack(documents(200), 512))  # type: ignore[arg-type]
     for model in (None, config(tmp_path)):
         answer = inspect_batch(path, None, model)
         assert (answer.batch.purpose, found(answer)) == ("pretraining", [])
         assert answer.corpus is not None
         assert answer.corpus.documents == 200
-    np.savez(path, **pack(documents(200, end=None), 512))
+    np.savez(path, **pack(documents(200, end=None), 512))  # type: ignore[arg-type]
     assert found(inspect_batch(path, None, config(tmp_path))) == ["document_end_missing"]
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import zlib
-from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences, count_into, offsets_of
+from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences, offsets_of
 
 MAX_VOCABULARY = 2**22
 """Ids below this are counted one by one: no vocabulary is as large."""
-LOOKED_AT = 1 << 16
+LOOKED_AT = 1 << 14
 """Tokens of each piece that are looked at for zeros in every second place."""
 MAX_SHARDS = 100_000
 BIG_ENDIAN = "most significant byte first"
@@ -216,7 +215,7 @@ class CorpusCounts:
         counts: How often each id below `MAX_VOCABULARY` occurs.
         negative, huge: Ids below 0 and those that no vocabulary reaches.
         first, last: How often documents begin and end with an id.
-        lengths: Documents by their tokens.
+        lengths: Documents by their tokens; those of `MAX_VOCABULARY` and more count as one less than that.
         longest_last: How often the longest documents end with an id.
         rising, falling, level: Documents that are longer, shorter or as long as the one before.
         zeros: Zeros at even and at odd places, of `pairs` each.
@@ -235,7 +234,7 @@ class CorpusCounts:
     huge: int = 0
     first: IdCounts = field(default_factory=IdCounts)
     last: IdCounts = field(default_factory=IdCounts)
-    lengths: Counter[int] = field(default_factory=Counter)
+    lengths: IdCounts = field(default_factory=IdCounts)
     longest: int = 0
     longest_last: IdCounts = field(default_factory=IdCounts)
     rising: int = 0
@@ -275,7 +274,7 @@ class CorpusCounts:
         start, stop = side.bounds
         some = stop > start
         lengths = side.lengths
-        count_into(self.lengths, lengths)
+        self.lengths.add(np.minimum(lengths, MAX_VOCABULARY - 1))
         last = side.ids.flat[stop[some] - 1]
         self.first.add(side.ids.flat[start[some]])
         self.last.add(last)
@@ -302,8 +301,8 @@ class CorpusCounts:
 
     def _count_zeros(self, flat: npt.NDArray[np.integer]) -> None:
         pairs = len(flat) // 2
-        zeros = (flat[: 2 * pairs] == 0).reshape(-1, 2).sum(axis=0)
-        self.zeros = (self.zeros[0] + int(zeros[0]), self.zeros[1] + int(zeros[1]))
+        even, odd = (int(np.count_nonzero(flat[place : 2 * pairs : 2] == 0)) for place in (0, 1))
+        self.zeros = (self.zeros[0] + even, self.zeros[1] + odd)
         self.pairs += pairs
 
     def _count_shard(self, name: str, side: Sequences) -> None:
@@ -321,7 +320,7 @@ class CorpusCounts:
         for name in ("documents", "tokens", "negative", "huge", "rising", "falling", "level", "pairs"):
             setattr(self, name, getattr(self, name) + getattr(later, name))
         self.crossed += later.crossed
-        self.lengths.update(later.lengths)
+        self.lengths.merge(later.lengths)
         if later.longest > self.longest:
             self.longest, self.longest_last = later.longest, IdCounts()
         if later.longest == self.longest:
@@ -335,9 +334,13 @@ class CorpusCounts:
     @property
     def is_stream(self) -> bool:
         """Whether rows are pieces of one stream: cut at a fixed width, or all of one length."""
-        shorter = self.documents - self.lengths.get(self.longest, 0)
+        shorter = self.documents - self._longest_documents
         tails = max(1, len(self.shards), TAILS * self.documents)
         return self.windows or (self.documents > 2 and shorter <= tails)
+
+    @property
+    def _longest_documents(self) -> int:
+        return self.lengths[min(self.longest, MAX_VOCABULARY - 1)]
 
     @property
     def used(self) -> int:
@@ -373,16 +376,16 @@ class CorpusCounts:
 
         Lengths of documents vary: of those near the longest, hardly two are the same.
         """
-        longest = self.lengths.get(self.longest, 0)
+        longest = self._longest_documents
         if self.is_stream or longest < LEAST_CUT or longest < LEAST_CUT_SHARE * self.documents:
             return 0
-        near = [self.lengths[length] for length in self.lengths if NEAR * self.longest <= length < self.longest]
-        return longest if longest >= TIMES_NEAR * max(near, default=1) else 0
+        near = self.lengths.counts[int(NEAR * self.longest) : self.longest]
+        return longest if longest >= TIMES_NEAR * max(1, int(near.max(initial=0))) else 0
 
     def lost_if_cut(self) -> tuple[float, float]:
         """Return the share of tokens lost if documents are cut at the window, and of padding if they are filled up."""
-        lengths = np.array(list(self.lengths), np.int64)
-        counts = np.array(list(self.lengths.values()), np.int64)
+        counts = self.lengths.counts
+        lengths = np.arange(len(counts))
         kept = int((np.minimum(lengths, self.window) * counts).sum())
         places = self.window * int(counts[lengths > 0].sum())
         return 1 - kept / max(1, self.tokens), 1 - kept / max(1, places)
