@@ -200,3 +200,11 @@ def test_sources_that_follow_each_other_are_reported_and_mixed_ones_are_not(shar
     assert found(inspect_batch(write(tmp_path, "sorted", corpus), None, config(tmp_path))) == ["corpus_sorted"]
     mixed = [corpus[place] for place in np.random.default_rng(0).permutation(600)]
     assert found(inspect_batch(write(tmp_path, "mixed", mixed), None, config(tmp_path))) == []
+
+
+def test_a_mask_of_ones_beside_many_rows_of_ids_makes_no_prompts_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [document.tolist() for document in documents(100)]
+    path.write_text("\n".join(json.dumps({"input_ids": row, "attention_mask": [1] * len(row)}) for row in rows * 2))
+    answer = inspect_batch(path, None, config(tmp_path))
+    assert (answer.batch.purpose, found(answer)) == ("pretraining", ["duplicate_rows"])

@@ -333,13 +333,21 @@ def _of_tokens(side: Sequences, context: Context, table: Table) -> Purpose:
     )
 
 
+MANY_ROWS = 20
+"""Rows that are a data set, and no batch of prompts to generate from. Chosen by hand."""
 LEAST_PADDED = 0.1
 """Share of rows that begin with padding from which they are prompts to generate from. Chosen by hand."""
 
 
 def _are_ids_alone(side: Sequences, context: Context, table: Table) -> bool:
-    """Whether rows of ids have neither a mask nor labels, nor turns nor padding in front, as prompts have."""
-    if side.name or side.rows < 2 or any(find(table.columns, "", kind) for kind in _BESIDE_IDS):
+    """Whether rows of ids have neither a mask nor labels, nor turns nor padding in front, as prompts have.
+
+    A mask of ones alone, as tokenizers give it with every row, is none where there are many rows.
+    """
+    beside = {kind for kind in _BESIDE_IDS if find(table.columns, "", kind)}
+    if side.rows >= MANY_ROWS and side.attended is not None and bool(side.attended.all()):
+        beside -= {"attention"}
+    if side.name or side.rows < 2 or beside:
         return False
     padded_in_front = float(np.mean(side.bounds[0] - side.ids.offsets[:-1] >= LEAST_RUN))
     return padded_in_front < LEAST_PADDED and not _has_roles(side, context)

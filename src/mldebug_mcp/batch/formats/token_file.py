@@ -181,4 +181,5 @@ def _of_header(head: bytes, size: int, name: str) -> _Layout:
         raise InputError(
             f"{name}: its header promises {promised:,} tokens, but {there:,} are there; copy or write the file again"
         )
-    return _Layout(dtype, HEADER_BYTES, "stated by llm.c's header")
+    fewer = f", which promises {promised:,} of the {there:,} tokens" if promised < there else ""
+    return _Layout(dtype, HEADER_BYTES, f"stated by llm.c's header{fewer}")
