@@ -145,6 +145,18 @@ def test_packed_shards_of_mds_are_unpacked(packing: str, tmp_path: Path) -> None
     assert_read(folder, corpus, "mds")
 
 
+@pytest.mark.parametrize("stated", [-1, 0, 2**32])
+def test_a_packed_shard_of_mds_that_stands_for_too_much_is_refused(stated: int, tmp_path: Path) -> None:
+    folder = write_mds(tmp_path / "train", documents(10), "ndarray:uint16", "<u2")
+    (folder / "shard.00000.mds").rename(folder / "shard.00000.mds.gz")
+    index = json.loads((folder / "index.json").read_text())
+    index["shards"][0] |= {"zip_data": {"basename": "shard.00000.mds.gz"}, "compression": "gz"}
+    index["shards"][0]["raw_data"]["bytes"] = stated
+    (folder / "index.json").write_text(json.dumps(index))
+    with pytest.raises(InputError, match="by its index; write the shard again"):
+        inspect_batch(folder)
+
+
 def test_a_prefix_names_the_files_of_a_corpus(tmp_path: Path) -> None:
     corpus = documents(100)
     path = write_megatron(tmp_path, corpus)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mldebug_mcp.batch.formats.npz import FREE_BYTES, TIMES_UNPACKED
 from mldebug_mcp.batch.formats.offset_shard import MAX_BYTES, offsets_of_items
 from mldebug_mcp.batch.sequences import Ragged, offsets_of
 from mldebug_mcp.batch.table import Table
@@ -88,6 +89,10 @@ def _content(shard: _Shard) -> bytes:
     if not shard.compression:
         return content
     name = shorten(str(shard.file), 200)
+    if not 0 < shard.bytes <= max(FREE_BYTES, TIMES_UNPACKED * len(content)):
+        raise InputError(
+            f"{name}: {len(content):,} bytes that stand for {shard.bytes:,} by its index; write the shard again"
+        )
     try:
         unpacked = _unpacked(content, shard.compression, shard.bytes)
     except (OSError, EOFError, zlib.error, ValueError) as error:

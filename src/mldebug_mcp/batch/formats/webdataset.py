@@ -89,7 +89,7 @@ def _pieces(file: Path, skipped: dict[str, None]) -> Iterator[list[dict[str, obj
         for member in archive:
             sample, rest = _split(member.name)
             kind = rest.rpartition(".")[2].lower()
-            if not member.isfile() or kind not in READ or member.size > MAX_MEMBER:
+            if not member.isfile() or member.issparse() or kind not in READ or member.size > MAX_MEMBER:
                 skipped.setdefault(kind)
                 continue
             if sample != current and size > CHUNK_BYTES:
