@@ -15,13 +15,14 @@ import numpy.typing as npt
 
 from mldebug_mcp.batch.columns import ROW_NUMBERS, depth, row_count
 from mldebug_mcp.batch.roles import END, Encoder, RowRoles, Words, read_roles
-from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences
+from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences, count_into
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.core.config_files import read_config_json
 
 if TYPE_CHECKING:
     from mldebug_mcp.batch.columns import Rest
+    from mldebug_mcp.batch.corpus import CorpusCounts
 
 # Targets of object detectors: one mapping for each image, with its boxes and their classes.
 
@@ -269,12 +270,6 @@ class Totals:
             self.classes = Counter(dict(self.classes.most_common(MAX_CLASSES // 2)))
 
 
-def count_into(counts: Counter[int], values: Ints) -> None:
-    """Count whole numbers."""
-    kinds, found = np.unique(values, return_counts=True)
-    counts.update(dict(zip(kinds.tolist(), found.tolist(), strict=True)))
-
-
 def arrays_of(counts: Counter[int]) -> tuple[Ints, Ints]:
     """Return what was counted, in order, and how often each occurs."""
     values = np.array(sorted(counts), np.int64)
@@ -300,9 +295,12 @@ class Overlap:
     Args:
         exact, near: Pairs within the data set; near ones are not exact.
         rows: Rows looked at.
+        passages, repeated: Passages of rows that are no copies, and how many of them repeat an earlier one.
+        example: A row that repeats a passage, and the earlier one; no row where none does.
         against: The other data set's path, or "".
         against_rows: Its rows.
         against_exact, against_near: Pairs of a row of the data set and one of the other.
+        against_passages, against_shared: Passages of the other data set, and how many of them are here.
     """
 
     exact: Ints
@@ -312,6 +310,11 @@ class Overlap:
     against_rows: int = 0
     against_exact: Ints | None = None
     against_near: Ints | None = None
+    passages: int = 0
+    repeated: int = 0
+    example: Ints | None = None
+    against_passages: int = 0
+    against_shared: int = 0
 
 
 # The model's `config.json`: the few numbers that a batch has to fit.
@@ -461,6 +464,10 @@ class Batch:
         overlap: What rows share, once all of the data has been read.
         totals: Lengths and classes of all rows, once all of the data has been read.
         role_budget: Tokens that may be decoded to look for role markers.
+        shard, windows: As of the table that was read.
+        document_lengths: Tokens of the documents in each row, where a column of that name tells.
+        stored: The type of the ids in the file, such as uint16.
+        corpus: What a tokenized corpus holds, once all of it has been read.
     """
 
     path: str
@@ -489,6 +496,11 @@ class Batch:
     overlap: Overlap | None = None
     totals: Totals | None = None
     role_budget: int = MAX_ROLE_TOKENS
+    shard: str = ""
+    windows: bool = False
+    document_lengths: Ragged | None = None
+    stored: str = ""
+    corpus: CorpusCounts | None = None
 
     def side(self, name: str) -> Sequences | None:
         """Return the token rows of this name, or None."""
@@ -516,6 +528,18 @@ class Batch:
         if self.words is not None:
             return None
         return self.tokenizer.bos if self.tokenizer is not None else self.model.bos
+
+    @property
+    def is_corpus(self) -> bool:
+        """Whether it is a piece of a tokenized corpus to pretrain on, whose rows are documents or cuts of a stream."""
+        return bool(self.stored) and self.purpose == "pretraining" and [side.name for side in self.sides] == [""]
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether labels, masks or positions stand beside the ids, which may be wrong in any piece."""
+        side = self.sides[0]
+        columns = (side.attention, side.positions, side.loss_mask)
+        return (side.labels or side.ids) is not side.ids or any(column is not None for column in columns)
 
     @property
     def texts(self) -> Encoder | None:

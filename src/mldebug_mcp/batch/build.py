@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import numpy as np
@@ -134,21 +134,53 @@ NEARLY_ALL = 0.95
 """Share of tokens that have to be the next ones to call two arrays inputs and targets. Chosen by hand."""
 
 
+OF_GRAIN: Mapping[str, str] = {
+    "inputs": "input_ids",
+    "inputs_segmentation": "attention_mask",
+    "inputs_segment_ids": "attention_mask",
+    "inputs_position": "position_ids",
+    "inputs_positions": "position_ids",
+    "targets_segmentation": "loss_mask",
+    "targets_segment_ids": "loss_mask",
+}
+"""Columns of batches that Grain packs and MaxText trains on: segments number the documents of a row, padding is 0.
+Sources: https://github.com/google/grain (packing) and https://github.com/AI-Hypercomputer/maxtext (input_pipeline)."""
+SHARE_NEXT = 0.5
+"""Share of targets that have to be the next tokens in rows of short documents, whose last targets are others."""
+
+
+def _with_names_of_grain(table: Table) -> Table:
+    """Return the table with the names that Transformers has for what Grain and MaxText call inputs and targets."""
+    columns = table.columns
+    inputs, targets = columns.get("inputs"), columns.get("targets")
+    named = any(name in columns for name in OF_GRAIN if name != "inputs")
+    if inputs is None or not (named or isinstance(inputs, Ragged)) or is_float(inputs) or depth(inputs) != 2:
+        return table
+    if targets is not None and not _are_neighbours(inputs, targets, SHARE_NEXT if named else NEARLY_ALL):
+        return table
+    note = "inputs were read as token ids" + (", and their segments as documents" if named else "")
+    renamed = {OF_GRAIN.get(name, name): column for name, column in columns.items()}
+    return replace(table, columns=renamed, notes=[*table.notes, note])
+
+
 def with_usual_names(table: Table) -> Table:
     """Return the table with `x` and `y` (or inputs and targets) named for what they are, if y holds x's next tokens."""
     if find(table.columns, "", "ids"):
         return table
+    table = _with_names_of_grain(table)
     for one, two in (("x", "y"), ("inputs", "targets"), ("input", "target")):
         x, y = table.columns.get(one), table.columns.get(two)
-        if x is not None and y is not None and _are_next_tokens(x, y):
+        if x is not None and y is not None and _are_neighbours(x, y):
             new = {one: "input_ids", two: "targets"}
             table.columns = {new.get(name, name): column for name, column in table.columns.items()}
-            table.notes.append(f"{one} and {two} were read as token ids and their next tokens")
+            table.notes.append(
+                f"{one} and {two} were read as token ids and their next tokens, as they hold tokens of the same text"
+            )
             return table
     return table
 
 
-def _are_next_tokens(x: Column, y: Column) -> bool:
+def _are_neighbours(x: Column, y: Column, share: float = NEARLY_ALL) -> bool:
     if is_float(x) or is_float(y):
         return False
     try:
@@ -157,10 +189,15 @@ def _are_next_tokens(x: Column, y: Column) -> bool:
         return False
     if ids.rows != targets.rows or bool(np.any(ids.lengths != targets.lengths)) or len(ids.flat) < 2 * ids.rows + 2:
         return False
-    inside = np.ones(len(ids.flat), np.bool_)
-    inside[ids.offsets[:-1]] = False
-    places = np.flatnonzero(inside)
-    return float(np.mean(ids.flat[places] == targets.flat[places - 1])) >= NEARLY_ALL
+    return any(_shifted_share(ids, targets, shift) >= share for shift in (1, -1, 2, 0))
+
+
+def _shifted_share(ids: Ragged, targets: Ragged, shift: int) -> float:
+    """Return the share of targets that are the tokens so many places on in their row."""
+    places = np.arange(len(ids.flat)) + shift
+    row = np.repeat(np.arange(ids.rows), ids.lengths)
+    inside = (places >= ids.offsets[row]) & (places < ids.offsets[row + 1])
+    return float(np.mean(ids.flat[places[inside]] == targets.flat[inside])) if bool(inside.any()) else 0.0
 
 
 def are_classes(ids: Ragged, labels: Ragged) -> bool:
@@ -279,6 +316,8 @@ def infer_purpose(
 def _of_tokens(side: Sequences, context: Context, table: Table) -> Purpose:
     if _are_ids_alone(side, context, table):
         return "pretraining"
+    if side.packed and side.trained is None and not side.name and not _has_roles(side, context):
+        return "pretraining"
     if side.name or side.trained is None:
         return "sft" if not side.name and _has_answers(side, context) else "generation"
     if _labels_are_classes(side):
@@ -294,13 +333,21 @@ def _of_tokens(side: Sequences, context: Context, table: Table) -> Purpose:
     )
 
 
+MANY_ROWS = 20
+"""Rows that are a data set, and no batch of prompts to generate from. Chosen by hand."""
 LEAST_PADDED = 0.1
 """Share of rows that begin with padding from which they are prompts to generate from. Chosen by hand."""
 
 
 def _are_ids_alone(side: Sequences, context: Context, table: Table) -> bool:
-    """Whether rows of ids have neither a mask nor labels, nor turns nor padding in front, as prompts have."""
-    if side.name or side.rows < 2 or any(find(table.columns, "", kind) for kind in _BESIDE_IDS):
+    """Whether rows of ids have neither a mask nor labels, nor turns nor padding in front, as prompts have.
+
+    A mask of ones alone, as tokenizers give it with every row, is none where there are many rows.
+    """
+    beside = {kind for kind in _BESIDE_IDS if find(table.columns, "", kind)}
+    if side.rows >= MANY_ROWS and side.attended is not None and bool(side.attended.all()):
+        beside -= {"attention"}
+    if side.name or side.rows < 2 or beside:
         return False
     padded_in_front = float(np.mean(side.bounds[0] - side.ids.offsets[:-1] >= LEAST_RUN))
     return padded_in_front < LEAST_PADDED and not _has_roles(side, context)
@@ -548,7 +595,9 @@ def _side(found: _Found, name: str) -> Sequences | None:
         columns = {kind: None if column is None else column.take(kept) for kind, column in columns.items()}
     labels = find(found.table.columns, name, "labels") or ""
     pad, may_end = (
-        (None, False) if found.is_words else padding_token(ids, columns["attention"], columns["labels"], found.context)
+        (None, False)
+        if found.is_words or not found.table.padded
+        else padding_token(ids, columns["attention"], columns["labels"], found.context)
     )
     return Sequences(
         name=name,
@@ -611,7 +660,28 @@ def _documents_masked(table: Table, side: str, attention: Ragged | None) -> bool
         # Numbered documents (1 1 1 2 2) in the mask, as Axolotl's multipack writes them.
         return bool(len(attention.flat)) and int(attention.flat.max()) > 1
     name = find(table.columns, side, "attention")
-    return name is not None and depth(table.columns[name]) > 2
+    return name is not None and depth(table.columns[name]) > 2 and not _is_causal(table.columns[name])
+
+
+MASKS_LOOKED_AT = 4
+"""Rows whose masks are looked at: each is as large as its tokens squared."""
+
+
+def _is_causal(column: Column) -> bool:
+    """Whether masks of rows times tokens times tokens hide only what comes later, and perhaps padding.
+
+    Then each token is seen by all that follow it. A mask that keeps documents apart hides it from the next document.
+    """
+    try:
+        masks = np.asarray(column[:MASKS_LOOKED_AT])  # type: ignore[index]
+    except ValueError:
+        return False
+    if masks.ndim < 3 or masks.dtype == object or masks.shape[-1] != masks.shape[-2]:
+        return False
+    masks = masks.reshape(-1, *masks.shape[-2:])
+    own = np.diagonal(masks, axis1=1, axis2=2)[:, np.newaxis, :]
+    earlier = np.tril(np.ones(masks.shape[1:], np.bool_))
+    return bool(np.all((masks == own) | ~earlier))
 
 
 def _classes(found: _Found, sides: list[Sequences]) -> Ints | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -102,6 +103,78 @@ _FACTORS = np.array([0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1,
 Hashes = npt.NDArray[np.uint64]
 
 
+# Passages: stretches of tokens that begin at an anchor, thinned by its hash, so that the same text gives the same ones.
+
+
+PASSAGE = 32
+"""Tokens of a passage, some 25 words: twice the 13 words by which GPT-3's paper looks for contamination (appendix C of
+https://arxiv.org/abs/2005.14165), as chance hardly repeats as many."""
+MAX_PASSAGES = 4_000_000
+ANCHOR_PART = np.uint64(0xFFFF_0000_0000_0000)
+"""The bits of a passage's hash that are those of its anchor, by which passages are thinned."""
+
+
+class Passages:
+    """Hashes of the passages seen so far, each with the number of its row."""
+
+    def __init__(self) -> None:
+        self.hashes: list[Hashes] = []
+        self.owners: list[Ints] = []
+        self.level = 0
+
+    def add(self, side: Sequences, anchors: Hashes, places: Ints) -> None:
+        """Take the passages of a side that begin at these anchors; runs of the same token are none."""
+        flat, (_, stop) = side.ids.flat, side.bounds
+        if self.level:
+            thin = anchors >> np.uint64(64 - self.level) == 0
+            anchors, places = anchors[thin], places[thin]
+        row = side.ids.row_of(places)
+        inside = (places + PASSAGE <= stop[row]) & (flat[places] != flat[np.minimum(places + 1, len(flat) - 1)])
+        anchors, places, row = anchors[inside], places[inside], row[inside]
+        value = anchors.copy()
+        for step in range(WIDTH, PASSAGE):
+            value = (value ^ flat[places + step].astype(np.uint64)) * _FACTORS[step % len(_FACTORS)]
+            value ^= value >> np.uint64(29)
+        value *= np.uint64(0x9E3779B97F4A7C15)
+        self.hashes.append((anchors & ANCHOR_PART) | (value & ~ANCHOR_PART))
+        self.owners.append(side.numbers[row])
+        self._thin()
+
+    def merge(self, later: Passages) -> None:
+        """Take the passages that were seen further on in the file."""
+        self.hashes += later.hashes
+        self.owners += later.owners
+        self._thin(max(self.level, later.level))
+
+    def _thin(self, level: int = 0) -> None:
+        while self.level < level or (sum(map(len, self.hashes)) > MAX_PASSAGES and self.level < 16):
+            self.level += 1
+            kept = [hashes >> np.uint64(64 - self.level) == 0 for hashes in self.hashes]
+            self.hashes = [hashes[use] for hashes, use in zip(self.hashes, kept, strict=True)]
+            self.owners = [owners[use] for owners, use in zip(self.owners, kept, strict=True)]
+        if len(self.hashes) > MANY_PIECES:
+            self.hashes, self.owners = [_hashes(self.hashes)], [_joined(self.owners)]
+
+    def repeated(self, besides: Ints) -> tuple[int, int, Ints]:
+        """Return how many passages there are, how many repeat an earlier one, and an example of two rows.
+
+        Args:
+            besides: Numbers of rows that are left out: copies that were found as such.
+        """
+        hashes, owners = _hashes(self.hashes), _joined(self.owners)
+        kept = ~np.isin(owners, besides)
+        hashes, owners = hashes[kept], owners[kept]
+        pairs = _first_of_same(owners, hashes.view(np.int64))
+        return len(hashes), len(pairs), pairs[:1]
+
+    def shared(self, other: Passages) -> tuple[int, int]:
+        """Return how many passages the other set has, of those that both could keep, and how many of them are here."""
+        here, there = _hashes(self.hashes), _hashes(other.hashes)
+        if self.level > other.level:
+            there = there[there >> np.uint64(64 - self.level) == 0]
+        return len(there), int(np.isin(there, here).sum())
+
+
 class Fingerprints:
     """Keys and anchors of the rows seen so far."""
 
@@ -112,6 +185,7 @@ class Fingerprints:
         self._anchors: list[Hashes] = []
         self._owners: list[Ints] = []
         self._thin_keys = self._thin_anchors = 0
+        self.passages = Passages()
 
     def add(self, batch: Batch) -> None:
         """Take the rows of a piece."""
@@ -122,7 +196,10 @@ class Fingerprints:
         self._keys.append(keys[kept])
         main = next((side for side in batch.sides if side.name != "prompt"), None)
         if main is not None:
-            anchors, owners = anchors_of(main)
+            anchors, places = anchors_of(main)
+            if batch.is_corpus:
+                self.passages.add(main, anchors, places)
+            owners = main.numbers[main.ids.row_of(places)]
             thin = anchors >> np.uint64(64 - self._thin_anchors) == 0 if self._thin_anchors else slice(None)
             self._anchors.append(anchors[thin])
             self._owners.append(owners[thin])
@@ -135,6 +212,7 @@ class Fingerprints:
         self._keys += later._keys
         self._anchors += later._anchors
         self._owners += later._owners
+        self.passages.merge(later.passages)
         if later._thin_keys != self._thin_keys:
             self._thin_keys_to(max(self._thin_keys, later._thin_keys))
         if later._thin_anchors != self._thin_anchors:
@@ -175,19 +253,25 @@ class Fingerprints:
         owners, anchors = _joined(self._owners), _hashes(self._anchors)
         near = _near(anchors, owners)
         near = near[~np.isin(near[:, 0], exact[:, 0])]
+        passages, repeated, example = self.passages.repeated(exact[:, 0])
+        within = Overlap(exact, near, self.rows, passages=passages, repeated=repeated, example=example)
         if other is None:
-            return Overlap(exact, near, self.rows)
+            return within
         checkpoint(f"comparing with {other.rows:,} other rows")
         there, keys_there = _joined(other._numbers), _joined(other._keys)
         same = _pairs_of_same(numbers, keys, there, keys_there)
         their_anchors = _hashes(other._anchors)
         around = _near_across(anchors, owners, their_anchors, _joined(other._owners))
         around = around[~np.isin(around[:, 1], same[:, 1])]
-        return Overlap(exact, near, self.rows, path, other.rows, same, around)
+        theirs, shared = self.passages.shared(other.passages)
+        return replace(
+            within, against=path, against_rows=other.rows, against_exact=same, against_near=around,
+            against_passages=theirs, against_shared=shared,
+        )  # fmt: skip
 
 
 def anchors_of(side: Sequences) -> tuple[Hashes, Ints]:
-    """Return the anchors of all rows of a side, and the number of the row that each is of."""
+    """Return the anchors of all rows of a side, and the flat position of each."""
     flat = side.ids.flat
     if len(flat) < WIDTH:
         return np.empty(0, np.uint64), np.empty(0, np.int64)
@@ -197,13 +281,13 @@ def anchors_of(side: Sequences) -> tuple[Hashes, Ints]:
     row = side.ids.row_of(places)
     _, stop = side.bounds
     inside = places + WIDTH <= stop[row]
-    places, row = places[inside], row[inside]
+    places = places[inside]
     value = np.zeros(len(places), np.uint64)
     for step in range(WIDTH):
         value = (value ^ small[places + step].astype(np.uint64)) * _FACTORS[step]
         value ^= value >> np.uint64(29)
     value *= np.uint64(0x9E3779B97F4A7C15)
-    return value, side.numbers[row]
+    return value, places
 
 
 def _joined(parts: Iterable[Ints]) -> Ints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
@@ -19,11 +19,12 @@ from mldebug_mcp.batch.batch import (
     Purpose,
     read_model_config,
 )
-from mldebug_mcp.batch.build import build
+from mldebug_mcp.batch.build import build, with_usual_names
 from mldebug_mcp.batch.chat_problems import chat_problems
-from mldebug_mcp.batch.columns import depth, is_float, is_text, numbers, row_count
+from mldebug_mcp.batch.columns import depth, find, is_float, is_text, numbers, row_count
 from mldebug_mcp.batch.conversations import with_plain_texts
-from mldebug_mcp.batch.formats import IN_PARTS, format_of, jsonl
+from mldebug_mcp.batch.corpus import BIG_ENDIAN, documents_of
+from mldebug_mcp.batch.formats import IN_PARTS, NOTHING_STATED, Stated, at_prefix, format_of, jsonl
 from mldebug_mcp.batch.roles import Words
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.batch.table import Column, Part, Table, from_records
@@ -77,7 +78,7 @@ def part_of(table: Table, places: Ints, first: int) -> Table:
     columns = {
         name: _rows(column, places) if row_count(column) == here else column for name, column in table.columns.items()
     }
-    return Table(columns, {}, table.notes, places + first)
+    return replace(table, columns=columns, rows_without={}, numbers=places + first)
 
 
 def _rows(column: Column, places: Ints) -> Column:
@@ -246,6 +247,7 @@ class DataSet:
         sample: Look at about this many rows, spread evenly over the data; None for all.
         rows: How many rows there are, if a sample needs to know and there is more than one piece.
         chosen: Look at the rows of these numbers only; None for all.
+        stated: Format, type of ids and names of columns that the user states.
     """
 
     file: Path
@@ -254,6 +256,7 @@ class DataSet:
     sample: int | None = None
     rows: int | None = None
     chosen: Sequence[int] | None = None
+    stated: Stated = NOTHING_STATED
 
     def batches(self) -> Iterator[Batch]:
         """Yield its pieces: one unless the file is large. Raises InputError if there are no rows."""
@@ -265,11 +268,13 @@ class DataSet:
             raise InputError(f"{shorten(self.context.path, 200)}: holds no rows; save the batch again")
 
     def _tables(self) -> Iterator[Table]:
-        return format_of(self.file).tables(self.file) if self.chosen is None else picked(self.file, self.chosen)
+        if self.chosen is not None:
+            return picked(self.file, self.chosen)
+        return format_of(self.file, self.stated).tables(self.file)
 
     def parts(self) -> list[Part]:
         """Return the parts that can be read separately, in order; only one if the format is read in one go."""
-        reader = IN_PARTS.get(format_of(self.file).NAME)
+        reader = IN_PARTS.get(format_of(self.file, self.stated).NAME)
         return [Part(self.file)] if reader is None else reader.parts(self.file)
 
     def batches_of(self, part: Part) -> Iterator[Batch]:
@@ -280,14 +285,19 @@ class DataSet:
     def _built(self, tables: Iterator[Table], first: int) -> Iterator[Batch]:
         context = replace(self.context, first=first)
         words: Words | None = None
+        if self.stated.names:
+            tables = (_renamed(table, dict(self.stated.names)) for table in tables)
+        if self.chosen is None:
+            tables = (_as_documents(table, context) for table in tables)
         if self.sample is not None:
             tables = thinned(tables, self.rows, self.sample, first)
         any_rows = False
-        for table in map(with_plain_texts, tables):
+        for table in (with_usual_names(with_plain_texts(table)) for table in tables):
             checkpoint(f"reading {shorten(self.file.name, 60)}: row {context.first:,}")
             if not table.columns:
                 continue
             words = None if context.tokenizer is not None or not is_text(table.columns) else words or Words()
+            stored = _stored(table)
             batch = build(_tokenized(table, context, words), context, words)
             first = context.first
             written = (*text_problems(table, first), *chat_problems(table, context.tokenizer, first))
@@ -295,16 +305,20 @@ class DataSet:
             # All pieces take the purpose of the first; and of the later ones, decoding a part is enough.
             budget = LATER_ROLE_TOKENS if any_rows or first else MAX_ROLE_TOKENS
             context = replace(context, first=context.first + batch.rows, purpose=context.purpose or batch.purpose)
-            yield replace(batch, purpose_given=self.purpose_given, role_budget=budget, problems=problems)
+            yield replace(
+                batch, purpose_given=self.purpose_given, role_budget=budget, problems=problems, shard=table.shard,
+                windows=table.windows, stored=stored, document_lengths=_document_lengths(table),
+            )  # fmt: skip
             any_rows = True
 
 
-def open_data(
+def open_data(  # noqa: PLR0917 - what a data set is, and how it is read
     path: str | Path,
     tokenizer: str | Path | Tokenizer | None = None,
     model: str | Path | None = None,
     purpose: str = "auto",
     sample: int | None = None,
+    stated: Stated = NOTHING_STATED,
 ) -> DataSet:
     """Find out how to read a batch or data set.
 
@@ -314,17 +328,19 @@ def open_data(
         model: The model's `config.json`.
         purpose: One of `PURPOSES`, or "auto" to infer it.
         sample: Look at about this many rows, spread evenly over the data.
+        stated: Format, type of ids and names of columns that the user states.
 
     Raises:
         InputError: something cannot be used; the message says what.
         MissingExtraError: a format or the tokenizer needs a package that is not installed.
     """
-    file = expanded(path)
-    reader = format_of(file)
+    file = at_prefix(expanded(path))
+    reader = format_of(file, stated)
     loaded = tokenizer if isinstance(tokenizer, Tokenizer) or tokenizer is None else load_tokenizer(tokenizer)
     config = read_model_config(model) if model is not None else ModelConfig()
     context = Context(str(path), (reader.NAME,), _purpose(purpose), loaded, config)
-    return DataSet(file, context, purpose != "auto", sample, None if sample is None else reader.rows(file))
+    rows = None if sample is None else reader.rows(file)
+    return DataSet(file, context, purpose != "auto", sample, rows, stated=stated)
 
 
 def read_batches(
@@ -347,6 +363,55 @@ def _purpose(name: str) -> Purpose | None:
             f"purpose {shorten(name, 40)!r} does not exist; use one of: auto, {', '.join(get_args(Purpose))}"
         )
     return found
+
+
+def _renamed(table: Table, names: Mapping[str, str]) -> Table:
+    """Return the table with columns of the file under our names. Raises InputError if it has no such column."""
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        have = ", ".join(shorten(name, 30) for name in list(table.columns)[:12])
+        raise InputError(f"names: there is no column {shorten(missing[0], 60)!r}; the file has {have}")
+    return replace(table, columns={names.get(name, name): column for name, column in table.columns.items()})
+
+
+def _as_documents(table: Table, context: Context) -> Table:
+    """Return the table of a stream cut at its documents, where tokenizer or configuration name their end."""
+    ids = table.columns.get("input_ids")
+    tokenizer, model = context.tokenizer, context.model
+    if not table.windows or not isinstance(ids, Ragged):
+        return table
+    ends = frozenset(model.eos) if tokenizer is None else tokenizer.ends
+    if table.tail is not None and len(table.tail):
+        flat = np.concatenate([ids.flat, table.tail])
+        ids = Ragged(flat, np.append(ids.offsets, len(flat)))
+    found = documents_of(ids, ends, model.bos if tokenizer is None else tokenizer.bos)
+    if found is None:
+        return table
+    note = "cut into documents where the end token of the tokenizer or the configuration stands"
+    columns: dict[str, Column] = {"input_ids": found, "labels": found}
+    return replace(table, columns=columns, windows=False, tail=None, notes=[*table.notes, note])
+
+
+def _document_lengths(table: Table) -> Ragged | None:
+    """Return the lengths of the documents of each row, as TRL's packing writes them."""
+    column = table.columns.get("seq_lengths")
+    return column if isinstance(column, Ragged) else None
+
+
+def _stored(table: Table) -> str:
+    """Return the type of the token ids of a table, which are turned round if they are not in this machine's order."""
+    name = None if is_text(table.columns) else find(table.columns, "", "ids")
+    column = None if name is None else table.columns[name]
+    if name is None or not isinstance(column, (Ragged, np.ndarray)):
+        return "" if name is None else "whole numbers"
+    dtype = column.flat.dtype if isinstance(column, Ragged) else column.dtype
+    if dtype.isnative:
+        return dtype.name
+    native = dtype.newbyteorder("=")
+    turned = Ragged(column.flat.astype(native), column.offsets) if isinstance(column, Ragged) else column.astype(native)
+    for other in [other for other, value in table.columns.items() if value is column]:
+        table.columns[other] = turned
+    return f"{dtype.name}, {BIG_ENDIAN}"
 
 
 def _tokenized(table: Table, context: Context, words: Words | None) -> Table:

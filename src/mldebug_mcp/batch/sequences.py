@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -114,6 +115,12 @@ def per_row(found: Runs, rows: int) -> Ints:
 def count_rows(positions: Ints, rows: Ragged) -> Ints:
     """Return how many of the flat positions lie in each row."""
     return np.bincount(rows.row_of(positions), minlength=rows.rows).astype(np.int64)
+
+
+def count_into(counts: Counter[int], values: Ints) -> None:
+    """Count whole numbers."""
+    kinds, found = np.unique(values, return_counts=True)
+    counts.update(dict(zip(kinds.tolist(), found.tolist(), strict=True)))
 
 
 def whole_numbers(values: list[object]) -> npt.NDArray[np.integer]:
@@ -328,6 +335,8 @@ class Sequences:
 NEARLY_ALL = 0.95
 """Share of labels that must be the neighbouring token to call them shifted. Chosen by hand: chance gives a few in a
 hundred, a real shift all but the ends of rows."""
+SHIFTS = (1, -1, 2, -2)
+"""Shifts that are looked for: the right one of a loss that does not shift, the other way, and both twice."""
 LEAST_LABELS = 4
 PERMUTATION = "perm_mask"
 """The column by which a batch for XLNet is recognised."""
@@ -337,14 +346,14 @@ LEAST_HIDDEN = 8
 
 
 def shift_of(side: Sequences) -> int:
-    """Return 1 if labels are the next tokens, -1 if they are the previous ones, else 0."""
+    """Return by how many places labels are ahead of their tokens: 1 for the next ones; 0 for none of `SHIFTS`."""
     if side.labels is None or side.trained is None:
         return 0
     trained = int(side.trained_per_row.sum())
     if trained < LEAST_LABELS or len(side.disagreeing) < 0.5 * trained:
         return 0
     places = np.flatnonzero(side.trained)
-    return next((shift for shift in (1, -1) if _share(side, places, shift) >= NEARLY_ALL), 0)
+    return next((shift for shift in SHIFTS if _share(side, places, shift) >= NEARLY_ALL), 0)
 
 
 def _share(side: Sequences, places: Ints, shift: int) -> float:

@@ -32,6 +32,10 @@ class Table:
         notes: What was skipped.
         numbers: The rows' numbers in the file, where only some of them are here.
         others: Beside token rows made of text: the columns in which rows with the same text may still differ.
+        shard: Which file of several it is from.
+        padded: Whether rows may be padded; the text of a stream and of its documents is not.
+        tail: The last tokens of a stream, fewer than a window.
+        windows: Whether rows are cuts of a stream at a fixed width, and not documents.
     """
 
     columns: dict[str, Column]
@@ -39,6 +43,10 @@ class Table:
     notes: list[str] = field(default_factory=list)
     numbers: Ints | None = None
     others: tuple[str, ...] = ()
+    shard: str = ""
+    windows: bool = False
+    padded: bool = True
+    tail: npt.NDArray[np.integer] | None = None
 
     def __post_init__(self) -> None:
         scalars = [name for name, column in self.columns.items() if getattr(column, "shape", None) == ()]

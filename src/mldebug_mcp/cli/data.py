@@ -15,7 +15,7 @@ def add_batch(verbs: Commands) -> None:
     batch.add_argument(
         "path",
         metavar="PATH",
-        help="JSON, JSONL, CSV, parquet, Arrow or save_to_disk folder, safetensors, npz, .pt or a .bin of token ids",
+        help="JSON, JSONL, CSV, parquet, Arrow or save_to_disk folder, safetensors, npz, .pt, or a tokenized corpus",
     )
     batch.add_argument(
         "--tokenizer", metavar="T", help="the tokenizer's folder or tokenizer.json; text is read as words without it"
@@ -32,10 +32,36 @@ def add_batch(verbs: Commands) -> None:
     batch.add_argument(
         "--ray", metavar="ADDRESS", help="pass over the data as a Ray Data job there (local starts Ray on this machine)"
     )
+    batch.add_argument(
+        "--format", metavar="F", default="", help="the file's format, such as tokens or megatron (default: inferred)"
+    )
+    batch.add_argument(
+        "--dtype",
+        metavar="D",
+        default="",
+        help="the type of raw token ids: uint16, int64, >u2 (default: inferred)",
+    )
+    batch.add_argument(
+        "--names",
+        metavar="NAME=COLUMN",
+        dest="column_names",
+        action="append",
+        type=_pair,
+        default=[],
+        help="which column of the file is input_ids, labels, ...: input_ids=my_tokens (repeatable)",
+    )
     batch.add_argument("--html", metavar="FILE", help="also write the inspection as a web page")
     batch.add_argument("--check", action="store_true", help="exit with 1 if a finding is an error or a warning")
     add_json(batch)
     batch.set_defaults(command=do_batch)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    """Return the two sides of NAME=COLUMN. Raises ValueError, which argparse reports, if there is no such sign."""
+    name, sign, column = text.partition("=")
+    if not (sign and name and column):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=COLUMN, such as input_ids=my_tokens")
+    return name, column
 
 
 def do_batch(options: argparse.Namespace) -> int:
@@ -51,6 +77,9 @@ def do_batch(options: argparse.Namespace) -> int:
             sample=options.sample,
             against=options.against,
             ray=options.ray,
+            format=options.format,
+            dtype=options.dtype,
+            names=dict(options.column_names),
         )
     if options.html:
         from mldebug_mcp.report.pages import write_page

@@ -11,6 +11,7 @@ import numpy as np
 
 from mldebug_mcp.batch import Batch
 from mldebug_mcp.batch.batch import Overlap
+from mldebug_mcp.batch.formats import Stated
 from mldebug_mcp.batch.read import open_data
 from mldebug_mcp.batch.roles import NOTE
 from mldebug_mcp.batch.templates import spans
@@ -18,6 +19,7 @@ from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.checks import Symptom, symptoms
 from mldebug_mcp.core.text import counted
 from mldebug_mcp.judge.batch_pass import BatchCounts, PassOver, Progress, Tally, pass_over, row_views
+from mldebug_mcp.judge.corpus import corpus_view, overlap_notes
 from mldebug_mcp.judge.next_call import after_inspection
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models.base import GRAVEST_FIRST
@@ -37,13 +39,16 @@ def inspect_batch(
     against: str | Path | None = None,
     rows: Sequence[int] | None = None,
     ray: str | None = None,
+    format: str = "",  # noqa: A002 - the word that users see
+    dtype: str = "",
+    names: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> BatchInspection:
     """Say what a model is really trained on, from a tokenized batch or data set.
 
     Args:
-        path: JSON, JSONL, CSV, parquet, Arrow or `save_to_disk` folder, safetensors, npz, `.pt` of plain tensors, or
-            `.bin` of token ids.
+        path: JSON, JSONL, CSV, parquet, Arrow or `save_to_disk` folder, safetensors, npz, `.pt` of plain tensors; a
+            corpus of Megatron, datatrove, MDS, LitData, WebDataset, TFRecord or ArrayRecord, or raw token ids.
             Text that is not tokenized is rendered and tokenized first; without a tokenizer it is split into words.
         tokenizer: The tokenizer's folder or file. Without one, checks that need it find nothing.
         model: The model's `config.json`.
@@ -52,6 +57,9 @@ def inspect_batch(
         against: Another data set, such as the evaluation split, to look for rows that are in both.
         rows: Look at the rows of these numbers only (from 0), such as those that `rows_at` gives.
         ray: Pass over the data as a Ray Data job at this address; "local" starts Ray on this machine.
+        format: The format of the file, where it is not to be inferred, such as tokens, megatron or jsonl.
+        dtype: The type of raw token ids, where it is not to be inferred: uint16, uint32, int64, >u2, ...
+        names: Columns of the file by the name that they are to have: {"input_ids": "my_tokens"}.
         progress: Called after each piece of a large file.
 
     Returns:
@@ -62,14 +70,15 @@ def inspect_batch(
         MissingExtraError: a format or the tokenizer needs a package that is not installed.
     """
     loaded = load_tokenizer(tokenizer) if isinstance(tokenizer, (str, Path)) else tokenizer
-    data = replace(open_data(path, loaded, model, purpose, sample), chosen=rows)
+    stated = Stated(format, dtype, tuple((theirs, ours) for ours, theirs in (names or {}).items()))
+    data = replace(open_data(path, loaded, model, purpose, sample, stated), chosen=rows)
     other = None
     with _passes(ray) as passing:
         passed = passing(data, progress)
         if against is not None:
             # With the same purpose, so that the same columns are compared.
             first_purpose = purpose if passed.first is None else passed.first.purpose
-            other = passing(open_data(against, loaded, None, first_purpose), judging=False).prints
+            other = passing(open_data(against, loaded, model, first_purpose), judging=False).prints
     overlap = passed.prints.overlap(other, "" if against is None else str(against))
     first, counts = passed.finish(overlap), passed.counts
     findings = _findings(passed.tallies)
@@ -78,10 +87,16 @@ def inspect_batch(
         batch=summary,
         findings=findings,
         rows=row_views(first, findings),
+        corpus=None if passed.corpus is None else corpus_view(first, passed.corpus, overlap),
         template=_template(first),
         leakage=_leak(overlap),
         next_step=after_inspection(str(path), findings, summary.trained_tokens if first.words is None else None),
-        notes=[*_of_sample(summary), *passed.notes, *_advice(first, passed.prints.thinned, counts)],
+        notes=[
+            *_of_sample(summary),
+            *passed.notes,
+            *(() if passed.corpus is None else overlap_notes(overlap)),
+            *_advice(first, passed.prints.thinned, counts),
+        ],
     )
 
 
@@ -102,6 +117,8 @@ def _leak(overlap: Overlap) -> Leak | None:
         rows=overlap.against_rows,
         exact=len(np.unique(overlap.against_exact[:, 1])),
         near=len(np.unique(overlap.against_near[:, 1])),
+        passages=overlap.against_passages,
+        shared_passages=overlap.against_shared,
         examples=pairs[:MAX_EXAMPLES],
     )
 

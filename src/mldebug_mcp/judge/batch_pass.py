@@ -11,6 +11,7 @@ import numpy as np
 
 from mldebug_mcp.batch import Batch, Sequences
 from mldebug_mcp.batch.batch import Overlap, Totals, arrays_of
+from mldebug_mcp.batch.corpus import WINDOW, CorpusCounts, unpacked
 from mldebug_mcp.batch.fingerprints import Fingerprints
 from mldebug_mcp.batch.read import DataSet
 from mldebug_mcp.batch.roles import Encoder
@@ -49,7 +50,8 @@ class BatchCounts:
             self.knows_trained |= side.trained is not None
             self.trained += int(side.trained_per_row.sum())
             self.totals.add_lengths(side.name, side.lengths, side.numbers)
-            self._use(side)
+            if not batch.is_corpus:  # whose ids are counted one by one
+                self._use(side)
         if batch.classes is not None:
             self.totals.add_classes(batch.classes)
         for name, column in batch.cells.items():
@@ -99,8 +101,11 @@ class BatchCounts:
                 self._end_trained += trained is not None and bool(trained[offset + turn.stop : offset + turn.end].any())
 
     def summary(self, batch: Batch, findings: Sequence[BatchFinding], *, sampled: bool) -> BatchSummary:
-        """Return the counts, with the columns and settings of the first piece."""
+        """Return the counts, with the columns and settings of a batch, such as `BatchPass.finish` returns."""
+        used = int(self._used.sum()) if batch.corpus is None else batch.corpus.used
         cut = next((finding.row_count for finding in findings if finding.check == "truncated_completion"), 0)
+        shortened = (finding.values["documents"] for finding in findings if finding.check == "documents_truncated")
+        cut = cut or int(next(shortened, 0))
         turns = Turns(
             assistant_turns=self._turns[ASSISTANT],
             ended=self._ended,
@@ -123,7 +128,7 @@ class BatchCounts:
             truncated_rows=cut,
             lengths=self._length_summary(),
             turns=turns if self._turns else None,
-            vocabulary_used=int(self._used.sum()) if self.positions and batch.words is None else None,
+            vocabulary_used=used if self.positions and batch.words is None else None,
             vocabulary_size=batch.vocabulary,
             sampled=sampled,
         )
@@ -272,6 +277,8 @@ def spot_place(spot: Spot, texts: Encoder | None = None) -> Place:
 
 MAX_ROWS = 1000
 MAX_PLACES = 3
+OF_EACH_PIECE = frozenset({"token_id_out_of_range"})
+"""Checks that look at every piece of a corpus without labels; the others look at its first piece, and at counts."""
 
 Progress = Callable[[int, int], None]
 """Called with the rows and tokens read so far."""
@@ -330,18 +337,24 @@ class BatchPass:
         self.counts, self.prints = BatchCounts(), Fingerprints()
         self.notes: dict[str, None] = {}
         self.first: Batch | None = None
+        self.corpus: CorpusCounts | None = None
 
     def add(self, batch: Batch) -> None:
         """Look at a piece."""
         self.prints.add(batch)
         if not self.judging:
             return
+        further = self.first is not None and batch.is_corpus
         self.first = self.first or batch
         self.notes.update(dict.fromkeys(batch.notes))
         self.counts.add(batch)
+        if batch.is_corpus:
+            self.corpus = self.corpus or CorpusCounts(window=batch.model.max_positions or WINDOW)
+            documents = unpacked(batch.sides[0], batch.document_lengths)
+            self.corpus.add(documents, batch.stored, batch.shard, windows=batch.windows)
         for check in symptoms("batch").values():
             checkpoint(f"looking for {check.id}, row {self.counts.rows:,}")
-            if not check.question.whole:
+            if not check.question.whole and (not further or check.id in OF_EACH_PIECE or batch.is_labelled):
                 self._judge(check, batch)
 
     def merge(self, later: BatchPass) -> None:
@@ -350,6 +363,9 @@ class BatchPass:
         self.notes.update(later.notes)
         self.counts.merge(later.counts)
         self.first = self.first or later.first
+        if later.corpus is not None:
+            self.corpus = self.corpus or CorpusCounts(window=later.corpus.window)
+            self.corpus.merge(later.corpus)
         for name, tally in later.tallies.items():
             self.tallies[name].merge(tally)
 
@@ -357,7 +373,7 @@ class BatchPass:
         """Judge the checks that need all of the data; returns its first piece."""
         first = self.first
         assert first is not None  # noqa: S101 - reading raises on empty input
-        whole = replace(first, rows=self.counts.rows, overlap=overlap, totals=self.counts.totals)
+        whole = replace(first, rows=self.counts.rows, overlap=overlap, totals=self.counts.totals, corpus=self.corpus)
         for check in symptoms("batch").values():
             if check.question.whole:
                 self._judge(check, whole)
@@ -365,7 +381,7 @@ class BatchPass:
             # If another piece has trained tokens, a piece without any is just rows without any.
             self.tallies["row_labels_masked"].merge(self.tallies["all_labels_masked"])
             self.tallies["all_labels_masked"] = Tally()
-        return first
+        return replace(first, corpus=self.corpus)
 
     def _judge(self, check: Symptom, batch: Batch) -> None:
         answers, problem = answer(check.question, batch)

@@ -65,6 +65,58 @@ class Turns(Model):
     roles: dict[str, int] = Field(default_factory=dict, description="Turns by role.")
 
 
+class BoundaryToken(Model):
+    """A token with which documents begin or end."""
+
+    id: int = Field(description="Its id.")
+    text: Text = Field("", description="The token, decoded; data, not instructions.")
+    documents: int = Field(description="Documents that begin or end with it; in a stream, how often it stands there.")
+
+
+class CorpusShard(Model):
+    """A file of a corpus."""
+
+    name: Text = Field(description="Its name.")
+    documents: int = Field(description="Documents, or windows of a stream.")
+    tokens: int = Field(description="Tokens in it.")
+    copy_of: Text = Field("", description="The earlier file that holds the same tokens; empty if none does.")
+
+
+class Corpus(Model):
+    """What a tokenized corpus holds, as a pretrainer asks it."""
+
+    rows_are: Literal["documents", "windows"] = Field(
+        description="Whether rows are documents, or cuts of a stream whose documents are not known."
+    )
+    documents: int | None = Field(None, description="Documents; null where neither the format nor an end token tells.")
+    tokens: int = Field(description="Tokens in all.")
+    stored: str = Field("", description="The type in which ids are stored.")
+    last: list[BoundaryToken] = Field(default_factory=list, description="With what most documents end.")
+    first: list[BoundaryToken] = Field(default_factory=list, description="With what most documents begin.")
+    expected_ends: list[BoundaryToken] = Field(
+        default_factory=list, description="The end tokens of tokenizer or configuration, and how many documents end so."
+    )
+    ids_never_used: int | None = Field(None, description="Ids of the vocabulary that do not occur.")
+    ids_outside: int = Field(0, description="Tokens whose id lies outside the vocabulary.")
+    id_bands: list[int] = Field(
+        default_factory=list, description="Tokens in each of 64 equal bands of ids, up to the vocabulary's size."
+    )
+    id_limit: int = Field(0, description="The end of the last band.")
+    window: int = Field(description="Tokens of the context window that the next numbers are for.")
+    crossing_documents: int = Field(0, description="Documents that the edge of a window cuts, laid end to end.")
+    lost_if_truncated: Number = Field(0, description="Share of tokens lost if each document is cut at the window.")
+    padding_if_alone: Number = Field(0, description="Share of padding if each document fills a window alone.")
+    left_over_tokens: int = Field(0, description="Tokens at the end that fill no window, laid end to end.")
+    cut_documents: int = Field(0, description="Documents that end at the same greatest length, as if cut there.")
+    length_order: str = Field("", description="shortest first or longest first, if documents are sorted by length.")
+    source_order: bool = Field(False, description="Whether documents of a kind stand together.")
+    repeated_share: Number | None = Field(
+        None, description="Share of passages of 32 tokens that stand in the corpus before; null if there are few."
+    )
+    shards: list[CorpusShard] = Field(default_factory=list, description="Its files, at most 100.")
+    shard_count: int = Field(0, description="How many files.")
+
+
 class BatchSummary(Model):
     """What was read."""
 
@@ -143,6 +195,8 @@ class Leak(Model):
 
     against: Text = Field(description="The file or folder that the rows were compared with.")
     rows: int = Field(description="Rows of the other set.")
+    passages: int = Field(0, description="Passages of 32 tokens of the other set that were looked at.")
+    shared_passages: int = Field(0, description="How many of them stand here too.")
     exact: int = Field(description="Rows of the other set that are here too, token for token.")
     near: int = Field(description="More rows of the other set that are nearly the same as one here.")
     examples: list[list[int]] = Field(default_factory=list, description="Pairs: row here, row of the other set.")
@@ -154,6 +208,7 @@ class BatchInspection(Model):
     batch: BatchSummary = Field(description="What was read, and how much of it is trained on.")
     findings: list[BatchFinding] = Field(description="Only what is present, most severe first.")
     rows: list[RowView] = Field(default_factory=list, description="Some rows, decoded; those with findings first.")
+    corpus: Corpus | None = Field(None, description="What a tokenized corpus holds; null for other data.")
     template: TemplateView | None = Field(None, description="How the chat template renders; null without one.")
     leakage: Leak | None = Field(
         None, description="Rows that the data shares with `against`; null where that was not given."

@@ -26,7 +26,7 @@ from mldebug_mcp.models import (
     RunVerdict,
     State,
 )
-from mldebug_mcp.models.batch import BatchInspection, FedBatch, FedRow, RowsAt, RowView, TemplateView
+from mldebug_mcp.models.batch import BatchInspection, Corpus, FedBatch, FedRow, RowsAt, RowView, TemplateView
 from mldebug_mcp.models.memory import CallSite, DeviceSummary, MemoryEstimate, MemoryFinding, MemoryReport
 from mldebug_mcp.models.runs import MetricReading, MetricValues, Runs, Sweep
 from mldebug_mcp.report.runs_terminal import headline
@@ -145,6 +145,7 @@ SHOWN_ROWS = 3
 MAX_ROW_TEXT = 700
 MAX_TEMPLATE = 400
 MAX_COLUMNS = 20
+MAX_SHARDS = 8
 BATCH_CONCISE_MAX_NOTES = 8
 DETAILED = 6
 """Findings that keep the fixes of all frameworks, places and a citation."""
@@ -162,10 +163,17 @@ def concise_inspection(inspection: BatchInspection) -> BatchInspection:
             "batch": batch,
             "findings": [_batch_concise_short(one, detailed=number < DETAILED) for number, one in enumerate(findings)],
             "rows": [_row(row) for row in inspection.rows[:SHOWN_ROWS]],
+            "corpus": None if inspection.corpus is None else _corpus(inspection.corpus),
             "template": _template(inspection.template),
             "notes": notes,
         }
     )
+
+
+def _corpus(corpus: Corpus) -> Corpus:
+    """Return what a corpus holds with a few of its files, copies first."""
+    shards = sorted(corpus.shards, key=lambda shard: not shard.copy_of)[:MAX_SHARDS]
+    return corpus.model_copy(update={"shards": shards, "id_bands": []})
 
 
 def _template(template: TemplateView | None) -> TemplateView | None:

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mldebug_mcp.core.text import counted, figure, percent, shorten
+from mldebug_mcp.core.text import counted, figure, percent, quoted, shorten
 from mldebug_mcp.logs import Series
 from mldebug_mcp.memory.tables import size
 from mldebug_mcp.models import ProbeResult, State
@@ -23,6 +23,8 @@ from mldebug_mcp.models.batch import (
     BatchInspection,
     BatchSummary,
     Beside,
+    BoundaryToken,
+    Corpus,
     FedBatch,
     FedRow,
     RowsAt,
@@ -91,6 +93,59 @@ def numbers(batch: BatchSummary) -> list[tuple[str, str]]:
     return lines
 
 
+MOST_SHARDS = 12
+_HEIGHTS = " ▁▂▃▄▅▆▇█"
+
+
+def corpus_lines(corpus: Corpus) -> list[tuple[str, str]]:
+    """Return what a corpus holds as lines of a table: what each number is, and the number."""
+    documents = "not known: name the tokenizer" if corpus.documents is None else f"{corpus.documents:,}"
+    lines = [("documents", documents), ("stored as", corpus.stored)]
+    if corpus.last:
+        lines.append(("documents end with", _boundaries(corpus.last)))
+        lines.append(("documents begin with", _boundaries(corpus.first)))
+    if corpus.expected_ends:
+        lines.append(("their end should be", _boundaries(corpus.expected_ends)))
+    if corpus.ids_never_used is not None:
+        lines.append(("ids never used", f"{corpus.ids_never_used:,}"))
+    lines.append(("ids outside", f"{corpus.ids_outside:,}"))
+    if corpus.rows_are == "documents":
+        window = f"in windows of {corpus.window:,} tokens"
+        lines += [
+            (
+                window,
+                f"{corpus.crossing_documents:,} documents cut by an edge, {corpus.left_over_tokens:,} tokens left",
+            ),
+            ("if cut there", f"{percent(float(corpus.lost_if_truncated))} of the tokens are lost"),
+            ("if filled up", f"{percent(float(corpus.padding_if_alone))} is padding"),
+        ]
+    lines.append(("order", _order(corpus)))
+    if corpus.repeated_share is not None:
+        lines.append(("passages that repeat", percent(float(corpus.repeated_share))))
+    return lines
+
+
+def _boundaries(tokens: list[BoundaryToken]) -> str:
+    return ", ".join(f"{one.id}{f' {quoted(one.text)}' if one.text else ''} ({one.documents:,})" for one in tokens)
+
+
+def _order(corpus: Corpus) -> str:
+    if corpus.rows_are == "windows":
+        return "that of the stream"
+    return corpus.length_order or ("documents of a kind together" if corpus.source_order else "mixed")
+
+
+def shard_lines(corpus: Corpus) -> list[tuple[str, str]]:
+    """Return the files of a corpus, first those that are copies."""
+    shards = sorted(corpus.shards, key=lambda shard: not shard.copy_of)[:MOST_SHARDS]
+    lines = [
+        (shard.name, f"{shard.tokens:,} tokens{f', the same as {shard.copy_of}' if shard.copy_of else ''}")
+        for shard in shards
+    ]
+    more = corpus.shard_count - len(shards)
+    return [*lines, ("and", f"{more:,} more")] if more else lines
+
+
 def nothing_wrong(batch: BatchSummary) -> str:
     """Return what stands in place of findings where there is none."""
     return "nothing wrong in this sample" if batch.sampled else "nothing wrong"
@@ -127,16 +182,33 @@ def print_inspection(console: Console, inspection: BatchInspection) -> None:
     _print_summary(console, inspection.batch)
     found = [_finding(one) for one in quoted_once(inspection.findings, most=1)]
     print_section(console, in_sample("Found", inspection.batch), found or [Text(nothing_wrong(inspection.batch))])
+    if inspection.corpus is not None:
+        _print_corpus(console, inspection.corpus)
     _print_rows(console, inspection.rows, inspection.batch.unit)
     if inspection.template is not None:
         print_section(console, "The chat template on two exchanges", [_template(inspection.template)])
     if inspection.leakage is not None:
         leak, here = inspection.leakage, "in the sample" if inspection.batch.sampled else "here"
+        passages = f"; of {leak.passages:,} passages {leak.shared_passages:,}" if leak.passages else ""
         console.print(
             f"\nOf {leak.rows} rows of {leak.against}, {leak.exact} are {here} too, and {leak.near} more nearly so"
+            f"{passages}"
         )
     for note in bullets(inspection.notes):
         console.print(note)
+
+
+def _print_corpus(console: Console, corpus: Corpus) -> None:
+    table = Table(box=None, show_header=False, padding=(0, 2), pad_edge=False)
+    for name, value in corpus_lines(corpus):
+        table.add_row(Text(name, style="dim"), Text(value))
+    if corpus.id_bands:
+        most = max(corpus.id_bands, default=0) or 1
+        bars = "".join(_HEIGHTS[min(8, round(8 * (count / most) ** 0.25) if count else 0)] for count in corpus.id_bands)
+        table.add_row(Text(f"ids 0 to {corpus.id_limit - 1:,}", style="dim"), Text(bars, style="cyan"))
+    print_section(console, "The corpus", [table])
+    if len(corpus.shards) > 1:
+        print_section(console, "Its files", [Text(f"{name}: {value}") for name, value in shard_lines(corpus)])
 
 
 def _print_summary(console: Console, batch: BatchSummary) -> None:

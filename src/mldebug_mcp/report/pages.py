@@ -16,12 +16,20 @@ from mldebug_mcp.core.text import counted, figure, percent, shorten
 from mldebug_mcp.judge.diagnosis import diagnose
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.models.base import SOUND
-from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, RowView, TemplateView, TokenView
+from mldebug_mcp.models.batch import (
+    BatchFinding,
+    BatchInspection,
+    BatchSummary,
+    Corpus,
+    RowView,
+    TemplateView,
+    TokenView,
+)
 from mldebug_mcp.models.runs import RunRow, Runs
 from mldebug_mcp.report.chart import COLOURS, ONSET
 from mldebug_mcp.report.concise import quoted_once
 from mldebug_mcp.report.curves import Scale, scale_of
-from mldebug_mcp.report.data_terminal import in_sample, nothing_wrong, numbers, row_heading
+from mldebug_mcp.report.data_terminal import corpus_lines, in_sample, nothing_wrong, numbers, row_heading, shard_lines
 from mldebug_mcp.report.diagnosis_html import diagnosis_html
 from mldebug_mcp.report.runs_terminal import headline, rank_lines, result_of_row, shared_line, sweep_lines
 from mldebug_mcp.report.web_page import prose, web_page, write_file
@@ -65,6 +73,8 @@ def page(inspection: BatchInspection) -> str:
         "<span class=special>special</span> · <span class=padding>padding</span></p>",
         *(_row(row, batch.unit) for row in inspection.rows),
     ]
+    if inspection.corpus is not None:
+        parts[3:3] = _corpus(inspection.corpus, batch)
     if inspection.template is not None:
         parts.append(f"<h2>The chat template on two exchanges</h2><pre>{_template(inspection.template)}</pre>")
     parts += [f"<p class=masked>{escape(note)}</p>" for note in inspection.notes]
@@ -75,6 +85,45 @@ def _table(batch: BatchSummary) -> str:
     lines = [("purpose", batch.purpose + (" (inferred)" if batch.purpose_inferred else "")), *numbers(batch)]
     rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in lines)
     return f"<table>{rows}</table>"
+
+
+BAR_WIDTH = 12
+PICTURE_HEIGHT = 120
+
+
+def _corpus(corpus: Corpus, batch: BatchSummary) -> list[str]:
+    """Return what a corpus holds, with the lengths of its documents and its ids drawn as bars."""
+    listed = [*corpus_lines(corpus), *(shard_lines(corpus) if len(corpus.shards) > 1 else [])]
+    rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in listed)
+    parts = [f"<h2>The corpus</h2><table>{rows}</table>"]
+    lengths = {span: count for span, count in batch.lengths.histogram.items() if count}
+    if corpus.rows_are == "documents" and len(lengths) > 1:
+        parts.append("<h3>Documents by their tokens</h3>" + _bars(list(lengths.items()), 5 * BAR_WIDTH))
+    if corpus.id_bands:
+        width = corpus.id_limit / len(corpus.id_bands)
+        named = [
+            (f"{round(place * width):,}" if place % 16 == 0 else "", count)
+            for place, count in enumerate(corpus.id_bands)
+        ]
+        parts.append("<h3>Tokens by their id (fourth root)</h3>" + _bars(named, BAR_WIDTH, root=0.25))
+    return parts
+
+
+def _bars(named: list[tuple[str, int]], width: int, root: float = 1.0) -> str:
+    """Return bars as SVG, each with its name below it and its count as a title."""
+    most = max(count for _, count in named) or 1
+    drawn = []
+    for place, (name, count) in enumerate(named):
+        height = PICTURE_HEIGHT * (count / most) ** root
+        drawn.append(
+            f'<rect x="{place * width}" y="{PICTURE_HEIGHT - height:.1f}" width="{width - 1}" height="{height:.1f}" '
+            f'fill="{COLOURS[0]}"><title>{escape(name)}: {count:,}</title></rect>'
+        )
+        drawn.append(f'<text x="{place * width}" y="{PICTURE_HEIGHT + 14}">{escape(name)}</text>' if name else "")
+    return (
+        f'<svg viewBox="0 0 {len(named) * width} {PICTURE_HEIGHT + 20}" role="img" font-size="10" '
+        f'fill="currentColor">{"".join(drawn)}</svg>'
+    )
 
 
 def _finding(finding: BatchFinding) -> str:

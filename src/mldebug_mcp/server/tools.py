@@ -212,7 +212,7 @@ def update_diagnosis(  # noqa: PLR0917 - MCP calls by name
 def inspect_batch(  # noqa: PLR0917 - MCP calls by name
     path: Annotated[
         str,
-        Field(description="JSON, JSONL, CSV, parquet, Arrow, safetensors, npz, .pt, .bin"),
+        Field(description="JSON(L), CSV, parquet, Arrow, safetensors, npz, .pt, corpora"),
     ],
     tokenizer: Annotated[
         str | None,

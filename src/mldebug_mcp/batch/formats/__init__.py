@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from types import ModuleType
+from typing import Protocol, cast
 
 from mldebug_mcp.batch.formats import (
+    array_record,
     arrow_folder,
     csv_file,
     datatrove,
@@ -19,11 +22,13 @@ from mldebug_mcp.batch.formats import (
     parquet,
     safetensors_file,
     shards,
+    tfrecord,
     token_file,
     torch_file,
+    webdataset,
 )
 from mldebug_mcp.batch.table import Part, Table
-from mldebug_mcp.core.access import is_folder, open_input, require
+from mldebug_mcp.core.access import entries, is_file, is_folder, open_input, require
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.paths import unreadable
 from mldebug_mcp.core.text import shorten
@@ -55,24 +60,63 @@ class PartedFormat(Format, Protocol):
 
 
 READERS: tuple[Format, ...] = (
-    litdata, mds, arrow_folder, parquet, npz, torch_file, safetensors_file, megatron, datatrove, csv_file, jsonl,
-    json_file, token_file, shards,
+    litdata, mds, arrow_folder, parquet, npz, torch_file, safetensors_file, webdataset, array_record, tfrecord,
+    megatron, datatrove, csv_file, jsonl, json_file, token_file, shards,
 )  # fmt: skip
 IN_PARTS: Mapping[str, PartedFormat] = {reader.NAME: reader for reader in (arrow_folder, parquet)}
 """Readers by name, of the formats whose parts can be read separately."""
 HEAD_BYTES = 4096
 KINDS = (
     "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, "
-    "Megatron's .bin and .idx, datatrove's .ds, a folder of MDS or LitData, a .bin of token ids, "
-    "or a folder of such shards"
+    "Megatron's .bin and .idx, datatrove's .ds, a folder of MDS or LitData, WebDataset's .tar, TFRecord, ArrayRecord, "
+    "a .bin or raw .npy of token ids, or a folder or prefix of such shards"
 )
 
 
-def format_of(path: Path) -> Format:
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What the user states of a file instead of having it inferred.
+
+    Args:
+        format: The name of a reader; empty to find it from name and content.
+        dtype: The type of raw token ids, one of `token_file.DTYPES`; empty to infer it.
+        names: Our name of a column by the file's.
+    """
+
+    format: str = ""
+    dtype: str = ""
+    names: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _OfDtype:
+    """The reader of raw token ids whose type the user states."""
+
+    reader: ModuleType
+    dtype: str
+
+    @property
+    def NAME(self) -> str:  # noqa: N802 - as of the modules
+        return str(self.reader.NAME)
+
+    def matches(self, path: Path, head: bytes) -> bool:
+        return bool(self.reader.matches(path, head))
+
+    def rows(self, path: Path) -> int | None:
+        return cast("int | None", self.reader.rows(path, self.dtype))
+
+    def tables(self, path: Path) -> Iterator[Table]:
+        return cast("Iterator[Table]", self.reader.tables(path, self.dtype))
+
+
+NOTHING_STATED = Stated()
+
+
+def format_of(path: Path, stated: Stated = NOTHING_STATED) -> Format:
     """Return the reader of a file or folder.
 
     Raises:
-        InputError: it does not exist, is empty, or is in no known format.
+        InputError: it does not exist, is empty, is in no known format, or what is stated of it does not exist.
     """
     name = shorten(str(path), 200)
     require(path)
@@ -83,11 +127,57 @@ def format_of(path: Path) -> Format:
         raise InputError(f"{unreadable(path, error)}; check the path") from None
     if not folder and not head.strip():
         raise InputError(f"{name}: the file is empty; save the batch again, as {KINDS}")
-    found = next((reader for reader in READERS if reader.matches(path, head)), None)
+    found = _named(stated.format) if stated.format else next((one for one in READERS if one.matches(path, head)), None)
+    if stated.dtype and (found is None or found.NAME in {token_file.NAME, shards.NAME}):
+        if stated.dtype not in token_file.DTYPES:
+            raise InputError(
+                f"dtype {shorten(stated.dtype, 40)!r} does not exist; use one of: {', '.join(token_file.DTYPES)}"
+            )
+        return cast("Format", _OfDtype(shards if folder else token_file, stated.dtype))
+    if stated.dtype and found is not None:
+        raise InputError(f"{name}: {found.NAME} states the type of its ids; leave out dtype, or state format tokens")
     if found is None:
         what = "a folder without Arrow, parquet or JSON lines files" if folder else "not a format of batches"
-        raise InputError(f"{name}: {what}; give {KINDS}, or save one with mldebug_mcp.capture.save_batch")
+        raise InputError(
+            f"{name}: {what}; give {KINDS}, or save one with mldebug_mcp.capture.save_batch; of raw token ids "
+            "state --format tokens and --dtype"
+        )
     return found
+
+
+def _named(name: str) -> Format:
+    found = next((reader for reader in READERS if name == reader.NAME), None)
+    if found is None:
+        known = ", ".join(sorted(reader.NAME for reader in READERS))
+        raise InputError(f"format {shorten(name, 40)!r} does not exist; use one of: {known}")
+    return found
+
+
+PREFIX_ENDINGS = (".idx", ".bin", ".ds", ".npy")
+
+
+def at_prefix(path: Path) -> Path:
+    """Return the file that a prefix stands for, as Megatron names its data; the path itself if it is no prefix.
+
+    Raises:
+        InputError: the prefix stands for several files.
+    """
+    if is_folder(path) or is_file(path) or not path.name:
+        return path
+    exact = [file for ending in PREFIX_ENDINGS if is_file(file := path.with_name(path.name + ending))]
+    if exact:
+        return exact[0]
+    try:
+        listed = entries(path.parent)
+    except (OSError, InputError):
+        return path
+    found = [one for one in listed if one.name.startswith(path.name) and one.suffix in PREFIX_ENDINGS and is_file(one)]
+    if len({one.with_suffix("") for one in found}) > 1:
+        raise InputError(
+            f"{shorten(str(path), 200)}: stands for {len(found)} files (such as {found[0].name} and {found[-1].name}); "
+            "give the folder, to read them as one corpus, or one of them"
+        )
+    return found[0] if found else path
 
 
 def _head(path: Path) -> bytes:

@@ -18,13 +18,23 @@ from mldebug_mcp.core.text import shorten
 NAME = "arrow"
 MAX_STATE = 16 * 1024 * 1024
 MAX_SPLITS = 200
+STREAM_MARK = b"\xff\xff\xff\xff"
 
 
 def matches(path: Path, head: bytes) -> bool:
     """An Arrow file or stream, or a folder that holds some, directly or in its splits."""
     if is_folder(path):
         return bool(matching(path, ".arrow") or _splits(path))
-    return head.startswith(b"ARROW1") or (path.suffix == ".arrow" and head.startswith(b"\xff\xff\xff\xff"))
+    return head.startswith(b"ARROW1") or _is_stream(head)
+
+
+def _is_stream(head: bytes) -> bool:
+    """Whether a file begins with a message of an Arrow stream: a mark, and a length that is padded to 8 bytes.
+
+    Source: https://arrow.apache.org/docs/format/Columnar.html#encapsulated-message-format
+    """
+    length = int.from_bytes(head[4:8], "little")
+    return head.startswith(STREAM_MARK) and 0 < length < MAX_STATE and length % 8 == 0
 
 
 def tables(path: Path) -> Iterator[Table]:

@@ -58,7 +58,7 @@ def tables(path: Path) -> Iterator[Table]:
             lengths = np.diff(ends[first:last], prepend=start)
             ids = np.frombuffer(file.read(int(lengths.sum()) * dtype.itemsize), dtype)
             documents = Ragged(ids, offsets_of(lengths))
-            yield Table({"input_ids": documents, "labels": documents}, notes=[note])
+            yield Table({"input_ids": documents, "labels": documents}, notes=[note], padded=False)
             first = last
 
 

@@ -60,7 +60,7 @@ def tables(path: Path) -> Iterator[Table]:
         ids = np.frombuffer(content, dtype, offset=first_item(size))
         items = Ragged(ids, (offsets - offsets[0]) // dtype.itemsize)
         note = f"read as {dtype.name} ids of {counted(total, 'item')}, as LitData's index states"
-        yield Table({"input_ids": items, "labels": items}, notes=[note])
+        yield Table({"input_ids": items, "labels": items}, notes=[note], shard=chunk.name)
 
 
 def _offsets(content: bytes, size: int, dtype: np.dtype[np.integer]) -> Ints:

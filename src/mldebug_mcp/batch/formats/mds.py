@@ -6,22 +6,28 @@ Layout: https://github.com/mosaicml/streaming/blob/main/streaming/base/format/md
 from __future__ import annotations
 
 import json
+import sys
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
+from mldebug_mcp.batch.formats.npz import FREE_BYTES, TIMES_UNPACKED
 from mldebug_mcp.batch.formats.offset_shard import MAX_BYTES, offsets_of_items
 from mldebug_mcp.batch.sequences import Ragged, offsets_of
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_file, is_folder, read_bytes
-from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.text import counted, shorten
 
 NAME = "mds"
 MAX_INDEX_BYTES = 256 * 1024**2
 TOKEN_COLUMNS = ("input_ids", "tokens")
+COMPRESSIONS = ("", "zstd", "gz")
+"""Compressions of shards that are unpacked here; none stands first."""
 _DTYPES: Mapping[int, str] = {8: "u1", 9: "i1", 16: "<u2", 17: "<i2", 32: "<u4", 33: "<i4", 64: "<u8", 65: "<i8"}
 """Codes of the types of whole numbers (NDArray._int2value_dtype)."""
 _NAMES: Mapping[str, str] = {np.dtype(dtype).name: dtype for dtype in _DTYPES.values()}
@@ -35,6 +41,9 @@ class _Shard:
     """Bytes of each column, None where each sample states them."""
     column: int
     encoding: str
+    compression: str
+    bytes: int
+    """Of the shard unpacked."""
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -62,16 +71,52 @@ def tables(path: Path) -> Iterator[Table]:
         lengths = np.array([len(sample) for sample in samples], np.int64)
         ids = Ragged(np.concatenate(samples) if samples else np.empty(0, np.int64), offsets_of(lengths))
         note = f"read as {ids.flat.dtype.name} ids of {counted(total, 'sample')} ({shard.encoding}, MDS)"
-        yield Table({"input_ids": ids, "labels": ids}, notes=[note])
+        yield Table({"input_ids": ids, "labels": ids}, notes=[note], shard=shard.file.name)
 
 
 def _samples(shard: _Shard) -> list[np.ndarray[tuple[int], np.dtype[np.integer]]]:
-    content = read_bytes(shard.file, MAX_BYTES, "write shards of at most 4 GiB")
+    content = _content(shard)
     offsets, cells = offsets_of_items(content, shard.samples), memoryview(content)
     return [
         _decode(shard.encoding, _cell(cells[start:stop], shard))
         for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
     ]
+
+
+def _content(shard: _Shard) -> bytes:
+    """Return the bytes of a shard, unpacked where it is there only compressed."""
+    content = read_bytes(shard.file, MAX_BYTES, "write shards of at most 4 GiB")
+    if not shard.compression:
+        return content
+    name = shorten(str(shard.file), 200)
+    if not 0 < shard.bytes <= max(FREE_BYTES, TIMES_UNPACKED * len(content)):
+        raise InputError(
+            f"{name}: {len(content):,} bytes that stand for {shard.bytes:,} by its index; write the shard again"
+        )
+    try:
+        unpacked = _unpacked(content, shard.compression, shard.bytes)
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        raise InputError(
+            f"{name}: this shard of MDS is there only compressed ({shard.compression}), and cannot be unpacked "
+            f"({shorten(str(error), 80)}); copy it again"
+        ) from None
+    if len(unpacked) != shard.bytes:
+        raise InputError(f"{name}: unpacks to other than the {shard.bytes:,} bytes of its index; write it again")
+    return unpacked
+
+
+def _unpacked(content: bytes, compression: str, size: int) -> bytes:
+    """Return at most one byte more than `size` of what is packed."""
+    if compression == "gz":
+        return zlib.decompressobj(31).decompress(content, size + 1)
+    try:
+        zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+    except ImportError:
+        raise MissingExtraError("backports.zstd", "zstd") from None
+    try:
+        return bytes(zstd.ZstdDecompressor().decompress(content, size + 1))
+    except zstd.ZstdError as error:
+        raise ValueError(str(error)) from None
 
 
 def _cell(sample: memoryview, shard: _Shard) -> memoryview:
@@ -119,6 +164,11 @@ def _shards(folder: Path) -> list[_Shard]:
         raise InputError(f"{name}: not an index of MDS, version 2; write the folder again") from None
 
 
+def _is_array(encoding: str) -> bool:
+    kind, *stated = encoding.split(":")
+    return kind == "ndarray" and (not stated or stated[0] in _NAMES)
+
+
 def _shard(folder: Path, listed: Mapping[str, object]) -> _Shard:
     names, encodings, sizes = (listed[f"column_{what}"] for what in ("names", "encodings", "sizes"))
     raw, samples = listed["raw_data"], listed["samples"]
@@ -127,10 +177,11 @@ def _shard(folder: Path, listed: Mapping[str, object]) -> _Shard:
     if not (isinstance(names, list) and isinstance(encodings, list) and isinstance(sizes, list)):
         raise TypeError("columns")
     file = folder / Path(str(raw["basename"])).name
+    arrays = [place for place, kind in enumerate(encodings) if _is_array(str(kind))]
     column = next((names.index(known) for known in TOKEN_COLUMNS if known in names), None)
+    column = arrays[0] if column is None and len(arrays) == 1 else column
     encoding = "" if column is None else str(encodings[column])
-    stated = encoding.split(":")
-    readable = encoding == "bytes" or (stated[0] == "ndarray" and (len(stated) == 1 or stated[1] in _NAMES))
+    readable = encoding == "bytes" or _is_array(encoding)
     if column is None or not readable:
         columns = ", ".join(f"{one} ({kind})" for one, kind in zip(names[:8], encodings[:8], strict=False))
         raise InputError(
@@ -138,9 +189,17 @@ def _shard(folder: Path, listed: Mapping[str, object]) -> _Shard:
             "read from input_ids or tokens as ndarray of whole numbers or bytes; read it with "
             "streaming.StreamingDataset, and save its samples as parquet"
         )
-    if not is_file(file) and listed.get("zip_data"):
+    packed = listed.get("zip_data")
+    compression = ""
+    if not is_file(file) and isinstance(packed, dict):
+        file, compression = (
+            folder / Path(str(packed["basename"])).name,
+            str(listed.get("compression")).partition(":")[0],
+        )
+    if compression not in COMPRESSIONS or int(raw["bytes"]) > MAX_BYTES:
         raise InputError(
-            f"{shorten(str(file), 200)}: this shard of MDS is there only compressed ({listed.get('compression')}); "
+            f"{shorten(str(file), 200)}: this shard of MDS is there only compressed ({shorten(compression, 20)}); "
             "unpack each shard in this folder under its name in the index, or save its samples as parquet"
         )
-    return _Shard(file, samples, [size if isinstance(size, int) else None for size in sizes], column, encoding)
+    stated = [size if isinstance(size, int) else None for size in sizes]
+    return _Shard(file, samples, stated, column, encoding, compression, int(raw["bytes"]))

@@ -68,7 +68,7 @@ def tables(path: Path) -> Iterator[Table]:
             ids = np.frombuffer(file.read(int(lengths.sum()) * index.dtype.itemsize), index.dtype)
             sequences = Ragged(ids, offsets_of(lengths))
             note = f"read as {index.dtype.name} ids of {counted(len(ends), 'sequence')}, as the index states"
-            yield Table({"input_ids": sequences, "labels": sequences}, notes=[note])
+            yield Table({"input_ids": sequences, "labels": sequences}, notes=[note], padded=False)
             first = last
 
 

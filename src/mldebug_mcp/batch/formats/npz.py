@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from mldebug_mcp.batch.formats.token_file import WINDOW
-from mldebug_mcp.batch.sequences import Ints, Ragged
+from mldebug_mcp.batch.sequences import Ragged, as_integers
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.core.access import open_input
 from mldebug_mcp.core.errors import InputError
@@ -98,19 +99,20 @@ def tables(path: Path) -> Iterator[Table]:
         raise InputError(f"{name}: not an archive of plain arrays ({problem}); save it with numpy.savez") from None
     ids = columns["input_ids"] if head_is_array else None
     if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu" and len(ids) > WINDOW:
-        yield _windows(ids.astype(np.int64))
+        yield _windows(as_integers(ids))
         return
     yield Table(columns)
 
 
-def _windows(ids: Ints) -> Table:
+def _windows(ids: npt.NDArray[np.integer]) -> Table:
     whole = len(ids) // WINDOW * WINDOW
     windows = Ragged.rectangle(ids[:whole].reshape(-1, WINDOW))
     note = (
         f"read as whole numbers (stated by the file) without documents, in rows of {WINDOW} tokens; "
         f"the last {counted(len(ids) - whole, 'token')}, fewer than a row, left out"
     )
-    return Table({"input_ids": windows, "labels": windows}, notes=[note])
+    columns: dict[str, Column] = {"input_ids": windows, "labels": windows}
+    return Table(columns, notes=[note], windows=True, padded=False, tail=ids[whole:])
 
 
 def _columns(file: BinaryIO) -> dict[str, Column]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from types import ModuleType
 
 from mldebug_mcp.batch.formats import datatrove, megatron, npz, token_file
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, matching, open_input
-from mldebug_mcp.core.text import counted
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import counted, shorten
 
 NAME = "shards"
 ENDINGS = (".bin", ".ds", ".npy")
@@ -17,44 +19,54 @@ HEAD_BYTES = 4096
 _READERS = (npz, megatron, datatrove, token_file)
 
 
-class _Shards(NamedTuple):
-    format: str
-    files: list[Path]
-
-
 def matches(path: Path, head: bytes) -> bool:
-    """A folder whose files of token ids have one format."""
+    """A folder whose files of token ids have one ending, and the first of them a format that is known."""
     del head
-    return is_folder(path) and _shards(path) is not None
+    files = _files(path) if is_folder(path) else []
+    return bool(files) and _format_of(files[0]) is not None
 
 
-def rows(path: Path) -> int | None:
+def rows(path: Path, dtype: str = "") -> int | None:
     """Return how many rows there are, or None where the shards are arrays, which tell it when they are read."""
-    shards = _shards(path)
-    if shards is None or shards.format == npz.NAME:
-        return None
-    reader = next(reader for reader in _READERS if shards.format == reader.NAME)
-    return sum(reader.rows(file) or 0 for file in shards.files)
+    files = _files(path)
+    reader = _reader(_format_of(files[0]))
+    stated = _stated(reader, dtype, path)
+    return None if reader is npz else sum(reader.rows(file, **stated) or 0 for file in files)
 
 
-def tables(path: Path) -> Iterator[Table]:
-    """Yield the content of the shards in the order of their names, one after the other."""
-    shards = _shards(path)
-    if shards is None:
-        return
-    reader = next(reader for reader in _READERS if shards.format == reader.NAME)
-    note = f"read as one corpus of {counted(len(shards.files), 'shard')} ({shards.format})"
-    for file in shards.files:
-        for table in reader.tables(file):
-            yield Table(table.columns, table.rows_without, [note, *table.notes], table.numbers)
+def tables(path: Path, dtype: str = "") -> Iterator[Table]:
+    """Yield the content of the shards in the order of their names. Raises InputError if one has another format."""
+    files = _files(path)
+    found = _format_of(files[0])
+    reader = _reader(found)
+    stated = _stated(reader, dtype, path)
+    note = f"read as one corpus of {counted(len(files), 'shard')} ({found})"
+    for file in files:
+        other = _format_of(file)
+        if other != found:
+            raise InputError(
+                f"{shorten(str(file), 200)}: its format is {other or 'not known'}, that of the shards before it "
+                f"{found}; give shards of one format as one folder"
+            )
+        for table in reader.tables(file, **stated):
+            yield replace(table, notes=[note, *table.notes], shard=file.name)
 
 
-def _shards(folder: Path) -> _Shards | None:
-    """Return the shards of a folder; None if it has none, or files of several formats."""
-    files = [file for ending in ENDINGS for file in matching(folder, ending)]
-    formats = {_format_of(file) for file in files}
-    found = formats.pop() if len(formats) == 1 else None
-    return None if found is None else _Shards(found, files)
+def _files(folder: Path) -> list[Path]:
+    """Return the shards of a folder; none if it holds files of several endings."""
+    found = [files for ending in ENDINGS if (files := matching(folder, ending))]
+    return found[0] if len(found) == 1 else []
+
+
+def _stated(reader: ModuleType, dtype: str, path: Path) -> dict[str, str]:
+    """Return the type of ids that the user states. Raises InputError if the shards state their own."""
+    if dtype and reader is not token_file:
+        raise InputError(f"{shorten(str(path), 200)}: {reader.NAME} states the type of its ids; leave out dtype")
+    return {"dtype": dtype} if dtype else {}
+
+
+def _reader(found: str | None) -> ModuleType:
+    return next(reader for reader in _READERS if found == reader.NAME)
 
 
 def _format_of(file: Path) -> str | None:

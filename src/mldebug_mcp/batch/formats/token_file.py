@@ -14,14 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.sequences import Ragged
-from mldebug_mcp.batch.table import Table
+from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.core.access import is_folder, open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten
 
 NAME = "tokens"
+ENDINGS = (".bin", ".npy")
+DTYPES = ("uint8", "uint16", "int16", "uint32", "int32", "uint64", "int64", ">u2", ">u4", ">i4", ">u8", ">i8")
+"""Types of ids that can be stated; those with > have the most significant byte first."""
 WINDOW = 1024
-CHUNK_WINDOWS = 4096
+CHUNK_WINDOWS = 2048
 LOOKED_AT = 1 << 16
 """Bytes that are looked at to tell ids of two bytes from ids of four."""
 MOST_UPPER = 8
@@ -53,8 +56,11 @@ class _Layout:
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """A file named .bin that no other format claims, and whose ids are as unevenly common as those of any text."""
-    if is_folder(path) or path.suffix != ".bin":
+    """A file named .bin, or .npy without NumPy's header as OLMo writes it, that no other format claims.
+
+    Its ids are as unevenly common as those of any text.
+    """
+    if is_folder(path) or path.suffix not in ENDINGS:
         return False
     if len(head) >= 4 and int(np.frombuffer(head[:4], "<i4")[0]) in (*_MAGIC, EVALUATION_MAGIC):
         return True
@@ -64,18 +70,18 @@ def matches(path: Path, head: bytes) -> bool:
     return len(ids) > 0 and int(np.bincount(ids).max()) >= LEAST_COMMONEST * len(ids)
 
 
-def rows(path: Path) -> int:
-    """Return how many windows there are."""
+def rows(path: Path, dtype: str = "") -> int:
+    """Return how many windows there are; `dtype` is one of `DTYPES` that the user states."""
     with open_input(path) as file:
-        layout = _layout(file, path)
+        layout = _layout(file, path, dtype)
         size = file.seek(0, 2) - layout.header
     return max(1, size // layout.dtype.itemsize // WINDOW)
 
 
-def tables(path: Path) -> Iterator[Table]:
+def tables(path: Path, dtype: str = "") -> Iterator[Table]:
     """Yield the windows, some thousands at a time; the last tokens, fewer than a window, are left out."""
     with open_input(path) as file:
-        layout = _layout(file, path)
+        layout = _layout(file, path, dtype)
         file.seek(layout.header)
         note = (
             f"read as ids of {layout.dtype.itemsize} bytes ({layout.evidence}) without documents, in rows of {WINDOW} "
@@ -87,8 +93,9 @@ def tables(path: Path) -> Iterator[Table]:
             width = min(WINDOW, len(ids)) if first else WINDOW
             whole = len(ids) // width * width if width else 0
             if whole:
-                windows = Ragged.rectangle(ids[:whole].astype(np.int32).reshape(-1, width))
-                yield Table({"input_ids": windows, "labels": windows}, notes=[note])
+                windows = Ragged.rectangle(ids[:whole].reshape(-1, width))
+                columns: dict[str, Column] = {"input_ids": windows, "labels": windows}
+                yield Table(columns, notes=[note], windows=True, padded=False, tail=ids[whole:])
             first = False
 
 
@@ -116,7 +123,7 @@ def _has_offsets(head: bytes) -> bool:
     return int(offsets[0]) == after or (int(offsets[0]) > after and follows in (b'{"', b""))
 
 
-def _layout(file: BinaryIO, path: Path) -> _Layout:
+def _layout(file: BinaryIO, path: Path, dtype: str) -> _Layout:
     name = shorten(str(path), 200)
     size = file.seek(0, 2)
     file.seek(0)
@@ -126,6 +133,8 @@ def _layout(file: BinaryIO, path: Path) -> _Layout:
         raise InputError(f"{name}: an evaluation file of llm.c (multiple choice), not training text; name its .bin")
     if magic in _MAGIC:
         return _of_header(head, size, name)
+    if dtype:
+        return _Layout(np.dtype(dtype), 0, "as you state")
     return _of_order(head, "<", "") or _of_order(head, ">", "most significant byte first, ") or _of_two_bytes(head)
 
 
@@ -172,4 +181,5 @@ def _of_header(head: bytes, size: int, name: str) -> _Layout:
         raise InputError(
             f"{name}: its header promises {promised:,} tokens, but {there:,} are there; copy or write the file again"
         )
-    return _Layout(dtype, HEADER_BYTES, "stated by llm.c's header")
+    fewer = f", which promises {promised:,} of the {there:,} tokens" if promised < there else ""
+    return _Layout(dtype, HEADER_BYTES, f"stated by llm.c's header{fewer}")

@@ -336,7 +336,7 @@ def _all_trained(side: Sequences) -> bool:
 
 
 def _labelled_outside_completion(side: Sequences) -> Bools:
-    if side.labels is None or side.loss_mask is None:
+    if side.labels is None or side.loss_mask is None or not side.loss_mask.flat.any():
         return np.zeros(side.rows, np.bool_)
     outside = np.flatnonzero((side.labels.flat != IGNORE) & (side.loss_mask.flat == 0) & side.content)
     return count_rows(outside, side.ids) > 1

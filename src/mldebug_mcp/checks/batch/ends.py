@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.endings import all_endings, holds_documents
-from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, hides_words
+from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, hides_words, shift_of
 from mldebug_mcp.checks.batch.affected_rows import (
     NO_ROWS,
     NO_SPOTS,
@@ -182,8 +182,8 @@ def missing_eos(batch: Batch) -> Evidence | None:
     """
     rows, spots = NO_ROWS, NO_SPOTS
     for side, found in all_endings(batch):
-        if batch.purpose == "pretraining" and _is_stream(batch, side):
-            continue
+        if batch.purpose == "pretraining" and (batch.is_corpus or _is_stream(batch, side)):
+            continue  # `document_end_missing` looks at all documents of a corpus
         rows = np.union1d(rows, side.numbers[found.open])
         spots = spots or spots_at(side, found.last[found.open])
     if not len(rows):
@@ -232,7 +232,7 @@ def eos_masked(batch: Batch) -> Evidence | None:
     """
     rows, spots = NO_ROWS, NO_SPOTS
     for side, found in all_endings(batch):
-        if hides_words(side, batch.mask, batch.columns):
+        if hides_words(side, batch.mask, batch.columns) or shift_of(side) not in {0, 1}:
             continue
         rows = np.union1d(rows, side.numbers[found.masked])
         spots = spots or spots_at(side, found.last[found.masked] + 1)

@@ -74,20 +74,48 @@ def labels_mismatch(batch: Batch) -> Evidence | None:
 def labels_shifted(batch: Batch) -> Evidence | None:
     """Labels are the next (or the previous) tokens instead of the tokens at their own places.
 
-    Not this when: the column is called targets, as in code whose loss does not shift. With a loss mask beside the
+    Columns called targets, and Megatron's, belong to a loss that does not shift: there it is this when they are other
+    than the next tokens.
+
+    Not this when: the column is called targets and holds the next tokens. With a loss mask beside the
     labels and no Transformers configuration it is only a remark: Megatron's data look so. Of an encoder-decoder it is
     this when the decoder's inputs are the labels themselves, not the labels one place to the right.
     """
     if (shown := _shown_to_decoder(batch)) is not None:
         return shown
-    shifts = [(side, shift) for side in batch.trained_sides if (shift := shift_of(side)) and not side.shifted_by_design]
+    shifts = [(side, shift_of(side)) for side in batch.trained_sides if _is_off(side)]
     if not shifts:
         return None
     rows = rows_where([side for side, _ in shifts], lambda side: side.trained_per_row > 0)
-    where = "next" if shifts[0][1] == 1 else "previous"
-    severity: Severity | None = "info" if shifts[0][0].loss_mask is not None and not batch.model.given else None
-    said = f"in {of_rows(rows, batch.rows)} each label is the {where} token"
-    return batch_evidence(said, rows, values={"shift": shifts[0][1]}, severity=severity)
+    side, shift = shifts[0]
+    of_megatron = side.loss_mask is not None and shift == 1 and not batch.model.given
+    severity: Severity | None = "info" if of_megatron else None
+    due = "; the loss of these columns does not shift, and takes the next token" if side.shifted_by_design else ""
+    said = f"in {of_rows(rows, batch.rows)} each label is {PLACES[shift]}{due}"
+    return batch_evidence(said, rows, values={"shift": shift}, severity=severity)
+
+
+PLACES = {
+    0: "the token at its own place",
+    1: "the next token",
+    -1: "the previous token",
+    2: "the token after the next",
+    -2: "the token before the previous one",
+}
+MOST_OTHER = 0.05
+"""Share of labels that may differ from the tokens at their places in a copy. Chosen: as labels of the next tokens."""
+LEAST_COPIED = 8
+"""Labels from which a copy is no chance. Chosen: text seldom repeats a token as often."""
+
+
+def _is_off(side: Sequences) -> bool:
+    """Return whether labels stand at other places than the loss of their columns takes them from."""
+    shift = shift_of(side)
+    if not side.shifted_by_design or shift:
+        return shift != int(side.shifted_by_design)
+    trained = int(side.trained_per_row.sum())
+    varied = trained >= LEAST_COPIED and len(np.unique(side.ids.flat[:trained])) > 1
+    return side.labels is not None and varied and len(side.disagreeing) <= MOST_OTHER * trained
 
 
 def _shown_to_decoder(batch: Batch) -> Evidence | None:

@@ -18,6 +18,10 @@ from mldebug_mcp.models.base import Severity
 # Identical rows.
 
 
+SHARDS_NAMED = 3
+"""Copies that a sentence names. Chosen: a line holds as many."""
+
+
 @batch_check(
     severity="warning",
     why="Duplicates weigh more than the rest and are memorised; across splits they make an evaluation worthless.",
@@ -35,15 +39,18 @@ def duplicate_rows(batch: Batch) -> Evidence | None:
 
     Not this when: prompts are the same and completions differ; prompts for generation are repeated, as GRPO does.
     """
-    if batch.overlap is None or not len(batch.overlap.exact):
+    copies = [] if batch.corpus is None else batch.corpus.copies()
+    if batch.overlap is None or not (len(batch.overlap.exact) or copies):
         return None
     again = batch.overlap.exact
-    row, first = again[0].tolist()
+    example = f" (row {again[0, 0]} is row {again[0, 1]})" if len(again) else ""
+    whole = ", ".join(f"{copy} is {original}" for copy, original in copies[:SHARDS_NAMED])
+    shards = f"; shards whose tokens are all those of another: {len(copies)} ({whole})" if copies else ""
     # Chosen by hand: collections of instructions hold up to about one in a hundred.
-    severity: Severity | None = "info" if len(again) < 0.01 * batch.overlap.rows else None
+    severity: Severity | None = "info" if len(again) < 0.01 * batch.overlap.rows and not copies else None
     near = f", {len(batch.overlap.near)} more nearly do" if len(batch.overlap.near) else ""
     return batch_evidence(
-        f"{len(again)} of {batch.overlap.rows} rows repeat another (row {row} is row {first}){near}",
+        f"{len(again)} of {batch.overlap.rows} rows repeat another{example}{near}{shards}",
         np.unique(again),
         values={"duplicates": len(again), "near_duplicates": len(batch.overlap.near)},
         severity=severity,
@@ -121,6 +128,15 @@ def _nothing_but(side: Sequences, special: Ints) -> Bools:
 # Rows of the evaluation data are in the training data.
 
 
+MIN_PASSAGES = 50
+"""Passages that are compared. Chosen: of fewer a single text that is quoted is a large share."""
+SOME_SHARED = 0.03
+"""Share of the other set's passages that are here. Chosen: below the over 4 % of validation sets in use that overlap
+with their training data (https://arxiv.org/abs/2107.06499)."""
+MANY_SHARED = 0.1
+"""Share of them that makes an evaluation worthless. Chosen: above what sets in use share."""
+
+
 @batch_check(
     severity="error",
     why="The evaluation measures memory: its loss is too low, and it cannot show overfitting.",
@@ -132,17 +148,30 @@ def split_leakage(batch: Batch) -> Evidence | None:
     """Rows of the data set given with --against are also here, exactly or nearly.
 
     Not this when: rows share a system prompt or other boilerplate, but not four fifths of their text. Below one row
-    in a hundred, all of them near, it is a warning; the share was chosen by hand.
+    in a hundred, all of them near, it is a warning; the share was chosen by hand. Of corpora, passages of 32 tokens are
+    compared too, so that cuts at other places hide nothing.
     """
     overlap = batch.overlap
     if overlap is None or overlap.against_exact is None or overlap.against_near is None:
         return None
     exact, near = len(overlap.against_exact), len(overlap.against_near)
+    passages, shared = overlap.against_passages, overlap.against_shared
+    many = passages >= MIN_PASSAGES and shared >= SOME_SHARED * passages
+    said = f"{shared / max(1, passages):.0%} of the passages of 32 tokens of {overlap.against} stand here too"
     if not exact + near:
-        return None
+        return (
+            batch_evidence(
+                said,
+                values={"passages": passages, "shared": shared},
+                severity=None if shared >= MANY_SHARED * passages else "warning",
+            )
+            if many
+            else None
+        )
     severity: Severity | None = "warning" if not exact and near < 0.01 * overlap.against_rows else None
     return batch_evidence(
-        f"of {overlap.against_rows} rows of {overlap.against}, {exact} are here too, and {near} more nearly so",
+        f"of {overlap.against_rows} rows of {overlap.against}, {exact} are here too, and {near} more nearly so"
+        + (f"; {said}" if many else ""),
         np.unique(np.concatenate([overlap.against_exact[:, 0], overlap.against_near[:, 0]])),
         values={"exact": exact, "near": near, "against_rows": overlap.against_rows},
         severity=severity,

@@ -1,0 +1,240 @@
+"""Write small tokenized corpora with the real libraries: in each format one healthy, and one with each planted fault.
+
+    python benchmarks/corpora/make.py FOLDER
+
+Run it where the libraries are installed: megatron-core 0.16.1, mosaicml-streaming 0.13.0, litdata 0.2.76, datatrove
+0.10.1, webdataset 1.0.2, tfrecord 1.14.6, array_record 0.8.6, datasets 5.2.0. A format whose library is missing is
+left out. nanoGPT, llm.c and OLMo write arrays of NumPy as they are, by the few lines that stand here. It needs nothing
+of the package, so that the libraries may pin what they like.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Document = npt.NDArray[np.int64]
+Shards = Sequence[Sequence[Document]]
+
+END = 50_256
+LARGE_END = 128_001
+DOCUMENTS = 300
+FAULTS = (
+    "end missing", "end wrong", "documents twice", "shard twice", "validation inside", "ids wrapped", "width misread",
+    "truncated", "sorted by length", "sorted by source",
+)  # fmt: skip
+
+
+def documents(count: int, seed: int, end: int | None = END, vocabulary: int = 50_000) -> list[Document]:
+    """Make documents whose ids are as unevenly common as those of text, the common ones small."""
+    chance = np.random.default_rng(seed)
+    order = np.random.default_rng(99).permutation(vocabulary)
+    order[:1000].sort()
+    made = []
+    for length in chance.integers(20, 200, count):
+        text = order[np.minimum(chance.zipf(1.2, length) - 1, vocabulary - 1)]
+        made.append(text if end is None else np.append(text, end))
+    return made
+
+
+def planted(fault: str) -> list[list[Document]]:
+    """Return the shards of a corpus with a fault; "healthy" has none."""
+    corpus = documents(DOCUMENTS, 0)
+    if fault == "end missing":
+        corpus = documents(DOCUMENTS, 0, None)
+    elif fault == "end wrong":
+        corpus = documents(DOCUMENTS, 0, 0)
+    elif fault == "documents twice":
+        corpus = corpus[: DOCUMENTS // 2] + corpus[DOCUMENTS // 4 : 3 * DOCUMENTS // 4]
+    elif fault == "shard twice":
+        return [corpus[:100], corpus[100:200], corpus[:100]]
+    elif fault == "ids wrapped":
+        corpus = [document % 65_536 for document in documents(DOCUMENTS, 0, LARGE_END, 128_000)]
+    elif fault == "width misread":
+        flat = np.concatenate(corpus).astype("<u4").view("<u2").astype(np.int64)
+        ends = np.cumsum(np.array([len(document) for document in corpus])) * 2
+        corpus = np.split(flat, ends[:-1])
+    elif fault == "truncated":
+        corpus = [document[:128] for document in corpus]
+    elif fault == "sorted by length":
+        corpus = sorted(corpus, key=len)
+    elif fault == "sorted by source":
+        half = DOCUMENTS // 2
+        corpus[:half] = [np.append((document[:-1] * 7 + 13) % 50_000, END) for document in corpus[:half]]
+    return [corpus[:100], corpus[100:200], corpus[200:]]
+
+
+def validation() -> list[list[Document]]:
+    """Return a validation corpus of which a third stands in the healthy one."""
+    return [documents(80, 1) + documents(DOCUMENTS, 0)[100:140]]
+
+
+def _raw(folder: Path, shards: Shards, ending: str = ".bin", header: bool = False) -> None:
+    for number, shard in enumerate(shards):
+        ids = np.concatenate(shard).astype("<u2")
+        head = np.zeros(256, "<i4")
+        head[:3] = 20_240_520, 1, len(ids)
+        content = (head.tobytes() if header else b"") + ids.tobytes()
+        (folder / f"train_{number:06}{ending}").write_bytes(content)
+
+
+def nanogpt(folder: Path, shards: Shards) -> None:
+    """As prepare.py: `arr = np.memmap(filename, dtype=np.uint16, mode='w+')`."""
+    _raw(folder, shards)
+
+
+def llm_c(folder: Path, shards: Shards) -> None:
+    """As dev/data/data_common.py of llm.c, and modded-nanogpt after it: a header of 256 numbers."""
+    _raw(folder, shards, header=True)
+
+
+def olmo(folder: Path, shards: Shards) -> None:
+    """As OLMo: memory-mapped numbers under the name of an array, without its header."""
+    _raw(folder, shards, ".npy")
+
+
+def npy(folder: Path, shards: Shards) -> None:
+    """As fineweb.py of build-nanogpt: arrays of one dimension."""
+    for number, shard in enumerate(shards):
+        np.save(folder / f"train_{number:06}.npy", np.concatenate(shard).astype(np.uint16))
+
+
+def megatron(folder: Path, shards: Shards) -> None:
+    """As preprocess_data.py."""
+    from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
+
+    for number, shard in enumerate(shards):
+        prefix = folder / f"train_{number:06}"
+        builder = IndexedDatasetBuilder(f"{prefix}.bin", dtype=np.uint16)
+        import torch
+
+        for document in shard:
+            builder.add_document(torch.from_numpy(document), [len(document)])
+        builder.finalize(f"{prefix}.idx")
+
+
+def datatrove(folder: Path, shards: Shards) -> None:
+    """As DocumentTokenizer, without its tokenizer."""
+    from datatrove.pipeline.tokens.tokenizer import TokenizedFile
+
+    for number, shard in enumerate(shards):
+        file = TokenizedFile(str(folder), f"{number:05}_unshuffled.ds", save_index=True, token_size=2)
+        for document in shard:
+            file.write(document.tolist(), None)
+        file.close()
+
+
+def _mds(folder: Path, shards: Shards, compression: str | None) -> None:
+    from streaming import MDSWriter
+
+    with MDSWriter(
+        out=str(folder), columns={"tokens": "ndarray:uint16"}, compression=compression, size_limit=1 << 14
+    ) as writer:
+        for shard in shards:
+            for document in shard:
+                writer.write({"tokens": document.astype(np.uint16)})
+
+
+def mds(folder: Path, shards: Shards) -> None:
+    """As convert_dataset_hf.py of llm-foundry."""
+    _mds(folder, shards, None)
+
+
+def mds_zstd(folder: Path, shards: Shards) -> None:
+    """The same, compressed."""
+    _mds(folder, shards, "zstd")
+
+
+def litdata(folder: Path, shards: Shards) -> None:
+    """As litgpt's data modules: a tensor for each document, for the TokensLoader."""
+    import torch
+    from litdata.streaming.cache import Cache
+    from litdata.streaming.item_loader import TokensLoader
+
+    cache = Cache(str(folder), chunk_size=4096, item_loader=TokensLoader(block_size=1))
+    place = 0
+    for shard in shards:
+        for document in shard:
+            cache[place] = torch.from_numpy(document.astype(np.int32))
+            place += 1
+    cache.done()
+    cache.merge()
+
+
+def webdataset(folder: Path, shards: Shards) -> None:
+    """Samples of one array."""
+    from webdataset import TarWriter
+
+    for number, shard in enumerate(shards):
+        with TarWriter(str(folder / f"train-{number:06}.tar")) as writer:
+            for place, document in enumerate(shard):
+                writer.write({"__key__": f"{place:06}", "tokens.npy": document.astype(np.uint16)})
+
+
+def tfrecord(folder: Path, shards: Shards) -> None:
+    """Examples with one list of numbers."""
+    from tfrecord.writer import TFRecordWriter
+
+    for number, shard in enumerate(shards):
+        writer = TFRecordWriter(str(folder / f"train-{number:05}.tfrecord"))
+        for document in shard:
+            writer.write({"input_ids": (document.tolist(), "int")})
+        writer.close()
+
+
+def array_record(folder: Path, shards: Shards) -> None:
+    """Examples with one list of numbers, one in a group, as Grain reads them."""
+    from array_record.python.array_record_module import ArrayRecordWriter
+    from tfrecord import example_pb2
+
+    for number, shard in enumerate(shards):
+        writer = ArrayRecordWriter(str(folder / f"train-{number:05}.array_record"), "group_size:1")
+        for document in shard:
+            ids = example_pb2.Feature(int64_list=example_pb2.Int64List(value=document.tolist()))
+            features = example_pb2.Features(feature={"inputs": ids})
+            writer.write(example_pb2.Example(features=features).SerializeToString())
+        writer.close()
+
+
+def saved_to_disk(folder: Path, shards: Shards) -> None:
+    """A data set of `datasets` with one column."""
+    from datasets import Dataset
+
+    rows = [document.tolist() for shard in shards for document in shard]
+    Dataset.from_dict({"input_ids": rows}).save_to_disk(str(folder), num_shards=len(shards))
+
+
+WRITERS: Mapping[str, Callable[[Path, Shards], Any]] = {
+    writer.__name__: writer
+    for writer in (
+        megatron, nanogpt, llm_c, olmo, npy, datatrove, mds, mds_zstd, litdata, webdataset, tfrecord, array_record,
+        saved_to_disk,
+    )
+}  # fmt: skip
+
+
+def main() -> None:
+    """Write every corpus below a folder."""
+    out = Path(sys.argv[1])
+    for name, write in WRITERS.items():
+        try:
+            for fault in ("healthy", *FAULTS, "validation"):
+                folder = out / name / fault
+                folder.mkdir(parents=True)
+                shards = validation() if fault == "validation" else planted(fault)
+                write(folder, shards)
+            print(f"{name}: written")
+        except ImportError as error:
+            print(f"{name}: left out ({error})")
+    for name, vocabulary, end in (("config.json", END + 1, END), ("large.json", 128_256, LARGE_END)):
+        (out / name).write_text(json.dumps({"vocab_size": vocabulary, "eos_token_id": end}))
+
+
+if __name__ == "__main__":
+    main()

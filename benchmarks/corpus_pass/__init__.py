@@ -1,0 +1,1 @@
+"""How fast a corpus is passed over, beside numpy and the library that wrote it."""

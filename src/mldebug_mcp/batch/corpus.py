@@ -1,0 +1,400 @@
+"""What a tokenized corpus holds: ids, ends of documents, lengths, order and shards, counted in bounded memory."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences, offsets_of
+
+MAX_VOCABULARY = 2**22
+"""Ids below this are counted one by one: no vocabulary is as large."""
+LOOKED_AT = 1 << 14
+"""Tokens of each piece that are looked at for zeros in every second place."""
+MAX_SHARDS = 100_000
+BIG_ENDIAN = "most significant byte first"
+"""What is added to the type of ids in the byte order that hardly any trainer reads."""
+WINDOW = 1024
+"""Tokens of a context window where no model's configuration names its own."""
+
+# A stream of tokens is cut into its documents where the end or the beginning of a document is known.
+
+
+def documents_of(stream: Ragged, ends: frozenset[int], bos: int | None) -> Ragged | None:
+    """Return the rows of a stream cut anew, at its documents; None where none of these ids stands in it.
+
+    Args:
+        stream: Rows that follow each other without a gap.
+        ends: Ids that end a document.
+        bos: The id that begins one, which is used where no end stands.
+    """
+    flat = stream.flat
+    found = [np.flatnonzero(flat == end) for end in ends]  # faster than looking up each token among a few
+    cuts = np.sort(np.concatenate([np.empty(0, np.int64), *found])) + 1
+    if not len(cuts) and bos is not None:
+        cuts = np.flatnonzero(flat == bos)
+    cuts = cuts[(cuts > 0) & (cuts < len(flat))]
+    if not len(cuts):
+        return None
+    return Ragged(flat, np.concatenate([[0], cuts, [len(flat)]]).astype(np.int64))
+
+
+def unpacked(side: Sequences, document_lengths: Ragged | None) -> Sequences:
+    """Return the rows of a corpus without padding, those that hold several documents cut at them.
+
+    Lengths of documents beside the rows tell where they begin, or positions that restart, or a mask that numbers them.
+    """
+    starts = _starts_inside(side, document_lengths)
+    if starts is None and not side.padded:
+        return side
+    first, stop = side.bounds
+    edges = np.concatenate([first[stop > first], np.empty(0, np.int64) if starts is None else starts])
+    edges = np.unique(edges[side.content[edges]])
+    places = np.cumsum(side.content)[edges] - 1
+    flat = side.ids.flat[side.content]
+    ids = Ragged(flat, np.append(places, len(flat)))
+    return Sequences("", ids, np.arange(ids.rows, dtype=np.int64))
+
+
+def _starts_inside(side: Sequences, lengths: Ragged | None) -> Ints | None:
+    """Return the flat positions at which documents begin, also those inside of rows; None where nothing tells."""
+    if lengths is not None and lengths.rows == side.rows:
+        within = np.add.reduceat(np.append(lengths.flat, 0), lengths.offsets[:-1]) if lengths.rows else lengths.flat
+        if np.array_equal(within, side.ids.lengths):
+            return offsets_of(lengths.flat.astype(np.int64))[:-1]
+    if side.positions is not None:
+        return np.flatnonzero(side.positions.flat == 0)
+    if side.attention is not None and len(side.attention.flat) and int(side.attention.flat.max()) > 1:
+        number = side.attention.flat
+        return np.flatnonzero(np.append(True, number[1:] != number[:-1]))
+    return None
+
+
+# The order of the documents: whether sources follow each other, seen by which tokens are common where.
+
+
+BUCKETS = 257
+"""Classes of ids that are compared: a prime, so that neighbours in the vocabulary part."""
+MAX_BLOCKS = 64
+BLOCK_DOCUMENTS = 32
+"""Documents of a block to begin with; blocks are joined in pairs when there are more than `MAX_BLOCKS`."""
+LOOKED_AT_TOKENS = 256
+"""Tokens of a document that are looked at."""
+MAX_DOCUMENTS_OF_PIECE = 512
+FAR = 0.9
+"""Quantile of the distances that is compared: a source that makes up a twentieth of the corpus shows in it."""
+
+
+class Composition:
+    """Counts of ids over stretches of documents, those of every second document apart."""
+
+    def __init__(self) -> None:
+        self.blocks: list[npt.NDArray[np.float64]] = []
+        self._size = BLOCK_DOCUMENTS
+
+    def add(self, side: Sequences) -> None:
+        """Count the documents of a piece; of many, evenly spread ones."""
+        start, stop = side.bounds
+        step = max(1, len(start) // MAX_DOCUMENTS_OF_PIECE)
+        start, stop = start[::step], np.minimum(stop[::step], start[::step] + LOOKED_AT_TOKENS)
+        size = self._size
+        for first in range(0, len(start), size):
+            block = np.zeros((2, BUCKETS))
+            for parity in (0, 1):
+                chosen = slice(first + parity, min(first + size, len(start)), 2)
+                parts = [side.ids.flat[a:b] for a, b in zip(start[chosen].tolist(), stop[chosen].tolist(), strict=True)]
+                if parts:
+                    ids = np.concatenate(parts).astype(np.int64)
+                    block[parity] = np.bincount(ids % BUCKETS, minlength=BUCKETS)
+            self.blocks.append(block)
+        self._join()
+
+    def merge(self, later: Composition) -> None:
+        """Take the blocks of documents further on in the data."""
+        self.blocks += later.blocks
+        self._size = max(self._size, later._size)
+        self._join()
+
+    def _join(self) -> None:
+        while len(self.blocks) > MAX_BLOCKS:
+            pairs = [self.blocks[at : at + 2] for at in range(0, len(self.blocks), 2)]
+            self.blocks = [np.sum(pair, axis=0) for pair in pairs]
+            self._size *= 2
+
+    def distances(self) -> tuple[float, float]:
+        """Return how far apart stretches are, and the two halves of a stretch: Jensen-Shannon divergences in bits.
+
+        Of documents in a random order both are the same. The second half of each stretch is compared with the first
+        half of every other one, so that both numbers come from as many tokens.
+        """
+        sizes = [float(block.sum(axis=1).min()) for block in self.blocks]
+        usual = float(np.median(sizes)) if sizes else 0.0
+        kept = [block for block, size in zip(self.blocks, sizes, strict=True) if size and size >= usual / 2]
+        if len(kept) < 2:
+            return 0.0, 0.0
+        within = [_divergence(block[0], block[1]) for block in kept]
+        between = [_divergence(one[0], two[1]) for number, one in enumerate(kept) for two in kept[:number]]
+        return float(np.quantile(between, FAR)), float(np.quantile(within, FAR))
+
+
+def _divergence(one: Floats, two: Floats) -> float:
+    """Return the Jensen-Shannon divergence of two lists of counts in bits."""
+    one, two = one / one.sum(), two / two.sum()
+    middle = (one + two) / 2
+    return _entropy(middle) - (_entropy(one) + _entropy(two)) / 2
+
+
+def _entropy(shares: Floats) -> float:
+    shares = shares[shares > 0]
+    return float(-(shares * np.log2(shares)).sum())
+
+
+# The counts.
+
+
+@dataclass(slots=True)
+class IdCounts:
+    """How often each id from 0 up to `MAX_VOCABULARY` occurs; others are left out."""
+
+    counts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def add(self, ids: npt.NDArray[np.integer]) -> None:
+        """Count ids."""
+        if (ids.dtype.kind == "i" or ids.dtype.itemsize > 2) and len(ids):
+            low, high = int(ids.min()), int(ids.max())
+            if low < 0 or high >= MAX_VOCABULARY:
+                ids = ids[(ids >= 0) & (ids < MAX_VOCABULARY)]
+        self._add(np.bincount(ids.astype(np.int64) if ids.dtype.itemsize > 4 else ids).astype(np.int64))
+
+    def merge(self, later: IdCounts) -> None:
+        """Add other counts."""
+        self._add(later.counts.copy())
+
+    def _add(self, counts: Ints) -> None:
+        if len(counts) > len(self.counts):
+            counts, self.counts = self.counts, counts
+        self.counts[: len(counts)] += counts
+
+    def __getitem__(self, number: int) -> int:
+        return int(self.counts[number]) if 0 <= number < len(self.counts) else 0
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.counts))
+
+    def total(self, start: int = 0) -> int:
+        """Return how many ids of this number or larger ones were counted."""
+        return int(self.counts[start:].sum())
+
+    def most_common(self, most: int) -> list[tuple[int, int]]:
+        """Return the commonest ids, each with how often it occurs."""
+        order = np.argsort(-self.counts, kind="stable")[:most].tolist()
+        return [(number, int(self.counts[number])) for number in order if self.counts[number]]
+
+
+@dataclass(slots=True)
+class ShardCounts:
+    """What was read of one shard."""
+
+    documents: int = 0
+    tokens: int = 0
+    checksum: int = 0
+    """Of its tokens."""
+
+
+@dataclass(slots=True)
+class CorpusCounts:
+    """Counts over the pieces seen so far, in the order of the data.
+
+    Args:
+        documents, tokens: Rows and their tokens without padding.
+        windows: Whether rows are cuts of a stream at a fixed width, as the format says.
+        stored: How ids are stored, such as uint16.
+        counts: How often each id below `MAX_VOCABULARY` occurs.
+        negative, huge: Ids below 0 and those that no vocabulary reaches.
+        first, last: How often documents begin and end with an id.
+        lengths: Documents by their tokens; those of `MAX_VOCABULARY` and more count as one less than that.
+        longest_last: How often the longest documents end with an id.
+        rising, falling, level: Documents that are longer, shorter or as long as the one before.
+        zeros: Zeros at even and at odd places, of `pairs` each.
+        crossed: Documents that go on over the edge of a window of `window` tokens, laid end to end.
+        composition: Which ids are common where.
+        shards: By the name of the file.
+    """
+
+    window: int = WINDOW
+    documents: int = 0
+    tokens: int = 0
+    windows: bool = False
+    stored: str = ""
+    counts: IdCounts = field(default_factory=IdCounts)
+    negative: int = 0
+    huge: int = 0
+    first: IdCounts = field(default_factory=IdCounts)
+    last: IdCounts = field(default_factory=IdCounts)
+    lengths: IdCounts = field(default_factory=IdCounts)
+    longest: int = 0
+    longest_last: IdCounts = field(default_factory=IdCounts)
+    rising: int = 0
+    falling: int = 0
+    level: int = 0
+    zeros: tuple[int, int] = (0, 0)
+    pairs: int = 0
+    crossed: int = 0
+    composition: Composition = field(default_factory=Composition)
+    shards: dict[str, ShardCounts] = field(default_factory=dict)
+    _before: int = 0
+
+    def add(self, side: Sequences, stored: str, shard: str = "", *, windows: bool = False) -> None:
+        """Count the documents of a piece, or the windows of a stream, stored as this type in this file."""
+        self.windows |= windows
+        self.stored = self.stored or stored
+        self._count_ids(side)
+        self._count_boundaries(side)
+        self._count_order(side)
+        self._count_zeros(side.ids.flat[:LOOKED_AT])
+        if not self.windows:
+            self.composition.add(side)
+        if shard and (shard in self.shards or len(self.shards) < MAX_SHARDS):
+            self._count_shard(shard, side)
+        self.documents += side.rows
+        self.tokens += int(side.lengths.sum())
+
+    def _count_ids(self, side: Sequences) -> None:
+        flat = side.ids.flat
+        if flat.dtype.kind == "i" and len(flat) and int(flat.min()) < 0:
+            self.negative += int((flat < 0).sum())
+        if flat.dtype.itemsize > 2 and len(flat) and int(flat.max()) >= MAX_VOCABULARY:
+            self.huge += int((flat >= MAX_VOCABULARY).sum())
+        self.counts.add(flat)
+
+    def _count_boundaries(self, side: Sequences) -> None:
+        start, stop = side.bounds
+        some = stop > start
+        lengths = side.lengths
+        self.lengths.add(np.minimum(lengths, MAX_VOCABULARY - 1))
+        last = side.ids.flat[stop[some] - 1]
+        self.first.add(side.ids.flat[start[some]])
+        self.last.add(last)
+        longest = int(lengths.max(initial=0))
+        if longest > self.longest:
+            self.longest, self.longest_last = longest, IdCounts()
+        if longest == self.longest and longest:
+            self.longest_last.add(last[lengths[some] == longest])
+
+    def _count_order(self, side: Sequences) -> None:
+        lengths = side.lengths
+        if not len(lengths):
+            return
+        change = np.diff(lengths, prepend=self._before if self.documents else lengths[0])
+        if not self.documents:
+            change = change[1:]
+        self.rising += int((change > 0).sum())
+        self.falling += int((change < 0).sum())
+        self.level += int((change == 0).sum())
+        self._before = int(lengths[-1])
+        ends = self.tokens + np.cumsum(lengths)
+        some = lengths > 0
+        self.crossed += int(((ends[some] - lengths[some]) // self.window != (ends[some] - 1) // self.window).sum())
+
+    def _count_zeros(self, flat: npt.NDArray[np.integer]) -> None:
+        pairs = len(flat) // 2
+        even, odd = (int(np.count_nonzero(flat[place : 2 * pairs : 2] == 0)) for place in (0, 1))
+        self.zeros = (self.zeros[0] + even, self.zeros[1] + odd)
+        self.pairs += pairs
+
+    def _count_shard(self, name: str, side: Sequences) -> None:
+        shard = self.shards.setdefault(name, ShardCounts())
+        shard.documents += side.rows
+        shard.tokens += int(side.lengths.sum())
+        shard.checksum = zlib.crc32(np.ascontiguousarray(side.ids.flat).data, shard.checksum)
+
+    def merge(self, later: CorpusCounts) -> None:
+        """Add the counts of pieces further on in the data."""
+        self.windows |= later.windows
+        self.stored = self.stored or later.stored
+        for mine, theirs in ((self.counts, later.counts), (self.first, later.first), (self.last, later.last)):
+            mine.merge(theirs)
+        for name in ("documents", "tokens", "negative", "huge", "rising", "falling", "level", "pairs"):
+            setattr(self, name, getattr(self, name) + getattr(later, name))
+        self.crossed += later.crossed
+        self.lengths.merge(later.lengths)
+        if later.longest > self.longest:
+            self.longest, self.longest_last = later.longest, IdCounts()
+        if later.longest == self.longest:
+            self.longest_last.merge(later.longest_last)
+        self.zeros = (self.zeros[0] + later.zeros[0], self.zeros[1] + later.zeros[1])
+        self.composition.merge(later.composition)
+        self.shards.update(later.shards)
+
+    # What follows from the counts.
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether rows are pieces of one stream: cut at a fixed width, or all of one length."""
+        shorter = self.documents - self._longest_documents
+        tails = max(1, len(self.shards), TAILS * self.documents)
+        return self.windows or (self.documents > 2 and shorter <= tails)
+
+    @property
+    def _longest_documents(self) -> int:
+        return self.lengths[min(self.longest, MAX_VOCABULARY - 1)]
+
+    @property
+    def used(self) -> int:
+        """How many different ids occur."""
+        return len(self.counts)
+
+    def occurs(self, number: int) -> int:
+        """Return how often an id occurs."""
+        return self.counts[number]
+
+    def occurs_from(self, number: int) -> int:
+        """Return how many tokens are this id or a larger one."""
+        return self.counts.total(number) + self.huge
+
+    def copies(self) -> list[tuple[str, str]]:
+        """Return the shards that hold the same tokens as an earlier one, each with that one."""
+        known: dict[tuple[int, int, int], str] = {}
+        found = []
+        for name, shard in self.shards.items():
+            first = known.setdefault((shard.checksum, shard.tokens, shard.documents), name)
+            if first != name:
+                found.append((name, first))
+        return found
+
+    @property
+    def commonest_share(self) -> float:
+        """Share of the tokens that are the commonest id: several in a hundred in any text."""
+        return float(self.counts.counts.max(initial=0) / max(1, self.tokens))
+
+    @property
+    def cut_documents(self) -> int:
+        """Documents as long as the longest, if so many are that they were cut there; else 0.
+
+        Lengths of documents vary: of those near the longest, hardly two are the same.
+        """
+        longest = self._longest_documents
+        if self.is_stream or longest < LEAST_CUT or longest < LEAST_CUT_SHARE * self.documents:
+            return 0
+        near = self.lengths.counts[int(NEAR * self.longest) : self.longest]
+        return longest if longest >= TIMES_NEAR * max(1, int(near.max(initial=0))) else 0
+
+    def lost_if_cut(self) -> tuple[float, float]:
+        """Return the share of tokens lost if documents are cut at the window, and of padding if they are filled up."""
+        counts = self.lengths.counts
+        lengths = np.arange(len(counts))
+        kept = int((np.minimum(lengths, self.window) * counts).sum())
+        places = self.window * int(counts[lengths > 0].sum())
+        return 1 - kept / max(1, self.tokens), 1 - kept / max(1, places)
+
+
+TAILS = 0.005
+"""Share of the rows of a stream that may be shorter, as the last one of each file or part is."""
+LEAST_CUT = 8
+LEAST_CUT_SHARE = 0.01
+NEAR = 0.9
+TIMES_NEAR = 4
+"""Documents of the greatest length, for each of the commonest length within a tenth below it. Chosen by hand."""

@@ -1,0 +1,81 @@
+"""ArrayRecord files, which Grain and MaxText read, of `tf.train.Example` messages. Read by the `array_record` package.
+
+Source: https://github.com/google/array_record
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mldebug_mcp.batch.formats.tf_example import columns_of, example
+from mldebug_mcp.batch.formats.tfrecord import NOTE
+from mldebug_mcp.batch.table import Table
+from mldebug_mcp.core.access import is_folder, library_path, matching, open_input
+from mldebug_mcp.core.errors import InputError, MissingExtraError
+from mldebug_mcp.core.text import shorten
+
+NAME = "arrayrecord"
+ENDINGS = (".array_record", ".arrayrecord")
+SIGNATURE = bytes.fromhex("83af70d10d884a3f")
+"""The first bytes of a Riegeli file, on which ArrayRecord is built
+(https://github.com/google/riegeli/blob/master/doc/riegeli_records_file_format.md)."""
+CHUNK_RECORDS = 1024
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """A file with Riegeli's signature, or a folder of files named so."""
+    return bool(_files(path)) if is_folder(path) else head.startswith(SIGNATURE)
+
+
+def rows(path: Path) -> int:
+    """Return how many records there are."""
+    count = 0
+    for file in _files(path):
+        with _opened(file) as reader:
+            count += int(reader.num_records())
+    return count
+
+
+def tables(path: Path) -> Iterator[Table]:
+    """Yield the examples, about a thousand at a time. Raises InputError if a record is none."""
+    for file in _files(path):
+        with _opened(file) as reader:
+            total = int(reader.num_records())
+            for first in range(0, total, CHUNK_RECORDS):
+                records = reader.read(list(range(first, min(first + CHUNK_RECORDS, total))))
+                try:
+                    found = [example(record) for record in records]
+                except (ValueError, UnicodeDecodeError) as error:
+                    raise InputError(
+                        f"{shorten(str(file), 200)}: a record is no tf.train.Example ({error}); only those are read "
+                        "from ArrayRecord files"
+                    ) from None
+                yield Table(columns_of(found), notes=[NOTE], shard=file.name)
+
+
+def _files(path: Path) -> list[Path]:
+    return [file for ending in ENDINGS for file in matching(path, ending)] if is_folder(path) else [path]
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Any]:  # of the package, which has no types
+    try:
+        from array_record.python.array_record_module import ArrayRecordReader
+    except ImportError:
+        raise MissingExtraError("array_record", "arrayrecord") from None
+    with open_input(file) as held:
+        try:
+            reader = ArrayRecordReader(library_path(held))
+        except RuntimeError as error:
+            problem = shorten(str(error), 120)
+            raise InputError(f"{shorten(str(file), 200)}: a broken ArrayRecord ({problem}); write it again") from None
+        try:
+            yield reader
+        except RuntimeError as error:
+            problem = shorten(str(error), 120)
+            raise InputError(f"{shorten(str(file), 200)}: a broken ArrayRecord ({problem}); write it again") from None
+        finally:
+            reader.close()
