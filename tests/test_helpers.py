@@ -403,6 +403,44 @@ async def test_the_server_answers_others_while_it_removes_what_a_helper_left(
 
 
 @pytest.mark.anyio
+async def test_the_server_answers_others_while_it_removes_what_a_cancelled_start_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, answered, waited = asyncio.Event(), threading.Event(), []
+
+    async def start(*_: object, **__: object) -> None:
+        begun.set()
+        await anyio.sleep_forever()
+
+    def slow(folder: str, *, ignore_errors: bool) -> None:
+        waited.append(answered.wait(PATIENCE))
+        rmtree(folder, ignore_errors=ignore_errors)
+
+    rmtree = shutil.rmtree
+    helpers = pool.Pool("mldebug_mcp.server.calls")
+    with monkeypatch.context() as patched:
+        patched.setattr(asyncio, "create_subprocess_exec", start)
+        patched.setattr(shutil, "rmtree", slow)
+        call = asyncio.create_task(helpers.call("diagnose_run", {}, lambda _: None))
+        await begun.wait()
+        call.cancel()
+        await anyio.sleep(0.05)
+        answered.set()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+    assert waited == [True]
+    assert not list(Path(helpers.folder).iterdir())
+    helpers.close()
+
+
+@linux
+def test_the_server_learns_of_the_end_of_a_helper_without_a_thread_for_it(server: Process, folder: Path) -> None:
+    call(server, "diagnose_run", path=log(folder))
+    descriptors = Path(f"/proc/{server.process.pid}/fd").iterdir()
+    assert any("pidfd" in str(descriptor.readlink()) for descriptor in descriptors)
+
+
+@pytest.mark.anyio
 async def test_a_helper_that_is_called_again_and_again_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "IDLE_SECONDS", 3600)
     helpers = pool.Pool("mldebug_mcp.server.calls", roots=[str(tmp_path)])
