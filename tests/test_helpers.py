@@ -488,6 +488,62 @@ async def test_calls_that_are_cancelled_before_they_start_a_helper_start_none(mo
     assert len(started) == pool.MOST
 
 
+COUNTED = """
+import os, sys, tempfile
+if any("sandbox.helper" in word for word in sys.orig_argv):
+    os.close(tempfile.mkstemp(dir={started!r})[0])
+"""
+
+
+@linux
+def test_of_two_hundred_calls_that_are_cancelled_at_once_few_start_a_helper(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "started").mkdir()
+    (tmp_path / "sitecustomize.py").write_text(COUNTED.format(started=str(tmp_path / "started")))
+    running = Process(folder, PYTHONPATH=os.pathsep.join([str(tmp_path), *filter(None, sys.path)]))
+    named = {"name": "diagnose_run", "arguments": {"path": log(folder)}}
+    calls = [{"id": number, "method": "tools/call", "params": named} for number in range(1000, 1200)]
+    ends = [{"method": "notifications/cancelled", "params": {"requestId": one["id"]}} for one in calls]
+    with running.process:
+        running.start()
+        running.send("\n".join(json.dumps({"jsonrpc": "2.0", **one}) for one in calls + ends).encode())
+        failed, said = call(running, "diagnose_run", path=log(folder))
+        assert not failed, said
+        assert 1 <= len(list((tmp_path / "started").iterdir())) <= 40
+        running.process.kill()
+
+
+SLOW_IMPORT = """
+import time
+from importlib.machinery import SourceFileLoader
+from mldebug_mcp.core import limits
+
+load = SourceFileLoader.exec_module
+
+def load_slowly(self, module):
+    end = time.process_time() + (2.5 if module.__name__ == "scipy.stats" else 0)
+    while time.process_time() < end:
+        pass
+    load(self, module)
+
+SourceFileLoader.exec_module = load_slowly
+limits.SECONDS, limits.SECONDS_PER_FILE = 2.0, 0.0
+"""
+
+
+@linux
+def test_the_first_comparison_is_answered_where_its_library_takes_longer_to_import_than_a_call_may(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SLOW_IMPORT)
+    running = Process(folder, PYTHONPATH=os.pathsep.join([str(tmp_path), *filter(None, sys.path)]))
+    groups = {group: [log(folder, f"{group}{number}.jsonl") for number in range(2)] for group in "ab"}
+    with running.process:
+        running.start()
+        failed, said = call(running, "compare_runs", **groups)
+        assert not failed, said
+        running.process.kill()
+
+
 SLOW_TO_IMPORT = """
 import time
 end = time.process_time() + 0.6
