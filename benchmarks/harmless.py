@@ -1,11 +1,11 @@
-"""Check that no input in the tests and benchmarks harms the outside library that reads its format.
+"""Check that no input in the repository harms the outside library that reads its format.
 
     python -m benchmarks.harmless [FOLDER ...]
 
-Each file below `tests` and `benchmarks`, and each input that their code makes, goes to the bare library in a child
-process that may use 2 s of processor time and 512 MiB of memory. An answer and a raised error are harmless. A crash, a
-panic, and the end of time or memory are not: then the exit code is 1. With folders, only their files are checked: the
-temporary folders of a test run (`pytest --basetemp FOLDER`) hold the inputs that tests write themselves.
+Each file below `FOLDERS`, and each input that the code of tests and benchmarks makes, goes to the bare library. That
+runs in a child process with 2 s of processor time and 512 MiB of memory. An answer and a raised error are harmless. A
+crash, a panic, and the end of time or memory are not: then the exit code is 1. With folders, only their files are
+checked: the temporary folders of a test run (`pytest --basetemp FOLDER`) hold the inputs that tests write themselves.
 """
 
 # ruff: noqa: E402 - libraries read variables of the environment when they are imported
@@ -59,6 +59,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[1]
+FOLDERS = ("tests", "benchmarks", "docs", "examples", "evidence", "executed", "references")
+"""Where the repository holds files that an outside parser may read."""
 CPU_SECONDS = 2
 WALL_SECONDS = 120
 MEMORY_BYTES = 512 * 1024 * 1024
@@ -298,7 +300,7 @@ def made_inputs() -> Iterator[tuple[str, bytes]]:
 def main() -> int:
     """Print what was checked and what is harmful, and return 1 if anything is."""
     folders = [Path(name).resolve() for name in sys.argv[1:]]
-    own = (one for one in kept_files([ROOT / "tests", ROOT / "benchmarks"]) if not one[0].endswith(".py"))
+    own = (one for one in kept_files(ROOT / name for name in FOLDERS) if not one[0].endswith(".py"))
     found = kept_files(folders) if folders else chain(own, made_inputs())
     inputs = (one for one in found if reader_of(*one) is not None)
     checked, harmful = Counter[str](), dict[str, str]()

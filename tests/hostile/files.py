@@ -37,6 +37,18 @@ def template(folder: Path, rounds: int = 1500) -> Arguments:
     return {"path": str(folder / "chats.jsonl"), "tokenizer": str(folder / "tokenizer")}
 
 
+def normalizer(folder: Path) -> Arguments:
+    """A tokenizer that replaces each of a thousand letters by a thousand."""
+    hf = make_hf("chatml")
+    made = json.loads(hf.backend_tokenizer.to_str())
+    made["normalizer"] = {"type": "Replace", "pattern": {"String": "z"}, "content": " " * 1000}
+    hf.save_pretrained(folder / "tokenizer")
+    (folder / "tokenizer" / "tokenizer.json").write_text(json.dumps(made))
+    messages = [{"role": "user", "content": "z" * 1000}, MESSAGES[1]]
+    (folder / "chats.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
+    return {"path": str(folder / "chats.jsonl"), "tokenizer": str(folder / "tokenizer")}
+
+
 def parquet(folder: Path) -> Arguments:
     """Rows of token ids that are all one list, which the file holds once."""
     import pyarrow as pa
@@ -57,6 +69,7 @@ def gzipped_pickle(folder: Path) -> Arguments:
 
 FILES: dict[str, tuple[str, Callable[[Path], Arguments]]] = {
     "chat template": ("inspect_batch", template),
+    "normalizer": ("inspect_batch", normalizer),
     "parquet": ("inspect_batch", parquet),
     "gzipped pickle": ("check_memory", gzipped_pickle),
 }

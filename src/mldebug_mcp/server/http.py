@@ -21,7 +21,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from mldebug_mcp.server import endings
+from mldebug_mcp.server import endings, watch_children_without_threads
 from mldebug_mcp.server.listener import PATH, Listener
 
 MAX_HEADERS = 16 * 1024
@@ -61,6 +61,7 @@ def serve_http(server: MCPServer[Any], listener: Listener, clear: Callable[[], N
     )
     config = configuration(TokenGate(application, listener.token))
     serving = _Server(config, clear)
+    watch_children_without_threads()
     try:
         anyio.run(serving.serve, [listener.socket])
     finally:

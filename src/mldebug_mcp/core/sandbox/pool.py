@@ -106,10 +106,6 @@ class _Helper:
             else:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
-    def clear(self) -> None:
-        """Remove what it wrote: of an archive that may be thousands of files."""
-        _remove(self.scratch)
-
     async def ended(self) -> None:
         """Wait for the end, so that none is left behind as a zombie."""
         with contextlib.suppress(TimeoutError):
@@ -220,12 +216,12 @@ class Pool:
                 start_new_session=True, env=_environment(scratch), limit=LONGEST_ANSWER,
             )  # fmt: skip
         except OSError as error:
-            _remove(scratch)
+            await _removed(scratch)
             raise InputError(
                 f"no process can be started to read files in ({error.strerror}); end some others"
             ) from None
         except BaseException:  # cancelled: asyncio has ended the process
-            _remove(scratch)
+            await asyncio.shield(_removed(scratch))
             raise
         helper = _Helper(process, scratch)
         self.running.append(helper)  # so that closing the pool ends it
@@ -241,8 +237,12 @@ class Pool:
     @staticmethod
     async def _end(helper: _Helper) -> None:
         helper.end()
-        cleared = asyncio.get_running_loop().run_in_executor(None, helper.clear)  # the server answers others meanwhile
-        await asyncio.shield(asyncio.gather(helper.ended(), cleared))
+        await asyncio.shield(asyncio.gather(helper.ended(), _removed(helper.scratch)))
+
+
+async def _removed(folder: str) -> None:
+    """Remove a folder, which may hold thousands of files of an archive, while the server answers others."""
+    await asyncio.get_running_loop().run_in_executor(None, _remove, folder)
 
 
 def _remove(folder: str) -> None:
