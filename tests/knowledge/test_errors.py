@@ -51,6 +51,8 @@ Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.
 TRACEBACK = (
     'Traceback (most recent call last):\n  File "/home/me/train.py", line 20, in main\n    loss = model(batch)\n'
 )
+CHECK = '  File "/opt/venv/lib/python3.12/site-packages/lib/config.py", line 5, in check\n    raise ValueError(\n'
+"""What stands below it where a library refuses what it was given."""
 WAITED = (
     "[rank0]:[E101 12:00:00.1 ProcessGroupNCCL.cpp:633] [Rank 0] Watchdog caught collective operation timeout: "
     "WorkNCCL(SeqNum=5, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600000 milliseconds before timing out.\n"
@@ -69,7 +71,7 @@ FIRST_ERRORS = [row for row in WITH_MESSAGE if row.role is Role.ERROR]
 @pytest.mark.parametrize("row", FIRST_ERRORS, ids=lambda row: row.id)
 def test_a_message_is_chosen_among_what_stands_around_it(row: KnownError) -> None:
     is_exception = re.match(r"[\w.]*(?:Error|Exception|OutOfResources|Unsupported|Failed)\b", row.message) is not None
-    body = (TRACEBACK if is_exception else "") + row.message + "\n" + CUDA_ADDS
+    body = (TRACEBACK + CHECK * row.general if is_exception else "") + row.message + "\n" + CUDA_ADDS
     of_rank = "".join(f"[rank1]: {line}\n" for line in body.splitlines())
     for log in (body, START + body, START + WAITED + of_rank + WAITED + LAUNCHER):
         answer = explain_error(log)

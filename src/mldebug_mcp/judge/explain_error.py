@@ -403,12 +403,13 @@ def _remembering(lines: Iterable[str], head: list[str]) -> Iterable[str]:
 
 
 def _judge(failure: Failure) -> _Judged:
-    """Judge a chain of exceptions by the first of them whose message is known, else by the first."""
+    """Judge a chain of exceptions by the first of them whose message is known, then by kind, else by the first."""
     chain = list(failure.chain())[:10]
-    for one in chain:
-        known = _known(one)
-        if any(row.role is Role.ERROR for row in known):
-            return _Judged(_of_chain(one, chain), known)
+    judged = [(one, _known(one)) for one in chain]
+    errors = [(one, known) for one, known in judged if any(row.role is Role.ERROR for row in known)]
+    if errors:
+        chosen, known = min(errors, key=lambda error: error[1][0].general)
+        return _Judged(_of_chain(chosen, chain), known)
     first = next((one for one in chain if not one.is_wrapper), chain[0])
     return _Judged(_of_chain(first, chain), _known(first))
 
@@ -417,8 +418,12 @@ def _known(failure: Failure) -> tuple[KnownError, ...]:
     """Return the known errors that a failure shows, or else its first line: what stands below may not belong to it."""
     code = failure.frames[-1].code if failure.frames else ""
     origin = "\n".join([failure.process, *map(str, failure.frames)])
-    rows = match(failure.text, warnings=True, code=code, origin=origin)
-    return tuple(rows or match(failure.text.partition("\n")[0], warnings=True, code=code, origin=origin))
+    # The kinds of messages are those of a library's checks: a traceback shows whether one of them raised.
+    general = not failure.frames or (not failure.frames[-1].is_users and code.startswith(("raise ", "assert ")))
+    for text in (failure.text, failure.text.partition("\n")[0]):
+        if rows := match(text, warnings=True, code=code, origin=origin, general=general):
+            return tuple(rows)
+    return ()
 
 
 def _of_chain(chosen: Failure, chain: Sequence[Failure]) -> Failure:
