@@ -304,7 +304,8 @@ def behind(texts: Iterable[str]) -> str | None:
 
 
 _WARNED = re.compile(
-    r".{0,200}?(?:\w[Ww]arning|\bwarning|WARNING|\bWARN)\b(?<!NCCL WARN)|\[W\d{0,4}[ \d:.]{0,30}\w{1,40}\.cpp:\d"
+    r".{0,200}?(?:\w[Ww]arning|\bwarning|WARNING|\bWARN)\b(?<!NCCL WARN)|"
+    r"\[W\d{0,4}[ \d:.]{0,30}\w{1,40}\.cpp:\d|W\d{4} \d\d:\d\d:\d\d"
 )
 """A line that calls itself a warning, so that it stopped nothing. (NCCL uses WARN for its errors, too.)"""
 MAX_MATCHES = 3
@@ -438,20 +439,24 @@ def _first(judged: Sequence[_Judged], log: FailureLog) -> _Judged:
     """Return the failure that caused the others: the first of those that look most like a cause.
 
     A failure that training survived for many records comes after one that it did not, and the rank that torchelastic
-    names as the first to fail comes before the others.
+    names as the first to fail comes before the others. A failure of no rank may be of that rank, too: PyTorch writes
+    the rank before the exceptions of a process's main thread alone.
     """
     heaviest = max(one.weight for one in judged)
     candidates = [one for one in judged if one.weight == heaviest]
     fatal = [one for one in candidates if log.progress - one.failure.progress < SURVIVED]
     candidates = fatal or candidates
-    of_root = [one for one in candidates if log.root_rank is not None and log.root_rank in one.failure.ranks]
-    return min(of_root or candidates, key=lambda one: one.failure.line)
+    if any(log.root_rank in one.failure.ranks for one in candidates):
+        candidates = [one for one in candidates if not one.failure.ranks or log.root_rank in one.failure.ranks]
+    return min(candidates, key=lambda one: one.failure.line)
 
 
 def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> ErrorExplanation:
     failure = first.failure
     same = [one.failure for one in judged if one.failure.exception == failure.exception and _same(one, first)]
     ranks = sorted(set().union(*(one.ranks for one in same)), key=lambda rank: (len(rank), rank))
+    if not ranks and not failure.exception and log.root_rank is not None:
+        ranks = [log.root_rank]  # a process that was killed says nothing itself: its launcher does
     problem = classify(failure.exception, failure.text)
     error = FirstError(
         text=shorten(failure.text, 700),

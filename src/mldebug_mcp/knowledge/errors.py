@@ -283,6 +283,13 @@ COMPONENTS = {
     "pin_memory": r"pin_memory",
     "arguments": r"(?:[Aa]rguments|[Cc]onfig\w{0,20}|args)\.py[^\n]{0,80}$|"
     r"in (?:__post_init__|_?validate\w{0,30})\b[^\n]{0,200}$",
+    "dataloader": r"[/\\]torch[/\\]utils[/\\]data[/\\]dataloader\.py",
+    "optimizer": r"[/\\]torch[/\\]optim[/\\]",
+    "file_reading": r"[/\\](?:serialization|pickle\w{0,10})\.py|: [^\n]{0,80}(?:pickle|torch)\.load\(",
+    "chat_template": r"[/\\]chat_template_utils\.py|in apply_chat_template\b",
+    "generation": r"[/\\]transformers[/\\]generation[/\\]",
+    "tables": r"[/\\]pandas[/\\]core[/\\]|[/\\]datasets[/\\](?:arrow_dataset|table|formatting)\b|[/\\]polars[/\\]",
+    "library_check": r"(?:site|dist)-packages[/\\][^\n]{1,400}: raise [^\n]{0,200}\Z",
     "vllm": r"^(?:VLLM::)?(?:EngineCore|Worker_TP|VllmWorker|APIServer)|[/\\]vllm[/\\]",
 }
 """A part of a program → how its processes, or the frames of its code, are named."""
