@@ -455,8 +455,8 @@ def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> 
     failure = first.failure
     same = [one.failure for one in judged if one.failure.exception == failure.exception and _same(one, first)]
     ranks = sorted(set().union(*(one.ranks for one in same)), key=lambda rank: (len(rank), rank))
-    if not ranks and not failure.exception and log.root_rank is not None:
-        ranks = [log.root_rank]  # a process that was killed says nothing itself: its launcher does
+    if not ranks and log.root_rank is not None:
+        ranks = [log.root_rank]  # a process that was killed or failed early names no rank: its launcher does
     problem = classify(failure.exception, failure.text)
     error = FirstError(
         text=shorten(failure.text, 700),

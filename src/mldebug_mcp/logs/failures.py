@@ -160,6 +160,8 @@ SIGNS = (
     "cache_size_limit", "Root Cause", "upsertBucket", "low on resource", "│ /", "│ C:", "│ D:", "halted", "an't open",
     "llegal", "LLVM", "[Fatal]", "not recognized", "项识别", "外部命令", "srun: ", "nterrupt", "free()", "malloc()",
     "orrupt", "smashing", "ProcessPool", "not compatible", "Exception encountered", "xit code", "Tcl_Async",
+    "victed", "have died", "rashed", "return code", "TERMINATION", "EXIT CODE", "nhealthy", "imed out", "imeout",
+    "enforce fail",
 )  # fmt: skip
 LOG_LINE = re.compile(
     r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d/\d\d/\d{4}[ ,]|\[?\d\d:\d\d:\d\d|"
