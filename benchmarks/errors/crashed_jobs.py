@@ -30,7 +30,7 @@ BIN = Path(sys.executable).parent
 LAUNCHERS = {
     "torchrun": (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
     "torchrun_nodes": (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"),
-    "deepspeed": (sys.executable, str(BIN / "deepspeed"), "--num_accelerators", "2", "--bind_cores_to_rank"),
+    "deepspeed": (sys.executable, str(BIN / "deepspeed"), "--num_accelerators", "2"),
     "ray": (sys.executable,),
     "python": (sys.executable,),
 }

@@ -283,6 +283,8 @@ COMPONENTS = {
     "pin_memory": r"pin_memory",
     "arguments": r"(?:[Aa]rguments|[Cc]onfig\w{0,20}|args)\.py[^\n]{0,80}$|"
     r"in (?:__post_init__|_?validate\w{0,30})\b[^\n]{0,200}$",
+    "activations": r"[/\\]transformers[/\\]activations\.py",
+    "collating": r"[/\\]_utils[/\\]collate\.py",
     "dataloader": r"[/\\]torch[/\\]utils[/\\]data[/\\]dataloader\.py",
     "optimizer": r"[/\\]torch[/\\]optim[/\\]",
     "file_reading": r"[/\\](?:serialization|pickle\w{0,10})\.py|: [^\n]{0,80}(?:pickle|torch)\.load\(",
