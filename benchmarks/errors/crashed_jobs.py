@@ -9,10 +9,10 @@ to fail. With `--keep` the logs stay in a folder, and a log that is there is not
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib.util
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -26,6 +26,8 @@ from mldebug_mcp.judge.explain_error import explain_error
 
 JOBS = Path(__file__).parent / "crashed.jsonl"
 MAX_SECONDS = 180
+NOT_AS_MEANT = "the job did not fail as it should"
+"""What is said of a job that failed in another way, as on a machine too busy to start Ray: it does not count."""
 BIN = Path(sys.executable).parent
 LAUNCHERS = {
     "torchrun": (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
@@ -88,28 +90,32 @@ def crash(job: Job) -> str:
         }
         path = os.pathsep.join([str(BIN), os.environ.get("PATH", "")])
         log = Path(folder) / "job.log"
-        with log.open("wb") as output, contextlib.suppress(subprocess.TimeoutExpired):
-            subprocess.run(
+        with log.open("wb") as output:
+            run = subprocess.Popen(
                 command,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                timeout=MAX_SECONDS,
-                check=False,
                 cwd=folder,
                 env=os.environ | settings | {"PATH": path},
+                start_new_session=True,
             )
+            try:
+                run.wait(MAX_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(run.pid, signal.SIGKILL)
+                run.wait()
         return log.read_text(encoding="utf-8", errors="replace")
 
 
 def judged(job: Job, text: str) -> str:
     """Return what is right or wrong about the answer to a log."""
     error = explain_error(text).error
-    if error is None:
-        return "nothing found"
     lines = text.splitlines()
     expected = [at for at, line in enumerate(lines, 1) if re.search(job.line, line)]
     if not expected:
-        return "the job did not fail as it should"
+        return NOT_AS_MEANT
+    if error is None:
+        return "nothing found"
     # Where no rank alone is to blame, all fail at once, and the line of any of them is right.
     if error.line not in (expected[:1] if job.rank else expected):
         return f"line {error.line} for {expected[0]}: {lines[error.line - 1][:160]!r}"
@@ -133,10 +139,10 @@ def main() -> None:
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(text, encoding="utf-8")
         outcome = judged(job, text)
-        counts["right" if outcome == "right" else "wrong"] += 1
+        counts[outcome if outcome in ("right", NOT_AS_MEANT) else "wrong"] += 1
         if outcome != "right":
             print(f"{job.name}: {outcome}", flush=True)
-    print(f"first failing rank and line: {counts['right']} of {counts.total()}")
+    print(f"first failing rank and line: {counts['right']} of {counts['right'] + counts['wrong']}")
 
 
 if __name__ == "__main__":

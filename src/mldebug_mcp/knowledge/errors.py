@@ -232,7 +232,7 @@ _REFUSAL = re.compile(
     r"(?:\w{1,60}\.){0,8}MisconfigurationException\b"
 )
 _OF_INTERPRETER = re.compile(
-    r"Error: (?:'[<>]=?' not supported|unsupported operand|.{0,80}\b(?:object|arguments?) (?:is|are|has|does|cannot)\b|"
+    r"Error: (?:'[<>]=?' not supported|unsupported operand|[\w' ]{0,80} object (?:is|has|does|cannot)\b|"
     r".{0,40}\bindices must be|.{0,80}\(\) (?:missing|takes|got)\b|(?:not enough|too many) values|could not convert|"
     r"invalid literal|can only concatenate|.{0,40}\bmust be (?:str|real number|an integer|a bytes-like)\b|"
     r"No module named|cannot import name|argument of type|descriptor|keywords must)"
