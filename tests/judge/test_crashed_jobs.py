@@ -76,6 +76,18 @@ def test_an_exception_in_a_thread_comes_before_what_it_led_to() -> None:
     assert ranks == ["1"]
 
 
+def test_an_exception_that_was_caught_and_printed_is_not_the_failure() -> None:
+    caught = (
+        "Traceback (most recent call last):\n"
+        '  File "/home/me/job.py", line 15, in <module>\n    {}["cache"]\n'
+        "KeyError: 'cache'\n"
+    )
+    raised = "[rank1]: Traceback (most recent call last):\n[rank1]: LookupError: no shard\n"
+    line, ranks = first(TRAINING + caught + raised + WAITING + LAUNCHER.format(code=1))
+    assert line == "[rank1]: LookupError: no shard"
+    assert ranks == ["1"]
+
+
 def test_a_rank_that_fails_before_it_joins_the_others_is_named() -> None:
     early = (
         "Traceback (most recent call last):\n"

@@ -439,15 +439,14 @@ def _first(judged: Sequence[_Judged], log: FailureLog) -> _Judged:
     """Return the failure that caused the others: the first of those that look most like a cause.
 
     A failure that training survived for many records comes after one that it did not, and the rank that torchelastic
-    names as the first to fail comes before the others. A failure of no rank may be of that rank, too: PyTorch writes
-    the rank before the exceptions of a process's main thread alone.
+    names as the first to fail comes before the others; what a thread raised may be of that rank, too.
     """
     heaviest = max(one.weight for one in judged)
     candidates = [one for one in judged if one.weight == heaviest]
     fatal = [one for one in candidates if log.progress - one.failure.progress < SURVIVED]
     candidates = fatal or candidates
     if any(log.root_rank in one.failure.ranks for one in candidates):
-        candidates = [one for one in candidates if not one.failure.ranks or log.root_rank in one.failure.ranks]
+        candidates = [one for one in candidates if one.failure.in_thread or log.root_rank in one.failure.ranks]
     return min(candidates, key=lambda one: one.failure.line)
 
 

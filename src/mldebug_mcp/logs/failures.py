@@ -231,6 +231,7 @@ class Failure:
         is_wrapper: Whether its type only carries another failure over from a worker.
         outside: The user's frame of the traceback that carries this one over ("Original Traceback").
         process: The name of the process that reports it, from the prefix of its line.
+        in_thread: Whether a thread beside the main one raised it: PyTorch writes no rank before those.
     """
 
     line: int
@@ -244,6 +245,7 @@ class Failure:
     is_wrapper: bool = False
     outside: Frame | None = None
     process: str = ""
+    in_thread: bool = False
 
     @property
     def is_bare_end(self) -> bool:
@@ -430,6 +432,7 @@ class _Stream:
     begun: int = 0
     margin: int = 0
     outside: Frame | None = None
+    in_thread: bool = False
 
 
 class _Reader:
@@ -544,6 +547,7 @@ class _Reader:
         failure.frames, failure.earlier = tuple(stream.frames), stream.chained_to
         failure.ignored, stream.ignored = stream.ignored, False
         failure.outside, stream.outside = stream.outside, None
+        failure.in_thread, stream.in_thread = stream.in_thread, False
         stream.in_traceback, stream.frames, stream.chained_to = False, [], None
         return True
 
@@ -551,6 +555,9 @@ class _Reader:
         """Take a line outside tracebacks: an error of its own, the continuation of the last one, or neither."""
         if "Exception ignored" in line:
             stream.ignored, stream.room = True, 0
+            return
+        if line.startswith("Exception in thread "):
+            stream.in_thread, stream.room = True, 0
             return
         if RAISE.match(line):
             return
