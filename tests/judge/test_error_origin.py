@@ -13,10 +13,17 @@ OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 INVALID = "RuntimeError: CUDA error: invalid argument"
 
 
-def traceback(error: str, *frames: str) -> str:
-    """Return a traceback through these frames, each a file and a function."""
+LIBRARY = "/opt/venv/lib/python3.12/site-packages/lib/config.py"
+
+
+def traceback(error: str, *frames: str, code: str = "work()") -> str:
+    """Return a traceback through these frames, each a file and a function, with the last one's code."""
     named = [frame.split() for frame in frames]
-    lines = [f'  File "{file}", line 12, in {function}\n    work()' for file, function in named]
+    codes = ["work()"] * (len(frames) - 1) + [code]
+    lines = [
+        f'  File "{file}", line 12, in {function}\n    {shown}'
+        for (file, function), shown in zip(named, codes, strict=True)
+    ]
     return "\n".join(["Traceback (most recent call last):", *lines, error])
 
 
@@ -81,6 +88,46 @@ def test_workers_killed_for_memory_are_the_first_error_of_rays_log() -> None:
 )
 def test_a_template_that_marks_no_answers_is_named_in_trls_words(text: str) -> None:
     assert first_id(text) == "assistant_mask_zero"
+
+
+def test_shapes_of_a_checkpoint_are_not_its_names() -> None:
+    shapes = explain_error(
+        "RuntimeError: Error(s) in loading state_dict for Net: size mismatch for classifier.weight: copying a param "
+        "with shape torch.Size([2, 768]) from checkpoint, the shape in current model is torch.Size([3, 768])."
+    )
+    assert [match.id for match in shapes.matches] == ["state_dict_shapes"]
+    assert first_id("ValueError: You set `ignore_mismatched_sizes` to `False`, thus raising an error.") == (
+        "state_dict_shapes"
+    )
+    names = 'RuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: "a.weight".'
+    assert [match.id for match in explain_error(names).matches] == ["state_dict_keys"]
+
+
+REFUSED = "ValueError: `temperature` (=0.0) has to be a strictly positive float."
+
+
+def test_what_a_library_refuses_is_named_by_its_kind() -> None:
+    refused = traceback(REFUSED, "train.py main", f"{LIBRARY} check", code="raise ValueError(message)")
+    assert first_id(refused) == first_id(REFUSED) == "setting_out_of_range"
+
+
+def test_what_the_users_own_code_refuses_is_no_librarys_message() -> None:
+    own = traceback(REFUSED, "train.py main", "data.py check", code="raise ValueError(message)")
+    assert explain_error(own).matches == []
+
+
+def test_a_kind_of_message_is_named_where_no_more_special_row_fits() -> None:
+    answer = explain_error(
+        "ValueError: Mixed precision fp16 and bf16 cannot both be set; at most one of fp16 and bf16."
+    )
+    assert [match.id for match in answer.matches] == ["fp16_and_bf16"]
+
+
+def test_a_checkpoint_without_its_end_is_told_from_another_invalid_argument() -> None:
+    text = "OSError: [Errno 22] Invalid argument"
+    reading = traceback(text, "torch/serialization.py __init__", code="super().__init__(torch._C.PyTorchFileReader(f))")
+    assert first_id(reading) == "checkpoint_cut_in_half"
+    assert "checkpoint_cut_in_half" not in [match.id for match in explain_error(text).matches]
 
 
 def test_pasted_memory_numbers_are_handed_to_the_verb_that_judges_them() -> None:

@@ -51,6 +51,8 @@ Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.
 TRACEBACK = (
     'Traceback (most recent call last):\n  File "/home/me/train.py", line 20, in main\n    loss = model(batch)\n'
 )
+CHECK = '  File "/opt/venv/lib/python3.12/site-packages/lib/config.py", line 5, in check\n    raise ValueError(\n'
+"""What stands below it where a library refuses what it was given."""
 WAITED = (
     "[rank0]:[E101 12:00:00.1 ProcessGroupNCCL.cpp:633] [Rank 0] Watchdog caught collective operation timeout: "
     "WorkNCCL(SeqNum=5, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600000 milliseconds before timing out.\n"
@@ -69,7 +71,7 @@ FIRST_ERRORS = [row for row in WITH_MESSAGE if row.role is Role.ERROR]
 @pytest.mark.parametrize("row", FIRST_ERRORS, ids=lambda row: row.id)
 def test_a_message_is_chosen_among_what_stands_around_it(row: KnownError) -> None:
     is_exception = re.match(r"[\w.]*(?:Error|Exception|OutOfResources|Unsupported|Failed)\b", row.message) is not None
-    body = (TRACEBACK if is_exception else "") + row.message + "\n" + CUDA_ADDS
+    body = (TRACEBACK + CHECK * row.general if is_exception else "") + row.message + "\n" + CUDA_ADDS
     of_rank = "".join(f"[rank1]: {line}\n" for line in body.splitlines())
     for log in (body, START + body, START + WAITED + of_rank + WAITED + LAUNCHER):
         answer = explain_error(log)
@@ -334,6 +336,18 @@ def test_there_are_the_frameworks_that_users_meet() -> None:
         ("SafetensorError: Error while serializing: I/O error: No space left on device (os error 28)", "no_space_left"),
         ("SafetensorError: Error while serializing: I/O error: Invalid argument (os error 22)", "storage_io"),
         ("openai.InternalServerError: Error code: 502 Bad Gateway", "server_failed"),
+        ("ValueError: cosin is not a valid SchedulerType, please select one of ['linear']", "setting_out_of_range"),
+        ("ValueError: load_in_4bit and load_in_8bit are both True, but only one can be used", "settings_conflict"),
+        ("ValueError: When init='TEXT', tokenizer_name_or_path can't be None.", "setting_missing"),
+        ("ValueError: Unknown scheduler type: cosine_warm", "name_unknown"),
+        ("ImportError: You need to install `galore_torch` in order to use it.", "optional_package_missing"),
+        ("NotImplementedError: Requested bias: alll, is not implemented.", "combination_unsupported"),
+        ("ValueError: The list of weights does not match the list of functions", "sizes_disagree"),
+        ("RuntimeError: einsum(): the number of subscripts in the equation (3) does not match", "einsum_shapes"),
+        ("yaml.scanner.ScannerError: while scanning for the next token", "yaml_syntax"),
+        ("jinja2.exceptions.TemplateAssertionError: No filter named 'frobnicate'.", "template_syntax"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'runs/7/optimizer.pt'", "file_missing"),
+        ("OSError: Repo id must use alphanumeric chars and the maximum length is 96: ''.", "model_name_empty"),
         ("RuntimeError: prob: invalid multinomial distribution (sum of probabilities <= 0)", "probability_tensor_nan"),
     ],
 )

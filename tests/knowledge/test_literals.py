@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from mldebug_mcp.knowledge.errors import known_errors, match, required_words
+from mldebug_mcp.knowledge.errors import known_errors, match, ranked, required_words
 
 
 @pytest.mark.parametrize(
@@ -39,10 +39,10 @@ def test_nothing_is_missed_that_trying_every_pattern_finds() -> None:
     for text in (row.message for row in known_errors().values()):
         line = " ".join(text.split())
         tried = [row for row in known_errors().values() if row.fits(line)]
-        assert match(text, warnings=True) == tried
+        assert match(text, warnings=True) == ranked(tried)
 
 
 def test_hardly_any_pattern_has_to_be_tried_on_every_line() -> None:
-    always = [row.id for row in known_errors().values() if row.pattern and not required_words(row.pattern)]
+    always = [row.id for row in known_errors().values() if row.pattern and not row.required_words]
     assert len(always) <= 3
     assert all(re.compile(row.pattern) for row in known_errors().values())

@@ -304,7 +304,8 @@ def behind(texts: Iterable[str]) -> str | None:
 
 
 _WARNED = re.compile(
-    r".{0,200}?(?:\w[Ww]arning|\bwarning|WARNING|\bWARN)\b(?<!NCCL WARN)|\[W\d{0,4}[ \d:.]{0,30}\w{1,40}\.cpp:\d"
+    r".{0,200}?(?:\w[Ww]arning|\bwarning|WARNING|\bWARN)\b(?<!NCCL WARN)|"
+    r"\[W\d{0,4}[ \d:.]{0,30}\w{1,40}\.cpp:\d|W\d{4} \d\d:\d\d:\d\d"
 )
 """A line that calls itself a warning, so that it stopped nothing. (NCCL uses WARN for its errors, too.)"""
 MAX_MATCHES = 3
@@ -403,12 +404,13 @@ def _remembering(lines: Iterable[str], head: list[str]) -> Iterable[str]:
 
 
 def _judge(failure: Failure) -> _Judged:
-    """Judge a chain of exceptions by the first of them whose message is known, else by the first."""
+    """Judge a chain of exceptions by the first of them whose message is known, then by kind, else by the first."""
     chain = list(failure.chain())[:10]
-    for one in chain:
-        known = _known(one)
-        if any(row.role is Role.ERROR for row in known):
-            return _Judged(_of_chain(one, chain), known)
+    judged = [(one, _known(one)) for one in chain]
+    errors = [(one, known) for one, known in judged if any(row.role is Role.ERROR for row in known)]
+    if errors:
+        chosen, known = min(errors, key=lambda error: error[1][0].general)
+        return _Judged(_of_chain(chosen, chain), known)
     first = next((one for one in chain if not one.is_wrapper), chain[0])
     return _Judged(_of_chain(first, chain), _known(first))
 
@@ -417,8 +419,12 @@ def _known(failure: Failure) -> tuple[KnownError, ...]:
     """Return the known errors that a failure shows, or else its first line: what stands below may not belong to it."""
     code = failure.frames[-1].code if failure.frames else ""
     origin = "\n".join([failure.process, *map(str, failure.frames)])
-    rows = match(failure.text, warnings=True, code=code, origin=origin)
-    return tuple(rows or match(failure.text.partition("\n")[0], warnings=True, code=code, origin=origin))
+    # The kinds of messages are those of a library's checks: a traceback shows whether one of them raised.
+    general = not failure.frames or (not failure.frames[-1].is_users and code.startswith(("raise ", "assert ")))
+    for text in (failure.text, failure.text.partition("\n")[0]):
+        if rows := match(text, warnings=True, code=code, origin=origin, general=general):
+            return tuple(rows)
+    return ()
 
 
 def _of_chain(chosen: Failure, chain: Sequence[Failure]) -> Failure:
@@ -433,20 +439,23 @@ def _first(judged: Sequence[_Judged], log: FailureLog) -> _Judged:
     """Return the failure that caused the others: the first of those that look most like a cause.
 
     A failure that training survived for many records comes after one that it did not, and the rank that torchelastic
-    names as the first to fail comes before the others.
+    names as the first to fail comes before the others; what a thread raised may be of that rank, too.
     """
     heaviest = max(one.weight for one in judged)
     candidates = [one for one in judged if one.weight == heaviest]
     fatal = [one for one in candidates if log.progress - one.failure.progress < SURVIVED]
     candidates = fatal or candidates
-    of_root = [one for one in candidates if log.root_rank is not None and log.root_rank in one.failure.ranks]
-    return min(of_root or candidates, key=lambda one: one.failure.line)
+    if any(log.root_rank in one.failure.ranks for one in candidates):
+        candidates = [one for one in candidates if one.failure.in_thread or log.root_rank in one.failure.ranks]
+    return min(candidates, key=lambda one: one.failure.line)
 
 
 def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> ErrorExplanation:
     failure = first.failure
     same = [one.failure for one in judged if one.failure.exception == failure.exception and _same(one, first)]
     ranks = sorted(set().union(*(one.ranks for one in same)), key=lambda rank: (len(rank), rank))
+    if not ranks and log.root_rank is not None:
+        ranks = [log.root_rank]  # a process that was killed or failed early names no rank: its launcher does
     problem = classify(failure.exception, failure.text)
     error = FirstError(
         text=shorten(failure.text, 700),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -116,6 +116,12 @@ class KnownError(Entry):
     code: str = Field("", description="Regular expression for the code that raised it, where the words do not suffice.")
     component: str = Field("", description="The part of a program that has to have raised it: a key of COMPONENTS.")
     device: str = Field("", description="The kind of device that it is about: a key of DEVICES.")
+    general: bool = Field(False, description="It names a kind of message, and holds where no other row does.")
+
+    @property
+    def required_words(self) -> tuple[str, ...]:
+        """Words of which at least one stands in every text that it fits; nothing if there are none."""
+        return required_words(self.pattern) or CONDITION_WORDS.get(self.condition, ())
 
     def fits(self, text: str, code: str = "", origin: str = "") -> bool:
         """Return whether a text, of single spaces and bounded length, shows this error.
@@ -161,20 +167,32 @@ def known_errors() -> Mapping[str, KnownError]:
     return rows
 
 
-def match(text: str, *, warnings: bool = False, code: str = "", origin: str = "") -> list[KnownError]:
+def match(
+    text: str, *, warnings: bool = False, code: str = "", origin: str = "", general: bool = True
+) -> list[KnownError]:
     """Return the known errors that a message shows, the most specific first.
-
-    A row that holds for one component is more specific than one that holds wherever the words appear.
 
     Args:
         text: The message: a line or a few. Only the first 4,000 characters are looked at.
         warnings: Whether messages that stop nothing count too.
         code: The line of code that raised it, where a traceback shows it.
         origin: The name of the process and the frames of the traceback, one a line.
+        general: Whether rows count that name a kind of a library's messages.
     """
     line = " ".join(clean(text[: 4 * MAX_TEXT]).split())[:MAX_TEXT]
     rows = [row for row in _candidates(line) if warnings or row.role is not Role.WARNING]
-    return sorted((row for row in rows if row.fits(line, code, origin)), key=lambda row: not row.component)
+    return ranked(row for row in rows if row.fits(line, code, origin) and (general or not row.general))
+
+
+def ranked(rows: Iterable[KnownError]) -> list[KnownError]:
+    """Return the rows that fit a message by their specificity.
+
+    A row that holds for one component comes before one that holds wherever the words appear. A general row, the first
+    alone, holds where no other does.
+    """
+    fitting = list(rows)
+    specific = [row for row in fitting if not row.general]
+    return sorted(specific, key=lambda row: not row.component) or fitting[:1]
 
 
 def _candidates(line: str) -> list[KnownError]:
@@ -186,8 +204,8 @@ def _candidates(line: str) -> list[KnownError]:
 @lru_cache(maxsize=1)
 def _places() -> tuple[tuple[str, int], ...]:
     """Return each required word with the place of its row; for a row of none the empty word, which is in every line."""
-    patterns = [row.pattern for row in known_errors().values()]
-    return tuple((word, place) for place, pattern in enumerate(patterns) for word in required_words(pattern) or ("",))
+    rows = known_errors().values()
+    return tuple((word, place) for place, row in enumerate(rows) for word in row.required_words or ("",))
 
 
 def is_fragmented(text: str) -> bool:
@@ -208,9 +226,31 @@ def is_fragmented(text: str) -> bool:
     return (free or 0.0) >= asked + ROOM or (is_much and (unused or 0.0) > asked)
 
 
+_RAISED = re.compile(r"(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception)\b")
+_REFUSAL = re.compile(
+    r"(?:\w{1,60}\.){0,8}(?:Value|Type|NotImplemented|Assertion|Import|Configuration|Config|Validation)Error\b|"
+    r"(?:\w{1,60}\.){0,8}MisconfigurationException\b"
+)
+_OF_INTERPRETER = re.compile(
+    r"Error: (?:'[<>]=?' not supported|unsupported operand|[\w' ]{0,80} object (?:is|has|does|cannot)\b|"
+    r".{0,40}\bindices must be|.{0,80}\(\) (?:missing|takes|got)\b|(?:not enough|too many) values|could not convert|"
+    r"invalid literal|can only concatenate|.{0,40}\bmust be (?:str|real number|an integer|a bytes-like)\b|"
+    r"No module named|cannot import name|argument of type|descriptor|keywords must)"
+)
+"""How Python itself words what goes wrong in any code."""
+
+
 def is_raised(text: str) -> bool:
     """Return whether a message begins with the type of an exception: words of a warning are no error."""
-    return re.match(r"(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception)\b", text) is not None
+    return _RAISED.match(text) is not None and _OF_INTERPRETER.search(text) is None
+
+
+def is_refusal(text: str) -> bool:
+    """Return whether a message begins with a type that Python code raises where it refuses what it was given.
+
+    RuntimeError and IndexError are left out: the operators of tensors raise them, in words of their own.
+    """
+    return _REFUSAL.match(text) is not None and is_raised(text)
 
 
 def is_shared(text: str) -> bool:
@@ -241,6 +281,17 @@ COMPONENTS = {
     r"_?load_pretrained\w{0,20}|_load_state_dict_into\w{0,30}|set_module_tensor_to_device|load_adapter\w{0,20}|"
     r"set_peft_model_state_dict|resume_from\w{0,20}|_load_from_checkpoint)\b",
     "pin_memory": r"pin_memory",
+    "arguments": r"(?:[Aa]rguments|[Cc]onfig\w{0,20}|args)\.py[^\n]{0,80}$|"
+    r"in (?:__post_init__|_?validate\w{0,30})\b[^\n]{0,200}$",
+    "activations": r"[/\\]transformers[/\\]activations\.py",
+    "collating": r"[/\\]_utils[/\\]collate\.py",
+    "dataloader": r"[/\\]torch[/\\]utils[/\\]data[/\\]dataloader\.py",
+    "optimizer": r"[/\\]torch[/\\]optim[/\\]",
+    "file_reading": r"[/\\](?:serialization|pickle\w{0,10})\.py|: [^\n]{0,80}(?:pickle|torch)\.load\(",
+    "chat_template": r"[/\\]chat_template_utils\.py|in apply_chat_template\b",
+    "generation": r"[/\\]transformers[/\\]generation[/\\]",
+    "tables": r"[/\\]pandas[/\\]core[/\\]|[/\\]datasets[/\\](?:arrow_dataset|table|formatting)\b|[/\\]polars[/\\]",
+    "library_check": r"(?:site|dist)-packages[/\\][^\n]{1,400}: raise [^\n]{0,200}\Z",
     "vllm": r"^(?:VLLM::)?(?:EngineCore|Worker_TP|VllmWorker|APIServer)|[/\\]vllm[/\\]",
 }
 """A part of a program → how its processes, or the frames of its code, are named."""
@@ -250,4 +301,6 @@ DEVICES = {
     "apple": r"\bMPS\b|\[METAL\]|metal::|kIOGPU",
 }
 """A kind of device → how a message names it. A row of one kind does not hold for a message that names another."""
-CONDITIONS = {"fragmented": is_fragmented, "shared": is_shared, "raised": is_raised}
+CONDITION_WORDS = {"raised": ("Error", "Exception"), "refusal": ("Error", "Exception")}
+"""Words of which one stands in every text that a condition holds for."""
+CONDITIONS = {"fragmented": is_fragmented, "shared": is_shared, "raised": is_raised, "refusal": is_refusal}

@@ -160,6 +160,8 @@ SIGNS = (
     "cache_size_limit", "Root Cause", "upsertBucket", "low on resource", "│ /", "│ C:", "│ D:", "halted", "an't open",
     "llegal", "LLVM", "[Fatal]", "not recognized", "项识别", "外部命令", "srun: ", "nterrupt", "free()", "malloc()",
     "orrupt", "smashing", "ProcessPool", "not compatible", "Exception encountered", "xit code", "Tcl_Async",
+    "victed", "have died", "rashed", "return code", "TERMINATION", "EXIT CODE", "nhealthy", "imed out", "imeout",
+    "enforce fail",
 )  # fmt: skip
 LOG_LINE = re.compile(
     r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d/\d\d/\d{4}[ ,]|\[?\d\d:\d\d:\d\d|"
@@ -229,6 +231,7 @@ class Failure:
         is_wrapper: Whether its type only carries another failure over from a worker.
         outside: The user's frame of the traceback that carries this one over ("Original Traceback").
         process: The name of the process that reports it, from the prefix of its line.
+        in_thread: Whether a thread beside the main one raised it: PyTorch writes no rank before those.
     """
 
     line: int
@@ -242,6 +245,7 @@ class Failure:
     is_wrapper: bool = False
     outside: Frame | None = None
     process: str = ""
+    in_thread: bool = False
 
     @property
     def is_bare_end(self) -> bool:
@@ -428,6 +432,7 @@ class _Stream:
     begun: int = 0
     margin: int = 0
     outside: Frame | None = None
+    in_thread: bool = False
 
 
 class _Reader:
@@ -542,6 +547,7 @@ class _Reader:
         failure.frames, failure.earlier = tuple(stream.frames), stream.chained_to
         failure.ignored, stream.ignored = stream.ignored, False
         failure.outside, stream.outside = stream.outside, None
+        failure.in_thread, stream.in_thread = stream.in_thread, False
         stream.in_traceback, stream.frames, stream.chained_to = False, [], None
         return True
 
@@ -549,6 +555,9 @@ class _Reader:
         """Take a line outside tracebacks: an error of its own, the continuation of the last one, or neither."""
         if "Exception ignored" in line:
             stream.ignored, stream.room = True, 0
+            return
+        if line.startswith("Exception in thread "):
+            stream.in_thread, stream.room = True, 0
             return
         if RAISE.match(line):
             return
