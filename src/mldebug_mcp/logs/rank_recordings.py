@@ -16,8 +16,7 @@ from mldebug_mcp.core.access import entries, open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import clean, shorten
-from mldebug_mcp.logs.formats import RECORDER
-from mldebug_mcp.logs.run import Ending, Incident, Message, Run, Segment, Series
+from mldebug_mcp.logs.run import RECORDER, Ending, Incident, Message, Run, Segment, Series
 from mldebug_mcp.logs.settings.pickled import MAX_FILE, read_pickled
 
 # Dumps of PyTorch's flight recorder → which rank is behind, in which collective operation, at which line.

@@ -23,7 +23,7 @@ from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.files import EVALUATION_FOLDERS, LOG_SUFFIXES, MAX_DEPTH, RunFolder, may_be_log, runs_in, texts_in
-from mldebug_mcp.logs.formats import RECORDER, read_files
+from mldebug_mcp.logs.formats import read_files
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
 from mldebug_mcp.logs.merge import (
@@ -39,7 +39,7 @@ from mldebug_mcp.logs.names.grammar import given_names
 from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.ranks import rank_summary
 from mldebug_mcp.logs.remote_files import Choice, brought_in
-from mldebug_mcp.logs.run import Run, Sibling, require_logged
+from mldebug_mcp.logs.run import RECORDER, Run, Sibling, require_logged
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.files import SettingsFile, find_settings, read_found, read_settings
 from mldebug_mcp.logs.settings.settings import Setting

@@ -43,6 +43,8 @@ user; silence: its clock runs on without records; cut: inside of a line; open: i
 still being written.
 """
 
+RECORDER = "recorder"
+"""The format of our own recordings."""
 SURVIVED = 2
 """More records than this after an error show that training went on; a record or two may only have been printed late."""
 

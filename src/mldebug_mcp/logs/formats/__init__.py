@@ -15,6 +15,7 @@ from typing import Protocol, cast
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import tail_of
 from mldebug_mcp.logs.log_file import LogFile
+from mldebug_mcp.logs.run import RECORDER
 from mldebug_mcp.logs.settings.printed import settings_in_head
 from mldebug_mcp.logs.spread import curve_name
 
@@ -58,10 +59,6 @@ TEXT_READERS = (
     "text_log",
 )
 """Modules of the formats of text, most particular first; `text_log` takes any text."""
-
-
-RECORDER = "recorder"
-"""The format of our own recordings."""
 
 
 def reader_of(file: LogFile) -> Reader:
