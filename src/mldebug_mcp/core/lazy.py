@@ -88,9 +88,9 @@ def _repr(self: Any) -> str:  # noqa: ANN401 - of any dataclass
 
 
 def _equal(self: Any, other: object) -> object:  # noqa: ANN401 - of any dataclass
+    compared = _compared(self.__class__)
     if other.__class__ is not self.__class__:
         return NotImplemented
-    compared = _compared(self.__class__)
     return bool(compared(self) == compared(other))
 
 
