@@ -351,6 +351,8 @@ def scattered(lots: Sequence[Lot], size: int) -> tuple[dict[str, Floats], dict[s
 
 MAX_LINES_BELOW_RECORD = 20
 """Lines below a record in which metrics without a counter belong to it."""
+MAX_ROWS_BETWEEN_COUNTERS = 3
+"""Lines from the row above, up to which another counter is of the same block. Chosen by hand."""
 
 
 class Assembler:
@@ -366,6 +368,7 @@ class Assembler:
         self._block: dict[str, float] = {}
         self._line = 0
         self._heading = False
+        self._step_name = ""
         self._epoch: float | None = None
         self._step: float | None = None
         self._total = 0
@@ -409,8 +412,7 @@ class Assembler:
         elif values and len(parsed.metrics) > ("episode" not in values) and not self._builder.records:
             self._leftovers.take({**values, **parsed.metrics}, known=False)
         elif values and not is_remark(parsed):
-            self._open(number, values, {}, heading=True)
-            self._add(_known(parsed))  # Caffe: "Iteration 100, lr = 0.01"
+            self._take_heading(number, values, parsed)
         elif (
             not values
             and self._heading
@@ -422,6 +424,21 @@ class Assembler:
         elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
             self._add(_known(parsed))
             self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
+
+    def _take_heading(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
+        if self._is_second_step(number, values, parsed):
+            self._add({parsed.counters.step_name: values["step"]})
+            self._line = number
+            return
+        self._step_name = parsed.counters.step_name
+        self._open(number, values, {}, heading=True)
+        self._add(_known(parsed))  # Caffe: "Iteration 100, lr = 0.01"
+
+    def _is_second_step(self, number: int, values: Mapping[str, float], parsed: Parsed) -> bool:
+        """Say whether a row of a block counts steps by another name than the heading: "Iteration: 3", "Frames: 512"."""
+        name = parsed.counters.step_name
+        begun = self._heading and "step" in self._counters and number - self._line <= MAX_ROWS_BETWEEN_COUNTERS
+        return begun and values.keys() == {"step"} and not parsed.metrics and name not in ("", self._step_name)
 
     @property
     def under_heading(self) -> bool:

@@ -30,6 +30,11 @@ _KERAS = re.compile(
 _ARROWS = re.compile(
     r"(?P<head>[A-Za-z][^\[\]{}]{0,80})?\s*\[[>=#.\- ]{5,200}\]\s*(?P<count>\d+)/(?P<total>\d+)\b,?\s*(?P<rest>.*)$"
 )
+_FRAMED = re.compile(
+    r"(?P<head>[A-Za-z][^|\[\]{}]{0,80}?)\s*\|(?=[^|]{0,200}[#=█▉▊▋▌▍▎▏∙░▒▓◉◯■□▪])[#=>\-. █▉▊▋▌▍▎▏∙░▒▓◉◯■□▪]{4,200}\|"
+    r"\s*\(?(?P<count>\d+)/(?P<total>\d+)\)?(?![\d/%])\s*(?P<rest>.*)$"
+)
+"""The bars of the package progress: "Processing |########    | (370/3700) Loss: 0.1"."""
 _FASTPROGRESS = re.compile(r"(?:Epoch \d+/\d+ :)?\s*\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+[^\]]*\]")
 _FASTPROGRESS_HEAD = re.compile(r"Epoch \d+/\d+ :")
 _RATE = re.compile(
@@ -74,6 +79,10 @@ def bar_in(line: str) -> Bar | None:
     if arrows is not None:  # a bar of one's own: "Training [>>>  ] 300/1000, loss=0.1"
         at, total = whole_number(arrows["count"]), whole_number(arrows["total"])
         return Bar((arrows["head"] or "").strip(), at, total, arrows["rest"][:MAX_METRICS], "")
+    framed = _FRAMED.match(line) if "|" in line else None
+    if framed is not None:
+        at, total = whole_number(framed["count"]), whole_number(framed["total"])
+        return Bar(framed["head"].strip(), at, total, framed["rest"][:MAX_METRICS], "")
     keras = _KERAS.match(line)
     if keras is None:
         return None

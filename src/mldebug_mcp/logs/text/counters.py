@@ -108,6 +108,7 @@ _AT_BEGINNING = (
 )
 _OF_COUNTER = re.compile(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(?: the)?\s*+$", re.IGNORECASE)
 _VALUE = re.compile(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)
+_NO_WORD = re.compile(r"[^A-Za-z_ ]|^ +| +$")
 _UNITS = {"k": 1e3, "m": 1e6}
 
 
@@ -123,6 +124,7 @@ class Counters:
         weak: Only a metric beside it makes this a counter: "steps: 1000" alone is a setting, "0: text" a list.
         first_epoch: The number of the first epoch, where the framework is known: that of Lightning and timm is 0.
         rest: The line without its counters.
+        step_name: What the step is called in the line, in lower case.
     """
 
     values: dict[str, float] = field(default_factory=dict)
@@ -132,6 +134,7 @@ class Counters:
     weak: bool = False
     first_epoch: float | None = None
     rest: str = ""
+    step_name: str = ""
 
 
 def find_counters(line: str) -> Counters:
@@ -182,6 +185,7 @@ def _take(found: Counters, match: re.Match[str]) -> None:
         unit = groups.get("unit")
         found.values["step"] = float(groups["step"].replace(",", "")) * (_UNITS[unit.lower()] if unit else 1.0)
         found.rounded = unit is not None
+        found.step_name = found.step_name or _NO_WORD.sub("", match[0]).lower()
     found.weak = found.weak or match.re is _BARE or _PLURAL.search(match[0]) is not None
     found.phase = found.phase or groups.get("phase")
     if _TIMM.match(match[0]):

@@ -672,7 +672,14 @@ def _rebuilt(like: LineContent, values: list[float]) -> LineContent:
             after += 2
         metrics = dict(zip(parsed.metrics, values[after:], strict=True))
         place = Counters(
-            counted, batch, counters.phase, counters.rounded, counters.weak, counters.first_epoch, counters.rest
+            counted,
+            batch,
+            counters.phase,
+            counters.rounded,
+            counters.weak,
+            counters.first_epoch,
+            counters.rest,
+            counters.step_name,
         )
         said.plain = type(parsed)(place, metrics, parsed.rank, parsed.telling, parsed.evaluation)
     return said

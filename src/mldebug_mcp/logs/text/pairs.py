@@ -121,13 +121,13 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
             carried, again_here = known.startswith("eval_"), False
         elif of_evaluation or (carried and (known in named or ((leads or again_here) and is_telling(known)))):
             # "train loss 1.7 acc 0.6, val loss 1.9 acc 0.5 f1 0.5", "VALIDATION loss=1.9 acc=0.5"
-            name, again_here = _phased(name), carried
+            name, again_here = evaluation_name(name), carried
         if not named and carried:
             leads = _EVALUATION_WORD.match(match["name"]) is not None and "train" not in line.lower()
         named.add(known)
         (again if name in record else record).setdefault(name, number)
     if len(again) > 1 and list(again) == list(record):  # CenterNet: training, and behind it the same of an evaluation
-        record |= {_phased(name): value for name, value in again.items()}
+        record |= {evaluation_name(name): value for name, value in again.items()}
     return {**_by_unit_alone(line, record), **record} if record else record
 
 
@@ -193,7 +193,8 @@ def _listed(line: str, start: int) -> list[float]:
     return [] if None in numbers else [number for number in numbers if number is not None]
 
 
-def _phased(name: str) -> str:
+def evaluation_name(name: str) -> str:
+    """Return the name that a metric has as one of evaluation; that of a counter stays."""
     known = canonical(name)
     return known if known.startswith("eval_") or known in COUNTERS else f"eval_{known}"
 

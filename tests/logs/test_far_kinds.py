@@ -1,0 +1,124 @@
+"""Kinds of logs that little-used frameworks write: counters, objects, bars and nulls that mean something else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.logs import Run, read_run
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "train.log"
+
+
+def bars(head: str, lengths: tuple[int, ...], losses: list[tuple[float, ...]]) -> str:
+    lines = []
+    for epoch, row in enumerate(losses, start=1):
+        lines.append(f"Epoch {epoch}/{len(losses)}")
+        for length, loss in zip(lengths, row, strict=True):
+            lines += [head.format(at=at, total=length, loss=loss) for at in (length // 2, length)]
+    return "\n".join(lines) + "\n"
+
+
+TQDM = "100%|██████████| {at}/{total} [00:10<00:00, 5.0it/s, loss={loss:.4f}]"
+PROGRESS = "Processing |################| ({at}/{total}) Batch: 0.27s | Loss: {loss:.4f}"
+
+
+@pytest.mark.parametrize("head", [TQDM, PROGRESS])
+def test_the_second_bar_of_an_epoch_is_validation(log: Path, head: str) -> None:
+    log.write_text(bars(head, (40, 8), [(2.0, 2.5), (1.0, 2.0), (0.5, 1.5)]))
+    run = read_run(log)
+    assert len(run.attempts) == 1
+    assert run["loss"].value[1::2].tolist() == [2.0, 1.0, 0.5]
+    assert run["eval_loss"].value.tolist() == [2.5, 2.0, 1.5]
+    assert run["eval_loss"].step.tolist() == [40, 80, 120]
+
+
+def test_the_second_bar_is_validation_in_a_long_log(log: Path) -> None:
+    losses = [(2.0 / epoch, 2.5 / epoch) for epoch in range(1, 301)]
+    log.write_text(bars(TQDM, (40, 8), losses))
+    run = read_run(log)
+    assert len(run["loss"]) == 600
+    np.testing.assert_allclose(run["eval_loss"].value, [one for _, one in losses], atol=1e-4)
+
+
+def test_a_bar_of_training_stays_one_whatever_its_length(log: Path) -> None:
+    text = bars(TQDM, (40, 40), [(2.0, 1.9), (1.0, 0.9)])
+    log.write_text(text)
+    assert "eval_loss" not in read_run(log)
+
+
+def test_a_count_of_each_iteration_is_not_its_step(log: Path) -> None:
+    rows = [(0, 33867), (1, 32273), (2, 33756), (3, 33340), (4, 33495), (5, 32905)]
+    block = "Iteration: \t {}\nNumTrajs: \t 200\nNumTimesteps: \t {}\nLoss:     \t {}\nMeanRew: \t -260.0\n-----\n"
+    log.write_text("".join(block.format(*row, 0.1 + row[0]) for row in rows))
+    run = read_run(log)
+    assert len(run.attempts) == 1
+    assert run["loss"].step.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_count_of_each_iteration_is_not_the_step_of_a_table(log: Path) -> None:
+    rows = [(33867, 0), (32273, 1), (33756, 2), (33340, 3), (33495, 4), (32905, 5)]
+    table = log.with_suffix(".csv")
+    table.write_text("timesteps,iteration,loss\n" + "".join(f"{a},{b},{0.1 + b}\n" for a, b in rows))
+    run = read_run(table)
+    assert len(run.attempts) == 1
+    assert run["loss"].step.tolist() == [0, 1, 2, 3, 4, 5]
+    assert any("no step of the run" in note for note in run.notes)
+
+
+OBJECTS = (
+    "0 {\n  val_loss: 1.637,\n  loss: 3.154\n}\n1 {\n  val_loss: 0.462,\n  loss: NaN\n}\n",
+    "0 { val_loss: 1.637, loss: 3.154 }\n1 { val_loss: 0.462, loss: NaN }\n",
+    "Epoch 0 {\n  val_loss: 1.637,\n  loss: 3.154\n}\nEpoch 1 {\n  val_loss: 0.462,\n  loss: NaN\n}\n",
+)
+
+
+@pytest.mark.parametrize("text", OBJECTS)
+def test_objects_that_javascript_prints_are_records(log: Path, text: str) -> None:
+    log.write_text(text)
+    run = read_run(log)
+    assert run.step_name == "epoch"
+    assert run["loss"].step.tolist() == [0, 1]
+    np.testing.assert_array_equal(run["loss"].value, [3.154, np.nan])
+    assert run["eval_loss"].value.tolist() == [1.637, 0.462]
+
+
+def test_a_null_after_numbers_is_read_as_nan_and_noted(log: Path) -> None:
+    lines = log.with_suffix(".jsonl")
+    lines.write_text('{"epoch":0,"loss":2.5}\n{"epoch":1,"loss":null}\n{"epoch":2,"loss":null}\n')
+    run = read_run(lines)
+    np.testing.assert_array_equal(run["loss"].value, [2.5, np.nan, np.nan])
+    assert run["loss"].step.tolist() == [0, 1, 2]
+    assert any("null is read as NaN" in note for note in run.notes)
+
+
+def run_of(records: list[dict[str, object]], folder: Path) -> Run:
+    path = folder / "log.jsonl"
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    return read_run(path)
+
+
+@pytest.mark.parametrize("size", [11, 20_000])
+def test_a_null_between_evaluations_is_not_logged(tmp_path: Path, size: int) -> None:
+    records = [{"step": i, "loss": 1.0 / (i + 1), "val_loss": 0.5 if i % 3 == 0 else None} for i in range(size)]
+    run = run_of([dict(record) for record in records], tmp_path)
+    assert len(run["eval_loss"]) == (size + 2) // 3
+    assert not any("null" in note for note in run.notes)
+
+
+def test_a_closing_record_of_evaluation_leaves_training_as_it_was(tmp_path: Path) -> None:
+    records: list[dict[str, object]] = [{"step": i, "loss": 1.0, "test_loss": None} for i in range(5)]
+    run = run_of([*records, {"step": 4, "loss": None, "test_loss": 0.9}], tmp_path)
+    assert bool(np.isfinite(run["loss"].value).all())
+
+
+def test_a_history_with_nulls_keeps_where_the_loss_was_lost(tmp_path: Path) -> None:
+    path = tmp_path / "history.json"
+    path.write_text('{"loss":[2.5,1.2,null,null],"acc":[0.1,0.2,0.1,0.1]}')
+    np.testing.assert_array_equal(read_run(path)["loss"].value, [2.5, 1.2, np.nan, np.nan])
