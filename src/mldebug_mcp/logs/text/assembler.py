@@ -19,6 +19,7 @@ from mldebug_mcp.logs.columns import Floats, Rows
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_known, is_telling
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.text.counters import Counters
+from mldebug_mcp.logs.text.pairs import evaluation_name
 from mldebug_mcp.logs.text.parsed_line import Parsed, is_remark
 
 # The batch of an epoch → a step: "epoch 9 step 440/440" counts within the epoch, or over all of them.
@@ -29,6 +30,36 @@ from mldebug_mcp.logs.text.parsed_line import Parsed, is_remark
 
 MAX_INTERVALS_AT_EPOCH = 2.0
 """Times the interval within an epoch that a counter over all of them may move by where the epoch rises; chosen."""
+
+
+class FirstPass:
+    """The first pass of an epoch over data: one of another length behind its end is an evaluation."""
+
+    def __init__(self) -> None:
+        self.epoch: float | None = None
+        self.total = 0
+        self._metrics: tuple[str, ...] = ()
+        self._is_done = False
+
+    def is_over(self, epoch: float, at: float, total: int, metrics: tuple[str, ...]) -> bool:
+        """Take a place in a pass; return whether the first pass of its epoch was over and this is another one.
+
+        Args:
+            epoch: The epoch.
+            at: How far the pass is.
+            total: How long it is.
+            metrics: The names of what is reported; an evaluation that no word marks reports the same.
+        """
+        if self.epoch != epoch:
+            self.epoch, self.total, self._metrics, self._is_done = epoch, total, metrics, False
+        if total == self.total:
+            self._is_done = self._is_done or at >= total
+            return False
+        return self._is_done and metrics == self._metrics
+
+    def reaches(self, epoch: float, at: float) -> None:
+        """Say how far the first pass of an epoch is, after many places of passes that are all as long."""
+        self.epoch, self._is_done = epoch, at >= self.total
 
 
 class EpochBatches:
@@ -369,6 +400,7 @@ class Assembler:
         self._line = 0
         self._heading = False
         self._step_name = ""
+        self._first_pass = FirstPass()
         self._epoch: float | None = None
         self._step: float | None = None
         self._total = 0
@@ -397,6 +429,7 @@ class Assembler:
         if self.ranks.echoes(parsed):
             return
         self._count_of_the_run(parsed)
+        self._mark_second_pass(parsed)
         batch = parsed.counters.batch
         if parsed.evaluation and batch and batch[0] < batch[1] - 1:
             return  # an evaluation under way: its last line has the averages
@@ -462,7 +495,8 @@ class Assembler:
         counters = like.counters
         counted = bool(counters.values) or (counters.batch is not None and not like.evaluation)
         rounded = counters.rounded or (counters.batch is not None and like.evaluation)
-        return like.telling and counted and bool(like.metrics) and not self._renames(like) and not rounded
+        is_first = counters.total in (None, self._first_pass.total) or not self._is_in_pass(like)
+        return is_first and like.telling and counted and bool(like.metrics) and not self._renames(like) and not rounded
 
     def stands_alone(self, number: int, like: Parsed) -> bool:
         """Say whether lines like the one that was taken last, without a counter, belong to nothing from a line on."""
@@ -514,6 +548,8 @@ class Assembler:
             self._batches.correct(self._builder, self._counters)
         if "step" in columns:
             self._step = float(columns["step"][-1])
+            if self._is_in_pass(like):
+                self._first_pass.reaches(self._epoch or 0.0, self._step)
         if "epoch" in columns:
             self._epoch = float(columns["epoch"][-1])
         elif self._epoch is not None:
@@ -605,6 +641,22 @@ class Assembler:
         if parsed.telling:
             self._step = values.get("step", self._step)
         return values
+
+    def _mark_second_pass(self, parsed: Parsed) -> None:
+        """Take "step 5/60" for a batch of an evaluation where the epoch was trained on in "step 5/240"."""
+        if not self._is_in_pass(parsed):
+            return
+        at, total = parsed.counters.values["step"], parsed.counters.total or 0
+        if self._first_pass.is_over(self._epoch or 0.0, at, total, tuple(parsed.metrics)):
+            parsed.evaluation, parsed.counters.batch = True, (int(at), total)
+            parsed.counters.values = {"epoch": self._epoch or 0.0}
+            parsed.metrics = {evaluation_name(name): value for name, value in parsed.metrics.items()}
+
+    def _is_in_pass(self, like: Parsed) -> bool:
+        """Say whether lines like this one count a pass of the epoch that stands above them."""
+        counters = like.counters
+        counted = counters.total is not None and counters.values.keys() == {"step"} and counters.batch is None
+        return counted and self._epoch is not None and like.telling and not like.evaluation
 
     def _count_of_the_run(self, parsed: Parsed) -> None:
         """Take "[19/266]" of an evaluation for the step where training counts to as many, and names no epoch."""

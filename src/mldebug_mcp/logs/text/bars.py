@@ -21,6 +21,11 @@ _TQDM = re.compile(
     r"(?P<percent>\d{1,3})%\s?(?:\|[^|\[]{0,400}\|)?\s*(?P<count>\d+(?:\.\d+)?[kM]?)/(?P<total>\d+(?:\.\d+)?[kM]?)\s*"
     r"\[(?P<inside>[^\]]{0,2000})(?P<end>\]|$)"
 )
+_COUNT_FIRST = re.compile(
+    r"(?P<head>.{0,200}?)\[(?P<count>\d+)/(?P<total>\d+)\]\s{0,4}\d{1,3}%\|[^|,\[\]]{0,400}"
+    r"(?:,\s?(?P<metrics>[^\[\]]{0,2000}))?\[[\d:?]{1,20}<[\d:?]{1,20}\]\s*$"
+)
+"""tqdm as Ignite draws it: "Epoch [1/3]: [2/16]  12%|█▎        , loss=0.76 [00:00<00:00]"."""
 _HEAD = 300
 MAX_METRICS = 20_000
 """Characters behind a bar that are read."""
@@ -75,6 +80,10 @@ def bar_in(line: str) -> Bar | None:
         drawn = list(_TQDM.finditer(line))
         if drawn:
             return _tqdm(line, drawn)
+        first = _COUNT_FIRST.match(line) if "]" in line and "<" in line else None
+        if first is not None:
+            at, total = whole_number(first["count"]), whole_number(first["total"])
+            return Bar(first["head"].strip(), at, total, first["metrics"] or "", "")
     arrows = _ARROWS.match(line) if "]" in line else None
     if arrows is not None:  # a bar of one's own: "Training [>>>  ] 300/1000, loss=0.1"
         at, total = whole_number(arrows["count"]), whole_number(arrows["total"])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Column, Floats, Rows, stretches_of
 from mldebug_mcp.logs.names.metrics import is_evaluation
-from mldebug_mcp.logs.text.assembler import Assembler
+from mldebug_mcp.logs.text.assembler import Assembler, FirstPass
 from mldebug_mcp.logs.text.bars import Bar
 from mldebug_mcp.logs.text.counters import Counters
 from mldebug_mcp.logs.text.pairs import evaluation_name
@@ -33,16 +33,6 @@ class _Last(NamedTuple):
     keras: bool
 
 
-@dataclass(slots=True)
-class _FirstBar:
-    """The first bar of an epoch: its epoch, its length, what it reports, and whether it was drawn to its end."""
-
-    epoch: float
-    total: int
-    metrics: tuple[str, ...]
-    is_done: bool = False
-
-
 class DrawnBars:
     """Holds the last drawing of a bar until another step is drawn.
 
@@ -55,7 +45,7 @@ class DrawnBars:
         self._last: _Last | None = None
         self._shown: dict[str, float] = {}
         self._finished: Bar | None = None
-        self._first: _FirstBar | None = None
+        self._first = FirstPass()
         self.evaluated = False
 
     @property
@@ -70,7 +60,7 @@ class DrawnBars:
             self.evaluated = True
             return
         if self._is_second_of_epoch(drawing):
-            drawing = _of_evaluation(drawing, self._first.epoch if self._first is not None else 0.0)
+            drawing = _of_evaluation(drawing, self._first.epoch or 0.0)
         last = self._drawn(number, drawing)
         if self._last is not None and (self._last.key != last.key or self._begins_unheaded_epoch(last)):
             if bar.at == 0 and drawing.metrics == self._last.parsed.metrics:
@@ -92,24 +82,16 @@ class DrawnBars:
         bar, epoch = drawing.bar, drawing.counters.get("epoch", self._records.epoch)
         if bar.keras or epoch is None or drawing.evaluation or "train" in bar.head.lower():
             return False
-        first, metrics = self._first, tuple(drawing.metrics)
-        if first is None or first.epoch != epoch:
-            first = self._first = _FirstBar(epoch, bar.total, metrics)
-        if bar.total == first.total:
-            first.is_done = first.is_done or bar.at >= bar.total
-            return False
-        return first.is_done and metrics == first.metrics
+        return self._first.is_over(epoch, bar.at, bar.total, tuple(drawing.metrics))
 
     def _are_all_first(self, at: Floats, total: Floats, epoch: Floats | None) -> bool:
         """Say whether drawings, each of shape (n,), are all of bars as long as the first one of the epoch."""
         first = self._first
-        if first is None:
+        if first.epoch is None:
             return True
         if bool(np.any(total != first.total)):
             return False
-        if epoch is not None:
-            first.epoch = float(epoch[-1])
-        first.is_done = bool(at[-1] >= total[-1])
+        first.reaches(first.epoch if epoch is None else float(epoch[-1]), float(at[-1]))
         return True
 
     def draws_one(self, like: Drawing, at: Floats, total: Floats) -> bool:

@@ -202,6 +202,7 @@ def evaluation_name(name: str) -> str:
 def _in_units(name: str, number: float, unit: str) -> tuple[str, float]:
     """Return a metric and its number without the unit behind it, in the unit that the metric is read in."""
     if unit.lower() in _SECONDS:
+        name = "time" if name.lower() == "in" else name  # scikit-learn: "val loss: 0.54, in 0.007s"
         if name.lower() == "time" and unit.lower() == "ms":  # nanoGPT: the time of one step
             name = "step_time"
         elif name.lower() == "cost":  # what it cost, in time
@@ -232,7 +233,7 @@ def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str |
         phrase = f"{of} {phrase}" if names_phase(of) else phrase if of in _PASSING else f"{phrase} ({of})"
     if phrase.lower() == "loss train":
         return "train loss"
-    if re.match(r"train(?:ing)? (?!loss|acc)", phrase, re.IGNORECASE) and explicit:
+    if re.match(r"train(?:ing)? (?!loss|acc|err)", phrase, re.IGNORECASE) and explicit:
         phrase = phrase.split(" ", 1)[1]
     phrase = _without_stop(phrase)
     if is_known(phrase):
@@ -326,6 +327,8 @@ _LOSS_FAILED = re.compile(r"\bLoss (?:is (?=-?(?:nan|inf)\b)|became infinite or 
 """torchvision, DETR: "Loss is nan, stopping training"; detectron2: "Loss became infinite or NaN at iteration=9!"."""
 
 
+_NAN_FOUND = re.compile(r"^\W{0,8}Encountered NaN\b\.?")
+"""fastText, which ends at once."""
 _BOLD = re.compile(rf"(?<=[=:])(\s?)\*\*({NUMBER})\*\*", re.IGNORECASE)
 """A value that the one who pasted the log marked."""
 _THRESHOLDS = re.compile(r"(?<=[a-z])@\[?\.?(?:IoU=)?0?\.?50?:0?\.95\]?(?=\s*[:=|,]|\s+[\d.])", re.IGNORECASE)
@@ -339,6 +342,8 @@ _PART_OF_DURATION = re.compile(r"(\d+(?:\.\d+)?) (day|hour|minute|second)")
 _SECONDS_IN = {"day": 86_400.0, "hour": 3600.0, "minute": 60.0, "second": 1.0}
 
 
+_NORM = re.compile(r"\|{1,2}(?:proj )?g(?:rad)?\|{1,2}(?=\s?[=:]|\s+[-+.\d])", re.IGNORECASE)
+"""The norm of the gradient, as optimizers print it: "f 8.6e+01 |g| 1.0e+01"."""
 _LEADERS = re.compile(r"(?<=[\w)%]) ?\.{2,200}(?=\s?[:=])")
 """Dots that lead from a name to its value: "training loss.....: 3.7"."""
 _TERSE = re.compile(
@@ -380,6 +385,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
     ("@", _THRESHOLDS, "50-95"),
+    ("|g", _NORM, "grad_norm"),
     (" avg", _DARKNET, r"\1: loss=\2, average_loss=\3, learning_rate=\4, step_time=\5, samples=\6,"),
     (" second", _DURATION, _seconds),
     (">=", _TAGGED, ""),
@@ -407,4 +413,6 @@ def written_out(line: str) -> str:
     line = _LISTED.sub(_named, line)
     if "{" not in line and ("'" in line or '"' in line):
         line = _QUOTED.sub(r"\2: ", _QUOTED_NUMBER.sub(r"\2 ", line))
+    if "ncountered NaN" in line:
+        line = _NAN_FOUND.sub("loss=nan", line)
     return _LOSS_FAILED.sub("loss=", line) if "loss " in line.lower() else line

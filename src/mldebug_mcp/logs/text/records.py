@@ -208,7 +208,7 @@ class MixedLines:
         if not told:
             _Drawings(bars, np.empty(0, dtype=np.int64), self._bar_steps).draw(len(numbers))
             return True
-        if not heard or not self._assembler.keeps_loss(_whole(heard)):
+        if not heard or not self._assembler.keeps_loss(_whole(heard)) or _counts_passes(heard):
             return False
         for part, like, echo in zip(told, plain, echoes, strict=True):
             if like is not None and echo:
@@ -356,6 +356,12 @@ class _Drawings:
         )
         self._next = last if taken else first
         return followed if taken else 0
+
+
+def _counts_passes(parts: Sequence[Part]) -> bool:
+    """Say whether lines of the same metrics count passes of several lengths, of which one may be an evaluation."""
+    plain = [like for part in parts if (like := part.shape.like.plain) is not None and like.counters.total is not None]
+    return len({like.counters.total for like in plain}) > len({tuple(like.metrics) for like in plain})
 
 
 def _counters(part: Part) -> list[str]:

@@ -40,6 +40,10 @@ MAX_LINES_BETWEEN_ROWS = 100
 """Lines of other things that may stand between the rows of a table."""
 MAX_COLUMNS = 500
 """Columns of a table; a line with more is no header."""
+MIN_NAMES_IN_TWO_LINES = 3
+"""Columns of a table whose names stand in two lines."""
+_NAMES_NOTHING = re.compile(r"[\d:=|,;]")
+"""What stands in no line of such names."""
 _HOLDS_NUMBER = re.compile(r"(?<![\w@.-])[-+]?\d")
 _FASTAI = re.compile(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*")
 _ULTRALYTICS_ROW = re.compile(r"\s*(?:(?P<all>all)|\d+/\d+)\s")
@@ -70,6 +74,7 @@ class Table:
         self._and_more = False
         self._starts: list[int] = []
         self._header = ""
+        self._above = ""
         self._commas = False
         self._since = 0
         self._of_ultralytics: dict[str, list[str]] = {}
@@ -120,7 +125,8 @@ class Table:
                 return row
             if line.strip() and not set(line) <= set("-=+| :\t"):
                 self._since += 1
-        if self._open(line):
+        above, self._above = self._above, line
+        if self._open(line) or self._open_two(above, line):
             return {}
         if self._since > MAX_LINES_BETWEEN_ROWS:
             self._names = []
@@ -150,6 +156,23 @@ class Table:
         placed = [match.start() for match in _CELL.finditer(line)]
         self._starts = placed if len(placed) == len(names) and not {"|", "\t"} & set(line) else []
         self._header = line if self._starts else ""
+        return True
+
+    def _open_two(self, above: str, line: str) -> bool:
+        """Open a table whose names stand in two lines, word below word, as Vowpal Wabbit prints them."""
+        if not may_hold_names(line) or any(map(_NAMES_NOTHING.search, (above, line))):
+            return False
+        upper, lower = list(_WORD.finditer(above)), list(_WORD.finditer(line))
+        if not MIN_NAMES_IN_TWO_LINES <= len(upper) == len(lower) <= MAX_COLUMNS:
+            return False
+        pairs = list(zip(upper, lower, strict=True))
+        names = [f"{one[0]} {other[0]}" for one, other in pairs]
+        below = all(one.start() == other.start() or one.end() == other.end() for one, other in pairs)
+        if not below or not any(map(is_telling, names)):
+            return False
+        self._spaced, self._commas, self._since, self._header = True, False, 0, ""
+        self._starts = []
+        self._keep(names)
         return True
 
     def _part_names(self, row: str) -> None:
