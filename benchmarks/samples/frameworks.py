@@ -5,10 +5,12 @@ Run with the package installed: `python benchmarks/samples/frameworks.py FRAMEWO
 `docs/reading.md`. Lines that describe the machine are left out of the samples; all else is as it was written.
 """
 
+# ruff: noqa: ANN401, ARG002, D403 - the classes of frameworks have no types, and their names are written small
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -58,7 +60,8 @@ def sgd_classifier(factor: float, path: Path) -> None:
     x, y = classes()
     with printed_to(path):
         SGDClassifier(
-            loss="log_loss", learning_rate="constant", eta0=0.01 * factor, max_iter=12, tol=None, verbose=1, random_state=0
+            loss="log_loss", learning_rate="constant", eta0=0.01 * factor, max_iter=12, tol=None, verbose=1,
+            random_state=0,
         ).fit(x, y)  # fmt: skip
 
 
@@ -117,7 +120,8 @@ def ignite(factor: float, path: Path) -> None:
         evaluator.run(held_out)
         found = evaluator.state.metrics
         bar.log_message(
-            f"Validation Results - Epoch: {engine.state.epoch}  Avg accuracy: {found['acc']:.2f} Avg loss: {found['nll']:.2f}"
+            f"Validation Results - Epoch: {engine.state.epoch}  Avg accuracy: {found['acc']:.2f} "
+            f"Avg loss: {found['nll']:.2f}"
         )  # fmt: skip
 
     with printed_to(path):
@@ -256,11 +260,12 @@ def spacy(factor: float, path: Path) -> None:
                 docs.add(doc)
             docs.to_disk(folder / f"{name}.spacy")
         run = [sys.executable, "-m", "spacy"]
-        subprocess.run([*run, "init", "config", "c.cfg", "-p", "textcat"], cwd=folder, check=True, capture_output=True)  # noqa: S603
+        subprocess.run([*run, "init", "config", "c.cfg", "-p", "textcat"], cwd=folder, check=True, capture_output=True)
         with printed_to(path):
-            subprocess.run(  # noqa: S603
-                [*run, "train", "c.cfg", "--paths.train", "train.spacy", "--paths.dev", "dev.spacy", "--training.max_steps", "200",
-                 "--training.eval_frequency", "20", "--training.optimizer.learn_rate", str(0.001 * factor)],
+            subprocess.run(
+                [*run, "train", "c.cfg", "--paths.train", "train.spacy", "--paths.dev", "dev.spacy",
+                 "--training.max_steps", "200", "--training.eval_frequency", "20",
+                 "--training.optimizer.learn_rate", str(0.001 * factor)],
                 cwd=folder, check=False, env={**os.environ, "FORCE_COLOR": "1"},
             )  # fmt: skip
 
@@ -326,7 +331,8 @@ def rsl_rl(factor: float, path: Path) -> None:
     config = {
         "num_steps_per_env": 24, "save_interval": 1000, "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
         "actor": {**model, "distribution_cfg": gaussian}, "critic": dict(model),
-        "algorithm": {"class_name": "PPO", "learning_rate": 0.001 * factor, "schedule": "fixed"}, "check_for_nan": False,
+        "algorithm": {"class_name": "PPO", "learning_rate": 0.001 * factor, "schedule": "fixed"},
+        "check_for_nan": False,
     }  # fmt: skip
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place, printed_to(path):
         OnPolicyRunner(Point(), config, log_dir=place).learn(25)
@@ -403,7 +409,7 @@ net.train(data, {iterations: 3000, log: true, logPeriod: 300, errorThresh: 0.001
 def node(script: str, rate: float, path: Path) -> None:
     """Run a script of Node, whose packages stand where NODE_PATH says, and keep what it prints."""
     with printed_to(path):
-        subprocess.run(["node", "-e", script, "--", str(rate)], check=False)  # noqa: S603, S607
+        subprocess.run(["node", "-e", script, "--", str(rate)], check=False)
 
 
 def tensorflow_js(factor: float, path: Path) -> None:
@@ -550,14 +556,32 @@ def neuralforecast(factor: float, path: Path) -> None:
 FRAMEWORKS: dict[str, Callable[[float, Path], None]] = {
     one.__name__: one
     for one in (
-        sgd_classifier, mlp_classifier, hist_gradient_boosting, gradient_boosting, ignite, tabnet, gensim, optuna, fasttext,
-        liblinear, vowpal_wabbit, lightgbm, labml, stable_baselines3, rsl_rl, skrl, spacy, visualdl, paddle, tensorflow_js, brain_js, ray_tune, aim,
-        polyaxon, pykeen, flair, neuralforecast,
+        sgd_classifier, mlp_classifier, hist_gradient_boosting, gradient_boosting, ignite, tabnet, gensim,
+        optuna, fasttext, liblinear, vowpal_wabbit, lightgbm, labml, stable_baselines3, rsl_rl, skrl, spacy,
+        visualdl, paddle, tensorflow_js, brain_js, ray_tune, aim, polyaxon, pykeen, flair, neuralforecast,
     )
 }  # fmt: skip
+
+
+OF_MACHINE = re.compile(
+    rf"site-packages|{re.escape(tempfile.gettempdir())}/|{re.escape(str(Path.home()))}|{re.escape(str(Path(__file__).parents[2]))}"
+)
+
+
+def without_machine(folder: Path) -> None:
+    """Leave out the lines that name folders of this machine, and its name, from what was kept."""
+    for path in folder.rglob("*"):
+        try:
+            text = path.read_bytes().decode()
+        except (UnicodeDecodeError, IsADirectoryError):
+            continue
+        kept = "".join(line for line in text.splitlines(keepends=True) if OF_MACHINE.search(line) is None)
+        named = re.sub(r'"hostname": "[^"]*", "node_ip": "[^"]*"', '"hostname": "host", "node_ip": "127.0.0.1"', kept)
+        path.write_bytes(named.encode())
 
 
 if __name__ == "__main__":
     framework, into = sys.argv[1], Path(sys.argv[2]).resolve()
     for name, times in HEALTHY_AND_TOO_HIGH.items():
         FRAMEWORKS[framework](times, into / framework / f"{name}.log")
+    without_machine(into / framework)

@@ -166,7 +166,7 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
         messages += _placed(other, lead)
         ending = other.ending if ending.how == "open" else ending
         settings = Settings.merged(settings, other.settings)
-        placed = _on_the_axis_of(lead, other)
+        placed = {} if _counts_otherwise(other, lead) else _on_the_axis_of(lead, other)
         added = {
             metric: one for metric, one in placed.items() if metric not in series and not _repeats(one, series, lead)
         }
@@ -203,6 +203,16 @@ def _repeats(one: Series, series: Mapping[str, Series], lead: Run) -> bool:
     logged = one.logged_as or one.name
     names = {lead.step_name, *(other.logged_as or name for name, other in series.items())}
     return "/" in logged and any(logged.endswith(f"/{name}") for name in names)
+
+
+def _counts_otherwise(other: Run, lead: Run) -> bool:
+    """Say whether another log holds a result of the run at other steps, as Ray Tune's event files do."""
+    for metric in SHARED_RESULTS:
+        if metric in lead and metric in other and len(other[metric].finite) >= MIN_COMMON_VALUES:
+            here, there = lead[metric].finite, other[metric].finite
+            if len(here) == len(there) and bool(np.allclose(here.value, there.value, rtol=ROUNDING, atol=0)):
+                return not np.array_equal(here.step, there.step) and other.step_name == lead.step_name
+    return False
 
 
 def _lost_in(name: str, other: Run, lead: Run) -> list[str]:

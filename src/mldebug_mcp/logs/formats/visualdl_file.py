@@ -1,7 +1,7 @@
 """The `vdlrecords.*.log` of VisualDL: messages, each behind its length, with the values that were added together.
 
-Source: written by visualdl 2.5.3. A value holds its step (1), its tag (2), its time (3) and, for a scalar, its number as
-a float (4).
+Source: written by visualdl 2.5.3. A value holds its step (1), its tag (2), its time (3) and, for a scalar, its number
+as a float (4).
 """
 
 from __future__ import annotations

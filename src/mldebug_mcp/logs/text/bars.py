@@ -23,7 +23,7 @@ _TQDM = re.compile(
 )
 _COUNT_FIRST = re.compile(
     r"(?P<head>.{0,200}?)\[(?P<count>\d+)/(?P<total>\d+)\]\s{0,4}\d{1,3}%\|[^|,\[\]]{0,400}"
-    r"(?:,\s?(?P<metrics>[^\[\]]{0,2000}))?\[[\d:?]{1,20}<[\d:?]{1,20}\]\s*$"
+    r"(?:,\s?(?P<rest>[^\[\]]{0,2000}))?\[[\d:?]{1,20}<[\d:?]{1,20}\]\s*$"
 )
 """tqdm as Ignite draws it: "Epoch [1/3]: [2/16]  12%|█▎        , loss=0.76 [00:00<00:00]"."""
 _HEAD = 300
@@ -40,6 +40,8 @@ _FRAMED = re.compile(
     r"\s*\(?(?P<count>\d+)/(?P<total>\d+)\)?(?![\d/%])\s*(?P<rest>.*)$"
 )
 """The bars of the package progress: "Processing |########    | (370/3700) Loss: 0.1"."""
+_WITH_HEAD = (("<", _COUNT_FIRST), ("]", _ARROWS), ("|", _FRAMED))
+"""What stands in each bar with a head, and its pattern; the second is "Training [>>>  ] 300/1000, loss=0.1"."""
 _FASTPROGRESS = re.compile(r"(?:Epoch \d+/\d+ :)?\s*\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+[^\]]*\]")
 _FASTPROGRESS_HEAD = re.compile(r"Epoch \d+/\d+ :")
 _RATE = re.compile(
@@ -80,18 +82,11 @@ def bar_in(line: str) -> Bar | None:
         drawn = list(_TQDM.finditer(line))
         if drawn:
             return _tqdm(line, drawn)
-        first = _COUNT_FIRST.match(line) if "]" in line and "<" in line else None
-        if first is not None:
-            at, total = whole_number(first["count"]), whole_number(first["total"])
-            return Bar(first["head"].strip(), at, total, first["metrics"] or "", "")
-    arrows = _ARROWS.match(line) if "]" in line else None
-    if arrows is not None:  # a bar of one's own: "Training [>>>  ] 300/1000, loss=0.1"
-        at, total = whole_number(arrows["count"]), whole_number(arrows["total"])
-        return Bar((arrows["head"] or "").strip(), at, total, arrows["rest"][:MAX_METRICS], "")
-    framed = _FRAMED.match(line) if "|" in line else None
-    if framed is not None:
-        at, total = whole_number(framed["count"]), whole_number(framed["total"])
-        return Bar(framed["head"].strip(), at, total, framed["rest"][:MAX_METRICS], "")
+    for mark, pattern in _WITH_HEAD:
+        found = pattern.match(line) if mark in line else None
+        if found is not None:
+            at, total = whole_number(found["count"]), whole_number(found["total"])
+            return Bar((found["head"] or "").strip(), at, total, (found["rest"] or "")[:MAX_METRICS], "")
     keras = _KERAS.match(line)
     if keras is None:
         return None

@@ -72,7 +72,8 @@ _STEP = re.compile(
 )
 _PLURAL = re.compile(r"(?:steps|iters|iterations|batches|updates|epochs|frames)\b", re.IGNORECASE)
 _BARE = re.compile(
-    r"\s*+(?:(?:(?P<colon>\d{1,9})\s*+[:|]|\[\s{0,8}(?P<bracket>\d{1,9})(?:/\d{1,9})?\])\s++(?=[\d.]+,|[A-Za-z]|\d+ [a-z])"
+    r"\s*+(?:(?:(?P<colon>\d{1,9})\s*+[:|]|\[\s{0,8}(?P<bracket>\d{1,9})(?:/\d{1,9})?\])\s++"
+    r"(?=[\d.]+,|[A-Za-z]|\d+ [a-z])"
     r"|(?P<number>\d{1,9})\s(?=\[[A-Za-z][\w ]{0,30}:))"  # Keras-GAN: "0 [D loss: 0.7, acc.: 50.00%]"
 )
 _BEFORE_EPISODE = re.compile(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
