@@ -31,6 +31,7 @@ class Printed(NamedTuple):
 
 PRINTED = {
     "brain_js": Printed("step", r"iterations: (\d+),", {"loss": r"training error: (\S+)"}),
+    "darknet": Printed("step", r"^(\d+), \S+: ", {"loss": r"^\d+, \S+: (\S+),", "learning_rate": r"avg, (\S+) rate"}),
     "gradient_boosting": Printed("step", r"^ +(\d+) +\S+ +\S+s$", {"loss": r"^ +\d+ +(\S+) +\S+s$"}),
     "hist_gradient_boosting": Printed(
         "step", r"^\[(\d+)/", {"loss": r"train loss: ([\d.]+)", "eval_loss": r"val loss: ([\d.]+)"}
@@ -40,6 +41,7 @@ PRINTED = {
     ),
     "liblinear": Printed("step", r"^iter +(\d+)", {"loss": r"^iter.* f (\S+)", "grad_norm": r"^iter.*\|g\| (\S+)"}),
     "lightgbm": Printed("step", r"^\[(\d+)\]", {"loss": r"train's \w+: (\S+)", "eval_loss": r"valid's \w+: (\S+)"}),
+    "mlx_lm": Printed("step", r"^ +(\d+) +\S+ [▼▲]", {"loss": r"^ +\d+ +(\S+) [▼▲]"}),
     "mlp_classifier": Printed("step", r"^Iteration (\d+)", {"loss": r"loss = (\S+)"}),
     "rsl_rl": Printed(
         "step", r"Learning iteration (\d+)/", {"reward": r"Mean reward: (\S+)", "value_loss": r"Mean value loss: (\S+)"}
@@ -125,6 +127,14 @@ def test_the_evaluation_of_paddle_is_apart_from_training(kind: str) -> None:
     assert len(run.attempts) == 1
     assert run["loss"].step.tolist() == list(range(2, 62, 2))
     assert run["eval_loss"].step.tolist() == [10, 20, 30, 40, 50, 60]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_that_names_validation_is_of_it(kind: str) -> None:
+    run = read_run(FAR / "mlx_lm" / f"{kind}.log")
+    assert run["eval_loss"].step.tolist() == [10, 20]
+    np.testing.assert_array_equal(run["eval_loss"].value, [1.091, 0.511] if kind == "healthy" else [math.nan] * 2)
+    assert run["tok/s"].value.tolist() == [1201.0 + step for step in range(20)]
 
 
 def test_a_nan_that_ended_fasttext_is_a_loss() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mldebug_mcp import diagnose_run
 from mldebug_mcp.logs import Run, read_run
 
 
@@ -96,6 +97,25 @@ def test_a_null_after_numbers_is_read_as_nan_and_noted(log: Path) -> None:
     np.testing.assert_array_equal(run["loss"].value, [2.5, np.nan, np.nan])
     assert run["loss"].step.tolist() == [0, 1, 2]
     assert any("null is read as NaN" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("values", ["1.2", "nan"])
+def test_a_precision_of_fp32_refutes_an_overflow_in_fp16(tmp_path: Path, values: str) -> None:
+    for name, header in (("text", "loss"), ("policy", "reward,value_loss,policy_loss,loss")):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "config.json").write_text('{"precision": "fp32", "lr": 0.001}')
+        count = header.count(",") + 1
+        rows = "".join(f"{i},{','.join(['2.0' if i < 20 else values] * count)}\n" for i in range(30))
+        (folder / "progress.csv").write_text(f"step,{header}\n{rows}")
+        found = {one.cause: one.probability for one in diagnose_run(folder).hypotheses}
+        assert found.get("fp16_overflow", 0.0) < 0.02
+
+
+def test_a_rate_beyond_all_optimizers_explains_a_loss_that_is_lost(tmp_path: Path) -> None:
+    records = [{"step": i, "loss": 2.3 if i == 0 else float("inf"), "learning_rate": 1e4} for i in range(20)]
+    run_of([dict(record) for record in records], tmp_path)
+    assert diagnose_run(tmp_path / "log.jsonl").hypotheses[0].cause == "lr_too_high"
 
 
 def run_of(records: list[dict[str, object]], folder: Path) -> Run:

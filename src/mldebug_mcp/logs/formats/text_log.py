@@ -54,7 +54,7 @@ _LINES: tuple[tuple[str, str], ...] = (
     ("transformers", r"\{'(?:eval_|train_)?(?:loss|runtime)': .*'epoch': "),
     ("fairseq", r"\[train(?:_inner)?\]\[INFO\] - \{.*\"(?:num_updates|wps)\""),
     ("vits", r"\[(?:[\d.naif-]+, ){3,12}\d+, [\d.e-]+\]\s*$"),
-    ("darknet", r"^\s*\d+: [\d.naif-]+, [\d.naif-]+ avg"),
+    ("darknet", r"^\s*\d+(?:, \d+\.\d+)?: [\d.naif-]+, [\d.naif-]+ avg"),
 )
 _PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _LINES)
 _LOOKED_AT = 2000

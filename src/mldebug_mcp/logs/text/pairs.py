@@ -274,7 +274,8 @@ def _without_stop(phrase: str) -> str:
 
 
 _DARKNET = re.compile(
-    r"^\s*(\d+): ([\d.naif-]+), ([\d.naif-]+) avg(?: loss)?, ([\d.eE+-]+) rate,(?: ([\d.]+) seconds, (\d+) images)?",
+    r"^\s*(\d+)(?:, (\d+\.\d+))?: ([\d.naif-]+), ([\d.naif-]+) avg(?: loss)?, ([\d.eE+-]+) rate,"
+    r"(?: ([\d.]+) seconds, (\d+) images)?",
     re.IGNORECASE,
 )
 _BEHIND = (
@@ -380,13 +381,21 @@ def _named(listed: re.Match[str]) -> str:
     return f"step {listed[2]}: {named}lr={listed[3]}"
 
 
+def _of_darknet(line: re.Match[str]) -> str:
+    """Name what darknet prints; its classifier tells the epoch too: "3, 0.600: 0.64, 0.62 avg, ..."."""
+    step, epoch, *values = line.groups()
+    names = ("loss", "average_loss", "learning_rate", "step_time", "samples_seen")
+    told = ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=True) if value is not None)
+    return f"step {step}: {f'epoch {epoch}, ' if epoch else ''}{told},"
+
+
 _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     ("**", _BOLD, r"\1\2"),
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
     ("@", _THRESHOLDS, "50-95"),
     ("|g", _NORM, "grad_norm"),
-    (" avg", _DARKNET, r"\1: loss=\2, average_loss=\3, learning_rate=\4, step_time=\5, samples=\6,"),
+    (" avg", _DARKNET, _of_darknet),
     (" second", _DURATION, _seconds),
     (">=", _TAGGED, ""),
     ("/", _BOTH, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),

@@ -13,6 +13,7 @@ from itertools import pairwise
 from mldebug_mcp.logs.line_prefixes import names_evaluation
 from mldebug_mcp.logs.names.metrics import canonical, counts_rows, is_known, is_telling, may_hold_names
 from mldebug_mcp.logs.numbers import parse_number
+from mldebug_mcp.logs.text.pairs import evaluation_name
 
 # Tables in text: a line of names and lines of values under it (fastai, the Trainer in notebooks, Ultralytics).
 
@@ -23,9 +24,12 @@ _BAR = re.compile(r"(?<=\s)\|{1,2}g(?:rad)?\|{1,2}(?=\s)|\|", re.IGNORECASE)
 _CELL = re.compile(r"\S+(?: \S+)*")
 _WORD = re.compile(r"\S+")
 _OF_TOTAL = re.compile(r"(\d+)/\d+")
+_THOUSANDS = re.compile(r"\d+(?:\.\d+)?k")
+_OF_PHASE = re.compile(r"(?P<phase>[A-Za-z]{2,10})[ :=]\s?(?P<value>\S+)")
+"""A cell that names the phase of its row: mlx-lm's "val 3.947", under the name of the training loss."""
 _SIZED = re.compile(r"([\d.]+)[KMGT]i?B?")
 # Markdown: "**0.93**", and a mark behind the best value ("0.93 ← best").
-_MARKED = re.compile(r"[*_`~]*([^*_`~\s]+)[*_`~]*(?:\s+[^\x00-\x7f].*)?")
+_MARKED = re.compile(r"[*_`~]*([^*_`~\s]+)[*_`~]*(?:\s+(?:[^\x00-\x7f].*|[v^]))?")
 _NOT_LOGGED = frozenset({"no log", "", "-", "--", "n/a"})
 """Cells of a row that has no value there; the first is the Trainer's."""
 _AND_MORE = frozenset({"etc", "etc.", "..."})
@@ -238,9 +242,22 @@ class Table:
         words = line.split()  # one blank may stand between numbers that are as wide as their columns
         return words if len(words) == len(self._names) else self._below(line)
 
+    def _row_of_evaluation(self, line: str) -> dict[str, float]:
+        """Return a row of which a cell says that it is of evaluation, up to that cell; empty if none does."""
+        cells = _with_phases(self._cells(line))[: len(self._names)]
+        at = next((at for at, cell in enumerate(cells) if at and _evaluated(cell) is not None), None)
+        if at is None:
+            return {}
+        before = zip(self._names, cells[:at], strict=False)
+        values = {name: number for name, cell in before if (number := _cell(cell)) is not None}
+        number = _evaluated(cells[at])
+        return values if number is None else {**values, evaluation_name(self._names[at]): number}
+
     def _row(self, line: str) -> dict[str, float] | None:
         if self._header:
             self._part_names(line)
+        if of_evaluation := self._row_of_evaluation(line):
+            return of_evaluation
         cells = self._placed(line)
         cells = cells[1:] if self._is_indexed(cells) else cells
         surplus = len(cells) - len(self._names)
@@ -260,6 +277,23 @@ class Table:
         return numbers if numbers and len(numbers) * 2 >= filled and first else None
 
 
+def _with_phases(cells: list[str]) -> list[str]:
+    """Return the cells of a row, one that is but the name of an evaluation joined with the number behind it."""
+    joined: list[str] = []
+    for cell in cells:
+        if joined and names_evaluation(joined[-1]) and parse_number(cell) is not None:
+            joined[-1] = f"{joined[-1]} {cell}"
+        else:
+            joined.append(cell)
+    return joined
+
+
+def _evaluated(cell: str) -> float | None:
+    """Return the number of a cell that says it is of evaluation, None if it is another."""
+    found = _OF_PHASE.fullmatch(cell)
+    return parse_number(found["value"]) if found is not None and names_evaluation(found["phase"]) else None
+
+
 def may_be_row(line: str) -> bool:
     """Say whether a line may be a row of a table whose header stands anywhere above it."""
     return _ULTRALYTICS_ROW.match(line) is not None
@@ -271,6 +305,8 @@ def _cell(text: str) -> float | None:
     if text[:1] == "[" and text[-1:] == "]":  # DeepXDE: the parts of a loss, which is their sum
         parts = [parse_number(part) for part in text[1:-1].split(",")]
         return None if None in parts else sum(part for part in parts if part is not None)
+    if _THOUSANDS.fullmatch(text):
+        return float(text[:-1]) * 1e3
     fraction = _OF_TOTAL.fullmatch(text)
     sized = _SIZED.fullmatch(text)
     return parse_number(fraction[1] if fraction else sized[1] if sized else text.rstrip(":"))
