@@ -624,7 +624,7 @@ data:
 testing: {n_best: 1, beam_size: 1, beam_alpha: 1.0, batch_size: 16, batch_type: sentence, max_output_length: 10,
   eval_metrics: [bleu]}
 training: {random_seed: 0, optimizer: adam, learning_rate: RATE, batch_size: 16, batch_type: sentence,
-  normalization: tokens, epochs: 6, validation_freq: 20, logging_freq: 5, early_stopping_metric: loss,
+  normalization: tokens, scheduling: plateau, patience: 5, decrease_factor: 0.5, epochs: 6, validation_freq: 20, logging_freq: 5, early_stopping_metric: loss,
   overwrite: True, shuffle: True, print_valid_sents: [0], keep_best_ckpts: 1}
 model:
   initializer: xavier_uniform
@@ -668,7 +668,8 @@ FRAMEWORKS: dict[str, Callable[[float, Path], None]] = {
     for one in (
         sgd_classifier, mlp_classifier, hist_gradient_boosting, gradient_boosting, ignite, tabnet, gensim,
         optuna, fasttext, liblinear, vowpal_wabbit, lightgbm, labml, stable_baselines3, rsl_rl, skrl, spacy,
-        visualdl, paddle, tensorflow_js, brain_js, ray_tune, aim, polyaxon, pykeen, flair, neuralforecast, darknet, tianshou, joeynmt, mlx_lm,
+        visualdl, paddle, tensorflow_js, brain_js, ray_tune, aim, polyaxon, pykeen, flair, neuralforecast,
+        darknet, tianshou, joeynmt, mlx_lm,
     )
 }  # fmt: skip
 

@@ -48,6 +48,22 @@ def test_the_second_bar_is_validation_in_a_long_log(log: Path) -> None:
     np.testing.assert_allclose(run["eval_loss"].value, [one for _, one in losses], atol=1e-4)
 
 
+@pytest.mark.parametrize("phases", [("Train ", "Val "), ("", "")])
+@pytest.mark.parametrize("epochs", [3, 200])
+def test_steps_of_another_length_in_an_epoch_are_of_validation(log: Path, phases: tuple[str, str], epochs: int) -> None:
+    train, validation = phases
+    lines = []
+    for epoch in range(1, epochs + 1):
+        lines.append(f"Epoch {epoch}/{epochs}")
+        lines += [f"{train}step {at}/100 loss: {2 / epoch:.4f} acc: 0.3" for at in range(20, 101, 20)]
+        lines += [f"{validation}step {at}/20 loss: {2.2 / epoch:.4f} acc: 0.2" for at in range(10, 21, 10)]
+    log.write_text("\n".join(lines) + "\n")
+    run = read_run(log)
+    assert run["loss"].step.tolist() == [20.0 * step for step in range(1, 5 * epochs + 1)]
+    assert run["eval_loss"].step.tolist() == [100.0 * epoch for epoch in range(1, epochs + 1)]
+    np.testing.assert_allclose(run["eval_loss"].value, [2.2 / epoch for epoch in range(1, epochs + 1)], atol=1e-4)
+
+
 def test_a_bar_of_training_stays_one_whatever_its_length(log: Path) -> None:
     text = bars(TQDM, (40, 40), [(2.0, 1.9), (1.0, 0.9)])
     log.write_text(text)

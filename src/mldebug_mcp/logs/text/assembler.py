@@ -646,8 +646,12 @@ class Assembler:
         """Take "step 5/60" for a batch of an evaluation where the epoch was trained on in "step 5/240"."""
         if not self._is_in_pass(parsed):
             return
-        at, total = parsed.counters.values["step"], parsed.counters.total or 0
-        if self._first_pass.is_over(self._epoch or 0.0, at, total, tuple(parsed.metrics)):
+        at, total, first = parsed.counters.values["step"], parsed.counters.total or 0, self._first_pass
+        if parsed.evaluation:
+            is_another = first.epoch == self._epoch and total != first.total
+        else:
+            is_another = first.is_over(self._epoch or 0.0, at, total, tuple(parsed.metrics))
+        if is_another:
             parsed.evaluation, parsed.counters.batch = True, (int(at), total)
             parsed.counters.values = {"epoch": self._epoch or 0.0}
             parsed.metrics = {evaluation_name(name): value for name, value in parsed.metrics.items()}
@@ -656,7 +660,7 @@ class Assembler:
         """Say whether lines like this one count a pass of the epoch that stands above them."""
         counters = like.counters
         counted = counters.total is not None and counters.values.keys() == {"step"} and counters.batch is None
-        return counted and self._epoch is not None and like.telling and not like.evaluation
+        return counted and self._epoch is not None and like.telling
 
     def _count_of_the_run(self, parsed: Parsed) -> None:
         """Take "[19/266]" of an evaluation for the step where training counts to as many, and names no epoch."""

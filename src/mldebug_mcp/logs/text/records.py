@@ -359,9 +359,9 @@ class _Drawings:
 
 
 def _counts_passes(parts: Sequence[Part]) -> bool:
-    """Say whether lines of the same metrics count passes of several lengths, of which one may be an evaluation."""
-    plain = [like for part in parts if (like := part.shape.like.plain) is not None and like.counters.total is not None]
-    return len({like.counters.total for like in plain}) > len({tuple(like.metrics) for like in plain})
+    """Say whether lines count passes of several lengths, of which one may be an evaluation."""
+    plain = [like for part in parts if (like := part.shape.like.plain) is not None]
+    return len({like.counters.total for like in plain} - {None}) > 1
 
 
 def _counters(part: Part) -> list[str]:
