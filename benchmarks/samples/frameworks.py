@@ -591,7 +591,7 @@ def tianshou(factor: float, path: Path) -> None:
     folder = path.with_suffix("")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
         DQNExperimentBuilder(
-            EnvFactoryRegistered(task="CartPole-v1", venv_type=VectorEnvType.DUMMY, training_seed=0, test_seed=1),
+            EnvFactoryRegistered(task="CartPole-v1", venv_type=VectorEnvType.DUMMY),
             ExperimentConfig(persistence_base_dir=place, watch=False),
             OffPolicyTrainingConfig(
                 max_epochs=4, epoch_num_steps=1000, batch_size=32, num_training_envs=4, num_test_envs=4,
@@ -624,7 +624,7 @@ data:
 testing: {n_best: 1, beam_size: 1, beam_alpha: 1.0, batch_size: 16, batch_type: sentence, max_output_length: 10,
   eval_metrics: [bleu]}
 training: {random_seed: 0, optimizer: adam, learning_rate: RATE, batch_size: 16, batch_type: sentence,
-  normalization: tokens, scheduling: plateau, patience: 5, decrease_factor: 0.5, epochs: 6, validation_freq: 20, logging_freq: 5, early_stopping_metric: loss,
+  normalization: tokens, scheduling: exponential, decrease_factor: 0.99, epochs: 6, validation_freq: 20, logging_freq: 5, early_stopping_metric: loss,
   overwrite: True, shuffle: True, print_valid_sents: [0], keep_best_ckpts: 1}
 model:
   initializer: xavier_uniform

@@ -137,6 +137,16 @@ def test_a_row_that_names_validation_is_of_it(kind: str) -> None:
     assert run["tok/s"].value.tolist() == [1201.0 + step for step in range(20)]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_two_files_of_flair_are_one_run(kind: str) -> None:
+    folder = FAR / "flair" / kind
+    rows = [line.split("\t") for line in (folder / "loss.tsv").read_text().splitlines()]
+    run = read_run(folder)
+    np.testing.assert_allclose(run["eval_loss"].value, [float(row[4]) for row in rows[1:]], atol=1e-4)
+    np.testing.assert_allclose(run["eval_f1"].value, [float(row[7]) for row in rows[1:]])
+    assert run["eval_loss"].step.tolist() == [10, 20, 30, 40, 50]
+
+
 def test_a_nan_that_ended_fasttext_is_a_loss() -> None:
     assert math.isnan(read_run(FAR / "fasttext" / "diverged.log")["loss"].value[-1])
 
