@@ -89,6 +89,24 @@ def test_a_count_of_each_iteration_is_not_the_step_of_a_table(log: Path) -> None
     assert any("no step of the run" in note for note in run.notes)
 
 
+def test_the_current_metric_of_paddle_is_of_evaluation(log: Path) -> None:
+    lines = []
+    for step in range(10, 201, 10):
+        place = f"[2022/01/01 10:00:00] ppocr INFO: epoch: [{step // 50 + 1}/100], global_step: {step}"
+        lines.append(
+            f"{place}, lr: 0.0001, acc: {step / 400}, norm_edit_dis: {step / 300:.4f}, loss: {25.3 - step / 10}"
+        )
+        if step % 50 == 0:
+            lines.append(f"[2022/01/01 10:00:00] ppocr INFO: cur metric, acc: {step / 500}, fps: 1000.0")
+            lines.append("[2022/01/01 10:00:00] ppocr INFO: best metric, acc: 0.9, is_float16: False, best_epoch: 1")
+    log.write_text("\n".join(lines) + "\n")
+    run = read_run(log)
+    assert run["accuracy"].value.tolist() == [step / 400 for step in range(10, 201, 10)]
+    assert run["eval_accuracy"].step.tolist() == [50, 100, 150, 200]
+    assert run["eval_accuracy"].value.tolist() == [0.1, 0.2, 0.3, 0.4]
+    assert diagnose_run(log).hypotheses[0].cause == "healthy"
+
+
 OBJECTS = (
     "0 {\n  val_loss: 1.637,\n  loss: 3.154\n}\n1 {\n  val_loss: 0.462,\n  loss: NaN\n}\n",
     "0 { val_loss: 1.637, loss: 3.154 }\n1 { val_loss: 0.462, loss: NaN }\n",
