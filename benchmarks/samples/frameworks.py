@@ -460,29 +460,6 @@ def logged_losses(factor: float) -> list[float]:
     return [2.3, 9.0, 480.0, 5e6, 3e19, float("inf"), float("inf")] + [float("nan")] * 13
 
 
-def aim(factor: float, path: Path) -> None:
-    """Aim's repository, exported to a table with its own interface."""
-    import csv
-
-    from aim import Repo, Run
-
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
-        repository = Repo.from_path(place, init=True)
-        run = Run(repo=place, capture_terminal_logs=False, system_tracking_interval=None)
-        run["hparams"] = {"lr": 0.001 * factor, "batch_size": 32}
-        for step, loss in enumerate(logged_losses(factor)):
-            run.track(loss, name="loss", step=step, context={"subset": "train"})
-            run.track(loss + 0.1, name="loss", step=step, context={"subset": "val"})
-        run.close()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.with_suffix(".csv").open("w", newline="") as file:
-            rows = csv.writer(file)
-            rows.writerow(("name", "context", "step", "value"))
-            for metric in (one for found in repository.query_metrics("True").iter_runs() for one in found):
-                for step, value in zip(*metric.values.sparse_list(), strict=True):
-                    rows.writerow((metric.name, metric.context["subset"], step, value))
-
-
 def polyaxon(factor: float, path: Path) -> None:
     """Polyaxon's offline events: a file for each metric."""
     folder = path.with_suffix("")
@@ -539,20 +516,6 @@ def flair(factor: float, path: Path) -> None:
             shutil.copy(Path(place) / name, folder)
 
 
-def neuralforecast(factor: float, path: Path) -> None:
-    """NeuralForecast's CSV of Lightning's logger."""
-    import pandas as pd
-    from neuralforecast import NeuralForecast
-    from neuralforecast.models import MLP
-
-    days = pd.date_range("2020-01-01", periods=200)
-    frame = pd.DataFrame({"unique_id": "a", "ds": days, "y": [float(i % 7) for i in range(200)]})
-    with printed_to(path):
-        model = MLP(h=7, input_size=14, max_steps=60, learning_rate=0.001 * factor, val_check_steps=20, random_seed=0,
-                    hidden_size=16, accelerator="cpu", logger=False, enable_checkpointing=False)  # fmt: skip
-        NeuralForecast(models=[model], freq="D").fit(frame, val_size=14)
-
-
 def darknet(factor: float, path: Path) -> None:
     """darknet's classifier, a program of its own, on pictures of two brightnesses."""
     import numpy as np
@@ -581,76 +544,6 @@ def darknet(factor: float, path: Path) -> None:
     path.write_text("".join(line for line in lines if not line.startswith(("Saving weights", "Loaded"))))
 
 
-def tianshou(factor: float, path: Path) -> None:
-    """Tianshou's event file, of DQN on CartPole."""
-    from tianshou.highlevel.config import OffPolicyTrainingConfig
-    from tianshou.highlevel.env import EnvFactoryRegistered, VectorEnvType
-    from tianshou.highlevel.experiment import DQNExperimentBuilder, ExperimentConfig
-    from tianshou.highlevel.params.algorithm_params import DQNParams
-
-    folder = path.with_suffix("")
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
-        DQNExperimentBuilder(
-            EnvFactoryRegistered(task="CartPole-v1", venv_type=VectorEnvType.DUMMY),
-            ExperimentConfig(persistence_base_dir=place, watch=False),
-            OffPolicyTrainingConfig(
-                max_epochs=4, epoch_num_steps=1000, batch_size=32, num_training_envs=4, num_test_envs=4,
-                buffer_size=4000, collection_step_num_env_steps=20, update_step_num_gradient_steps_per_sample=0.1,
-            ),
-        ).with_dqn_params(
-            DQNParams(lr=1e-3 * factor, gamma=0.9, target_update_freq=100, eps_training=0.3, eps_inference=0.0)
-        ).with_model_factory_default(hidden_sizes=(32,)).build().run()  # fmt: skip
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        for one in Path(place).rglob("*tfevents*"):
-            shutil.copy(one, folder)
-
-
-JOEYNMT = """
-name: tiny
-joeynmt_version: "2.3.0"
-model_dir: model
-use_cuda: False
-fp16: False
-data:
-  train: train
-  dev: dev
-  test: dev
-  dataset_type: plain
-  src: {lang: a, level: word, lowercase: False, max_length: 30, voc_min_freq: 1, voc_limit: 1000}
-  trg: {lang: b, level: word, lowercase: False, max_length: 30, voc_min_freq: 1, voc_limit: 1000}
-  special_symbols: {unk_token: <unk>, unk_id: 0, pad_token: <pad>, pad_id: 1, bos_token: <s>, bos_id: 2,
-    eos_token: </s>, eos_id: 3}
-testing: {n_best: 1, beam_size: 1, beam_alpha: 1.0, batch_size: 16, batch_type: sentence, max_output_length: 10,
-  eval_metrics: [bleu]}
-training: {random_seed: 0, optimizer: adam, learning_rate: RATE, batch_size: 16, batch_type: sentence,
-  normalization: tokens, scheduling: exponential, decrease_factor: 0.99, epochs: 6, validation_freq: 20, logging_freq: 5, early_stopping_metric: loss,
-  overwrite: True, shuffle: True, print_valid_sents: [0], keep_best_ckpts: 1}
-model:
-  initializer: xavier_uniform
-  embed_initializer: xavier_uniform
-  bias_initializer: zeros
-  encoder: {type: transformer, num_layers: 1, num_heads: 2, embeddings: {embedding_dim: 16, dropout: 0.0},
-    hidden_size: 16, ff_size: 32, dropout: 0.0}
-  decoder: {type: transformer, num_layers: 1, num_heads: 2, embeddings: {embedding_dim: 16, dropout: 0.0},
-    hidden_size: 16, ff_size: 32, dropout: 0.0}
-"""
-
-
-def joeynmt(factor: float, path: Path) -> None:
-    """JoeyNMT's lines, and the validations between them."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        for name, count in (("train", 320), ("dev", 32)):
-            rows = [[f"w{(i * k) % 9}" for k in (1, 2, 3)] for i in range(count)]
-            (folder / f"{name}.a").write_text("".join(" ".join(row) + "\n" for row in rows))
-            (folder / f"{name}.b").write_text("".join(" ".join(reversed(row)) + "\n" for row in rows))
-        (folder / "c.yaml").write_text(JOEYNMT.replace("RATE", str(0.003 * factor)))
-        run = [sys.executable, "-m", "joeynmt", "train", "c.yaml", "--skip-test"]
-        with printed_to(path):
-            subprocess.run(run, cwd=folder, check=False)
-
-
 def mlx_lm(factor: float, path: Path) -> None:
     """mlx-lm's table of training, drawn by its own class: the losses are those of the trackers."""
     from mlx_lm.cli_ui import TrainUI
@@ -668,8 +561,7 @@ FRAMEWORKS: dict[str, Callable[[float, Path], None]] = {
     for one in (
         sgd_classifier, mlp_classifier, hist_gradient_boosting, gradient_boosting, ignite, tabnet, gensim,
         optuna, fasttext, liblinear, vowpal_wabbit, lightgbm, labml, stable_baselines3, rsl_rl, skrl, spacy,
-        visualdl, paddle, tensorflow_js, brain_js, ray_tune, aim, polyaxon, pykeen, flair, neuralforecast,
-        darknet, tianshou, joeynmt, mlx_lm,
+        visualdl, paddle, tensorflow_js, brain_js, ray_tune, polyaxon, pykeen, flair, darknet, mlx_lm,
     )
 }  # fmt: skip
 
