@@ -1,8 +1,9 @@
 """Log a healthy run and one that diverges with a tracker, and keep what it writes as a sample.
 
 Run with the package installed: `python benchmarks/samples/trackers.py TRACKER FOLDER`. The packages and versions of the
-samples: dvclive 3.49, swanlab 0.10.3, clearml 2.1, comet_ml 3.58, neptune-scale 0.30, catboost 1.2.10; TensorBoard's
-`add_scalars` is torch's. Lines that describe the machine are left out of the samples; all else is as it was written.
+samples: dvclive 3.49.1, swanlab 0.10.3, clearml 2.1.12, comet_ml 3.58.8, neptune-scale 0.30.0, catboost 1.2.10;
+TensorBoard's `add_scalars` is torch's. Lines that describe the machine are left out of the samples; all else is as it
+was written.
 """
 
 from __future__ import annotations

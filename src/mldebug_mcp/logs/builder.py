@@ -27,6 +27,7 @@ from mldebug_mcp.logs.names.records import (
     as_the_trainer_means,
     is_of_evaluation,
     named_of_evaluation,
+    nulls_in,
     numbers_in,
     single_in,
 )
@@ -102,6 +103,7 @@ class RunBuilder:
         self._messages = Messages(self._recorded.messages)
         self._incidents: list[Incident] = []
         self._single: tuple[int, dict[str, float]] = (0, {})
+        self._last_record: Mapping[str, object] = {}
         self._settings = Settings()
         self._of_ranks: dict[str, tuple[int, Mapping[int, tuple[Floats, Floats]]]] = {}
         self.formats: list[str] = []
@@ -137,6 +139,10 @@ class RunBuilder:
             return True
         self.numbers(as_the_trainer_means(numbers))
         return True
+
+    def ends_with(self, record: Mapping[str, object]) -> None:
+        """Take the last record as it was parsed: JSON has no NaN, so that a null in it may stand for one."""
+        self._last_record = record
 
     def _take_single(self, single: Single) -> bool:
         """Take a record of one metric; those at one place, one after another, make one record."""
@@ -284,12 +290,19 @@ class RunBuilder:
         other._messages = replace(self._messages, kept=other._recorded.messages)
         other._single, other._incidents = self._single, list(self._incidents)
         other._of_ranks = dict(self._of_ranks)
+        other._last_record = self._last_record
         other._settings, other.formats, other.notes = self._settings, list(self.formats), list(self.notes)
         other.wanted_run, other.holds_runs = self.wanted_run, self.holds_runs
         return other
 
     def build(self, path: str) -> Run:
         """Make the Run from everything taken: attempts → columns → axis → series; `concluded` tells its kind."""
+        for note in (
+            conventions.name_counts_per_record(self._recorded.columns),
+            conventions.nulls_at_end(self._recorded.columns, self.rows, nulls_in(self._last_record)),
+        ):
+            if note:
+                self.note(note)
         number = named_attempt(self.wanted_run)
         self.holds_runs = self.holds_runs or number > 0
         whole = split(self._recorded, path, number)

@@ -22,6 +22,7 @@ from mldebug_mcp.logs.json_yaml import Object, is_column, parse_object
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.names.frameworks import are_measures_of_boosting
 from mldebug_mcp.logs.names.metrics import canonical, is_telling
+from mldebug_mcp.logs.names.records import nulls_in
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.settings.printed import is_configuration
 
@@ -221,7 +222,9 @@ def take_document(document: object, builder: RunBuilder) -> None:
     if isinstance(document, dict) and all(record is not document for record in records):
         _configure(document, builder)
     for record in records:
-        builder.record(record)
+        if not builder.record(record) and builder.records and any(map(is_telling, nulls_in(record))):
+            builder.numbers({})  # it was a record all the same
+    builder.ends_with(records[-1] if records else {})
 
 
 def _configure(document: Mapping[str, object], builder: RunBuilder) -> None:

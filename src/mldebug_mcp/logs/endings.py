@@ -25,6 +25,7 @@ _ERROR = regex(
     r"\b(?:Error|Exception)\s*:\s*[^\W\d]|[Oo]ut of memory|\bNCCL (?:WARN|error)|"
     r"\bSegmentation fault|\bSIG(?:KILL|TERM|SEGV|BUS|ABRT)\b|\bKilled\b|\bOVERFLOW!|device-side assert|\bXid\b|"
     r"\bAssertion [`'].{1,300}failed|"
+    r"^\W{0,4}Encountered NaN\b|"
     r"[Bb]us error|\boom[-_ ]kill|\bexitcode\s*:\s*-\d|Watchdog caught|diverged with loss|\bNaN loss\b|"
     r"\b[Ll]oss is (?:nan|NaN|inf)\b|^(?:\w{1,60}\.){1,8}_?(?:exc|errors?|exceptions?)\.[A-Z]\w{0,60}(?::\s|$)|"
     r"(?:^|\[\w{1,20}\]: ?)[\w.]{1,80}(?:Error|Exception)(?:\s*$|\s{2,}(?:File|assert)\b)|\bexit code:? 137\b|"
@@ -49,7 +50,7 @@ _HINTS = (
     "diverged", "NaN loss", "oss is ", "oom", "exitcode", "exc.", "core dumped", "terminate called", "terminating due",
     "OOMKilled", "exit code", "failed to listen", "CANCELLED", "killed", "what():", "Assertion", "Arrow", ".cc",
     ".cpp", ".cu", ".h", "[Fatal]", "open file", "ERROR", "Setup failed", "died or was",
-    "KeyboardInterrupt",
+    "KeyboardInterrupt", "Encountered NaN",
 )  # fmt: skip
 """One of these stands in every line that `_ERROR` finds: most lines are dismissed without a regular expression."""
 

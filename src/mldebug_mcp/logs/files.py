@@ -19,7 +19,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.log_file import HEAD_BYTES, log_name
 from mldebug_mcp.logs.settings.files import FILE_NAMES, SettingsFile, find_settings
-from mldebug_mcp.logs.spread import CATBOOST, REPEATS, home_of_curve, may_hold_curves, scalars_tag
+from mldebug_mcp.logs.spread import CATBOOST, REPEATS, curve_name, home_of_curve, may_hold_curves, scalars_tag
 
 # Which files of a folder are those of the ranks of one job, by the structure of their paths and by what they hold.
 #
@@ -196,13 +196,15 @@ _NOT_LOGS = frozenset(
     {Path(name).name for name in FILE_NAMES}
     | {"package.json", "tokenizer.json", "tokenizer_config.json", "vocab.json", "special_tokens_map.json", "merges.txt",
        "generation_config.json", "requirements.txt", "README.txt", "LICENSE.txt", "wandb-metadata.json", "meta.json",
-       "swanlab-metadata.json",
+       "swanlab-metadata.json", "lineages.plx.json",
        "preprocessor_config.json", "added_tokens.json", "dataset_info.json", "model.safetensors.index.json",
        "pytorch_model.bin.index.json", "data_args.json", "classes.txt", "labels.txt", "README.md",
        "CHANGELOG.md"}
 )  # fmt: skip
 
 
+_STATES = regex(r"(?:experiment_state|basic-variant-state|searcher-state|search_gen_state)-.{1,80}\.json")
+"""What Ray Tune keeps of an experiment to go on with it."""
 _NO_TEXT = (
     ".py", ".sh", ".ipynb", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".lock", ".pt", ".pth", ".ckpt", ".bin",
     ".safetensors", ".pkl", ".pickle", ".npy", ".npz", ".h5", ".onnx", ".gguf", ".png", ".jpg", ".jpeg", ".gif", ".svg",
@@ -317,9 +319,10 @@ RECORD = "mldebug-record.jsonl"
 def may_be_log(path: PurePath) -> bool:
     """Say whether a file of a run folder may be a log, by its name."""
     name = log_name(path.name)
-    if name in _NOT_LOGS or name.startswith(".") or name.endswith(RECORD):
+    if name in _NOT_LOGS or name.startswith(".") or name.endswith(RECORD) or _STATES.fullmatch(name):
         return False
-    return name.lower().endswith(LOG_SUFFIXES) or name.lower() in STREAMS or "tfevents" in name or name == EVALUATIONS
+    is_named_so = name.lower() in STREAMS or "tfevents" in name or name == EVALUATIONS or curve_name(path) != ""
+    return is_named_so or name.lower().endswith(LOG_SUFFIXES)
 
 
 def _lists_records(path: Path) -> bool:

@@ -23,7 +23,7 @@ _WHOLE = r"(?:set|results?|metrics?|phase)"
 """What such a word may stand before without meaning anything else."""
 
 _WORD = regex(rf"{_TRAINING}|(?P<eval>{_EVALUATION})", re.IGNORECASE)
-_BEGINNING = regex(rf"[\W\d]*(?:{_EVALUATION})(?:\s+{_WHOLE})?(?=[\s:|\-(\[\]]|$)", re.IGNORECASE)
+_BEGINNING = regex(rf"[\W\d]*(?:{_EVALUATION}|cur metric)(?:\s+{_WHOLE})?(?=[\s:|,\-(\[\]]|$)", re.IGNORECASE)
 _PART = regex(rf"\|\s*+(?:{_EVALUATION})(?: on [\w' ]{{1,40}}| set)?\s*+\|", re.IGNORECASE)
 """A part of the line that only names the phase: fairseq's "| epoch 001 | valid on 'valid' subset | loss 3.2"."""
 _EVALUATING = regex(
@@ -142,7 +142,7 @@ _LOGGING = regex(
     r"|\[[\w.]+\](?=\[(?:INFO|DEBUG|WARNING|ERROR|CRITICAL)\])"  # Hydra: [time][logger][level]
     r"|\[[\w/.-]+\.(?:py|cpp|cc|cu):\d+(?::\w+)?\]|[\w/.-]+\.py:\d+(?:\[\d+\])?"
     r"|\[[\w.]+/\w*Process(?:-\d+)?\](?:\s+[\w.]+\s+:)?"  # logger and process, module and function
-    r"|-\s*[\w.]+\s*-\s*(?=\[?(?:INFO|DEBUG|WARN))|[\w.]+\s+(?=(?:INFO|WARNING)\b:?)"
+    r"|-\s*[\w.]+\s*-\s*(?=\[?(?:INFO|DEBUG|WARN))|[\w.]+\s+(?:INFO|WARNING)\b"
     r"|[\w.-]+:\d+\s+[\w.]+:\d+(?=\s+INFO)"  # OLMo: host and module
     r"|[\w.]+:[A-Za-z_<][\w.<>]*:\d+(?=\s+-\s)"  # Loguru: module, function, line
     r"|\[(?:titan|trainer|train|Trainer|train_inner)\]"

@@ -168,8 +168,11 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
         messages += _placed(other, lead)
         ending = other.ending if ending.how == "open" else ending
         settings = Settings.merged(settings, other.settings)
-        placed = _on_the_axis_of(lead, other)
-        added = {metric: one for metric, one in placed.items() if metric not in series}
+        placed = {} if _counts_otherwise(other, lead) else _on_the_axis_of(lead, other)
+        added = {
+            metric: one for metric, one in placed.items() if metric not in series and not _repeats(one, series, lead)
+        }
+        notes += _lost_in(other_name, other, lead)
         if not added:
             skipped.append(other_name)
             continue
@@ -195,6 +198,35 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
         incidents=tuple(one for _, run in ordered for one in run.incidents),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _repeats(one: Series, series: Mapping[str, Series], lead: Run) -> bool:
+    """Say whether a metric is there already, by a name without its place: `ray/tune/loss` beside `loss`."""
+    logged = one.logged_as or one.name
+    names = {lead.step_name, *(other.logged_as or name for name, other in series.items())}
+    return "/" in logged and any(logged.endswith(f"/{name}") for name in names)
+
+
+def _counts_otherwise(other: Run, lead: Run) -> bool:
+    """Say whether another log holds a result of the run at other steps, as Ray Tune's event files do."""
+    for metric in SHARED_RESULTS:
+        if metric in lead and metric in other and len(other[metric].finite) >= MIN_COMMON_VALUES:
+            here, there = lead[metric].finite, other[metric].finite
+            if len(here) == len(there) and bool(np.allclose(here.value, there.value, rtol=ROUNDING, atol=0)):
+                return not np.array_equal(here.step, there.step) and other.step_name == lead.step_name
+    return False
+
+
+def _lost_in(name: str, other: Run, lead: Run) -> list[str]:
+    """Say which results that are not finite another log of the run left out, as Ray Tune's event files do."""
+    told = []
+    for metric in SHARED_RESULTS:
+        if metric not in lead or metric not in other:
+            continue
+        lost = len(lead[metric]) - len(other[metric])
+        if lost > 0 and lost == len(lead[metric]) - len(lead[metric].finite):
+            told.append(f"{name} leaves out {lost} value(s) of {metric} that are not finite")
+    return told
 
 
 def _placed(other: Run, lead: Run) -> list[Message]:
@@ -246,10 +278,14 @@ def of_evaluation(run: Run) -> Run:
     return replace(run, series=renamed(run.series), segments=segments)
 
 
-def _weight(run: Run) -> tuple[bool, int, bool, int]:
-    """A Trainer's own history leads; else the log with the most points of the loss, then the most records."""
+def _weight(run: Run) -> tuple[bool, int, bool, int, bool]:
+    """A Trainer's own history leads; else the log with the most points of the loss, then the most records.
+
+    Event files hold single precision, so that of logs of as many points another one leads.
+    """
     loss = max((len(run.series[name]) for name in ("loss", "reward", "eval_loss") if name in run.series), default=0)
-    return ("hf_trainer_state" in run.formats, loss, run.step_name == "step", run.records)
+    is_exact = "tensorboard" not in run.formats
+    return ("hf_trainer_state" in run.formats, loss, run.step_name == "step", run.records, is_exact)
 
 
 def _with(segment: Segment, added: Mapping[str, Series], *, alone: bool) -> Segment:

@@ -64,6 +64,18 @@ MAX_OTHER_LOGS = 20
 """Logs in the folder of one that was named that are read to see whether they are other runs; more are. Chosen."""
 MAX_OTHER_BYTES = 32 * 1024 * 1024
 """... and bytes of them."""
+WHERE_TO_LOOK = "name the file that holds the losses; for an error message use explain_error (`mldebug-mcp error`)"
+_HOLDS_NO_CURVE = (
+    (
+        regex(r"\bTrial \d+ (?:finished with|pruned|failed)"),
+        "it tells the trials of an Optuna study, each of which is a run of its own: name the log of one trial",
+    ),
+    (
+        regex(r"\bEPOCH (?:-? ?)?\d+ ?(?:-|:) ?(?:PROGRESS|training on)\b"),
+        "gensim prints no loss: pass `compute_loss=True` and print `model.get_latest_training_loss()` in a callback",
+    ),
+)
+"""Logs that hold no curve by their lines, and what to do instead."""
 ONLY_ERRORS = "no metrics in it, only lines that read like errors"
 
 
@@ -83,11 +95,17 @@ def read_one(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tuple[R
     if not run.series and not run.messages:
         raise InputError(
             f"{shorten(str(path), 200)}: no metrics found in it (read as {builder.formats[0]}); "
-            "name the file that holds the losses; for an error message use explain_error (`mldebug-mcp error`)"
+            f"{_what_it_holds(path) or WHERE_TO_LOOK}"
         )
     if not run.series:
         run = replace(run, notes=(*run.notes, ONLY_ERRORS))
     return run, builder.holds_runs
+
+
+def _what_it_holds(path: Path) -> str:
+    """Return what a log without metrics is known to hold, and what to do; "" if that is not known."""
+    head = LogFile.open(path).head
+    return next((advice for pattern, advice in _HOLDS_NO_CURVE if pattern.search(head)), "")
 
 
 def file_names(place: RunFolder) -> set[str]:

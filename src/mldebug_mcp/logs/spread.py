@@ -1,4 +1,4 @@
-"""Runs that are spread over sub-folders: TensorBoard's `add_scalars`, and curves of DVCLive, one file for each."""
+"""Runs that are spread over sub-folders: TensorBoard's `add_scalars`, and folders of curves, one file for each."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from pathlib import Path, PurePath
 from mldebug_mcp.core.access import entries, is_folder, open_input
 from mldebug_mcp.core.errors import InputError
 
-CURVES = ("plots", "metrics")
-"""The folders in which DVCLive keeps its curves, each in a table whose path below them is the metric's name."""
+CURVES = {".tsv": ("plots", "metrics"), ".plx": ("events", "metric")}
+"""The folders in which DVCLive and Polyaxon keep their curves, by the ending of the tables.
+
+The path of a table below them is the metric's name.
+"""
 CATBOOST = "catboost_training.json"
 """What CatBoost calls the file that holds every measure of every set."""
 REPEATS = re.compile(r"(?:(?:learn|test\d*)/events\.out\.tfevents|(?:learn|test)_error\.tsv|time_left\.tsv)")
@@ -21,23 +24,23 @@ _EVENTS = re.compile(r"events\.out\.tfevents\.\d+\.(?P<writer>.+\.\d+)\.\d+")
 
 
 def may_hold_curves(folder: Path) -> bool:
-    """Say whether a folder called `plots` holds the curves of DVCLive, and not pictures."""
-    return folder.name == CURVES[0] and is_folder(folder / CURVES[1])
+    """Say whether a folder called `plots` or `events` holds curves, and not pictures."""
+    return any(folder.name == outer and is_folder(folder / inner) for outer, inner in CURVES.values())
 
 
 def curve_name(path: PurePath) -> str:
-    """Return the metric of a table of DVCLive by its path, such as "train/loss"; "" if it is none."""
-    parts = path.parts
-    at = next((at for at in range(len(parts) - 2) if parts[at : at + 2] == CURVES), None)
-    if at is None or path.suffix != ".tsv":
+    """Return the metric of a table of one curve by its path, such as "train/loss"; "" if it is none."""
+    parts, folders = path.parts, CURVES.get(path.suffix)
+    at = next((at for at in range(len(parts) - 2) if parts[at : at + 2] == folders), None)
+    if at is None:
         return ""
     return "/".join((*parts[at + 2 : -1], path.stem))
 
 
 def home_of_curve(path: Path) -> Path | None:
-    """Return the folder of the run whose curve a table is, None if it is no curve of DVCLive."""
+    """Return the folder of the run whose curve a table is, None if it is no table of one curve."""
     name = curve_name(path)
-    return path.parents[name.count("/") + len(CURVES)] if name else None
+    return path.parents[name.count("/") + len(CURVES[path.suffix])] if name else None
 
 
 def scalars_tag(path: Path) -> str:

@@ -209,6 +209,9 @@ _NAME_LENGTH, _NAME = slice(26, 28), 30
 Source: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, section 4.3.7
 """
 _MAX_FIRST_EVENT = 4096
+_VISUALDL = b"\x00" * 7
+_VISUALDL_TAG = b"meta_data_tag"
+"""What stands in the first record of VisualDL, behind its length of eight bytes."""
 
 
 def binary_format(beginning: bytes) -> str:
@@ -218,6 +221,8 @@ def binary_format(beginning: bytes) -> str:
             return name
     if beginning.startswith(_ZIP) and _first_name(beginning).endswith(b".npy"):
         return "npz"
+    if beginning[1:8] == _VISUALDL and _VISUALDL_TAG in beginning[8:40]:
+        return "visualdl"
     return "tensorboard" if _begins_with_an_event(beginning) else ""
 
 

@@ -307,8 +307,8 @@ def initial_loss_high(run: Run) -> Evidence | None:
         raise CannotTell("no finite loss")
     if loss.step[0] > max(LOSS_START_FIRST_STEPS, LOSS_START_EARLY * run.last_step):
         raise CannotTell(f"the first loss is logged at {run.place(loss.step[0])}, too late to speak of the start")
-    if any("ctc" in name.lower() for name in run.series):
-        raise CannotTell("a CTC loss is a sum over the sequence: it has no scale")
+    if any(mark in name.lower() for name in run.series for mark in ("ctc", "edit_dis")):
+        raise CannotTell("a CTC loss, as of a run that measures edit distances, is a sum over the sequence: no scale")
     refuse_sums_of_epochs(run)
     explained = next((one.finite for one in run.with_role(Quantity.R2) if len(one.finite)), None)
     return _above_guess(run) if explained is None else _above_mean(run, explained)

@@ -162,6 +162,10 @@ ask_in_turn(
 
 EXTREME = 15.0
 """Times the upper end of what is usual. Chosen: three times the margin that makes a rate high."""
+LARGEST_OF_ALL = 30.0
+"""The largest peak rate that is usual for any optimizer: that of LARS (You et al., 2017)."""
+MIN_TIMES_LARGEST = 10.0
+"""Times that rate, from which on a rate is too high for a run of any kind. Chosen by hand."""
 SMALLEST_MODELS = 3e-3
 """... and above this. Chosen: a model of a few layers, trained from scratch, takes it."""
 _SOURCES = ("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe")
@@ -173,6 +177,13 @@ def lr_high(run: Run, peak: float, step: float) -> Evidence | None:
     Not this when: the optimizer is of a family whose rates have other scales; LoRA is trained, whose are ten times; a
     policy learns and keeps what it has learnt, as those do that are small.
     """
+    if peak >= MIN_TIMES_LARGEST * LARGEST_OF_ALL:
+        return Evidence(
+            f"learning_rate peaks at {figure(peak)} at {run.place(step)}; no optimizer usually takes more than "
+            f"{figure(LARGEST_OF_ALL)}",
+            steps=(step,),
+            values={"peak": peak, "usual_high": LARGEST_OF_ALL, "factor": peak / LARGEST_OF_ALL},
+        )
     ranges = usual_rates(run)
     high = [one for one in ranges if peak > GENEROUS_ABOVE * one.high]
     if high and run.kind in TEXT_POLICIES and kept_rise(run) is not None:

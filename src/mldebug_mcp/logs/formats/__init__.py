@@ -37,7 +37,15 @@ class Reader(Protocol):
         """Put the file's records into the builder."""
 
 
-BINARY_READERS = ("tensorboard", "wandb_file", "swanlab_file", "sqlite_store", "parquet", "evaluations")
+BINARY_READERS = (
+    "tensorboard",
+    "wandb_file",
+    "swanlab_file",
+    "visualdl_file",
+    "sqlite_store",
+    "parquet",
+    "evaluations",
+)
 """Modules of the formats that `signatures` knows."""
 TEXT_READERS = (
     "recording",
@@ -105,7 +113,7 @@ def read_files(files: Sequence[LogFile], builder: RunBuilder) -> None:
     elif len(files) > 1 and all(curve_name(file.path) for file in files):
         from mldebug_mcp.logs.formats import curve_files
 
-        builder.formats.append(curve_files.FORMAT)
+        builder.formats.append(curve_files.FORMATS[files[0].path.suffix])
         curve_files.read_together(files, builder)
     else:
         for file in files:

@@ -1,4 +1,7 @@
-"""Tables of one curve each, which together are a run: DVCLive's `plots/metrics/**/*.tsv`."""
+"""Tables of one curve each, which together are a run.
+
+DVCLive keeps them in `plots/metrics/**/*.tsv`, Polyaxon in `events/metric/**/*.plx` with bars between the cells.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.spread import curve_name
 
-FORMAT = "dvclive"
+FORMATS = {".tsv": "dvclive", ".plx": "polyaxon"}
+_DELIMITERS = {".tsv": "\t", ".plx": "|"}
 _STEP = "step"
 
 
@@ -20,7 +24,7 @@ def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
     table, broken = LongTable(), 0
     for file in files:
         name = curve_name(file.path)
-        rows = csv.reader(file.lines(), delimiter="\t")
+        rows = csv.reader(file.lines(), delimiter=_DELIMITERS[file.path.suffix])
         header = next(rows, [])
         at = header.index(_STEP) if _STEP in header else 0
         for row in rows:

@@ -6,7 +6,8 @@ does comes back here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from mldebug_mcp.core.text import clean
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from mldebug_mcp.logs.formats.frames import FastRecords
 
 NAME = "jsonl"
+MAX_LAST_LINE = 64 * 1024
+"""Bytes at the end of a log in which its last record is looked for ..."""
+MAX_LAST_LINES = 10
+"""... and lines."""
 
 
 def matches(file: LogFile) -> bool:
@@ -66,6 +71,7 @@ class Records:
         self._builder = builder
         self._fast: FastRecords | None = None
         self._last_is_broken = False
+        self._last: Mapping[str, object] = {}
         self._errors = ErrorLines()
         self.broken = 0
         self.empty = 0
@@ -81,6 +87,7 @@ class Records:
             if record is None:
                 self._take_text(clean(line))
                 continue
+            self._last = record
             if is_resume(record):
                 self._builder.resumed()
                 continue
@@ -104,9 +111,12 @@ class Records:
         from mldebug_mcp.logs.formats.frames import FastRecords
 
         fast = self._fast = self._fast or FastRecords(self._builder)
+        last = b""
         for block, parsed in ahead(fast.knowing(blocks), fast.parse):
             for lines in fast.take(block, parsed):
                 fast.learn(self.take(lines_of(lines)))
+            last = block[-MAX_LAST_LINE:]
+        self._last = _last_record(last)
         self._last_is_broken = self._last_is_broken and not fast.took_last
 
     def take_block(self, block: bytes) -> None:
@@ -118,6 +128,7 @@ class Records:
 
     def tell(self, builder: RunBuilder) -> None:
         """Say in the notes what was no record."""
+        builder.ends_with(self._last)
         if self._last_is_broken:
             builder.note(
                 "the last line is cut off: a record is still being written, or the run was killed while writing"
@@ -128,3 +139,9 @@ class Records:
         empty = self.empty + (self._fast.empty if self._fast is not None else 0)
         if empty:
             builder.note(f"skipped {empty} record(s) without a number")
+
+
+def _last_record(block: bytes) -> dict[str, object]:
+    """Return the last record of some lines as it was parsed, empty if there is none."""
+    records = (parse_object(line) for line in reversed(lines_of(block)))
+    return next((record for record in islice(records, MAX_LAST_LINES) if record is not None), {})

@@ -10,6 +10,7 @@ from itertools import islice, pairwise
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import regex
+from mldebug_mcp.core.text import clean
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.log_file import LogFile, is_fast, lines_of
 from mldebug_mcp.logs.names import Quantity, role_of
@@ -143,7 +144,8 @@ def matches(file: LogFile) -> bool:
 
 def _dialect(file: LogFile) -> tuple[str, int] | None:
     """Return the delimiter and how many lines stand before the header, which may be the last of the comments."""
-    lines = file.head.splitlines()[:MAX_COMMENTS]
+    head = clean(file.head) if "\x1b" in file.head else file.head  # colours hold semicolons
+    lines = head.splitlines()[:MAX_COMMENTS]
     comments = next(
         (index for index, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines)
     )

@@ -55,7 +55,7 @@ _LINES: tuple[tuple[str, str], ...] = (
     ("transformers", r"\{'(?:eval_|train_)?(?:loss|runtime)': .*'epoch': "),
     ("fairseq", r"\[train(?:_inner)?\]\[INFO\] - \{.*\"(?:num_updates|wps)\""),
     ("vits", r"\[(?:[\d.naif-]+, ){3,12}\d+, [\d.e-]+\]\s*$"),
-    ("darknet", r"^\s*\d+: [\d.naif-]+, [\d.naif-]+ avg"),
+    ("darknet", r"^\s*\d+(?:, \d+\.\d+)?: [\d.naif-]+, [\d.naif-]+ avg"),
 )
 _PATTERNS = tuple((name, regex(pattern)) for name, pattern in _LINES)
 _LOOKED_AT = 2000
@@ -178,7 +178,7 @@ LINES_TOGETHER = 4096
 LIKE_BYTES, SAME_WIDTH = 4096, 2
 """Bytes above the end in which lines like the last one are looked for, and how many of these tell how a number is
 written. Chosen: an evaluation may stand between."""
-_LAST_NUMBER = re.compile(rb"(?<![\w.])[-+]?\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d*)?$")
+_LAST_NUMBER = regex(rb"(?<![\w.])[-+]?\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d*)?$")
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _REPEATS = regex(r"best iteration is:\s*$", re.IGNORECASE)
 """LightGBM's last words, under which it prints the line of its best iteration once more."""

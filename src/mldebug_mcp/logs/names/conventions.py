@@ -7,14 +7,14 @@ its convention holds, and returns a note.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, count
 
 import numpy as np
 
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import shorten
-from mldebug_mcp.logs.columns import Columns, rename
+from mldebug_mcp.logs.columns import Columns, ascends, rename, stretches_of
 from mldebug_mcp.logs.names import Quantity, Role, role_of
 from mldebug_mcp.logs.names.abbreviations import (
     abbreviations,
@@ -38,7 +38,7 @@ from mldebug_mcp.logs.names.losses import (
     scores_of_evaluation,
     taking_turns,
 )
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, factor, rank
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, factor, is_telling, is_training_loss, rank
 from mldebug_mcp.logs.names.quantities import PAIRS
 from mldebug_mcp.logs.names.records import phase_in
 from mldebug_mcp.logs.names.units import batch_in_epoch, clock, memory, percentages, rates, time_and_data
@@ -50,6 +50,75 @@ _OF_TRAINING = re.compile(r"train(?:ing)? ", re.IGNORECASE)
 _BARE = frozenset({"loss", "acc", "accuracy", "acc@1", "top1"})
 MAX_NAME = 200
 """Characters of a metric name."""
+
+
+MIN_FALLS_OF_COUNT = 0.2
+"""Share of records with a smaller count than the one before, from which on it may count each record apart. Chosen."""
+MIN_LEAST_OF_COUNT = 0.5
+"""Share of its largest value below which such a count never lies: a counter that starts again does. Chosen by hand."""
+MIN_COUNTS = 4
+"""Records from which on a count is judged."""
+
+
+def name_counts_per_record(columns: Columns) -> str | None:
+    """Rename what counts the steps of each record apart, as an on-policy learner its time steps: no step of a run."""
+    told = []
+    for raw in [raw for raw in columns if canonical(raw) in COUNTERS]:
+        value = columns[raw].values()
+        if len(value) < MIN_COUNTS or not bool(np.all(value > 0)):
+            continue
+        falls = float(np.mean(value[1:] < value[:-1]))
+        half = len(value) // 2
+        rises = abs(float(np.median(value[half:]) - np.median(value[:half]))) > float(np.std(value))
+        near = float(value.min()) > MIN_LEAST_OF_COUNT * float(value.max())
+        if falls >= MIN_FALLS_OF_COUNT and near and not rises:
+            rename(columns, raw, f"{raw} per record")
+            told.append(repr(shorten(raw, 60)))
+    return f"{', '.join(told)}: counted in each record apart, and no step of the run" if told else None
+
+
+LEAST_BEFORE_NULLS = 2
+"""Values that tell how often a metric is logged; a training loss is taken for one of each record."""
+
+
+def nulls_at_end(columns: Columns, rows: int, nulls: Iterable[str]) -> str | None:
+    """Read a metric as NaN from where it is null for good: JSON has no NaN, and JavaScript writes null for it.
+
+    A metric that is logged now and then is null between its values: then the nulls at the end count only where they
+    go on for longer than any before, in records that each count further.
+
+    Args:
+        columns: The columns of a log.
+        rows: Its records.
+        nulls: The names that stand beside a null in its last record.
+    """
+    told = []
+    for raw in nulls:
+        role = role_of(raw)
+        is_measured = is_telling(raw) or (role is not None and role.quantity is Quantity.GRADIENT_NORM)
+        if raw not in columns or not len(columns[raw]) or not is_measured:
+            continue
+        at = columns[raw].arrays()[0]
+        if len(at) < LEAST_BEFORE_NULLS and not is_training_loss(raw):
+            continue
+        last, gap = int(at[-1]), int(np.diff(at).max(initial=1))
+        missing = np.arange(last + gap, rows, gap)
+        if len(missing) and _count_further(columns, last, rows):
+            columns[raw].extend(stretches_of(missing), np.full(len(missing), np.nan))
+            told.append(f"{shorten(raw, 60)!r} in the last {len(missing)} record(s)")
+    return f"null is read as NaN, which JSON cannot write: {', '.join(told)}" if told else None
+
+
+def _count_further(columns: Columns, first: int, rows: int) -> bool:
+    """Say whether the counters rise in each record from one on, or nothing is counted."""
+    for raw in columns:
+        if canonical(raw) not in COUNTERS:
+            continue
+        at, value = columns[raw].arrays()
+        counted = value[at >= first]
+        if len(counted) == rows - first and ascends(counted):
+            return True
+    return all(canonical(raw) not in COUNTERS for raw in columns)
 
 
 def join_counters(columns: Columns) -> None:

@@ -332,12 +332,17 @@ class Role:
         return f"eval_{self.quantity}" if self.is_evaluation else str(self.quantity)
 
 
+_OF_A_NETWORK = regex(r"(?<![A-Za-z])(q|critic|value|policy|actor)[-_ ]net(?:work)?(?=[-_ ]loss)", re.IGNORECASE)
+"""The loss of a network is that of what it learns: "Q-network loss"."""
+
+
 @lru_cache(maxsize=16384)
 def role_of(name: str) -> Role | None:
     """Return the role that a name has by itself, None if it is not understood."""
     if len(name) > MAX_NAME or name.startswith(lexicon.SET_ASIDE) or not name.strip():
         return None
     written, power = _without_power(plain(name))
+    written = _OF_A_NETWORK.sub(r"\1", written) if "net" in written else written
     if not may_mean(written) and _OF_A_UNIT.search(written.lower()) is None:
         return None
     if power != 1.0 and (role := _parsed(written)) is not None:

@@ -289,7 +289,7 @@ IDIOMS: dict[str, tuple[Q | None, str, float]] = {
     **dict.fromkeys(("l.r.", "l_r"), (Q.LEARNING_RATE, "", 1.0)),
     **dict.fromkeys(("ep", "ep."), (Q.EPOCH, "", 1.0)),  # of an agent an episode: `conventions.abbreviations`
     **dict.fromkeys(("upd", "up."), (Q.STEP, "", 1.0)),
-    **dict.fromkeys(("sen.", "nimg", "n_img"), (Q.SAMPLES_SEEN, "", 1.0)),
+    **dict.fromkeys(("example_counter", "sen.", "nimg", "n_img"), (Q.SAMPLES_SEEN, "", 1.0)),
     **dict.fromkeys(("gtokens", "gtok", "btokens", "btok"), (Q.TOKENS_SEEN, "", 1e9)),
     **dict.fromkeys(("mtokens", "mtok"), (Q.TOKENS_SEEN, "", 1e6)),
     **dict.fromkeys(("kt/s", "ktok/s", "ktok_s", "ktps", "ktokens/s"), (Q.TOKENS_PER_SECOND, "", 1e3)),

@@ -220,7 +220,7 @@ def _is_power(loss: Column, perplexity: Column) -> bool:
 
 _ACCURACY = {"a": "accuracy", "eval_a": "eval_accuracy"}
 _OBJECTIVE = regex(
-    r"(?:(?P<before>[a-z]{2,10})[/_. ])?obj"
+    r"(?:(?P<before>[a-z]{2,10})[/_. ])?(?:obj|(?<=[/_. ])error)"
     r"(?:[/_. ]?[\[(](?P<inside>[a-z]{2,10})[\])]|[/_. ](?P<behind>[a-z]{2,10}))?",
     re.IGNORECASE,
 )
@@ -247,9 +247,14 @@ def _is_share(columns: Columns, name: str) -> bool:
 
 
 def objective_alone(columns: Columns) -> str | None:
-    """`obj` of a phase is the loss where nothing else is; beside boxes and classes it is a part of a detector's."""
+    """`obj` or `error` of a phase is the loss where nothing else is, and so is `f` beside the norm of its gradient.
+
+    Beside boxes and classes `obj` is a part of a detector's loss.
+    """
     names = {canonical(name) for name in columns}
     found = {name: phase for name in columns if (phase := _phase_of_objective(name)) is not None}
+    if "grad_norm" in names and "f" in columns:
+        found["f"] = ""
     if not found or not names.isdisjoint({"loss", "eval_loss"}) or any(_OF_BOXES.search(name) for name in columns):
         return None
     told = []

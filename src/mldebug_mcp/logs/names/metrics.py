@@ -107,6 +107,8 @@ def is_telling(name: str) -> bool:
         return bool(role.phase)  # `error_rate` alone may be a setting
     if role is not None and role.quantity.is_result:
         return not _is_called_by_name(name, role)
+    if role is not None and role.quantity is Quantity.ERROR_RATE and role.phase:
+        return True  # "training error"; an error alone may be any
     return is_loss(name) or "'s " in name  # LightGBM: "valid_0's l2"
 
 

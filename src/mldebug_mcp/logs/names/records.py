@@ -59,6 +59,15 @@ def numbers_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -
             yield name, number
 
 
+def nulls_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -> Iterator[str]:
+    """Yield the names of a record that stand beside a null, by `numbers_in`'s names."""
+    for key, value in values.items():
+        if value is None:
+            yield f"{prefix}{key}"
+        elif isinstance(value, Mapping) and depth < MAX_DEPTH:
+            yield from nulls_in(value, prefix if key in ENVELOPES else f"{prefix}{key}/", depth + 1)
+
+
 def tells_kind(field: str) -> bool:
     """Say whether a field of text may tell of which phase a record is: "split", "event", "log_type"."""
     return _KIND.fullmatch(field) is not None

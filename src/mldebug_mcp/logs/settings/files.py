@@ -23,7 +23,8 @@ MAX_OTHER_BYTES = 64 * 1024
 LEAST_KNOWN = 4
 """Known settings that make such a file a configuration; chosen by hand: results name a rate and a batch too."""
 
-OF_CLEARML = "task.json"
+PARAMETERS = {"task.json": "hyperparams", "run.plx.json": "inputs"}
+"""Files in which ClearML and Polyaxon describe a run, and where in them its parameters stand."""
 """What ClearML calls the description of a task, with its parameters under "hyperparams"."""
 FILE_NAMES = (
     "config.json", "config.yaml", "config.yml", "training_args.json", "train_args.json", "training_config.json",
@@ -32,7 +33,7 @@ FILE_NAMES = (
     "training_args.yaml", "run_config.json", ".hydra/config.yaml", "adapter_config.json", "config.toml", "config.ini",
     "ds_config.json", "deepspeed_config.json", "args.txt", "opt.txt", "train_opt.txt", "cmd.txt", "command.txt",
     "command", "cmd", "cmd.sh", "command.sh", ".hydra/overrides.yaml", "overrides.yaml", "wandb-metadata.json",
-    "training_args.bin", OF_CLEARML,
+    "training_args.bin", *PARAMETERS,
 )  # fmt: skip
 """Where trainers leave their configuration, in the order in which they are believed."""
 
@@ -67,8 +68,8 @@ def read_settings(path: Path) -> Settings:
             f"{file.name}: no settings could be read from it ({shorten(str(error), 120)}); "
             "mend it or name another configuration (JSON, YAML, TOML, INI, a command line)"
         ) from None
-    if path.name == OF_CLEARML and isinstance(parameters := values.get("hyperparams"), Mapping):
-        values = parameters  # the rest of the task tells what was run, not how
+    if isinstance(parameters := values.get(PARAMETERS.get(path.name, "")), Mapping):
+        values = parameters  # the rest tells what was run, not how
     return Settings.of(values, path.name, path.stem)
 
 

@@ -21,6 +21,7 @@ from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_known, is_tel
 from mldebug_mcp.logs.names.quantities import LOSSES
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.text.counters import Counters
+from mldebug_mcp.logs.text.pairs import evaluation_name
 from mldebug_mcp.logs.text.parsed_line import Parsed, is_remark
 
 # The batch of an epoch → a step: "epoch 9 step 440/440" counts within the epoch, or over all of them.
@@ -31,6 +32,36 @@ from mldebug_mcp.logs.text.parsed_line import Parsed, is_remark
 
 MAX_INTERVALS_AT_EPOCH = 2.0
 """Times the interval within an epoch that a counter over all of them may move by where the epoch rises; chosen."""
+
+
+class FirstPass:
+    """The first pass of an epoch over data: one of another length behind its end is an evaluation."""
+
+    def __init__(self) -> None:
+        self.epoch: float | None = None
+        self.total = 0
+        self._metrics: tuple[str, ...] = ()
+        self._is_done = False
+
+    def is_over(self, epoch: float, at: float, total: int, metrics: tuple[str, ...]) -> bool:
+        """Take a place in a pass; return whether the first pass of its epoch was over and this is another one.
+
+        Args:
+            epoch: The epoch.
+            at: How far the pass is.
+            total: How long it is.
+            metrics: The names of what is reported; an evaluation that no word marks reports the same.
+        """
+        if self.epoch != epoch:
+            self.epoch, self.total, self._metrics, self._is_done = epoch, total, metrics, False
+        if total == self.total:
+            self._is_done = self._is_done or at >= total
+            return False
+        return self._is_done and metrics == self._metrics
+
+    def reaches(self, epoch: float, at: float) -> None:
+        """Say how far the first pass of an epoch is, after many places of passes that are all as long."""
+        self.epoch, self._is_done = epoch, at >= self.total
 
 
 class EpochBatches:
@@ -395,6 +426,8 @@ def scattered(lots: Sequence[Lot], size: int) -> tuple[dict[str, Floats], dict[s
 
 MAX_LINES_BELOW_RECORD = 20
 """Lines below a record in which metrics without a counter belong to it."""
+MAX_ROWS_BETWEEN_COUNTERS = 3
+"""Lines from the row above, up to which another counter is of the same block. Chosen by hand."""
 
 
 class Assembler:
@@ -410,6 +443,8 @@ class Assembler:
         self._block: dict[str, float] = {}
         self._line = 0
         self._heading = False
+        self._step_name = ""
+        self._first_pass = FirstPass()
         self._epoch: float | None = None
         self._step: float | None = None
         self._total = 0
@@ -438,6 +473,7 @@ class Assembler:
         if self.ranks.echoes(parsed):
             return
         self._count_of_the_run(parsed)
+        self._mark_second_pass(parsed)
         batch = parsed.counters.batch
         if parsed.evaluation and batch and batch[0] < batch[1] - 1:
             return  # an evaluation under way: its last line has the averages
@@ -453,8 +489,7 @@ class Assembler:
         elif values and len(parsed.metrics) > ("episode" not in values) and not self._builder.records:
             self._leftovers.take({**values, **parsed.metrics}, known=False)
         elif values and not is_remark(parsed):
-            self._open(number, values, {}, heading=True)
-            self._add(_known(parsed))  # Caffe: "Iteration 100, lr = 0.01"
+            self._take_heading(number, values, parsed)
         elif (
             not values
             and self._heading
@@ -466,6 +501,21 @@ class Assembler:
         elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
             self._add(_known(parsed))
             self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
+
+    def _take_heading(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
+        if self._is_second_step(number, values, parsed):
+            self._add({parsed.counters.step_name: values["step"]})
+            self._line = number
+            return
+        self._step_name = parsed.counters.step_name
+        self._open(number, values, {}, heading=True)
+        self._add(_known(parsed))  # Caffe: "Iteration 100, lr = 0.01"
+
+    def _is_second_step(self, number: int, values: Mapping[str, float], parsed: Parsed) -> bool:
+        """Say whether a row of a block counts steps by another name than the heading: "Iteration: 3", "Frames: 512"."""
+        name = parsed.counters.step_name
+        begun = self._heading and "step" in self._counters and number - self._line <= MAX_ROWS_BETWEEN_COUNTERS
+        return begun and values.keys() == {"step"} and not parsed.metrics and name not in ("", self._step_name)
 
     @property
     def under_heading(self) -> bool:
@@ -489,7 +539,8 @@ class Assembler:
         counters = like.counters
         counted = bool(counters.values) or (counters.batch is not None and not like.evaluation)
         rounded = counters.rounded or (counters.batch is not None and like.evaluation)
-        return like.telling and counted and bool(like.metrics) and not self._renames(like) and not rounded
+        is_first = counters.total in (None, self._first_pass.total) or not self._is_in_pass(like)
+        return is_first and like.telling and counted and bool(like.metrics) and not self._renames(like) and not rounded
 
     def stands_alone(self, number: int, like: Parsed) -> bool:
         """Say whether lines like the one that was taken last, without a counter, belong to nothing from a line on."""
@@ -541,6 +592,8 @@ class Assembler:
             self._batches.correct(self._builder, self._counters)
         if "step" in columns:
             self._step = float(columns["step"][-1])
+            if self._is_in_pass(like):
+                self._first_pass.reaches(self._epoch or 0.0, self._step)
         if "epoch" in columns:
             self._epoch = float(columns["epoch"][-1])
         elif self._epoch is not None:
@@ -632,6 +685,26 @@ class Assembler:
         if parsed.telling:
             self._step = values.get("step", self._step)
         return values
+
+    def _mark_second_pass(self, parsed: Parsed) -> None:
+        """Take "step 5/60" for a batch of an evaluation where the epoch was trained on in "step 5/240"."""
+        if not self._is_in_pass(parsed):
+            return
+        at, total, first = parsed.counters.values["step"], parsed.counters.total or 0, self._first_pass
+        if parsed.evaluation:
+            is_another = first.epoch == self._epoch and total != first.total
+        else:
+            is_another = first.is_over(self._epoch or 0.0, at, total, tuple(parsed.metrics))
+        if is_another:
+            parsed.evaluation, parsed.counters.batch = True, (int(at), total)
+            parsed.counters.values = {"epoch": self._epoch or 0.0}
+            parsed.metrics = {evaluation_name(name): value for name, value in parsed.metrics.items()}
+
+    def _is_in_pass(self, like: Parsed) -> bool:
+        """Say whether lines like this one count a pass of the epoch that stands above them."""
+        counters = like.counters
+        counted = counters.total is not None and counters.values.keys() == {"step"} and counters.batch is None
+        return counted and self._epoch is not None and like.telling
 
     def _count_of_the_run(self, parsed: Parsed) -> None:
         """Take "[19/266]" of an evaluation for the step where training counts to as many, and names no epoch."""

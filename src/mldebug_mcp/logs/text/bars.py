@@ -22,6 +22,11 @@ _TQDM = regex(
     r"(?P<percent>\d{1,3})%\s?(?:\|[^|\[]{0,400}\|)?\s*(?P<count>\d+(?:\.\d+)?[kM]?)/(?P<total>\d+(?:\.\d+)?[kM]?)\s*"
     r"\[(?P<inside>[^\]]{0,2000})(?P<end>\]|$)"
 )
+_COUNT_FIRST = regex(
+    r"(?P<head>.{0,200}?)\[(?P<count>\d+)/(?P<total>\d+)\]\s{0,4}\d{1,3}%\|[^|,\[\]]{0,400}"
+    r"(?:,\s?(?P<rest>[^\[\]]{0,2000}))?\[[\d:?]{1,20}<[\d:?]{1,20}\]\s*$"
+)
+"""tqdm as Ignite draws it: "Epoch [1/3]: [2/16]  12%|█▎        , loss=0.76 [00:00<00:00]"."""
 _HEAD = 300
 MAX_METRICS = 20_000
 """Characters behind a bar that are read."""
@@ -31,6 +36,13 @@ _KERAS = regex(
 _ARROWS = regex(
     r"(?P<head>[A-Za-z][^\[\]{}]{0,80})?\s*\[[>=#.\- ]{5,200}\]\s*(?P<count>\d+)/(?P<total>\d+)\b,?\s*(?P<rest>.*)$"
 )
+_FRAMED = regex(
+    r"(?P<head>[A-Za-z][^|\[\]{}]{0,80}?)\s*\|(?=[^|]{0,200}[#=█▉▊▋▌▍▎▏∙░▒▓◉◯■□▪])[#=>\-. █▉▊▋▌▍▎▏∙░▒▓◉◯■□▪]{4,200}\|"
+    r"\s*\(?(?P<count>\d+)/(?P<total>\d+)\)?(?![\d/%])\s*(?P<rest>.*)$"
+)
+"""The bars of the package progress: "Processing |########    | (370/3700) Loss: 0.1"."""
+_WITH_HEAD = (("<", _COUNT_FIRST), ("]", _ARROWS), ("|", _FRAMED))
+"""What stands in each bar with a head, and its pattern; the second is "Training [>>>  ] 300/1000, loss=0.1"."""
 _FASTPROGRESS = regex(r"(?:Epoch \d+/\d+ :)?\s*\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+[^\]]*\]")
 _FASTPROGRESS_HEAD = regex(r"Epoch \d+/\d+ :")
 _RATE = regex(
@@ -71,10 +83,11 @@ def bar_in(line: str) -> Bar | None:
         drawn = list(_TQDM.finditer(line))
         if drawn:
             return _tqdm(line, drawn)
-    arrows = _ARROWS.match(line) if "]" in line else None
-    if arrows is not None:  # a bar of one's own: "Training [>>>  ] 300/1000, loss=0.1"
-        at, total = whole_number(arrows["count"]), whole_number(arrows["total"])
-        return Bar((arrows["head"] or "").strip(), at, total, arrows["rest"][:MAX_METRICS], "")
+    for mark, pattern in _WITH_HEAD:
+        found = pattern.match(line) if mark in line else None
+        if found is not None:
+            at, total = whole_number(found["count"]), whole_number(found["total"])
+            return Bar((found["head"] or "").strip(), at, total, (found["rest"] or "")[:MAX_METRICS], "")
     keras = _KERAS.match(line)
     if keras is None:
         return None

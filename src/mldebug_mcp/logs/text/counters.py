@@ -71,7 +71,8 @@ _STEP = regex(
 )
 _PLURAL = regex(r"(?:steps|iters|iterations|batches|updates|epochs|frames)\b", re.IGNORECASE)
 _BARE = regex(
-    r"\s*+(?:(?:(?P<colon>\d{1,9})\s*+[:|]|\[\s{0,8}(?P<bracket>\d{1,9})(?:/\d{1,9})?\])\s++(?=[\d.]+,|[A-Za-z])"
+    r"\s*+(?:(?:(?P<colon>\d{1,9})\s*+[:|]|\[\s{0,8}(?P<bracket>\d{1,9})(?:/\d{1,9})?\])\s++"
+    r"(?=[\d.]+,|[A-Za-z]|\d+ [a-z])"
     r"|(?P<number>\d{1,9})\s(?=\[[A-Za-z][\w ]{0,30}:))"  # Keras-GAN: "0 [D loss: 0.7, acc.: 50.00%]"
 )
 _BEFORE_EPISODE = regex(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
@@ -103,6 +104,7 @@ _AT_BEGINNING = (
 )
 _OF_COUNTER = regex(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(?: the)?\s*+$", re.IGNORECASE)
 _VALUE = regex(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)
+_NO_WORD = regex(r"[^A-Za-z_ ]|^ +| +$")
 _UNITS = {"k": 1e3, "m": 1e6}
 
 
@@ -118,6 +120,8 @@ class Counters:
         weak: Only a metric beside it makes this a counter: "steps: 1000" alone is a setting, "0: text" a list.
         first_epoch: The number of the first epoch, where the framework is known: that of Lightning and timm is 0.
         rest: The line without its counters.
+        step_name: What the step is called in the line, in lower case.
+        total: How many steps there are of it, where the line says so ("step 5/240").
     """
 
     values: dict[str, float] = field(default_factory=dict)
@@ -127,6 +131,8 @@ class Counters:
     weak: bool = False
     first_epoch: float | None = None
     rest: str = ""
+    step_name: str = ""
+    total: int | None = None
 
 
 def find_counters(line: str) -> Counters:
@@ -177,6 +183,8 @@ def _take(found: Counters, match: re.Match[str]) -> None:
         unit = groups.get("unit")
         found.values["step"] = float(groups["step"].replace(",", "")) * (_UNITS[unit.lower()] if unit else 1.0)
         found.rounded = unit is not None
+        found.total = _integer(groups["total"]) if groups.get("total") else None
+        found.step_name = found.step_name or _NO_WORD.sub("", match[0]).lower()
     found.weak = found.weak or match.re is _BARE or _PLURAL.search(match[0]) is not None
     found.phase = found.phase or groups.get("phase")
     if _TIMM.match(match[0]):

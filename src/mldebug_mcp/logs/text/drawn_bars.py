@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +19,10 @@ from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Column, Floats, Rows, stretches_of
 from mldebug_mcp.logs.names.metrics import is_evaluation
-from mldebug_mcp.logs.text.assembler import Assembler
+from mldebug_mcp.logs.text.assembler import Assembler, FirstPass
 from mldebug_mcp.logs.text.bars import Bar
 from mldebug_mcp.logs.text.counters import Counters
+from mldebug_mcp.logs.text.pairs import evaluation_name
 from mldebug_mcp.logs.text.parsed_line import Drawing, Parsed
 
 # Bars that report metrics → records: the last drawing for a step counts.
@@ -46,6 +47,7 @@ class DrawnBars:
         self._last: _Last | None = None
         self._shown: dict[str, float] = {}
         self._finished: Bar | None = None
+        self._first = FirstPass()
         self.evaluated = False
 
     @property
@@ -59,6 +61,8 @@ class DrawnBars:
         if bar.keras and self._is_evaluation(bar):
             self.evaluated = True
             return
+        if self._is_second_of_epoch(drawing):
+            drawing = _of_evaluation(drawing, self._first.epoch or 0.0)
         last = self._drawn(number, drawing)
         if self._last is not None and (self._last.key != last.key or self._begins_unheaded_epoch(last)):
             if bar.at == 0 and drawing.metrics == self._last.parsed.metrics:
@@ -74,6 +78,23 @@ class DrawnBars:
         return any(name.startswith("val_") for name in before.parsed.metrics) and (
             before.parsed.metrics != last.parsed.metrics
         )
+
+    def _is_second_of_epoch(self, drawing: Drawing) -> bool:
+        """Say whether a bar without a phase follows the finished one of its epoch, of another length: validation."""
+        bar, epoch = drawing.bar, drawing.counters.get("epoch", self._records.epoch)
+        if bar.keras or epoch is None or drawing.evaluation or "train" in bar.head.lower():
+            return False
+        return self._first.is_over(epoch, bar.at, bar.total, tuple(drawing.metrics))
+
+    def _are_all_first(self, at: Floats, total: Floats, epoch: Floats | None) -> bool:
+        """Say whether drawings, each of shape (n,), are all of bars as long as the first one of the epoch."""
+        first = self._first
+        if first.epoch is None:
+            return True
+        if bool(np.any(total != first.total)):
+            return False
+        first.reaches(first.epoch if epoch is None else float(epoch[-1]), float(at[-1]))
+        return True
 
     def draws_one(self, like: Drawing, at: Floats, total: Floats) -> bool:
         """Say whether drawings of Keras are all of one bar that is not finished yet."""
@@ -93,6 +114,8 @@ class DrawnBars:
         shown = [name for name in metrics if name in groups[0] or name in groups[1]]
         others = {name: 0.0 for name in metrics if name not in shown}
         if like.evaluation or (groups[0] and groups[1]) or not others:
+            return False
+        if not self._are_all_first(columns[0], columns[1], counters.get("epoch")):
             return False
         self.end()
         at, total, size = columns[0], columns[1], len(columns[0])
@@ -120,6 +143,10 @@ class DrawnBars:
         """Take note of a line that names an epoch; under a bare one Keras draws the bars of the next one."""
         if bare:
             self._finished = None
+        if self._last is not None and self._last.parsed.evaluation:
+            if self._last.parsed.counters.values.get("epoch", epoch) != epoch:
+                self.end()
+            return
         last = self._last.parsed.counters.values if self._last is not None and self._last.keras else {"epoch": epoch}
         if last.get("epoch") != epoch:
             if not last and epoch > 1:
@@ -167,6 +194,12 @@ class DrawnBars:
             if self._records.epoch is not None:  # a heading that comes before the last drawing ends is of the next one
                 values.setdefault("epoch", self._records.epoch)
         return _Last(key, number, parsed, keras=False)
+
+
+def _of_evaluation(drawing: Drawing, epoch: float) -> Drawing:
+    """Return a drawing as one of the evaluation of an epoch."""
+    metrics = {evaluation_name(name): value for name, value in drawing.metrics.items()}
+    return replace(drawing, evaluation=True, metrics=metrics, counters={**drawing.counters, "epoch": epoch})
 
 
 def _is_of_epoch(name: str) -> bool:

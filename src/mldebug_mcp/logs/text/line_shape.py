@@ -649,7 +649,7 @@ def _outline(said: LineContent) -> _Outline | None:
         bare = counters.rest.strip(" |:-") == ""
         words += [tuple(counters.values), tuple(parsed.metrics), parsed.rank, parsed.telling, parsed.evaluation, bare]
         words += [counters.batch is None, counters.phase, counters.rounded, counters.weak, counters.first_epoch]
-        words.append(is_remark(parsed))
+        words += [is_remark(parsed), counters.total]
         numbers += [*counters.values.values(), *(counters.batch or ()), *parsed.metrics.values()]
     return _Outline(tuple(words), tuple(numbers)) if words else None
 
@@ -672,7 +672,15 @@ def _rebuilt(like: LineContent, values: list[float]) -> LineContent:
             after += 2
         metrics = dict(zip(parsed.metrics, values[after:], strict=True))
         place = Counters(
-            counted, batch, counters.phase, counters.rounded, counters.weak, counters.first_epoch, counters.rest
+            counted,
+            batch,
+            counters.phase,
+            counters.rounded,
+            counters.weak,
+            counters.first_epoch,
+            counters.rest,
+            counters.step_name,
+            counters.total,
         )
         said.plain = type(parsed)(place, metrics, parsed.rank, parsed.telling, parsed.evaluation)
     return said

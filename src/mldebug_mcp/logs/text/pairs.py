@@ -120,13 +120,13 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
             carried, again_here = known.startswith("eval_"), False
         elif of_evaluation or (carried and (known in named or ((leads or again_here) and is_telling(known)))):
             # "train loss 1.7 acc 0.6, val loss 1.9 acc 0.5 f1 0.5", "VALIDATION loss=1.9 acc=0.5"
-            name, again_here = _phased(name), carried
+            name, again_here = evaluation_name(name), carried
         if not named and carried:
             leads = _EVALUATION_WORD.match(match["name"]) is not None and "train" not in line.lower()
         named.add(known)
         (again if name in record else record).setdefault(name, number)
     if len(again) > 1 and list(again) == list(record):  # CenterNet: training, and behind it the same of an evaluation
-        record |= {_phased(name): value for name, value in again.items()}
+        record |= {evaluation_name(name): value for name, value in again.items()}
     return {**_by_unit_alone(line, record), **record} if record else record
 
 
@@ -192,7 +192,8 @@ def _listed(line: str, start: int) -> list[float]:
     return [] if None in numbers else [number for number in numbers if number is not None]
 
 
-def _phased(name: str) -> str:
+def evaluation_name(name: str) -> str:
+    """Return the name that a metric has as one of evaluation; that of a counter stays."""
     known = canonical(name)
     return known if known.startswith("eval_") or known in COUNTERS else f"eval_{known}"
 
@@ -200,6 +201,7 @@ def _phased(name: str) -> str:
 def _in_units(name: str, number: float, unit: str) -> tuple[str, float]:
     """Return a metric and its number without the unit behind it, in the unit that the metric is read in."""
     if unit.lower() in _SECONDS:
+        name = "time" if name.lower() == "in" else name  # scikit-learn: "val loss: 0.54, in 0.007s"
         if name.lower() == "time" and unit.lower() == "ms":  # nanoGPT: the time of one step
             name = "step_time"
         elif name.lower() == "cost":  # what it cost, in time
@@ -271,7 +273,8 @@ def _without_stop(phrase: str) -> str:
 
 
 _DARKNET = regex(
-    r"^\s*(\d+): ([\d.naif-]+), ([\d.naif-]+) avg(?: loss)?, ([\d.eE+-]+) rate,(?: ([\d.]+) seconds, (\d+) images)?",
+    r"^\s*(\d+)(?:, (\d+\.\d+))?: ([\d.naif-]+), ([\d.naif-]+) avg(?: loss)?, ([\d.eE+-]+) rate,"
+    r"(?: ([\d.]+) seconds, (\d+) images)?",
     re.IGNORECASE,
 )
 _BEHIND = (
@@ -324,6 +327,8 @@ _LOSS_FAILED = regex(r"\bLoss (?:is (?=-?(?:nan|inf)\b)|became infinite or (?=na
 """torchvision, DETR: "Loss is nan, stopping training"; detectron2: "Loss became infinite or NaN at iteration=9!"."""
 
 
+_NAN_FOUND = regex(r"^\W{0,8}Encountered NaN\b\.?")
+"""fastText, which ends at once."""
 _BOLD = regex(rf"(?<=[=:])(\s?)\*\*({NUMBER})\*\*", re.IGNORECASE)
 """A value that the one who pasted the log marked."""
 _THRESHOLDS = regex(r"(?<=[a-z])@\[?\.?(?:IoU=)?0?\.?50?:0?\.95\]?(?=\s*[:=|,]|\s+[\d.])", re.IGNORECASE)
@@ -335,6 +340,8 @@ _PART_OF_DURATION = regex(r"(\d+(?:\.\d+)?) (day|hour|minute|second)")
 _SECONDS_IN = {"day": 86_400.0, "hour": 3600.0, "minute": 60.0, "second": 1.0}
 
 
+_NORM = regex(r"\|{1,2}(?:proj )?g(?:rad)?\|{1,2}(?=\s?[=:]|\s+[-+.\d])", re.IGNORECASE)
+"""The norm of the gradient, as optimizers print it: "f 8.6e+01 |g| 1.0e+01"."""
 _LEADERS = regex(r"(?<=[\w)%]) ?\.{2,200}(?=\s?[:=])")
 """Dots that lead from a name to its value: "training loss.....: 3.7"."""
 _TERSE = regex(
@@ -371,12 +378,21 @@ def _named(listed: re.Match[str]) -> str:
     return f"step {listed[2]}: {named}lr={listed[3]}"
 
 
+def _of_darknet(line: re.Match[str]) -> str:
+    """Name what darknet prints; its classifier tells the epoch too: "3, 0.600: 0.64, 0.62 avg, ..."."""
+    step, epoch, *values = line.groups()
+    names = ("loss", "average_loss", "learning_rate", "step_time", "samples_seen")
+    told = ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=True) if value is not None)
+    return f"step {step}: {f'epoch {epoch}, ' if epoch else ''}{told},"
+
+
 _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     ("**", _BOLD, r"\1\2"),
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
     ("@", _THRESHOLDS, "50-95"),
-    (" avg", _DARKNET, r"\1: loss=\2, average_loss=\3, learning_rate=\4, step_time=\5, samples=\6,"),
+    ("|g", _NORM, "grad_norm"),
+    (" avg", _DARKNET, _of_darknet),
     (" second", _DURATION, _seconds),
     (">=", _TAGGED, ""),
     ("/", _BOTH, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
@@ -403,4 +419,6 @@ def written_out(line: str) -> str:
     line = _LISTED.sub(_named, line)
     if "{" not in line and ("'" in line or '"' in line):
         line = _QUOTED.sub(r"\2: ", _QUOTED_NUMBER.sub(r"\2 ", line))
+    if "ncountered NaN" in line:
+        line = _NAN_FOUND.sub("loss=nan", line)
     return _LOSS_FAILED.sub("loss=", line) if "loss " in line.lower() else line

@@ -16,7 +16,14 @@ from mldebug_mcp.logs.documents import records_in
 from mldebug_mcp.logs.json_yaml import is_column, objects_in
 from mldebug_mcp.logs.line_prefixes import is_of_evaluation, names_evaluation, without_prefix
 from mldebug_mcp.logs.names import role_of
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_abbreviated, is_amount, is_telling
+from mldebug_mcp.logs.names.metrics import (
+    COUNTERS,
+    canonical,
+    is_abbreviated,
+    is_amount,
+    is_evaluation,
+    is_telling,
+)
 from mldebug_mcp.logs.numbers import NUMBER, parse_number, to_number, whole_number
 from mldebug_mcp.logs.settings.values import NotAnObjectError, parse_object
 from mldebug_mcp.logs.text.bars import Bar, bar_in
@@ -94,6 +101,8 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     metrics = pairs_in(counters.rest, evaluation=evaluation)
     told = bool(counters.values)
     for name in [name for name in metrics if canonical(name) in COUNTERS and not (told and is_abbreviated(name))]:
+        if canonical(name) == "step" and "step" not in counters.values:
+            counters.step_name = name
         counters.values.setdefault(canonical(name), metrics.pop(name))
         counters.weak = bool(metrics) or len(_WORDS.findall(counters.rest + prose)) > 5
     if not counters.values and counters.batch is None:
@@ -148,6 +157,41 @@ _PAIR = regex(
     rf"""({NUMBER})(?![\w.]|\s*,[^'"\[]*\])""",  # the only number of a list, not the first of several
     re.IGNORECASE,
 )
+
+_BARE_PAIR = regex(
+    rf"(?:^|[{{,\s])([A-Za-z_$][\w$]{{0,80}})\s{{0,4}}:\s{{0,4}}({NUMBER})(?=\s*(?:,|\}}|$))", re.IGNORECASE
+)
+"""A pair of an object as JavaScript prints it: its keys have no quotation marks."""
+_COUNT_BEFORE = regex(r"(?:[A-Za-z]{1,20}\W{1,3})?(?P<count>\d{1,9})\W{0,3}")
+"""What may stand before such an object: "3 {", "Epoch 3: {"."""
+
+
+def is_bare_pair(line: str) -> bool:
+    """Say whether a line is one pair of an object that JavaScript printed over several."""
+    return _BARE_PAIR.match(line.strip()) is not None
+
+
+def begins_object(message: str) -> bool:
+    """Say whether a line ends in the brace of an object of its own, behind nothing or behind a counter."""
+    before, _, behind = message.rpartition("{")
+    return not behind.strip() and (not before.strip() or _COUNT_BEFORE.fullmatch(before.strip()) is not None)
+
+
+def object_in(line: str) -> dict[str, object]:
+    """Return what the one object of a line or of several lines holds that JavaScript printed, empty if there is none.
+
+    A number alone before it counts epochs where the object tells of an evaluation, else steps.
+    """
+    before, brace, inside = line.partition("{")
+    before, counted = before.strip(), _COUNT_BEFORE.fullmatch(before.strip())
+    if not brace or "{" in inside or (before and counted is None):
+        return {}
+    record: dict[str, object] = {name: parse_number(text) for name, text in _BARE_PAIR.findall(f"{{{inside}")}
+    if not record or counted is None:
+        return record
+    if not before.isdigit():
+        return {**parse_line(before).counters.values, **record}
+    return {"epoch" if any(map(is_evaluation, record)) else "step": float(counted["count"]), **record}
 
 
 def dict_in(line: str) -> dict[str, object]:
@@ -409,7 +453,10 @@ def _number(text: str) -> float:
 def _read_dict(said: LineContent, message: str) -> None:
     """Read the dict in a line, if one of metrics stands or begins in it."""
     record = dict_in(message)
-    begun = bool(record) or message.strip() == "{"  # JSON that was printed over several lines opens with it
+    if not record and is_record(printed := object_in(message)) and "}" in message:
+        said.record = printed
+        return
+    begun = bool(record) or begins_object(message)
     if opens_dict(message) and (begun or begins_history(message)):
         said.opens = message
         return

@@ -27,7 +27,9 @@ from mldebug_mcp.logs.text.parsed_line import (
     Parsed,
     dict_in,
     history_in,
+    is_bare_pair,
     is_record,
+    object_in,
 )
 
 # Printed dicts → records: those of one line, and those that were printed or wrapped over several.
@@ -68,7 +70,7 @@ class PrintedDicts:
         """Read on in the open dict, which a terminal may have wrapped within a number; say whether this is of it."""
         self._lines.append(line)
         self._characters += len(line)
-        goes_on = ("'" in line or '"' in line) and len(self._lines) < MAX_LINES
+        goes_on = ("'" in line or '"' in line or is_bare_pair(line)) and len(self._lines) < MAX_LINES
         in_list = self._brackets > 0 and self._characters < MAX_OBJECT and _is_of_list(line)
         self._brackets += _opened(line)
         if "}" not in line and (goes_on or in_list):
@@ -85,7 +87,7 @@ class PrintedDicts:
 
     def _gathered(self, number: int, lines: list[str]) -> None:
         text = "".join(lines)
-        history, record = history_in(text), dict_in(text)
+        history, record = history_in(text), dict_in(text) or object_in(text)
         if history:
             self.histories.take(history)
         elif is_record(record):
@@ -206,7 +208,7 @@ class MixedLines:
         if not told:
             _Drawings(bars, np.empty(0, dtype=np.int64), self._bar_steps).draw(len(numbers))
             return True
-        if not heard or not self._assembler.keeps_loss(_whole(heard)):
+        if not heard or not self._assembler.keeps_loss(_whole(heard)) or _counts_passes(heard):
             return False
         for part, like, echo in zip(told, plain, echoes, strict=True):
             if like is not None and echo:
@@ -354,6 +356,12 @@ class _Drawings:
         )
         self._next = last if taken else first
         return followed if taken else 0
+
+
+def _counts_passes(parts: Sequence[Part]) -> bool:
+    """Say whether lines count passes of several lengths, of which one may be an evaluation."""
+    plain = [like for part in parts if (like := part.shape.like.plain) is not None]
+    return len({like.counters.total for like in plain} - {None}) > 1
 
 
 def _counters(part: Part) -> list[str]:

@@ -14,6 +14,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.line_prefixes import names_evaluation
 from mldebug_mcp.logs.names.metrics import canonical, counts_rows, is_known, is_telling, may_hold_names
 from mldebug_mcp.logs.numbers import parse_number
+from mldebug_mcp.logs.text.pairs import evaluation_name
 
 # Tables in text: a line of names and lines of values under it (fastai, the Trainer in notebooks, Ultralytics).
 
@@ -24,9 +25,12 @@ _BAR = regex(r"(?<=\s)\|{1,2}g(?:rad)?\|{1,2}(?=\s)|\|", re.IGNORECASE)
 _CELL = regex(r"\S+(?: \S+)*")
 _WORD = regex(r"\S+")
 _OF_TOTAL = regex(r"(\d+)/\d+")
+_THOUSANDS = regex(r"\d+(?:\.\d+)?k")
+_OF_PHASE = regex(r"(?P<phase>[A-Za-z]{2,10})[ :=]\s?(?P<value>\S+)")
+"""A cell that names the phase of its row: mlx-lm's "val 3.947", under the name of the training loss."""
 _SIZED = regex(r"([\d.]+)[KMGT]i?B?")
 # Markdown: "**0.93**", and a mark behind the best value ("0.93 ← best").
-_MARKED = regex(r"[*_`~]*([^*_`~\s]+)[*_`~]*(?:\s+[^\x00-\x7f].*)?")
+_MARKED = regex(r"[*_`~]*([^*_`~\s]+)[*_`~]*(?:\s+(?:[^\x00-\x7f].*|[v^]))?")
 _NOT_LOGGED = frozenset({"no log", "", "-", "--", "n/a"})
 """Cells of a row that has no value there; the first is the Trainer's."""
 _AND_MORE = frozenset({"etc", "etc.", "..."})
@@ -41,6 +45,10 @@ MAX_LINES_BETWEEN_ROWS = 100
 """Lines of other things that may stand between the rows of a table."""
 MAX_COLUMNS = 500
 """Columns of a table; a line with more is no header."""
+MIN_NAMES_IN_TWO_LINES = 3
+"""Columns of a table whose names stand in two lines."""
+_NAMES_NOTHING = regex(r"[\d:=|,;]")
+"""What stands in no line of such names."""
 _HOLDS_NUMBER = regex(r"(?<![\w@.-])[-+]?\d")
 _FASTAI = regex(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*")
 _ULTRALYTICS_ROW = regex(r"\s*(?:(?P<all>all)|\d+/\d+)\s")
@@ -71,6 +79,7 @@ class Table:
         self._and_more = False
         self._starts: list[int] = []
         self._header = ""
+        self._above = ""
         self._commas = False
         self._since = 0
         self._of_ultralytics: dict[str, list[str]] = {}
@@ -121,7 +130,8 @@ class Table:
                 return row
             if line.strip() and not set(line) <= set("-=+| :\t"):
                 self._since += 1
-        if self._open(line):
+        above, self._above = self._above, line
+        if self._open(line) or self._open_two(above, line):
             return {}
         if self._since > MAX_LINES_BETWEEN_ROWS:
             self._names = []
@@ -151,6 +161,23 @@ class Table:
         placed = [match.start() for match in _CELL.finditer(line)]
         self._starts = placed if len(placed) == len(names) and not {"|", "\t"} & set(line) else []
         self._header = line if self._starts else ""
+        return True
+
+    def _open_two(self, above: str, line: str) -> bool:
+        """Open a table whose names stand in two lines, word below word, as Vowpal Wabbit prints them."""
+        if not may_hold_names(line) or any(map(_NAMES_NOTHING.search, (above, line))):
+            return False
+        upper, lower = list(_WORD.finditer(above)), list(_WORD.finditer(line))
+        if not MIN_NAMES_IN_TWO_LINES <= len(upper) == len(lower) <= MAX_COLUMNS:
+            return False
+        pairs = list(zip(upper, lower, strict=True))
+        names = [f"{one[0]} {other[0]}" for one, other in pairs]
+        below = all(one.start() == other.start() or one.end() == other.end() for one, other in pairs)
+        if not below or not any(map(is_telling, names)):
+            return False
+        self._spaced, self._commas, self._since, self._header = True, False, 0, ""
+        self._starts = []
+        self._keep(names)
         return True
 
     def _part_names(self, row: str) -> None:
@@ -216,9 +243,22 @@ class Table:
         words = line.split()  # one blank may stand between numbers that are as wide as their columns
         return words if len(words) == len(self._names) else self._below(line)
 
+    def _row_of_evaluation(self, line: str) -> dict[str, float]:
+        """Return a row of which a cell says that it is of evaluation, up to that cell; empty if none does."""
+        cells = _with_phases(self._cells(line))[: len(self._names)]
+        at = next((at for at, cell in enumerate(cells) if at and _evaluated(cell) is not None), None)
+        if at is None:
+            return {}
+        before = zip(self._names, cells[:at], strict=False)
+        values = {name: number for name, cell in before if (number := _cell(cell)) is not None}
+        number = _evaluated(cells[at])
+        return values if number is None else {**values, evaluation_name(self._names[at]): number}
+
     def _row(self, line: str) -> dict[str, float] | None:
         if self._header:
             self._part_names(line)
+        if of_evaluation := self._row_of_evaluation(line):
+            return of_evaluation
         cells = self._placed(line)
         cells = cells[1:] if self._is_indexed(cells) else cells
         surplus = len(cells) - len(self._names)
@@ -238,6 +278,23 @@ class Table:
         return numbers if numbers and len(numbers) * 2 >= filled and first else None
 
 
+def _with_phases(cells: list[str]) -> list[str]:
+    """Return the cells of a row, one that is but the name of an evaluation joined with the number behind it."""
+    joined: list[str] = []
+    for cell in cells:
+        if joined and names_evaluation(joined[-1]) and parse_number(cell) is not None:
+            joined[-1] = f"{joined[-1]} {cell}"
+        else:
+            joined.append(cell)
+    return joined
+
+
+def _evaluated(cell: str) -> float | None:
+    """Return the number of a cell that says it is of evaluation, None if it is another."""
+    found = _OF_PHASE.fullmatch(cell)
+    return parse_number(found["value"]) if found is not None and names_evaluation(found["phase"]) else None
+
+
 def may_be_row(line: str) -> bool:
     """Say whether a line may be a row of a table whose header stands anywhere above it."""
     return _ULTRALYTICS_ROW.match(line) is not None
@@ -249,6 +306,8 @@ def _cell(text: str) -> float | None:
     if text[:1] == "[" and text[-1:] == "]":  # DeepXDE: the parts of a loss, which is their sum
         parts = [parse_number(part) for part in text[1:-1].split(",")]
         return None if None in parts else sum(part for part in parts if part is not None)
+    if _THOUSANDS.fullmatch(text):
+        return float(text[:-1]) * 1e3
     fraction = _OF_TOTAL.fullmatch(text)
     sized = _SIZED.fullmatch(text)
     return parse_number(fraction[1] if fraction else sized[1] if sized else text.rstrip(":"))

@@ -1,0 +1,177 @@
+"""What little-used frameworks write (see benchmarks/samples/frameworks.py): each value is held to the log's own."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from benchmarks.samples.frameworks import FRAMEWORKS, logged_losses
+
+from mldebug_mcp import diagnose_run
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import clean
+from mldebug_mcp.logs import read_run
+
+FAR = Path(__file__).parent / "samples" / "far"
+KINDS = ("healthy", "diverged")
+
+
+class Printed(NamedTuple):
+    """What a framework prints: what its steps are, the pattern of the step, and that of each metric by name."""
+
+    step_name: str
+    step: str
+    metrics: dict[str, str]
+
+
+PRINTED = {
+    "brain_js": Printed("step", r"iterations: (\d+),", {"loss": r"training error: (\S+)"}),
+    "darknet": Printed("step", r"^(\d+), \S+: ", {"loss": r"^\d+, \S+: (\S+),", "learning_rate": r"avg, (\S+) rate"}),
+    "gradient_boosting": Printed("step", r"^ +(\d+) +\S+ +\S+s$", {"loss": r"^ +\d+ +(\S+) +\S+s$"}),
+    "hist_gradient_boosting": Printed(
+        "step", r"^\[(\d+)/", {"loss": r"train loss: ([\d.]+)", "eval_loss": r"val loss: ([\d.]+)"}
+    ),
+    "labml": Printed(
+        "step", r"^ *(\d+): ", {"loss": r"loss\.train: +(\S+)", "eval_accuracy": r"accuracy\.valid: +(\S+)"}
+    ),
+    "liblinear": Printed("step", r"^iter +(\d+)", {"loss": r"^iter.* f (\S+)", "grad_norm": r"^iter.*\|g\| (\S+)"}),
+    "lightgbm": Printed("step", r"^\[(\d+)\]", {"loss": r"train's \w+: (\S+)", "eval_loss": r"valid's \w+: (\S+)"}),
+    "mlx_lm": Printed("step", r"^ +(\d+) +\S+ [▼▲]", {"loss": r"^ +\d+ +(\S+) [▼▲]"}),
+    "mlp_classifier": Printed("step", r"^Iteration (\d+)", {"loss": r"loss = (\S+)"}),
+    "rsl_rl": Printed(
+        "step", r"Learning iteration (\d+)/", {"reward": r"Mean reward: (\S+)", "value_loss": r"Mean value loss: (\S+)"}
+    ),
+    "sgd_classifier": Printed(
+        "epoch", r"^-- Epoch (\d+)", {"loss": r"Avg\. loss: (\S+),", "weight_norm": r"^Norm: (\S+),"}
+    ),
+    "spacy": Printed("step", r"^ +\d+ +(\d+) +[\d.]+ ", {"loss": r"^ +\d+ +\d+ +([\d.]+) "}),
+    "stable_baselines3": Printed("step", r"total_timesteps +\| (\S+)", {"reward": r"ep_rew_mean +\| (\S+)"}),
+    "tabnet": Printed("epoch", r"^epoch (\d+) ", {"loss": r"\| loss: ([\d.]+)"}),
+    "tensorflow_js": Printed("epoch", r"^(\d+) {", {"loss": r"^  loss: (\S+?),", "eval_loss": r"^  val_loss: (\S+?),"}),
+    "vowpal_wabbit": Printed("sample", r"^\S+ \S+ +(\d+) ", {"loss": r"^(\d\.\d+) \S+ +\d+ "}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("framework", PRINTED)
+def test_every_value_a_framework_prints_is_read(framework: str, kind: str) -> None:
+    printed, path = PRINTED[framework], FAR / framework / f"{kind}.log"
+    text = clean(path.read_text().replace("\r", "\n"))
+    steps = [float(one) for one in re.findall(printed.step, text, re.MULTILINE)]
+    run = read_run(path)
+    steps = steps[: run.records]  # LightGBM prints its best iteration once more
+    assert (run.step_name, len(run.attempts)) == (printed.step_name, 1)
+    for name, pattern in printed.metrics.items():
+        values = [float(one.replace(",", "")) for one in re.findall(pattern, text, re.MULTILINE)][: len(steps)]
+        assert run[name].step.tolist() == steps
+        np.testing.assert_array_equal(run[name].value, values)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("framework", ["visualdl", "polyaxon"])
+def test_every_value_a_tracker_logged_is_read(framework: str, kind: str) -> None:
+    factor = 1.0 if kind == "healthy" else 1000.0
+    run = read_run(FAR / framework / kind)
+    np.testing.assert_allclose(run["loss"].value, logged_losses(factor), rtol=1e-6)
+    assert run["loss"].step.tolist() == list(range(20))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_parameters_of_polyaxon_are_settings(kind: str) -> None:
+    run = read_run(FAR / "polyaxon" / kind)
+    assert run.setting("learning_rate") == (0.001 if kind == "healthy" else 1.0)
+    assert run.setting("per_device_train_batch_size") == 32
+
+
+def test_the_file_of_ray_tune_that_keeps_nan_is_read() -> None:
+    folder = FAR / "ray_tune" / "diverged"
+    logged = [json.loads(line)["loss"] for line in (folder / "result.json").read_text().splitlines()]
+    run = read_run(folder)
+    np.testing.assert_array_equal(run["loss"].value, logged)
+    assert run["loss"].step.tolist() == list(range(20))
+    assert any("leaves out 11 value(s) of loss that are not finite" in note for note in run.notes)
+    assert run.setting("learning_rate") == 50.0
+
+
+def test_the_exact_numbers_of_ray_tune_are_read_and_no_step_twice() -> None:
+    run = read_run(FAR / "ray_tune" / "healthy")
+    assert run["loss"].value[0] == pytest.approx(7.29, abs=1e-12)
+    assert (run.first_step, run.last_step) == (0, 19)
+
+
+def test_a_state_of_ray_tune_is_no_run(tmp_path: Path) -> None:
+    trial = tmp_path / "trial_1"
+    trial.mkdir()
+    (trial / "result.json").write_text((FAR / "ray_tune" / "healthy" / "result.json").read_text())
+    state = {"trial_data": [], "stats": {"start_time": 1.0, "loss": 3.0}, "runner_data": {"loss": 1.0}}
+    (tmp_path / "experiment_state-2026-11-28_09-30-48.json").write_text(json.dumps(state))
+    assert len(read_run(tmp_path)["loss"]) == 20
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bar_of_ignite_in_a_pipe_is_one_record_for_each_iteration(kind: str) -> None:
+    run = read_run(FAR / "ignite" / f"{kind}.log")
+    assert run["loss"].step.tolist() == list(range(1, 49))
+    assert run["eval_loss"].step.tolist() == [16, 32, 48]
+    assert math.isnan(run["loss"].value[-1]) == (kind == "diverged")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_evaluation_of_paddle_is_apart_from_training(kind: str) -> None:
+    run = read_run(FAR / "paddle" / f"{kind}.log")
+    assert len(run.attempts) == 1
+    assert run["loss"].step.tolist() == list(range(2, 62, 2))
+    assert run["eval_loss"].step.tolist() == [10, 20, 30, 40, 50, 60]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_that_names_validation_is_of_it(kind: str) -> None:
+    run = read_run(FAR / "mlx_lm" / f"{kind}.log")
+    assert run["eval_loss"].step.tolist() == [10, 20]
+    np.testing.assert_array_equal(run["eval_loss"].value, [1.091, 0.511] if kind == "healthy" else [math.nan] * 2)
+    assert run["tok/s"].value.tolist() == [1201.0 + step for step in range(20)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_two_files_of_flair_are_one_run(kind: str) -> None:
+    folder = FAR / "flair" / kind
+    rows = [line.split("\t") for line in (folder / "loss.tsv").read_text().splitlines()]
+    run = read_run(folder)
+    np.testing.assert_allclose(run["eval_loss"].value, [float(row[4]) for row in rows[1:]], atol=1e-4)
+    np.testing.assert_allclose(run["eval_f1"].value, [float(row[7]) for row in rows[1:]])
+    assert run["eval_loss"].step.tolist() == [10, 20, 30, 40, 50]
+
+
+def test_a_nan_that_ended_fasttext_is_a_loss() -> None:
+    assert math.isnan(read_run(FAR / "fasttext" / "diverged.log")["loss"].value[-1])
+
+
+def test_the_name_of_a_network_in_a_loss_is_that_of_what_it_learns(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("step,Loss / Q-network loss,Reward / Total reward (mean)\n1,0.5,3\n2,0.4,4\n")
+    assert read_run(path)["value_loss"].value.tolist() == [0.5, 0.4]
+
+
+def test_a_study_of_optuna_is_named_as_such() -> None:
+    with pytest.raises(InputError, match="name the log of one trial"):
+        read_run(FAR / "optuna" / "healthy.log")
+
+
+HEALTHY = sorted(path.name for path in FAR.iterdir() if path.name not in ("optuna", "fasttext"))
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_run_is_accused_of_nothing(name: str) -> None:
+    path = FAR / name / "healthy"
+    assert diagnose_run(path if path.exists() else path.with_suffix(".log")).hypotheses[0].cause == "healthy"
+
+
+def test_each_sample_has_what_makes_it() -> None:
+    from benchmarks.samples.trackers import TRACKERS
+
+    assert {path.name for path in FAR.iterdir()} <= {*FRAMEWORKS, *TRACKERS}
