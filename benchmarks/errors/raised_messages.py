@@ -15,6 +15,7 @@ import io
 import json
 import linecache
 import os
+import sys
 import tempfile
 import traceback
 import warnings
@@ -49,12 +50,19 @@ def raised(case: Case) -> str:
     """Return the traceback that the code of a case ends with; empty where it raises nothing."""
     names: dict[str, object] = {}
     source = case.code
+    settings = dict(os.environ)
     linecache.cache[SCRIPT] = (len(source), None, source.splitlines(keepends=True), SCRIPT)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         try:
             exec(compile(source, SCRIPT, "exec"), names)  # noqa: S102 - the cases are this repository's own
         except BaseException:  # noqa: BLE001 - PyTorch raises some errors beside Exception, and a parser exits
             return traceback.format_exc()
+        finally:
+            os.environ.clear()
+            os.environ |= settings
+            distributed = sys.modules.get("torch.distributed")
+            if distributed is not None and distributed.is_initialized():
+                distributed.destroy_process_group()
     return ""
 
 
