@@ -31,6 +31,7 @@ FLOORS_OF_LOGS = (
     {"names", "failures"},
     {"json_yaml", "settings"},
     {"files", "remote_files", "ranks", "run", "kinds"},
+    {"checkpoints"},
     {"endings", "align", "attempts", "builder", "rank_recordings"},
     {"documents"},
     {"text"},

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from mldebug_mcp.judge.memory import check_memory
     from mldebug_mcp.judge.probe import probe_overfit
     from mldebug_mcp.judge.read_metric import read_metric
+    from mldebug_mcp.judge.record import read_record, record_check
     from mldebug_mcp.judge.rows import rows_at
     from mldebug_mcp.judge.runs import diagnose_runs
     from mldebug_mcp.judge.script import inspect_script
     from mldebug_mcp.judge.search import search_folklore
-    from mldebug_mcp.judge.tried import read_record, record_check
     from mldebug_mcp.judge.update import update_diagnosis
     from mldebug_mcp.judge.watch import watch_run
     from mldebug_mcp.logs import Run, Series
@@ -125,8 +125,8 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "inspect_script": "judge.script",
             "ScriptReport": "models.script",
             "choose_checkpoint": "judge.checkpoints",
-            "read_record": "judge.tried",
-            "record_check": "judge.tried",
+            "read_record": "judge.record",
+            "record_check": "judge.record",
             "Record": "models.tried",
             "CheckpointChoice": "models.checkpoints",
             "compare_runs": "judge.group_comparison",

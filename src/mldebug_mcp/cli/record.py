@@ -49,7 +49,7 @@ def _measurement(text: str) -> tuple[str, float]:
 
 def do_record(options: argparse.Namespace) -> int:
     """Show the record, or add to it."""
-    from mldebug_mcp.judge.tried import read_record, record_check
+    from mldebug_mcp.judge.record import read_record, record_check
 
     with shown_progress():
         if options.check or options.change:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from mldebug_mcp.checks.results import improves_upwards, named
 from mldebug_mcp.checks.train_eval_gap import rows_behind
 from mldebug_mcp.core.access import entries, is_file
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import counted, figure, shorten
 from mldebug_mcp.logs import Run, Series, read_run
