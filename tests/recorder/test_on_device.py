@@ -126,7 +126,7 @@ def test_gradients_that_are_lost_before_the_loss_are_named_at_their_step(tmp_pat
         def backward(_context: object, gradient: Tensor) -> Tensor:
             return gradient * math.nan
 
-    event = lost(tmp_path, around(Calls(lambda one: Broken.apply(one))))  # type: ignore[no-untyped-call]
+    event = lost(tmp_path, around(Calls(Broken.apply)))
 
     assert (event["step"], event["began"]) == (LOST_AT, {"gradients": ["0"]})
 
