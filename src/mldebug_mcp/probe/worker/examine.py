@@ -370,6 +370,8 @@ def _measure(subject: Subject) -> dict[str, Any]:
     result: dict[str, Any] = {"evaluation_repeats": not _differs(first, again), **_padding(subject, first)}
     if _differs(first, _output(subject, subject.batch)):
         return result  # if the output is random whatever the seed, no other comparison means anything
+    if not _reaches_model(subject):
+        return result  # the loss takes its inputs from elsewhere
     rows = _rows(subject)
     changed = _output(subject, _perturbed(subject.batch, slice(None)))
     if changed is not None:
@@ -451,6 +453,19 @@ class DropoutWatch(TorchFunctionMode):
         elif name == "scaled_dot_product_attention" and kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0) > 0:
             self.active.add("in attention")
         return func(*args, **kwargs)
+
+
+def _reaches_model(subject: Subject) -> bool:
+    """Return whether the model is given something else when the batch is changed."""
+    given: list[list[torch.Tensor]] = []
+    for batch in (subject.batch, _perturbed(subject.batch, slice(None))):
+        with Capture(subject.model) as capture:
+            _output(subject, batch)
+        given.append(capture.given)
+    pairs = zip(*given, strict=False)
+    return len(given[0]) != len(given[1]) or not all(
+        one.shape == other.shape and torch.equal(one, other) for one, other in pairs
+    )
 
 
 def _output(subject: Subject, batch: Any, seed: int = 0) -> torch.Tensor | None:
