@@ -120,7 +120,8 @@ def boxes_of(table: Table) -> Boxes | None:
                 return None
             values, rows, classes, sizes = (np.concatenate(parts) for parts in zip(*found, strict=True))
             fits = len(classes) == len(values)
-            names = next((one["class_names"] for one in targets if isinstance(one.get("class_names"), dict)), {})
+            named = (one.get("class_names") for one in targets)
+            names: dict[int, str] = next((one for one in named if isinstance(one, dict)), {})
             return Boxes(values, rows, classes if fits else classes[:0], _form(targets), sizes, names)
     return None
 

@@ -464,9 +464,8 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
     rows = max([*counts, *([] if counts or classes is None else [len(classes)])], default=0)
     # Images of several sizes are one flat array of numbers, but as many rows as the column has.
     rows = rows or max((row_count(table.columns[name]) for name in (*floats, *cells)), default=0)
-    rows = rows or (
-        0 if boxes is None else len(next(table.columns[name] for name in BOX_COLUMNS if name in table.columns))
-    )
+    if not rows and boxes is not None:
+        rows = max(row_count(table.columns[name]) for name in BOX_COLUMNS if name in table.columns)
     if sides and sides[0].name == "chosen" and wanted == ("",):
         rows //= 2
     _missing(found)

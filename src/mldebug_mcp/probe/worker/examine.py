@@ -42,7 +42,8 @@ def repeated_losses(subject: Subject) -> dict[str, Any]:
     modes = [(module, module.training) for module in subject.model.modules()]
     attributes = Attributes(subject.model)
     cards = [subject.device] if subject.device.type == "cuda" else []
-    free, replayed = [], []
+    free: list[float] = []
+    replayed: list[float] = []
     try:
         with torch.no_grad(), _generators_put_back(cards):
             for number in range(2 * CALLS):
