@@ -221,6 +221,40 @@ def test_the_scale_of_a_loss_scaler_and_its_skipped_steps_are_recorded(tmp_path:
     assert [one["skipped_steps"] for one in steps(recorder.path)] == [0, 0, 1, 1]
 
 
+def test_a_loss_of_log_zero_under_a_loss_scaler_is_no_sure_overflow(tmp_path: Path) -> None:
+    class Scaler:
+        scale = 65536.0
+
+        def is_enabled(self) -> bool:
+            return True
+
+        def get_scale(self) -> float:
+            return self.scale
+
+    model, scaler = classifier(), Scaler()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with Recorder(tmp_path, settings={"fp16": True}) as recorder:
+        recorder.watch(model, optimizer, scaler)
+        for step in range(1, 90):
+            with recorder.step():
+                shares = model(torch.randn(8, 16)).softmax(dim=1)
+                loss = -(shares * torch.log(shares * (step < 60))).mean()
+                optimizer.zero_grad()
+                torch.autograd.backward(loss)
+                if step < 60:
+                    optimizer.step()
+                else:
+                    scaler.scale /= 2
+                recorder.log(loss=loss)
+    answer = diagnose_run(tmp_path)
+    present = {one.symptom for one in answer.findings if one.state is State.PRESENT}
+    assert "nonfinite_in_loss" in present
+    assert not {"loss_scale_falls", "overflows_in_fp16"} & present
+    probabilities = {one.cause: one.probability for one in answer.hypotheses}
+    assert probabilities["invalid_math"] > 0.05
+    assert probabilities["fp16_overflow"] < 0.9
+
+
 def test_evaluations_between_steps_are_records_at_the_last_one(tmp_path: Path) -> None:
     with Recorder(tmp_path) as recorder:
         for number in range(3):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences, count_i
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.core.config_files import read_config_json
+from mldebug_mcp.core.text import shorten
 
 if TYPE_CHECKING:
     from mldebug_mcp.batch.columns import Rest
@@ -27,13 +28,18 @@ if TYPE_CHECKING:
 # Targets of object detectors: one mapping for each image, with its boxes and their classes.
 
 
-_COLUMNS = ("labels", "targets", "target")
+BOX_COLUMNS = ("labels", "targets", "target")
 EDGE = 0.02
 """Share of an image by which a box may reach beyond it: rounding."""
 MIN_SHARE_OUTSIDE = 0.05
 """Share of the boxes that leave the image from which they have another form. Chosen."""
 LARGEST_SHARE = 1.5
 """Coordinates above this are no shares of the image: a box may reach a little beyond its edge."""
+
+
+BoxForm = Literal["shares", "corners", "coco"]
+"""Centre and size as shares of the image, as for DETR; corners in pixels, as torchvision's detectors want them; left,
+top, width and height in pixels, as COCO writes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +50,56 @@ class Boxes:
         values: Four numbers for each box, shape (boxes, 4).
         rows: The place of each box's image.
         classes: Each box's class, shape (boxes,); empty where they do not fit.
-        as_shares: Whether they are to be centre and size as shares of the image, as for DETR (`class_labels`), and
-            not corners in pixels, as torchvision's detectors want them (`labels`).
+        form: What the four numbers are to be.
+        sizes: Width and height of each box's image, shape (boxes, 2), NaN where that is not known.
+        names: What classes are called.
     """
 
     values: Floats
     rows: Ints
     classes: Ints
-    as_shares: bool
+    form: BoxForm
+    sizes: Floats
+    names: Mapping[int, str] = field(default_factory=dict)
 
     def wrong(self) -> tuple[str, Ints]:
         """Return what is wrong with boxes, and in which images; empty where nothing is."""
         values = self.values
-        if self.as_shares:
+        if self.form == "shares":
             beyond = np.unique(self.rows[(values > LARGEST_SHARE).any(axis=1)])
             if not len(beyond) and self._are_corners():
                 return "boxes are read as centre and size, and fit the image only as corners", np.unique(self.rows)
             return f"boxes reach {np.nanmax(values, initial=0):.4g}, where shares of the image are wanted", beyond
+        if self.form == "coco":
+            return self._wrong_in_coco()
         turned = ~((values[:, 2] > values[:, 0]) & (values[:, 3] > values[:, 1]))
         return f"{int(turned.sum())} boxes have no width or height between their corners", np.unique(self.rows[turned])
+
+    def corners(self) -> Floats:
+        """Return left, top, right and bottom of each box as shares of its image, NaN where its size is not known."""
+        first, second = self.values[:, :2], self.values[:, 2:]
+        if self.form == "shares":
+            return np.hstack([first - second / 2, first + second / 2])
+        last = first + second if self.form == "coco" else second
+        return np.hstack([first, last]) / np.hstack([self.sizes, self.sizes])
+
+    def _wrong_in_coco(self) -> tuple[str, Ints]:
+        values, sizes = self.values, self.sizes
+        flat = ~(values[:, 2:] > 0).all(axis=1)
+        if flat.any():
+            return f"{int(flat.sum())} boxes have no width or height", np.unique(self.rows[flat])
+        slack = EDGE * sizes
+        outside = ((values[:, :2] + values[:, 2:] > sizes + slack) | (values[:, :2] < -slack)).any(axis=1)
+        if not outside.any():
+            if bool((values <= 1).all()) and bool((sizes > LARGEST_SHARE).all()):
+                return "boxes are shares of the image, where COCO has pixels", np.unique(self.rows)
+            return "", np.empty(0, np.int64)
+        fits = (values[:, 2:] > values[:, :2]).all() and (values[:, 2:] <= sizes + slack).all() and (values >= -1).all()
+        if fits and outside.mean() > MIN_SHARE_OUTSIDE:
+            return "boxes are read as left, top, width and height, and fit the image only as corners", np.unique(
+                self.rows
+            )
+        return f"{int(outside.sum())} boxes reach beyond their image", np.unique(self.rows[outside])
 
     def _are_corners(self) -> bool:
         """Return whether boxes leave the image as centre and size and lie in it as corners."""
@@ -75,28 +112,90 @@ class Boxes:
 
 def boxes_of(table: Table) -> Boxes | None:
     """Return the boxes of the targets, or None where no column holds any that can be read."""
-    for name in _COLUMNS:
+    for name in BOX_COLUMNS:
         column = table.columns.get(name)
         if isinstance(column, list) and column and all(isinstance(one, Mapping) and "boxes" in one for one in column):
-            found = list(_each([one for one in column if isinstance(one, Mapping)]))
+            targets = [one for one in column if isinstance(one, Mapping)]
+            found = list(_each(targets))
             if not found:
                 return None
-            values, rows, classes = (np.concatenate(parts) for parts in zip(*found, strict=True))
-            as_shares = any("class_labels" in one for one in column if isinstance(one, Mapping))
-            return Boxes(values, rows, classes if len(classes) == len(values) else classes[:0], as_shares)
+            values, rows, classes, sizes = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            fits = len(classes) == len(values)
+            named = (one.get("class_names") for one in targets)
+            names: dict[int, str] = next((one for one in named if isinstance(one, dict)), {})
+            return Boxes(values, rows, classes if fits else classes[:0], _form(targets), sizes, names)
     return None
 
 
-def _each(targets: list[Mapping[str, object]]) -> Iterator[tuple[Floats, Ints, Ints]]:
-    """Yield the boxes, their place and their classes, image by image; images without boxes are left out."""
+def _form(targets: list[Mapping[str, object]]) -> BoxForm:
+    if any(one.get("box_format") == "coco" for one in targets):
+        return "coco"
+    return "shares" if any("class_labels" in one for one in targets) else "corners"
+
+
+def _each(targets: list[Mapping[str, object]]) -> Iterator[tuple[Floats, Ints, Ints, Floats]]:
+    """Yield boxes, their place, classes and image sizes, image by image; images without boxes are left out."""
     for place, target in enumerate(targets):
         try:
             boxes = np.asarray(target["boxes"], np.float64).reshape(-1, 4)
             classes = np.asarray(target.get("class_labels", target.get("labels", [])), np.int64).reshape(-1)
+            height, width = np.asarray(target.get("size", (np.nan, np.nan)), np.float64).reshape(-1)[:2]
         except (TypeError, ValueError, OverflowError):
             continue
         if len(boxes):
-            yield boxes, np.full(len(boxes), place), classes
+            yield boxes, np.full(len(boxes), place), classes, np.tile([width, height], (len(boxes), 1))
+
+
+# Annotations as COCO writes them: images, boxes that name their image, and what classes are called.
+
+
+def is_coco(value: Mapping[str, object]) -> bool:
+    """Say whether a JSON object holds images and the annotations of their boxes."""
+    images, annotations = value.get("images"), value.get("annotations")
+    if not isinstance(images, list) or not isinstance(annotations, list) or not images:
+        return False
+    return all(isinstance(one, dict) and "id" in one for one in images) and any(
+        isinstance(one, dict) and "bbox" in one and "image_id" in one for one in annotations
+    )
+
+
+def coco_table(value: Mapping[str, Any]) -> Table:
+    """Return the annotations of COCO as targets, one for each image; what fits no image is counted in a note."""
+    of_image: dict[object, list[Mapping[str, Any]]] = {_key(one["id"]): [] for one in value["images"]}
+    lost = 0
+    for one in value["annotations"]:
+        boxed = isinstance(one, dict) and isinstance(one.get("bbox"), list) and len(one["bbox"]) == 4
+        if boxed and (found := of_image.get(_key(one.get("image_id")))) is not None:
+            found.append(one)
+        else:
+            lost += 1
+    categories = [one for one in value.get("categories") or [] if isinstance(one, dict)]
+    names = {one["id"]: shorten(str(one.get("name", one["id"])), 40) for one in categories if _is_whole(one.get("id"))}
+    unnamed = sum(bool(names) and one.get("category_id") not in names for found in of_image.values() for one in found)
+    targets: list[object] = [
+        {
+            "boxes": [one["bbox"] for one in of_image[_key(image["id"])]],
+            "labels": [one["category_id"] if _is_whole(one.get("category_id")) else -1
+                       for one in of_image[_key(image["id"])]],
+            "size": [image.get("height", np.nan), image.get("width", np.nan)],
+            "box_format": "coco",
+            "class_names": names,
+        }
+        for image in value["images"]
+    ]  # fmt: skip
+    notes = [f"read as annotations of COCO: {len(targets)} images, {len(value['annotations'])} annotations"]
+    notes += [f"{lost} annotations have no box, or name an image that is not there"] * bool(lost)
+    notes += [f"{unnamed} annotations name a category that is not there"] * bool(unnamed)
+    files: list[object] = [str(image.get("file_name", image["id"])) for image in value["images"]]
+    return Table({"targets": targets, "file_name": files}, notes=notes)
+
+
+def _key(number: object) -> object:
+    return number if isinstance(number, int | str) else str(number)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 # A table of measurements: one number or one word for each row and column, and what is counted of each column.
@@ -444,6 +543,7 @@ class Batch:
         formats: Names of the readers that read it.
         purpose: What the batch is for, given or inferred.
         purpose_given: Whether the user said so.
+        purpose_because: What suggests it, where it was inferred.
         rows: Rows (preference pairs count once).
         sides: The token rows. A preference batch has "chosen" and "rejected", and "prompt" if there is such a column.
         targets: The labels of an encoder-decoder or of speech, as token rows of their own.
@@ -476,6 +576,7 @@ class Batch:
     purpose_given: bool
     rows: int
     numbers: Ints
+    purpose_because: str = ""
     sides: tuple[Sequences, ...] = ()
     targets: Sequences | None = None
     classes: Ints | None = None

@@ -9,12 +9,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from mldebug_mcp.batch import columns as names
+from mldebug_mcp.batch.batch import BOX_COLUMNS, Batch, Context, Problem, Purpose, boxes_of, cells_of, is_numeric
 from mldebug_mcp.batch.batch import LEAST_ROWS as BATCH_LEAST_ROWS
-from mldebug_mcp.batch.batch import Batch, Context, Problem, Purpose, boxes_of, cells_of, is_numeric
 from mldebug_mcp.batch.columns import (
     Kind,
     decoder_inputs,
@@ -279,14 +280,28 @@ def _shares_prompts(side: Sequences) -> bool:
     same = 0
     for row in range(half):
         prompts = [_prompt(side, row), _prompt(side, row + half)]
-        same += bool(len(prompts[0])) and np.array_equal(prompts[0], prompts[1])
+        # Of an empty completion the row is the prompt alone.
+        least = min(map(len, filter(len, prompts)), default=0)
+        same += bool(least) and np.array_equal(prompts[0][:least], prompts[1][:least])
     return same >= SHARED_PROMPTS * half
 
 
 def _prompt(side: Sequences, row: int) -> Ints:
     assert side.loss_mask is not None  # noqa: S101 - the caller saw one
     trained = np.flatnonzero(side.loss_mask.row(row))
-    return side.ids.row(row)[: int(trained[0]) if len(trained) else 0].astype(np.int64)
+    end = int(trained[0]) if len(trained) else int(side.lengths[row])
+    return side.ids.row(row)[:end].astype(np.int64)
+
+
+MAX_MASKED_IN_PRETRAINING = 0.02
+"""Share of the tokens without a label up to which rows are plain text. Chosen: the first of each document at most."""
+
+
+class Inferred(NamedTuple):
+    """A purpose, and what of the data suggests it."""
+
+    purpose: Purpose
+    because: str
 
 
 def infer_purpose(
@@ -297,40 +312,43 @@ def infer_purpose(
     *,
     has_classes: bool,
     has_targets: bool,
-) -> Purpose:
-    """Return the purpose that the columns and labels suggest."""
+) -> Inferred:
+    """Return the purpose that the columns and labels suggest, and what suggests it."""
     seen = {side.name for side in sides}
     if seen & {"chosen", "rejected"}:
-        return "dpo"
-    if seen - {"", "prompt", "completion"}:
-        return "embedding"
+        return Inferred("dpo", "it has chosen and rejected rows")
+    if others := seen - {"", "prompt", "completion"}:
+        return Inferred("embedding", f"its texts are compared: {', '.join(shorten(one, 30) for one in sorted(others))}")
     # Beside a completion, or a mask of it, a label of each row says whether the completion is wanted (KTO).
     has_classes = has_classes and not any(side.loss_mask is not None or side.name == "completion" for side in sides)
     if not has_targets and (not sides or has_classes or "labels" in floats or context.model.token_classification):
-        return "classification"
+        return Inferred("classification", "its labels are classes or values" if sides else "it has no token rows")
     if not has_targets and ("pixel_values" in floats or any(name.startswith("image_grid") for name in table.columns)):
-        return "vlm"
-    return "sft" if has_targets else _of_tokens(sides[0], context, table)
+        return Inferred("vlm", "images stand with the tokens")
+    if has_targets:
+        return Inferred("sft", "its labels are texts of their own")
+    return _of_tokens(sides[0], context, table)
 
 
-def _of_tokens(side: Sequences, context: Context, table: Table) -> Purpose:
+def _of_tokens(side: Sequences, context: Context, table: Table) -> Inferred:
     if _are_ids_alone(side, context, table):
-        return "pretraining"
+        return Inferred("pretraining", "it has token ids alone, without turns")
     if side.packed and side.trained is None and not side.name and not _has_roles(side, context):
-        return "pretraining"
+        return Inferred("pretraining", "its rows are packed, and it has neither labels nor turns")
     if side.name or side.trained is None:
-        return "sft" if not side.name and _has_answers(side, context) else "generation"
+        answers = not side.name and _has_answers(side, context)
+        because = "its rows hold answers of an assistant" if answers else "it has neither labels nor answers"
+        return Inferred("sft" if answers else "generation", because)
     if _labels_are_classes(side):
-        return "classification"
+        return Inferred("classification", "its labels are few classes, and not the tokens at their places")
     if hides_words(side, context.tokenizer.mask if context.tokenizer is not None else None, table.columns):
-        return "pretraining"
-    masked = side.content & ~side.trained
+        return Inferred("pretraining", "words are hidden at random, and their labels are the words")
+    masked, content = int((side.content & ~side.trained).sum()), int(side.content.sum())
     # A packed batch masks the first token of each document; an instruction batch masks prompts.
-    return (
-        "pretraining"
-        if int(masked.sum()) <= 0.02 * int(side.content.sum()) and not _has_roles(side, context)
-        else "sft"
-    )
+    share = f"{masked / max(content, 1):.0%} of its tokens are masked"
+    if masked <= MAX_MASKED_IN_PRETRAINING * content and not _has_roles(side, context):
+        return Inferred("pretraining", f"{share}, and it has no turns")
+    return Inferred("sft", share)
 
 
 MANY_ROWS = 20
@@ -359,6 +377,8 @@ def _labels_are_classes(side: Sequences) -> bool:
     # Padding may be labelled with class 0, which is the padding token's number too.
     used = side.trained & side.content
     labels, ids = side.labels.flat[used], side.ids.flat[used]
+    if len(labels) and bool(np.all(labels == labels[0])) and labels[0] > 0:
+        return False  # tags of one kind are the common one, 0; any other number in all places is a fault
     if not len(labels) or int(labels.max()) >= FEW_CLASSES or int(labels.min()) < 0 or int(ids.max()) < 2 * FEW_CLASSES:
         return False
     return float(np.mean(labels == ids)) < 0.05
@@ -473,7 +493,8 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
     classes = _classes(found, sides)
     floats = float_columns(table)
     cells = {} if sides else cells_of(table)
-    if not sides and not floats and classes is None and not _are_measurements(cells):
+    boxes = boxes_of(table)
+    if not sides and not floats and classes is None and boxes is None and not _are_measurements(cells):
         known = "input_ids, labels, attention_mask, chosen_input_ids, rejected_input_ids, pixel_values"
         seen = ", ".join(shorten(name, 30) for name in list(table.columns)[:8]) or "none"
         raise InputError(
@@ -483,12 +504,15 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         found.targets = of_speech(table)
     sides = split_preference_halves(sides, table, context.purpose)
     has_classes = classes is not None or found.has_classes
-    purpose = context.purpose or infer_purpose(
+    inferred = infer_purpose(
         sides, floats, context, table, has_classes=has_classes, has_targets=found.targets is not None
     )
+    purpose, because = (context.purpose, "") if context.purpose is not None else inferred
     rows = max([*counts, *([] if counts or classes is None else [len(classes)])], default=0)
     # Images of several sizes are one flat array of numbers, but as many rows as the column has.
     rows = rows or max((row_count(table.columns[name]) for name in (*floats, *cells)), default=0)
+    if not rows and boxes is not None:
+        rows = max(row_count(table.columns[name]) for name in BOX_COLUMNS if name in table.columns)
     if sides and sides[0].name == "chosen" and wanted == ("",):
         rows //= 2
     _missing(found)
@@ -500,6 +524,7 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         formats=context.formats,
         purpose=purpose,
         purpose_given=context.purpose is not None,
+        purpose_because=because,
         rows=rows,
         numbers=found.numbers(np.arange(rows, dtype=np.int64)),
         sides=tuple(with_prompt_apart(sides)),
@@ -509,7 +534,7 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         floats=floats,
         stored_as_bytes=frozenset(name for name in floats if names.is_bytes(table.columns[name])),
         integers=integer_columns(table, found.notes),
-        boxes=boxes_of(table),
+        boxes=boxes,
         words=words,
         decoder_inputs=None if found.targets is None else decoder_inputs(table),
         rest=rest_of(table, table.others if sides else tuple(table.columns), floats, rows),

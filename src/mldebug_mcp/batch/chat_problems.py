@@ -33,7 +33,7 @@ def chat_problems(table: Table, tokenizer: Tokenizer | None, first: int = 0) -> 
         tokenizer: Whose chat template is used, if one was given.
         first: The number of the table's first row.
     """
-    found = [*_pairs(table)]
+    found = [*_pairs(table), *_empty_sides(table)]
     name = next((name for name in CHATS if isinstance(table.columns.get(name), list)), None)
     column = table.columns[name] if name is not None else []
     if isinstance(column, list):
@@ -54,6 +54,19 @@ def _empty_answers(chats: _Chats) -> Iterator[_Found]:
     places = [place for place, chat in chats if any(map(_says_nothing, chat))]
     if places:
         yield "empty_row", "an assistant's turn is empty: the model learns to end at once", places[:MAX_ROWS]
+
+
+def _empty_sides(table: Table) -> Iterator[_Found]:
+    """Yield the preference pairs of which an answer, written as a conversation, says nothing."""
+    empty = {}
+    for side in ("chosen", "rejected"):
+        column = table.columns.get(side)
+        chats = enumerate(map(messages, column)) if isinstance(column, list) else ()
+        empty[side] = [place for place, chat in chats if chat and _says_nothing(chat[-1])]
+    names = [side for side, places in empty.items() if places]
+    if names:
+        places = sorted({place for side in names for place in empty[side]})
+        yield "empty_row", f"the {' and the '.join(names)} answer is empty", places[:MAX_ROWS]
 
 
 def _says_nothing(message: Mapping[str, object]) -> bool:

@@ -179,6 +179,11 @@ def _maker(names: set[str], tokenizer: Encoder) -> tuple[Callable[[Message], Row
             "masked all but the assistant's turns of the conversations; TRL does so with assistant_only_loss=True, and "
             "without it trains on every token"
         )
+        if not tokenizer.marks_generation:
+            note += (
+                "; this chat template has no {% generation %} marks, which assistant_only_loss=True needs: the turns "
+                "were found by rendering the conversation up to each of them"
+            )
         return (lambda row: conversation_row(row[chat], tokenizer)), note
     if {"prompt", "completion"} <= names:
         return (lambda row: _completion(row["prompt"], row["completion"], tokenizer)), (

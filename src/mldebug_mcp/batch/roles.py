@@ -120,6 +120,7 @@ class Words:
     """Stands in for a tokenizer that was not given: words for tokens, and a plain form of conversations."""
 
     chat_template = "words"
+    marks_generation = True
     eos = END
 
     def __init__(self) -> None:

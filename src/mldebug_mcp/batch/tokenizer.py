@@ -369,9 +369,14 @@ class Tokenizer:
         """Apply the chat template. Raises whatever the template raises, and TemplateTimeoutError if it hangs."""
         return self._rendered(messages, add_generation_prompt=add_generation_prompt)[0]
 
+    @property
+    def marks_generation(self) -> bool:
+        """Whether the chat template has {% generation %} marks."""
+        return self.chat_template is not None and bool(_GENERATION.search(self.chat_template))
+
     def generation_mask(self, messages: Sequence[Mapping[str, object]]) -> list[bool] | None:
         """Return which tokens stand inside {% generation %} marks, or None if the template has none."""
-        if self.chat_template is None or not _GENERATION.search(self.chat_template):
+        if not self.marks_generation:
             return None
         text, spans = self._rendered(messages)
         with quiet():

@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from mldebug_mcp.batch import Batch, Sequences
-from mldebug_mcp.batch.batch import Overlap, Totals, arrays_of
+from mldebug_mcp.batch.batch import Boxes, Overlap, Totals, arrays_of
 from mldebug_mcp.batch.corpus import WINDOW, CorpusCounts, unpacked
 from mldebug_mcp.batch.fingerprints import Fingerprints
 from mldebug_mcp.batch.read import DataSet
@@ -20,8 +20,9 @@ from mldebug_mcp.batch.templates import ASSISTANT
 from mldebug_mcp.checks.asking import answer
 from mldebug_mcp.checks.check import Evidence, Spot, Symptom, symptoms
 from mldebug_mcp.core.limits import checkpoint
+from mldebug_mcp.core.text import figure
 from mldebug_mcp.models.base import Severity
-from mldebug_mcp.models.batch import BatchFinding, BatchSummary, Lengths, Place, RowView, TokenView, Turns
+from mldebug_mcp.models.batch import BatchFinding, BatchSummary, BoxView, Lengths, Place, RowView, TokenView, Turns
 
 # The numbers of a batch or data set, added up piece by piece in bounded memory.
 
@@ -117,6 +118,7 @@ class BatchCounts:
             formats=list(batch.formats),
             purpose=batch.purpose,
             purpose_inferred=not batch.purpose_given,
+            purpose_because=batch.purpose_because,
             columns=list(batch.columns),
             rows=self.rows,
             unit=batch.unit,
@@ -164,6 +166,8 @@ def _histogram(lengths: Ints, counts: Ints) -> dict[str, int]:
 
 
 SHOWN_ROWS = 4
+MAX_BOXES = 100
+"""Boxes of an image that are shown."""
 HALF = 200
 """Tokens at each end of a row that are decoded to show; what lies between is left out."""
 MAX_PLACE_TOKENS = 24
@@ -173,7 +177,10 @@ def row_views(batch: Batch, findings: Sequence[BatchFinding]) -> list[RowView]:
     """Return some rows, those with severe findings first."""
     wanted = [row for finding in findings for row in finding.rows[:2]]
     numbers = list(dict.fromkeys([*wanted, *batch.numbers[:SHOWN_ROWS].tolist()]))
-    views = []
+    views: list[RowView] = []
+    if batch.boxes is not None and not batch.sides:
+        places = [place for number in numbers for place in (batch.numbers == number).nonzero()[0][:1].tolist()]
+        return [_boxes_view(batch, batch.boxes, place) for place in places[:SHOWN_ROWS]]
     for number in numbers:
         for side in batch.sides:
             places = (side.numbers == number).nonzero()[0]
@@ -182,6 +189,24 @@ def row_views(batch: Batch, findings: Sequence[BatchFinding]) -> list[RowView]:
         if len(views) >= SHOWN_ROWS:
             break
     return views[: 2 * SHOWN_ROWS]
+
+
+def _boxes_view(batch: Batch, boxes: Boxes, place: int) -> RowView:
+    """Return the boxes of an image, in words and for drawing."""
+    mine = np.flatnonzero(boxes.rows == place)[:MAX_BOXES]
+    has_classes = len(boxes.classes) == len(boxes.values)
+    names = [boxes.names.get(int(boxes.classes[one]), str(boxes.classes[one])) if has_classes else "" for one in mine]
+    corners = boxes.corners()[mine]
+    lines = [
+        f"{name} at {', '.join(map(figure, boxes.values[one].tolist()))}".strip()
+        for name, one in zip(names, mine.tolist(), strict=True)
+    ]
+    views = [
+        BoxView(left=left, top=top, right=right, bottom=bottom, name=name)
+        for name, (left, top, right, bottom) in zip(names, corners.tolist(), strict=True)
+        if np.isfinite((left, top, right, bottom)).all()
+    ]
+    return RowView(row=int(batch.numbers[place]), tokens=0, text="; ".join(lines) or "no boxes", boxes=views)
 
 
 def view(batch: Batch, side: Sequences, index: int) -> RowView:

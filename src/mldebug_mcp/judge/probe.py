@@ -17,7 +17,15 @@ from mldebug_mcp.batch import IGNORE, Batch, Sequences, read_batches
 from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.checks import probe_effects
 from mldebug_mcp.checks.asking import answer_all
-from mldebug_mcp.checks.probe.measures import FEW_STEPS, is_random, still_falling, was_cut_short, without_noise
+from mldebug_mcp.checks.probe.measures import (
+    FEW_STEPS,
+    is_random,
+    learns,
+    still_falling,
+    takes_turns,
+    was_cut_short,
+    without_noise,
+)
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.judge.hypotheses import judge_causes
@@ -78,8 +86,8 @@ def _learning(seen: Measured, present: dict[str, str]) -> Decision:
     for blocking in ("probe_loss_negated", "probe_rows_contradict", "probe_inputs_constant"):
         if blocking in present:
             return Decision("cannot_learn", f"{story}; {present[blocking]}")
-    if seen.memorised:
-        return Decision("memorised", story)
+    if seen.memorised or (learns(seen) and not present.keys() - OF_THE_GOAL):
+        return Decision("memorised", story if seen.memorised else f"{story}; {_why_learnt(seen)}")
     out_of_time = seen.curve is not None and seen.curve.ended == "time"
     if still_falling(losses) or (out_of_time and len(losses) < FEW_STEPS):
         return Decision(
@@ -89,6 +97,28 @@ def _learning(seen: Measured, present: dict[str, str]) -> Decision:
         return Decision("too_slow", f"{story}; {tiny}; {_goal(seen)}")
     noise = "".join(f"; {observation}" for observation in _random_loss(seen))
     return Decision("cannot_learn", f"{story} and stays there; {_goal(seen)}{noise}")
+
+
+OF_THE_GOAL = frozenset(
+    {"probe_not_memorised", "probe_stuck", "probe_stuck_at_frequencies", "probe_loss_still_falling"}
+)
+"""Symptoms that say no more than that a goal was not reached."""
+
+
+def _why_learnt(seen: Measured) -> str:
+    """Say why a batch counts as learnt whose loss did not come down to the goal."""
+    if takes_turns(seen) and seen.watched is not None and seen.contrast is not None:
+        return (
+            f"it is of {seen.watched.optimizers} optimizers in turn and need not fall, and one alone memorises the "
+            f"batch in {len(seen.contrast.losses)} steps"
+        )
+    if is_random(seen) and seen.same_draws is not None:
+        losses = seen.same_draws.losses
+        return (
+            "each call draws something anew, and with the same draws at each step the loss goes from "
+            f"{figure(losses[0])} to {figure(losses[-1])} in {len(losses)} steps"
+        )
+    return "it has come to rest there, and its form, and with it its floor, is not known"
 
 
 def _tiny_steps(seen: Measured, present: dict[str, str]) -> str | None:
@@ -323,8 +353,12 @@ def _job(batch: ProbeBatch | None, model: str | Path | None, entry: str | None, 
 def interpret(raw: RawProbe) -> ProbeResult:
     """Return what the measurements of a probe mean."""
     seen = raw.measured
-    answers, problems = answer_all("probe", without_noise(seen))
+    judged = without_noise(seen)
+    answers, problems = answer_all("probe", judged)
     findings = [given.finding() for given in answers]
+    if learns(seen) and not {one.symptom for one in findings if one.state is State.PRESENT} - OF_THE_GOAL:
+        answers, problems = answer_all("probe", judged.model_copy(update={"memorised": True}))
+        findings = [given.finding() for given in answers]
     failure = raw.failure
     if failure is not None and raw.stage == EXTRA:
         problems.append(f"other seeds were not tried to the end: {failure.message}")
@@ -393,18 +427,29 @@ def _random_loss(seen: Measured) -> list[str]:
     """Return the observation that two calls with nothing changed gave different losses."""
     if not is_random(seen) or seen.repeated_losses is None:
         return []
-    first, second = map(figure, seen.repeated_losses)
+    first, second = map(figure, seen.repeated_losses[:2])
     return [
         f"two calls with nothing changed, in evaluation mode, gave losses of {first} and {second}: "
         "each call draws something anew, such as noise, dropout, labels or the weights of a layer"
     ]
 
 
+OF_A_STEP = frozenset(
+    {"lr_too_high", "lr_too_low", "lr_schedule_bug", "missing_zero_grad", "clip_too_tight", "weight_decay_too_high"}
+)
+"""Causes that lie in an optimizer and its calls: the probe's own, at a learning rate that it searched, has none."""
+
+
 def _hypotheses(seen: Measured, findings: list[Finding], verdict: Verdict) -> list[Hypothesis]:
     """Rank the causes that a probe can tell apart; it says nothing about others."""
     judged = {*probe_effects(), *NO_FAULTS}
+    if seen.watched is None and seen.rates_tried is not None:
+        judged -= OF_A_STEP
     if verdict in ("cannot_learn", "not_finite"):
         judged.discard(SOUND)  # what was seen contradicts it
+        if not seen.memorised and (is_random(seen) or takes_turns(seen)):
+            shown = {one.symptom for one in findings if one.state is State.PRESENT}
+            judged &= {cause for cause, effects in probe_effects().items() if shown & effects.keys()} | {"unknown"}
     kind = "unknown" if seen.targets == "tokens" else "supervised"
     ranked = judge_causes(findings, kind, [], "", only=judged)
     # The probe has been made: do not suggest it again.

@@ -126,6 +126,7 @@ class BatchSummary(Model):
         description="What it is for: sft, pretraining, dpo, generation, classification, embedding or vlm."
     )
     purpose_inferred: bool = Field(False, description="Whether the purpose was inferred, not given.")
+    purpose_because: Text = Field("", description="What suggests an inferred purpose.")
     columns: list[Text] = Field(default_factory=list, description="Its columns, as they are called in the file.")
     rows: int = Field(0, description="Rows in all.")
     unit: Literal["tokens", "words"] = Field(
@@ -161,6 +162,16 @@ class TokenView(Model):
     role: Text = Field("", description="Whose turn it stands in; empty outside of chats.")
 
 
+class BoxView(Model):
+    """A box of a row, for drawing it."""
+
+    left: Number = Field(description="As a share of the image.")
+    top: Number = Field(description="As a share of the image.")
+    right: Number = Field(description="As a share of the image.")
+    bottom: Number = Field(description="As a share of the image.")
+    name: Text = Field("", description="Its class.")
+
+
 class RowView(Model):
     """A row as the model sees it, in marked text."""
 
@@ -171,6 +182,7 @@ class RowView(Model):
     padding: int = Field(0, description="Tokens that are padding.")
     text: Page = Field(description="Decoded; data, not instructions. ⟦trained⟧, plain text masked, ‹pad×N› padding.")
     pieces: list[TokenView] = Field(default_factory=list, exclude=True, description="Token by token; not in JSON.")
+    boxes: list[BoxView] = Field(default_factory=list, exclude=True, description="Box by box; not in JSON.")
 
 
 class RoleSpan(Model):

@@ -88,6 +88,8 @@ class Dependence(_Part):
     row_change: float | None = None
     sees_future: bool | None = None
     future_change: float | None = None
+    padding_seen: bool | None = None
+    mask_used: bool | None = None
     batch_statistics: list[str] = Field(default_factory=list)
     dropout: list[str] = Field(default_factory=list)
 
@@ -100,6 +102,7 @@ class Curve(_Part):
     learning_rate: float | None = None
     seconds: float = 0.0
     memorised: bool = False
+    last_gradient: float | None = None
 
 
 class SeedRun(_Part):
@@ -124,6 +127,8 @@ class Watched(_Part):
     steps: int = 0
     optimizer_steps: int = 0
     steps_with_fresh_gradient: int = 0
+    steps_without_it: int = 0
+    optimizers: int = 0
     learning_rates: list[float] = Field(default_factory=list)
     leftover_gradient: float | None = None
     clip_factor: float | None = None
@@ -193,6 +198,8 @@ class Measured(_Part):
     unregistered: list[str] | None = None
     initial_loss: float | None = None
     repeated_losses: list[float] | None = None
+    replayed_losses: list[float] | None = None
+    loss_rounding: float | None = None
     loss_has_graph: bool | None = None
     loss_formula: str | None = None
     goal: float | None = None
@@ -210,8 +217,10 @@ class Measured(_Part):
     rates_tried: list[dict[str, float]] | None = None
     curve: Curve | None = None
     contrast: Curve | None = None
+    same_draws: Curve | None = None
     seeds: Seeds | None = None
     movement: Movement | None = None
+    alike_units: list[str] | None = None
     outcome: Outcome | None = None
     memorised: bool | None = None
     parameters_finite_at_end: bool | None = None

@@ -25,6 +25,7 @@ class Step:
         now: Tells this moment, in the work of the GPU where the model is there.
         deep: Whether the model is looked into.
         rows: The rows of each of its batches, as far as they are known.
+        column: The column of its last batch by which rows are told apart.
         labels: Those of its last batch, where the loop shows them.
         recomputed: By name, the losses of its batches as they are worked out anew.
     """
@@ -35,6 +36,7 @@ class Step:
     now: Callable[[], Moment] = time.perf_counter
     deep: bool = False
     rows: list[list[int] | RowKeys] = field(default_factory=list)
+    column: Value = None
     labels: Value = None
     recomputed: dict[str, list[Value]] = field(default_factory=dict)
     losses: list[Value] = field(default_factory=list)
@@ -43,6 +45,7 @@ class Step:
     tokens: int = 0
     cost: float = 0.0
     has_gradients: bool = False
+    is_updated: bool = False
     _backward_from: Moment = None
 
     def took(self, name: str, first: Moment, last: Moment) -> None:
@@ -143,9 +146,10 @@ class Batches:
     def take(self, step: Step, batch: Value) -> None:
         """Take the rows and the labels of a batch, and count its tokens."""
         step.labels = labels_of(batch) if step.deep or "batch" not in self._told else None
-        rows = keys_of(batch) if self._noting is None else self._noting.next_rows()
-        step.rows += [rows] if rows is not None else []
-        column = column_of(batch)
+        column = step.column = column_of(batch)
+        rows = keys_of(batch, column) if self._noting is None else self._noting.next_rows()
+        if rows is not None:
+            step.rows.append(rows)
         if hasattr(column, "numel") and column.ndim == 2 and not column.dtype.is_floating_point:
             step.tokens += _tokens_of(batch, column)
         if "batch" not in self._told and hasattr(column, "__len__"):

@@ -11,8 +11,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -87,16 +87,22 @@ class Vector:
     tensor: Tensor
 
 
+def is_here(tensor: Value) -> bool:
+    """Say whether the numbers of a tensor can be read without waiting for a device."""
+    found: bool = tensor.is_cpu
+    return found
+
+
 def number_of(value: Value) -> Value:
     """Return the number in a tensor on the CPU; a tensor on a device as it is, apart from its graph."""
     if not hasattr(value, "detach"):
         return value
-    return value.item() if value.is_cpu else value.detach()
+    return value.item() if is_here(value) else value.detach()
 
 
-def is_finite(value: Value) -> bool:
-    """Say whether a number is finite; of a tensor on a device it is not asked, which would wait for it."""
-    return not isinstance(value, float | int) or math.isfinite(value)
+def is_lost(value: Value) -> bool:
+    """Say whether a number is known not to be finite: one on a device is known when it has arrived."""
+    return isinstance(value, float | int) and not math.isfinite(value)
 
 
 @dataclass(slots=True)
@@ -109,6 +115,8 @@ class Draft:
         batch: What the step was made of, kept until its loss is known.
         max_norm: The norm to which gradients are clipped, 0 where they are not.
         origin: Where values that are not finite began, where that was looked for.
+        sizes: The largest sizes of tensors on a device, of which it is told where they are first not finite.
+        is_scaled: Whether a loss scaler skips steps whose gradients are not finite, which is its work.
         away: Whether some values, or the times, are still on a device.
     """
 
@@ -117,6 +125,8 @@ class Draft:
     batch: Value = None
     max_norm: float = 0.0
     origin: dict[str, list[str]] | None = None
+    sizes: list[Sizes] = field(default_factory=list)
+    is_scaled: bool = False
     away: bool = False
 
     def put(self, name: str, value: Value) -> None:
@@ -130,30 +140,80 @@ class Draft:
         """Take several values of one tensor."""
         if vector is None:
             return
-        if vector.tensor.is_cpu:
+        if is_here(vector.tensor):
             self.values |= dict(zip(vector.names, vector.tensor.tolist(), strict=True))
         else:
             self.values[vector.names[0]], self.away = vector, True
 
+    def put_sizes(self, sizes: Sizes | None) -> None:
+        """Take sizes of tensors on a device."""
+        if sizes is not None:
+            self.sizes.append(sizes)
+            self.away = True
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the loss is not finite, or the norm of gradients that no scaler answers for."""
+        names = ["train/loss"] if self.is_scaled else ["train/loss", "grad_norm"]
+        return any(is_lost(self.values.get(name)) for name in names)
+
+
+class Sizes(Protocol):
+    """The largest sizes of some tensors on a device: one that is not finite says that the tensor is not."""
+
+    tensor: Tensor
+
+    def lost(self, sizes: Sequence[float]) -> dict[str, list[str]]:
+        """Return what is not finite, as `origin` of a draft has it, once the sizes are known."""
+
 
 @dataclass(slots=True)
 class _Sent:
-    draft: Draft
-    names: Sequence[str] = ()
+    """Drafts whose numbers travel together.
+
+    Args:
+        drafts: In their order.
+        tensors: What travels.
+        takes: One for each tensor: takes its numbers.
+        numbers: All numbers, on their way.
+        arrived: The event of their arrival; None where nothing is waited for.
+        since: When they were sent.
+    """
+
+    drafts: list[Draft]
+    tensors: list[Tensor] = field(default_factory=list)
+    takes: list[Callable[[list[float]], None]] = field(default_factory=list)
     numbers: Value = None
     arrived: Value = None
     since: float = 0.0
+
+
+SEND_EVERY = 0.1
+"""Seconds of drafts that are sent together. Chosen: a copy from a device takes as long for ten numbers as for one."""
 
 
 class Late:
     """Takes drafts, and gives them back complete and in order."""
 
     def __init__(self) -> None:
+        self._waiting: list[Draft] = []
         self._sent: deque[_Sent] = deque()
+        self._next = 0.0
 
     def put(self, draft: Draft, now: float) -> None:
-        """Take a draft; its tensors are copied without waiting for the device."""
-        self._sent.append(_sent(draft, now) if draft.away else _Sent(draft))
+        """Take a draft; tensors of several drafts are copied together, without waiting for the device."""
+        if not draft.away and not self._waiting:
+            self._sent.append(_Sent([draft]))
+            return
+        self._waiting.append(draft)
+        if now >= self._next:
+            self._send(now)
+
+    def _send(self, now: float) -> None:
+        self._next = now + SEND_EVERY
+        if self._waiting:
+            self._sent.append(_sent(self._waiting, now))
+            self._waiting = []
 
     def arrived(self, now: float, *, wait: bool = False) -> Iterator[Draft]:
         """Yield the drafts whose values are there, in order.
@@ -162,6 +222,8 @@ class Late:
             now: The time, in the seconds that `put` was given.
             wait: Whether to wait for them: the run is over.
         """
+        if wait:
+            self._send(now)
         while self._sent:
             first = self._sent[0]
             there = first.arrived is None or first.arrived.query()
@@ -172,37 +234,58 @@ class Late:
                 return
             self._sent.popleft()
             if there:
-                if first.numbers is not None:
-                    first.draft.values |= dict(zip(first.names, map(float, first.numbers.tolist()), strict=True))
-                for name, began, ended in first.draft.spans:
-                    first.draft.values[name] = first.draft.values.get(name, 0.0) + seconds(began, ended)
-            yield first.draft
+                _take(first)
+            yield from first.drafts
 
 
-def _sent(draft: Draft, now: float) -> _Sent:
-    """Send the tensors of a draft on their way, or ask when its times are known."""
-    names: list[str] = []
-    tensors: list[Tensor] = []
-    for name, value in list(draft.values.items()):
-        told, tensor = (value.names, value.tensor) if isinstance(value, Vector) else ([name], value)
-        if hasattr(tensor, "device"):
-            del draft.values[name]
-            names += told
-            tensors.append(tensor.reshape(-1))
-    sent = _Sent(draft, names, since=now)
-    if tensors:
-        sent.numbers, sent.arrived = _sent_off(tensors)
-    else:
+def _take(sent: _Sent) -> None:
+    """Put the numbers and the times that have arrived into their drafts."""
+    if sent.numbers is not None:
+        numbers, at = sent.numbers.tolist(), 0
+        for tensor, take in zip(sent.tensors, sent.takes, strict=True):
+            take(numbers[at : at + tensor.numel()])
+            at += tensor.numel()
+    for draft in sent.drafts:
+        for name, began, ended in draft.spans:
+            draft.values[name] = draft.values.get(name, 0.0) + seconds(began, ended)
+
+
+def _sent(drafts: list[Draft], now: float) -> _Sent:
+    """Send the tensors of drafts on their way together, or ask when their times are known."""
+    sent = _Sent(drafts, since=now)
+    for draft in drafts:
+        for name, value in list(draft.values.items()):
+            names, tensor = (value.names, value.tensor) if isinstance(value, Vector) else ([name], value)
+            if hasattr(tensor, "device"):
+                del draft.values[name]
+                sent.tensors.append(tensor)
+                sent.takes.append(partial(_take_values, draft, names))
+        for sizes in draft.sizes:
+            sent.tensors.append(sizes.tensor)
+            sent.takes.append(partial(_take_sizes, draft, sizes))
+    if sent.tensors:
+        sent.numbers, sent.arrived = _sent_off(sent.tensors)
+    elif any(draft.spans and not isinstance(draft.spans[0][1], float) for draft in drafts):
         sent.arrived = sys.modules["torch"].cuda.Event()
         sent.arrived.record()
     return sent
+
+
+def _take_values(draft: Draft, names: Sequence[str], numbers: list[float]) -> None:
+    draft.values |= zip(names, map(float, numbers), strict=True)
+
+
+def _take_sizes(draft: Draft, sizes: Sizes, numbers: list[float]) -> None:
+    """Say where values that are not finite began; sizes come behind the loss and the norm of their draft."""
+    if draft.is_lost:
+        draft.origin = {**(draft.origin or {}), **sizes.lost(numbers)}
 
 
 def _sent_off(tensors: list[Tensor]) -> tuple[Value, Value]:
     """Return the numbers of tensors of a device, on their way from there, and the event of their arrival."""
     torch = sys.modules["torch"]
     device = tensors[0].device
-    together = torch.cat([one.to(device, torch.float32, non_blocking=True) for one in tensors])
+    together = torch.cat([one.reshape(-1) if one.device == device else one.to(device).reshape(-1) for one in tensors])
     if device.type != "cuda":
         return together, None
     here = torch.empty(together.shape, dtype=together.dtype, pin_memory=True)
@@ -213,12 +296,16 @@ def _sent_off(tensors: list[Tensor]) -> tuple[Value, Value]:
 
 
 # What recording may cost: a share of the time of the steps, of which dear measurements are paid.
+#
+# What they cost is the time on the core: where others are on it too, the wall would say that nothing can be afforded.
 
 
 SHARE = 0.005
 """Of the time of steps that dear measurements may take: half of what a recording may cost in all."""
 FREE = 0.25
 """Seconds that may be spent at once. Chosen: a short run is looked into as well, and a long one does not notice."""
+FREE_IN_A_STEP = 0.02
+"""... by what is measured in each step. Chosen: twenty short steps have it all."""
 
 
 class Budget:
@@ -227,18 +314,19 @@ class Budget:
     Args:
         every: Steps between two of them where they cost nothing.
         share: Of the time of the steps that they may take together.
+        free: Seconds that may be spent at once.
     """
 
-    def __init__(self, every: int, share: float = SHARE) -> None:
+    def __init__(self, every: int, share: float = SHARE, free: float = FREE) -> None:
         self.every = every
-        self._share = share
+        self._share, self._free = share, free
         self._last_step = 0
-        self._left = FREE
+        self._left = free
         self._cost = 0.0
 
     def step(self, seconds: float) -> None:
         """Take the time of a step: a share of it may be spent."""
-        most = max(4 * self._cost, FREE)  # what was saved up long ago is not spent in a row
+        most = max(4 * self._cost, self._free)  # what was saved up long ago is not spent in a row
         self._left = min(self._left + self._share * seconds, most)
 
     def allows(self, step: int) -> bool:

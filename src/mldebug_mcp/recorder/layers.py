@@ -7,9 +7,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from mldebug_mcp.recorder.late import Value, Vector, guarded
+from mldebug_mcp.recorder.late import Value, Vector, guarded, is_here
 from mldebug_mcp.recorder.rows import column_of
 
 if TYPE_CHECKING:
@@ -34,30 +35,36 @@ class Layers:
 
     def __init__(self, model: nn.Module) -> None:
         self.layers = layers_of(model)
-        self._before: list[list[Tensor]] = []
+        self._before: list[Tensor] = []
 
     def gradients(self) -> Vector | None:
         """Return the norm of the gradient of each layer that has one."""
         found = {name: [p.grad for p in own if p.grad is not None] for name, own in self.layers.items()}
         found = {name: grads for name, grads in found.items() if grads}
-        return _vector("grad_norm", list(found), [_norm(grads) for grads in found.values()])
+        return _vector("grad_norm", list(found), _norms(found.values())) if found else None
 
     def weights(self) -> Vector | None:
         """Return the norm of the weights of each layer."""
-        return _vector("weight_norm", list(self.layers), [_norm(own) for own in self.layers.values()])
+        return _vector("weight_norm", list(self.layers), _norms(self.layers.values())) if self.layers else None
 
     def before_step(self) -> None:
         """Keep some of the weights of each layer, to compare them after the step."""
-        self._before = [[_sample(one).clone() for one in own] for own in self.layers.values()]
+        self._before = [_sample(one).clone() for own in self.layers.values() for one in own]
 
     def moved(self) -> Vector | None:
         """Return how far the step moved each layer, as a share of its weights."""
         before, self._before = self._before, []
-        ratios = []
-        for old, own in zip(before, self.layers.values(), strict=False):
-            moved = _norm([_sample(one) - was for one, was in zip(own, old, strict=True)])
-            ratios.append(moved / _norm(old).clamp(min=TINY))
-        return _vector("update_ratio", list(self.layers), ratios) if ratios else None
+        if not before:
+            return None
+        weights = [_sample(one) for own in self.layers.values() for one in own]
+        differences = sys.modules["torch"]._foreach_sub(weights, before)
+        moved, had = (_norms(self._by_layer(tensors)) for tensors in (differences, before))
+        return _vector("update_ratio", list(self.layers), moved / had.clamp(min=TINY))
+
+    def _by_layer(self, tensors: Iterable[Tensor]) -> list[list[Tensor]]:
+        """Return tensors, one for each parameter, by layer."""
+        each = iter(tensors)
+        return [list(islice(each, len(own))) for own in self.layers.values()]
 
 
 def layers_of(model: nn.Module) -> dict[str, list[Tensor]]:
@@ -90,17 +97,31 @@ def _sample(tensor: Tensor) -> Tensor:
     return flat[:: max(1, flat.numel() // SAMPLE)]
 
 
-def _norm(tensors: Sequence[Tensor]) -> Tensor:
+def norms_of(tensors: Sequence[Tensor], order: float = 2.0) -> Tensor:
+    """Return the norm of each of some tensors, in 32 bits; one call for all, as calls from Python are what it costs."""
     torch = sys.modules["torch"]
-    norms = [torch.linalg.vector_norm(one.detach(), dtype=torch.float32) for one in tensors]
-    found: Tensor = norms[0] if len(norms) == 1 else torch.linalg.vector_norm(torch.stack(norms))
+    with torch.no_grad():
+        norms = torch._foreach_norm(tensors, order, torch.float32)
+        if len({one.device for one in norms}) > 1:
+            norms = [one.to(norms[0].device) for one in norms]
+        found: Tensor = torch.stack(norms)
     return found
 
 
-def _vector(what: str, names: Sequence[str], values: Sequence[Tensor]) -> Vector | None:
-    if not values:
-        return None
-    return Vector([f"{what}/{name}" for name in names], sys.modules["torch"].stack(list(values)))
+def _norms(groups: Iterable[Sequence[Tensor]]) -> Tensor:
+    """Return the norm of the tensors of each group together."""
+    torch = sys.modules["torch"]
+    sizes = [len(one) for one in groups]
+    each = norms_of([one for group in groups for one in group])
+    if len(each) == len(sizes):
+        return each
+    groups_of = torch.repeat_interleave(torch.tensor(sizes)).to(each.device, non_blocking=True)
+    found: Tensor = each.new_zeros(len(sizes)).index_add_(0, groups_of, each.square()).sqrt()
+    return found
+
+
+def _vector(what: str, names: Sequence[str], values: Tensor) -> Vector:
+    return Vector([f"{what}/{name}" for name in names], values)
 
 
 # What a model computes, at the steps that are looked into: dead and saturated units, logits, entropies, embeddings.
@@ -154,14 +175,14 @@ class Activations:
 
     def _hook(self, name: str) -> Callable[..., None]:
         def measure(module: nn.Module, inputs: Value, output: Value) -> None:
-            began = time.perf_counter()
+            began = time.thread_time()
             if type(module).__name__ in NORMALISED:
                 if (apart := _statistics_apart(module, inputs[0].detach())) is not None:
                     self._take(f"{STATISTICS}/{name}", apart)
             elif isinstance(output, sys.modules["torch"].Tensor) and output.is_floating_point():
                 for what, value in _of_module(module, output.detach()):
                     self._take(f"{what}/{name}", value)
-            self.seconds += time.perf_counter() - began
+            self.seconds += time.thread_time() - began
 
         return measure
 
@@ -253,6 +274,154 @@ def origin_of(model: nn.Module, inputs: tuple[Value, Value] | None) -> dict[str,
     return {what: names for what, names in found.items() if names}
 
 
+MAX_FOLLOWED = 32
+"""Modules whose values are followed on a device. Chosen: each costs some microseconds in each step."""
+MAX_HELD_BYTES = 32 * 2**20
+"""Bytes of values that wait for their sizes together. Chosen: next to nothing of a device's memory."""
+
+
+class FollowedModules:
+    """Takes the largest size of what modules take and give, on the device where they compute.
+
+    A size that is not finite tells of such values. It is read late, when nothing waits for it, so that the first module
+    that made some of finite inputs is known although the pass cannot be made again: an update has spoilt the weights.
+
+    Args:
+        model: The model, whose modules or, where those are many, whose blocks are followed.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._handles = [module.register_forward_hook(self._hook(name)) for name, module in followed_modules(model)]
+        self._is_on = False
+        self._begin({})
+
+    def begin(self, inputs: Mapping[str, Value]) -> None:
+        """Begin a forward pass of the model.
+
+        Args:
+            inputs: What the model is called with, by name.
+        """
+        self._begin(inputs)
+        self._is_on = bool(self._handles)
+
+    def end(self) -> PassSizes | None:
+        """End it, and return its sizes."""
+        self._is_on = False
+        if not self._modules:
+            return None
+        self._reduce()
+        found = PassSizes(sys.modules["torch"].cat(self._sizes), self._inputs, self._modules)
+        self._begin({})
+        return found
+
+    def leave(self) -> None:
+        """Take the hooks away."""
+        for handle in self._handles:
+            handle.remove()
+
+    def _begin(self, inputs: Mapping[str, Value]) -> None:
+        self._held: dict[int, int] = {}
+        self._waiting: list[Tensor] = []
+        self._waiting_bytes = self._count = 0
+        self._sizes: list[Tensor] = []
+        self._modules: list[tuple[str, list[int], list[int]]] = []
+        self._inputs = {name: self._places(value) for name, value in inputs.items()}
+
+    def _hook(self, name: str) -> Callable[..., None]:
+        def follow(_module: nn.Module, given: Value, output: Value) -> None:
+            if self._is_on:
+                self._take(name, given, output)
+
+        return follow
+
+    @guarded
+    def _take(self, name: str, given: Value, output: Value) -> None:
+        self._modules.append((name, self._places(given), self._places(output)))
+        if self._waiting_bytes > MAX_HELD_BYTES:
+            self._reduce()
+
+    def _places(self, value: Value) -> list[int]:
+        """Return the places that the sizes of the tensors in a value have; a tensor that waits has one already."""
+        places: list[int] = []
+        for tensor in _tensors(value):
+            if not tensor.is_floating_point() or not tensor.numel():
+                continue
+            place = self._held.get(id(tensor))
+            if place is None:
+                place = self._held[id(tensor)] = self._count
+                self._count += 1
+                self._waiting.append(tensor)
+                self._waiting_bytes += tensor.numel() * tensor.element_size()
+            places.append(place)
+        return places
+
+    def _reduce(self) -> None:
+        if self._waiting:
+            self._sizes.append(norms_of(self._waiting, math.inf))
+        self._held, self._waiting, self._waiting_bytes = {}, [], 0
+
+
+class PassSizes:
+    """The largest sizes of one forward pass.
+
+    Args:
+        tensor: All sizes.
+        inputs: By name of a column, where its sizes stand.
+        modules: Names of modules in the order in which they were done, and where the sizes of what each takes and of
+            what it gives stand.
+    """
+
+    def __init__(
+        self, tensor: Tensor, inputs: Mapping[str, list[int]], modules: Sequence[tuple[str, list[int], list[int]]]
+    ) -> None:
+        self.tensor, self._inputs, self._modules = tensor, inputs, modules
+
+    def lost(self, sizes: Sequence[float]) -> dict[str, list[str]]:
+        """Return the columns that are not finite, and the modules that make such values of finite ones."""
+        finite = [math.isfinite(size) for size in sizes]
+        bad = {place for place, is_finite in enumerate(finite) if not is_finite}
+        inputs = [name for name, places in self._inputs.items() if bad.intersection(places)]
+        outputs = [
+            name for name, given, made in self._modules if bad.intersection(made) and not bad.intersection(given)
+        ]
+        return {what: names[:ORIGIN_MOST] for what, names in (("inputs", inputs), ("outputs", outputs)) if names}
+
+
+class GradientSizes:
+    """The largest size of the gradient of each of some parameters.
+
+    Args:
+        tensor: The sizes.
+        names: Of the parameters, in the order of the model.
+    """
+
+    def __init__(self, tensor: Tensor, names: Sequence[str]) -> None:
+        self.tensor, self._names = tensor, names
+
+    def lost(self, sizes: Sequence[float]) -> dict[str, list[str]]:
+        """Return the modules of which a gradient is not finite, the last ones first."""
+        pairs = zip(reversed(self._names), reversed(sizes), strict=True)
+        names = _named(name for name, size in pairs if not math.isfinite(size))
+        return {"gradients": names} if names else {}
+
+
+def followed_modules(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    """Return the modules of a model that are followed: all, or those down to the depth at which they are few.
+
+    None of a model of which a part is compiled: a hook would be compiled with it.
+    """
+    named = [(name, module) for name, module in model.named_modules() if name]
+    if any(getattr(module, "_compiled_call_impl", None) is not None or hasattr(module, "_orig_mod")
+           for _, module in named):  # fmt: skip
+        return []
+    while len(named) > MAX_FOLLOWED:
+        deepest = max(name.count(".") for name, _ in named)
+        if deepest == 0:
+            break
+        named = [(name, module) for name, module in named if name.count(".") < deepest]
+    return named[:MAX_FOLLOWED]
+
+
 def _named(names: Iterable[str]) -> list[str]:
     """Return the modules of parameters, each once."""
     return list(dict.fromkeys(name.rpartition(".")[0] or name for name in names))[:ORIGIN_MOST]
@@ -284,8 +453,12 @@ def _outputs(model: nn.Module, inputs: tuple[Value, Value]) -> list[str]:
 
 def _inputs(inputs: tuple[Value, Value]) -> list[str]:
     """Return the names of the columns that hold values which are not finite; of unnamed ones the number."""
-    named = {**{str(at): one for at, one in enumerate(inputs[0])}, **inputs[1]}
-    return [name for name, one in named.items() if not _all_finite(one)]
+    return [name for name, one in named_inputs(inputs).items() if not _all_finite(one)]
+
+
+def named_inputs(inputs: tuple[Value, Value]) -> dict[str, Value]:
+    """Return what a model is called with by name; of what has none by its place."""
+    return {**{str(at): one for at, one in enumerate(inputs[0])}, **inputs[1]}
 
 
 def _all_finite(value: Value) -> bool:
@@ -334,12 +507,12 @@ class Inputs:
 
     def take(self, args: Value, kwargs: Mapping[str, Value]) -> None:
         """Keep some numbers of a batch of an evaluation, of the first ones alone."""
-        if len(self._evaluated) < MOST_BATCHES and (found := _numbers(args, kwargs)) is not None:
+        if len(self._evaluated) < MOST_BATCHES and (found := numbers_of(column_of(kwargs or list(args)))) is not None:
             self._evaluated.append(_some(found, MOST_COMPARED).clone())
 
     def apart(self, args: Value, kwargs: Mapping[str, Value]) -> Tensor | None:
         """Return how far a batch of training is from the evaluation: 0 where alike, 1 where nothing is shared."""
-        inputs = _numbers(args, kwargs) if self._evaluated else None
+        inputs = numbers_of(column_of(kwargs or list(args))) if self._evaluated else None
         if inputs is None or inputs.device != self._evaluated[0].device or inputs.numel() < FEWEST_COMPARED:
             return None
         torch = sys.modules["torch"]
@@ -350,23 +523,40 @@ class Inputs:
         return found
 
 
-def spread(args: Value, kwargs: Mapping[str, Value]) -> Value:
-    """Return the standard deviation of the numbers of a batch, None where its inputs are whole numbers."""
-    inputs = _numbers(args, kwargs)
-    if inputs is None or inputs.numel() < FEWEST_SPREAD:
+class Spread:
+    """The standard deviation of the numbers of a batch, worked out when it is written, beside the loop.
+
+    Args:
+        numbers: Some of the numbers, which nobody else changes.
+    """
+
+    def __init__(self, numbers: Value) -> None:
+        self._numbers = numbers
+
+    def written(self) -> float | None:
+        """Return the deviation; None where that is not finite, which is recorded with its origin."""
+        found: float = _some(self._numbers, INPUTS_MOST_NUMBERS).std().item()
+        return found if math.isfinite(found) else None
+
+
+def spread(inputs: Value, own: Value = None) -> Value:
+    """Return the standard deviation of the numbers of a batch, None where its inputs are whole numbers.
+
+    Args:
+        inputs: What the model is given first, a tensor or something else.
+        own: A copy of some of its numbers, where there is one.
+    """
+    if numbers_of(inputs) is None or inputs.numel() < FEWEST_SPREAD:
         return None
-    found = _some(inputs, INPUTS_MOST_NUMBERS).std()
-    if not found.is_cpu:
-        return found
-    number = found.item()
-    return number if math.isfinite(number) else None  # what is not finite is told with its origin
+    if not is_here(inputs):
+        return _some(inputs.detach(), INPUTS_MOST_NUMBERS).std()
+    return Spread(_some(inputs.detach(), INPUTS_MOST_NUMBERS).clone() if own is None else own)
 
 
-def _numbers(args: Value, kwargs: Mapping[str, Value]) -> Tensor | None:
+def numbers_of(column: Value) -> Tensor | None:
     """Return the numbers that a model is given first, None where they are no tensor, or whole numbers."""
-    found = column_of(dict(kwargs) if kwargs else list(args))
-    is_numbers = isinstance(found, sys.modules["torch"].Tensor) and found.is_floating_point()
-    return found.detach() if is_numbers else None
+    is_numbers = isinstance(column, sys.modules["torch"].Tensor) and column.is_floating_point()
+    return column.detach() if is_numbers else None
 
 
 def _some(tensor: Tensor, most: int) -> Tensor:
@@ -521,23 +711,21 @@ class KeptGradients:
 
         Args:
             output: What the loss is made of; None where that is not known.
-            deep: Whether a norm may be worked out.
+            deep: Whether the step is one that is looked into: at others nothing is seen.
         """
         if self._cleared:
             return
-        if output is None or not output.requires_grad:
+        if not deep or output is None or not output.requires_grad:
             self._unseen = True
             return
-        output.register_hook(lambda _: self._look(deep=deep))
+        output.register_hook(lambda _: self._look())
 
-    def _look(self, *, deep: bool) -> None:
+    def _look(self) -> None:
         kept = [one.grad for one in self._parameters if one.grad is not None]
-        if not kept:
-            self._cleared = True
-        elif deep:
+        if kept:
             self._norms.append(self._norm(kept))
         else:
-            self._unseen = True
+            self._cleared = True
 
     def updated(self) -> Value:
         """Return the least norm since the last update, and begin anew; None where not all of it was seen."""

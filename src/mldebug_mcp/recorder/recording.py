@@ -14,8 +14,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
-from mldebug_mcp.recorder.rows import Rows
-
 # Half of the lines of a recording: of each two records the one that says more.
 
 
@@ -216,7 +214,8 @@ def _times_thinned(part: Path) -> int:
 
 def _line(record: Record) -> str:
     """Return a record as a line of JSON, numbers at the length that they deserve."""
-    return "{" + ", ".join([f"{_key(name)}: {_number(value)}" for name, value in record.items()]) + "}\n"
+    pairs = ((name, value.written() if hasattr(value, "written") else value) for name, value in record.items())
+    return "{" + ", ".join([f"{_key(name)}: {_number(value)}" for name, value in pairs if value is not None]) + "}\n"
 
 
 def _chunks(records: Sequence[Record], size: int) -> Iterator[bytes]:
@@ -240,8 +239,6 @@ def _key(name: str) -> str:
 
 def _number(value: object) -> str:
     """Return a value as JSON; what is not finite as JavaScript and Python name it."""
-    if isinstance(value, Rows):
-        value = value.listed()
     if not isinstance(value, float):
         return _encoded(value)
     if LARGE < abs(value) < LARGEST:

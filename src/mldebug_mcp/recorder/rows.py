@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +39,11 @@ class RowKeys:
     def __init__(self, rows: Value, mask: Value = None) -> None:
         self._rows, self._mask = rows, mask
 
+    @property
+    def values(self) -> Value:
+        """The values by which the rows are known."""
+        return self._rows
+
     def listed(self) -> list[str]:
         """Return the keys; none of a tensor of a kind whose values cannot be had, such as a sparse one."""
         try:
@@ -56,25 +62,34 @@ class Rows:
     def __init__(self, batches: Sequence[list[int] | RowKeys]) -> None:
         self._batches = batches
 
-    def listed(self) -> list[int | str]:
+    def written(self) -> list[int | str]:
         """Return all rows."""
         return [row for one in self._batches for row in (one if isinstance(one, list) else one.listed())]
 
 
-def keys_of(batch: Value) -> RowKeys | None:
+def keys_of(batch: Value, rows: Value) -> RowKeys | None:
     """Return the keys of the rows of a batch; None where it lies on a device, or holds no rows of numbers.
 
     Little is asked of a tensor here: in the middle of a step each question takes ten times as long as beside it.
+
+    Args:
+        batch: The batch.
+        rows: Its column by which rows are told apart.
     """
-    rows = column_of(batch)
-    if not getattr(rows, "is_cpu", hasattr(rows, "dtype")) or not getattr(rows, "ndim", 0):
+    if not getattr(rows, "is_cpu", hasattr(rows, "dtype")):
+        return None
+    shape = rows.shape
+    if not shape:
         return None
     mask = batch.get("attention_mask") if isinstance(batch, dict) else None
-    if rows.ndim > 2 or not _is_whole(rows.dtype):
-        flat = rows[:MAX_ROWS].reshape(min(len(rows), MAX_ROWS), -1)
-        rows, mask = flat[:, :: max(1, flat.shape[1] // MAX_NUMBERS)], None
-    elif rows.shape[0] > MAX_ROWS:
+    if shape[0] > MAX_ROWS:
         rows, mask = rows[:MAX_ROWS], None if mask is None else mask[:MAX_ROWS]
+    if len(shape) > 2 or not _is_whole(rows.dtype):
+        values, mask = math.prod(shape[1:]), None
+        if len(shape) != 2:
+            rows = rows.reshape(min(shape[0], MAX_ROWS), -1)
+        if values >= 2 * MAX_NUMBERS:
+            rows = rows[:, :: values // MAX_NUMBERS]
     return RowKeys(_copied(rows), None if mask is None else _copied(mask))
 
 
@@ -211,5 +226,6 @@ class Evaluated:
 
 
 def _keys(args: LateValue, kwargs: Mapping[str, LateValue]) -> list[str]:
-    found = keys_of(dict(kwargs) if kwargs else list(args))
+    batch = kwargs or list(args)
+    found = keys_of(batch, column_of(batch))
     return found.listed() if found is not None else []

@@ -34,7 +34,7 @@ SIGMAS = 8.0
 """Standard deviations above the median. Chosen: a healthy run of a million steps reaches six."""
 RISE = 1.1
 """... and times the median itself. Chosen: where the loss hardly varies, eight of its deviations are nothing."""
-COURSE_EVERY = 4
+COURSE_EVERY = 8
 """Losses between two looks at the course. Chosen: two medians take longer than all else of a step."""
 REST = 25
 """Steps after a spike in which none is told. Chosen: one spike takes some steps to come back."""
@@ -261,7 +261,7 @@ class Stream:
         if self._batches is not None:
             file = self._batches.save(step, draft.batch if draft.batch is not None else self._inputs())
             event |= {"batch": file} if file else {}
-        if what == "nonfinite" and draft.origin:
+        if what == "nonfinite" and draft.origin is not None:
             event["began"] = draft.origin
         self.write(event)
 

@@ -11,24 +11,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mldebug_mcp.recorder import layers
 from mldebug_mcp.recorder.batches import Step, numbered
-from mldebug_mcp.recorder.late import Budget, Value, guarded, is_finite, number_of
+from mldebug_mcp.recorder.late import FREE_IN_A_STEP, SHARE, Budget, Value, guarded, is_here, is_lost, number_of
 from mldebug_mcp.recorder.layers import (
     APART,
     KEPT,
     SPREAD,
     Activations,
+    FollowedModules,
+    GradientSizes,
     Inputs,
     KeptGradients,
     Layers,
     aligned,
     logits_of,
+    named_inputs,
+    norms_of,
+    numbers_of,
     of_outputs,
     origin_of,
     recomputed,
     spread,
 )
 from mldebug_mcp.recorder.rows import NAME as ROWS_EVALUATED
-from mldebug_mcp.recorder.rows import Evaluated
+from mldebug_mcp.recorder.rows import Evaluated, RowKeys, column_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -133,11 +138,15 @@ class Watched:
         self._step: Step | None = None
         self.on_gpu = any(one.device.type == "cuda" for one in model.parameters())
         self.inputs: tuple[Value, Value] | None = None
-        self._ids = {id(one) for one in model.parameters()}
+        self._parameters = dict(model.named_parameters())
+        self._ids = {id(one) for one in self._parameters.values()}
+        self._is_away = not all(map(is_here, self._parameters.values()))
         self._layers = Layers(model)
         self._activations = None if _is_compiled(model) else Activations(inner_of(model), self._take)
-        self._norms, self._normed = Budget(every=1), time.perf_counter()
-        self._spreads, self._spread_at = Budget(every=1, share=SPREADS), time.perf_counter()
+        follows = self._is_away and not _is_compiled(model) and _can_run_again(model)
+        self._followed = FollowedModules(inner_of(model)) if follows else None
+        self._norms, self._normed = Budget(every=1, share=SHARE / 2, free=FREE_IN_A_STEP), time.perf_counter()
+        self._spreads, self._spread_at = Budget(1, SPREADS, FREE_IN_A_STEP), time.perf_counter()
         self._evaluated, self._inputs = Evaluated(), Inputs()
         self._kept = KeptGradients(model, _total_norm)
         self._forward_began: Value = None
@@ -160,16 +169,19 @@ class Watched:
         """Take the hooks away."""
         for handle in self._handles:
             handle.remove()
+        if self._followed is not None:
+            self._followed.leave()
         layers.leave(self)
         self.inputs = None
 
     def begin(self, step: Step) -> None:
         """Begin a step: one that is looked into gets hooks on its modules."""
         self._step = step
+        step.draft.is_scaled = self._has_scaler
         if step.deep and self._activations is not None:
-            began = time.perf_counter()
+            began = time.thread_time()
             self._activations.begin()
-            step.cost += time.perf_counter() - began
+            step.cost += time.thread_time() - began
 
     def end(self, step: Step) -> None:
         """End a step: take what only its end tells."""
@@ -181,9 +193,15 @@ class Watched:
             step.draft.put(name, sum(values[1:], values[0]) / len(values))
         if not step.has("learning_rate"):
             self._rates(step)
-        if self.scaler is not None and self.scaler.is_enabled():
+        self.look_for_origin(step)
+        if self.scaler is not None and self._has_scaler:
             scale = getattr(self.scaler, "_scale", None)
             step.draft.put("loss_scale", self.scaler.get_scale() if scale is None else scale)
+
+    @property
+    def _has_scaler(self) -> bool:
+        """Whether a loss scaler skips the steps whose gradients are not finite."""
+        return self.scaler is not None and bool(self.scaler.is_enabled())
 
     @guarded
     def clips(self, parameters: list[Tensor], max_norm: float, norm: Tensor) -> None:
@@ -197,8 +215,9 @@ class Watched:
             step.draft.max_norm = max_norm
             self._tell("max_grad_norm", max_norm)
         self._gradients(step)
-        if self.scaler is None:
-            self.look_for_origin(step)  # a norm that is not finite spoils every gradient that it scales
+        if self._is_away:
+            self._gradient_sizes(step)
+        self.look_for_origin(step)  # a norm that is not finite spoils every gradient that it scales
 
     @guarded
     def _before_forward(self, model: nn.Module, args: Value, kwargs: Value) -> None:
@@ -211,6 +230,8 @@ class Watched:
             self._spread(step, args, kwargs)
             if step.deep and not step.has(APART):
                 self._compare(step, args, kwargs)
+            if self._followed is not None:
+                self._followed.begin(named_inputs(self.inputs))
             self._forward_began = step.now()
 
     @guarded
@@ -220,18 +241,20 @@ class Watched:
             return
         step.forward(self._forward_began, step.now())
         self._forward_began = None
-        self._kept.watch(logits_of(output), deep=step.deep)
+        if self._followed is not None:
+            step.draft.put_sizes(self._followed.end())
+        self._kept.watch(logits_of(output) if step.deep else None, deep=step.deep)
         loss = None if hasattr(output, "dtype") else _loss_of(output)
         if loss is not None and loss.numel() == 1:
             step.model_losses.append(number_of(loss))
             step.summed = kwargs.get("num_items_in_batch") is not None
         if step.deep:
-            began = time.perf_counter()
+            began = time.thread_time()
             of_outputs(output, step.draft.put)
             if loss is None:
                 for name, value in recomputed(logits_of(output), step.labels).items():
                     step.recomputed.setdefault(name, []).append(number_of(value))
-            step.cost += time.perf_counter() - began
+            step.cost += time.thread_time() - began
         if "output" not in self._told:
             self._told.add("output")
             labels = kwargs.get("labels")
@@ -247,12 +270,11 @@ class Watched:
         if not step.has("grad_norm"):
             self._norm(step)
         self._rates(step)
-        if self.scaler is None:
-            self.look_for_origin(step)
+        self.look_for_origin(step)
         if step.deep:
-            began = time.perf_counter()
+            began = time.thread_time()
             self._layers.before_step()
-            step.cost += time.perf_counter() - began
+            step.cost += time.thread_time() - began
         self._optimizer_began = step.now()
 
     @guarded
@@ -264,61 +286,74 @@ class Watched:
         if kept is not None:
             step.draft.put(KEPT, kept)
         step.took("time/optimizer_s", self._optimizer_began, step.now())
-        self._optimizer_began = None
+        self._optimizer_began, step.is_updated = None, True
         if step.deep:
-            began = time.perf_counter()
+            began = time.thread_time()
             step.draft.put_all(self._layers.moved())
             step.draft.put_all(self._layers.weights())
-            step.cost += time.perf_counter() - began
+            step.cost += time.thread_time() - began
 
     def look_for_origin(self, step: Step) -> None:
-        """Look where values that are not finite began, if there are some."""
-        values = (*step.losses, *step.model_losses, step.draft.values.get("grad_norm", 0.0))
-        if step.draft.origin is None and not all(map(is_finite, values)):
+        """Look where values that are not finite began, if there are some, before an update spoils the weights."""
+        if step.is_updated or step.draft.origin is not None:
+            return
+        norm = None if step.draft.is_scaled else step.draft.values.get("grad_norm")
+        if is_lost(norm) or any(map(is_lost, step.losses)) or any(map(is_lost, step.model_losses)):
             step.draft.origin = {}
             step.draft.origin = origin_of(inner_of(self.model), self.inputs if _can_run_again(self.model) else None)
 
     def _compare(self, step: Step, args: Value, kwargs: Mapping[str, Value]) -> None:
         """Take which share of the batch was in an evaluation before, and how far it is from one."""
-        began = time.perf_counter()
+        began = time.thread_time()
         share, apart = self._evaluated.share(args, kwargs), self._inputs.apart(args, kwargs)
         if share is not None:
             step.draft.values[ROWS_EVALUATED] = share
         if apart is not None:
             step.draft.put(APART, apart)
-        step.cost += time.perf_counter() - began
+        step.cost += time.thread_time() - began
 
     def _spread(self, step: Step, args: Value, kwargs: Mapping[str, Value]) -> None:
-        """Take how much the numbers of a batch vary, as often as that can be afforded.
-
-        What counts is the time on the core: where others are on it too, the wall would say that it cannot be afforded.
-        """
+        """Take how much the numbers of a batch vary, as often as that can be afforded."""
+        column = column_of(kwargs or list(args))
+        if column is step.column and step.rows and isinstance(step.rows[-1], RowKeys):
+            if (found := spread(column, step.rows[-1].values)) is not None:
+                step.draft.put(SPREAD, found)  # the numbers were copied for the keys of the rows
+            return
         now, began = time.perf_counter(), time.thread_time()
         self._spreads.step(now - self._spread_at)
         self._spread_at = now
-        if self._spreads.allows(step.number) and (found := spread(args, kwargs)) is not None:
+        if self._spreads.allows(step.number) and (found := spread(numbers_of(column))) is not None:
             step.draft.put(SPREAD, found)
             self._spreads.spent(step.number, time.thread_time() - began)
 
     def _norm(self, step: Step) -> None:
         """Work out the norm of all gradients, where nobody clips them, as often as that can be afforded."""
-        began = time.perf_counter()
-        self._norms.step(began - self._normed)
-        self._normed = began
+        if self._is_away:
+            self._gradient_sizes(step)
+        now, began = time.perf_counter(), time.thread_time()
+        self._norms.step(now - self._normed)
+        self._normed = now
         if not self._norms.allows(step.number):
             return
-        gradients = [one.grad for one in self.model.parameters() if one.grad is not None]
+        gradients = [one.grad for one in self._parameters.values() if one.grad is not None]
         if gradients:
             step.draft.put("grad_norm", _total_norm(gradients))
-        self._norms.spent(step.number, time.perf_counter() - began)
+        self._norms.spent(step.number, time.thread_time() - began)
+
+    def _gradient_sizes(self, step: Step) -> None:
+        """Take the largest size of the gradient of each parameter, which is read when it has arrived."""
+        named = [(name, one.grad) for name, one in self._parameters.items() if one.grad is not None]
+        if named and not any(type(gradient).__name__ == "DTensor" for _, gradient in named):
+            sizes = norms_of([gradient for _, gradient in named], math.inf)
+            step.draft.put_sizes(GradientSizes(sizes, [name for name, _ in named]))
 
     def _gradients(self, step: Step) -> None:
         """Take the gradients by layer, before they are clipped, of a step that is looked into."""
         if step.deep and not step.has_gradients:
-            began = time.perf_counter()
+            began = time.thread_time()
             step.draft.put_all(self._layers.gradients())
             step.has_gradients = True
-            step.cost += time.perf_counter() - began
+            step.cost += time.thread_time() - began
 
     def _rates(self, step: Step) -> None:
         groups = getattr(self.optimizer, "param_groups", None) or ()
@@ -376,8 +411,6 @@ def _unwrapped(optimizer: Value) -> Value:
 
 def _total_norm(gradients: list[Any]) -> Any:  # noqa: ANN401 - a tensor
     """Return the norm of all gradients together."""
-    utils = sys.modules["torch"].nn.utils
-    if hasattr(utils, "get_total_norm"):
-        return utils.get_total_norm(gradients)
-    norm = sys.modules["torch"].linalg.vector_norm
-    return norm(sys.modules["torch"].stack([norm(one) for one in gradients]))
+    if any(type(one).__name__ == "DTensor" for one in gradients):
+        return sys.modules["torch"].nn.utils.get_total_norm(gradients)
+    return sys.modules["torch"].linalg.vector_norm(norms_of(gradients))

@@ -60,6 +60,13 @@ def _trained(batch: BatchSummary, trained: int) -> str:
     return f"{trained:,} ({float(batch.trained_share or 0):.1%})"
 
 
+def inferred_purpose(batch: BatchSummary) -> str:
+    """Return what stands behind a purpose: that it was inferred, and of what."""
+    if not batch.purpose_inferred:
+        return ""
+    return f" (inferred: {batch.purpose_because})" if batch.purpose_because else " (inferred)"
+
+
 def numbers(batch: BatchSummary) -> list[tuple[str, str]]:
     """Return the table's lines: what each number is, and the number."""
     lengths = batch.lengths
@@ -158,6 +165,8 @@ def in_sample(title: str, batch: BatchSummary) -> str:
 
 def row_heading(row: RowView, unit: str) -> tuple[str, str]:
     """Return what a row is called, and its numbers; `unit` is what it is counted in, tokens or words."""
+    if row.boxes:
+        return f"row {row.row}", f"{len(row.boxes)} boxes"
     trained = "" if row.trained is None else f", {row.trained} trained on"
     return f"row {row.row} {row.side}".rstrip(), f"{row.tokens} {unit}{trained}, {row.padding} padding"
 
@@ -212,7 +221,7 @@ def _print_corpus(console: Console, corpus: Corpus) -> None:
 
 
 def _print_summary(console: Console, batch: BatchSummary) -> None:
-    inferred = " (inferred)" if batch.purpose_inferred else ""
+    inferred = inferred_purpose(batch)
     console.print(
         Text.assemble((batch.path, "bold"), f" ({', '.join(batch.formats)}), purpose: {batch.purpose}{inferred}")
     )

@@ -20,6 +20,7 @@ from mldebug_mcp.models.batch import (
     BatchFinding,
     BatchInspection,
     BatchSummary,
+    BoxView,
     Corpus,
     RowView,
     TemplateView,
@@ -29,7 +30,15 @@ from mldebug_mcp.models.runs import RunRow, Runs
 from mldebug_mcp.report.chart import COLOURS, ONSET
 from mldebug_mcp.report.concise import quoted_once
 from mldebug_mcp.report.curves import Scale, scale_of
-from mldebug_mcp.report.data_terminal import corpus_lines, in_sample, nothing_wrong, numbers, row_heading, shard_lines
+from mldebug_mcp.report.data_terminal import (
+    corpus_lines,
+    in_sample,
+    inferred_purpose,
+    nothing_wrong,
+    numbers,
+    row_heading,
+    shard_lines,
+)
 from mldebug_mcp.report.diagnosis_html import diagnosis_html
 from mldebug_mcp.report.runs_terminal import headline, rank_lines, result_of_row, shared_line, sweep_lines
 from mldebug_mcp.report.web_page import prose, web_page, write_file
@@ -82,7 +91,7 @@ def page(inspection: BatchInspection) -> str:
 
 
 def _table(batch: BatchSummary) -> str:
-    lines = [("purpose", batch.purpose + (" (inferred)" if batch.purpose_inferred else "")), *numbers(batch)]
+    lines = [("purpose", batch.purpose + (inferred_purpose(batch))), *numbers(batch)]
     rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in lines)
     return f"<table>{rows}</table>"
 
@@ -152,9 +161,23 @@ def _template(template: TemplateView) -> str:
     return "".join(parts) + escape(template.text[place:])
 
 
+def _boxes(boxes: Iterable[BoxView]) -> str:
+    """Return the boxes of an image, drawn on an empty one."""
+    drawn = "".join(
+        f'<rect x="{100 * min(one.left, one.right):.2f}" y="{100 * min(one.top, one.bottom):.2f}" '
+        f'width="{100 * abs(one.right - one.left):.2f}" height="{100 * abs(one.bottom - one.top):.2f}" fill="none" '
+        f'stroke="currentColor"><title>{escape(one.name)}</title></rect>'
+        for one in boxes
+    )
+    if not drawn:
+        return ""
+    edge = '<rect width="100" height="100" fill="none" stroke="currentColor" stroke-dasharray="2"/>'
+    return f'<svg viewBox="-25 -25 150 150" width="300" role="img" aria-label="boxes">{edge}{drawn}</svg> '
+
+
 def _row(row: RowView, unit: str) -> str:
     name, counts = row_heading(row, unit)
-    pieces = "".join(map(_token, row.pieces)) if row.pieces else escape(row.text)
+    pieces = "".join(map(_token, row.pieces)) if row.pieces else _boxes(row.boxes) + escape(row.text)
     return f"<div><b>{escape(name)}</b>: {counts}<div class=row>{pieces}</div></div>"
 
 

@@ -143,8 +143,8 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     entry: Annotated[
         str | None,
         Field(
-            description="FILE.py:function that returns an object with model, batch, loss(model, batch), optionally "
-            "optimizer and train_step; it is run"
+            description="FILE.py:function; returns a dict or object: model, batch, loss(model, batch), optionally "
+            "optimizer, train_step; it is run"
         ),
     ] = None,
     python: Annotated[

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from mldebug_mcp.batch.batch import coco_table, is_coco
 from mldebug_mcp.batch.table import Table, from_mapping, from_records, records_in
 from mldebug_mcp.core.access import read_bytes
 from mldebug_mcp.core.errors import InputError
@@ -53,6 +54,8 @@ def tables(path: Path) -> Iterator[Table]:
 def table_of(value: object, name: str) -> Table:
     """Return a JSON value as a table."""
     if isinstance(value, dict):
+        if is_coco(value):
+            return coco_table(value)
         inner = next((value[key] for key in _WRAPPERS if isinstance(value.get(key), (dict, list)) and value[key]), None)
         if isinstance(inner, dict) or (isinstance(inner, list) and records_in(inner)):
             return table_of(inner, name)

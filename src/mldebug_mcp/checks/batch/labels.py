@@ -203,8 +203,11 @@ def row_labels_masked(batch: Batch) -> Evidence | None:
     rows = rows_where(sides, lambda side: (side.trained_per_row == 0) & _has_content(batch, side))
     if not len(rows):
         return None
-    trains = rows_that(rows, batch.rows, "trains", "train")
-    return batch_evidence(f"{trains} on no token", rows, values={"rows": len(rows)})
+    trains = f"{rows_that(rows, batch.rows, 'trains', 'train')} on no token"
+    if batch.purpose == "dpo":
+        names = [side.name for side in sides if bool(((side.trained_per_row == 0) & _has_content(batch, side)).any())]
+        trains = f"the {' and the '.join(names)} answer of {of_rows(rows, batch.rows)} is empty: no token is trained on"
+    return batch_evidence(trains, rows, values={"rows": len(rows)})
 
 
 def _has_content(batch: Batch, side: Sequences) -> Bools:
@@ -271,7 +274,7 @@ def _labels(batch: Batch) -> list[tuple[Ints, Ints]]:
     found = []
     if batch.classes is not None and not batch.class_names:
         found.append((batch.classes, batch.numbers[: len(batch.classes)]))
-    if batch.boxes is not None and len(batch.boxes.classes):
+    if batch.boxes is not None and batch.boxes.form != "coco":  # COCO numbers its categories as it likes
         found.append((batch.boxes.classes, batch.numbers[batch.boxes.rows]))
     if (pixels := batch.integers.get("labels")) is not None:
         used = ~np.isin(pixels, () if _is_black_and_white(batch) else VOID)

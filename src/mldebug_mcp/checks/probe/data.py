@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, probe_symptom
+from mldebug_mcp.checks.probe.measures import is_random
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import Measured
 
@@ -17,8 +18,12 @@ from mldebug_mcp.probe.measured import Measured
 def probe_input_ignored(seen: Measured) -> Evidence | None:
     """The output does not change with the input."""
     assert seen.dependence is not None
+    if is_random(seen):
+        raise CannotTell("each call draws what it computes the loss of")
     if seen.dependence.inputs_change is None:
         raise CannotTell("the output could not be compared")
+    if seen.alike_units:
+        raise CannotTell("units with the same weights give the same for all inputs")
     return Evidence("the output stays the same with other inputs") if seen.dependence.inputs_change < 1e-6 else None
 
 
@@ -183,6 +188,27 @@ def probe_rows_mixed(seen: Measured) -> Evidence | None:
         f"outputs of other rows change by {figure(seen.dependence.row_change or 0)} of their size with the last row",
         values={"change": seen.dependence.row_change or 0.0},
     )
+
+
+# The output changes with what stands in the padding, though the model is given a mask and uses it.
+
+
+@probe_symptom(
+    needs=("dependence",),
+    effects={"train_eval_mismatch": "often", "no_signal": "sometimes", "unknown": "sometimes"},
+    background=0.0005,
+)
+def probe_padding_seen(seen: Measured) -> Evidence | None:
+    """The output changes with what stands in the padding, though the model uses the mask: it may be inverted.
+
+    Not this when: the model uses no mask, or there is no padding in the batch.
+    """
+    assert seen.dependence is not None
+    if seen.dependence.padding_seen is None:
+        raise CannotTell("the batch has no tokens with padding and a mask")
+    if not seen.dependence.padding_seen or not seen.dependence.mask_used:
+        return None
+    return Evidence("outputs change with the tokens that the mask leaves out; the mask may be inverted on its way")
 
 
 # Predictions of the next token change with tokens that come after it.

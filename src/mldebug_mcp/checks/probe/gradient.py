@@ -48,6 +48,23 @@ def probe_gradient_clipped(seen: Measured) -> Evidence | None:
     )
 
 
+# The optimizer finds none of the gradient that backward gave.
+
+
+@probe_symptom(
+    needs=("watched",),
+    effects={"params_not_training": "rarely"},
+    background=0.0001,
+)
+def probe_gradient_discarded(seen: Measured) -> Evidence | None:
+    """The optimizer finds none of the gradient that backward gave: it was cleared in between."""
+    assert seen.watched is not None
+    steps = seen.watched.steps_with_fresh_gradient
+    if not steps or seen.watched.steps_without_it < steps:
+        return None
+    return Evidence(f"backward gives a gradient at each of {steps} steps, and the optimizer finds none of it")
+
+
 # The first gradient is thousands of times as large as usual.
 
 
@@ -124,6 +141,8 @@ LEAST_SHARE = 0.2
 def probe_gradient_vanishing(seen: Measured) -> Evidence | None:
     """Gradients of many parameters lie six orders of magnitude below the largest, and the batch is not memorised."""
     assert seen.gradients is not None
+    if seen.alike_units:
+        raise CannotTell("units with the same weights cancel each other's gradients")
     share = seen.gradients.tiny_share + seen.gradients.zero_share * (seen.gradients.zero_share < 1)
     if seen.gradients.tiny_share == 0 or share < LEAST_SHARE or seen.memorised:
         return None
@@ -150,6 +169,8 @@ def probe_gradient_zero(seen: Measured) -> Evidence | None:
     Not this when: a layer begins at zero on purpose, and gets a gradient once its neighbour has moved.
     """
     assert seen.gradients is not None
+    if seen.alike_units:
+        raise CannotTell("units with the same weights cancel each other's gradients")
     after = seen.gradients_after or seen.gradients
     share = min(seen.gradients.zero_share, after.zero_share)
     if share < 0.5 or seen.memorised:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 
 from mldebug_mcp.probe.measured import Measured
@@ -13,29 +14,91 @@ FEW_STEPS = 50
 """Steps that a loop must have made in its time. Chosen: fewer say nothing of what it could have learnt."""
 SMALL_UPDATE = 3e-5
 """Of the weights that a step changes them by. Chosen: a thirtieth of the 1e-3 that cs231n_nn3 gives."""
-RANDOM = 1e-3
-"""Relative difference of two identical calls above which the loss is random. Chosen: rounding stays below 1e-4."""
+ROUNDINGS = 4.0
+"""Roundings of its precision by which two calls may differ. Chosen: a sum in another order makes one or two."""
+TIMES = 10.0
+"""Times the difference of calls with one seed that free ones must differ by. Chosen: two seeds differ by as much."""
+FELL = 0.2
+"""Part of a loss by which it must fall to be learnt. Chosen: an output that shrinks to its mean takes off a tenth."""
+DEVIATIONS = 2.0
+"""Standard deviations of the last losses by which it must fall as well. Chosen: noise is no fall."""
+AT_REST = 0.1
+"""Part of the first gradient that is left where a loss has come to rest. Chosen: one that is stuck keeps most of it."""
 
 
 def is_random(seen: Measured) -> bool:
-    """Tell whether two calls of the loss with nothing changed, in evaluation mode, give different losses."""
-    losses = seen.repeated_losses
-    if losses is None or len(losses) < 2 or not all(map(math.isfinite, losses)):
+    """Tell whether calls of the loss with nothing changed, in evaluation mode, give different losses.
+
+    What counts as different comes from the calls: calls with one seed differ by rounding alone where all that is drawn
+    can be seeded. Otherwise rounding bounds it: it adds up to the root of that of one operation at most.
+    """
+    free, replayed = seen.repeated_losses or [], seen.replayed_losses or []
+    if len(free) < 2 or not all(map(math.isfinite, (*free, *replayed))):
         return False
-    return abs(losses[0] - losses[1]) > RANDOM * max(map(abs, losses))
+    rounding = (seen.loss_rounding or 0.0) * max(map(abs, free))
+    drawn, again = _range(free), _range(replayed)
+    return drawn > ROUNDINGS * rounding and (
+        drawn > TIMES * again or drawn > rounding / math.sqrt(seen.loss_rounding or 1)
+    )
+
+
+def _range(losses: Sequence[float]) -> float:
+    return max(losses) - min(losses) if losses else 0.0
+
+
+def takes_turns(seen: Measured) -> bool:
+    """Tell whether a step of the user's is several optimizers in turn, as adversaries have: its loss need not fall."""
+    return seen.watched is not None and seen.watched.optimizers > 1
 
 
 def without_noise(seen: Measured) -> Measured:
     """Return the measurements that a second identical call does not contradict.
 
-    A loss that each call draws anew cannot be compared from step to step, between optimizers or with a formula. A batch
-    that is memorised nevertheless shows that its noise is small.
+    A loss that each call draws anew cannot be compared from step to step, between optimizers or with a formula, nor can
+    one that several optimizers change in turn. A batch that is memorised nevertheless shows that its noise is small.
     """
-    if seen.memorised or not is_random(seen):
+    if seen.memorised or not (is_random(seen) or takes_turns(seen)):
         return seen
     watched = seen.watched and seen.watched.model_copy(update={"uphill": None})
     compared = ("curve", "memorised", "contrast", "seeds", "loss_formula", "reference")
     return seen.model_copy(update={**dict.fromkeys(compared), "watched": watched})
+
+
+def learns(seen: Measured) -> bool:
+    """Tell whether a batch is learnt although its loss did not come down to a goal that is known.
+
+    A loss that each call draws anew falls clearly, and with the same draws at each step it is memorised or comes to
+    rest. One of a form that is not known, which may have any floor, falls clearly and comes to rest. One of several
+    optimizers in turn is memorised by a single one.
+    """
+    if seen.memorised or seen.curve is None or seen.gradients is None:
+        return False
+    if takes_turns(seen):
+        return seen.contrast is not None and seen.contrast.memorised
+    if not _fell(seen.curve.losses):
+        return False
+    if is_random(seen):
+        same = seen.same_draws
+        rests = same is not None and _fell(same.losses) and _is_at_rest(seen, same.last_gradient)
+        return same is not None and (same.memorised or rests)
+    return (
+        seen.loss_formula is None and seen.gradients_after is not None and _is_at_rest(seen, seen.gradients_after.norm)
+    )
+
+
+def _fell(losses: Sequence[float]) -> bool:
+    """Tell whether losses fell by a clear part of their size, and by far more than they vary."""
+    if len(losses) < 8 or not all(map(math.isfinite, losses)):
+        return False
+    first, last = losses[:3], losses[-(len(losses) // 4) :]
+    fall = statistics.fmean(first) - statistics.fmean(last)
+    size = max(abs(statistics.fmean(first)), abs(statistics.fmean(last)))
+    return fall > FELL * size and fall > DEVIATIONS * statistics.stdev(last)
+
+
+def _is_at_rest(seen: Measured, gradient: float | None) -> bool:
+    assert seen.gradients is not None
+    return gradient is not None and gradient <= AT_REST * seen.gradients.norm
 
 
 def still_falling(losses: Sequence[float]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, probe_symptom
+from mldebug_mcp.checks.probe.measures import is_random
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import Measured
 
@@ -56,6 +57,8 @@ def probe_parameters_nonfinite(seen: Measured) -> Evidence | None:
 def probe_parameters_still(seen: Measured) -> Evidence | None:
     """Most trainable elements did not move at all, and the batch is not memorised."""
     assert seen.movement is not None
+    if seen.alike_units:
+        raise CannotTell("units with the same weights cancel each other's gradients")
     if seen.movement.still_share < 0.5 or seen.memorised:
         return None
     return Evidence(
@@ -100,6 +103,25 @@ def probe_weights_large(seen: Measured) -> Evidence | None:
         f"{worst.name} begins with a deviation of {figure(worst.std)}; its width asks for {figure(worst.usual_init)}",
         values={"std": worst.std, "usual": worst.usual_init, "factor": worst.factor},
     )
+
+
+# All units of a layer have the same weights, after training too.
+
+
+@probe_symptom(
+    needs=("alike_units",),
+    effects={"bad_init": "sometimes"},
+    background=0.0001,
+)
+def probe_units_alike(seen: Measured) -> Evidence | None:
+    """All units of a layer have the same weights, after training too: nothing tells them apart.
+
+    Not this when: the batch is memorised, as where a layer that begins at zero is not needed.
+    """
+    assert seen.alike_units is not None
+    if not seen.alike_units or seen.memorised or (seen.movement is not None and seen.movement.still_share == 1):
+        return None
+    return Evidence(f"all units have the same weights after training: {', '.join(seen.alike_units[:3])}")
 
 
 # Most units of a rectifier give zero for every row.
@@ -195,6 +217,8 @@ def probe_evaluation_differs(seen: Measured) -> Evidence | None:
     train, evaluation = seen.outcome.train, seen.outcome.evaluation
     if not seen.memorised:
         raise CannotTell("the batch was not memorised in training mode")
+    if is_random(seen):
+        raise CannotTell("each call draws its loss anew, in both modes")
     lost = evaluation.loss > 5 * max(train.loss, seen.goal or 0.0, 1e-3)
     if not lost or (train.accuracy is not None and (evaluation.accuracy or 0.0) > train.accuracy - 0.2):
         return None

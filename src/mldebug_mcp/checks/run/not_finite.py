@@ -358,10 +358,15 @@ IN_A_ROW = 4
 _MESSAGE = re.compile(r"loss scale: ([\d.e+]+), reducing to ([\d.e+]+)")
 
 
+LOST_BEFORE_GRADIENTS = frozenset({"inputs", "weights", "outputs", "loss"})
+"""Places of a step that a recorder names in which values are lost before the scaled gradients are made."""
+
+
 def loss_scale_falls(run: Run) -> Evidence | None:
     """The loss scale of half-precision training falls by many halvings, or below 1.
 
-    Not this when: it halves down from a high start in the first steps; it goes up and down by a halving or two. Without
+    Not this when: it halves down from a high start in the first steps; it goes up and down by a halving or two; a
+    recorder saw values lost before the backward pass, which lower it as well. Without
     the scale as a metric, messages of the scaler that it is down to 1 count.
     """
     if "loss_scale" not in run:
@@ -386,6 +391,11 @@ def loss_scale_falls(run: Run) -> Evidence | None:
         if len(scale) <= SHORT and scale.value[-1] == scale.value.min() <= scale.value[0] / 2**STILL_FALLS:
             raise CannotTell(f"the scale still falls where the log ends, at {figure(scale.value[-1])}")
         return None
+    before = next((one for one in run.incidents if one.began.keys() & LOST_BEFORE_GRADIENTS), None)
+    if before is not None and before.step <= scale.step[min(fall.top + 1, fall.low)]:
+        raise CannotTell(
+            f"values were lost at {run.place(before.step)} before any gradient was: the scale falls for them"
+        )
     top, low = (figure(scale.value[at]) for at in (fall.top, fall.low))
     first, last = float(scale.step[min(fall.top + 1, fall.low)]), float(scale.step[fall.low])
     return Evidence(
@@ -433,6 +443,9 @@ def overflows_in_fp16(run: Run) -> Evidence | None:
     lost = numbers_lost(run)
     if lost is None:
         raise CannotTell("the loss and the gradient norm are finite, or not logged")
+    first = next((one.began.keys() for one in run.incidents if one.began), None)
+    if first is not None and "loss" in first and not first & {"inputs", "weights", "outputs"}:
+        raise CannotTell("what the model returns is finite: the loss function, which has 32 bits in autocast, lost it")
     half = in_half_precision(run)
     if half is None:
         raise CannotTell("neither the settings nor a loss scale tell the precision")

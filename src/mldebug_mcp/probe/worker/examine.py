@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import random
 import re
 import sys
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,28 +20,61 @@ from torch.overrides import TorchFunctionMode
 from .outputs import Capture, spans, token_ids
 from .parameters import gradients
 from .report import KnownFailure
-from .subject import Subject
+from .subject import Attributes, Subject, seed_everything
 from .tree import Path as TreePath
 from .tree import inputs, labels_path, leaves, mapped
 
+CALLS = 4
+"""Calls of each kind. Chosen: two alike by chance are rare, four are not met."""
 
-def repeated_losses(subject: Subject) -> list[float] | None:
-    """Return the losses of two calls in evaluation mode with nothing changed between them, or None if a call fails.
+
+def repeated_losses(subject: Subject) -> dict[str, Any]:
+    """Call the loss again and again in evaluation mode with nothing changed between the calls.
 
     Modules that are random in training mode alone, such as dropout, are quiet there. What differs is drawn anew by each
-    call. The generators of torch are put back afterwards, so that later phases see the same numbers.
+    call. Generators and attributes of modules are put back afterwards, so that later phases see the same numbers.
+
+    Returns:
+        `repeated_losses` of calls that draw freely, `replayed_losses` of calls with one seed, which differ by rounding
+        alone where all draws can be seeded, and `loss_rounding`, the relative rounding of the loss's precision. Nothing
+        if a call fails.
     """
     modes = [(module, module.training) for module in subject.model.modules()]
-    subject.model.eval()
+    attributes = Attributes(subject.model)
     cards = [subject.device] if subject.device.type == "cuda" else []
+    free: list[float] = []
+    replayed: list[float] = []
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=cards):
-            return [float(subject.compute_loss()) for _ in range(2)]
+        with torch.no_grad(), _generators_put_back(cards):
+            for number in range(2 * CALLS):
+                attributes.restore()
+                subject.model.eval()
+                if number >= CALLS:
+                    seed_everything(0)
+                loss = subject.compute_loss()
+                (free if number < CALLS else replayed).append(float(loss))
+            rounding = torch.finfo(loss.dtype).eps
     except Exception:  # noqa: BLE001 - the user's code, which may not bear evaluation mode or a pass without gradients
-        return None
+        return {}
     finally:
+        attributes.restore()
         for module, training in modes:
             module.training = training
+    return {"repeated_losses": free, "replayed_losses": replayed, "loss_rounding": rounding}
+
+
+@contextlib.contextmanager
+def _generators_put_back(cards: list[torch.device]) -> Iterator[None]:
+    """Put the generators of torch, Python and numpy back afterwards."""
+    numpy, state = sys.modules.get("numpy"), random.getstate()
+    of_numpy = numpy.random.get_state() if numpy is not None else None
+    with torch.random.fork_rng(devices=cards):
+        try:
+            yield
+        finally:
+            random.setstate(state)
+            if numpy is not None:
+                numpy.random.set_state(of_numpy)
 
 
 # One pass watched operation by operation: where values grow, and where the first non-finite one comes from.
@@ -333,9 +368,11 @@ def _measure(subject: Subject) -> dict[str, Any]:
     first, again = _output(subject, subject.batch), _output(subject, subject.batch, seed=1)
     if first is None or again is None or not bool(torch.isfinite(first).all()):
         return {}
-    result: dict[str, Any] = {"evaluation_repeats": not _differs(first, again)}
+    result: dict[str, Any] = {"evaluation_repeats": not _differs(first, again), **_padding(subject, first)}
     if _differs(first, _output(subject, subject.batch)):
         return result  # if the output is random whatever the seed, no other comparison means anything
+    if not _reaches_model(subject):
+        return result  # the loss takes its inputs from elsewhere
     rows = _rows(subject)
     changed = _output(subject, _perturbed(subject.batch, slice(None)))
     if changed is not None:
@@ -354,6 +391,34 @@ def _measure(subject: Subject) -> dict[str, Any]:
             result["sees_future"] = _differs(first[:, :middle], changed[:, :middle])
             result["future_change"] = _change(first[:, :middle], changed[:, :middle])
     return result
+
+
+ATTENTION_MASKS = ("attention_mask", "padding_mask", "mask")
+"""Columns whose zeros are padding."""
+
+
+def _padding(subject: Subject, first: torch.Tensor) -> dict[str, Any]:
+    """Return whether the outputs change with what stands in the padding, where the model uses the mask."""
+    given, ids = inputs(subject.batch), token_ids(subject)
+    masks = [(path, one) for path, one in given if path and path[-1] in ATTENTION_MASKS]
+    if ids is None or not masks or masks[0][1].shape != ids.shape:
+        return {}
+    path, mask = masks[0]
+    real = mask != 0
+    if not bool(torch.isin(mask, torch.tensor([0, 1], device=mask.device)).all()) or bool(real.all() | ~real.any()):
+        return {}
+    rest = real if first.ndim == 3 and first.shape[:2] == real.shape else slice(None)
+
+    def changes(what: TreePath, other: torch.Tensor) -> bool | None:
+        output = _output(subject, mapped(subject.batch, lambda here, one: other if here == what else one))
+        # a mask that leaves nothing gives NaN, which is a change too
+        return None if output is None else not _change(first[rest], output[rest]) <= CHANGED
+
+    where = next(here for here, one in given if one is ids)
+    others = ids[real]
+    filled = others[torch.arange(ids.numel(), device=ids.device) % len(others)].reshape(ids.shape)
+    padding, used = changes(where, torch.where(real, ids, filled)), changes(path, torch.ones_like(mask))
+    return {} if padding is None or used is None else {"padding_seen": padding, "mask_used": used}
 
 
 def _statistics_watch(name: str, found: set[str]) -> Any:
@@ -391,13 +456,29 @@ class DropoutWatch(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+def _reaches_model(subject: Subject) -> bool:
+    """Return whether the model is given something else when the batch is changed."""
+    given: list[list[torch.Tensor]] = []
+    for batch in (subject.batch, _perturbed(subject.batch, slice(None))):
+        with Capture(subject.model) as capture:
+            _output(subject, batch)
+        given.append(capture.given)
+    pairs = zip(*given, strict=False)
+    return len(given[0]) != len(given[1]) or not all(
+        one.shape == other.shape and torch.equal(one, other) for one, other in pairs
+    )
+
+
 def _output(subject: Subject, batch: Any, seed: int = 0) -> torch.Tensor | None:
     torch.manual_seed(seed)
+    attributes = Attributes(subject.model)
     with Capture(subject.model) as capture:
         try:
             subject.loss(subject.model, batch)
         except (RuntimeError, ValueError, IndexError):
             return None  # the model does not take the changed input, which tells nothing
+        finally:
+            attributes.restore()
     found = capture.tensor()
     return None if found is None else found.float().clone()
 

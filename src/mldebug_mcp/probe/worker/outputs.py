@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from .subject import Subject
-from .tree import at, inputs, labels_path
+from .tree import at, inputs, labels_path, leaves
 
 # What a model gave back in a pass, and the labels that belong to it.
 
@@ -46,18 +46,19 @@ class Capture:
     def __init__(self, model: nn.Module) -> None:
         self._model = model
         self.output: Any = None
+        self.given: list[torch.Tensor] = []
         self.calls = 0
         self.in_training_mode: bool | None = None
 
     def __enter__(self) -> Capture:
-        self._handle = self._model.register_forward_hook(self._keep)
+        self._handle = self._model.register_forward_hook(self._keep, with_kwargs=True)
         return self
 
     def __exit__(self, *error: object) -> None:
         self._handle.remove()
 
-    def _keep(self, module: nn.Module, arguments: Any, output: Any) -> None:
-        del arguments
+    def _keep(self, module: nn.Module, arguments: Any, keywords: Any, output: Any) -> None:
+        self.given = [tensor for _, tensor in leaves((list(arguments), dict(keywords)))]
         self.in_training_mode = module.training
         self.output = output
         self.calls += 1

@@ -146,6 +146,20 @@ def gradients(subject: Subject) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def alike_units(model: nn.Module) -> list[str]:
+    """Return the layers all units of which have the same weights: they give and learn the same for ever."""
+    found = []
+    for name, module in model.named_modules():
+        weight = getattr(module, "weight", None)
+        if not isinstance(weight, nn.Parameter) or weight.ndim < 2 or len(weight) < 2:
+            continue
+        if weight.requires_grad and not isinstance(module, nn.Embedding):
+            units = weight.detach().float().flatten(1)
+            if float((units - units[0]).abs().max()) <= VANISHED * max(float(units.abs().max()), VANISHED):
+                found.append(name)
+    return found[:LISTED]
+
+
 class Movement:
     """How far the parameters have moved since this was made."""
 

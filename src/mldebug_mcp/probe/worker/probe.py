@@ -12,7 +12,7 @@ import torch
 from .examine import Trace, dependence, first_pass, repeated_losses
 from .losses import Yardstick, in_full_precision, is_low
 from .outputs import describe_batch, targets_of
-from .parameters import LISTED, Movement, describe, gradients, initial_scale, mode_modules
+from .parameters import LISTED, Movement, alike_units, describe, gradients, initial_scale, mode_modules
 from .report import Report
 from .subject import State, Subject
 from .training import Curve, Plan, find_rate, train, train_as_user, watch_steps
@@ -87,7 +87,7 @@ def _alike(one: Subject, other: Subject) -> bool:
 
 
 FOR_CONTRAST = 0.4
-"""Share of the time left that is kept for the contrast."""
+"""Share of the time left that is kept for the contrast, or for the same training with the same draws at each step."""
 
 
 class Probe:
@@ -125,7 +125,7 @@ class Probe:
             self.yardstick.learn(targets_of(self.subject, output))
             return
         self.report.enter("second call")
-        self.measured["repeated_losses"] = repeated_losses(self.subject)
+        self.measured.update(repeated_losses(self.subject))
         self.state.restore()
         self.report.enter("dependence")
         self._dependence()
@@ -173,6 +173,9 @@ class Probe:
             self.subject.model.train()
             own = self._own_way()
             self.measured["contrast"] = {**own.as_dict(), "memorised": self._memorised(own)}
+        if self._draws_anew and not self.measured.get("memorised"):
+            self.report.enter("same draws")
+            self._with_same_draws()
         self.report.enter("other seeds")
         self.state.restore()
         plan, job = self._plan(self.job["steps"]), self.job
@@ -180,6 +183,35 @@ class Probe:
             self.subject, curve, plan, rate=job.get("learning_rate"), seed=job["seed"], again=self.again,
             report=self.report,
         )  # fmt: skip
+
+    @property
+    def _draws_anew(self) -> bool:
+        """Whether two calls of the loss with nothing changed were apart at all; how far counts later."""
+        losses = self.measured.get("repeated_losses") or [0.0]
+        return bool(max(losses) > min(losses))
+
+    def _with_same_draws(self) -> None:
+        """Train once more, with the same seed before each loss: then the loss can be compared from step to step."""
+        self.state.restore()
+        self.subject.draws = self.job["seed"]
+        try:
+            curve = self._own_way()
+            seen = {**curve.as_dict(), "memorised": self._memorised(curve)}
+            if (ending := self._gradients_now()) is not None:
+                seen["last_gradient"] = ending["norm"]
+            self.measured["same_draws"] = seen
+        finally:
+            self.subject.draws = None
+
+    def _gradients_now(self) -> dict[str, Any] | None:
+        self.subject.model.zero_grad(set_to_none=True)
+        loss = self.subject.compute_loss()
+        if not loss.requires_grad:
+            return None
+        loss.backward()  # type: ignore[no-untyped-call]
+        found = gradients(self.subject)
+        self.subject.model.zero_grad(set_to_none=True)
+        return found
 
     def _users_way(self) -> Curve:
         plan = self._plan(self.job["steps"])
@@ -190,6 +222,8 @@ class Probe:
     def _own_way(self) -> Curve:
         rate = self.job.get("learning_rate")
         plan = self._plan(self.job["steps"])
+        if self._draws_anew and self.subject.draws is None:
+            plan.deadline -= FOR_CONTRAST * (plan.deadline - time.monotonic())
         self.subject.model.train()
         if rate is None:
             rate, tried = find_rate(self.subject, self._plan(self.job["steps"]), self.state)
@@ -210,12 +244,9 @@ class Probe:
         outcome = self.yardstick.outcome()
         self.measured["outcome"] = outcome
         self.measured["memorised"] = self.yardstick.memorised(curve, outcome)
-        self.subject.model.zero_grad(set_to_none=True)
-        loss = self.subject.compute_loss()
-        if loss.requires_grad:
-            loss.backward()  # type: ignore[no-untyped-call]
-            self.measured["gradients_after"] = gradients(self.subject)
-            self.subject.model.zero_grad(set_to_none=True)
+        self.measured["alike_units"] = alike_units(self.subject.model)
+        if (ending := self._gradients_now()) is not None:
+            self.measured["gradients_after"] = ending
 
     def _memorised(self, curve: Curve) -> bool:
         return self.yardstick.memorised(curve, self.yardstick.outcome())

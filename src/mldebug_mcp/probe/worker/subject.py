@@ -6,6 +6,7 @@ import copy
 import importlib
 import importlib.util
 import inspect
+import random
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ class Subject:
         optimizer: The user's own, if the probe has to use it.
         train_step: One whole step of the user's own, returning the loss.
         ours: The model was made by the probe, so it can be built again with another seed.
+        draws: The seed that is set before each loss, so that each call draws the same; None to leave all draws free.
         causal: Position t may depend on positions up to t alone; None where it is not known.
         build_seconds: How long it took to build all this.
     """
@@ -45,6 +47,7 @@ class Subject:
     ours: bool = False
     causal: bool | None = None
     dtype: torch.dtype = torch.float32
+    draws: int | None = None
     hidden: list[tuple[str, nn.Parameter]] = field(default_factory=list)
     build_seconds: float = 0.0
 
@@ -62,6 +65,8 @@ class Subject:
 
     def compute_loss(self) -> torch.Tensor:
         """Return the loss of the batch, in the precision that was asked for."""
+        if self.draws is not None:
+            seed_everything(self.draws)
         if self.dtype is torch.float32:
             return self.loss(self.model, self.batch)
         with torch.autocast(self.device.type, dtype=self.dtype):
@@ -70,6 +75,8 @@ class Subject:
     def step(self) -> float:
         """Do one step of the user's own and return its loss."""
         assert self.train_step is not None
+        if self.draws is not None:
+            seed_everything(self.draws)
         value = _call_step(self.train_step, self)
         return float(value.detach()) if isinstance(value, torch.Tensor) else float(value)
 
@@ -87,12 +94,35 @@ def _call_step(train_step: Callable[..., Any], subject: Subject) -> Any:
     return train_step(*(subject.model, subject.batch, subject.optimizer)[:wanted])
 
 
+def seed_everything(seed: int) -> None:
+    """Seed the generators that a loss may draw from: those of torch, of Python, and of numpy where it is loaded."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed)
+
+
+class Attributes:
+    """The plain attributes of all modules, to return to, such as the state that a recurrent model keeps for itself."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._kept = [
+            (module, {name: value for name, value in vars(module).items() if not name.startswith("_")})
+            for module in model.modules()
+        ]
+
+    def restore(self) -> None:
+        """Put back what was assigned anew since."""
+        for module, kept in self._kept:
+            vars(module).update(kept)
+
+
 class State:
-    """A copy of all parameters, buffers and optimizer state, to return to."""
+    """A copy of all parameters, buffers and optimizer state, and the plain attributes of modules, to return to."""
 
     def __init__(self, subject: Subject) -> None:
         self._tensors = [(tensor, tensor.detach().clone()) for tensor in _tensors(subject)]
-        self._training = [(module, module.training) for module in subject.model.modules()]
+        self._attributes = Attributes(subject.model)
         self._optimizer = subject.optimizer
         self._optimizer_state = copy.deepcopy(subject.optimizer.state_dict()) if subject.optimizer else None
 
@@ -102,8 +132,7 @@ class State:
             for tensor, kept in self._tensors:
                 tensor.copy_(kept)
                 tensor.grad = None
-        for module, training in self._training:
-            module.training = training
+        self._attributes.restore()
         if self._optimizer is not None and self._optimizer_state is not None:
             self._optimizer.load_state_dict(copy.deepcopy(self._optimizer_state))
 

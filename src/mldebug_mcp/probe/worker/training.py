@@ -190,6 +190,8 @@ class StepWatch:
         self._handles: list[Any] = []
         self.optimizer_steps = 0
         self.backwards = 0
+        self.without_gradient = 0
+        self.optimizers: set[int] = set()
         self.rates: set[float] = set()
         self.leftovers: list[float] = []
         self.factors: list[float] = []
@@ -221,10 +223,14 @@ class StepWatch:
     def _before_step(self, optimizer: torch.optim.Optimizer, arguments: Any, keywords: Any) -> None:
         del arguments, keywords
         self.optimizer_steps += 1
+        self.optimizers.add(id(optimizer))
         self.rates.update(float(group["lr"]) for group in optimizer.param_groups)
         used = {id(one): one.grad.detach().clone() for _, one in self._parameters if one.grad is not None}
         both = [key for key in used if key in self._fresh]
         self.backwards += bool(self._fresh)
+        self.without_gradient += bool(self._fresh) and not any(
+            bool(used[key].any()) for key in self._fresh if key in used
+        )
         if both:
             self._compare(used, both)
         self._used, self._fresh = used, {}
@@ -244,6 +250,8 @@ class StepWatch:
             "steps": steps,
             "optimizer_steps": self.optimizer_steps,
             "steps_with_fresh_gradient": self.backwards,
+            "steps_without_it": self.without_gradient,
+            "optimizers": len(self.optimizers),
             "learning_rates": sorted(self.rates),
             "leftover_gradient": median_high(self.leftovers) if self.leftovers else None,
             "clip_factor": median_high(self.factors) if self.factors else None,
