@@ -331,10 +331,10 @@ def infer_purpose(
 
 
 def _of_tokens(side: Sequences, context: Context, table: Table) -> Inferred:
-    if _are_ids_alone(side, context, table):
-        return Inferred("pretraining", "it has token ids alone, without turns")
-    if side.packed and side.trained is None and not side.name and not _has_roles(side, context):
-        return Inferred("pretraining", "its rows are packed, and it has neither labels nor turns")
+    packed = side.packed and side.trained is None and not side.name and not _has_roles(side, context)
+    if packed or _are_ids_alone(side, context, table):
+        rows = "its rows are packed and have" if packed else "it has token ids alone, with"
+        return Inferred("pretraining", f"{rows} neither labels nor turns")
     if side.name or side.trained is None:
         answers = not side.name and _has_answers(side, context)
         because = "its rows hold answers of an assistant" if answers else "it has neither labels nor answers"
