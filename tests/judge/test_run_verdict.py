@@ -86,6 +86,7 @@ def test_a_check_that_a_finding_settles_is_not_proposed() -> None:
         ({"max_grad_norm": 1.0}, "drop the rows; clip gradients (`max_grad_norm=1.0`).", "Drop the rows"),
         ({"max_grad_norm": 0}, "drop the rows; clip gradients (`max_grad_norm=1.0`).", "clip gradients"),
         ({"shuffle": True}, "`shuffle=True` in the loader, a large buffer.", "A large buffer"),
+        ({"shuffle": True}, "read the rows. `shuffle=True` in the loader, and a large buffer.", "rows. A large buffer"),
     ],
 )
 def test_what_the_settings_have_already_is_taken_out_of_a_fix(

@@ -380,6 +380,8 @@ def fitting(run: Run, fix: str) -> str:
         dropped = why is not None
         if why is not None:
             done.append(why)
+        elif kept and kept[-1].endswith("."):
+            kept += [" ", _sentence(text)]
         else:
             kept += [between, text]
     if not done:
