@@ -42,7 +42,7 @@ def test_the_first_lines_hold_verdict_facts_check_and_fix_whole(example: str) ->
 def test_a_healthy_run_is_one_sentence_with_what_was_looked_at() -> None:
     block = verdict_block(diagnose(read_run(EXAMPLES / "healthy")))
     assert block.headline.startswith("Healthy (")
-    assert "nothing unusual in loss (4.755 to 2.328), grad_norm, learning_rate over 400 steps" in block.headline
+    assert "nothing unusual in loss (4.755 to 2.328), grad_norm, learning_rate over 400 records" in block.headline
     assert not block.facts
     assert block.check is None
     assert "eval_loss" in block.next

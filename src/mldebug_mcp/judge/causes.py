@@ -16,7 +16,7 @@ from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.names import Quantity
-from mldebug_mcp.models import Hypothesis
+from mldebug_mcp.models import Finding, Hypothesis, State
 
 # What a cause needs to be possible at all, and what the settings and facts of a run say of that.
 #
@@ -42,6 +42,10 @@ FLIPS = 2.0
 """Product of learning rate and decay from which a step overshoots zero, so that decay alone diverges."""
 OUTGROWN = 100.0
 """Times its first value that no loss of a model without weights has. Chosen by hand, far above that of bad guesses."""
+FACTOR_OF_FIX = 2.0
+"""Times the highest usual rate from which a fix names that rate. Chosen: till then a factor of 2 leads below it."""
+AT_THE_START, FIRST_STEPS = 0.1, 10
+"""Share of a log within which trouble leaves no checkpoint from before it, and steps within which a run begins."""
 MOST_EQUAL = 0.5
 """Share of groups with equal rewards up to which a step has a gradient. Chosen: half of them still give one."""
 SAME_REWARDS = 1e-3
@@ -345,12 +349,41 @@ _OF_OTHERS = (
 """Words of a sentence that is for other trainings than a run, and what says that the run is one of those."""
 
 
-def without_what_is_done(run: Run, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """Return the hypotheses, their fixes without what the settings of the run have already."""
+def with_fitting_fixes(run: Run, hypotheses: Sequence[Hypothesis], findings: Sequence[Finding]) -> list[Hypothesis]:
+    """Return the hypotheses, their fixes as this run needs them, without what its settings have already."""
     return [
-        one.model_copy(update={"fix": of_this_kind(run, fitting(run, one.fix))}) if one.fix else one
+        one.model_copy(update={"fix": as_seen(run, of_this_kind(run, fitting(run, one.fix)), findings)})
+        if one.fix
+        else one
         for one in hypotheses
     ]
+
+
+_BY_A_FACTOR = "Lower the peak by a factor of 2 to 5"
+_GO_BACK = "restart from a checkpoint before the trouble"
+
+
+def as_seen(run: Run, fix: str, findings: Sequence[Finding]) -> str:
+    """Return a fix with what is seen of the run: how far its rate is above the usual, and that it fails from the start.
+
+    Args:
+        run: As it was read.
+        fix: The fix of a cause.
+        findings: Every symptom with its state.
+    """
+    present = [one for one in findings if one.state is State.PRESENT]
+    high = next((one for one in present if one.symptom == "lr_high" and one.values["factor"] > FACTOR_OF_FIX), None)
+    if high is not None:
+        fix = fix.replace(_BY_A_FACTOR, f"Lower the peak to {figure(high.values['usual_high'])} or below")
+    early = run.first_step + AT_THE_START * (run.last_step - run.first_step)
+    began = [one.steps[0] for one in present if one.steps and one.symptom.startswith("loss_")]
+    from_the_start = begins_at_the_start(run) and bool(began) and min(began) <= early
+    return fix.replace(_GO_BACK, "start again") if from_the_start else fix
+
+
+def begins_at_the_start(run: Run) -> bool:
+    """Say whether a log begins with the first steps of its run."""
+    return run.first_step <= FIRST_STEPS and not run.resumes
 
 
 def of_this_kind(run: Run, fix: str) -> str:

@@ -16,7 +16,7 @@ from mldebug_mcp.core.arrays import distinct
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.judge.calibration import fitted
-from mldebug_mcp.judge.causes import HARDLY, told_by_needs, without_what_is_done
+from mldebug_mcp.judge.causes import HARDLY, told_by_needs, with_fitting_fixes
 from mldebug_mcp.judge.checkpoints import checkpoint_choice
 from mldebug_mcp.judge.classifier import shipped, told_by_likeness
 from mldebug_mcp.judge.comparison import compare, suspects
@@ -185,7 +185,7 @@ def diagnose(
 
         told += told_by_script(script)
     hypotheses = judge_causes(seen, run.kind, told, run.path)
-    hypotheses = without_what_is_done(run, with_answers(run, without_made(hypotheses, checked), seen))
+    hypotheses = with_fitting_fixes(run, with_answers(run, without_made(hypotheses, checked), seen), seen)
     hypotheses = with_what_separates(hypotheses)
     hypotheses = with_rows(run, seen, hypotheses)
     next_steps = order_next_steps(hypotheses)

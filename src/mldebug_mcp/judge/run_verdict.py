@@ -132,6 +132,8 @@ def name_of(cause: str) -> str:
 # What a reader needs first of a diagnosis: what leads in plain words, the facts it rests on, and the fix.
 
 
+SURELY_HEALTHY = 0.6
+"""Probability from which a run is called healthy without reserve. Chosen: below it faults have nearly as much."""
 ALMOST_CERTAIN, PROBABLE, POSSIBLE = 0.86, 0.45, 0.25
 """Probabilities from which a fault is called almost certain, probable and possible. The first is Kesselman's (see
 `ranking.credence`), the others are chosen: what leads with less is one of several."""
@@ -184,8 +186,8 @@ def verdict_of(
             kind="healthy",
             headline=_healthy(run, sheet, present, leader, rival),
             causes=named,
-            facts=[f"{fact} (few healthy runs show this; alone it names no fault)" for fact in _seen(unusual)],
-            next=_after_healthy(run, missing),
+            facts=[f"{fact} (unusual, but no listed fault explains it better)" for fact in _seen(unusual)],
+            next=_if_unsure(leader, rival, steps) or _after_healthy(run, missing),
         )
     if leader.cause == OTHER:
         others = [f"the likeliest is {_with_share(rival)}"] if rival is not None else []
@@ -202,9 +204,34 @@ def verdict_of(
         headline=_fault(hypotheses, rival, named),
         causes=named,
         facts=_facts(leader, rival, present),
-        next=whole_sentences(steps[0].action, MAX_NEXT_CHARACTERS) if steps else "",
+        next=_first_check(leader, steps),
         fix=_sentence_case(whole_sentences(leader.fix, MAX_FIX_CHARACTERS)),
     )
+
+
+def _first_check(leader: Hypothesis, steps: Sequence[NextStep]) -> str:
+    """Return the first check, with the cause that it is about where that is not the leading one."""
+    if not steps:
+        return ""
+    action, cause = whole_sentences(steps[0].action, MAX_NEXT_CHARACTERS), steps[0].id.partition(".")[0]
+    if leader.cause in (cause, *steps[0].for_causes):
+        return action
+    return f"First {name_of(cause)}, which is quicker to tell: {action[:1].lower()}{action[1:]}"
+
+
+def _if_unsure(leader: Hypothesis, rival: Hypothesis | None, steps: Sequence[NextStep]) -> str:
+    """Return the first check of a fault where healthy leads by little."""
+    return "" if is_surely(leader) or rival is None else _first_check(rival, about_faults(steps))
+
+
+def is_surely(leader: Hypothesis) -> bool:
+    """Say whether a run is called healthy without reserve, where healthy leads."""
+    return leader.probability >= SURELY_HEALTHY
+
+
+def about_faults(steps: Sequence[NextStep]) -> list[NextStep]:
+    """Return the checks that are about a fault, best first."""
+    return [one for one in steps if one.id.partition(".")[0] not in NO_FAULTS]
 
 
 def not_judged(run: RunSummary, why: str, missing: Sequence[MetricToLog]) -> RunVerdict:
@@ -246,11 +273,12 @@ def _fault(hypotheses: Sequence[Hypothesis], rival: Hypothesis | None, named: Se
 def _healthy(
     run: RunSummary, sheet: Sheet, present: Sequence[Finding], leader: Hypothesis, rival: Hypothesis | None
 ) -> str:
-    word = "Healthy" if leader.probability >= PROBABLE else "Perhaps healthy"
+    sure = is_surely(leader)
     looked_at = _looked_at(run, sheet)
-    what = "no fault shows" if present else "nothing unusual"
+    what = "no fault shows" if present or not sure else "nothing unusual"
+    word = "Healthy" if sure else "Not sure; perhaps healthy"
     parts = [f"{word} ({percent(leader.probability)}): {what}" + (f" in {looked_at}" if looked_at else "")]
-    if rival is not None and _is_near(rival):
+    if rival is not None and (_is_near(rival) or not sure):
         parts.append(f"the likeliest fault is {_with_share(rival)} [{rival.cause}]")
     return f"{'; '.join(parts)}."
 
@@ -270,7 +298,7 @@ def _looked_at(run: RunSummary, sheet: Sheet) -> str:
         return ""
     further = len(curves) - len(names)
     listed = ", ".join(names) + (f" and {counted(further, 'other metric')}" if further else "")
-    return f"{listed} over {counted(run.steps, run.step_name)}"
+    return f"{listed} over {counted(run.steps, 'record')}"
 
 
 def _after_healthy(run: RunSummary, missing: Sequence[MetricToLog]) -> str:
@@ -282,7 +310,7 @@ def _after_healthy(run: RunSummary, missing: Sequence[MetricToLog]) -> str:
         )
     if missing:
         return f"Compare with the last good run, and log {missing[0].metric}: {whole_clauses(missing[0].how)}."
-    return "Compare with the last good run: a run that is worse than it could be looks healthy by itself."
+    return "Nothing has to be done. A run that could be better looks healthy too: a good run to compare with shows it."
 
 
 def _healthy_share(hypotheses: Sequence[Hypothesis]) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from mldebug_mcp.checks import symptoms
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import percent
-from mldebug_mcp.judge.causes import without_what_is_done
+from mldebug_mcp.judge.causes import with_fitting_fixes
 from mldebug_mcp.judge.diagnosis import Known, gather
 from mldebug_mcp.judge.evidence import told_by_error, with_answers
 from mldebug_mcp.judge.hypotheses import judge_causes
@@ -78,7 +78,7 @@ def update_diagnosis(
     after = judge_causes(known.findings, known.kind, [*told, *checked], str(path) or "LOG")
     remaining = without_made(after, outcomes)
     if logged is not None:
-        remaining = without_what_is_done(logged, with_answers(logged, remaining, known.findings))
+        remaining = with_fitting_fixes(logged, with_answers(logged, remaining, known.findings), known.findings)
     remaining = with_what_separates(remaining)
     remaining = remaining if logged is None else with_rows(logged, known.findings, remaining)
     next_steps = order_next_steps(remaining)

@@ -13,6 +13,7 @@ from dataclasses import field
 
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure, percent, shorten
+from mldebug_mcp.judge.run_verdict import about_faults, is_surely
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.run import Sibling
 from mldebug_mcp.models import Citation, Comparison, Diagnosis, Finding, Hypothesis, NextStep, State
@@ -125,6 +126,7 @@ MAX_REASONS = 2
 """Facts for and against a hypothesis in the short form. Chosen."""
 PLACEHOLDERS = {
     "OTHER_RUN": "the run to compare with",
+    "OUTCOME": "confirms or refutes",
     "BATCH": "a saved batch",
     "FILE.py:function": "your training step",
     "SNAPSHOT.pickle": "a snapshot of GPU memory",
@@ -207,8 +209,10 @@ class Block:
 def verdict_block(diagnosis: Diagnosis) -> Block:
     """Return what a reader needs first."""
     verdict = diagnosis.verdict
-    asks = verdict.kind in ("fault", "unclear") and diagnosis.next_steps
-    check = _check(diagnosis, diagnosis.next_steps[0]) if asks else None
+    unsure = verdict.kind == "healthy" and not is_surely(diagnosis.hypotheses[0])
+    steps = about_faults(diagnosis.next_steps) if unsure else diagnosis.next_steps
+    asks = steps and (unsure or verdict.kind in ("fault", "unclear"))
+    check = _check(diagnosis, steps[0]) if asks else None
     if diagnosis.run.runs_in_folder > 1:
         command, needs = f"mldebug-mcp runs {shlex.quote(diagnosis.run.path)}", ""
         return Block(verdict.kind, verdict.headline, verdict.facts, verdict.next, check, command, needs, verdict.fix)
@@ -227,14 +231,14 @@ def _to_run(diagnosis: Diagnosis) -> tuple[str, str]:
 def _check(diagnosis: Diagnosis, step: NextStep) -> Check:
     """Return a check with the command that makes it; where none of ours does, the one that takes its outcome."""
     path = shlex.quote(diagnosis.run.path)
-    command = as_command(step.call) if step.call else f"mldebug-mcp diagnose {path} --outcome {step.id}=confirms"
+    command = as_command(step.call) if step.call else f"mldebug-mcp diagnose {path} --outcome {step.id}=OUTCOME"
     needs = [f"{name}: {words}" for name, words in PLACEHOLDERS.items() if name in command]
     return Check(
         id=step.id,
         cost=step.cost,
         action=step.action,
         command=command,
-        needs=", ".join(needs) if step.call else "then say =confirms or =refutes",
+        needs=", ".join(needs),
         confirms=step.confirms,
         refutes=step.refutes,
         cause=step.id.partition(".")[0],

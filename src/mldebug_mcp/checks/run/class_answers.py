@@ -350,7 +350,7 @@ def one_answer_for_all(run: Run) -> Evidence | None:
     beside = f"; {auc.name} is {figure(auc.value[-1])}" if ranks and auc is not None else ""
     return Evidence(
         f"{seen.said}: at {counted(seen.until_the_end, 'evaluation')} of {len(seen.holds)}, from "
-        f"{run.place(seen.since)} to the end, as of one answer for all rows{beside}",
+        f"{run.place(seen.since)} to the end, which one answer for all rows gives{beside}",
         steps=(seen.since,),
         values={"evaluations": seen.until_the_end, "of": len(seen.holds)},
         present=not ranks,

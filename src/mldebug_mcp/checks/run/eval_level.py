@@ -571,8 +571,8 @@ def held_out_sets_part(run: Run) -> Evidence | None:
     if median(low[-2:]) > FOLLOWS * median(train[-2:]) or last < max(HELD_OUT_SETS_PART_APART, OPENED * first):
         return None
     return Evidence(
-        f"{best.name} follows the training loss to {figure(best.value[-1])}, and {worst.name} is "
-        f"{figure(worst.value[-1])}: {ratio(last)} times as much, {ratio(first)} times at first",
+        f"{best.name} follows the training loss to about {figure(median(best.value[-2:]))}, and {worst.name} is about "
+        f"{figure(median(worst.value[-2:]))}: {ratio(last)} times as much; at first it was {ratio(first)} times",
         steps=(float(steps[0]),),
         values={"first": first, "last": last},
     )

@@ -94,9 +94,10 @@ def loss_divergence(run: Run) -> Evidence | None:
         )
     if (term := term_set_in(run, onset)) is not None:
         raise CannotTell(f"{term.name} sets in at {run.place(term.step)}, and the loss rises with it")
+    began = f" (it began around {figure(start)})" if figure(start) != figure(rise.lowest) else ""
     return Evidence(
         f"loss rises from about {figure(rise.lowest)} to about {figure(rise.end)} from {run.place(onset)} on and "
-        f"stays up to the end (it began around {figure(start)}){_rate(run, onset)}",
+        f"stays up to the end{began}{_rate(run, onset)}",
         steps=(onset,),
         values={"best": rise.lowest, "end": rise.end, "start": start, "rise": rise.end - rise.lowest},
     )

@@ -14,6 +14,7 @@ from mldebug_mcp.checks.curve import end_level, last_decimal, noise, start_level
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     as_shares,
+    auc_of,
     evaluation_losses,
     has_settled,
     no_better_than_the_mean,
@@ -33,7 +34,7 @@ from mldebug_mcp.checks.run.loss_course import creeps_below
 from mldebug_mcp.checks.run.loss_start import loss_scale_suspicious
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass, regex
-from mldebug_mcp.core.text import counted, figure
+from mldebug_mcp.core.text import counted, figure, percent
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series
 
@@ -164,11 +165,16 @@ def _of_two(run: Run, start: float, end: float) -> float:
         raise CannotTell("a language model guesses among its tokens, and the size of its vocabulary is not known")
     two, right = math.log(2), _accuracies(run)
     halves = len(right) > 0 and float(np.abs(right - 1 / 2).max()) <= HALF
-    if (abs(end - two) <= EXACTLY and abs(start - two) <= FROM_TWO * two) or (
-        halves and abs(start - end) <= STANDS * end
-    ):
+    near = abs(end - two) <= EXACTLY and abs(start - two) <= FROM_TWO * two
+    if near or (halves and abs(start - end) <= STANDS * end) or _rests_at(run, two):
         return two
     raise CannotTell("the number of classes or tokens is not known")
+
+
+def _rests_at(run: Run, level: float) -> bool:
+    """Say whether the loss is at a level throughout its later half, in a run whose AUC says that it has two classes."""
+    later = run["loss"].finite.value[len(run["loss"].finite) // 2 :]
+    return auc_of(run) is not None and len(later) > 0 and float(np.abs(later - level).max()) <= EXACTLY
 
 
 def loss_at_collapse(run: Run) -> Evidence | None:
@@ -562,8 +568,8 @@ def _too_soon(run: Run) -> Evidence | None:
     if level is None or below is None or below > STEPS or level.end <= 0:
         return None
     return Evidence(
-        f"{level.loss.name} is {figure(level.end)} at the end and below {figure(SOON * level.uniform)} from step "
-        f"{figure(below)} on, {figure(level.share)} of the {figure(level.uniform)} of a uniform guess",
+        f"{level.loss.name} is about {figure(level.end)} at the end and below {figure(SOON * level.uniform)} from "
+        f"step {figure(below)} on, where a uniform guess has {figure(level.uniform)}: {percent(level.share)} of it",
         steps=(below,),
         values={"end": level.end, "share": level.share, "uniform_guess": level.uniform},
     )

@@ -253,26 +253,15 @@ def sum_of_parts(columns: Columns) -> str | None:
     return "; ".join(told) or None
 
 
-_NAMES_OF_LOSSES: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("loss", ("", "train_"), "cross_entropy"),
-    ("eval_loss", ("eval_", "val_", "validation_"), "cross_entropy"),
-    ("loss", ("train_", "training_"), "error"),
-    ("eval_loss", ("eval_", "val_", "valid_", "validation_"), "error"),
-)
-
-
-def loss_by_another_name(columns: Columns) -> str | None:
-    """MXNet's loss is its cross-entropy, and brain.js's its training error, where nothing else is called a loss.
-
-    Beside a loss each is another measure, such as Marian's of whole sentences or the share of wrong answers.
-    """
-    if any(canonical(name) in ("loss", "eval_loss", "accuracy", "eval_accuracy") for name in columns):
+def cross_entropy(columns: Columns) -> str | None:
+    """MXNet's loss is its cross-entropy; beside a loss it is another measure, such as Marian's of whole sentences."""
+    if any(canonical(name) in ("loss", "eval_loss") for name in columns):
         return None
     names = {normal(name): name for name in columns}
     told = []
-    for total, prefixes, measure in _NAMES_OF_LOSSES:
-        found = next((names[f"{one}{measure}"] for one in prefixes if f"{one}{measure}" in names), None)
-        if found is not None and total not in columns:
+    for prefixes, total in ((("", "train_"), "loss"), (("eval_", "val_", "validation_"), "eval_loss")):
+        found = next((names[f"{one}cross_entropy"] for one in prefixes if f"{one}cross_entropy" in names), None)
+        if found is not None:
             columns[total] = columns.pop(found)
             told.append(f"{found!r} is read as the {total}")
     return ", ".join(told) or None
@@ -290,6 +279,6 @@ OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     warmup_of_biases,
     moments,
     sum_of_parts,
-    loss_by_another_name,
+    cross_entropy,
 )
 """In the order in which they are tried."""

@@ -269,8 +269,11 @@ def objective_alone(columns: Columns) -> str | None:
 def _phase_of_objective(name: str) -> str | None:
     """Return the phase of a column of this name, "" where it says none; None if it is no objective."""
     match = _OBJECTIVE.fullmatch(name)
-    said = None if match is None else match["before"] or match["inside"] or match["behind"] or ""
-    return None if said is None or (said and not phase_in(said)) else phase_in(said)
+    if match is None:
+        return None
+    said = [word for word in (match["before"], match["inside"], match["behind"]) if word]
+    phases = [phase_in(word) for word in said]
+    return None if not all(phases) else phases[0] if phases else ""
 
 
 # Which records of an evaluation are evaluations, and which values of a loss were worked out at all.
