@@ -455,7 +455,13 @@ def test_a_diagnostic_of_compiled_code_is_an_error_and_no_metric(tmp_path: Path)
     [("2.", None), ("2.3", None), ("2.34", 2.34), ("2", None), ("2.34\n", 2.34), ("2.3\n", 2.3)],
 )
 def test_a_number_in_which_a_log_breaks_off_is_left_out(end: str, last: float | None, tmp_path: Path) -> None:
-    text = "step 1 lr 0.1 loss 2.51\nstep 2 lr 0.05 loss 2.42\nsaved\nstep 3 lr 0.025 loss " + end
-    run = read(tmp_path, text)
-    assert points(run, "loss") == {1: 2.51, 2: 2.42} | ({} if last is None else {3: last})
+    above = {step: round(2.61 - step / 11, 2) for step in range(1, 8)}
+    lines = "".join(f"step {step} lr {0.1 / step} loss {value:.2f}\nsaved\n" for step, value in above.items())
+    run = read(tmp_path, f"{lines}step 8 lr 0.025 loss {end}")
+    assert points(run, "loss") == above | ({} if last is None else {8: last})
     assert ("breaks off" in " ".join(run.notes)) == (last is None)
+
+
+def test_a_short_number_at_the_end_is_kept_where_numbers_are_of_any_length(tmp_path: Path) -> None:
+    run = read(tmp_path, "".join(f"step {step} loss {4 - step / 1000}\n" for step in range(1, 101))[:-1])
+    assert points(run, "loss")[100] == 3.9

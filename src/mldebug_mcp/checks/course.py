@@ -38,8 +38,8 @@ BLOCKS = 30
 """Stretches by whose medians a curve's course is told; a curve of no more records is told by these themselves.
 Chosen: a turn that lasts a thirtieth of a run is seen by eye."""
 TURN_WOBBLES = 6.0
-"""A turn goes back by this many standard deviations of the medians ... The range of thirty normal numbers is 4.1 of
-them on average, and above 6 once in a hundred times."""
+"""A turn goes back by this many standard deviations of the medians ... Chosen: the range of thirty normal numbers is
+4.1 of them on average, and above 6 once in a hundred times."""
 TURN_SHARE = 0.1
 """... and by this share of the whole range. Chosen: smaller ones are not worth the words."""
 REST_SHARE, REST_WOBBLES = 0.03, 3.0

@@ -38,6 +38,8 @@ AT_LEAST = 0.9
 """Of the least that a group of known size can have. Chosen: for rounding."""
 MOST_SPREAD = 0.75
 """The same at most, of two answers, by n - 1. Source: sqrt(1 / 2), and what rounding adds."""
+ROUNDED = 1e-6
+"""By which a share may be off its bounds. Chosen: more than rounding, less than any answer."""
 MAX_ANSWERS = 1000
 """Answers in a record, up to which a mean with four digits shows whether it is of whole numbers. Chosen: by hand."""
 _ALL_RIGHT = re.compile(
@@ -128,7 +130,7 @@ def _counted(run: Run) -> tuple[Series, Series] | None:
     if right is None or wrong is None or not len(right) or not np.array_equal(right.step, wrong.step):
         return None
     most = float((right.value + wrong.value).max())
-    if most <= 1 + 1e-6 and min(float(right.value.min()), float(wrong.value.min())) >= 0:
+    if most <= 1 + ROUNDED and min(float(right.value.min()), float(wrong.value.min())) >= 0:
         return right, wrong
     partly = next((one.finite for name, one in run.series.items() if "solve_partial" in name.lower()), None)
     if partly is None or not np.array_equal(partly.step, right.step):
@@ -214,9 +216,9 @@ def _ends(run: Run, rewards: Series) -> tuple[float, float] | None:
     if len(components(run)) > 1:
         return None
     low, high = float(rewards.value.min()), float(rewards.value.max())
-    if low >= -1e-6 and high <= 1 + 1e-6:
+    if low >= -ROUNDED and high <= 1 + ROUNDED:
         return 0.0, 1.0
-    return (-1.0, 1.0) if -1 - 1e-6 <= low < 0 and high <= 1 + 1e-6 else None
+    return (-1.0, 1.0) if -1 - ROUNDED <= low < 0 and high <= 1 + ROUNDED else None
 
 
 def _spent(share: Series, each: Floats | None) -> tuple[float, float] | None:

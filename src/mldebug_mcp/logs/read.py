@@ -14,7 +14,7 @@ from pathlib import Path, PurePath, PurePosixPath
 
 import numpy as np
 
-from mldebug_mcp.core.access import entries, is_file, is_folder, links_left_out, require
+from mldebug_mcp.core.access import entries, is_file, is_folder, links_left_out, open_input, require
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex
@@ -520,7 +520,7 @@ def _what_lies_in(folder: Path) -> str:
         return ""
     names = ", ".join(shorten(str(path.relative_to(folder)), 60) for path in files[:SHOWN_FILES])
     more = f" and {len(files) - SHOWN_FILES} more" if len(files) > SHOWN_FILES else ""
-    with files[0].open("rb") as file:
+    with open_input(files[0]) as file:
         file.seek(max(0, files[0].stat().st_size - END_OF_FILE))
         lines = [line for line in file.read().decode("utf-8", errors="replace").splitlines() if line.strip()]
     ends = " / ".join(quoted(shorten(line, SHOWN_CHARACTERS)) for line in lines[-SHOWN_LINES:])

@@ -446,8 +446,8 @@ def loss_epoch_steps(run: Run) -> Evidence | None:
         return None
     first = int(np.argmax(clear))
     return Evidence(
-        f"loss falls by {figure(typical)} (median) at {int(clear.sum())} of {len(clear)} epoch boundaries, first from "
-        f"{figure(steps.before[first])} at {run.place(steps.step[first])}; that is "
+        f"loss falls by {figure(typical)} (median) at {int(clear.sum())} of {len(clear)} epoch boundaries, first at "
+        f"{run.place(steps.step[first])} from about {figure(steps.before[first])}; that is "
         f"{min(1.0, total / steps.fall if steps.fall > 0 else 1.0):.0%} of the fall since the first epoch",
         steps=tuple(steps.step[clear].tolist()),
         values={"drop": typical, "boundaries": len(clear), "clear": int(clear.sum())},

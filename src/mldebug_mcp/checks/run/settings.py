@@ -163,9 +163,9 @@ ask_in_turn(
 EXTREME = 15.0
 """Times the upper end of what is usual. Chosen: three times the margin that makes a rate high."""
 LARGEST_OF_ALL = 30.0
-"""The largest peak rate that is usual for any optimizer: that of LARS (You et al., 2017)."""
+"""The largest peak rate that is usual for any optimizer. Source: that of LARS (You et al., 2017)."""
 MIN_TIMES_LARGEST = 10.0
-"""Times that rate, from which on a rate is too high for a run of any kind. Chosen by hand."""
+"""Times that rate, from which on a rate is too high for a run of any kind. Chosen: ten times is no tuning."""
 SMALLEST_MODELS = 3e-3
 """... and above this. Chosen: a model of a few layers, trained from scratch, takes it."""
 _SOURCES = ("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe")

@@ -175,7 +175,7 @@ PIECE_BYTES, FIRST_BYTES = 512 * 1024, 16 * 1024
 LINES_TOGETHER = 4096
 """Lines of a file that cannot be read by the block which are taken together."""
 
-LIKE_BYTES, SAME_WIDTH = 4096, 2
+LIKE_BYTES, SAME_WIDTH = 4096, 5
 """Bytes above the end in which lines like the last one are looked for, and how many of these tell how a number is
 written. Chosen: an evaluation may stand between."""
 _LAST_NUMBER = regex(rb"(?<![\w.])[-+]?\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d*)?$")
@@ -275,7 +275,7 @@ class Text:
             map(re.escape, re.split(rb"[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?", last[: number.start()]))
         )
         like = [found for line in above if (found := re.match(before + rb"(?P<number>[-+]?\d[-+\d.,eE]*)", line))]
-        decimals = {_decimals(found["number"]) for found in like[-SAME_WIDTH:]}
+        decimals = {_decimals(found["number"]) for found in like}
         shorter = len(like) >= SAME_WIDTH and len(decimals) == 1 and _decimals(number[0]) < min(decimals)
         if not shorter and number[0][-1:].isdigit():
             return block

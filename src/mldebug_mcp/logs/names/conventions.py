@@ -56,8 +56,8 @@ MIN_FALLS_OF_COUNT = 0.2
 """Share of records with a smaller count than the one before, from which on it may count each record apart. Chosen."""
 MIN_LEAST_OF_COUNT = 0.5
 """Share of its largest value below which such a count never lies: a counter that starts again does. Chosen by hand."""
-MIN_COUNTS = 4
-"""Records from which on a count is judged."""
+MIN_COUNTS, MAX_COUNT = 4, 1e15
+"""Records from which on a count is judged, and what no count comes to."""
 
 
 def name_counts_per_record(columns: Columns) -> str | None:
@@ -65,7 +65,7 @@ def name_counts_per_record(columns: Columns) -> str | None:
     told = []
     for raw in [raw for raw in columns if canonical(raw) in COUNTERS]:
         value = columns[raw].values()
-        if len(value) < MIN_COUNTS or not bool(np.all(value > 0)):
+        if len(value) < MIN_COUNTS or not bool(np.all((value > 0) & (value < MAX_COUNT))):
             continue
         falls = float(np.mean(value[1:] < value[:-1]))
         half = len(value) // 2
