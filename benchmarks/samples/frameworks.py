@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 HEALTHY_AND_TOO_HIGH = {"healthy": 1.0, "diverged": 1000.0}
 """What the usual learning rate is multiplied by in each run."""
@@ -308,7 +308,8 @@ def rsl_rl(factor: float, path: Path) -> None:
     from tensordict import TensorDict
 
     class Point(VecEnv):
-        num_envs, num_actions, max_episode_length, device, cfg = 16, 1, 20, "cpu", {}
+        num_envs, num_actions, max_episode_length, device = 16, 1, 20, "cpu"
+        cfg: ClassVar[dict[str, object]] = {}
 
         def __init__(self) -> None:
             self.episode_length_buf = torch.zeros(16, dtype=torch.long)

@@ -56,8 +56,8 @@ def test_a_collated_pair_without_a_completion_stays_a_pair(tmp_path: Path) -> No
     for number in range(4):
         ids = made.row(number)
         prompt = sum(label == -100 for label in ids["labels"])
-        answer = ids["input_ids"][prompt:]
-        rows.append({"prompt_ids": ids["input_ids"][:prompt], "chosen_ids": answer, "rejected_ids": answer[:-2]})
+        said = ids["input_ids"][prompt:]
+        rows.append({"prompt_ids": ids["input_ids"][:prompt], "chosen_ids": said, "rejected_ids": said[:-2]})
     batch = DataCollatorForPreference(pad_token_id=made.hf.pad_token_id)(rows)
     batch["completion_mask"][2] = 0
     save_batch(batch, tmp_path / "batch.json")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mldebug_mcp.checks.curve import median, row_medians
+from mldebug_mcp.checks.curve import row_medians
 from mldebug_mcp.checks.run import loss_events
 from mldebug_mcp.checks.run.loss_events import level_around
+from mldebug_mcp.core.arrays import median
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8, 1001])

@@ -8,7 +8,7 @@ from tests.runs import run_of
 from mldebug_mcp.judge.diagnosis import diagnose
 from mldebug_mcp.models import Diagnosis, State
 
-STEP = np.arange(1, 31)
+STEP = np.arange(1.0, 31.0)
 NOISE = np.random.default_rng(0).normal(0, 1, 30)
 
 
@@ -29,7 +29,7 @@ def test_no_gradient_beside_rewards_that_differ_within_groups_is_no_fault_of_the
 
 
 def test_an_evaluation_that_ranks_like_a_guess_beside_perfect_training_is_not_healthy() -> None:
-    step = np.arange(1, 101)
+    step = np.arange(1.0, 101.0)
     scores = {"auc": np.minimum(1, 0.9 + 0.02 * step), "eval_auc": 0.52 - 0.0008 * step}
     diagnosis = diagnose(run_of(scores, kind="boosting"))
     assert {"eval_learns_nothing", "eval_score_falls"} <= present(diagnosis)
@@ -37,13 +37,13 @@ def test_an_evaluation_that_ranks_like_a_guess_beside_perfect_training_is_not_he
 
 
 def test_a_boosting_run_whose_evaluation_follows_is_left_alone() -> None:
-    step = np.arange(1, 101)
+    step = np.arange(1.0, 101.0)
     scores = {"auc": np.minimum(1, 0.9 + 0.02 * step), "eval_auc": 0.9 - 0.2 * np.exp(-step / 20)}
     assert first(diagnose(run_of(scores, kind="boosting"))) == "healthy"
 
 
 def test_a_loss_that_rises_while_every_score_rises_to_its_best_does_not_diverge() -> None:
-    step = np.arange(0, 2000, 200)
+    step = np.arange(0.0, 2000.0, 200.0)
     loss = 4000 + 2.5 * step
     scores = {"eval_f1": 0.75 - 0.25 * np.exp(-step / 400), "eval_precision": 0.74 - 0.25 * np.exp(-step / 500)}
     assert "loss_divergence" not in present(diagnose(run_of({"loss": loss, **scores}, every=200)))
@@ -64,9 +64,8 @@ def test_a_language_model_is_not_said_to_guess_between_two_classes() -> None:
 
 
 def test_a_metric_that_is_no_longer_logged_is_said_so() -> None:
-    logged = {
-        "loss": dict(zip(STEP[:20].tolist(), (2 - STEP[:20] / 30).tolist(), strict=True)),
-        "grad_norm": 1 + 0.1 * NOISE,
-    }
-    (loss,) = (one for one in diagnose(run_of(logged)).sheet.quantities if one.name == "loss")
+    until = dict(zip(STEP[:20].tolist(), (2 - STEP[:20] / 30).tolist(), strict=True))
+    (loss,) = (
+        one for one in diagnose(run_of(loss=until, grad_norm=1 + 0.1 * NOISE)).sheet.quantities if one.name == "loss"
+    )
     assert "not logged after 20, while the log goes on to 30" in loss.curves[0].text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "train.log"
 
 
-def bars(head: str, lengths: tuple[int, ...], losses: list[tuple[float, ...]]) -> str:
+def bars(head: str, lengths: tuple[int, ...], losses: Sequence[tuple[float, ...]]) -> str:
     lines = []
     for epoch, row in enumerate(losses, start=1):
         lines.append(f"Epoch {epoch}/{len(losses)}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -166,7 +166,8 @@ def variational() -> SimpleNamespace:
     def loss(model: nn.Module, batch: Tensor) -> Tensor:
         again, mean, log_variance = model(batch)
         divergence = 0.5 * (mean**2 + log_variance.exp() - 1 - log_variance).sum()
-        return (functional.mse_loss(again, batch, reduction="sum") + divergence) / len(batch)
+        whole: Tensor = functional.mse_loss(again, batch, reduction="sum") + divergence
+        return whole / len(batch)
 
     return SimpleNamespace(model=Variational(), batch=rows(), loss=loss)
 
@@ -182,7 +183,8 @@ def clipped_policy() -> SimpleNamespace:
 
     def loss(of: nn.Module, batch: Any) -> Tensor:
         ratio, advantage = (log_shares(of) - before).exp(), batch["advantages"]
-        return -torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()
+        least: Tensor = torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()
+        return -least
 
     advantages = (rewards - rewards.mean()) / rewards.std()
     return SimpleNamespace(model=model, batch={"observations": seen, "advantages": advantages}, loss=loss)
@@ -207,7 +209,7 @@ class Experts(nn.Module):
 
 
 def experts() -> SimpleNamespace:
-    return classifier(Experts(), lambda model, batch: class_loss(model, batch) + 0.01 * model.balance)
+    return classifier(Experts(), lambda model, batch: class_loss(model, batch) + 0.01 * cast("Experts", model).balance)
 
 
 class Masked(nn.Module):

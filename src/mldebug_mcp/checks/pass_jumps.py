@@ -7,8 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.curve import mad, median, noise
+from mldebug_mcp.checks.curve import mad, noise
 from mldebug_mcp.checks.run.data_order import epochs_of
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series

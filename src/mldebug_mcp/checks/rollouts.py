@@ -11,9 +11,10 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import blocks, median, start_level
+from mldebug_mcp.checks.curve import blocks, start_level
 from mldebug_mcp.checks.policies import ENTROPIES, ENTROPY_GONE, NOT_POLICY, TEXT_POLICIES, components, entropy
 from mldebug_mcp.checks.policies import rewards_of as rewards_logged
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity

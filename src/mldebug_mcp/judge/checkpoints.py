@@ -15,12 +15,13 @@ from typing import Any, Literal
 import numpy as np
 
 from mldebug_mcp.checks.check import all_known
-from mldebug_mcp.checks.curve import MAD_TO_STD, MEDIAN_ERROR, mad, median, noise_on_slope
+from mldebug_mcp.checks.curve import MAD_TO_STD, MEDIAN_ERROR, mad, noise_on_slope
 from mldebug_mcp.checks.evaluation import evaluation_losses, quality_metrics
 from mldebug_mcp.checks.policies import held_out_scores, rewards_of
 from mldebug_mcp.checks.results import improves_upwards, named
 from mldebug_mcp.checks.train_eval_gap import rows_behind
 from mldebug_mcp.core.access import entries, is_file
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.paths import expanded
