@@ -19,6 +19,7 @@ from mldebug_mcp.judge.runs import answered
 from mldebug_mcp.judge.sweep import Answered, fisher, shared_settings
 from mldebug_mcp.logs.files import RunFolder
 from mldebug_mcp.models.runs import RunRow
+from mldebug_mcp.report.runs_terminal import headline
 
 HIGH, LOW = 0.03, 0.001
 
@@ -381,3 +382,21 @@ def test_runs_finds_logs_of_any_ending_as_diagnose_does(tmp_path: Path, beside: 
     found = diagnose_runs(tmp_path)
     assert sorted((row.name, row.step, row.ending) for row in found.rows) == [("a", 59, "open"), ("b", 59, "open")]
     assert diagnose_run(tmp_path, run="b").run.last_step == 59
+
+
+def test_a_run_that_logged_too_little_is_not_counted_as_healthy(tmp_path: Path) -> None:
+    for seed in range(2):
+        write(tmp_path / f"run{seed}", seed)
+    write(tmp_path / "short", 9, steps=2)
+    answer = diagnose_runs(tmp_path)
+    short = next(row for row in answer.rows if row.name == "short")
+    assert diagnose_run(tmp_path / "short").verdict.kind == "not judged"
+    assert (short.cause, short.note) == ("", "cannot be judged: too little is logged")
+    assert "2 healthy, 1 logged too little to judge" in headline(answer)
+
+
+def test_diagnosis_of_a_folder_of_runs_says_first_that_it_is_of_one_of_them(tmp_path: Path) -> None:
+    for seed in range(3):
+        write(tmp_path / f"run{seed}", seed)
+    assert diagnose_run(tmp_path).verdict.headline.startswith("1 of 3 runs in this folder, the longest. ")
+    assert not diagnose_run(tmp_path, run="run1").verdict.headline.startswith("1 of 3")

@@ -107,3 +107,25 @@ def test_of_a_folder_of_several_runs_the_first_words_say_that_one_is_judged(tmp_
     block = verdict_block(diagnose_run(tmp_path))
     assert block.headline.startswith("1 of 2 runs in this folder")
     assert block.command == f"mldebug-mcp runs {tmp_path}"
+
+
+@pytest.mark.parametrize("config", [{}, {"lora_r": 16}], ids=["without LoRA", "with LoRA"])
+def test_a_fix_names_lora_to_a_classifier_only_where_it_trains_one(config: dict[str, int]) -> None:
+    at = np.arange(60)
+    run = run_of(
+        loss=0.05 + 2 * np.exp(-at / 15),
+        eval_loss=0.6 + np.exp(-at / 4) + at / 60,
+        eval_accuracy=0.8 - 0.3 * np.exp(-at / 4),
+        config={"num_labels": 10, **config},
+    )
+    fix = next(one.fix for one in diagnose(run).hypotheses if one.cause == "overfitting")
+    assert run.kind == "supervised"
+    assert "weight decay 0.01 to 0.1" in fix
+    assert "a lower learning rate." in fix
+    assert ("lora" in fix.lower()) == bool(config)
+
+
+def test_a_sentence_whose_last_item_is_left_out_keeps_its_end() -> None:
+    run = run_of(loss=np.linspace(3, 1, 50), kind="boosting")
+    assert of_this_kind(run, "Use fewer rounds, a smaller LoRA rank. Add data.") == "Use fewer rounds. Add data."
+    assert of_this_kind(run, "Lower the LoRA rank.") == "Lower the LoRA rank."

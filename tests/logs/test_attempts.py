@@ -221,6 +221,8 @@ def _ending(folder: Path, text: str) -> str:
 def test_the_ending_of_a_log_is_told(tmp_path: Path) -> None:
     assert _ending(tmp_path, steps(10, 300)) == "open"
     assert _ending(tmp_path, steps(10, 300) + "`Trainer.fit` stopped: `max_epochs=3` reached.\n") == "finished"
+    stopped = "Validation score did not improve more than tol=0.000100 for 10 consecutive epochs. Stopping.\n"
+    assert _ending(tmp_path, steps(10, 300) + stopped) == "finished"
     assert _ending(tmp_path, steps(10, 300) + "step 310: lo") == "cut"
     assert (
         _ending(tmp_path, steps(10, 300) + "Traceback (most recent call last):\nKeyboardInterrupt\n") == "interrupted"

@@ -330,3 +330,29 @@ def test_a_refused_folder_says_what_lies_in_it_and_how_the_likeliest_file_ends(t
         read_run(tmp_path)
     assert "there are notes.txt, model.yaml" in str(refused.value)
     assert 'notes.txt ends with "bought bread" / "the last line"' in str(refused.value)
+
+
+def _console_of_a_framework(folder: Path, rows: int) -> None:
+    _jsonl(folder / "lightning_logs" / "version_0" / "metrics.jsonl",
+           [{"step": step, "train_loss": 3.0 - step / 200} for step in range(100)])  # fmt: skip
+    lines = [f"Epoch {at} train_loss: 2.{at} val_loss: 2.{at}\n" for at in range(rows)]
+    (folder / "train.log").write_text("".join(lines))
+
+
+def test_a_console_of_one_record_is_not_read_in_place_of_the_log_below_it(tmp_path: Path) -> None:
+    _console_of_a_framework(tmp_path, rows=1)
+    run = read_run(tmp_path)
+    assert (run.records, run.runs_in_folder) == (100, 1)
+    assert any("lightning_logs/version_0" in note for note in run.notes)
+
+
+def test_a_log_of_its_own_that_tells_enough_is_read_before_the_runs_below_it(tmp_path: Path) -> None:
+    _console_of_a_framework(tmp_path, rows=25)
+    assert read_run(tmp_path).records == 25
+
+
+def test_a_console_that_ends_in_an_error_is_read_before_the_runs_below_it(tmp_path: Path) -> None:
+    _console_of_a_framework(tmp_path, rows=1)
+    with (tmp_path / "train.log").open("a") as file:
+        file.write("RuntimeError: CUDA error: device-side assert triggered\n")
+    assert read_run(tmp_path).records == 1

@@ -370,3 +370,18 @@ def test_dicts_printed_over_several_lines_are_a_record_each(tmp_path: Path, befo
     (tmp_path / "run.txt").write_text(before + "".join(records))
     run = read_run(tmp_path / "run.txt")
     assert dict(zip(run["loss"].step, run["loss"].value, strict=True)) == {0.1: 2.5, 0.2: 2.0, 0.3: 1.5}
+
+
+def test_lines_that_count_samples_within_an_epoch_are_noted_with_what_a_step_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    lines = [
+        f"Train Epoch: {epoch} [{at}/6000 ({at // 60}%)]\tLoss: {3 - epoch / 10 - at / 60000:.6f}\n"
+        for epoch in (1, 2, 3)
+        for at in range(0, 6000, 640)
+    ]
+    path.write_text("".join(lines))
+    run = read_run(path)
+    assert run.last_step == 17760
+    assert any("step 17760 is 5760 of 6000 in epoch 3" in note for note in run.notes)
+    path.write_text("".join(lines[:10]))
+    assert not any("in epoch" in note for note in read_run(path).notes)

@@ -320,6 +320,7 @@ _ADVICE = (
     Advice(regex(r"(?i:(?:use )?bf16 (?:where|instead))"), _in_bf16),
 )
 _OF_IMAGES = regex(r"vlm|vision|llava|image|pixel|-vl\b|mm_projector")
+_OF_ADAPTERS = regex(r"(?i)lora|\bpeft")
 _SENTENCES = regex(r"(?<=[.!?])\s+(?=[A-Z`])")
 _SETTING = regex(r"(?i:set |with |by )?\(?`(\w+)=([^`]+)`")
 """A setting that a fix names with its value."""
@@ -390,11 +391,32 @@ def of_this_kind(run: Run, fix: str) -> str:
     """Return a fix without the sentences that are for trainings of another kind; a fix of those alone is kept."""
     others = _OF_OTHERS[:1] if run.kind == "unknown" else _OF_OTHERS  # its settings tell whether it reads images
     kept = [
-        sentence
+        _without_adapters(sentence) if _has_no_adapters(run) else sentence
         for sentence in _SENTENCES.split(fix)
         if all(is_of_run(run) or not words.search(sentence) for words, is_of_run in others)
     ]
     return " ".join(kept) or fix
+
+
+def _has_no_adapters(run: Run) -> bool:
+    """Say whether a run trains no LoRA: it is of a kind that rarely does, and no setting names it."""
+    named = " ".join(f"{name} {value}" for name, value in run.settings.flat.items())
+    return run.kind in ("supervised", "boosting") and not _OF_ADAPTERS.search(named)
+
+
+def _without_adapters(sentence: str) -> str:
+    """Return a sentence without the items of its lists that are about LoRA; one of those alone is kept."""
+    pieces = _PIECES.split(sentence)
+    kept = [
+        part
+        for text, between in zip(pieces[::2], ["", *pieces[1::2]], strict=True)
+        if not _OF_ADAPTERS.search(text)
+        for part in (between, text)
+    ]
+    if len(kept) in (0, len(pieces) + 1):
+        return sentence
+    rest = _sentence("".join(kept[1:]))
+    return rest if rest.endswith(sentence[-1]) else rest + sentence[-1]
 
 
 def fitting(run: Run, fix: str) -> str:

@@ -28,8 +28,10 @@ from mldebug_mcp.judge.hypotheses import judge_causes
 from mldebug_mcp.judge.next_call import diagnose_call
 from mldebug_mcp.judge.quantities import rests_on, speaks_first
 from mldebug_mcp.judge.reader import Reader, with_reader
+from mldebug_mcp.judge.run_verdict import names_nothing
 from mldebug_mcp.judge.sweep import Answered, levels_of, shared_settings, sweep_of
 from mldebug_mcp.judge.tried import told_of, tried_in
+from mldebug_mcp.judge.what_to_log import hardly_judged
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.files import RECORD, RunFolder, runs_in
 from mldebug_mcp.logs.ranks import RankSummary
@@ -351,10 +353,15 @@ def _absolute(place: RunFolder) -> RunFolder:
     return RunFolder(place.name, place.folder.absolute(), files, checkpoints, ranks)
 
 
+TOO_LITTLE = "cannot be judged: too little is logged"
+UNJUDGED = ("", OTHER)
+
+
 def _row(run: Run, place: RunFolder) -> RunRow:
     known = gather(run)
     leader, result = judge_causes(known.findings, run.kind, known.evidence, run.path)[0], result_of(run)
     present = [one for one in known.findings if one.state is State.PRESENT]
+    little = names_nothing(run) or hardly_judged(known.findings, run)
     drawn = _drawn(run, leader, present, "" if result is None else result.metric)
     row = RunRow(
         name=run.path,
@@ -372,9 +379,10 @@ def _row(run: Run, place: RunFolder) -> RunRow:
         ranks=None if run.ranks is None else _ranks(run.ranks),
         curve=_curve(run[drawn]) if drawn else (),
         curve_metric=drawn,
-        cause=leader.cause,
-        probability=leader.probability,
+        cause="" if little else leader.cause,
+        probability=0.0 if little else leader.probability,
         seen=[one.symptom for one in present],
+        note=TOO_LITTLE if little else "",
     )
     return row.model_copy(update={"onset": speaks_first(present, leader)}) if row.is_sick else row
 
@@ -438,8 +446,8 @@ def _attention(row: RunRow) -> tuple[int, float, str]:
         return 4, 0.0, row.name
     if row.is_sick:
         return 0, -row.probability, row.name
-    broken = 1 if row.ending in BROKEN else 2 if row.cause == OTHER else 3
-    return broken, -row.probability if row.cause == OTHER else row.probability, row.name
+    broken = 1 if row.ending in BROKEN else 2 if row.cause in UNJUDGED else 3
+    return broken, -row.probability if row.cause in UNJUDGED else row.probability, row.name
 
 
 def _newest(place: RunFolder) -> float:

@@ -491,6 +491,11 @@ class Split:
         )
 
 
+def least_to_judge(longest: int) -> float:
+    """Return the records that make an attempt or a log worth judging where the longest has so many."""
+    return min(MIN_RECORDS_TO_JUDGE, longest, max(MIN_RECORDS, MIN_SHARE_OF_LONGEST * longest))
+
+
 def split(recorded: Recorded, path: str, wanted: int = 0) -> Split:
     """Split a log into its attempts and choose the one to judge.
 
@@ -506,8 +511,7 @@ def split(recorded: Recorded, path: str, wanted: int = 0) -> Split:
     crowded = len(starts) > MAX_ATTEMPTS  # then the first of them stands for many
     edges = [*starts, AttemptStart(recorded.rows, 0)]
     counts = [recorded.records_before(end.row) - recorded.records_before(start.row) for start, end in pairwise(edges)]
-    longest = max(counts[crowded:])
-    least = min(MIN_RECORDS_TO_JUDGE, longest, max(MIN_RECORDS, MIN_SHARE_OF_LONGEST * longest))
+    least = least_to_judge(max(counts[crowded:]))
     if wanted > len(counts):
         there = f"attempt 1 to attempt {len(counts)}" if len(counts) > 1 else "attempt 1 alone"
         raise InputError(

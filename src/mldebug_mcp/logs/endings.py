@@ -148,7 +148,8 @@ FINISHED = regex(
     r"(?: (?:now|successfully|all)){0,3} (?:complete[d]?|finished|done|ended|over)\b(?! (?:epoch|step|\d))"
     r"|\b(?:finished|completed|done)(?: with)? (?:the )?training\b(?! (?:epoch|step|\d))|\bend of training\b"
     r"|\bstopped: `max_\w+=\S+` reached|\bdone with training\b|\bearly stopping\b.{0,40}(?:stopp|trigger|at epoch)"
-    r"|\bmax_steps\b.{0,20}\breached\b|\b\d+ epochs? completed in \d",
+    r"|\bmax_steps\b.{0,20}\breached\b|\b\d+ epochs? completed in \d"
+    r"|\bfor \d+ consecutive epochs\. Stopping\b",
     re.IGNORECASE,
 )
 """A line that says that training has ended by itself."""

@@ -21,6 +21,7 @@ from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.limits import must_judge_now
 from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import figure, quoted, shorten
+from mldebug_mcp.logs.attempts import least_to_judge
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.files import (
     EVALUATION_FOLDERS,
@@ -563,19 +564,14 @@ def _read_folder(
     runs = runs if wanted else joined(runs)
     configs = {one.name: one.config(refused.paths) for one in with_series}
     if wanted and not any(one.holds_runs for one in with_series):
-        name = next((one.name for one in with_series if wanted in (one.name, one.place.name, *one.files)), "")
-        if not name:
-            shown = [one.files[0] if one.name == "." else one.name for one in with_series]
-            records = [one.run.records for one in with_series]
-            raise _no_such_run(
-                folder, wanted, [f"{name} ({count})" for name, count in zip(shown, records, strict=True)]
-            )
-        wanted = name
+        wanted = _wanted_name(folder, wanted, with_series)
     folders = {one.name: "" if one.is_shared else str(one.place.folder) for one in with_series}
     if len(runs) == 1:
         return replace(runs[0][1], folder=folders[runs[0][0]]), configs[runs[0][0]]
-    own = max((one for one in with_series if one.place.name == "." and one.run.series),
-              key=lambda one: one.run.records, default=None)  # fmt: skip
+    longest = max(run.records for _, run in runs)
+    at_top = [one for one in with_series if one.place.name == "." and one.run.series]
+    telling = [one for one in at_top if _tells(one.run, longest)]
+    own = max(telling, key=lambda one: one.run.records, default=None)
     builder = RunBuilder()
     builder.wanted_run = wanted or (own.name if own else "")
     chosen = builder.choose(str(folder), {name: run.records for name, run in runs}, {})
@@ -592,11 +588,29 @@ def _read_folder(
         else:
             builder.note(f"this folder holds a run of its own, {own.name}, which is read; other runs in it: {told}")
     with_settings = [(name, _with_settings(other, configs[name])) for name, other in others[:MAX_SIBLINGS]]
-    if own and not wanted and own.is_shared:
-        run = replace(run, runs_in_folder=len(runs))
+    if not wanted and (own is None or own.is_shared):
+        run = replace(run, runs_in_folder=len(runs) - (len(at_top) - len(telling)))
     siblings = siblings_of(chosen, _with_settings(run, configs[chosen]), with_settings)
     notes_of_all = (*builder.notes, *run.notes)
     return replace(run, siblings=siblings, folder=folders[chosen], notes=notes_of_all), configs[chosen]
+
+
+def _wanted_name(folder: Path, wanted: str, read: Sequence[Read]) -> str:
+    """Return the name of the run that was asked for by its name, its folder or a file; raises InputError if none is."""
+    name = next((one.name for one in read if wanted in (one.name, one.place.name, *one.files)), "")
+    if not name:
+        shown = [one.files[0] if one.name == "." else one.name for one in read]
+        records = [one.run.records for one in read]
+        raise _no_such_run(folder, wanted, [f"{name} ({count})" for name, count in zip(shown, records, strict=True)])
+    return name
+
+
+def _tells(run: Run, longest: int) -> bool:
+    """Say whether the log of a folder itself tells enough to be read before a run below it with so many records.
+
+    A framework that logs into a folder below leaves a line or two on the console. An error there is what to look at.
+    """
+    return bool(run.messages) or run.records >= least_to_judge(longest)
 
 
 def _beside(named: list[RunFolder], places: list[RunFolder]) -> list[RunFolder]:

@@ -40,7 +40,7 @@ class RunRow(Model):
     final: Number | None = Field(None, description="Its last value as logged: NaN where the run ended so.")
     best: Number | None = Field(None, description="Its best single value.")
     best_step: Number | None = Field(None, description="The step of that value.")
-    cause: str = Field("", description="The leading hypothesis: no verdict.")
+    cause: str = Field("", description="The leading hypothesis; empty where nothing was judged: see `note`.")
     probability: Number = Field(0.0, description="Of the leading hypothesis, from 0 to 1.")
     onset: Number | None = Field(None, description="The first step of what speaks for a fault that leads.")
     seen: list[str] = Field(default_factory=list, description="The symptoms that are present.")
@@ -51,7 +51,7 @@ class RunRow(Model):
     tried: list[Text] = Field(
         default_factory=list, description="What was ruled out, confirmed and is open, by the record beside it."
     )
-    note: Text = Field("", description="Why it could not be read.")
+    note: Text = Field("", description="Why it could not be read or judged.")
     reader: ReaderOpinion | None = Field(None, description="What a reader that the user named makes of it.")
     curve: SkipJsonSchema[tuple[tuple[float, float], ...]] = Field(
         (), exclude=True, repr=False, description="Steps and values of what is drawn, thinned."

@@ -63,9 +63,11 @@ def headline(answer: Runs) -> str:
     unread = sum(one.ending == "unread" for one in answer.rows)
     sick = sum(one.is_sick for one in answer.rows)
     sound = sum(one.leader == SOUND for one in answer.rows)
+    little = sum(not one.leader and one.ending != "unread" for one in answer.rows)
     rest = len(answer.rows) - unread - sick - sound
     parts = [f"a fault leads in {sick}", f"{sound} healthy"]
-    parts += [f"{rest} unclear"] if rest else []
+    parts += [f"{rest - little} unclear"] if rest > little else []
+    parts += [f"{little} logged too little to judge"] if little else []
     parts += [f"{unread} could not be read"] if unread else []
     return f"{counted(len(answer.rows), 'run')}: {', '.join(parts)}"
 
@@ -130,7 +132,7 @@ def _cells(row: RunRow) -> tuple[Text, ...]:
         return Text(shorten(row.name, LONGEST_NAME)), Text("unread", style="dim"), *[Text("")] * 2, Text(
             shorten(row.note, LONGEST_NOTE), style="dim"
         ), Text("")  # fmt: skip
-    said = f"{row.cause} {percent(row.probability)}"
+    said = f"{row.cause} {percent(row.probability)}" if row.cause else row.note
     if row.reader is not None:
         read, together = row.reader.causes[0], row.reader.combined[0]
         said += f"; reader: {read.cause} {percent(read.probability)}"

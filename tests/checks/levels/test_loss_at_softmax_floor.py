@@ -9,7 +9,7 @@ import pytest
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.logs.settings import Scalar
 from mldebug_mcp.models import State
-from tests.runs import decay, run_of, seen, state
+from tests.runs import decay, run_of, run_of_records, seen, state
 
 NAME = "loss_at_softmax_floor"
 TEN = math.log(math.e + 9)
@@ -78,3 +78,13 @@ def test_right_answers_whose_loss_still_falls_do_not() -> None:
     assert (
         state(NAME, run_of(eval_loss=loss, eval_accuracy=np.ones(8), loss=loss, kind="supervised")) is not State.PRESENT
     )
+
+
+def test_classes_are_counted_from_the_floor_where_the_first_epoch_has_learnt_already() -> None:
+    rows = [
+        {"epoch": 1 + at, "loss": loss, "accuracy": right, "val_loss": loss - 0.002, "val_accuracy": right}
+        for at, (loss, right) in enumerate([(2.12, 0.42), (1.79, 0.75), (1.53, 0.96), *[(TEN - 1 + 0.006, 0.999)] * 17])
+    ]
+    finding = seen(NAME, run_of_records(rows))
+    assert finding.values["classes"] == 10
+    assert finding.values["floor"] == pytest.approx(finding.values["loss"], abs=0.01)

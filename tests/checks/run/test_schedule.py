@@ -291,6 +291,13 @@ def test_a_decay_that_ends_before_the_run_is_present_from_there_on(floor: float)
     assert finding.steps[0] == pytest.approx(121, abs=5)
 
 
+def test_a_rate_that_is_halved_on_and_on_is_quoted_with_its_value_at_each_step_named() -> None:
+    rate = {10.0 * at: 1e-3 * 0.5 ** ((10 * at + 1) // 20) for at in range(40)}
+    finding = seen("lr_schedule_short", run_of(learning_rate=rate))
+    begins = finding.steps[0]
+    assert f"down to {rate[begins]:.4g} at step {begins:.0f} and is 1.907e-09 at 390" in finding.summary
+
+
 @pytest.mark.parametrize(
     "rate",
     [

@@ -102,22 +102,35 @@ def _compared(run: Run, loss: Series, accuracy: Series) -> LossBesideAccuracy | 
         return None
     share, end = end_level(right), end_level(level)
     classes = _classes(run, knows=float(right[0]) > KNOWS and float(level[0]) < FELL * end)
-    classes = classes or _of_the_floor(level, right)
-    counted = "" if run.setting("num_labels") == classes else ", as many as the losses speak of,"
+    configured = run.setting("num_labels") == classes
+    if not configured:
+        classes = _at_least(classes, _classes_at_floor(level, right))
+    counted = "" if configured else ", estimated from the losses,"
     return LossBesideAccuracy(loss.name, accuracy.name, float(loss.step[0]), level, right, end, share, classes, counted)
 
 
-def _of_the_floor(level: Floats, right: Floats) -> int:
-    """Return of how many classes a loss at rest is just that of sure and right answers in scores between 0 and 1.
+def _classes_at_floor(level: Floats, right: Floats) -> float:
+    """Return of how many classes a loss at rest is that of right answers in scores between 0 and 1, not rounded.
 
-    That is ln(e + C - 1) - 1; 0 where it does not rest, answers are wrong, or no whole number has that loss.
+    That is ln(e + C - 1) - accuracy; 0 where the loss does not rest or answers are wrong.
     """
     later = level[len(level) // 2 :]
     end = end_level(level)
     if float(right[len(right) // 2 :].min()) < RIGHT or float(np.ptp(later)) > AT_REST * end:
-        return 0
-    classes = math.exp(min(end + 1, math.log(MOST_CLASSES))) - math.e + 1
-    return round(classes) if round(classes) >= 2 and abs(classes - round(classes)) <= WHOLE else 0
+        return 0.0
+    return math.exp(min(end + end_level(right), math.log(MOST_CLASSES))) - math.e + 1
+
+
+def _at_least(classes: int, at_floor: float) -> int:
+    """Return the number of classes from the first loss and from the floor; 0 where neither tells.
+
+    The first loss may be that of a model that has learnt already, and then counts too few. The floor alone tells only
+    by a whole number.
+    """
+    nearest = round(at_floor)
+    if classes:
+        return nearest if classes < nearest <= math.ceil(UNCOUNTED * classes) else classes
+    return nearest if nearest >= 2 and abs(at_floor - nearest) <= WHOLE else 0
 
 
 def calibrated_loss(share: float, classes: int) -> float:

@@ -361,9 +361,11 @@ def lr_schedule_short(run: Run) -> Evidence | None:
             f"rates, {end.share:.0%} of the log, make {figure(100 * WAY_LEFT)} % of the sum of all"
         )
     elif (end := stays_low(rate)) is not None:
+        first, last, until = figure(end.rate), figure(rate.value[-1]), figure(end.last)
+        rest = f"stays there to {until}" if first == last else f"is {last} at {until}"
         said = (
-            f"learning_rate reaches its lowest value, {figure(rate.value[-1])}, at {run.place(end.step)} and stays "
-            f"there to {figure(end.last)}: {end.share:.0%} of the log; its peak is {figure(end.peak)}"
+            f"learning_rate has come down to {first} at {run.place(end.step)} and {rest}: "
+            f"{end.share:.0%} of the log; its peak is {figure(end.peak)}"
         )
     else:
         return None

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
 from mldebug_mcp.logs.names import Quantity, role_of
@@ -74,6 +75,7 @@ class EpochBatches:
         self._interval = np.nan
         self._over_all: bool | None = None
         self._early: dict[float, float] = {}
+        self._last = (0.0, 0.0, 0.0, 0.0)
 
     def begin(self, epoch: float, first_epoch: float | None) -> None:
         """Say which epoch is the first one that is seen, and the number of the first one where the framework tells."""
@@ -88,6 +90,7 @@ class EpochBatches:
         within = (epoch - (self._base or 0.0)) * total + count
         if self._over_all is None and within != count:
             self._early[within] = count
+        self._last = within, epoch, count, total
         return count if self._over_all else within
 
     def steps(self, epoch: Floats, count: Floats, total: Floats) -> Floats:
@@ -100,7 +103,15 @@ class EpochBatches:
         if self._over_all is None:
             other = within != count
             self._early.update(zip(within[other].tolist(), count[other].tolist(), strict=True))
+        self._last = float(within[-1]), float(epoch[-1]), float(count[-1]), float(total[-1])
         return count if self._over_all else within
+
+    def note(self) -> str:
+        """Return how steps are counted where the lines begin anew in each epoch; empty elsewhere."""
+        if self._over_all is not False:
+            return ""
+        step, epoch, count, total = map(figure, self._last)
+        return f"lines count within an epoch, steps here count on: step {step} is {count} of {total} in epoch {epoch}"
 
     def correct(self, builder: RunBuilder, counters: dict[str, float]) -> None:
         """Correct the steps that were given before it was known that batches are counted over all epochs.
@@ -662,6 +673,8 @@ class Assembler:
         self._leftovers.end()
         self.ranks.end(self._builder)
         self._rounded.settle()
+        if note := self._batches.note():
+            self._builder.note(note)
         if self._counted and self._builder.formats[1:] == []:
             self._builder.note(
                 f"text of no known framework: {self._counted / self._told:.0%} of the {self._told} lines with metrics "
