@@ -3,8 +3,10 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
+import pytest
+
 from mldebug_mcp.judge import diagnose_run
-from mldebug_mcp.judge.next_steps import VERBS, applies, order_next_steps, possible_call
+from mldebug_mcp.judge.next_steps import VERBS, applies, filled_batch_call, order_next_steps, possible_call
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Hypothesis, NextStep
 from mldebug_mcp.server.tools import TOOLS
@@ -104,3 +106,12 @@ def test_a_fix_that_the_settings_already_have_is_named_and_not_advised(examples:
     fix = diagnose_run(examples / "loss_spike").hypotheses[0].fix
     assert fix.endswith(" Gradients are clipped at 1 already.")
     assert "Clip gradients" not in fix
+
+
+@pytest.mark.parametrize(
+    ("kind", "purpose"),
+    [("sft", ', purpose="sft"'), ("boosting", ', purpose="classification"'), ("diffusion", ""), ("unknown", "")],
+)
+def test_a_batch_is_looked_at_with_the_purpose_of_the_run_or_none(kind: str, purpose: str) -> None:
+    call = filled_batch_call('inspect_batch(path="BATCH", purpose="sft")', "nowhere/log.jsonl", kind)
+    assert call == f'inspect_batch(path="BATCH"{purpose})'

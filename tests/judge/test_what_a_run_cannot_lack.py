@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from tests.runs import run_of
 
 from mldebug_mcp.judge.diagnosis import diagnose
@@ -34,6 +35,17 @@ def test_an_evaluation_that_ranks_like_a_guess_beside_perfect_training_is_not_he
     diagnosis = diagnose(run_of(scores, kind="boosting"))
     assert {"eval_learns_nothing", "eval_score_falls"} <= present(diagnosis)
     assert first(diagnosis) in {"overfitting", "no_signal", "train_eval_mismatch"}
+
+
+@pytest.mark.parametrize("name", ["eval_error", "eval_error_rate"])
+def test_errors_of_a_guess_beside_a_loss_that_only_rises_say_that_nothing_was_learnt(name: str) -> None:
+    step = np.arange(1.0, 101.0)
+    losses = {"loss": 0.69 - 0.0028 * step, "eval_loss": 0.6934 + 0.0007 * step}
+    wrong = {name: 0.53 + 0.01 * np.sin(step)}
+    assert first(diagnose(run_of({**losses, **wrong}, kind="boosting"))) == "no_signal"
+    right = {name: 0.5 * np.exp(-step / 30)}
+    learns = {"loss": 0.69 * np.exp(-step / 60), "eval_loss": 0.69 * np.exp(-step / 70)}
+    assert first(diagnose(run_of({**learns, **right}, kind="boosting"))) == "healthy"
 
 
 def test_a_boosting_run_whose_evaluation_follows_is_left_alone() -> None:

@@ -109,8 +109,9 @@ PURPOSES = {
     "grpo": "generation",
     "ppo": "generation",
     "supervised": "classification",
+    "boosting": "classification",
 }
-"""The purpose of the batches of each kind of run."""
+"""The purpose of the batches of each kind of run; of another kind a batch tells it by itself."""
 NAMES = tuple(f"batch{ending}" for ending in (".safetensors", ".pt", ".npz", ".json", ".jsonl", ".parquet"))
 """The names that `mldebug_mcp.capture.save_batch` is usually told to write."""
 
@@ -118,9 +119,9 @@ NAMES = tuple(f"batch{ending}" for ending in (".safetensors", ".pt", ".npz", ".j
 def filled_batch_call(call: str, path: str, kind: str) -> str:
     """Return the call with the purpose that fits the run, and with a batch saved beside its log, if there is one."""
     purpose = PURPOSES.get(kind)
-    if purpose is not None:
-        head, mark, _ = call.partition('purpose="')
-        call = f'{head}{mark}{purpose}")' if mark else call
+    head, mark, _ = call.partition(', purpose="')
+    if mark:
+        call = f'{head}{mark}{purpose}")' if purpose is not None else f"{head})"
     try:
         place = expanded(path)
         folder = place if is_folder(place) else place.parent

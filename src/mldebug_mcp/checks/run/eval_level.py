@@ -274,9 +274,17 @@ def eval_learns_nothing(run: Run) -> Evidence | None:
     auc = auc_of(run)
     if auc is not None and auc.name.startswith("eval_") and len(auc) >= LEAST_AUC:
         return _auc_of_a_guess(auc, learnt) if is_of_a_guess(auc) and not goes_on_falling(run) else None
-    if "eval_loss" not in run or "eval_accuracy" not in run or len(run["eval_accuracy"].finite) < EVAL_CHANCE_LEAST:
+    right = _right(run)
+    if "eval_loss" not in run or right is None or len(right) < EVAL_CHANCE_LEAST:
         raise CannotTell(f"no loss and accuracy, or AUC, of {EVAL_CHANCE_LEAST} evaluations")
-    return _no_better(run)
+    return _no_better(run, right)
+
+
+def _right(run: Run) -> Series | None:
+    """Return the share of right answers at evaluation, by its accuracy or its rate of errors."""
+    names = ("eval_accuracy", *(one.name for one in run.with_role(Quantity.ERROR_RATE, phase="eval")))
+    scores = {one.name: one for one in evaluation_scores(run)}
+    return next((scores[name] for name in names if name in scores), None)
 
 
 def _auc_of_a_guess(auc: Series, learnt: Learnt) -> Evidence:
@@ -289,9 +297,9 @@ def _auc_of_a_guess(auc: Series, learnt: Learnt) -> Evidence:
     )
 
 
-def _no_better(run: Run) -> Evidence | None:
+def _no_better(run: Run, right: Series) -> Evidence | None:
     both = compared(run, EVAL_CHANCE_LEAST)
-    loss, shares = both.evaluation, as_shares(run["eval_accuracy"].finite.value)
+    loss, shares = both.evaluation, right.value
     half = len(shares) // 2
     early, late = median(shares[:half]), median(shares[half:])
     if both.start <= 0 or float(loss.min()) < (1 - GAIN) * loss[0] or loss[0] < UNTRAINED * both.start:
@@ -301,8 +309,8 @@ def _no_better(run: Run) -> Evidence | None:
         return None
     return Evidence(
         f"eval_loss is {figure(loss[0])} at first and never below {figure(loss.min())} in "
-        f"{len(loss)} evaluations, eval_accuracy {figure(early)} and {figure(late)}, while the training loss goes from "
-        f"{figure(both.start)} to {figure(both.train_level)}",
+        f"{len(loss)} evaluations, the share of right answers {figure(early)} and {figure(late)} by {right.name}, "
+        f"while the training loss goes from {figure(both.start)} to {figure(both.train_level)}",
         steps=(float(both.steps[0]),),
         values={"first": float(loss[0]), "lowest": float(loss.min()), "early": early, "late": late, "guess": guess},
     )
