@@ -208,3 +208,14 @@ def test_a_mask_of_ones_beside_many_rows_of_ids_makes_no_prompts_of_them(tmp_pat
     path.write_text("\n".join(json.dumps({"input_ids": row, "attention_mask": [1] * len(row)}) for row in rows * 2))
     answer = inspect_batch(path, None, config(tmp_path))
     assert (answer.batch.purpose, found(answer)) == ("pretraining", ["duplicate_rows"])
+
+
+def test_tokens_behind_the_last_whole_row_are_counted(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for shard, count in enumerate((5000, 3333)):
+        ids = np.minimum(rng.zipf(1.2, size=count), 50_000)
+        ids.astype(np.uint16).tofile(tmp_path / f"train_{shard}.bin")
+    corpus = inspect_batch(tmp_path, dtype="uint16").corpus
+    assert corpus is not None
+    assert corpus.tokens == 8333
+    assert [shard.tokens for shard in corpus.shards] == [5000, 3333]

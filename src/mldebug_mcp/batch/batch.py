@@ -598,6 +598,7 @@ class Batch:
     totals: Totals | None = None
     role_budget: int = MAX_ROLE_TOKENS
     shard: str = ""
+    tail: npt.NDArray[np.integer] | None = None
     windows: bool = False
     document_lengths: Ragged | None = None
     stored: str = ""

@@ -203,6 +203,11 @@ class ShardCounts:
     checksum: int = 0
     """Of its tokens."""
 
+    def take(self, ids: npt.NDArray[np.integer], tokens: int) -> None:
+        """Count further ids, of which so many are no padding, shape (n,)."""
+        self.tokens += tokens
+        self.checksum = zlib.crc32(np.ascontiguousarray(ids).data, self.checksum)
+
 
 @dataclass(slots=True)
 class CorpusCounts:
@@ -262,6 +267,15 @@ class CorpusCounts:
         self.documents += side.rows
         self.tokens += int(side.lengths.sum())
 
+    def add_tail(self, tail: npt.NDArray[np.integer] | None, shard: str) -> None:
+        """Count the tokens of a stream behind the last whole window of a file, shape (n,)."""
+        if tail is None:
+            return
+        self.counts.add(tail)
+        self.tokens += len(tail)
+        if shard in self.shards:
+            self.shards[shard].take(tail, len(tail))
+
     def _count_ids(self, side: Sequences) -> None:
         flat = side.ids.flat
         if flat.dtype.kind == "i" and len(flat) and int(flat.min()) < 0:
@@ -308,8 +322,7 @@ class CorpusCounts:
     def _count_shard(self, name: str, side: Sequences) -> None:
         shard = self.shards.setdefault(name, ShardCounts())
         shard.documents += side.rows
-        shard.tokens += int(side.lengths.sum())
-        shard.checksum = zlib.crc32(np.ascontiguousarray(side.ids.flat).data, shard.checksum)
+        shard.take(side.ids.flat, int(side.lengths.sum()))
 
     def merge(self, later: CorpusCounts) -> None:
         """Add the counts of pieces further on in the data."""

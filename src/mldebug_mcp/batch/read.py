@@ -307,7 +307,7 @@ class DataSet:
             context = replace(context, first=context.first + batch.rows, purpose=context.purpose or batch.purpose)
             yield replace(
                 batch, purpose_given=self.purpose_given, role_budget=budget, problems=problems, shard=table.shard,
-                windows=table.windows, stored=stored, document_lengths=_document_lengths(table),
+                windows=table.windows, tail=table.tail, stored=stored, document_lengths=_document_lengths(table),
             )  # fmt: skip
             any_rows = True
 

@@ -29,7 +29,7 @@ def matches(path: Path, head: bytes) -> bool:
 def rows(path: Path, dtype: str = "") -> int | None:
     """Return how many rows there are, or None where the shards are arrays, which tell it when they are read."""
     files = _files(path)
-    reader = _reader(_format_of(files[0]))
+    reader = _reader(_known_format(files[0], dtype))
     stated = _stated(reader, dtype, path)
     return None if reader is npz else sum(reader.rows(file, **stated) or 0 for file in files)
 
@@ -37,15 +37,15 @@ def rows(path: Path, dtype: str = "") -> int | None:
 def tables(path: Path, dtype: str = "") -> Iterator[Table]:
     """Yield the content of the shards in the order of their names. Raises InputError if one has another format."""
     files = _files(path)
-    found = _format_of(files[0])
+    found = _known_format(files[0], dtype)
     reader = _reader(found)
     stated = _stated(reader, dtype, path)
     note = f"read as one corpus of {counted(len(files), 'shard')} ({found})"
     for file in files:
-        other = _format_of(file)
+        other = _known_format(file, dtype)
         if other != found:
             raise InputError(
-                f"{shorten(str(file), 200)}: its format is {other or 'not known'}, that of the shards before it "
+                f"{shorten(str(file), 200)}: its format is {other}, that of the shards before it "
                 f"{found}; give shards of one format as one folder"
             )
         for table in reader.tables(file, **stated):
@@ -65,8 +65,18 @@ def _stated(reader: ModuleType, dtype: str, path: Path) -> dict[str, str]:
     return {"dtype": dtype} if dtype else {}
 
 
-def _reader(found: str | None) -> ModuleType:
+def _reader(found: str) -> ModuleType:
     return next(reader for reader in _READERS if found == reader.NAME)
+
+
+def _known_format(file: Path, dtype: str) -> str:
+    """Return the format of a shard: raw ids where their type is stated. Raises InputError if it is not known."""
+    found = _format_of(file) or (token_file.NAME if dtype else None)
+    if found is None:
+        raise InputError(
+            f"{shorten(str(file), 200)}: no format of shards that is known; state dtype if it holds raw ids"
+        )
+    return found
 
 
 def _format_of(file: Path) -> str | None:
