@@ -107,7 +107,7 @@ _HEIGHTS = " ▁▂▃▄▅▆▇█"
 def corpus_lines(corpus: Corpus) -> list[tuple[str, str]]:
     """Return what a corpus holds as lines of a table: what each number is, and the number."""
     documents = "not known: name the tokenizer" if corpus.documents is None else f"{corpus.documents:,}"
-    lines = [("documents", documents), ("tokens", f"{corpus.tokens:,}"), ("stored as", corpus.stored)]
+    lines = [("documents", documents), ("tokens in all", f"{corpus.tokens:,}"), ("stored as", corpus.stored)]
     if corpus.last:
         lines.append(("documents end with", _boundaries(corpus.last)))
         lines.append(("documents begin with", _boundaries(corpus.first)))
