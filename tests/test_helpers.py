@@ -93,7 +93,7 @@ def test_a_file_that_takes_more_than_it_may_is_refused_while_the_server_answers_
     answer, pings = strict.ask_beside_pings("tools/call", name=tool, arguments=arguments)
     assert answer["result"]["isError"], answer
     assert re.search("was ended|alloc|not enough memory", answer["result"]["content"][0]["text"])
-    assert pings > 3
+    assert pings > 0  # how many depends on how soon the file is refused
     for one in children(strict.process.pid):
         assert peak_mib(one) <= MOST_MIB
     assert not call(strict, "diagnose_run", path=log(folder))[0]

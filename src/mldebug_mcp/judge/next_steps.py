@@ -117,10 +117,13 @@ NAMES = tuple(f"batch{ending}" for ending in (".safetensors", ".pt", ".npz", ".j
 
 
 def filled_batch_call(call: str, path: str, kind: str) -> str:
-    """Return the call with the purpose that fits the run, and with a batch saved beside its log, if there is one."""
+    """Return the call with the purpose that fits the run, and with a batch saved beside its log, if there is one.
+
+    A run of a kind that has no purpose of its own leaves it to the batch; without a run the call keeps its own.
+    """
     purpose = PURPOSES.get(kind)
     head, mark, _ = call.partition(', purpose="')
-    if mark:
+    if mark and kind:
         call = f'{head}{mark}{purpose}")' if purpose is not None else f"{head})"
     try:
         place = expanded(path)
@@ -166,7 +169,7 @@ VERBS = {
 """The tools that a next step can call, and their arguments; of other calls in PLAYBOOK.md only the words are shown."""
 
 
-def possible_call(call: str | None, path: str, kind: str = "unknown", *, errors: bool = True) -> str | None:
+def possible_call(call: str | None, path: str, kind: str = "", *, errors: bool = True) -> str | None:
     """Return a call from PLAYBOOK.md with the run's path filled in, or None if none of our tools takes it.
 
     A log in which no `errors` were found is not to be searched for one again.
