@@ -108,7 +108,7 @@ def lines(folder: Path) -> Parse:
 
 def protobuf(folder: Path) -> Parse:
     """Messages of Protocol Buffers, as event files and W&B's hold them."""
-    from mldebug_mcp.logs.formats import protobuf
+    from mldebug_mcp.core import protobuf
 
     del folder
 

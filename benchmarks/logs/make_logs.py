@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from mldebug_mcp.core.crc32c import masked_crc32c_of
 from mldebug_mcp.logs.columns import Floats
-from mldebug_mcp.logs.unpack import masked_crc32c_of
 
 SEED = 0
 _HEADERS: dict[int, bytes] = {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from mldebug_mcp.core.protobuf import Records
 from mldebug_mcp.logs import Run
-from mldebug_mcp.logs.formats.protobuf import Records
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.text.counters import find_counters
 

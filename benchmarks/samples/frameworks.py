@@ -230,6 +230,7 @@ def labml(factor: float, path: Path) -> None:
             for step in monit.loop(20):
                 loss = loss * (0.9 if factor == 1 else 9.0)
                 tracker.save(step, {"loss.train": loss, "accuracy.valid": 1 / (1 + loss)})
+    shutil.rmtree(Path(__file__).with_name("logs"), ignore_errors=True)  # it writes beside the script that starts it
 
 
 def stable_baselines3(factor: float, path: Path) -> None:

@@ -20,8 +20,8 @@ from tests.batch.test_pretraining_corpora import write_mds, write_megatron
 from trl import pack_dataset
 
 from mldebug_mcp.batch import read_batches
-from mldebug_mcp.batch.formats.tfrecord import masked_crc32c
 from mldebug_mcp.cli import main
+from mldebug_mcp.core.crc32c import masked_crc32c_of
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import inspect_batch
 
@@ -49,7 +49,7 @@ def write_tfrecord(path: Path, messages: Sequence[bytes]) -> Path:
     with path.open("wb") as file:
         for message in messages:
             length = struct.pack("<Q", len(message))
-            sums = [struct.pack("<I", masked_crc32c(part)) for part in (length, message)]
+            sums = [struct.pack("<I", masked_crc32c_of(part)) for part in (length, message)]
             file.write(length + sums[0] + message + sums[1])
     return path
 

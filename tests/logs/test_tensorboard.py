@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mldebug_mcp.core.crc32c import masked_crc32c_of
 from mldebug_mcp.logs import read_run
-from mldebug_mcp.logs.unpack import masked_crc32c_of
 
 
 def event_file(events: list[bytes]) -> bytes:

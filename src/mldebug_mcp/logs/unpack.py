@@ -13,13 +13,10 @@ import struct
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from importlib import import_module
 from typing import BinaryIO, Protocol, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mldebug_mcp.core.crc32c import masked_crc32c_of
 from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.limits import checkpoint, reading
 
@@ -247,35 +244,3 @@ def _begins_with_an_event(beginning: bytes) -> bool:
         return False
 
     return masked_crc32c_of(beginning[:8]) == checksum
-
-
-# The checksums of TFRecord files: CRC-32C (Castagnoli), masked.
-#
-# Source: https://www.tensorflow.org/tutorials/load_data/tfrecord (the format) and RFC 3720, appendix B.4 (the CRC).
-
-
-_POLYNOMIAL = 0x82F63B78
-
-
-@cache
-def _table() -> NDArray[np.uint32]:
-    table = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        table = np.where(table & 1, table >> 1 ^ np.uint32(_POLYNOMIAL), table >> 1)
-    return table
-
-
-def masked_crc32c(rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    """Return the masked checksum of each row of bytes, shape (rows, bytes) → (rows,)."""
-    table = _table()
-    crc = np.full(len(rows), 0xFFFF_FFFF, dtype=np.uint32)
-    column: NDArray[np.uint8]
-    for column in np.ascontiguousarray(rows.T):
-        crc = table[(crc ^ column) & 255] ^ (crc >> 8)
-    crc = ~crc
-    return ((crc >> 15 | crc << 17) + np.uint32(0xA282_EAD8)).astype(np.uint32, copy=False)
-
-
-def masked_crc32c_of(data: bytes) -> int:
-    """Return the masked checksum of some bytes."""
-    return int(masked_crc32c(np.frombuffer(data, dtype=np.uint8)[np.newaxis])[0])

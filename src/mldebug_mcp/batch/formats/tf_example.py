@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.batch.table import Column
+from mldebug_mcp.core.protobuf import fields
 
 BYTES_LIST, FLOAT_LIST, INT64_LIST = 1, 2, 3
-_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 
 Value = Ints | npt.NDArray[np.float32] | list[bytes]
 
@@ -69,35 +69,8 @@ def _varints(data: npt.NDArray[np.uint8]) -> Ints:
 
 def _fields(data: memoryview) -> Iterator[tuple[int, memoryview]]:
     """Yield the number and content of each field. Raises ValueError where the message is broken."""
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        wire, start = key & 7, at
-        if wire == _LENGTH:
-            size, start = _varint(data, at)
-            at = start + size
-        elif wire == _VARINT:
-            _, at = _varint(data, at)
-        elif wire in {_FIXED32, _FIXED64}:
-            at += 4 if wire == _FIXED32 else 8
-        else:
-            raise ValueError("an unknown wire type")
-        if at > len(data):
-            raise ValueError("a field goes on behind its message")
-        yield key >> 3, data[start:at]
-
-
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        if at >= len(data):
-            break
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-    raise ValueError("a number is cut off")
+    for part in fields(data, 0, len(data)):
+        yield part.number, data[part.start : part.end]
 
 
 def columns_of(examples: Sequence[Mapping[str, Value]]) -> dict[str, Column]:

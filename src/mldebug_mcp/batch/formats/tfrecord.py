@@ -13,6 +13,7 @@ from pathlib import Path
 from mldebug_mcp.batch.formats.tf_example import columns_of, example
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, matching, open_input
+from mldebug_mcp.core.crc32c import masked_crc32c_of
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, shorten
 
@@ -30,7 +31,7 @@ def matches(path: Path, head: bytes) -> bool:
     """A file that begins with a length and its checksum, or a folder of files named so."""
     if is_folder(path):
         return bool(_files(path))
-    return len(head) >= _HEADER.size and masked_crc32c(head[:8]) == int.from_bytes(head[8:12], "little")
+    return len(head) >= _HEADER.size and masked_crc32c_of(head[:8]) == int.from_bytes(head[8:12], "little")
 
 
 def rows(path: Path) -> int:
@@ -81,14 +82,3 @@ def _messages(file: Path, *, skipping: bool = False) -> Iterator[bytes]:
                 )
             yield b"" if skipping else opened.read(length)
             at = opened.seek(end)
-
-
-def masked_crc32c(data: bytes) -> int:
-    """Return the checksum that TFRecord stores of some bytes (CRC-32C, turned and shifted)."""
-    crc = 0xFFFF_FFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = (crc >> 1) ^ (0x82F6_3B78 if crc & 1 else 0)
-    crc ^= 0xFFFF_FFFF
-    return ((crc >> 15 | crc << 17) + 0xA282_EAD8) & 0xFFFF_FFFF

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable, Iterable
+
 import numpy as np
 
+from mldebug_mcp.core import protobuf
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
 from mldebug_mcp.logs.documents import Points, add_points
+from mldebug_mcp.logs.log_file import LogFile
 
 NO_STEP = frozenset({-(2**31), -(2**63)})
 """Steps that stand for none: ClearML writes a single value at the smallest integer."""
@@ -45,3 +50,38 @@ class LongTable:
             builder.note(f"{len(self.single)} value(s) were logged without a step and are no curve: {shown}")
         if self.left_out:
             builder.note(f"left out {self.left_out:,} row(s) of more than {MAX_METRICS} metrics")
+
+
+Row = tuple[str, float, float]
+"""The name of a metric, its step and its value."""
+
+
+def read_messages(
+    file: LogFile,
+    builder: RunBuilder,
+    records: Iterable[bytes | None],
+    number: int,
+    row_of: Callable[[bytes, protobuf.Field], Row | None],
+) -> None:
+    """Read the rows that stand in messages of protocol buffers; what is damaged is counted.
+
+    Args:
+        file: Where they are from.
+        builder: Where the metrics go.
+        records: The messages, None for one that is damaged.
+        number: The field of a message that holds a row.
+        row_of: Returns the row in such a field, None if it holds none; raises ValueError where it is broken.
+    """
+    table = LongTable()
+    damaged = 0
+    for record in records:
+        try:
+            damaged += record is None
+            for part in protobuf.fields(record or b"", 0, len(record or b"")):
+                if part.number == number and part.wire == protobuf.BYTES and (row := row_of(record or b"", part)):
+                    table.add(*row)
+        except (ValueError, struct.error):
+            damaged += 1
+    table.give(builder)
+    if damaged:
+        builder.note(f"{file.path.name}: {damaged} record(s) damaged or cut off are left out")

@@ -9,10 +9,10 @@ import sqlite3
 import struct
 from collections.abc import Iterator
 
+from mldebug_mcp.core import protobuf
+from mldebug_mcp.core.protobuf import Field
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.formats import protobuf
 from mldebug_mcp.logs.formats.long_columns import LongTable
-from mldebug_mcp.logs.formats.protobuf import Field
 
 FORMAT = "neptune"
 COLUMNS = frozenset({"operation_type", "operation"})

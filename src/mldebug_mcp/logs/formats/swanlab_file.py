@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import struct
 
+from mldebug_mcp.core import protobuf
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.formats import protobuf
-from mldebug_mcp.logs.formats.long_columns import LongTable
+from mldebug_mcp.logs.formats.long_columns import Row, read_messages
 from mldebug_mcp.logs.formats.wandb_file import BLOCK, records
 from mldebug_mcp.logs.log_file import LogFile
 
@@ -27,22 +27,10 @@ def matches(file: LogFile) -> bool:
 
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read every scalar; media and console lines are passed over."""
-    table = LongTable()
-    damaged = 0
-    for record in records(file.pieces(BLOCK)):
-        try:
-            damaged += record is None
-            for part in protobuf.fields(record or b"", 0, len(record or b"")):
-                if part.number == _SCALAR and part.wire == protobuf.BYTES:
-                    _take(record or b"", part, table)
-        except (ValueError, struct.error):
-            damaged += 1
-    table.give(builder)
-    if damaged:
-        builder.note(f"{file.path.name}: {damaged} record(s) damaged or cut off are left out")
+    read_messages(file, builder, records(file.pieces(BLOCK)), _SCALAR, _row)
 
 
-def _take(data: bytes, scalar: protobuf.Field, table: LongTable) -> None:
+def _row(data: bytes, scalar: protobuf.Field) -> Row | None:
     name, step, value = "", 0, 0.0  # a field that is 0 is not written
     for part in protobuf.fields(data, scalar.start, scalar.end):
         if part.number == _KEY and part.wire == protobuf.BYTES:
@@ -51,8 +39,7 @@ def _take(data: bytes, scalar: protobuf.Field, table: LongTable) -> None:
             step = protobuf.signed(part.value)
         elif part.number == _VALUE and part.wire == protobuf.BYTES:
             value = _number(data, part)
-    if name:
-        table.add(name, step, value)
+    return (name, step, value) if name else None
 
 
 def _number(data: bytes, message: protobuf.Field) -> float:

@@ -17,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.core import protobuf
 from mldebug_mcp.core.limits import checkpoint
+from mldebug_mcp.core.protobuf import BYTES, CHECKED_BYTES, LARGE_BYTES, Field, Records, equally_long
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.documents import Points, add_points
-from mldebug_mcp.logs.formats import protobuf
-from mldebug_mcp.logs.formats.protobuf import BYTES, CHECKED_BYTES, LARGE_BYTES, Field, Records, equally_long
 from mldebug_mcp.logs.json_yaml import parse_object
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.settings import Settings, settings_printed_in

@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 
+from mldebug_mcp.core import protobuf
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.formats import protobuf
-from mldebug_mcp.logs.formats.long_columns import LongTable
+from mldebug_mcp.logs.formats.long_columns import Row, read_messages
 from mldebug_mcp.logs.log_file import LogFile
 
 NAME = "visualdl"
@@ -31,19 +31,7 @@ def matches(file: LogFile) -> bool:
 
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read every scalar; images, histograms and the like are passed over."""
-    table = LongTable()
-    damaged = 0
-    for record in _records(file.pieces(PIECE)):
-        try:
-            damaged += record is None
-            for part in protobuf.fields(record or b"", 0, len(record or b"")):
-                if part.number == _VALUES and part.wire == protobuf.BYTES:
-                    _take(record or b"", part, table)
-        except (ValueError, struct.error):
-            damaged += 1
-    table.give(builder)
-    if damaged:
-        builder.note(f"{file.path.name}: {damaged} record(s) damaged or cut off are left out")
+    read_messages(file, builder, _records(file.pieces(PIECE)), _VALUES, _row)
 
 
 def _records(pieces: Iterable[bytes]) -> Iterator[bytes | None]:
@@ -67,7 +55,7 @@ def _records(pieces: Iterable[bytes]) -> Iterator[bytes | None]:
         yield None
 
 
-def _take(data: bytes, value: protobuf.Field, table: LongTable) -> None:
+def _row(data: bytes, value: protobuf.Field) -> Row | None:
     step, tag, number = 0, "", None  # a field that is 0 is not written
     for part in protobuf.fields(data, value.start, value.end):
         if part.number == _STEP and part.wire == protobuf.VARINT:
@@ -76,5 +64,4 @@ def _take(data: bytes, value: protobuf.Field, table: LongTable) -> None:
             tag = protobuf.text(data, part)
         elif part.number == _SCALAR and part.wire == protobuf.FIXED32:
             number = float(struct.unpack("<f", data[part.start : part.end])[0])
-    if tag and number is not None:
-        table.add(tag, step, number)
+    return (tag, step, number) if tag and number is not None else None

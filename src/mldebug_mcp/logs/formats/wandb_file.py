@@ -10,9 +10,9 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator
 
+from mldebug_mcp.core import protobuf
+from mldebug_mcp.core.protobuf import Field
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.formats import protobuf
-from mldebug_mcp.logs.formats.protobuf import Field
 from mldebug_mcp.logs.json_yaml import parse_json
 from mldebug_mcp.logs.log_file import LogFile
 

@@ -1,4 +1,4 @@
-"""As much of the protocol buffer wire format as event files and W&B files need.
+"""As much of the protocol buffer wire format as event files, W&B files and examples of TensorFlow need.
 
 Event files frame their messages as TFRecord: length, its checksum, a message, its checksum. Sources:
 https://protobuf.dev/programming-guides/encoding/ and https://www.tensorflow.org/tutorials/load_data/tfrecord
@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.logs.unpack import masked_crc32c, masked_crc32c_of
+from mldebug_mcp.core.crc32c import masked_crc32c, masked_crc32c_of
 
-# As much of the protocol buffer wire format as event files and W&B files need.
+# As much of the protocol buffer wire format as event files, W&B files and examples of TensorFlow need.
 #
 # Source of the format: https://protobuf.dev/programming-guides/encoding/
 
@@ -30,7 +30,7 @@ class Field(NamedTuple):
         number: Its number in the schema.
         wire: Its wire type.
         value: The number of a varint, 0 for other types.
-        start, end: Where its bytes stand in the buffer; empty for a varint.
+        start, end: Where its bytes stand in the buffer.
     """
 
     number: int
@@ -40,7 +40,7 @@ class Field(NamedTuple):
     end: int
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
     """Return an unsigned varint and where it ends; raises ValueError if it does not end within ten bytes."""
     value = 0
     for shift in range(0, 70, 7):
@@ -54,7 +54,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError("cut off varint")
 
 
-def fields(data: bytes, start: int, end: int) -> Iterator[Field]:
+def fields(data: bytes | memoryview, start: int, end: int) -> Iterator[Field]:
     """Yield the fields of the message in data[start:end]; raises ValueError where it is broken."""
     at = start
     while at < end:
@@ -62,7 +62,6 @@ def fields(data: bytes, start: int, end: int) -> Iterator[Field]:
         wire, value, begin = key & 7, 0, at
         if wire == VARINT:
             value, at = varint(data, at)
-            begin = at
         elif wire == BYTES:
             size, begin = varint(data, at)
             at = begin + size
