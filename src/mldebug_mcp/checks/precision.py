@@ -166,6 +166,8 @@ LEAST_HEALTHY = 1.0
 """The least scale from which training can go on. Source: opt_175b_logbook."""
 OCTAVES = 6
 """Halvings, net, that are a fall. Chosen: a healthy scaler goes up and down by one or two."""
+BELOW_HEALTHY = 2
+"""Halvings below the least healthy scale that are a fall. Chosen: there a healthy scaler never is."""
 DESCENT, DESCENT_SHARE = 20, 0.05
 """Records, or share of the log, in which a scaler comes down from its start. Chosen: torch's 2 ** 16 takes sixteen."""
 AGAIN = 3
@@ -272,6 +274,8 @@ def _probing(run: Run, count: Series) -> int:
 def descent_of(scale: Series, *, skips_at_end: bool) -> Descent | None:
     """Return the fall of a scale that ends below 1, at a 64th, or where steps are skipped even there, or is far.
 
+    One that is below 1 from the first record on has to fall further.
+
     Args:
         scale: The loss scale, above zero.
         skips_at_end: Whether a step is skipped at its last record.
@@ -279,7 +283,8 @@ def descent_of(scale: Series, *, skips_at_end: bool) -> Descent | None:
     value, log = scale.value, np.log2(scale.value)
     sinks = log[-1] <= -OCTAVES and float(np.ptp(log)) >= OCTAVES and log[-1] < log[0]
     least = bool(value[-1] < LEAST_HEALTHY or (skips_at_end and value[-1] == LEAST_HEALTHY))
-    if (least and value[0] > LEAST_HEALTHY) or sinks:
+    falls = value[0] > LEAST_HEALTHY or log[0] - log[-1] >= BELOW_HEALTHY
+    if (least and falls) or sinks:
         low = len(log) - 1
         top = int(np.flatnonzero(log == log.max())[-1])
         return Descent(top, low, float(log[top] - log[low]))

@@ -184,7 +184,7 @@ LEADING = 0.02
 """Hypotheses below this probability are listed without fix, next steps and citations."""
 MAX_STEPS_EACH = 3
 USUAL = 0.1
-"""Share of healthy runs that show a symptom from which on no cause has to explain it. Chosen."""
+"""Share of healthy runs that show a symptom from which on it is usual. Chosen."""
 NO_ERROR = "error_message"
 """The symptom whose absence says that the log was searched for errors, and has none that is known."""
 UNKNOWN_ERROR = "ends_in_error"
@@ -213,7 +213,7 @@ def judge_causes(
     priors = {one.id: one.prior for one in judged}
     ranked = not_too_sure(rank(priors, evidence, powers.sharpness, numbers.among_faults), evidence)
     ties = tied(ranked)
-    unusual = [one.symptom for one in counted if one.state is State.PRESENT and not _is_usual(one.symptom)]
+    unusual = [one.symptom for one in counted if one.state is State.PRESENT and one.symptom not in usual_symptoms()]
     by_state = {state: {one.symptom for one in findings if one.state is state} for state in State}
     kinds = {one.because: one.kind for one in evidence}
     summaries = {one.symptom: one.summary for one in findings if one.state is State.PRESENT}
@@ -296,10 +296,10 @@ def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> dict[
     }
 
 
-def _is_usual(symptom: str) -> bool:
-    """Say whether so many healthy runs show a symptom that no cause has to explain it."""
-    known = symptoms().get(symptom)
-    return known is not None and backgrounds()[symptom] >= USUAL
+@lru_cache(maxsize=1)
+def usual_symptoms() -> frozenset[str]:
+    """Return the symptoms that so many healthy runs show that no cause has to explain them, and none rests on them."""
+    return frozenset(symptom for symptom, share in backgrounds().items() if share >= USUAL)
 
 
 def _unexplained(item: Ranked, unusual: Sequence[str]) -> list[str]:

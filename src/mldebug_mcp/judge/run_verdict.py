@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from mldebug_mcp.core.text import counted, figure, percent, shorten
-from mldebug_mcp.judge.hypotheses import backgrounds
+from mldebug_mcp.judge.hypotheses import usual_symptoms
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.names.metrics import is_loss
 from mldebug_mcp.logs.names.quantities import LOSSES, PAIRS, Quantity
@@ -142,8 +142,6 @@ MIN_SHARE_OF_RUNNER_UP = 0.05
 MAX_FACTS = 2
 MIN_BITS_OF_FACT = 0.5
 """What weighs less is not named first. Chosen."""
-MIN_SHARE_OF_USUAL = 0.1
-"""Share of healthy runs that show a finding from which it is usual: it is no reason, whatever leads. Chosen."""
 MIN_BITS_OF_USUAL = 2.0
 """What is usual is a reason all the same where it weighs so much for the cause. Chosen: four to one."""
 MIN_BITS_AGAINST = 2.0
@@ -178,7 +176,7 @@ def verdict_of(
     """
     leader = hypotheses[0]
     present = [one for one in findings if one.state is State.PRESENT]
-    unusual = [one for one in present if not _is_usual(one.symptom)]
+    unusual = [one for one in present if one.symptom not in usual_symptoms()]
     rival = next((one for one in hypotheses[1:] if one.cause not in NO_FAULTS), None)
     named = [leader.cause, *([rival.cause] if rival is not None and _is_near(rival) else [])]
     if leader.cause == SOUND:
@@ -338,7 +336,7 @@ def _facts(leader: Hypothesis, rival: Hypothesis | None, present: Sequence[Findi
     """
     seen = {one.symptom for one in present}
     reasons = [one for one in leader.reasons if one.bits >= MIN_BITS_OF_FACT and one.kind != "numbers"]
-    reasons = [one for one in reasons if not _is_usual(one.symptom) or one.bits >= MIN_BITS_OF_USUAL]
+    reasons = [one for one in reasons if one.symptom not in usual_symptoms() or one.bits >= MIN_BITS_OF_USUAL]
     reasons.sort(key=lambda one: one.kind == "finding" and one.symptom not in seen)
     if rival is not None and _is_near(rival):
         weights = {one.fact: one.bits for one in rival.reasons}
@@ -362,10 +360,6 @@ def _against(rival: Hypothesis, leader: Hypothesis) -> list[str]:
 def _of_all_curves(reasons: Sequence[Reason]) -> list[str]:
     together = any(one.kind == "numbers" and one.bits > 0 for one in reasons)
     return ["the curves together resemble those of runs with this fault"] if together else []
-
-
-def _is_usual(symptom: str) -> bool:
-    return bool(symptom) and backgrounds().get(symptom, 0.0) >= MIN_SHARE_OF_USUAL
 
 
 def _seen(present: Sequence[Finding]) -> list[str]:

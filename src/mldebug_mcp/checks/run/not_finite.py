@@ -380,14 +380,6 @@ def loss_scale_falls(run: Run) -> Evidence | None:
     skipped = run["overflow"].at(float(scale.step[-1])) if "overflow" in run else None
     fall = descent_of(scale, skips_at_end=bool(skipped))
     if fall is None:
-        first, last = float(scale.value[0]), float(scale.value[-1])
-        if last < LEAST_HEALTHY and last <= first / 2**STILL_FALLS:
-            return Evidence(
-                f"loss_scale falls from {figure(first)} at {run.place(scale.step[0])} to {figure(last)} at "
-                f"{figure(scale.step[-1])}, below {figure(LEAST_HEALTHY)}",
-                steps=(float(scale.step[0]), float(scale.step[-1])),
-                values={"from": first, "to": last, "halvings": float(np.log2(first / last))},
-            )
         if len(scale) <= SHORT and scale.value[-1] == scale.value.min() <= scale.value[0] / 2**STILL_FALLS:
             raise CannotTell(f"the scale still falls where the log ends, at {figure(scale.value[-1])}")
         return None
