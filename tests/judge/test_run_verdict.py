@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rich.console import Console
-from tests.runs import run_of
+from tests.runs import run_of, run_of_records
 
 from mldebug_mcp.judge import diagnose, diagnose_run
 from mldebug_mcp.judge.causes import fitting, of_this_kind
@@ -129,3 +129,11 @@ def test_a_sentence_whose_last_item_is_left_out_keeps_its_end() -> None:
     run = run_of(loss=np.linspace(3, 1, 50), kind="boosting")
     assert of_this_kind(run, "Use fewer rounds, a smaller LoRA rank. Add data.") == "Use fewer rounds. Add data."
     assert of_this_kind(run, "Lower the LoRA rank.") == "Lower the LoRA rank."
+
+
+def test_the_records_of_a_healthy_answer_are_those_of_the_run() -> None:
+    records: list[dict[str, object]] = []
+    for step in range(1, 301):
+        records.append({"step": step, "loss": 3 - step / 150})
+        records += [{"step": step, "eval_loss": 3.1 - step / 160}] if step % 10 == 0 else []
+    assert "over 330 records" in diagnose(run_of_records(records)).verdict.headline

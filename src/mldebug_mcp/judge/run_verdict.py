@@ -296,7 +296,7 @@ def _looked_at(run: RunSummary, sheet: Sheet) -> str:
         return ""
     further = len(curves) - len(names)
     listed = ", ".join(names) + (f" and {counted(further, 'other metric')}" if further else "")
-    return f"{listed} over {counted(run.steps, 'record')}"
+    return f"{listed} over {counted(run.records, 'record')}"
 
 
 def _after_healthy(run: RunSummary, missing: Sequence[MetricToLog]) -> str:
