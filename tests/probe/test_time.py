@@ -41,6 +41,22 @@ def test_the_next_call_gives_more_time(tmp_path: Path) -> None:
     assert answer.next_step.arguments == {"batch": str(path), "steps": 5000, "time_limit": 4.0}
 
 
+def test_time_that_is_up_is_told_whatever_the_worker_does_next(tmp_path: Path) -> None:
+    path = tmp_path / "batch.json"
+    path.write_text(json.dumps({"input_ids": ROWS, "labels": ROWS}))
+    worker = tmp_path / "python"
+    stacks = "head -c 40000 /dev/zero | tr '\\0' x >&2"
+    result = '{"stage": "training", "done": false, "failure": null, "measured": {}, "notes": []}'
+    worker.write_text(f"#!/bin/sh\necho '{result}' > $3\necho 'Timeout (0:00:01)!' >&2\n{stacks}\nkill -SEGV $$\n")
+    worker.chmod(0o755)
+
+    answer = probe_overfit(path, python=worker, time_limit=1)
+
+    assert answer.summary.startswith("the time limit was reached")
+    assert answer.next_step is not None
+    assert answer.next_step.tool == "probe_overfit"
+
+
 def test_a_slow_start_is_not_counted_as_work_on_the_batch(tmp_path: Path) -> None:
     path = tmp_path / "batch.json"
     path.write_text(json.dumps({"input_ids": ROWS, "labels": ROWS}))

@@ -196,6 +196,8 @@ _RUNNING: list[int] = []
 KEPT_OUTPUT = 16_384
 """Characters kept of what the worker wrote last."""
 LONGEST_LINE = 65_536
+_TIMEOUT = re.compile(rb"(?m)^Timeout \(\d+:\d\d:\d\d(\.\d+)?\)!$")
+"""What faulthandler writes before the stacks when the worker's time is up."""
 MAX_RESULT = 64 * 1024 * 1024
 """Bytes of the largest result that is read, because user code in the worker could write there, too."""
 MAX_NOTES = 50
@@ -266,6 +268,8 @@ class _End:
     failure: Failure | None = None
     code: int | None = None
     output: str = ""
+    timed_out: bool = False
+    """It announced that its time is up."""
     deadline: float = 0.0
     """When its time is up (monotonic); it is set anew when the worker has imported torch and begins to work."""
 
@@ -391,7 +395,10 @@ async def _read_progress(stream: asyncio.StreamReader, on_progress: Callable[[Pr
 async def _keep_tail(stream: asyncio.StreamReader, end: _End) -> None:
     tail = b""
     while chunk := await stream.read(65_536):
-        tail = (tail + chunk)[-KEPT_OUTPUT:]
+        tail += chunk
+        # Its stacks follow, which may push this line out of what is kept, or end the process by a signal.
+        end.timed_out = end.timed_out or _TIMEOUT.search(tail) is not None
+        tail = tail[-KEPT_OUTPUT:]
         end.output = tail.decode("utf-8", errors="replace")
 
 
@@ -449,13 +456,12 @@ def _failure(told: object) -> Failure:
 
 def _silent_end(python: str, end: _End, stage: str) -> Failure:
     """Return how a worker ended that wrote no result."""
+    if end.timed_out or (stage and time.monotonic() > end.deadline):
+        return Failure(kind="time", message="the time limit was reached; the output shows where it was")
     if end.code is not None and end.code < 0:
         name = signal.Signals(-end.code).name if -end.code in list(signal.Signals) else f"signal {-end.code}"
         return Failure(kind="crash", message=f"the process was ended by {name}; its last lines are shown below")
     if not stage:
         message = f"{python} did not run the probe (exit code {end.code}); name a Python 3.10 or later that has torch"
         return Failure(kind="interpreter", message=message)
-    # It ends itself when its time is up, and says so before its stacks, which may push that out of the lines kept.
-    if "Timeout (" in end.output or time.monotonic() > end.deadline:
-        return Failure(kind="time", message="the time limit was reached; the output shows where it was")
     return Failure(kind="crash", message=f"the process ended with exit code {end.code} and no result")
