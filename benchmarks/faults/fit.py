@@ -57,7 +57,7 @@ def fit(judged: Sequence[Judged]) -> tuple[Fitted, Likeness]:
     used = [one for one in judged if one.label.tuning and (one.label.shows or one.label.cause == "healthy")]
     folds, alike = _folds(used), _counts_alike(used)
     beside, alone = (_powers(used, folds, alike, numbers=numbers) for numbers in (True, False))
-    return _counted(used).model_copy(update={"beside": beside, "alone": alone}), _likeness(used)
+    return _counted(used).model_copy(update={"with_findings": beside, "alone": alone}), _likeness(used)
 
 
 def _powers(

@@ -288,7 +288,7 @@ def _keys(column: Column) -> Floats:
 LONGEST = 10_000
 """Longest rows of each side whose numbers are kept."""
 MAX_CLASSES = 1_000_000
-"""Classes that are told apart; of more, the rarer half is forgotten."""
+"""Classes that are distinguished; with more, the rarer half is forgotten."""
 
 
 @dataclass(slots=True)
@@ -542,7 +542,7 @@ class Batch:
         path: The file or folder, as the user gave it.
         formats: Names of the readers that read it.
         purpose: What the batch is for, given or inferred.
-        purpose_given: Whether the user said so.
+        purpose_given: Whether the user stated it.
         purpose_because: What suggests it, where it was inferred.
         rows: Rows (preference pairs count once).
         sides: The token rows. A preference batch has "chosen" and "rejected", and "prompt" if there is such a column.
@@ -553,7 +553,7 @@ class Batch:
         floats: Float inputs by column name.
         stored_as_bytes: Those of them that the file holds as bytes.
         boxes: The boxes that a detector is to find.
-        decoder_inputs: What the decoder is shown, where that is a column beside the targets.
+        decoder_inputs: What the decoder is shown, where that is a column next to the targets.
         rest: Where there are no token rows, what each row holds that no other field does: text, categories.
         cells: The columns of a table of measurements, with one value for each row.
         columns: The columns of the file.
@@ -638,7 +638,7 @@ class Batch:
 
     @property
     def is_labelled(self) -> bool:
-        """Whether labels, masks or positions stand beside the ids, which may be wrong in any piece."""
+        """Whether labels, masks or positions accompany the ids; they may be wrong in any piece."""
         side = self.sides[0]
         columns = (side.attention, side.positions, side.loss_mask)
         return (side.labels or side.ids) is not side.ids or any(column is not None for column in columns)

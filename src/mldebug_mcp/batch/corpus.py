@@ -45,7 +45,7 @@ def documents_of(stream: Ragged, ends: frozenset[int], bos: int | None) -> Ragge
 def unpacked(side: Sequences, document_lengths: Ragged | None) -> Sequences:
     """Return the rows of a corpus without padding, those that hold several documents cut at them.
 
-    Lengths of documents beside the rows tell where they begin, or positions that restart, or a mask that numbers them.
+    Lengths of documents next to the rows give their starts, or positions that restart, or a mask that numbers them.
     """
     starts = _starts_inside(side, document_lengths)
     if starts is None and not side.padded:
@@ -204,7 +204,7 @@ class ShardCounts:
     """Of its tokens."""
 
     def take(self, ids: npt.NDArray[np.integer], tokens: int) -> None:
-        """Count further ids, of which so many are no padding, shape (n,)."""
+        """Count further ids, so many of them not padding, shape (n,)."""
         self.tokens += tokens
         self.checksum = zlib.crc32(np.ascontiguousarray(ids).data, self.checksum)
 

@@ -169,7 +169,7 @@ class Sequences:
         numbers: The number of each row in the file, from 0.
         labels, attention, positions, loss_mask: The columns, where the file has them.
         shifted_by_design: The labels came from a column whose name says that they are the next tokens.
-        documents_masked: Something beside the columns keeps packed documents apart (sequence lengths, a block mask).
+        documents_masked: Something besides the columns keeps packed documents apart (sequence lengths, a block mask).
         pad: The padding token, if it is known or can be inferred.
         pad_may_end: The padding token may be content too, because it is also the end or the first token.
     """
@@ -210,7 +210,7 @@ class Sequences:
 
     @cached_property
     def _mask_covers_padding(self) -> bool:
-        """Whether what the mask leaves out at the edges is one and the same token, as padding is."""
+        """Whether what the mask leaves out at the edges is the same token, as padding is."""
         assert self.attended is not None  # noqa: S101 - asked only where there is a mask
         outside = self.ids.flat[~self.attended]
         return bool(len(outside)) and bool(np.all(outside == outside[0])) and bool(self.attended.any())

@@ -122,7 +122,7 @@ class _ModelConfig(_Checked):
 
 
 class _TokenMap(_Checked):
-    """The keys of special_tokens_map.json beside the named tokens."""
+    """The keys of special_tokens_map.json besides the named tokens."""
 
     additional_special_tokens: _Tokens | None = None
     extra_special_tokens: _Tokens | _NamedTokens | None = None
@@ -348,7 +348,7 @@ def load_fast(folder: Path) -> FastTokenizer:
 
 
 def _settings(folder: Path, backend: Backend) -> dict[str, Any]:
-    """Return tokenizer_config.json, and where it lists no added tokens, what older versions wrote beside it."""
+    """Return tokenizer_config.json, and where it lists no added tokens, what older versions wrote next to it."""
     settings = _fast_tokenizer_read(folder / CONFIG)
     if not settings.get("extra_special_tokens"):
         settings["extra_special_tokens"] = settings.pop("additional_special_tokens", [])

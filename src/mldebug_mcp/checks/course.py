@@ -35,7 +35,7 @@ from mldebug_mcp.logs.run import Run, Series
 
 
 BLOCKS = 30
-"""Stretches by whose medians a curve's course is told; a curve of no more records is told by these themselves.
+"""Stretches whose medians describe a curve's course; the records themselves describe a shorter curve.
 Chosen: a turn that lasts a thirtieth of a run is seen by eye."""
 TURN_WOBBLES = 6.0
 """A turn goes back by this many standard deviations of the medians ... Chosen: the range of thirty normal numbers is
@@ -52,12 +52,12 @@ FAR = 20.0
 SUDDEN = 0.6
 """Share of a move that is made from one stretch to the next, for it to be a jump or a drop. Chosen: more than half."""
 FEW = 5
-"""Records that are told one by one. Chosen: they take no more room than a summary of them."""
+"""Records that are listed one by one. Chosen: they take no more room than a summary of them."""
 FROZEN_SHARE, LEAST_FROZEN = 0.1, 4
 """Share of the records, and their least number, that are exactly alike at the end of a frozen curve. Chosen: two
 roundings in a row may agree."""
 MOST_TURNS = 4
-"""Turns that are told one by one. Chosen: more are a swing to and fro."""
+"""Turns that are listed one by one. Chosen: more are a swing to and fro."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Course:
         lost: How many values are NaN or infinite.
         lost_first: The first step at which one is.
         lost_for_good: Whether none is finite after that.
-        told: All values with their steps, where they are few.
+        points: All values with their steps, where they are few.
     """
 
     records: int
@@ -117,7 +117,7 @@ class Course:
     lost: int = 0
     lost_first: float | None = None
     lost_for_good: bool = False
-    told: tuple[tuple[float, float], ...] = ()
+    points: tuple[tuple[float, float], ...] = ()
 
     @property
     def is_constant(self) -> bool:
@@ -134,7 +134,7 @@ class Course:
             words.append(f"{first}, then swings {len(self.moves) - 1} times, {self.moves[-1]}")
         elif self.moves:
             words += [str(one) for one in self.moves]
-        elif len(self.told) != self.records:
+        elif len(self.points) != self.records:
             words.append("keeps its level")
         if not self.is_constant and self.frozen_since is not None:
             words.append(f"frozen at {figure(self.last)} since {figure(self.frozen_since)}")
@@ -174,7 +174,7 @@ def course_of(series: Series) -> Course | None:
         lost=int(lost.sum()),
         lost_first=first_lost,
         lost_for_good=first_lost is not None and float(step[-1]) < first_lost,
-        told=tuple(zip(step.tolist(), value.tolist(), strict=True)) if few else (),
+        points=tuple(zip(step.tolist(), value.tolist(), strict=True)) if few else (),
     )
 
 
@@ -232,7 +232,7 @@ def _spans_far(value: Floats) -> bool:
 
 
 def _levels(value: Floats) -> tuple[Floats, NDArray[np.int64], float]:
-    """Return the levels by which a course is told, the index of the first record of each, and their noise."""
+    """Return the levels that describe a course, the index of the first record of each, and their noise."""
     if len(value) <= BLOCKS:
         return value, np.arange(len(value)), noise_on_slope(value)
     cut = blocks(value, BLOCKS)
@@ -312,15 +312,15 @@ RESTLESS = 3.0
 everything moves hides nothing."""
 RISES_UNUSUALLY = LOSSES | {Quantity.GRADIENT_NORM, Quantity.KL}
 FEWEST = 8
-"""Records from which a trend can be told. Chosen: three more than `BEFORE`."""
+"""Records from which a trend can be determined. Chosen: three more than `BEFORE`."""
 OUTLYING = 5.0
 """Times the median that the highest value is, for logarithms to be compared. Chosen: of what varies by factors."""
 MOST_POINTS = 10_000
-"""Stretches of a longer curve, of which only the extremes are looked at. Chosen: finer than any picture of it."""
+"""Stretches of a longer curve; only their extremes are used. Chosen: finer than any picture of it."""
 NEAR = 3
 """Records within which jumps of several curves are one event. Chosen: what brings a jump about precedes it by one."""
 AT_ONCE, UNLIKE = 0.4, 3.0
-"""A rate jumps where its logarithm moves by this much from one record to the next, and so many times as far as before
+"""A rate jumps where its logarithm moves by this much between records. It also moves so many times as far as before
 and after. Chosen: a factor of 1.5, which no smooth schedule makes at once."""
 MOST_SERIES = 60
 """Curves that are looked at. Chosen: those of hundreds of layers move together."""

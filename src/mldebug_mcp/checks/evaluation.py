@@ -48,10 +48,10 @@ EXPLODED = 100.0
 """Times the loss at the start: no evaluation of weights that a run began with, or made better, comes there. Chosen: by
 hand."""
 IN_STEP, TIMES, FAR, LEAST_IN_STEP = 1.35, 3.0, 2.0, 4
-"""How far apart the ratios of evaluation and training loss may lie, how large they are at least, how many times both
+"""How far apart the ratios of evaluation and training loss may lie, how large they are at least; how many times both
 fall, and over how many evaluations, for them to be one quantity on two scales. Chosen: by hand."""
 MANY_TIMES, EVALUATION_FALLS = 10.0, 1.3
-"""... and a ratio of which it is enough that evaluation falls less. Chosen: no held-out set is so much harder."""
+"""... and a ratio from which it is enough that evaluation falls less. Chosen: no held-out set is so much harder."""
 SUM_OF_BATCHES = 4.0
 """Times the evaluation loss: dropout and augmentation do not raise a training loss so far. Chosen: by hand."""
 EVALUATION_STANDS, LEAST_STANDING, EVALUATION_EARLY = 0.01, 4, 0.2
@@ -116,7 +116,7 @@ def begins_late(evaluation: Series) -> bool:
 def refuse_after_explosion(run: Run, evaluation: Series) -> None:
     """Raise CannotTell if training exploded before the first evaluation, and that shows the ruins.
 
-    What evaluation does from there on, on weights that are far out, is no comparison with training.
+    What evaluation does from there on, on weights that are far out, cannot be compared with training.
     """
     if "loss" not in run:
         return
@@ -260,12 +260,12 @@ _BY_NAME = regex(
 )
 """By its name, or as what nobody measures while training: BLEU of whole outputs."""
 _OF_A_CLASS = (Quantity.DICE, Quantity.IOU, Quantity.F1)
-"""Measured in training too by Keras, which logs both; beside an evaluation loss alone it is of evaluation."""
+"""Measured in training too by Keras, which logs both; with an evaluation loss alone it is of evaluation."""
 _RANKINGS = (Quantity.NDCG, Quantity.MRR, Quantity.HIT_RATE)
-"""What recommenders and search are measured by, whatever is logged beside it."""
+"""What recommenders and search are measured by, whatever is logged next to it."""
 _AT_RANKS = (Quantity.RECALL, Quantity.PRECISION, Quantity.AVERAGE_PRECISION, Quantity.F1, Quantity.CORRELATION)
 _AT_RANK = regex(r"@[_ ]?\d")
-"""... and what is a ranking where the name says of how many; without that it counts beside one of the sure ones."""
+"""... and what is a ranking where the name says of how many; without that it counts with one of the sure ones."""
 NEAR_AUC, LEAST_AUC = 0.04, 8
 """How far above 0.5 the AUC of a guess may be, over so many evaluations. Chosen: the error over some hundred rows."""
 LOW_AUC = 0.4
@@ -384,7 +384,7 @@ def is_written_score(series: Series) -> bool:
 
 
 def nothing_right(run: Run) -> Series | None:
-    """Return a score of whole answers that is zero throughout, or an error rate that stands at 100 %, or None."""
+    """Return a score of whole answers that is zero throughout, or an error rate that stays at 100 %, or None."""
     for name in run.series:
         one = run[name].finite
         if len(one) < ANSWERS_LEAST:

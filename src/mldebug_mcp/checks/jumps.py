@@ -166,9 +166,9 @@ SHARE_OF_PROGRESS = 0.2
 SHARE_OF_LEVEL = 0.08
 """... and is at least this share of the best level. Chosen: by hand."""
 LEAST = 2
-"""Finite records without which a rise cannot be told."""
+"""Finite records without which a rise cannot be judged."""
 SHORT, SHORT_FACTOR = 8, 1.4
-"""In an excerpt of fewer records the last two must stand at this multiple of the level of its first half. Chosen: by
+"""In an excerpt of fewer records the last two must be at this multiple of the level of its first half. Chosen: by
 hand."""
 MANIFOLD = 10.0
 """Times the lowest level: a higher rise is followed on the logarithm. Chosen: else the last of its jumps would be its
@@ -178,7 +178,7 @@ EPOCHS, SHARE_BY_EPOCHS = 4, 0.05
 chance one in 24 level curves ends so, and none so high."""
 FEW, TIMES, MOST_OF_PROGRESS = 20, 2.0, 0.5
 """Of so few records the last go up smoothly, to this multiple of the lowest and by this share of the progress made.
-Chosen: such a slope is no noise."""
+Chosen: such a slope is not noise."""
 STEEP, STEEP_TIMES = 3, 4.0
 """... and so few in a row are enough where they go up to this multiple of the lowest. Chosen: by hand."""
 RISE_SIGMAS = 6.0
@@ -265,7 +265,7 @@ def _onset(values: Floats, after: int, lowest: float, rise: float) -> int:
 
 
 RISE, TURNING_SIGMAS = 0.05, 6.0
-"""Share above its lowest level, and times the noise of block medians. Chosen: losses of sound runs hardly ever rise."""
+"""Share above its lowest level, and times the noise of block medians. Chosen: healthy losses hardly ever rise."""
 BLOCKS, LAST = 20, 3
 """Blocks of records, and those at the end that are its level. Chosen: an outlier in one moves no median."""
 
@@ -295,7 +295,7 @@ SAWTOOTH_SIGMAS, OF_LEVEL = 6.0, 0.04
 goes so far."""
 STAYS, BACK, LONGEST = 0.5, 0.5, 40
 """Share of a jump that is left a record after its top, and that is gone before the next, within so many records.
-Chosen: half is where a jump is told from what it came from."""
+Chosen: half separates a jump from its starting level."""
 FEWEST, SHORTEST = 3, 4
 """Teeth, and records of each. Chosen: two may be a change of the data."""
 MOST, SUDDEN, EVENLY = 0.1, 0.8, 1.3
@@ -319,7 +319,7 @@ class Teeth:
 
 
 def teeth_of(values: Floats) -> Teeth | None:
-    """Return the teeth of a curve in time order, None if it is no saw."""
+    """Return the teeth of a curve in time order, None without teeth."""
     change = np.diff(values)
     if len(change) < FEWEST * SHORTEST or _share(change) < max(SUDDEN, EVENLY * _share(-change)):
         return None

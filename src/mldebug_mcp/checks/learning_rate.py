@@ -1,4 +1,4 @@
-"""The learning rate as it was logged. It gives the peak, the course beside the configured one, and cycles."""
+"""The learning rate as it was logged. It gives the peak, the course compared with the configured one, and cycles."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """How far a rate has come down beside what its configured schedule makes of the plan.
+    """How far a rate has come down, compared with what its configured schedule makes of the plan.
 
     Args:
         share: The last rate as a share of the peak.
@@ -125,7 +125,7 @@ def shape_of(run: Run) -> Shape | None:
 def decay_of(run: Run, since: float = 1.0) -> Decay | None:
     """Return how far the rate has come down, None where schedule, plan or log do not tell.
 
-    A straight line leaves 1 - p of the peak at a share p of the decay, a cosine (1 + cos(pi p)) / 2, and a floor
+    At a share p of the decay a straight line leaves 1 - p of the peak; a cosine (1 + cos(pi p)) / 2; a floor
     adds to both.
 
     Args:

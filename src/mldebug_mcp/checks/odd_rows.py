@@ -1,4 +1,4 @@
-"""In what a few rows of a data set differ from others: numbers beside what is usual among those."""
+"""In what a few rows of a data set differ from others: numbers compared with what is usual."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import figure, percent, shorten
 
 LEAST_ROWS = 8
-"""Rows that are needed to know what is usual. Chosen: of fewer no spread can be told."""
+"""Rows that are needed to know what is usual. Chosen: of fewer a spread cannot be measured."""
 FAR = 6.0
 """Robust standard deviations from which on a row is called odd. Chosen: some ten rows with five numbers each are looked
 at, and lengths of texts have long tails."""

@@ -39,12 +39,12 @@ STRETCHES = 100
 BEGINS = 0.05
 """Share of a run that may be missing before a log that begins where the run does. Chosen: by hand."""
 CHANGE = 0.2
-"""Of the level at the start: a smaller trend over the log is no change. Chosen: by hand."""
+"""Of the level at the start: a smaller trend over the log is not a change. Chosen: by hand."""
 ERRORS = 5.0
 """... nor is one of fewer of its standard errors. Chosen: what a fixed policy's rewards and entropies do between the
 states that it meets is less."""
 LEAST = 5
-"""Records without which no trend is told. Chosen: by hand."""
+"""Records without which no trend is computed. Chosen: by hand."""
 LEAST_OF_A_RISE, RISES, KEPT = 10, 4.0, 0.25
 """Records of a reward, standard errors by which it rises, and what it may lose again of the rise. Chosen: by hand."""
 _SCORED_BY = (
@@ -110,7 +110,7 @@ def held_out_scores(run: Run, least: int) -> list[Series]:
 
 
 def scores_beside(run: Run, least: int) -> list[Series]:
-    """Return what the same answers are scored by beside the reward, as medians over stretches, in so many records."""
+    """Return what the same answers are scored by besides the reward, as medians over stretches, in so many records."""
     found = run.with_role(Quantity.SCORE, Quantity.SUCCESS_RATE, Quantity.ACCURACY, phase="train", parts=True)
     whole = [one.finite for one in found if len(one.finite) >= least]
     cut = [blocks(one.value, 12) for one in whole]
@@ -246,7 +246,7 @@ class Divergence:
     """A divergence as logged.
 
     Args:
-        series: Its finite values, of which there is at least one.
+        series: Its finite values, at least one.
         what: From what the policy diverges.
         limit: What it exceeds only where something is wrong.
         of_update: Whether it is that of one update.
@@ -261,7 +261,7 @@ class Divergence:
 
 
 def divergences(run: Run) -> list[Divergence]:
-    """Return the divergences that a run logs, that from the reference first; in classic RL there is no reference."""
+    """Return the divergences that a run logs, that from the reference first; classic RL has no reference."""
     summed, agent = run.kind == "ppo", run.kind == "rl"
     to_reference = WHOLE_TEXT if summed else PER_UPDATE if agent else TO_REFERENCE
     limits = {"kl": to_reference, "approx_kl": PER_UPDATE, "loss_kl": PER_UPDATE}
@@ -292,9 +292,9 @@ def cost(run: Run, kl: float) -> float | None:
 
 
 SHARE_OF_LEVEL = 0.05
-"""Of the level: a smaller move is no progress. Chosen: on simulated curves."""
+"""Of the level: a smaller move does not count as progress. Chosen: on simulated curves."""
 SHARE_OF_SPREAD = 0.25
-"""Of the spread within groups of completions: a smaller move is no progress. Chosen: on simulated curves."""
+"""Of the spread within groups of completions: a smaller move is not progress. Chosen: on simulated curves."""
 SWINGS = 1.25
 """A steady rise ends 2.9 standard deviations of the whole curve above its start. Chosen: by hand."""
 MOSTLY_NOISE = 0.7
@@ -316,7 +316,7 @@ NEARLY_ALWAYS = 0.95
 """Share of the records in which all is the price of steps. Chosen: by hand."""
 
 AT_ONCE, HALF, OFTEN = 3, 0.5, 3.0
-"""First records within which a reward is lost, of which no later one brings half; where the spread of completions was
+"""First records within which a reward is lost, and no later one brings half of it; where the spread of completions was
 at most so many times their mean, it was more than luck. Chosen: of right and wrong answers, a tenth were right."""
 
 
@@ -387,7 +387,7 @@ class Floor:
     Args:
         price: Reward per step, below zero.
         length: The length of the episodes, in steps.
-        share: The share of the records of which that holds.
+        share: The share of the records where that holds.
     """
 
     price: float
@@ -398,7 +398,7 @@ class Floor:
 def floor(run: Run, rewards: Series) -> Floor | None:
     """Return the price per step where rewards are nothing else: the worst that such an agent can earn.
 
-    Where every step costs the same and every episode has the same length, the longest that there is, the goal that
+    Every step costs the same and every episode has the same, longest length: then the goal that
     would end it was never reached.
     """
     if "episode_length" not in run:

@@ -115,7 +115,7 @@ def first_lost(several: list[Series]) -> Lost | None:
 def climb(loss: Lost) -> Climb | None:
     """Return how a loss goes up before it is lost, None if too few finite records come before.
 
-    Four are enough, or two of which each stands powers of ten above the one before.
+    Four are enough, or two where each is powers of ten above the one before.
     """
     before = loss.series.value[: loss.at]
     steep = 2 <= len(before) <= LAST and bool(np.all(before[1:] > STEEP * before[:-1]))

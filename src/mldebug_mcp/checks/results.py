@@ -118,7 +118,7 @@ REACHED = 0.8
 
 @dataclass(frozen=True, slots=True)
 class AmongSiblings:
-    """A result beside those of siblings at the same step.
+    """A result and those of siblings at the same step.
 
     Args:
         metric: Its name.

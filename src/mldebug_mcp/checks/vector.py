@@ -1,6 +1,6 @@
 """A run as plain numbers, by name: how each of its curves lies, before anybody asks what is wrong with it.
 
-No number has a threshold or an expectation. Each is the same on another step axis, for other columns beside it and, as
+No number has a threshold or an expectation. Each is the same on another step axis, with other columns and, as
 far as that can be, at another interval of logging: places are shares of the records, heights are taken against the
 curve's own start, level or noise. A height itself counts only of what has a scale of its own, such as a loss in nats or
 an accuracy: gradient norms, rates, times and memory are other ones in a large model. What a run did not log has no

@@ -58,7 +58,7 @@ def _positive(text: str) -> float:
 def _share(text: str) -> float:
     value = _positive(text)
     if value > 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no probability: it takes a number above 0, at most 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a probability: give a number above 0, at most 1")
     return value
 
 

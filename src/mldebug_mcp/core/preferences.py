@@ -80,7 +80,7 @@ def find_preferences(folder: Path | None = None) -> Found:
         folder: Where to look for the project's file, and above; by default the working directory.
 
     Raises:
-        InputError: a file cannot be read, is no TOML, or says something that is not known.
+        InputError: a file cannot be read, is not TOML, or says something that is not known.
     """
     merged: dict[str, Any] = {}
     notes: list[str] = []

@@ -18,7 +18,7 @@ from mldebug_mcp.models import Explanation
 MAX_ID = 200
 SUGGESTED = 3
 LOOKED_AT = 10
-"""Entries that a search for the words of an id gives, of which the best of each kind is named. Chosen."""
+"""Entries that a search for the words of an id gives, whose best of each kind is named. Chosen."""
 NEAR = 2
 """Ids of like spelling that are suggested before what is meant."""
 ALIKE, REMOTE = 0.8, 0.5
@@ -35,7 +35,7 @@ def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
             `lr_too_high.1`, for the cause that it belongs to.
 
     Raises:
-        UnknownIdError: there is no such id; the message names the closest ones.
+        UnknownIdError: the id is unknown; the message names the closest ones.
     """
     name = _CHECK.sub("", re.sub(r"[\s-]+", "_", id[:MAX_ID].strip()))
     kinds = _kinds()

@@ -72,12 +72,12 @@ def quotes_for(cause: Cause, seen: Collection[str], kind: str, present: Collecti
     """Return the ids of the quotes to show with a cause, at most `MAX_CITATIONS`.
 
     A section cites quotes for single symptoms and for the cause as a whole. One on a symptom that is not seen would
-    read as if it were, so it is left out, as is one that speaks against the cause. So is one of another domain; where
+    read as if it were, so it is left out: as is one that contradicts the cause. So is one of another domain; where
     the kind of run is not known, only if there is another quote.
 
     Args:
         cause: The cause.
-        seen: The symptoms that speak for it.
+        seen: The symptoms that support it.
         kind: Kind of run.
         present: All symptoms of the run: a quote filed under one of them comes before others on the cause as a whole.
     """
@@ -112,7 +112,7 @@ def _citations_distance(quote: Quote, kind: str) -> int:
 SAME = 1.0
 """The evidence for two causes is the same if it differs by at most this many bits, summed over all findings."""
 LEAST_FOR = 1.0
-"""Bits that must speak for a cause: two causes without evidence are not tied. Both chosen by hand."""
+"""Bits that must support a cause: two causes without evidence are not tied. Both chosen by hand."""
 LOGGING_COST = 3.0
 """The cost of logging a metric, on the scale of `COST`: the run has to be repeated, which is often done anyway."""
 
@@ -158,8 +158,8 @@ def _split(group: Mapping[str, Hypothesis], run: Run, findings: Sequence[Finding
     """Return the one thing that splits a group best for what it costs, in words."""
     shares = {cause: one.probability for cause, one in group.items()}
     options = [
-        (told.bits / LOGGING_COST, f"to split them, log {told.metric}: {told.how}")
-        for told in metrics_that_split(shares, run, findings, likelihood)[:1]
+        (split.bits / LOGGING_COST, f"to split them, log {split.metric}: {split.how}")
+        for split in metrics_that_split(shares, run, findings, likelihood)[:1]
     ]
     for step, about in _checks(group):
         chances = np.array([[SENSITIVITY if cause in about else FALSE_CONFIRMATION] for cause in group])
@@ -194,28 +194,28 @@ UNKNOWN_ERROR = "ends_in_error"
 def judge_causes(
     findings: Sequence[Finding],
     kind: str,
-    told: Sequence[CauseEvidence],
+    evidence: Sequence[CauseEvidence],
     path: str,
     only: Collection[str] | None = None,
 ) -> list[Hypothesis]:
     """Rank the causes, all or `only` some, on these findings, of a log or of a probe.
 
-    `told` is what is known besides the findings.
+    `evidence` is what is known besides the findings.
     """
     known = catalogue()
     probed = any(finding.symptom not in symptoms() for finding in findings)
     judged = [one for one in candidates(kind, probed=probed) if only is None or one.id in only]
     # Weight and sharpness are fitted on logs; a probe measures one thing at a time, so its symptoms are independent.
     numbers = fitted() if only is None else Fitted(provenance="a probe: as chosen")
-    counted = independent(beside(findings, told))
-    powers = numbers.powers(told)
-    evidence = [*weigh(judged, counted, backgrounds(probed=probed), powers.trust), *told]
+    counted = independent(beside(findings, evidence))
+    powers = numbers.powers(evidence)
+    all_evidence = [*weigh(judged, counted, backgrounds(probed=probed), powers.trust), *evidence]
     priors = {one.id: one.prior for one in judged}
-    ranked = not_too_sure(rank(priors, evidence, powers.sharpness, numbers.among_faults), evidence)
+    ranked = not_too_sure(rank(priors, all_evidence, powers.sharpness, numbers.among_faults), all_evidence)
     ties = tied(ranked)
     unusual = [one.symptom for one in counted if one.state is State.PRESENT and one.symptom not in usual_symptoms()]
     by_state = {state: {one.symptom for one in findings if one.state is state} for state in State}
-    kinds = {one.because: one.kind for one in evidence}
+    kinds = {one.because: one.kind for one in all_evidence}
     summaries = {one.symptom: one.summary for one in findings if one.state is State.PRESENT}
     return [
         _with_reasons(
@@ -360,7 +360,7 @@ def _with_reasons(one: Hypothesis, item: Ranked, kinds: Mapping[str, Kind], summ
     """Return a hypothesis with what weighs for and against it, as facts, strongest first."""
     if item.probability < LEADING:
         return one
-    weighing = sorted(item.bits.items(), key=lambda told: -abs(told[1]))
+    weighing = sorted(item.bits.items(), key=lambda reason: -abs(reason[1]))
     reasons = [
         Reason(
             fact=_fact(what, kinds[what], summaries),

@@ -445,7 +445,7 @@ def check_memory(path: str | Path, against: str | Path | None = None, focus: str
     """Say what filled the GPU, what leaks and why it ran out.
 
     Args:
-        path: A memory snapshot (the pickle of `torch.cuda.memory._dump_snapshot()`, or a gzip of it), or a text with an
+        path: A memory snapshot (the pickle of `torch.cuda.memory._dump_snapshot()`, or a gzip of it); or a text with an
             out-of-memory message, `torch.cuda.memory_summary()`, the output of `nvidia-smi` or printed numbers
             (allocated, reserved, free); or such a text itself.
         against: An earlier snapshot to compare with.
@@ -486,7 +486,7 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
 
 
 def _can_be_judged(snapshot: MemorySnapshot, judged: list[Answer]) -> bool:
-    """Tell whether anything speaks for or against a cause: a history, a text, or a finding of the state alone."""
+    """Tell whether anything supports or contradicts a cause: a history, a text, or a finding of the state alone."""
     alarms = any(
         (one.evidence.severity or one.outcome.severity) != "info" and one.outcome.id != "history_missing"
         for one in judged

@@ -301,10 +301,10 @@ def probe_overfit(
     """Try to memorise one batch and say what stands in the way.
 
     Args:
-        batch: A batch or data set in any format of `inspect_batch`, of which the first rows are taken; a tiny model of
+        batch: A batch or data set in any format of `inspect_batch`; its first rows are taken; a tiny model of
             our own is trained on it, or the one that `model` describes.
         model: A model's `config.json` or its folder: the model is built from it, scaled down.
-        entry: `FILE.py:function` or `package.module:function`, a function without arguments that returns an object or
+        entry: `FILE.py:function` or `package.module:function`: a function without arguments that returns an object or
             a dict with `model`, `batch` and `loss` (or `loss_fn`), and optionally `optimizer` and `train_step`. It runs
             the code that it names, and again for other seeds where that is cheap.
         python: The interpreter, or the folder of the environment, that has torch; this one by default.

@@ -17,7 +17,6 @@ from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
 
 
 SHOWN = 8
-NO_RESULT = "no loss, score or reward found among"
 _OTHERS = LOSSES | PAIRS | {Quantity.REWARD, Quantity.PERPLEXITY, Quantity.BITS}
 
 
@@ -33,7 +32,7 @@ def without_result(run: Run) -> list[str]:
     logged = [shorten(one.logged_as or name, 40) for name, one in run.series.items()]
     some = ", ".join(logged[:SHOWN]) + (", …" if len(logged) > SHOWN else "")
     return [
-        f"{NO_RESULT} {some}: name it with --map {logged[0]}=loss "
+        f"no loss, score or reward found among {some}: name it with --map {logged[0]}=loss "
         f'(names={{"{logged[0]}": "loss"}}), or nothing can be judged of this training'
     ]
 

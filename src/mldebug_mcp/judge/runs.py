@@ -223,7 +223,7 @@ def diagnose_runs(
         read_at_most: How many runs it reads.
 
     Raises:
-        InputError: it is no folder, or holds no run; or there is no such cluster.
+        InputError: it is not a folder, or holds no run; or no such cluster exists.
         MissingExtraError: Ray, or the package that a URL needs, is not installed.
     """
     choice = None if most is None else Choice(newest=True)
@@ -423,7 +423,7 @@ def _with_settings(answers: Sequence[Answered]) -> list[RunRow]:
 
 
 def _with_tried(rows: Sequence[RunRow], places: Sequence[RunFolder]) -> tuple[list[RunRow], list[str]]:
-    """Return the rows with what the records beside the runs say, and notes on those that cannot be read whole."""
+    """Return the rows with what the records next to the runs say, and notes on those that cannot be read whole."""
     several = Counter(row.path for row in rows)
     logs = {f"{file}": file for place in places for file in place.files}
     notes: list[str] = []

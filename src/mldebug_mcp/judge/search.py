@@ -23,7 +23,7 @@ MAX_LIMIT = 20
 LEADING = 2
 """Causes of an item of a menu whose words it has: the others are less likely."""
 LIKELIEST = 3
-"""Causes found first, of which it is told that sources disagree (chosen: of the others the question is hardly)."""
+"""Causes found first, whose disagreeing sources are named (chosen: the question is hardly about the others)."""
 OFTEN = (Frequency.ALWAYS, Frequency.USUALLY)
 MAX_QUERY = 500
 MAX_CHARACTERS = 5_200

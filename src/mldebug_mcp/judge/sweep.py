@@ -47,7 +47,7 @@ class Level:
 
     Args:
         text: How it is shown.
-        low: The smallest number in it; None for what is no number.
+        low: The smallest number in it; None for other values.
         high: The largest.
         value: The value, where it is one.
     """
@@ -269,7 +269,7 @@ def _at_least(found: int, marked: int, drawn: int, total: int) -> float:
 
 
 LEAST_SICK = 3
-"""Runs with a cause from which it is asked what they share. Chosen: no two runs can be told from chance."""
+"""Runs with a cause from which it is asked what they share. Chosen: two runs cannot be distinguished from chance."""
 SHARED_SETTINGS_LEVEL = 0.05
 """Corrected p below which a setting is shown. Chosen: the usual one."""
 ANY = "any fault"

@@ -27,7 +27,7 @@ def tried_on(run: Run) -> tuple[list[Tried], list[str]]:
 
 
 def tried_in(file: Path) -> tuple[list[Tried], list[str]]:
-    """Return the entries of a record, and notes on what in it cannot be read; nothing where there is no such file."""
+    """Return the entries of a record, and notes on what in it cannot be read; nothing without such a file."""
     if not is_file(file):
         return [], []
     try:

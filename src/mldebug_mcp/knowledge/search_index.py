@@ -56,7 +56,7 @@ to each other to be recognised."""
 VOCABULARIES = (30_522, 32_000, 32_768, 50_257, 50_304, 65_536, 100_352, 128_256, 151_936, 256_000)
 """Tokens of usual tokenizers. Source: the configurations of BERT, Llama 2, GPT-2, Llama 3, Qwen and Gemma."""
 SHORT = (2, 10, 1000)
-"""Classes whose loss is recognised with one digit after the point. Chosen: others are not told apart by one."""
+"""Classes whose loss is recognised with one digit after the point. Chosen: one digit does not distinguish others."""
 AT_CHANCE = ("loss_at_chance", "no_signal", "params_not_training", "lr_too_low", "loss_stuck_near_ln_c")
 AT_START = ("init_loss", "wrong_initial_loss", "initial_loss_high", "bad_init")
 OF_SOFTMAX = ("double_softmax",)
@@ -72,11 +72,11 @@ BOUNDS = {
     18.4207: ("the negative logarithm of 1e-8, where some losses clip a probability", "loss_at_clip"),
     65504.0: ("the largest number of fp16", "fp16_overflow"),
 }
-"""What a number is, and the symptom or cause that it speaks for. Source: IEEE 754, and the defaults of Keras."""
+"""What a number is, and the symptom or cause that it supports. Source: IEEE 754, and the defaults of Keras."""
 DATA_SETS = {"cifar-?10\\b": 10, "mnist": 10, "cifar-?100": 100, "imagenet": 1000}
 """Classes of data sets that are named instead of their number. Source: their own pages."""
 MOST_ABOVE = 30.0
-"""Times the loss of a uniform guess, up to which a first loss is told to be above it (chosen: what is more is no cross
+"""Times the loss of a uniform guess, up to which a first loss counts as above it (chosen: what is more is not a cross
 entropy)."""
 _LEAST_ABOVE = 1.05
 _HOW_MANY = r"(\d{1,3}(?:[,_]\d{3})+|\d{1,6})(k)?"
@@ -163,7 +163,7 @@ def _logarithm(number: str, question: str, named: Collection[int]) -> Meaning | 
         return None
     is_ = f"ln {count}, the cross entropy of a uniform guess among {count}"
     if count == 2 and _PAIRS.search(question):
-        return Meaning(number, f"{is_}: of chosen and rejected, nothing is told apart", OF_PAIRS)
+        return Meaning(number, f"{is_}: chosen and rejected are not distinguished", OF_PAIRS)
     stands = _STANDS.search(question) is not None
     return Meaning(number, is_, AT_START if count in VOCABULARIES and not stands else AT_CHANCE)
 
@@ -201,9 +201,9 @@ class Document:
         tags: What it is filed under.
         domains: Domains it belongs to; empty for all.
         generality: 1 holds for almost any run, 5 for one setting of one tool.
-        source: Who said it.
-        asked: How people ask for it, beside what `asked.jsonl` has on its tags.
-        leads_to: Ids of the causes that it speaks for.
+        source: Who wrote it.
+        asked: How people ask for it, besides what `asked.jsonl` has on its tags.
+        leads_to: Ids of the causes that it supports.
     """
 
     kind: str
@@ -273,7 +273,7 @@ class Stems:
         self._most = len(known) + MOST_HELD
 
     def of(self, word: str) -> str:
-        """Return the stem of a word; nothing for what is no single word."""
+        """Return the stem of a word; nothing for anything but a single word."""
         stem = self._stems.get(word)
         if stem is None:
             with self._lock:
@@ -378,7 +378,7 @@ ALIKE = 0.85
 RANKED = 120
 """Documents that are looked at, best first (measured: more changes no answer of benchmarks/search)."""
 LEADING, BEHIND = 1.5, 1.0
-"""Times the score of the best other entry: the likeliest cause, and one that is no likelier than the others."""
+"""Times the score of the best other entry: the likeliest cause, and one that is not likelier than the others."""
 LEADERS = 3
 """Causes that lead so, the likeliest ones (chosen: an answer's first five hold other entries too)."""
 FURTHER = 0.5
@@ -386,16 +386,16 @@ FURTHER = 0.5
 CAUSES = 8
 """Causes that are found at most (chosen: the others are hardly likely)."""
 WORDS_COUNT = 0.3
-"""What the words of a cause's entry count beside how likely it is (fitted on half of the plain questions)."""
+"""What the words of a cause's entry count next to how likely it is (fitted on half of the plain questions)."""
 ALONE = 10.0
 """Score of the best other entry where there is none (chosen: that of a middling one)."""
 EVIDENCE = 24.0
-"""What has to speak for a cause for a question to be of this field (fitted on files that were left out: of the
+"""What has to support a cause for a question to be of this field (fitted on files that were left out: of the
 questions of `askers.jsonl` one in two hundred has less, of those of other fields five in six)."""
 _COUNT = re.compile(r"\d+[a-z]?")
 """A number, with a unit or without: 100, 4k, 30B, 5s. No entry is about one, except with a point in it."""
 UNKNOWN = 1 / 3
-"""From this share of a question on, its unknown words are told: chosen, so that a stray word is not."""
+"""From this share of a question on, its unknown words are named: chosen, so that a stray word is not."""
 _WEIGHTS = (2.0, 1.0, 1.5, 2.0, 0.4, 1.0)
 """Of the columns: title, text, words of the tags, tags as single tokens, source, how people ask. Fitted as above."""
 
@@ -583,7 +583,7 @@ def _tags(question: str, numbers: Iterable[Meaning]) -> dict[str, set[str]]:
 
 
 def _contrary(question: str) -> set[str]:
-    """Return the keys of the causes of which a question says the contrary."""
+    """Return the keys of the causes that a question denies."""
     return {
         f"cause:{one}"
         for concept in concepts()

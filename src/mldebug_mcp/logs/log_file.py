@@ -347,8 +347,8 @@ def _beginning(file: BinaryIO) -> bytes:
 def _is_text_with_nuls(beginning: bytes) -> bool:
     """Say whether bytes are lines of plain text but for NUL bytes, which no other control characters come with.
 
-    A file system leaves them where a crash came before what was written, a log emptied under a running program begins
-    with them, and a shell that writes UTF-16 puts one behind each character.
+    A file system leaves them where a crash came before what was written; a log emptied under a running program begins
+    with them; a shell that writes UTF-16 puts one behind each character.
     """
     text = beginning.replace(b"\0", b"")
     if b"\n" not in text and b"\r" not in text:
@@ -404,7 +404,7 @@ def log_name(name: str) -> str:
 
 
 def rotated(files: Iterable[Path]) -> dict[Path, list[Path]]:
-    """Return the logs among files that have rotated parts beside them, each with its parts, oldest first.
+    """Return the logs among files that have rotated parts next to them, each with its parts, oldest first.
 
     A part without the log that it was rotated from, as the logs of several ranks can be named, is a log by itself.
     """

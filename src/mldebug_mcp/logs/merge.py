@@ -147,7 +147,7 @@ LEAST_BOTH = 3
 def merged(runs: Sequence[tuple[str, Run]]) -> Run:
     """Merge the logs of one run by step.
 
-    The fullest log leads. From the others come the metrics that it lacks, where both count the same steps or the
+    The fullest log leads. From the others come the metrics that it lacks: where both count the same steps or the
     leading log tells the epoch of its steps, the error lines and the configuration. A metric that several logs hold is
     taken from one of them: nothing is counted twice.
 
@@ -201,7 +201,7 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
 
 
 def _repeats(one: Series, series: Mapping[str, Series], lead: Run) -> bool:
-    """Say whether a metric is there already, by a name without its place: `ray/tune/loss` beside `loss`."""
+    """Say whether a metric is there already, by a name without its place: `ray/tune/loss` next to `loss`."""
     logged = one.logged_as or one.name
     names = {lead.step_name, *(other.logged_as or name for name, other in series.items())}
     return "/" in logged and any(logged.endswith(f"/{name}") for name in names)
@@ -312,7 +312,7 @@ MIN_SHARED = 0.5
 MAX_BY_CHANCE = 0.1
 """Share of its range that the values of a log may cover: any number lies near one of a dense curve. Chosen."""
 MAX_SHARE_OF_RANGE = 0.15
-"""Share of its range by which a result may lie apart in logs of two formats, one of which may have averaged. Chosen."""
+"""Share of its range by which a result may lie apart in logs of two formats, one of them maybe averaged. Chosen."""
 LONG_NUMBER = 5
 """Digits from which on a number in a name is a time, a process or a job, and no count of runs. Chosen."""
 
@@ -363,7 +363,7 @@ def are_named_as_one(name: str, other: str) -> bool:
 
 
 def holds_evaluation(name: str, names: Iterable[str]) -> bool:
-    """Say whether a log is named as the evaluation of another one: "eval" beside "train", "log_val" beside "log"."""
+    """Say whether a log is named as the evaluation of another one: "eval" next to "train", "log_val" next to "log"."""
     words = _words(name)
     rest = _without_phase(words)
     return _phase(words) == "eval" and any(

@@ -17,7 +17,7 @@ Attention = Literal["flash", "eager"]
 FP32, HALF = 4, 2
 """Bytes of a number in 32 and in 16 bits."""
 GELU_PARTS: dict[str, int] = {"mixed": 12, "bf16": 6, "fp16": 6, "fp32": 12}
-"""Bytes that a composed GELU keeps for each number beside its input and output: half the input, tanh and one plus tanh;
+"""Bytes that a composed GELU keeps for each number besides input and output: half the input, tanh and one plus tanh;
 under autocast, which computes powers in float32, also its input in float32."""
 LOSS_UPCAST: dict[str, int] = {"mixed": 12, "bf16": 12, "fp16": 12, "fp32": 12}
 LOSS_PLAIN: dict[str, int] = {"mixed": 10, "bf16": 6, "fp16": 6, "fp32": 12}

@@ -442,10 +442,10 @@ def estimate_memory(
         frozen: How the frozen base model of a LoRA is held: 32bit, 16bit, 8bit or 4bit (QLoRA); by default 16bit, or
             32bit with precision fp32.
         tensor_parallel: Devices among which each layer is split, with sequence parallelism as in Megatron.
-        pipeline_parallel: Stages in which the layers are split; what is told is the fullest. In all it takes `devices`
+        pipeline_parallel: Stages in which the layers are split; the answer is the fullest. In all it takes `devices`
             times both.
-        gpu: A GPU's name (H100, A100-80GB, 4090) or its GiB, to be told whether it fits there and what would make it.
-        snapshot: A memory snapshot whose peak is put beside the estimate.
+        gpu: A GPU's name (H100, A100-80GB, 4090) or its GiB, to see whether it fits there and what would make it.
+        snapshot: A memory snapshot whose peak is put next to the estimate.
         offload: What lies on the CPU: none, optimizer (its state), or parameters (both, as ZeRO-Infinity does).
         optimizer_in_backward: Whether each parameter is stepped when its gradient is there, which is freed then.
 

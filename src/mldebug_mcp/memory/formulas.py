@@ -89,7 +89,7 @@ class Setup:
         optimizer: Which.
         checkpointing: What is recomputed in backward.
         attention: Whether scores are stored (eager).
-        accumulation: Micro-batches per step; more than one keeps gradients beside activations.
+        accumulation: Micro-batches per step; more than one keeps gradients together with activations.
         devices: Devices that share what `sharding` splits; each holds a replica, or a part of one with `tensor` and
             `pipeline`.
         sharding: What they share.
@@ -355,7 +355,7 @@ def _recomputed(stage: Stage) -> tuple[float, str]:
 def _logits(stage: Stage) -> tuple[float, str]:
     """Return log-probabilities, their gradient and that of the logits, when backward begins.
 
-    With checkpointing the 16-bit copies of the layers' weights are gone by then. In forward they are there, beside the
+    With checkpointing the 16-bit copies of the layers' weights are gone by then. In forward they are there, as are the
     logits, their copy and their log-probabilities.
     """
     shape, setup = stage.shape, stage.setup

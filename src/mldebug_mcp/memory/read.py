@@ -177,7 +177,7 @@ def _one_message(message: str, device: int, count: int) -> DeviceMemory:
 def _others(message: str, reserved: int, capacity: int | None) -> int:
     """Return what other processes hold.
 
-    In a container this process is listed under its number outside, as if it were another one; it is told by the sum,
+    In a container this process is listed under its number outside, as if it were another one; the sum identifies it,
     which would exceed the capacity.
     """
     listed = sorted(_bytes(one) or 0 for one in _OTHERS.finditer(message))
@@ -408,7 +408,7 @@ def _pickle_kind(opcode: int) -> str:
     """Return what a pickle is that has such an opcode."""
     if opcode in _OF_CLASSES:
         return "the pickle holds objects of classes, as checkpoints and saved models do"
-    return "it is no pickle that torch writes for a snapshot"
+    return "it is not a pickle that torch writes for a snapshot"
 
 
 def _skip_line(window: _Window, opcode: int, name: str) -> None:
@@ -575,8 +575,8 @@ def read_memory(path: str | Path) -> MemorySnapshot:
     """Read a memory snapshot, or a text about memory.
 
     Args:
-        path: The pickle of `torch.cuda.memory._dump_snapshot()` (or of `torch.xpu.memory`), a gzip of it, JAX's device
-            memory profile, a memory timeline of `torch.profiler` (JSON, raw or not), or a text file with
+        path: The pickle of `torch.cuda.memory._dump_snapshot()` (or of `torch.xpu.memory`), a gzip of it; JAX's device
+            memory profile, a memory timeline of `torch.profiler` (JSON, raw or not); or a text file with
             `torch.cuda.memory_summary()`, a CUDA out-of-memory message, the output of `nvidia-smi` or printed numbers;
             or such a text itself, of several lines or with its numbers.
 

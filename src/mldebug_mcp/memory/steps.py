@@ -228,7 +228,7 @@ def _repeated(events: Events, freed: Ints, stacks: Stacks) -> Steps | None:
     """Find calls that come once per step, or in one burst per step: those that repeat at regular distances.
 
     The rarest count. Calls of the optimizer come first; those of an evaluation only where nothing else repeats. What
-    repeats within one forward pass, or while a model is built or loaded, goes over layers and is no step.
+    repeats within one forward pass, or while a model is built or loaded, goes over layers and is not a step.
     """
     at = np.flatnonzero(events.action == Action.ALLOC)
     if len(at) < LEAST_STEPS:

@@ -130,9 +130,9 @@ class Grower:
 
 
 def growers(history: History, steps: Steps) -> list[Grower]:
-    """Return the call sites of which something is left from most steps, largest growth first.
+    """Return the call sites that leave something from most steps, largest growth first.
 
-    Sites without a stack are told apart by size.
+    Sites without a stack are distinguished by size.
     """
     if len(steps) < LEAST_STEPS:
         return []

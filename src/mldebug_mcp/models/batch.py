@@ -257,7 +257,7 @@ class FedRow(Model):
 
 
 class Beside(Model):
-    """The rows of the step beside those of the steps around it."""
+    """The rows of the step next to those of the steps around it."""
 
     rows: int = Field(description="How many they are.")
     tokens: int = Field(0, description="Without padding.")

@@ -115,7 +115,7 @@ class Draft:
         batch: What the step was made of, kept until its loss is known.
         max_norm: The norm to which gradients are clipped, 0 where they are not.
         origin: Where values that are not finite began, where that was looked for.
-        sizes: The largest sizes of tensors on a device, of which it is told where they are first not finite.
+        sizes: The largest sizes of tensors on a device; the first that is not finite is reported.
         is_scaled: Whether a loss scaler skips steps whose gradients are not finite, which is its work.
         away: Whether some values, or the times, are still on a device.
     """

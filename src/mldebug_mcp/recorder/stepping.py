@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 WINDOW = 64
 """Losses that the course is made of. Chosen: long enough for a median, short enough to follow a falling loss."""
 LEAST = 20
-"""Losses before a spike is told. Chosen: the first ones of a run fall far."""
+"""Losses before a spike is reported. Chosen: the first ones of a run fall far."""
 SIGMAS = 8.0
 """Standard deviations above the median. Chosen: a healthy run of a million steps reaches six."""
 RISE = 1.1
@@ -37,7 +37,7 @@ RISE = 1.1
 COURSE_EVERY = 8
 """Losses between two looks at the course. Chosen: two medians take longer than all else of a step."""
 REST = 25
-"""Steps after a spike in which none is told. Chosen: one spike takes some steps to come back."""
+"""Steps after a spike in which none is reported. Chosen: one spike takes some steps to come back."""
 _SIGMA = 1.4826
 """Standard deviations in a median absolute deviation of a normal distribution."""
 
@@ -86,7 +86,7 @@ MOST_BYTES = 64 * 1024 * 1024
 
 
 class Incidents:
-    """Saves batches beside a recording.
+    """Saves batches next to a recording.
 
     Args:
         folder: Where they go.
@@ -134,7 +134,7 @@ def _bytes_of(columns: Mapping[str, Value]) -> int:
 
 
 TICK = 0.5
-"""Seconds after which the thread beside the loop writes what there is. Chosen: a kill costs less than a second, and
+"""Seconds after which the background thread writes what there is. Chosen: a kill costs less than a second, and
 records that are written together cost half of what they cost one by one."""
 OVERDUE = 0.75
 """Seconds after which the loop itself writes what there is: the thread does not get its turn."""
@@ -239,7 +239,7 @@ class Stream:
         return told
 
     def _follow(self, draft: Draft) -> str:
-        """Return what a draft tells of the loss: "spike", "nonfinite" or nothing; then its batch is not kept."""
+        """Return what a draft says about the loss: "spike", "nonfinite" or nothing; then its batch is not kept."""
         loss = draft.values.get(LOSS)
         what = self._course.take(loss) if isinstance(loss, float) else ""
         if draft.origin and not self._lost:

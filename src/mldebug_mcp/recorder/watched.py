@@ -111,7 +111,7 @@ def _number(variable: str, other: int) -> int:
 
 
 SPREADS = 0.003
-"""Share of the time of steps in which it is told how much the inputs vary. Chosen: each step of 10 ms or more."""
+"""Share of the time of steps spent on measuring how much the inputs vary. Chosen: each step of 10 ms or more."""
 
 
 class Watched:

@@ -317,7 +317,7 @@ _KEY = regex(r"[0-9a-f]{16}")
 
 @dataclass(slots=True)
 class Recording:
-    """What a recording tells of some steps.
+    """What a recording holds on some steps.
 
     Args:
         kind: "index": ids are numbers of rows in the data set; "hash": keys of the rows' tokens.
@@ -345,7 +345,7 @@ class Recording:
 
 
 def recordings_in(path: Path) -> list[list[Path]]:
-    """Return the files of a recording, those of one rank together, oldest first; none where there is no recording.
+    """Return the files of a recording, those of one rank together, oldest first; none without a recording.
 
     Those in the folder itself, else in the one folder below it that has some.
 
@@ -420,7 +420,7 @@ def _read_rank(parts: Sequence[Path], wanted: range, found: Recording) -> None:
         start += before is not None and step < before
         if before is None and rank in found.ranks:
             raise InputError(
-                f"{shorten(str(parts[-1]), 200)}: another recording of rank {rank} lies beside it; name the one meant"
+                f"{shorten(str(parts[-1]), 200)}: another recording of rank {rank} is next to it; name the one meant"
             )
         found.ranks.add(rank)
         found.first = step if found.first is None else min(found.first, step)
@@ -464,7 +464,7 @@ def _step_of(record: Mapping[str, object]) -> int | None:
 
 
 def _ids(record: Mapping[str, object]) -> list[RowId]:
-    """Return the ids of a record; micro-batches may be lists of their own. What is no id is left out."""
+    """Return the ids of a record; micro-batches may be lists of their own. Other values are left out."""
     rows = record.get("rows")
     parts = rows if isinstance(rows, list) else []
     flat = [one for part in parts for one in (part if isinstance(part, list) else [part])]

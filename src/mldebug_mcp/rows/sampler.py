@@ -123,7 +123,7 @@ def read_arguments(folder: Path) -> dict[str, object]:
     """Return what rows depend on of the arguments of a Trainer, by the names of `rows_settings`.
 
     Raises:
-        InputError: they cannot be read, or say that rows cannot be told; the message says why.
+        InputError: they cannot be read, or say that rows are not known; the message says why.
     """
     told = read_pickled(folder / ARGUMENTS)
     name = shorten(str(folder / ARGUMENTS), 160)
@@ -131,7 +131,7 @@ def read_arguments(folder: Path) -> dict[str, object]:
     accelerator = accelerator if isinstance(accelerator, Mapping) else {}
     reason = _why_not(told, accelerator)
     if reason:
-        raise InputError(f"{name}: the rows of a step cannot be told exactly: {reason}; {RECORD}")
+        raise InputError(f"{name}: the rows of a step are not known exactly: {reason}; {RECORD}")
     distributed = told.get("distributed_state")
     world = distributed.get("num_processes") if isinstance(distributed, Mapping) else None
     batch = _train_batch_size(folder)
@@ -233,7 +233,7 @@ MOST_FED = 100_000
 
 @dataclass(frozen=True, slots=True)
 class SamplerOptions:
-    """What a caller says of the sampler; None is not said. See `rows_at` for each."""
+    """What a caller says of the sampler; None is unknown. See `rows_at` for each."""
 
     sampler: Sampler | None = None
     seed: int | None = None
@@ -277,7 +277,7 @@ def settle(
         data_rows: How many rows the data set has that the caller named.
 
     Raises:
-        InputError: it cannot be told exactly; the message says why, and what would make it so.
+        InputError: it is not known exactly; the message says why, and what would make it so.
     """
     known = _known(options, place, run, head, data_rows)
     sampler = str(_value("sampler", known) or "")

@@ -1,6 +1,6 @@
 """Raw token ids one after the other, as nanoGPT's prepare.py and llm.c write them; no ids of documents, no labels.
 
-A row is a window of `WINDOW` tokens, on all of which the model is trained.
+A row is a window of `WINDOW` tokens; the model is trained on all of them.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def _lacking(batch: Batch) -> list[str]:
 def _channels_last(batch: Batch) -> list[str]:
     """Return what is wrong with images whose last axis is the colours: `pixel_values` of Transformers have them first.
 
-    Said only where the model's configuration is one of Transformers: networks of Keras and JAX want the colours last.
+    Reported only where the model's configuration is one of Transformers: networks of Keras and JAX put colours last.
     """
     images = batch.floats.get("pixel_values")
     if images is None or images.ndim != 4 or not batch.model.given:
@@ -232,7 +232,7 @@ def nonfinite_values(batch: Batch) -> Evidence | None:
 
 
 CONSTANT_COLUMN_LEAST_ROWS = 50
-"""Rows from which a value that never changes is told. Chosen: in so many it is no accident."""
+"""Rows from which a constant value is reported. Chosen: in so many it is not an accident."""
 SHOWN = 4
 """Columns that a sentence names. Chosen: a line holds as many."""
 
@@ -296,7 +296,7 @@ def equal_columns(batch: Batch) -> Evidence | None:
     quotes=("karpathy_recipe_visualize_before_net",),
 )
 def box_out_of_range(batch: Batch) -> Evidence | None:
-    """Boxes beside `class_labels` reach beyond the image, or boxes beside `labels` have no width or height.
+    """Boxes with `class_labels` reach beyond the image, or boxes with `labels` have no width or height.
 
     Not this when: a box reaches a little over the image's edge; the columns are those of another library.
     """

@@ -157,8 +157,8 @@ def special_token_split(batch: Batch) -> Evidence | None:
     """The text of a special token is spelt by ordinary tokens, at a place where it matters.
 
     Not this when: a text mentions such a token in passing, and the row's real ones are whole. What counts: the end
-    token at the end of a row, the first token at its beginning, or two different special tokens, none of which is
-    whole anywhere in the row.
+    token at the end of a row, the first token at its beginning, or two different special tokens. In each case the
+    token is whole nowhere in the row.
     """
     tokenizer = batch.tokenizer
     if tokenizer is None:

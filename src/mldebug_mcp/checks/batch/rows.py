@@ -210,7 +210,7 @@ def length_mismatch(batch: Batch) -> Evidence | None:
 LEAST_ROWS = 4
 """Rows that a side must have. Chosen: fewer have no usual length."""
 FACTOR = 5
-"""Times the median length. Chosen: log-normal lengths, of which the widest in use hardly ever show one."""
+"""Times the median length. Chosen: log-normal lengths; the widest in use hardly ever show one."""
 SIGMAS = 6
 """Robust deviations of log length above the median. Chosen: as `FACTOR`, on log-normal lengths."""
 LEAST_EXCESS = 64
@@ -232,7 +232,7 @@ def length_outlier(batch: Batch) -> Evidence | None:
     """A row is 5 times as long as the median, 64 tokens longer, and 6 robust deviations of log length above it.
 
     Not this when: lengths vary widely anyway, as those of web documents do. The factors were chosen on log-normal
-    lengths, of which the widest in use hardly ever show one.
+    lengths, where the widest in use hardly ever show one.
     """
     if batch.totals is None:
         return None

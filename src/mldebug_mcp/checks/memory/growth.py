@@ -105,12 +105,12 @@ PER_SITE = 3
 def graph_kept_alive(snapshot: MemorySnapshot) -> Evidence | None:
     """Tensors that autograd keeps for backward stay although no backward follows.
 
-    Two signs: tensors of several lines of the forward pass survive each step (losses accumulated as tensors), or an
+    Two signs: tensors of several lines of the forward pass survive each step (losses accumulated as tensors); or an
     evaluation holds the activations of many layers at once (no `no_grad`).
 
     Not this when: only one line leaves something (`leak`); keys and values are cached in generation (two lines); most
     of what a pass makes goes while the pass runs, as under `no_grad`, and only its outputs are kept (`leak`). The
-    counts were chosen on simulated histories. Without stacks an evaluation cannot be told: tensors that go together
+    counts were chosen on simulated histories. Without stacks an evaluation is not recognised: tensors that go together
     without a backward may as well be gradients, cached keys and values, or a model that is deleted.
     """
     for device in snapshot.recorded:
@@ -143,7 +143,7 @@ def _left_by_steps(device: DeviceMemory) -> Evidence | None:
 def _most_lines_stay(device: DeviceMemory, graph: list[Grower]) -> bool:
     """Tell whether most lines of the forward passes leave something; true where no stacks tell lines apart.
 
-    Of the passes that are made where those are that leave something: the training beside them frees its own.
+    Of the passes that are made where those are that leave something: the training around them frees its own.
     """
     history = device.history
     assert history is not None  # noqa: S101 - `recorded` devices have one

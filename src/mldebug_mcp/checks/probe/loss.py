@@ -13,7 +13,7 @@ from mldebug_mcp.probe.measured import Measured
 
 
 FACTOR, MARGIN = 1.5, 0.5
-"""Times the loss of a uniform guess, and nats beside. Chosen: a sound start is near the guess; usual output scales add
+"""Times the loss of a uniform guess, and nats. Chosen: a sound start is near the guess; usual output scales add
 less."""
 
 

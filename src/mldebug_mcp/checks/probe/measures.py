@@ -21,7 +21,7 @@ TIMES = 10.0
 FELL = 0.2
 """Part of a loss by which it must fall to be learnt. Chosen: an output that shrinks to its mean takes off a tenth."""
 DEVIATIONS = 2.0
-"""Standard deviations of the last losses by which it must fall as well. Chosen: noise is no fall."""
+"""Standard deviations of the last losses by which it must fall as well. Chosen: noise is not a fall."""
 AT_REST = 0.1
 """Part of the first gradient that is left where a loss has come to rest. Chosen: one that is stuck keeps most of it."""
 
@@ -54,7 +54,7 @@ def takes_turns(seen: Measured) -> bool:
 def without_noise(seen: Measured) -> Measured:
     """Return the measurements that a second identical call does not contradict.
 
-    A loss that each call draws anew cannot be compared from step to step, between optimizers or with a formula, nor can
+    A loss that each call draws anew cannot be compared from step to step, between optimizers or with a formula; nor can
     one that several optimizers change in turn. A batch that is memorised nevertheless shows that its noise is small.
     """
     if seen.memorised or not (is_random(seen) or takes_turns(seen)):

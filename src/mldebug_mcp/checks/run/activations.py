@@ -64,7 +64,7 @@ def _in_words(name: str) -> str:
 
 
 GROWS = 1.4
-"""Growth of logits up to where the loss fails. Chosen: those of sound runs grow as long as something is learnt."""
+"""Growth of logits up to where the loss fails. Chosen: those of healthy runs grow as long as something is learnt."""
 RISING = 0.6
 """Share of the later blocks that rise. Chosen: a half do by chance."""
 LEAST_LOGITS, BLOCKS = 20, 10
@@ -81,14 +81,14 @@ OF_UNITS = 0.5
 ALIKE = 0.98
 """Cosine of embeddings of different things. Chosen: at their start untrained nets may make all inputs this alike."""
 DOUBLES, LATELY, FAR, FAR_OF_MOST = 2.0, 1.15, 10.0, 100.0
-"""Growth from the second quarter on, and over the last quarter, of logits that do not settle while the loss falls on,
-and what log Z and others have come to. Chosen: those of sound runs flatten with their loss, and 10 leaves one wrong in
+"""Growth from the second quarter on, and over the last quarter, of logits that do not settle while the loss falls on;
+and what log Z and others came to. Chosen: those in healthy runs flatten with their loss, and 10 leaves one wrong in
 20,000."""
 POLICIES = ("grpo", "ppo", "rl")
 
 
 def logits_grow(run: Run) -> Evidence | None:
-    """The logits, their maximum or their log Z grow over the run, up to where the loss turns or is no longer finite.
+    """The logits, their maximum or their log Z grow over the run, up to where the loss turns or stops being finite.
 
     Or they have doubled to far more than answers need, and grow on as steadily at the end. Not this when: the loss goes
     on falling and they flatten, because logits grow as long as something is learnt.

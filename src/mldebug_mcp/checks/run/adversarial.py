@@ -135,7 +135,7 @@ def _is_beaten(loss: Floats, *, squared: bool) -> bool:
 
 @symptom(sources=("ganhacks",), background=0.002)
 def adversarial_loss_one_sided(run: Run) -> Evidence | None:
-    """Of a GAN one network has nearly no loss over the later half, beside a high one of the other, or by its outputs.
+    """Of a GAN one network has nearly no loss over the later half, with a high one of the other, or by its outputs.
 
     Not this when: it is near zero on some batches only; the high one comes down; a Wasserstein critic is below zero.
     """

@@ -162,7 +162,7 @@ def _discounted(run: Run) -> float | None:
 GROWTH, GROWTH_ALONE = 30.0, 1000.0
 """Times the lowest level before it; the second where no reward tells the scale. Chosen: on simulated curves."""
 UNEXPLAINED, OUT_OF_REACH = 100.0, 1000.0
-"""Times the squared reward, or root of the loss, where the critic explains nothing of returns. Fitted: 23 sound runs
+"""Times the squared reward, or root of the loss, where the critic explains nothing of returns. Fitted: 23 healthy runs
 stay below 0.2; a fresh network gives values of about one and does not learn a thousand times that in a run."""
 LEAST_RECORDS, LEAST_EXPLAINED = 8, 20
 """Records of a loss or of values, and of the variance that is explained. Chosen: by hand."""
@@ -267,7 +267,7 @@ def _explained(run: Run) -> Explained:
     later = value[len(value) // 2 :]
     level = abs(median(later)) if len(later) else 0.0
     if len(later) and noise(later) <= 1e-3 * level and float(np.ptp(later)) <= 0.01 * level:
-        raise CannotTell("the returns hardly vary: there is no variance to explain")
+        raise CannotTell("the returns hardly vary: they leave no variance to explain")
     return worth
 
 

@@ -64,7 +64,7 @@ class Period:
 
 
 def last_records(series: Series, what: str) -> tuple[Series, float]:
-    """Return the last records and their usual distance; raise CannotTell, naming what is not told, if it varies."""
+    """Return the last records and their usual distance; raise CannotTell, naming what is unknown, if it varies."""
     last = series.where(np.arange(len(series)) >= len(series) - MAX_POINTS)
     gaps = np.diff(last.step)
     spacing = median(gaps)
@@ -179,7 +179,7 @@ class Profile:
     Args:
         passes: Whole passes on record.
         parts: Stretches of a pass, whose levels are compared.
-        alike: Correlation of each pass but the first with the mean of all the others, beside the line along which each
+        alike: Correlation of each pass but the first with the mean of the others, around the line along which each
             falls, shape (passes - 1,); with two passes that of the one with the other.
         swing: How far the profile goes up and down, in the pass where it does so least.
         level: Typical size of the values.
@@ -239,7 +239,7 @@ def profile_of(series: Series, epoch: NDArray[np.int64], parts: int, starts_over
         series: Finite values.
         epoch: The pass of each, shape (len(series),).
         parts: Stretches of a pass; each has a record at least.
-        starts_over: Of the swing: how far the step from one pass to the next may be from that which begins it anew.
+        starts_over: Of the swing: how far the step from one pass to the next may be from the one that begins it anew.
     """
     levels = [_levels(one, parts) for one in whole_passes(series.value, epoch)]
     if len(levels) < 2:
@@ -279,7 +279,7 @@ def _levels(values: Floats, parts: int) -> Floats:
 
 
 def _shape(levels: Floats) -> Floats:
-    """Return the levels of a pass beside the line along which it falls, if it does, shape (parts,)."""
+    """Return the levels of a pass relative to the line along which it falls, if it does, shape (parts,)."""
     place = np.arange(len(levels)) - (len(levels) - 1) / 2
     slope = float(np.polyfit(place, levels, 1)[0])
     return np.asarray(levels - levels.mean() - min(slope, 0.0) * place)
@@ -370,7 +370,7 @@ ROUNDED = 2.0
 DATA_ORDER_ALIKE = 0.85
 """Correlation of the levels of one epoch with the next. Chosen: eight in random order have it once in a hundred."""
 STARTS_OVER = 0.5
-"""Of that swing: how far the step to the next epoch may be from that which starts it over. Chosen: a climb has none."""
+"""Of that swing: how far the step to the next may be from the one that starts it over. Chosen: climbs have none."""
 SWING = 0.15
 """Of the level of the loss: how far the pattern goes up and down. Chosen: what batches differ in is less."""
 MOST_CLEAR, SHARE, LEAST_DROP, DATA_ORDER_SIGMAS = 0.6, 0.5, 0.04, 4.0
@@ -383,7 +383,7 @@ MUCH, MUCH_OF_PAIRS = 0.125, 0.4
 def loss_pattern_by_epoch(run: Run) -> Evidence | None:
     """The training loss goes through the same ups and downs in each epoch, apart from how far it has come.
 
-    Not this when: the pattern is small beside the loss; rows of like length are put together on purpose (a remark).
+    Not this when: the pattern is small for the loss; rows of like length are put together on purpose (a remark).
     """
     loss = run["loss"].finite
     epoch = epochs_of(run, loss)
@@ -399,7 +399,7 @@ def loss_pattern_by_epoch(run: Run) -> Evidence | None:
     meant = "; rows of like length are put together, as configured" if by_length else ""
     return Evidence(
         f"in each of {found.passes} epochs the loss goes the same way, up and down by {figure(found.swing)} or more "
-        f"beside its trend (correlation from epoch to epoch {least:.2f}); the second begins at "
+        f"around its trend (correlation from epoch to epoch {least:.2f}); the second begins at "
         f"{run.place(found.second)}{meant}",
         steps=(found.second,),
         values={"swing": found.swing, "correlation": least, "epochs": found.passes},
@@ -510,7 +510,7 @@ ask_in_turn(
 BESIDE = 2
 """Neighbours on each side, whose median each record is compared with. Chosen: a spike leaves it as it is."""
 FEWEST, SHORTEST = 60, 8
-"""Records, and the least distance that is looked at. Chosen: noise with a short memory is no pass."""
+"""Records, and the least distance that is looked at. Chosen: noise with a short memory is not a pass."""
 PAIRS = 30
 """Records that have one at that distance. Chosen: a correlation of as many has an error below 0.2."""
 MEASURE_SAME_ORDER_SIGMAS = 6.5
@@ -650,7 +650,7 @@ def same_order(run: Run) -> Answers:
 def rows_grouped_by_length(run: Run) -> Evidence | None:
     """The configuration puts rows of like length into one batch, so that the loss goes with the length.
 
-    Not this when: the setting is off; where it is not given it cannot be told.
+    Not this when: the setting is off; where it is not given it is unknown.
     """
     grouped = run.settings.flag("group_by_length")
     if grouped is None:

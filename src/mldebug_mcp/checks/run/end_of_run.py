@@ -97,10 +97,10 @@ class Allocation:
     """An allocation that failed, in bytes.
 
     Args:
-        message: Where it is told.
+        message: Where it is reported.
         asked: What was asked for.
-        allocated: What was allocated, 0 where that is not told.
-        unused: What was reserved without an allocation or, where it is more, free; None where that is not told.
+        allocated: What was allocated, 0 if unknown.
+        unused: What was reserved without an allocation or, where it is more, free; None if unknown.
     """
 
     message: Message
@@ -181,8 +181,8 @@ def out_of_memory_error(run: Run) -> Evidence | None:
 def device_error(run: Run) -> Evidence | None:
     """The error that ended the run is a fault that a device, its memory or a link reported.
 
-    Not this when: it is a device-side assertion, an illegal address or an Xid of the application's own work (13,
-    31, 43, 45, 68, 69 in NVIDIA's catalogue), which are mostly errors of the program.
+    Not this when: it is a device-side assertion, an illegal address or an Xid of the application's own work; those (13,
+    31, 43, 45, 68, 69 in NVIDIA's catalogue) are mostly errors of the program.
     """
     return _of_kind(run, OF_DEVICE, "a device or link reported a fault")
 
@@ -310,7 +310,7 @@ def last_steps_slow(run: Run) -> Evidence | None:
 def log_falls_silent(run: Run) -> Evidence:
     """Lines of the log, or a recorder's watchdog, go on with the time, but no record comes for far longer than before.
 
-    Not this when: the plan was reached, or the run says that it finished; a fatal error stands at the end; the
+    Not this when: the plan was reached, or the run says that it finished; a fatal error is at the end; the
     silence is less than five minutes or ten times the usual distance of records.
     """
     plan = plan_of(run)

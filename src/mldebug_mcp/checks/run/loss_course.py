@@ -47,12 +47,12 @@ from mldebug_mcp.logs.run import Run, Series
 
 
 LEAST_OF_RISE, LEAST_OF_HUMP, LEAST_OF_TREND, LEAST_OF_TURN = 5, 12, 10, 60
-"""Finite records without which each cannot be told. Chosen: as many as their blocks take."""
+"""Finite records that each needs. Chosen: as many as their blocks take."""
 SHORT, LONGER, TOGETHER = 8, 1.5, 0.8
 """Records in which the time of steps rises with the loss, by what factor, and in what order. Chosen: longer batches
 cost more of both."""
 HEIGHT, WAY_BACK, CLEAR = 1.4, 0.5, 6.0
-"""Times the start that a hump stands at, share of it that is lost again, and noise. Fitted: runs at 10 to 400 times a
+"""Times the start that a hump reaches, share of it that is lost again, and noise. Fitted: runs at 10 to 400 times a
 good learning rate."""
 STRETCHES, LOSS_RISING_LONG = 20, 5
 """Stretches of a log, and how many of them it climbs. Chosen: the last quarter."""
@@ -60,7 +60,7 @@ OF_LOWEST, LOSS_RISING_STEADY, AT_ONCE = 0.03, 0.85, 0.6
 """Share of the lowest level, rank correlation with time, and share of a single step. Chosen: other data are a step."""
 LOSS_RISING_LEAST, LOSS_RISING_SIGMAS, ALIKE = 0.005, 6.0, 0.5
 """Share of the level and errors of the trend, and its rank correlation. Fitted: 400 healthy runs of benchmarks/faults,
-none of which rises."""
+none of them rising."""
 MANY, ALIKE_OF_FEW = 40, 0.9
 """Fewer records go up in order one by one. Chosen: by chance hardly ever."""
 
@@ -223,7 +223,7 @@ DROP = 0.6
 EARLY, LOSS_SLOW_FIRST = 0.05, 20.0
 """Share of the run, and steps, within which the log begins. Chosen: later on every curve is straight."""
 NEAR_MEAN, LITTLE, QUARTER = 0.05, 0.25, 0.15
-"""R² of answers that say hardly more than the mean of the targets, what little was learnt by the end at most, and the
+"""R² of answers that say hardly more than the mean of the targets, what little was learnt by the end at most; and the
 share of it that came in the later half. Chosen: what learns at its pace is done, or beyond."""
 NOTHING = 1e-30
 """Chosen: a rate of zero spends nothing, and something must be divided by."""
@@ -232,7 +232,7 @@ NOTHING = 1e-30
 def loss_slow(run: Run) -> Evidence | None:
     """The training loss falls by little and, by the learning rate spent, as fast at the end as at the beginning.
 
-    Not this when: the curve bends; the model knows something already; the log is an excerpt; there is no progress.
+    Not this when: the curve bends; the model knows something already; the log is an excerpt; the run makes no progress.
     """
     refuse_new_terms(run)
     if (by_score := _by_score(run)) is not None:
@@ -395,7 +395,7 @@ def stalled(loss: Series) -> Stall | None:
 
 
 SAME, TAIL = 5, 3
-"""Records of one and the same loss, and the part of the log that they are. Chosen: rounding at rest is shorter."""
+"""Records of the same loss, and the part of the log that they are. Chosen: rounding at rest is shorter."""
 EXACTLY, ROUNDED = 1e-9, 3e-4
 """Share by which they differ, and where the accuracy stands too. Chosen: a unit of the fourth digit."""
 LAST_DIGITS = 1.5
@@ -450,7 +450,7 @@ def loss_constant(run: Run) -> Evidence | None:
 
 
 def _accuracy_stands(run: Run) -> bool:
-    """Say whether the training accuracy is one and the same number throughout, and not that of a model that is done."""
+    """Say whether the training accuracy is the same number throughout, and not that of a model that is done."""
     accuracy = run["accuracy"].finite.value if "accuracy" in run else np.empty(0)
     return len(accuracy) >= SAME and float(np.ptp(accuracy)) == 0 and as_share(float(accuracy[0])) < SATURATED
 

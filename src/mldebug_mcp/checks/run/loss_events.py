@@ -100,7 +100,7 @@ SIGMAS_ON_LOG, FAR = 4.0, 6.0
 """On the logarithm it is this far off in any case, unless it is this many times as far off as any other. Chosen: by
 hand."""
 LEAST = 24
-"""Records behind the first fall without which none is said to stand alone. Chosen: by hand."""
+"""Records behind the first fall without which none counts as alone. Chosen: by hand."""
 _SIDE = 3
 """Records on each side whose median is the level. Chosen: neither the other record of a spike nor a slope moves a
 median of six."""
@@ -113,7 +113,7 @@ def lone_spike(values: Floats, share_of_level: float, share_of_progress: float) 
 
     Args:
         values: The curve, shape (n,).
-        share_of_level: Least height, as a share of the level beside it.
+        share_of_level: Least height, as a share of the level around it.
         share_of_progress: Least height, as a share of the way from the start of the curve to its lowest point.
     """
     start = start_level(values)
@@ -257,7 +257,7 @@ class Jumps:
             raise CannotTell(f"loss has {counted(len(self.loss), 'finite value')} here; {records} are needed")
 
     def refuse_densities(self) -> None:
-        """Raise CannotTell of a negative log-density, of which one row far out costs any amount: no cross-entropy."""
+        """Raise CannotTell of a negative log-density, where one outlier costs any amount, unlike a cross-entropy."""
         worst, values = self.worst, self.loss.value
         if end_level(values) < 0 and worst.first and values[worst.peak] < values[: worst.first].max():
             raise CannotTell("the loss has come below zero, as a log-density's does: how far a jump goes says little")
@@ -454,7 +454,7 @@ MEANS, FADES = 5.0, 2
 """Steps per record beyond which what fades seems over at once; records between half of the height and the level before.
 Chosen: recoveries of our runs take as many steps, and what comes back over more records was not one batch."""
 LEAST_EVEN, EVEN = 3, 0.1
-"""Jumps of which a distance can be told, and the share by which it varies. Chosen: by chance one in twenty-five."""
+"""Jumps whose distance can be measured, and the share by which it varies. Chosen: by chance one in twenty-five."""
 LISTED, SHOWN = 6, 10
 """Jumps that a summary lists, and steps that evidence does. Chosen: a line holds as many."""
 
@@ -497,7 +497,7 @@ def loss_spike(jumps: Jumps) -> Evidence:
 def loss_spike_high(jumps: Jumps) -> Evidence | None:
     """A jump of the training loss is as high as a fifth of the loss at the start of the run.
 
-    Not this when: it is lower, as those of hard batches are. Of a log-density it cannot be told.
+    Not this when: it is lower, as those of hard batches are. Unknown for a log-density.
     """
     jumps.need(LEAST_RECORDS)
     jumps.refuse_densities()
@@ -511,7 +511,7 @@ def loss_spike_high(jumps: Jumps) -> Evidence | None:
 def loss_spike_single(jumps: Jumps) -> Evidence | None:
     """The training loss jumps once in the whole log and is back within a few records.
 
-    Not this when: it jumps again, or takes long to come back. Of a log-density it cannot be told.
+    Not this when: it jumps again, or takes long to come back. Unknown for a log-density.
     """
     jumps.need(LEAST_RECORDS)
     jumps.refuse_densities()

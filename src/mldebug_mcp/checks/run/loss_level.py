@@ -128,7 +128,7 @@ def _refuse_few(run: Run, loss: Series, end: float, uniform: float) -> None:
     stand = bool(np.all(np.abs(loss.value[1:] - uniform) <= STANDS * uniform))
     late = (epoch_at(run, float(loss.step[0])) or 0.0) > PASSES and float(np.ptp(loss.value)) <= STANDS * end
     if not late and not (of_epochs and stand):
-        raise CannotTell(f"fewer than {LEAST_RECORDS} records, which do not stand at the loss of a guess")
+        raise CannotTell(f"fewer than {LEAST_RECORDS} records, which are not at the loss of a guess")
 
 
 def _worse(run: Run, start: float, end: float, uniform: float) -> bool:
@@ -362,7 +362,7 @@ def _has_its_own_units(run: Run, loss: Series) -> bool:
 
 
 def _is_told_apart(run: Run, step: float) -> bool:
-    """Say whether the pairs of a preference run are told apart so well that the loss, -log sigmoid(margin), is zero."""
+    """Say whether the pairs of a preference run are separated so well that the loss, -log sigmoid(margin), is zero."""
     margin = run["rewards/margins"].finite.at(step) if "rewards/margins" in run else None
     return margin is not None and margin > -math.log(NEARLY_ZERO)
 
@@ -371,7 +371,7 @@ def loss_negative(run: Run) -> Evidence | None:
     """The training loss is negative where it must be a cross-entropy, or falls below zero without a bound.
 
     Not this when: the curve bends, as that of a log-density or of decibels does; a variance is learnt with the rest;
-    the loss stays above -20 beside a Dice.
+    the loss stays above -20 with a Dice.
     """
     loss = run["loss"].finite
     below = loss.value < 0
@@ -466,7 +466,7 @@ made-up languages may hold no more than their frequencies."""
 LEAST_LN_OF_CHARACTERS = math.log(60)
 """A text of one script has some 60 characters; made-up languages, whose next token may well be certain, have fewer."""
 TOKEN_LEVEL_NEAR, FALLEN = 0.05, 0.25
-"""Within this share of ln(vocabulary) a new model guesses uniformly, and so far below it is a first record that is the
+"""Within this share of ln(vocabulary) a new model guesses uniformly; so far below it is a first record that is the
 mean of several steps. Chosen: by hand; a model that was trained before has less than half."""
 FRESH_PASSES = 1.5
 """Passes over the data up to which rows count as new. Chosen: by hand."""

@@ -40,10 +40,10 @@ FACTOR = 2.0
 RISE = 1.5
 """How much higher than in the first record the rate must be. Chosen: less is hardly a warmup."""
 AT_PEAK, AFTER = 0.99, 0.1
-"""Share of its highest value at which the rate is at its peak, and of the warmup by which the last finite loss may lie
+"""Share of its highest value at which the rate is at its peak; and of the warmup by which the last finite loss may lie
 behind it. Chosen: records need not fall on the peak."""
 LEAST = 3
-"""Records without a finite loss, and evaluations with one. Chosen: from there on it is no chance."""
+"""Records without a finite loss, and evaluations with one. Chosen: from there on it is not a coincidence."""
 OFTEN, OFTEN_SHARE = 5, 0.02
 """Times that it is lost, and share of the records. Chosen: a bad row or two of a data set come up less often."""
 SPREADS = 0.3
@@ -87,7 +87,7 @@ def loss_nonfinite_at_first(run: Run, loss: Lost) -> Evidence | None:
 def loss_nonfinite_in_warmup(run: Run, loss: Lost) -> Evidence | None:
     """The loss becomes NaN or infinite while the learning rate still climbs to its peak, or just as it is there.
 
-    Not this when: there is no warmup in the log, or no finite loss. By chance that is as often as warmup is long.
+    Not this when: the log shows no warmup, or no finite loss. By chance that is as often as warmup is long.
     """
     rate = run["learning_rate"].finite if "learning_rate" in run else None
     if rate is None or not len(rate) or not loss.at or len(loss.series.finite) < 2:
@@ -248,7 +248,7 @@ OF_A_LEVEL: tuple[Way, ...] = (
     nonfinite_spreads,
     loss_nan_alone,
 )
-"""What is told of a loss that is a level, and of no policy's."""
+"""Reported for a loss that is a level and not a policy's."""
 LOST = loss_nonfinite.__name__
 
 

@@ -20,7 +20,7 @@ from mldebug_mcp.logs.run import Run, Series
 DEFAULT_BETA = 0.1
 """Strength of the pull to the reference where the settings do not say. Source: TRL's default (trl_docs)."""
 LEAST_RECORDS, EARLY = 8, 0.05
-"""Records without which no change is told, and share of the run that may be missing before a first reward. Chosen: by
+"""Records that a change needs, and share of the run that may be missing before a first reward. Chosen: by
 hand."""
 REFERENCE_FREE = 0.7
 """The implicit rewards of a policy that is its own reference begin at zero. Where the first one is this share of the
@@ -164,7 +164,7 @@ HELD_OUT = ("eval_rewards/accuracies", "eval_accuracy")
 LEAST, LEAST_BELOW, LEAST_STEPS = 8, 4, 20
 """Records, those of an accuracy below one half, and steps that they cover. Chosen: fewer are the beginning."""
 NEAR, LEARNED, ERRORS = 0.58, 0.65, 2.0
-"""An accuracy that is no more than chance, one that is, and errors of a mean. Chosen: a third and two thirds
+"""An accuracy that is at most chance, one that is, and errors of a mean. Chosen: a third and two thirds
 of the way from 0.5 to the 0.7 that remote_gpu_trainer calls healthy."""
 BELOW = 0.35
 """An accuracy below chance. Chosen: as far below one half as `LEARNED` is above it."""
@@ -215,7 +215,7 @@ def _seen(summary: str, steps: Floats, **values: float) -> Evidence:
 
 
 def dpo_rewards_zero(run: Run) -> Evidence | None:
-    """The implicit rewards of both answers are exactly zero: policy and reference are one and the same.
+    """The implicit rewards of both answers are exactly zero: policy and reference are the same.
 
     Not this when: the log covers only the first steps; the rewards are tiny but move.
     """
@@ -279,7 +279,7 @@ def dpo_accuracy_chance(run: Run) -> Evidence | None:
 def dpo_margin_flat(run: Run) -> Evidence | None:
     """The margin between the rewards of chosen and rejected answers stays where it was.
 
-    Not this when: beta is small, so that margins are small although the pairs are told apart; the log covers only
+    Not this when: beta is small, so that margins are small although the pairs are separated; the log covers only
     the first steps.
     """
     margin = _of_pairs(run, MARGINS, LEAST)
@@ -329,7 +329,7 @@ def dpo_logps_fall(run: Run) -> Evidence | None:
     """Log-probabilities of chosen and rejected both fall.
 
     They fall by far more than they move apart, or without end.
-    Not this when: the margin grows as much as the chosen answers lose, which is how DPO often works (a remark),
+    Not this when: the margin grows as much as the chosen answers lose, which is how DPO often works (a remark);
     as long as these keep most of the probability that they had; the fall is within the noise of batches; a
     reward model is trained, which has no such probabilities. The factors were chosen by hand.
     """

@@ -230,7 +230,7 @@ COLLAPSED, SHARE_OF_START = 0.01, 0.1
 """Nats per token below which a policy has collapsed, and, of an agent, the share of its entropy at the start. Source:
 axolotl_stability, for GRPO, where 0.05 to 0.5 is healthy."""
 LEAST, LEAST_TO_STAY = 5, 20
-"""Finite values without which a low entropy, and one that stays or grows, cannot be told. Chosen: fewer show no
+"""Finite values that a low entropy, and one that stays or grows, need. Chosen: fewer show no
 course."""
 FLOOR = 1e-4
 """Nats that count as none where the logarithm is taken. Chosen: far below `COLLAPSED`."""
@@ -280,7 +280,7 @@ def entropy_low(run: Run) -> Evidence | None:
 
 
 def _reward_by(run: Run, step: float) -> str:
-    """Return what had been earned when nothing was left to chance, beside what is earned at the end."""
+    """Return what had been earned when nothing was left to chance, and what is earned at the end."""
     rewards = rewards_of(run)
     if rewards is None or (then := rewards.at(step)) is None:
         return ""
@@ -312,7 +312,7 @@ def entropy_high(run: Run) -> Evidence | None:
 def entropy_grows(high: Evidence) -> Evidence | None:
     """The entropy of the policy grows far above its lowest level.
 
-    Not this when: it is as high as it was at the start, which tells of the model or its temperature.
+    Not this when: it is as high as it was at the start, which comes from the model or its temperature.
     """
     return high if high.values["grows"] else None
 
@@ -386,7 +386,7 @@ SHARE = "completions/clipped_ratio"
 LEAST_LENGTHS, LEAST_SHARES, LEAST_OF_ALL, LEAST_SCORES = 20, 3, 5, 4
 """Records of lengths, of the share at the limit, of nothing but the limit, and evaluations. Chosen: by hand."""
 FACTOR, NEAR_FACTOR, NEAR_LIMIT, CUT = 2.0, 1.5, 0.7, 0.5
-"""Growth; that which is enough where it ends within this share of the limit, or so many are cut off. Chosen: by
+"""Growth; the growth that is enough where it ends within this share of the limit, or so many are cut off. Chosen: by
 hand."""
 MOST_WITH_SCORES, WHILE_LEARNING, FEW_CUT = 4.0, 3.0, 0.2
 """Growth below this factor is a remark where scores of evaluation rise with it, or, below the second, the reward near
@@ -405,8 +405,8 @@ ALL, NEARLY_ALWAYS = 0.99, 0.95
 def completion_length_grows(run: Run, share: Series) -> Evidence | None:
     """The mean length of completions rises steadily, to a multiple or up to the limit.
 
-    Not this when: it wanders or falls back; it stays clear of the limit while all scores of evaluation rise with
-    it, or the reward near the reference (remarks), as in tasks that take thought.
+    Not this when: it wanders or falls back; it stays clear of the limit while all scores of evaluation rise;
+    or the reward near the reference (remarks), as in tasks that take thought.
     """
     length = require_values(run["completion_length"].finite, LEAST_LENGTHS)
     cut, start, end = blocks(length.value, 12), start_level(length.value[: len(length) // 4]), end_level(length.value)

@@ -172,7 +172,7 @@ def astray(metric: str, ranks: Mapping[int, Series], *, late: bool = False) -> A
 
 
 def slowest(metric: str, ranks: Mapping[int, Series]) -> Slowest | None:
-    """Return the rank that takes the longest, None if the metric is no time, or too few of them are logged."""
+    """Return the rank that takes the longest, None if the metric is not a time, or too few of them are logged."""
     times = {rank: series.finite for rank, series in ranks.items()}
     if not _TIME.fullmatch(metric) or min(map(len, times.values())) < LEAST_RECORDS:
         return None

@@ -185,7 +185,7 @@ HIGH = 0.2
 WIDTH, RATE_JUMP_RECORDS = 0.02, 3
 """A jump takes no more than this share of the log, or so many records. Chosen: a second warm-up is longer."""
 STEEP = 3.0
-"""Times the usual change from one record to the next. Chosen: even slopes, as of a triangular cycle, are no jump."""
+"""Times the usual change from one record to the next. Chosen: even slopes, as in a triangular cycle, are not jumps."""
 BEFORE = 6
 """Records whose slope is the usual one at a place. Chosen: cycles become flatter."""
 ALIKE, RATE_JUMP_ABOVE = 0.15, 1.2
@@ -209,7 +209,7 @@ class RateJump:
         lowest: The rate just behind it.
         after: The rate a little later.
         step: Where it is.
-        comes_again: Whether restarts to the first peak, or less, stand at even or doubling distances.
+        comes_again: Whether restarts to the first peak, or less, are at even or doubling distances.
         begins_anew: Whether a schedule that had run down begins anew from its own peak within a record.
     """
 
@@ -345,7 +345,7 @@ SCHEDULE_EARLY, BEHIND = 0.05, 1.2
 JUMPS, ZEROS, ENDS = 8, 5, 20
 """Rates that show a jump, a stretch of zeros, and the end of a schedule. Chosen: fewer show no course."""
 NEXT = 2.0
-"""Records by which a jump may stand beside a resume. Chosen: a record is written before it or behind it."""
+"""Records by which a jump may be away from a resume. Chosen: a record is written before it or behind it."""
 
 
 def lr_schedule_short(run: Run) -> Evidence | None:
@@ -545,7 +545,7 @@ def lr_jump_at_resume(run: Run, jump: Evidence) -> Evidence | None:
     whole=True,
 )
 def schedule(run: Run) -> Answers:
-    """Look for a rate of zero, for jumps and for an end before the run's, then beside the configuration."""
+    """Look for a rate of zero, for jumps and for an end before the run's, then compare with the configuration."""
     answers = first_of(run, READINGS)
     jump = answers.get("lr_jump")
     seen = lr_jump_at_resume(run, jump) if isinstance(jump, Evidence) and jump.present else None

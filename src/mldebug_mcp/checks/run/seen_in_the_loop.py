@@ -104,12 +104,12 @@ def few_features(run: Run) -> Seen | None:
 
 
 FEWEST = 20
-"""Batches of which the spread is known. Chosen: a course of as many has a level and a noise."""
+"""Batches from which the spread is known. Chosen: a course of as many has a level and a noise."""
 FED_TIMES, FAR = 2.0, 10.0
 """A batch is odd whose spread is so many times the usual, or its part, and so many median deviations off. Chosen:
 neither batches of few rows nor images of all kinds come near."""
 FEW = 0.1
-"""Share of odd batches. Chosen: what more of them are is no oddity."""
+"""Share of odd batches. Chosen: more of them are not odd."""
 FED_TINY = 1e-12
 """What stands for a spread of nothing. Chosen: no sound batch comes near."""
 SHOWN = 10
@@ -264,7 +264,7 @@ def unlike_outputs(run: Run) -> Seen | None:
 
 
 def loss_beside(run: Run, name: str = ONCE) -> Beside:
-    """Return the loss over what was worked out anew; of two alignments of the labels over that which fits better.
+    """Return the loss over what was worked out anew; with two alignments of the labels, over the better one.
 
     Raises:
         CannotTell: no recorder saw outputs and labels often enough.

@@ -351,7 +351,7 @@ def _with_numbers_for_nan(block: bytes) -> bytes | None:
 
 _SAMPLE_ROWS = 100
 _NOTHING = ("None", "none", "NA", "N/A", "null", "NULL", "-", "--")
-"""Cells that say that there is no value, besides empty ones."""
+"""Cells that mean a missing value, besides empty ones."""
 
 
 class TakesRows(Protocol):

@@ -174,7 +174,7 @@ def _lost(level: str) -> str:
 
 
 def _places(event: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
-    """Return where values that are not finite began, by what they are; a loss of which nothing is lost is alone."""
+    """Return where values that are not finite began, by what they are; a loss without later values is alone."""
     began = event.get("began")
     if event.get("event") != "nonfinite" or not isinstance(began, dict):
         return {}

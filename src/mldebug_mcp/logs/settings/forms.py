@@ -178,7 +178,7 @@ def settings_in_source(text: str) -> dict[str, object]:
     """Return what the top of a Python file assigns as literals, and the named arguments of the calls there.
 
     Raises:
-        ValueError: it is no Python, or very much of it.
+        ValueError: it is not Python, or very much of it.
     """
     return dict(pair for statement in _statements(text) for pair in _told(statement))
 
@@ -219,7 +219,7 @@ def _told(statement: ast.stmt) -> Iterator[tuple[str, object]]:
 
 
 def _literal(node: ast.expr, depth: int) -> object:
-    """Return the value of a literal, with calls of `dict` in it; None for what is no literal."""
+    """Return the value of a literal, with calls of `dict` in it; None for anything else."""
     if depth > MAX_DEPTH:
         return None
     if isinstance(node, ast.Call):

@@ -43,7 +43,7 @@ def read_pickled(path: Path, opcodes: int = MAX_OPCODES) -> dict[str, object]:
     """Return the plain values in a saved Namespace, dataclass or dictionary, of so many opcodes at most.
 
     Raises:
-        InputError: it is no such file, too large, or damaged.
+        InputError: it is not such a file, too large, or damaged.
     """
     name = shorten(str(path), 200)
     with open_input(path) as file:
@@ -64,14 +64,14 @@ def read_pickled(path: Path, opcodes: int = MAX_OPCODES) -> dict[str, object]:
 
 
 MAX_CHECKPOINT_PICKLE = 2 * 1024 * 1024
-"""Bytes of the pickle of a checkpoint, beside which its tensors stand."""
+"""Bytes of the pickle of a checkpoint, without its tensors."""
 
 
 def plain_values_in_checkpoint(path: Path) -> dict[str, object]:
     """Return the plain values in a file of torch.save; tensors are not read, and stand as None.
 
     Raises:
-        InputError: it is no such file, damaged, or holds too many values.
+        InputError: it is not such a file, damaged, or holds too many values.
         OSError: it cannot be opened.
     """
     try:

@@ -117,7 +117,7 @@ class Counters:
         batch: Batch of the epoch, and how many there are, where the line counts inside an epoch.
         phase: "train", "val" or "test" where the counter names it ("Epoch(val)").
         rounded: The step was printed as "6K".
-        weak: Only a metric beside it makes this a counter: "steps: 1000" alone is a setting, "0: text" a list.
+        weak: Only a metric next to it makes this a counter: "steps: 1000" alone is a setting, "0: text" a list.
         first_epoch: The number of the first epoch, where the framework is known: that of Lightning and timm is 0.
         rest: The line without its counters.
         step_name: What the step is called in the line, in lower case.

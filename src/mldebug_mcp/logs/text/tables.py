@@ -1,6 +1,6 @@
 """Records that are drawn over several lines.
 
-They are tables with a line of names (fastai, the Trainer in notebooks, Ultralytics), boxes of `| name | value |` rows
+They are tables with a line of names (fastai, the Trainer in notebooks, Ultralytics); boxes of `| name | value |` rows
 (Stable-Baselines, Spinning Up, rsl_rl), and what detectron2 prints to be copied.
 """
 
@@ -38,13 +38,13 @@ _AND_MORE = frozenset({"etc", "etc.", "..."})
 _FUSED = regex(r"(?<=e[-+]\d\d)(?=-\d)")
 """Where two of its numbers touch: "1.60e+03-1147.49"."""
 MAX_SHIFT_OF_CELL = 2
-"""Characters that a cell may stand beside the beginning of its column's name."""
+"""Characters that a cell may be away from the beginning of its column's name."""
 MAX_NAME = 80
 """Characters of a column's name: those of reward functions are long."""
 MAX_LINES_BETWEEN_ROWS = 100
 """Lines of other things that may stand between the rows of a table."""
 MAX_COLUMNS = 500
-"""Columns of a table; a line with more is no header."""
+"""Columns of a table; a line with more is not a header."""
 MIN_NAMES_IN_TWO_LINES = 3
 """Columns of a table whose names stand in two lines."""
 _NAMES_NOTHING = regex(r"[\d:=|,;]")
@@ -67,11 +67,11 @@ _COUNTS = frozenset({"Images", "Instances", "Labels", "Targets"})
 
 
 Layout = tuple[tuple[str, ...], tuple[int, ...], bool, bool, bool]
-"""The names of a table, where they begin, and how its cells are told apart."""
+"""The names of a table, where they begin, and how its cells are separated."""
 
 
 class Table:
-    """The table that is open. `take` a line; the answer is its record, empty for the header, None if it is no part."""
+    """The table that is open. `take` a line; the answer is its record, empty for the header, None outside the table."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
@@ -106,7 +106,7 @@ class Table:
         return (tuple(self._names), tuple(self._starts), self._spaced, self._commas, self._and_more)
 
     def is_in_order(self, line: str) -> bool:
-        """Say whether the cells of a row are told by their order, not by how far from the left they stand."""
+        """Say whether the cells of a row are identified by their order, not by how far from the left they stand."""
         cells = self._cells(line)
         return (
             not self._and_more and not self._is_indexed(cells) and (not self._starts or len(cells) >= len(self._names))
@@ -244,7 +244,7 @@ class Table:
         return words if len(words) == len(self._names) else self._below(line)
 
     def _row_of_evaluation(self, line: str) -> dict[str, float]:
-        """Return a row of which a cell says that it is of evaluation, up to that cell; empty if none does."""
+        """Return a row with a cell that marks evaluation, up to that cell; empty if none does."""
         cells = _with_phases(self._cells(line))[: len(self._names)]
         at = next((at for at, cell in enumerate(cells) if at and _evaluated(cell) is not None), None)
         if at is None:
@@ -449,7 +449,7 @@ _MARK, _TASK = "copypaste: ", "Task: "
 
 
 class CopyPaste:
-    """The lines that are open. `take` one; the answer is its record, empty before the values, None if it is no part."""
+    """Open lines. `take` one; the answer is its record, empty before the values, None outside the table."""
 
     def __init__(self) -> None:
         self.open = False

@@ -35,7 +35,7 @@ def repeated_losses(subject: Subject) -> dict[str, Any]:
     call. Generators and attributes of modules are put back afterwards, so that later phases see the same numbers.
 
     Returns:
-        `repeated_losses` of calls that draw freely, `replayed_losses` of calls with one seed, which differ by rounding
+        `repeated_losses` of calls that draw freely, `replayed_losses` of calls with one seed: they differ by rounding
         alone where all draws can be seeded, and `loss_rounding`, the relative rounding of the loss's precision. Nothing
         if a call fails.
     """
@@ -342,7 +342,7 @@ CHANGED = 1e-4
 def dependence(subject: Subject) -> dict[str, Any]:
     """Return which dependences are there that should not be, and which are missing that should be there.
 
-    Everything is done in evaluation mode, where rows must not see each other. A key is absent where it cannot be told.
+    Everything is done in evaluation mode, where rows must not see each other. A key is absent where it is unknown.
     """
     modes = [(module, module.training) for module in subject.model.modules()]
     subject.model.eval()

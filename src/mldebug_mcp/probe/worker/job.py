@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 GRACE = 4.0
 """Seconds beyond the time limit after which the whole group is ended, if the host is gone."""
 START_LIMIT = 120.0
-"""Seconds that the import of torch may take: it is no work on the batch, and a busy machine takes long."""
+"""Seconds that the import of torch may take: it is not work on the batch, and a busy machine takes long."""
 FOLDER_PREFIX = "mldebug-probe-"
 """The host's name for the folder: no other folder is ever removed."""
 _LOOPBACK = ("127.", "::1", "localhost")
