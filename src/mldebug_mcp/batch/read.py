@@ -370,7 +370,7 @@ def _renamed(table: Table, names: Mapping[str, str]) -> Table:
     missing = [name for name in names if name not in table.columns]
     if missing:
         have = ", ".join(shorten(name, 30) for name in list(table.columns)[:12])
-        raise InputError(f"names: there is no column {shorten(missing[0], 60)!r}; the file has {have}")
+        raise InputError(f"names: no column is called {shorten(missing[0], 60)!r}; the file has {have}")
     return replace(table, columns={names.get(name, name): column for name, column in table.columns.items()})
 
 

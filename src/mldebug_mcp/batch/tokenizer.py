@@ -78,7 +78,7 @@ class ChatTemplate:
             Exception: whatever the template raises.
         """
         if not messages:
-            raise ValueError("there is no message to render")
+            raise ValueError("the conversation has no message to render")
         self._generation.begin()
         for part in self._template.generate(
             messages=[_message(one) for one in messages],

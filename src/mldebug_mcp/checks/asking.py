@@ -168,7 +168,7 @@ def _answer_of(
 ) -> Answer:
     unknown: CannotTell | None = None
     if outcome.of and outcome.of not in present:
-        unknown = CannotTell(f"told only beside {outcome.of}", "excluded")
+        unknown = CannotTell(f"reported only with {outcome.of}", "excluded")
     elif isinstance(seen, CannotTell):
         unknown = seen
     elif isinstance(seen, Evidence):

@@ -46,7 +46,7 @@ def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
             return entry.model_copy(update={"next_step": after_explanation(entry)})
     near = _nearest(name, {one for entries, _ in kinds for one in entries})
     hint = f"did you mean {', '.join(near)}?" if near else "find ids in the answers of diagnose_run and search_folklore"
-    raise UnknownIdError(f"there is no id {shorten(name, 80)!r}; {hint}")
+    raise UnknownIdError(f"unknown id {shorten(name, 80)!r}; {hint}")
 
 
 def _nearest(name: str, ids: Collection[str]) -> list[str]:

@@ -205,7 +205,7 @@ def _take(data: object, builder: RunBuilder) -> None:
         builder.formats.append("records")
         for number, record in enumerate(data, start=1):
             if not isinstance(record, Mapping):
-                raise InputError(f"record {number} is no dict but {type(record).__name__}; give {ALLOWED}")
+                raise InputError(f"record {number} is not a dict but {type(record).__name__}; give {ALLOWED}")
             builder.record(plain_record(record))
     else:
         raise InputError(f"a run cannot be read from {type(data).__name__}; give {ALLOWED}")

@@ -316,7 +316,7 @@ def _levels(run: Run) -> list[tuple[float, float, str]]:
             median(held_out.value),
         )
         if min(train, other) > 0:
-            found.append((train, other, f"it stands at {figure(train / other)} x eval_loss"))
+            found.append((train, other, f"it is at {figure(train / other)} x eval_loss"))
     size = run.facts.classes or run.facts.tokens
     if size is not None and size >= 2 and len(loss) and loss.value[0] > 0:
         first, uniform = float(loss.value[0]), math.log(size)

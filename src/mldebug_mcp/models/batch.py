@@ -40,7 +40,7 @@ class BatchFinding(Model):
     row_count: int = Field(0, description="How many rows in all.")
     places: list[Place] = Field(default_factory=list, description="Examples.")
     values: dict[str, Number] = Field(default_factory=dict, description="The numbers behind the summary, by name.")
-    citations: list[Citation] = Field(default_factory=list, description="What practitioners said of it.")
+    citations: list[Citation] = Field(default_factory=list, description="What practitioners wrote about it.")
 
 
 class Lengths(Model):

@@ -230,7 +230,7 @@ class Hypothesis(Model):
         default_factory=list,
         description="Checks that confirm or refute it; a concise answer has the best of them next to it.",
     )
-    citations: list[Citation] = Field(default_factory=list, description="What practitioners said of it.")
+    citations: list[Citation] = Field(default_factory=list, description="What practitioners wrote about it.")
     tied_with: list[str] = Field(
         default_factory=list, description="Hypotheses that the log cannot tell from this one: see ties."
     )
@@ -303,7 +303,7 @@ class Diagnosis(Model):
 
     status: DiagnosisStatus = Field(
         "judged",
-        description="no_result_logged: no loss, score or reward was found; too_little_seen: hardly a symptom was judged.",
+        description="no_result_logged: no loss, score or reward; too_little_seen: hardly a symptom was judged.",
     )
     verdict: RunVerdict = Field(default_factory=RunVerdict, description="What to read first.")
     next_steps: list[NextStep] = Field(

@@ -20,7 +20,7 @@ class Ranks(Model):
     count: int = Field(description="Ranks that wrote files.")
     failed: int = Field(description="Ranks whose files end in an error.")
     first_failed: Text = Field("", description="The rank that failed first; empty where none did.")
-    error: Text = Field("", description="What it said.")
+    error: Text = Field("", description="Its message.")
     straggler: Text = Field("", description="The rank that is behind the others or slower; empty for none.")
     told: list[Text] = Field(default_factory=list, description="What stands out, in words.")
 
@@ -113,7 +113,7 @@ class Sweep(Model):
     seed_groups: int = Field(0, description="Groups of runs without a fault that differ in their seed alone.")
     between_seeds: Number | None = Field(None, description="Standard deviation of the result within such groups.")
     between_settings: Number | None = Field(None, description="Standard deviation between them, without that of seeds.")
-    citations: list[Citation] = Field(default_factory=list, description="What practitioners said of it.")
+    citations: list[Citation] = Field(default_factory=list, description="What practitioners wrote about it.")
 
 
 class Runs(Model):

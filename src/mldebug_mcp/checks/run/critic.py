@@ -206,7 +206,7 @@ def value_loss_high(run: Run) -> Evidence | None:
             raise few
         return None
     back = " and comes back" if float(smooth[-1]) <= limit else ""
-    said = f"reaches {figure(smooth.max())}{back}, beside a largest reward of {figure(scale)} on record,"
+    said = f"reaches {figure(smooth.max())}{back}, with a largest reward of {figure(scale)} on record,"
     return _high(run, loss, said, int(np.argmax(smooth > limit)), peak=float(smooth.max()), reward_scale=scale)
 
 
@@ -226,7 +226,7 @@ def _grown(run: Run, loss: Series, scale: float | None) -> Evidence | None:
     if end <= (GROWTH_ALONE * before if scale is None else max(GROWTH * before, 4 * scale * scale)):
         return None
     at = departure(np.log(np.maximum(loss.value, before)), float(np.log(end)))
-    beside = f" beside a largest reward of {figure(scale)} on record," if scale is not None else ""
+    beside = f" with a largest reward of {figure(scale)} on record," if scale is not None else ""
     said = f"grows from {figure(before)} to {figure(end)}, {ratio(end / before)} times,{beside}"
     return _high(run, loss, said, at, lowest=before, factor=end / before)
 

@@ -69,7 +69,7 @@ def last_records(series: Series, what: str) -> tuple[Series, float]:
     gaps = np.diff(last.step)
     spacing = median(gaps)
     if spacing <= 0 or float(np.mean(np.abs(gaps - spacing) > EVENLY * spacing)) > UNEVEN:
-        raise CannotTell(f"the records are not evenly spaced: {what} cannot be told")
+        raise CannotTell(f"the records are not evenly spaced: {what} is unknown")
     return last, spacing
 
 

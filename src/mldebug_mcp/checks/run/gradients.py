@@ -494,7 +494,7 @@ def _pinned(norm: Series | None) -> Answers:
     if at is None or at.share < SHARE:
         raise CannotTell("the clipping threshold (max_grad_norm) is not in the configuration")
     said = Evidence(
-        f"grad_norm stands at {figure(at.value)} in {at.share:.0%} of {at.records} records and is never above, as "
+        f"grad_norm stays at {figure(at.value)} in {at.share:.0%} of {at.records} records and is never above, as "
         "one that is clipped",
         steps=(at.step,),
         values={"share": at.share, "threshold": at.value},

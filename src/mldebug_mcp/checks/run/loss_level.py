@@ -306,7 +306,7 @@ def loss_drops_to_zero(run: Run) -> Evidence | None:
     if not np.isfinite(before) or abs(before) < (FROM_SHORT if short else AT_ONCE) * abs(start):
         return None
     if abs(before) < LAST_DIGITS * last_decimal(loss.value):
-        raise CannotTell(f"the loss stands at {figure(before)} in its last decimal before: it may be rounded to zero")
+        raise CannotTell(f"the loss stays at {figure(before)} in its last decimal before: it may be rounded to zero")
     first = float(loss.step[last + 1])
     if "grad_norm" in run and bool(np.any(run["grad_norm"].finite.between(first, run.last_step).value > 0)):
         raise CannotTell("the gradient norm is above zero where the loss reads zero")

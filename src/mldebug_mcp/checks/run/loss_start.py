@@ -525,7 +525,7 @@ def loss_above_start(run: Run) -> Evidence | None:
     if not _stays_high(loss.value, start):
         return None
     if is_late(run, float(loss.step[0]), MIDDLE, 0) and float(blocks(loss.value, WIDE).level.max()) < STRETCH * start:
-        raise CannotTell(f"the log begins at {run.place(loss.step[0])}: its start is no beginning")
+        raise CannotTell(f"the log begins at {run.place(loss.step[0])}: its start is not a beginning")
     onset = float(loss.step[high[0]])
     return Evidence(
         f"{len(high)} of {len(loss)} records of the loss lie above {figure(HIGH * start)}, up to "
