@@ -76,3 +76,22 @@ def test_markdown_holds_no_listed_word() -> None:
         for hit in LISTED.finditer(without_quotes(file.read_text()))
     ]
     assert not found
+
+
+MAX_FILES_PER_CONSTANT = 5
+INTERFACE = {"NAME": "what each module of a log or batch format declares for the protocols `Reader` and `Format`"}
+"""Names of constants that many files share, with the reason."""
+
+
+def test_no_constant_has_the_same_name_in_more_than_5_files() -> None:
+    files: dict[str, set[str]] = {}
+    for file in (ROOT / "src" / "mldebug_mcp").rglob("*.py"):
+        for node in ast.parse(file.read_text()).body:
+            if not isinstance(node, ast.Assign | ast.AnnAssign):
+                continue
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for name in (inner for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name)):
+                if name.id.isupper():
+                    files.setdefault(name.id, set()).add(file.relative_to(ROOT).as_posix())
+    shared = {name: sorted(found) for name, found in files.items() if len(found) > MAX_FILES_PER_CONSTANT}
+    assert shared.keys() <= INTERFACE.keys(), shared

@@ -204,7 +204,7 @@ def _is_whole(value: object) -> bool:
 MOST_COLUMNS = 1000
 LEAST_ROWS = 10
 """Rows from which a file of single numbers is taken for a table of measurements, not for a few settings. Chosen."""
-_STEP, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+_SPLITMIX_INCREMENT, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 """Odd constants of the generator SplitMix64."""
 
 
@@ -258,11 +258,13 @@ class CellCounts:
         """Count the cells of one piece; `numbers` are those of its rows."""
         found = _numbers(column)
         array = _keys(column) if found is None else found
-        mixed = (array.view(np.uint64) + numbers.astype(np.uint64) * _STEP) * _MIX
+        mixed = (array.view(np.uint64) + numbers.astype(np.uint64) * _SPLITMIX_INCREMENT) * _MIX
         mixed ^= mixed >> np.uint64(29)
         first = str(column[0]) if len(array) else ""  # type: ignore[index]
         constant = bool(np.all(array == array[:1]))
-        return cls(len(array), first, constant, found is not None, int((mixed * _STEP).sum(dtype=np.uint64)))
+        return cls(
+            len(array), first, constant, found is not None, int((mixed * _SPLITMIX_INCREMENT).sum(dtype=np.uint64))
+        )
 
     def merge(self, later: CellCounts) -> None:
         """Add the cells of rows further on in the file."""
@@ -285,7 +287,7 @@ def _keys(column: Column) -> Floats:
 # What a check needs to know of all rows together, counted piece by piece in bounded memory: lengths and classes.
 
 
-LONGEST = 10_000
+MAX_LONGEST_ROWS = 10_000
 """Longest rows of each side whose numbers are kept."""
 MAX_CLASSES = 1_000_000
 """Classes that are distinguished; with more, the rarer half is forgotten."""
@@ -317,8 +319,8 @@ class LengthCounts:
 
     def _keep(self, lengths: Ints, numbers: Ints) -> None:
         lengths, numbers = np.concatenate([self.longest, lengths]), np.concatenate([self.numbers, numbers])
-        if len(lengths) > 2 * LONGEST:
-            kept = np.lexsort((numbers, -lengths))[:LONGEST]
+        if len(lengths) > 2 * MAX_LONGEST_ROWS:
+            kept = np.lexsort((numbers, -lengths))[:MAX_LONGEST_ROWS]
             lengths, numbers = lengths[kept], numbers[kept]
         self.longest, self.numbers = lengths, numbers
 

@@ -155,7 +155,7 @@ def pairs(chosen: Sequences, rejected: Sequences) -> Iterator[Pair]:
 # How much of each role's words the loss is computed on, row by row.
 
 
-MOST = 0.5
+MIN_SHARE_OF_TRAINED_WORDS = 0.5
 """Share of a turn's words that have to be trained on for the turn to count as trained. Chosen by hand: a mask may be
 off by a token or two, and nobody trains on half a turn on purpose."""
 
@@ -184,10 +184,14 @@ def role_losses(batch: Batch) -> Iterator[RoleLoss]:
             continue
         offset = int(row.side.ids.offsets[row.index])
         trained = row.side.trained[offset : int(row.side.ids.offsets[row.index + 1])]
-        prompts = tuple(turn for turn in row.turns if turn.role in PROMPT_ROLES and _share(trained, turn) > MOST)
+        prompts = tuple(
+            turn
+            for turn in row.turns
+            if turn.role in PROMPT_ROLES and _share(trained, turn) > MIN_SHARE_OF_TRAINED_WORDS
+        )
         answers = [_share(trained, turn) for turn in row.turns if turn.role == ASSISTANT and turn.stop > turn.start]
         tokens = sum(int(trained[turn.start : turn.stop].sum()) for turn in prompts)
-        yield RoleLoss(row, prompts, bool(answers) and max(answers) <= MOST, tokens)
+        yield RoleLoss(row, prompts, bool(answers) and max(answers) <= MIN_SHARE_OF_TRAINED_WORDS, tokens)
 
 
 def _share(trained: Bools, turn: Turn) -> float:

@@ -340,7 +340,7 @@ SHIFTS = (1, -1, 2, -2)
 LEAST_LABELS = 4
 PERMUTATION = "perm_mask"
 """The column by which a batch for XLNet is recognised."""
-MOSTLY = 0.5
+MIN_SHARE_OF_PADDED_ROWS = 0.5
 LEAST_HIDDEN = 8
 """Labels that differ from their inputs, to tell without a tokenizer that one token hides them."""
 
@@ -378,7 +378,7 @@ def hides_words(side: Sequences, mask: int | None, columns: Iterable[str]) -> bo
     if not len(ids):
         return False
     if mask is not None:
-        return float(np.mean(ids == mask)) > MOSTLY
+        return float(np.mean(ids == mask)) > MIN_SHARE_OF_PADDED_ROWS
     common = int(np.bincount(np.clip(ids, 0, 2**20)).max())
     return len(ids) >= LEAST_HIDDEN and common > 0.6 * len(ids)
 

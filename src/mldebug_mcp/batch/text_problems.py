@@ -137,13 +137,13 @@ def is_garbled(text: str) -> bool:
 
 
 MAX_ROWS = 1000
-MOST = 0.5
+MIN_SHARE_OF_CONVERSATIONS = 0.5
 """Share of the conversations above which a shared form is not an accident, as one quoted marker is. Chosen by hand."""
-LEAST = 2
+MIN_REPEATED_CHATS = 2
 CHATS = ("messages", "conversations", "conversation")
 ANSWERS = ("completion", "chosen", "response", "output", "answer", "solution")
 """Columns of text that the model is to write. A rejected one may be cut off on purpose."""
-LONGEST = 100
+MAX_COMMON_ANSWER_CHARACTERS = 100
 """Characters above which it is not an accident that many answers are of the same length, to the character."""
 CUT = 0.05
 """Share of the answers that end there. Both chosen by hand: natural lengths hardly ever agree at the greatest one."""
@@ -202,7 +202,7 @@ def _common(texts: Mapping[str, object], judge: Callable[[_Messages], bool]) -> 
     for column in texts.values():
         chats = [(place, chat) for place, chat in _conversations(column) if chat]
         places = [place for place, chat in chats if judge(chat)]
-        if len(places) >= max(LEAST, MOST * len(chats)):
+        if len(places) >= max(MIN_REPEATED_CHATS, MIN_SHARE_OF_CONVERSATIONS * len(chats)):
             return places[:MAX_ROWS]
     return []
 
@@ -275,7 +275,11 @@ def _cut(texts: Mapping[str, object]) -> list[int]:
         at = [(place, words) for place, words in answers if len(words) == longest]
         cut = [place for place, words in at if not _FINISHED.search(words)]
         enough = max(5, CUT * len(answers))
-        if longest >= LONGEST and len(at) >= enough and len(cut) >= MOST * len(at):
+        if (
+            longest >= MAX_COMMON_ANSWER_CHARACTERS
+            and len(at) >= enough
+            and len(cut) >= MIN_SHARE_OF_CONVERSATIONS * len(at)
+        ):
             return cut[:MAX_ROWS]
     return []
 

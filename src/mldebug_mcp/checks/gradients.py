@@ -17,7 +17,7 @@ from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
 
-SAME = 2e-3
+MAX_NORM_DIFFERENCE = 2e-3
 """Norms this near to each other are one value. Chosen: clipping divides by the norm plus 1e-6, and logs round."""
 LEAST_LAYERS = 4
 """Layers whose order can be judged. Chosen: four are in order by chance once in twelve."""
@@ -134,7 +134,7 @@ def pinned(norm: Series) -> Pinned | None:
     highest = float(norm.value.max(initial=0.0))
     if highest <= 0:
         return None
-    at = norm.value >= (1 - SAME) * highest
+    at = norm.value >= (1 - MAX_NORM_DIFFERENCE) * highest
     return Pinned(highest, float(at.mean()), len(norm), float(norm.step[int(np.argmax(at))]))
 
 

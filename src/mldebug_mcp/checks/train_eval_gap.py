@@ -40,9 +40,9 @@ KEPT = 0.5
 """Of the first training loss, kept at the first evaluation: rows are not known by heart then. Chosen: half."""
 FIRST_PASS = 1.02
 """Passes over the data up to which its rows are new. Chosen: loaders round up."""
-LEAST = 4
+MIN_EVALUATIONS_IN_FIRST_PASS = 4
 """Evaluations within the first pass without which its gap is not known. Chosen: by hand."""
-NEAR = 20
+MAX_TRAINING_RECORDS_BEFORE = 20
 """Training records before an evaluation, at most, whose mean is compared with it: of those since the one before, the
 later half. Chosen: a loss that falls fast is soon out of date."""
 
@@ -82,11 +82,11 @@ def fresh_gap(run: Run) -> FreshGap | None:
         return None
     until = np.searchsorted(loss.step, evaluation.step, side="right")
     keep = (until > 0) & (passes <= FIRST_PASS)
-    if int(keep.sum()) < LEAST:
+    if int(keep.sum()) < MIN_EVALUATIONS_IN_FIRST_PASS:
         return None
     ends, steps, held_out = until[keep], evaluation.step[keep], evaluation.value[keep]
     before = np.concatenate([[0], ends[:-1]])
-    count = np.clip((ends - before + 1) // 2, 1, NEAR)
+    count = np.clip((ends - before + 1) // 2, 1, MAX_TRAINING_RECORDS_BEFORE)
     total = np.concatenate([[0.0], np.cumsum(loss.value)])
     gap = held_out - (total[ends] - total[ends - count]) / count
     third = slice(len(gap) - max(2, len(gap) // 3), None)
@@ -140,7 +140,7 @@ turn back."""
 LEARNS_ON, LEAST_LATE = 0.1, 4
 """Of the training loss at the lowest evaluation, by which it falls on; evaluations that tell their noise. Chosen: a
 rise that goes on from one to the next, while the training loss goes on falling, is not scatter."""
-OFTEN = 6
+MIN_RECORDS_PER_EVALUATION = 6
 """Records to an evaluation that give a median. Chosen: fewer show how the training loss moved between."""
 SLIGHT = 0.05
 """Of the minimum: a rise by less in the nats of tokens, up and down by turns, is not reported. Most fine-tuning
@@ -274,7 +274,9 @@ def _beside(run: Run, evaluation: Series, after: Floats, half: float) -> tuple[f
     loss = run["loss"].finite if "loss" in run else None
     if loss is None:
         return None
-    often = len(loss) >= OFTEN * len(evaluation)  # of single batches, whose noise would be taken for a rise
+    often = len(loss) >= MIN_RECORDS_PER_EVALUATION * len(
+        evaluation
+    )  # of single batches, whose noise would be taken for a rise
     before = (beside_training if often else aligned)(loss, evaluation)[1]
     if len(before) < len(after) + 1:
         return None
@@ -285,7 +287,7 @@ def _beside(run: Run, evaluation: Series, after: Floats, half: float) -> tuple[f
 # How many rows are behind a share: shares of n rows are multiples of 1 / n.
 
 
-MOST_ROWS = 2000
+MAX_ROWS_TRIED = 2000
 """Rows up to which a number of them is tried. Chosen: by hand."""
 CHANCE = 1e-3
 """How likely numbers drawn at random may be multiples of some 1 / n that small, for n to be believed. Chosen: by
@@ -306,7 +308,7 @@ def rows_behind(shares: Floats) -> int | None:
     if not len(told):
         return None
     off = 10.0 ** -_decimals(told)
-    for rows in range(2, MOST_ROWS + 1):
+    for rows in range(2, MAX_ROWS_TRIED + 1):
         if rows * min(1.0, rows * off) ** len(told) > CHANCE:
             return None
         right = told * rows

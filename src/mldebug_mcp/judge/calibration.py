@@ -48,7 +48,7 @@ CHANCE_COUNTS_AS = 12
 of authors whom the fit never saw have their cause first less often, and probabilities are less often right."""
 LEAST_COUNTED = 1.0
 """Runs with a cause in which a symptom could be judged, from which their link counts as counted. Chosen: one run."""
-FILE = Path(__file__).parent / "fitted.json"
+FITTED_FILE = Path(__file__).parent / "fitted.json"
 
 Counts = dict[str, tuple[float, float]]
 """By symptom: runs that showed it, and runs in which it could be judged; versions of one run share its one."""
@@ -192,9 +192,9 @@ def fingerprint(causes: Iterable[Cause]) -> str:
 @lru_cache(maxsize=1)
 def fitted() -> Fitted:
     """Return the numbers that ship with the package, or none if nothing has been counted yet."""
-    if not FILE.is_file():
+    if not FITTED_FILE.is_file():
         return Fitted(provenance="nothing was counted: the words of links.csv stand alone")
-    written: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    written: dict[str, Any] = json.loads(FITTED_FILE.read_text(encoding="utf-8"))
     causes: dict[str, Counts] = counts(catalogue().links)
     healthy = causes.pop(SOUND, {})
     powers = {name: Powers.model_construct(**written[name]) for name in ("with_findings", "alone") if name in written}

@@ -43,7 +43,7 @@ MIN_FOR_THIRD = 6
 """Evaluations from which third differences count: three of them."""
 BAND = 2 * math.sqrt(2)
 """Times the noise of one evaluation: two standard deviations of the difference of two, some 95 %."""
-NEAR, NEAR_OTHERWISE = 0.02, 0.05
+MAX_DISTANCE_BY_STEPS, NEAR_OTHERWISE = 0.02, 0.05
 """Of the usual distance of evaluations: so near to one a checkpoint was evaluated, by steps and by epochs. Chosen: the
 step of a checkpoint and that of its record differ by one in some trainers (Lightning)."""
 MOST_BESIDE = 0.49
@@ -541,7 +541,7 @@ def _evaluated(run: Run, curve: _Curve, where: float, epoch: float | None) -> in
     apart = np.diff(np.unique(curve.step))
     usual, least = (median(apart), float(apart.min())) if len(apart) else (math.inf, math.inf)
     if run.step_name == "step":
-        near = min(max(1.0, NEAR * usual if math.isfinite(usual) else 1.0), MOST_BESIDE * least)
+        near = min(max(1.0, MAX_DISTANCE_BY_STEPS * usual if math.isfinite(usual) else 1.0), MOST_BESIDE * least)
     else:
         near = NEAR_OTHERWISE * (usual if math.isfinite(usual) else 1.0)
     if epoch is not None and run.step_name == "step":

@@ -76,13 +76,13 @@ BINS = 60
 """Stretches that the common steps are cut into: a departure is located to a sixtieth of them, then to a record."""
 SIGMAS = 5.0
 """Levels of two stretches differ if they are this many standard deviations of their noise apart ..."""
-LEAST = 0.02
+MIN_RELATIVE_DIFFERENCE = 0.02
 """... and by this share of the reference: two seeds of one recipe differ by about a percent. Both chosen by hand."""
 MOST_SIGMAS = 1000.0
 """The words for values without noise, such as learning rates."""
 LASTING = 3
 """Stretches in a row that have to differ: a difference that goes away is a spike."""
-FEW = 8
+MIN_RECORDS_FOR_COURSE = 8
 """Records of a curve below which only its end is compared. Chosen by hand: their noise is hardly known."""
 WORSE = 0.05
 """A result is worse by this share of the reference and of what the reference gained. (Two seeds of one recipe
@@ -213,11 +213,11 @@ def _parting(run: Series, reference: Series, better: int) -> Parting | None:
     edges = np.linspace(*_common_steps(run, reference), BINS + 1)
     (level, spread), (other, other_spread) = _levels(run, edges), _levels(reference, edges)
     distance = np.abs(level - other)
-    apart = (distance > SIGMAS * np.hypot(spread, other_spread)) & (distance > LEAST * np.abs(other))
+    apart = (distance > SIGMAS * np.hypot(spread, other_spread)) & (distance > MIN_RELATIVE_DIFFERENCE * np.abs(other))
     seen = np.flatnonzero(np.isfinite(distance))
     if not len(seen):
         return None
-    short = min(len(run), len(reference)) < FEW
+    short = min(len(run), len(reference)) < MIN_RECORDS_FOR_COURSE
     starts = [at for at in range(len(seen) - LASTING + 1) if not short and apart[seen[at : at + LASTING]].all()]
     last = seen[-max(1, len(seen) // 10) :]
     end, other_end = median(level[last]), median(other[last])
@@ -263,7 +263,7 @@ def _levels(series: Series, edges: Floats) -> tuple[Floats, Floats]:
     which = np.searchsorted(edges, series.step, side="right") - 1
     which[series.step == edges[-1]] = BINS - 1
     level, spread = np.full(BINS, np.nan), np.full(BINS, np.nan)
-    around = noise_on_slope(series.value) if len(series) < FEW else noise(series.value)
+    around = noise_on_slope(series.value) if len(series) < MIN_RECORDS_FOR_COURSE else noise(series.value)
     for at in range(BINS):
         inside = series.value[which == at]
         if len(inside):

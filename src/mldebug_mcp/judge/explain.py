@@ -17,11 +17,11 @@ from mldebug_mcp.models import Explanation
 
 MAX_ID = 200
 SUGGESTED = 3
-LOOKED_AT = 10
+MAX_SEARCH_RESULTS = 10
 """Entries that a search for the words of an id gives, whose best of each kind is named. Chosen."""
-NEAR = 2
+MAX_SUGGESTED_IDS = 2
 """Ids of like spelling that are suggested before what is meant."""
-ALIKE, REMOTE = 0.8, 0.5
+MIN_ID_SIMILARITY, REMOTE = 0.8, 0.5
 """Likeness of spelling from which an id is suggested before what is meant, and after it."""
 _CHECK = re.compile(r"\.\d+$")
 """What the id of a next step has beyond that of its cause, where the step stands."""
@@ -55,12 +55,12 @@ def _nearest(name: str, ids: Collection[str]) -> list[str]:
 
     known = catalogue()
     entries = [one for one in ids if one not in known.quotes and one not in known.sources]
-    near = nearest(name, entries, alike=ALIKE)
+    near = nearest(name, entries, alike=MIN_ID_SIMILARITY)
     words = name.replace("_", " ")
-    found = search_folklore(words, limit=LOOKED_AT, whole=True).entries if any(map(str.isalnum, words)) else []
+    found = search_folklore(words, limit=MAX_SEARCH_RESULTS, whole=True).entries if any(map(str.isalnum, words)) else []
     meant = {one.kind: one.id for one in reversed(found)}
     remote = nearest(name, ids, most=1, alike=REMOTE)
-    return list(dict.fromkeys([*near[:NEAR], *reversed(meant.values()), *near, *remote]))[:SUGGESTED]
+    return list(dict.fromkeys([*near[:MAX_SUGGESTED_IDS], *reversed(meant.values()), *near, *remote]))[:SUGGESTED]
 
 
 def _kinds() -> tuple[tuple[Mapping[str, Any], Callable[[Any], Explanation]], ...]:

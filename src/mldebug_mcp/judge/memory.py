@@ -39,7 +39,7 @@ from mldebug_mcp.models.memory import (
 # Two snapshots, compared: which totals, categories and call sites changed.
 
 
-SHOWN = 10
+MAX_SHOWN_SITES = 10
 
 
 def compare(snapshot: MemorySnapshot, other: MemorySnapshot) -> MemoryComparison:
@@ -64,7 +64,9 @@ def compare(snapshot: MemorySnapshot, other: MemorySnapshot) -> MemoryComparison
         reserved_change_bytes=_change(snapshot, other, lambda one: one.reserved),
         peak_change_bytes=_peak_change(snapshot, other),
         categories={name: change for name, change in categories.most_common() if change},
-        sites=sorted((one for one in changes if one.change_bytes), key=lambda one: -abs(one.change_bytes))[:SHOWN],
+        sites=sorted((one for one in changes if one.change_bytes), key=lambda one: -abs(one.change_bytes))[
+            :MAX_SHOWN_SITES
+        ],
     )
 
 
@@ -325,7 +327,7 @@ square of the length)."""
 LOGIT_CHUNKS = 8
 EIGHT_BIT = 3 / 4
 """Two moments of 4 bytes become two of 1 byte (Dettmers et al. 2022, arXiv 2110.02861)."""
-LEAST = 1024 * 1024
+MIN_SHOWN_BYTES = 1024 * 1024
 
 
 def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -> list[Lever]:
@@ -351,7 +353,7 @@ def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -
             lever=name, saves_bytes=saved, enough=None if missing is None or not missing else saved >= missing, how=how
         )
         for name, saved, how in sorted(found, key=lambda one: (one[0] not in at_fault, -one[1]))
-        if saved >= LEAST
+        if saved >= MIN_SHOWN_BYTES
     ]
 
 

@@ -44,11 +44,11 @@ _MAIN = ("loss", "eval_loss")
 
 
 def _told_in(summary: str, run: Run, names: Sequence[str]) -> list[str]:
-    words = set(_WORDS.findall(summary))
+    words = set(_PRINTED_WORDS.findall(summary))
     return [name for name in names if name in words or run[name].logged_as in words]
 
 
-_WORDS = re.compile(r"[\w/.@-]*\w")
+_PRINTED_WORDS = re.compile(r"[\w/.@-]*\w")
 
 
 def _is_pace(quantity: Quantity) -> bool:

@@ -149,7 +149,7 @@ MAX_FACT_CHARACTERS, MAX_NEXT_CHARACTERS, MAX_FIX_CHARACTERS = 110, 140, 320
 """A line and a half of a terminal, two and four. Whole clauses and sentences are left out beyond, none is cut."""
 MAX_CLAUSE_CHARACTERS = 300
 """Characters of a clause that quotes the log, such as an error message."""
-LOOKED_AT = ("loss", "eval_loss", "reward", "grad_norm", "learning_rate")
+MAIN_METRICS = ("loss", "eval_loss", "reward", "grad_norm", "learning_rate")
 MAX_LOOKED_AT = 4
 MAX_NAME_CHARACTERS = 40
 
@@ -283,7 +283,7 @@ def _healthy(
 def _looked_at(run: RunSummary, sheet: Sheet) -> str:
     """Return which curves were looked at, the results with their first and last values."""
     curves = [curve for one in sheet.quantities for curve in one.curves]
-    order = {name: place for place, name in enumerate(LOOKED_AT)}
+    order = {name: place for place, name in enumerate(MAIN_METRICS)}
     curves.sort(key=lambda one: order.get(one.name, len(order)))
     names = [
         f"{shorten(one.name, MAX_NAME_CHARACTERS)} ({figure(one.first)} to {figure(one.last)})"

@@ -22,7 +22,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint, must_judge_now
 from mldebug_mcp.core.paths import CACHE_VARIABLE, cache_folder, expanded
 from mldebug_mcp.core.text import shorten
-from mldebug_mcp.judge.calibration import FILE
+from mldebug_mcp.judge.calibration import FITTED_FILE
 from mldebug_mcp.judge.diagnosis import diagnose_run, gather
 from mldebug_mcp.judge.hypotheses import judge_causes
 from mldebug_mcp.judge.next_call import diagnose_call
@@ -66,7 +66,9 @@ def cache_file(path: str) -> Path | None:
 
 def fingerprint(place: RunFolder) -> str:
     """Return what changes with the files of a place, with its name, and with the version that judges them."""
-    digest = hashlib.blake2b(f"{__version__}\0{FILE.stat().st_mtime_ns}\0{place.folder}".encode(), digest_size=16)
+    digest = hashlib.blake2b(
+        f"{__version__}\0{FITTED_FILE.stat().st_mtime_ns}\0{place.folder}".encode(), digest_size=16
+    )
     for file in sorted((*place.all_files(), *(one.path for one in place.config()))):
         try:
             status = file.stat()

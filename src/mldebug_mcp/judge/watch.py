@@ -25,10 +25,10 @@ from mldebug_mcp.models.runs import News
 
 EVERY = 30.0
 """Seconds between two looks."""
-SILENT, TIMES = 300.0, 10.0
+SILENT, MIN_TIMES_USUAL_INTERVAL = 300.0, 10.0
 """Seconds without a new record, and times the usual interval, after which a run is called silent. Chosen by hand: an
 evaluation or a checkpoint may take minutes."""
-SHOWN = 3
+MAX_SHOWN_FACTS = 3
 SURE = 2
 """Looks in a row at which no result is found before that is reported: the first records may come before any."""
 LOOKS = 2
@@ -148,7 +148,7 @@ class Watch:
         quiet = self._clock() - self._grew[-1]
         intervals = [after - before for before, after in pairwise(self._grew)]
         usual = median(intervals) if intervals else 0.0
-        if self._last == "silent" or quiet < max(SILENT, TIMES * usual):
+        if self._last == "silent" or quiet < max(SILENT, MIN_TIMES_USUAL_INTERVAL * usual):
             return []
         self._last = "silent"
         before = f", where records had come every {_duration(usual)}" if intervals else ""
@@ -192,7 +192,7 @@ class Watch:
         before, self._leader = self._leader, leader
         if leader in NO_FAULTS and (not before or before in NO_FAULTS):
             return []
-        causes = {one.cause: round(one.probability, 2) for one in diagnosis.hypotheses[:SHOWN]}
+        causes = {one.cause: round(one.probability, 2) for one in diagnosis.hypotheses[:MAX_SHOWN_FACTS]}
         said = f"may be: {', '.join(f'{cause} {percent(share)}' for cause, share in causes.items())}"
         read = with_reader(diagnosis, self._reader)
         if self._reader is not None:

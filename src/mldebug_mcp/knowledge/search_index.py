@@ -55,7 +55,7 @@ CLASSES = (*range(2, 21), 26, 37, 50, 100, 101, 128, 200, 256, 365, 500, 512, 10
 to each other to be recognised."""
 VOCABULARIES = (30_522, 32_000, 32_768, 50_257, 50_304, 65_536, 100_352, 128_256, 151_936, 256_000)
 """Tokens of usual tokenizers. Source: the configurations of BERT, Llama 2, GPT-2, Llama 3, Qwen and Gemma."""
-SHORT = (2, 10, 1000)
+ROUND_CLASS_COUNTS = (2, 10, 1000)
 """Classes whose loss is recognised with one digit after the point. Chosen: one digit does not distinguish others."""
 AT_CHANCE = ("loss_at_chance", "no_signal", "params_not_training", "lr_too_low", "loss_stuck_near_ln_c")
 AT_START = ("init_loss", "wrong_initial_loss", "initial_loss_high", "bad_init")
@@ -89,7 +89,7 @@ _FIRST = re.compile(r"first|initial|start|begin|step 0|fresh|untrained|at init")
 _LOSS_OF = re.compile(r"(?:loss|entropy)[^\d]{0,30}$")
 _FLOOR = re.compile(r"softmax|under|below|lower|converge|plateau|floor|bottom")
 _IN_WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "ten": 10, "hundred": 100, "thousand": 1000}
-_NUMBER = re.compile(r"(?<![\w.,])\d{1,5}(?:\.\d{1,8})?(?![\w.%]|[.,]\d)")
+_NUMBER_IN_QUESTION = re.compile(r"(?<![\w.,])\d{1,5}(?:\.\d{1,8})?(?![\w.%]|[.,]\d)")
 _STANDS = re.compile(
     r"stuck|stay|stand|constant|not (?:move|change|decrease|go)|n.?t (?:move|change|decrease|go)|around"
 )
@@ -114,7 +114,7 @@ class Meaning:
 def meanings(question: str) -> Iterator[Meaning]:
     """Yield what the numbers of a question in lower case mean, where they mean something."""
     named = frozenset(counts(question))
-    for match in _NUMBER.finditer(question):
+    for match in _NUMBER_IN_QUESTION.finditer(question):
         number = match[0]
         meaning = _bound(number) or _floor(number, question, named) or _logarithm(number, question, named)
         meaning = meaning or _above(match, question, named)
@@ -145,7 +145,9 @@ def _bound(number: str) -> Meaning | None:
 
 def _floor(number: str, question: str, named: Collection[int]) -> Meaning | None:
     """Return that a number is the least cross entropy of scores that went through a softmax already."""
-    known = sorted({count for count in (*named, *SHORT, 100) if count > 1}) if _FLOOR.search(question) else ()
+    known = (
+        sorted({count for count in (*named, *ROUND_CLASS_COUNTS, 100) if count > 1}) if _FLOOR.search(question) else ()
+    )
     for count in known if len(number.partition(".")[2]) > 1 else ():
         if _equals(number, math.log(1 + (count - 1) / math.e)):
             is_ = f"ln(1 + {count - 1}/e), the least cross entropy of {count} classes where a softmax is applied twice"
@@ -156,7 +158,7 @@ def _floor(number: str, question: str, named: Collection[int]) -> Meaning | None
 def _logarithm(number: str, question: str, named: Collection[int]) -> Meaning | None:
     """Return that a number is the loss of a uniform guess: rounded or cut off behind its last digit."""
     digits = len(number.partition(".")[2])
-    usual = (*CLASSES, *VOCABULARIES) if digits > 1 else SHORT if digits and "loss" in question else ()
+    usual = (*CLASSES, *VOCABULARIES) if digits > 1 else ROUND_CLASS_COUNTS if digits and "loss" in question else ()
     known = (*(sorted(one for one in named if one > 1) if digits else ()), *usual)
     count = next((one for one in known if _equals(number, math.log(one))), None)
     if count is None:
@@ -373,7 +375,7 @@ COVERED_BY_WORDS = 0.5
 NAMED = 1.35
 """Times the score of a symptom or an error that the question names (fitted on half of the plain questions)."""
 NAMEABLE = ("symptom", "error")
-ALIKE = 0.85
+REPEATED_SOURCE_WEIGHT = 0.85
 """What each further quote of one source counts of the one before (chosen: an answer is of several)."""
 RANKED = 120
 """Documents that are looked at, best first (measured: more changes no answer of benchmarks/search)."""
@@ -523,7 +525,7 @@ def _varied(found: Iterable[Found]) -> Iterator[Found]:
     told: Counter[str] = Counter()
     for one in found:
         source = one.document.source
-        yield Found(one.document, one.score * ALIKE ** told[source]) if source else one
+        yield Found(one.document, one.score * REPEATED_SOURCE_WEIGHT ** told[source]) if source else one
         told[source] += 1
 
 

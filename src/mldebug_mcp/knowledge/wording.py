@@ -92,13 +92,13 @@ vor war warum was weil wenn werden wie wieder wieso wir wird wo woran wurde zu z
 STOPWORDS = frozenset(_STOPPED.split())
 """Words that say nothing on what is asked."""
 
-_NAMED = """
+_NAMED_THINGS = """
 albert alexnet alpaca bart bert bloom cifar coco colab cuda deberta deepseek densenet detr distilbert efficientnet
 electra falcon flux geforce gemma gpt imagenet inception internlm kaggle llama llava mamba maskrcnn mistral mixtral
 mnist mobilenet nvidia olmo opt palm phi qwen resnet resnext retinanet roberta rtx rwkv segformer squad swin titan tpu
 unet vgg vicuna vit whisper xception yolo
 """
-NAMES = frozenset(_NAMED.split())
+NAMES = frozenset(_NAMED_THINGS.split())
 """Names of models, data sets and hardware: where no entry speaks of them they are no words of another field."""
 
 
@@ -188,7 +188,7 @@ def _by_first_letter(known: frozenset[str]) -> dict[str, list[str]]:
 
 
 LEARNT_FILE = "learnt.npz"
-NEAR = 3
+MAX_WORDS_APART = 3
 """Words at most so far from each other are a pair (fitted on half of the questions of benchmarks/search)."""
 ALONE, NEXT, PIECE = ".", "_", "~"
 """What features begin with that are words as they were put, two such words in a row, and pieces of words."""
@@ -213,7 +213,7 @@ def features(words: Sequence[str], tags: Sequence[str], question: str, put: str)
     yield from words
     yield from (f"#{tag}" for tag in tags)
     for place, word in enumerate(words):
-        yield from (" ".join(sorted((word, near))) for near in words[place + 1 : place + 1 + NEAR])
+        yield from (" ".join(sorted((word, near))) for near in words[place + 1 : place + 1 + MAX_WORDS_APART])
     each = _letters(question)
     yield from (f"{ALONE}{word}" for word in each)
     yield from (f"{NEXT}{one} {other}" for one, other in pairwise(each))

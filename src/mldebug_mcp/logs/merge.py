@@ -318,7 +318,7 @@ LONG_NUMBER = 5
 
 _CLOCKS = (Quantity.ELAPSED, Quantity.TIMESTAMP)
 _RANK = regex(r"(?:rank|worker|gpu|node|proc(?:ess)?|task|local|host|device|stdout|stderr)s?[-_.]?\d+", re.IGNORECASE)
-_WORD = regex(r"[^\W\d_]+|\d+")
+_WORD_OR_NUMBER = regex(r"[^\W\d_]+|\d+")
 _HUMP = regex(r"(?<=[a-z])(?=[A-Z])")
 _PHASES = PHASES | dict.fromkeys(("learn", "learning"), "train")
 """CatBoost writes `learn_error.tsv` and `test_error.tsv`."""
@@ -412,7 +412,7 @@ def _without_metric(name: str, metric: Series) -> list[str]:
     named = next((at for at in ends if canonical("_".join(words[at:])) == metric.name.removeprefix("eval_")), None)
     if named is not None:
         return words[:named]
-    own = {*_WORD.findall(metric.name.lower()), *_WORD.findall(metric.logged_as.lower())}
+    own = {*_WORD_OR_NUMBER.findall(metric.name.lower()), *_WORD_OR_NUMBER.findall(metric.logged_as.lower())}
     return [word for word in words if word not in own]
 
 
@@ -429,7 +429,7 @@ def _add_error_lines(groups: list[list[Named]], item: Named) -> None:
 def _words(name: str) -> list[str]:
     """Return the words and numbers of the name of a log, without its ending, in lower case."""
     stem = PurePath(log_name(PurePath(name).name)).stem
-    return [word.lower() for word in _WORD.findall(_HUMP.sub(" ", stem))]
+    return [word.lower() for word in _WORD_OR_NUMBER.findall(_HUMP.sub(" ", stem))]
 
 
 def _phase(words: list[str]) -> str:

@@ -43,7 +43,7 @@ LONGEST_LINE = 4096
 MAX_BYTES_TO_TIME = 1024
 """Bytes before a line without a time in which the nearest one is looked for."""
 
-_STEP = regex(
+_STEP_IN_BYTES = regex(
     rb"[sSiIuUbB](?:tep|TEP|ter(?:ation)?|TER(?:ATION)?|pdate|PDATE|atch|ATCH)s?[\"']?\s{0,4}[:=]?\s{0,4}\[?\s{0,4}"
     rb"(\d{1,12})\b"
 )
@@ -166,7 +166,7 @@ def _steps(text: bytes) -> list[_Step]:
     """Return the lines that tell steps."""
     found: list[_Step] = []
     end = 0
-    for match in _STEP.finditer(text) if _STEP.search(text) else _BAR.finditer(text):
+    for match in _STEP_IN_BYTES.finditer(text) if _STEP_IN_BYTES.search(text) else _BAR.finditer(text):
         if match.start() < end:
             continue  # of the same line
         end = text.find(b"\n", match.end())

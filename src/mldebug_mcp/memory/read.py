@@ -434,7 +434,7 @@ def _opcode_name(opcode: int) -> str:
 # Pickle → plain objects, with nothing imported, nothing called and memory in proportion to the file.
 
 
-MAX_BYTES = 16 * 1024**3
+MAX_SNAPSHOT_BYTES = 16 * 1024**3
 """Bytes of an uncompressed pickle."""
 MEMORY_PER_BYTE = 2
 """Bytes of memory per byte of pickle, at least: with deep stacks; short ones take up to six."""
@@ -487,8 +487,10 @@ def _unzipped_size(path: Path, packed: int, name: str) -> int:
             size += len(piece)
             if size > max(FREE_BYTES, TIMES_UNPACKED * packed):
                 raise InputError(f"{name}: {packed:,} bytes that unpack to more than {size:,}, as no snapshot does")
-            if size > MAX_BYTES:
-                raise InputError(f"{name}: unpacks to more than {MAX_BYTES // 2**30} GiB; record fewer entries")
+            if size > MAX_SNAPSHOT_BYTES:
+                raise InputError(
+                    f"{name}: unpacks to more than {MAX_SNAPSHOT_BYTES // 2**30} GiB; record fewer entries"
+                )
     reading(min(size, TIMES_TYPICAL * packed))
     return size
 

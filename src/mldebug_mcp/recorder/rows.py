@@ -17,7 +17,7 @@ from mldebug_mcp.recorder.late import Value as LateValue
 
 Value: TypeAlias = Any
 """Whatever loaders, samplers and collators are."""
-MAX_ROWS = 4096
+MAX_RECORDED_ROWS = 4096
 """Rows of a batch that are recorded. Chosen: 30 kB of numbers; of more the first ones are."""
 MAX_NUMBERS = 512
 """Numbers that identify a row without text, drawn evenly. Chosen: far fewer distinguish images."""
@@ -82,12 +82,12 @@ def keys_of(batch: Value, rows: Value) -> RowKeys | None:
     if not shape:
         return None
     mask = batch.get("attention_mask") if isinstance(batch, dict) else None
-    if shape[0] > MAX_ROWS:
-        rows, mask = rows[:MAX_ROWS], None if mask is None else mask[:MAX_ROWS]
+    if shape[0] > MAX_RECORDED_ROWS:
+        rows, mask = rows[:MAX_RECORDED_ROWS], None if mask is None else mask[:MAX_RECORDED_ROWS]
     if len(shape) > 2 or not _is_whole(rows.dtype):
         values, mask = math.prod(shape[1:]), None
         if len(shape) != 2:
-            rows = rows.reshape(min(shape[0], MAX_ROWS), -1)
+            rows = rows.reshape(min(shape[0], MAX_RECORDED_ROWS), -1)
         if values >= 2 * MAX_NUMBERS:
             rows = rows[:, :: values // MAX_NUMBERS]
     return RowKeys(_copied(rows), None if mask is None else _copied(mask))
@@ -162,7 +162,7 @@ class NotedBatches:
 
     def next_rows(self) -> list[int]:
         """Return the indices of the next batch that the loader gives, in the order in which they were handed out."""
-        return self._handed.popleft()[:MAX_ROWS] if self._handed else []
+        return self._handed.popleft()[:MAX_RECORDED_ROWS] if self._handed else []
 
 
 def noted(loader: Value) -> NotedBatches | None:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 WINDOW = 64
 """Losses that the course is made of. Chosen: long enough for a median, short enough to follow a falling loss."""
-LEAST = 20
+MIN_LOSSES_BEFORE_SPIKE = 20
 """Losses before a spike is reported. Chosen: the first ones of a run fall far."""
-SIGMAS = 8.0
+MIN_SPIKE_SIGMAS = 8.0
 """Standard deviations above the median. Chosen: a healthy run of a million steps reaches six."""
 RISE = 1.1
 """... and times the median itself. Chosen: where the loss hardly varies, eight of its deviations are nothing."""
@@ -63,7 +63,7 @@ class Course:
             self._resting = REST
         self._last.append(loss)
         self._taken += 1
-        if len(self._last) >= LEAST and self._taken % COURSE_EVERY == 0:
+        if len(self._last) >= MIN_LOSSES_BEFORE_SPIKE and self._taken % COURSE_EVERY == 0:
             self._bound = _bound(self._last)
         return "spike" if spike else ""
 
@@ -72,7 +72,7 @@ def _bound(losses: Collection[float]) -> float:
     """Return the loss above which one is off the course of these."""
     level = median(losses)
     spread = _SIGMA * median(abs(one - level) for one in losses)
-    return level + max(SIGMAS * spread, (RISE - 1) * abs(level))
+    return level + max(MIN_SPIKE_SIGMAS * spread, (RISE - 1) * abs(level))
 
 
 # What is kept of a step at which the loss left its course: the batch, and an event that says where it is.

@@ -19,7 +19,7 @@ from mldebug_mcp.rows.plan import SHUFFLE_MOST_ROWS, Order, Plan, Sharing
 # What a Trainer logs beside its losses, against the plan by which its rows are drawn again.
 
 
-SURE = 0.4
+MAX_ROUNDING_ROWS = 0.4
 """Rows by which an estimate may be off that is rounded to whole rows. Chosen: below one half."""
 EPOCH_SLACK = 1e-6
 """By how much an epoch that was logged with all its digits may differ from the plan's. Chosen: rounding is less."""
@@ -35,7 +35,7 @@ class Pace(NamedTuple):
     @property
     def is_sure(self) -> bool:
         """Whether it is one whole number of rows: the summary of a resumed run counts a part of them."""
-        return self.slack < SURE and abs(self.rows - round(self.rows)) <= self.slack + EPOCH_SLACK
+        return self.slack < MAX_ROUNDING_ROWS and abs(self.rows - round(self.rows)) <= self.slack + EPOCH_SLACK
 
 
 def rows_by_pace(run: Run, passes: object) -> Pace | None:
@@ -55,7 +55,11 @@ def checked(plan: Plan, run: Run | None, passes: object) -> list[str]:
     if run is None:
         return []
     pace = rows_by_pace(run, passes)
-    if pace is not None and abs(plan.rows - pace.rows) > pace.slack + SURE and _as_many_batches(plan, pace.rows):
+    if (
+        pace is not None
+        and abs(plan.rows - pace.rows) > pace.slack + MAX_ROUNDING_ROWS
+        and _as_many_batches(plan, pace.rows)
+    ):
         raise InputError(
             f"the log does not agree: by its samples per second and its runtime the data have "
             f"{round(pace.rows):,} rows, not {plan.rows:,}; say rows, or name the data as the Trainer saw them"
@@ -226,7 +230,7 @@ _IN_THE_LOG = {
 }  # fmt: skip
 _IN_A_HEAD = ("seed", "batch_size", "accumulation", "world", "drop_last")
 _ENDS_WITH_A_STEP = ("transformers", "accelerate", "lightning")
-MOST = 2**31
+MAX_ROWS_OF_DATA = 2**31
 MOST_FED = 100_000
 """Rows of a step, of all ranks and micro-batches."""
 
@@ -401,7 +405,7 @@ def _plan(sampler: str, known: Mapping[str, Known]) -> Plan:
 
 
 def _whole(
-    name: str, known: Mapping[str, Known], default: int | None = None, *, least: int = 1, most: int = MOST
+    name: str, known: Mapping[str, Known], default: int | None = None, *, least: int = 1, most: int = MAX_ROWS_OF_DATA
 ) -> int:
     if name not in known:
         if default is None:

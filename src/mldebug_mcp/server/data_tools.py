@@ -126,7 +126,7 @@ def estimate_memory(
 
 QUEUE = 100
 """Reports that wait to be sent; more are dropped."""
-AT_ONCE = anyio.CapacityLimiter(2)
+PROBE_LIMITER = anyio.CapacityLimiter(2)
 """Probes that run at the same time. Chosen."""
 
 
@@ -169,9 +169,9 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     from mldebug_mcp.report.concise import concise_probe
 
     async with _reporting(context) as note:
-        if not AT_ONCE.available_tokens:
+        if not PROBE_LIMITER.available_tokens:
             note(Progress("waiting for another probe to end", 0, 0, None))
-        async with AT_ONCE, _while_connected(context):
+        async with PROBE_LIMITER, _while_connected(context):
             answer = await probe(
                 batch, model, entry, python, device,
                 on_progress=note, read=read_batch, steps=steps, time_limit=time_limit, dtype=dtype,

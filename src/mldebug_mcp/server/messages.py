@@ -162,7 +162,7 @@ def _each_text(value: object, change: Callable[[str], str]) -> object:
 
 MOST_WAITING = 1000
 """Messages that wait to be written. Those beyond are lost."""
-LONGEST = 20_000
+MAX_MESSAGE_CHARACTERS = 20_000
 """Characters of a message: a traceback has some thousand."""
 _STANDARD_ERROR = 2
 
@@ -177,7 +177,7 @@ class _Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(Full):
-            self._waiting.put_nowait(cut(self.format(record), LONGEST))
+            self._waiting.put_nowait(cut(self.format(record), MAX_MESSAGE_CHARACTERS))
 
     def _write(self) -> None:
         # Without Python's stream: its lock, held by a thread that waits, would keep the process from ending.

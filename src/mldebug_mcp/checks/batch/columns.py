@@ -233,7 +233,7 @@ def nonfinite_values(batch: Batch) -> Evidence | None:
 
 CONSTANT_COLUMN_LEAST_ROWS = 50
 """Rows from which a constant value is reported. Chosen: in so many it is not an accident."""
-SHOWN = 4
+MAX_SHOWN_COLUMNS = 4
 """Columns that a sentence names. Chosen: a line holds as many."""
 
 
@@ -253,7 +253,9 @@ def constant_column(batch: Batch) -> Evidence | None:
     found = {name: one for name, one in counts.items() if one.constant and one.rows >= CONSTANT_COLUMN_LEAST_ROWS}
     if not found or len(found) == len(counts):
         return None
-    listed = ", ".join(f"{shorten(name, 30)} ({quoted(one.value)})" for name, one in list(found.items())[:SHOWN])
+    listed = ", ".join(
+        f"{shorten(name, 30)} ({quoted(one.value)})" for name, one in list(found.items())[:MAX_SHOWN_COLUMNS]
+    )
     measured = any(one.numeric and "." in one.value for one in found.values())
     severity: Severity | None = None if measured else "info"
     said = f"{len(found)} of {len(counts)} columns hold one value in all rows: {listed}"
@@ -282,7 +284,9 @@ def equal_columns(batch: Batch) -> Evidence | None:
     found = [" and ".join(names) for names in alike.values() if len(names) > 1]
     if not found:
         return None
-    return batch_evidence(f"{'; '.join(found[:SHOWN])} hold the same values in all rows", values={"groups": len(found)})
+    return batch_evidence(
+        f"{'; '.join(found[:MAX_SHOWN_COLUMNS])} hold the same values in all rows", values={"groups": len(found)}
+    )
 
 
 # Boxes on another scale, or in another order, than the detector reads them.

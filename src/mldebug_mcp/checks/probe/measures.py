@@ -16,7 +16,7 @@ SMALL_UPDATE = 3e-5
 """Of the weights that a step changes them by. Chosen: a thirtieth of the 1e-3 that cs231n_nn3 gives."""
 ROUNDINGS = 4.0
 """Roundings of its precision by which two calls may differ. Chosen: a sum in another order makes one or two."""
-TIMES = 10.0
+MIN_TIMES_SEEDED_DIFFERENCE = 10.0
 """Times the difference of calls with one seed that free ones must differ by. Chosen: two seeds differ by as much."""
 FELL = 0.2
 """Part of a loss by which it must fall to be learnt. Chosen: an output that shrinks to its mean takes off a tenth."""
@@ -38,7 +38,7 @@ def is_random(seen: Measured) -> bool:
     rounding = (seen.loss_rounding or 0.0) * max(map(abs, free))
     drawn, again = _range(free), _range(replayed)
     return drawn > ROUNDINGS * rounding and (
-        drawn > TIMES * again or drawn > rounding / math.sqrt(seen.loss_rounding or 1)
+        drawn > MIN_TIMES_SEEDED_DIFFERENCE * again or drawn > rounding / math.sqrt(seen.loss_rounding or 1)
     )
 
 

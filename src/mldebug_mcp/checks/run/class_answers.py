@@ -247,7 +247,7 @@ def _is_count(classes: Floats, run: Run) -> Holds:
 # What tells how well a classifier does by class: the recall of each, means over them, scores of the one looked for.
 
 
-LEAST, LAST = 4, 3
+MIN_EVALUATIONS, LAST = 4, 3
 """Evaluations, and those that are the last. Chosen: a median of three has no outlier, and some come before it."""
 _RECALL = regex(r"(?:eval_)?(?:.*[_/])?(?:recall(?:[_/].+)?|(?:f1|acc(?:uracy)?)[_/]class[_/]?\w+)")
 _MEAN = regex(r"macro|balanced|mean|avg|average|weighted|micro|recall$|@|at_?\d")
@@ -272,7 +272,7 @@ def scores_of_the_positive(run: Run) -> list[Series]:
 
 
 def _long(run: Run, names: Iterable[str]) -> list[Series]:
-    return [one for one in (run[name].finite for name in names) if len(one) >= LEAST]
+    return [one for one in (run[name].finite for name in names) if len(one) >= MIN_EVALUATIONS]
 
 
 def last_share(series: Series) -> float:
@@ -287,7 +287,7 @@ LASTS = 0.5
 """Share of the evaluations, at the end. Chosen: a model that learns gives the commonest answer at first as well."""
 FOUND, MISSED = 0.9, 0.1
 """Recall of a class that always wins, and of one that is as good as never predicted. Chosen: by hand."""
-SHARE = 0.3
+MIN_SHARE_OF_CLASSES_MISSED = 0.3
 """Of the other classes: so many are missed. Chosen: by hand."""
 CLASS_ANSWERS_APART = 0.35
 """How far a mean over classes lies below the accuracy where some are not learnt at all. Chosen: by hand."""
@@ -323,7 +323,7 @@ def _by_recall(recalls: list[Series]) -> Evidence | None:
     last = {one.name: last_share(one) for one in recalls}
     missed = [name for name, value in last.items() if value < MISSED]
     best = max(last, key=lambda name: last[name])
-    if last[best] < FOUND or len(missed) < SHARE * (len(last) - 1):
+    if last[best] < FOUND or len(missed) < MIN_SHARE_OF_CLASSES_MISSED * (len(last) - 1):
         return None
     return Evidence(
         f"at the end {len(missed)} of {len(last)} classes have a recall below {MISSED:g} (such as {missed[0]}: "
@@ -340,11 +340,11 @@ def one_answer_for_all(run: Run) -> Evidence | None:
     end otherwise; all is right; an area under the ROC curve says that the scores rank rows well (a remark).
     """
     tested = one_answer(run)
-    if not tested or all(len(one.holds) < LEAST for one in tested):
+    if not tested or all(len(one.holds) < MIN_EVALUATIONS for one in tested):
         raise CannotTell(
-            f"what tells one answer for all from others, such as balanced accuracy, is not logged {LEAST} times"
+            f"what shows one answer for all, such as balanced accuracy, is not logged {MIN_EVALUATIONS} times"
         )
-    seen = next((one for one in tested if one.until_the_end >= max(LEAST, LASTS * len(one.holds))), None)
+    seen = next((one for one in tested if one.until_the_end >= max(MIN_EVALUATIONS, LASTS * len(one.holds))), None)
     if seen is None:
         return None
     auc = next((one.finite for one in run.series.values() if is_auc(one) and len(one.finite)), None)

@@ -27,7 +27,7 @@ EVENLY, UNEVEN = 0.5, 0.05
 """Share by which a gap may differ from the usual one, and of gaps that may. Chosen: a period needs even records."""
 PERIODS = 4
 """A pattern must have repeated this often. Chosen: noise with a memory makes two or three."""
-LEAST = 0.25
+MIN_AUTOCORRELATION = 0.25
 """Autocorrelation at the period. Chosen: the pattern makes at least a quarter of the variance that is left."""
 PERIODS_SIGMAS = 5.0
 """... and so far above the trough before it, in standard errors. Source: Bartlett's formula."""
@@ -123,7 +123,9 @@ def _period(correlation: Floats, count: int) -> int | None:
     inner = correlation[1:-1]
     peaks = 1 + np.flatnonzero((inner >= correlation[:-2]) & (inner > correlation[2:]))
     peaks = peaks[peaks >= 3]
-    clear = (correlation[peaks] > LEAST) & (correlation[peaks] - trough[peaks] > PERIODS_SIGMAS * error[peaks // 2])
+    clear = (correlation[peaks] > MIN_AUTOCORRELATION) & (
+        correlation[peaks] - trough[peaks] > PERIODS_SIGMAS * error[peaks // 2]
+    )
     candidates = peaks[clear]  # up to half a lag the memory of the noise counts, not the pattern
     if not len(candidates):
         return None
@@ -373,7 +375,7 @@ STARTS_OVER = 0.5
 """Of that swing: how far the step to the next may be from the one that starts it over. Chosen: climbs have none."""
 SWING = 0.15
 """Of the level of the loss: how far the pattern goes up and down. Chosen: what batches differ in is less."""
-MOST_CLEAR, SHARE, LEAST_DROP, DATA_ORDER_SIGMAS = 0.6, 0.5, 0.04, 4.0
+MOST_CLEAR, MIN_SHARE_OF_FALL, LEAST_DROP, DATA_ORDER_SIGMAS = 0.6, 0.5, 0.04, 4.0
 """Share of boundaries that are clear, of the fall since the first epoch, of the level, and errors. Chosen: on synthetic
 curves."""
 MUCH, MUCH_OF_PAIRS = 0.125, 0.4
@@ -440,7 +442,7 @@ def loss_epoch_steps(run: Run) -> Evidence | None:
     if (
         clear.mean() < MOST_CLEAR
         or typical < LEAST_DROP * steps.level
-        or total < SHARE * steps.fall
+        or total < MIN_SHARE_OF_FALL * steps.fall
         or steps.rate_is_cut
     ):
         return None
@@ -590,7 +592,7 @@ def _ranks(values: Floats) -> Floats:
 # Do the same batches come again in the same order?
 
 
-FAR = 4.0
+MIN_HARD_PLACE_SPREADS = 4.0
 """Spreads of the places of a pass by which a hard one stands out. Fitted: whole orders that come again have up to 3.2
 (benchmarks/faults and loops), pockets of bad rows 4.7 to 14."""
 
@@ -626,7 +628,7 @@ def few_batches_stand_out(recur: Evidence) -> Evidence | None:
 
     Not this when: the loss goes up and down over the whole pass; it comes again once.
     """
-    return recur if recur.values.get("hardest", 0.0) >= FAR else None
+    return recur if recur.values.get("hardest", 0.0) >= MIN_HARD_PLACE_SPREADS else None
 
 
 @question(

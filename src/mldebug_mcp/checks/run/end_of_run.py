@@ -141,7 +141,7 @@ def _bytes(pattern: re.Pattern[str], message: Message) -> float | None:
 # Did an error end the run, and of what kind is it?
 
 
-LEAST_SHARE = 0.07
+MIN_SHARE_OF_RESERVED = 0.07
 """Of all that is reserved. Chosen: a process that is full has a little unused as well."""
 
 
@@ -217,7 +217,7 @@ def memory_reserved_unused(run: Run) -> Evidence | None:
     found = failed_allocation(run)
     if found.unused is None:
         raise CannotTell("the message of the failed allocation does not say how much is reserved but unallocated")
-    if found.unused < max(found.asked, LEAST_SHARE * (found.allocated + found.unused)):
+    if found.unused < max(found.asked, MIN_SHARE_OF_RESERVED * (found.allocated + found.unused)):
         return None
     return Evidence(
         f"an allocation of {figure(found.asked / GIB)} GiB failed while {figure(found.unused / GIB)} GiB were "
@@ -383,7 +383,7 @@ LEAST = 8
 """Evaluations. Chosen: fewer do not tell a straight fall from one that flattens."""
 QUARTER = 0.75
 """Of the run. Chosen: what is after it would be a quarter of a straight fall."""
-SHARE = 0.15
+MIN_SHARE_OF_FALL_AT_END = 0.15
 """Of the whole fall that comes in the last quarter. Chosen: a fall as the inverse root of the steps has 0.07."""
 BETTER = 0.1
 """Share of its start by which the loss falls at all. Chosen: of less, noise makes up too much."""
@@ -413,7 +413,11 @@ def ends_while_improving(run: Run) -> Evidence | None:
     late = loss.value[loss.step <= loss.step[0] + QUARTER * (loss.step[-1] - loss.step[0])]
     before = median(late[-width:])
     fall = first - last
-    if fall < BETTER * abs(first) or loss.value[-1] > loss.value.min() or before - last < SHARE * fall:
+    if (
+        fall < BETTER * abs(first)
+        or loss.value[-1] > loss.value.min()
+        or before - last < MIN_SHARE_OF_FALL_AT_END * fall
+    ):
         return None
     return Evidence(
         f"the evaluation loss falls to its end, at {run.place(loss.step[-1])}: "

@@ -366,10 +366,10 @@ def eval_rise(run: Run) -> Answers:
 # is more accurate than evaluation by then may know its rows by heart, and is not compared.
 
 
-NEAR = 0.03
+MAX_ACCURACY_DISTANCE = 0.03
 """Of accuracy: training this near is as accurate. Chosen: a batch of some hundred rows scatters so."""
 FRESH = 0.04
-"""Of accuracy: training that is better than evaluation by more may know its rows. Chosen: as `NEAR`, and a little."""
+"""Of accuracy: training that is better by more may know its rows. Chosen: above `MAX_ACCURACY_DISTANCE`."""
 LOSS_AT_ACCURACY_LEAST = 3
 """Evaluations, and training records for each. Chosen: their median then stands against one stray value."""
 
@@ -405,7 +405,7 @@ def loss_at_accuracy(run: Run) -> LossAtAccuracy | None:
     for step, held_out, accuracy in zip(*evaluated, strict=True):
         until = steps <= step
         now = right[until][-LOSS_AT_ACCURACY_LEAST:]
-        alike = loss[until & (np.abs(right - accuracy) <= NEAR)]
+        alike = loss[until & (np.abs(right - accuracy) <= MAX_ACCURACY_DISTANCE)]
         if len(now) and median(now) <= accuracy + FRESH and len(alike) >= LOSS_AT_ACCURACY_LEAST and median(alike) > 0:
             rows.append((step, held_out, accuracy, held_out / median(alike)))
     if len(rows) < LOSS_AT_ACCURACY_LEAST:

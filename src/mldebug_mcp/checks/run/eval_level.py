@@ -334,7 +334,7 @@ def eval_chance(run: Run) -> Answers:
 
 MORE = 5
 """Evaluations of a metric other than an accuracy. Chosen: by hand."""
-SAME = 1e-6
+MAX_ROUNDING_OF_LOSS = 1e-6
 """Share of a loss that rounding leaves of one model. Chosen: float32 has seven digits."""
 SATURATED, BY_HEART = 0.85, 0.999
 """An accuracy that is near its best, at evaluation and in training throughout. Chosen: by hand."""
@@ -350,7 +350,7 @@ _OF_A_CLASS = re.compile(r"\d|class|cat(?:egory)?|small|medium|large|rare|minori
 
 def is_one_number(series: Series) -> bool:
     """Say whether all values of a loss, or its score, are those of an unchanged model."""
-    return float(np.ptp(series.value)) <= SAME * abs(float(series.value[0]))
+    return float(np.ptp(series.value)) <= MAX_ROUNDING_OF_LOSS * abs(float(series.value[0]))
 
 
 def digits_of(value: float) -> int:

@@ -232,7 +232,7 @@ def gradient_level(run: Run) -> Answers:
 # Does the gradient norm keep its level: does it rise over the run, or jump out of it?
 
 
-GROWS, SIGMAS = 4.0, 6.0
+GROWS, MIN_GROWTH_SIGMAS = 4.0, 6.0
 """Times the early level at the end, and standard errors of a level. Chosen: healthy norms drift by less than 4; the
 second is chance in thousands of runs."""
 BEGINNING, STRETCHES, END = 0.05, 12, 2
@@ -272,7 +272,7 @@ def _growth(run: Run, norm: Series) -> Evidence | None:
     least, end = float(after[0]), median(after[-END:])
     rises = (after[None, :] > after[:, None])[np.triu_indices(len(after), 1)]
     still = end - median(after[len(after) // 2 :][:END]) >= STILL * (end - least)
-    if end - least < max(math.log(GROWS), SIGMAS * cut.error) or rises.mean() < RISING or not still:
+    if end - least < max(math.log(GROWS), MIN_GROWTH_SIGMAS * cut.error) or rises.mean() < RISING or not still:
         return None
     first = float(cut.first[lowest + int(np.argmax(after > least + (end - least) / 4))])
     return Evidence(
@@ -418,9 +418,9 @@ def gradient_parts(run: Run) -> Answers:
 
 CLIPPING_LEAST = 5
 """Norms. Chosen: all of them, then, and by so much."""
-SHARE = 0.95
+MIN_SHARE_CLIPPED = 0.95
 """Share of the records that are clipped, or are at the threshold. Chosen: nearly every step."""
-FACTOR, AT = 5.0, 0.01
+MIN_TIMES_THRESHOLD, AT = 5.0, 0.01
 """Times the threshold: far above the 90th percentile of norms, where one clips; within this share a norm is at it.
 Source: tuning_playbook; logs are rounded."""
 MOST = 50.0
@@ -439,8 +439,8 @@ def grad_clip_saturated(threshold: float, norm: Series | None) -> Evidence | Non
     if len(norm) < CLIPPING_LEAST:
         raise CannotTell(f"grad_norm has {len(norm)} finite values; {CLIPPING_LEAST} are needed")
     clipped, typical, at = norm.value > threshold, median(norm.value), pinned(norm)
-    stands = at is not None and abs(at.value / threshold - 1) < AT and at.share >= SHARE
-    if not stands and (clipped.mean() < SHARE or typical < FACTOR * threshold):
+    stands = at is not None and abs(at.value / threshold - 1) < AT and at.share >= MIN_SHARE_CLIPPED
+    if not stands and (clipped.mean() < MIN_SHARE_CLIPPED or typical < MIN_TIMES_THRESHOLD * threshold):
         return None
     return Evidence(
         f"grad_norm is {'at' if stands else 'above'} the clipping threshold {figure(threshold)} in "
@@ -491,7 +491,7 @@ def clipping(run: Run) -> Answers:
 def _pinned(norm: Series | None) -> Answers:
     """Judge a norm without a threshold to compare it with: one that stays at its highest value is cut off there."""
     at = None if norm is None or len(norm) < CLIPPING_LEAST else pinned(norm)
-    if at is None or at.share < SHARE:
+    if at is None or at.share < MIN_SHARE_CLIPPED:
         raise CannotTell("the clipping threshold (max_grad_norm) is not in the configuration")
     said = Evidence(
         f"grad_norm stays at {figure(at.value)} in {at.share:.0%} of {at.records} records and is never above, as "

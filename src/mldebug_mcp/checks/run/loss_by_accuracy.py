@@ -179,7 +179,7 @@ CLEAR, UNCOUNTED = 1.15, 1.2
 """Times the loss of a calibrated model, and times the classes that the first loss tells. Chosen: it may have fallen."""
 LOSS_BY_ACCURACY_LEAST = 4
 """Records with both. Chosen: the later half is two."""
-SHARE = 0.05
+MIN_SHARE_OF_COST = 0.05
 """Of what wrong answers cost at least. Chosen: a focal loss (alpha 0.25, gamma 2) leaves a 16th."""
 WRONG = 0.3
 """Share of wrong answers. Chosen: a few rows that the loss leaves out would do."""
@@ -283,7 +283,7 @@ def loss_below_accuracy(run: Run) -> Evidence | None:
         later = slice(len(loss) // 2, None)
         right, level = as_share(median(accuracy[later])), median(loss[later])
         least = (1 - right) * math.log(2)
-        if 1 - right >= WRONG and 0 < level < SHARE * least:
+        if 1 - right >= WRONG and 0 < level < MIN_SHARE_OF_COST * least:
             return Evidence(
                 f"{name} is {figure(level)} and the accuracy {figure(right)} in the later half of {len(loss)} records; "
                 f"a mean cross-entropy with so many wrong answers is at least {figure(least)}",

@@ -48,7 +48,7 @@ from mldebug_mcp.logs.run import Run, Series
 
 LEAST_OF_RISE, LEAST_OF_HUMP, LEAST_OF_TREND, LEAST_OF_TURN = 5, 12, 10, 60
 """Finite records that each needs. Chosen: as many as their blocks take."""
-SHORT, LONGER, TOGETHER = 8, 1.5, 0.8
+MIN_STEP_TIME_RECORDS, LONGER, TOGETHER = 8, 1.5, 0.8
 """Records in which the time of steps rises with the loss, by what factor, and in what order. Chosen: longer batches
 cost more of both."""
 HEIGHT, WAY_BACK, CLEAR = 1.4, 0.5, 6.0
@@ -108,7 +108,7 @@ def _takes_longer(run: Run, loss: Series) -> bool:
     if "step_time" not in run:
         return False
     _, time, value = aligned(run["step_time"].finite, loss)
-    if len(value) < SHORT or end_level(time) < LONGER * start_level(time):
+    if len(value) < MIN_STEP_TIME_RECORDS or end_level(time) < LONGER * start_level(time):
         return False
     return monotone(value[np.argsort(time, kind="stable")]) >= TOGETHER
 
@@ -201,7 +201,7 @@ def _need(run: Run, records: int, *not_for: str) -> None:
 # Progress that is slower than usual, and evaluations that creep below the loss of a guess.
 
 
-LOSS_SLOW_LEAST, MOST = 0.005, 0.4
+LOSS_SLOW_LEAST, MAX_SLOW_PROGRESS = 0.005, 0.4
 """Progress as a share of the first level. Chosen: below there is none (`loss_plateau`), above it is not slow."""
 LOSS_SLOW_SIGMAS = 6.0
 """Times the noise of levels that progress must be. Chosen: as for a loss that turns."""
@@ -303,8 +303,8 @@ def _most(run: Run, loss: Series, *, few: bool) -> float:
     if few:
         return MOST_BY_EPOCHS if float((np.diff(loss.value) < 0).mean()) >= DOWN else 0.0
     if run.step_name == "step" and "learning_rate" not in run:
-        return min(MOST, PACE * (float(loss.step[-1]) - float(loss.step[0])))
-    return MOST
+        return min(MAX_SLOW_PROGRESS, PACE * (float(loss.step[-1]) - float(loss.step[0])))
+    return MAX_SLOW_PROGRESS
 
 
 def creeps_below(run: Run, chance: float) -> bool:
@@ -394,7 +394,7 @@ def stalled(loss: Series) -> Stall | None:
 # A training loss that makes no progress, or stops too high: constant, flat from the start, stuck after a fall.
 
 
-SAME, TAIL = 5, 3
+MIN_EQUAL_RECORDS, TAIL = 5, 3
 """Records of the same loss, and the part of the log that they are. Chosen: rounding at rest is shorter."""
 EXACTLY, ROUNDED = 1e-9, 3e-4
 """Share by which they differ, and where the accuracy stands too. Chosen: a unit of the fourth digit."""
@@ -440,7 +440,7 @@ def loss_constant(run: Run) -> Evidence | None:
     last = float(loss.value[-1])
     same = np.abs(loss.value - last) <= (ROUNDED if _accuracy_stands(run) else EXACTLY) * abs(last)
     tail = len(same) if same.all() else int(np.argmin(same[::-1]))
-    if last == 0 or tail < SAME or tail * TAIL < len(same):
+    if last == 0 or tail < MIN_EQUAL_RECORDS or tail * TAIL < len(same):
         return None
     if tail < len(same) and abs(float(loss.value[-tail - 1]) - last) < LAST_DIGITS * last_decimal(loss.value):
         return None
@@ -452,7 +452,9 @@ def loss_constant(run: Run) -> Evidence | None:
 def _accuracy_stands(run: Run) -> bool:
     """Say whether the training accuracy is the same number throughout, and not that of a model that is done."""
     accuracy = run["accuracy"].finite.value if "accuracy" in run else np.empty(0)
-    return len(accuracy) >= SAME and float(np.ptp(accuracy)) == 0 and as_share(float(accuracy[0])) < SATURATED
+    return (
+        len(accuracy) >= MIN_EQUAL_RECORDS and float(np.ptp(accuracy)) == 0 and as_share(float(accuracy[0])) < SATURATED
+    )
 
 
 def loss_plateau(run: Run) -> Evidence | None:
@@ -623,7 +625,7 @@ ask_in_turn(
     reading(
         loss_constant,
         needs=LOSS,
-        points=SAME,
+        points=MIN_EQUAL_RECORDS,
         background=0.002,
         follows=("loss_negative", "loss_zero"),
         instead=NO_PROGRESS,

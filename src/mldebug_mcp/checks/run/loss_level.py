@@ -258,7 +258,7 @@ LAST_DIGITS = 2.5
 """Units of the last decimal from which a loss is not rounded to zero. Chosen: progress of a record is less."""
 SHORT, FROM_SHORT = 10, 0.5
 """In fewer records a single zero is enough, from this share of the start. Chosen: excerpts are cut to show it."""
-BELOW = 0.1
+MIN_SHARE_BELOW_ZERO = 0.1
 """Share of the records below zero. Chosen: single ones may be of a regulariser."""
 BEYOND_NOISE = 2.0
 """Standard deviations of its noise that a loss has to fall. Chosen: that of a policy crosses zero all the time."""
@@ -375,7 +375,7 @@ def loss_negative(run: Run) -> Evidence | None:
     """
     loss = run["loss"].finite
     below = loss.value < 0
-    if below.mean() < BELOW:
+    if below.mean() < MIN_SHARE_BELOW_ZERO:
         return None
     first, half = float(loss.step[int(np.argmax(below))]), len(loss) // 2
     start, middle, end = start_level(loss.value), start_level(loss.value[half:]), end_level(loss.value)

@@ -93,7 +93,7 @@ LOSS_SCALE_SUSPICIOUS_FAR, STEADY = 2.5, 0.5
 less than a factor of two."""
 GUESSES = (4, 8, 16, 32, 64, 128)
 """Usual numbers of micro-batches. Chosen: a quotient of 2 may have other reasons."""
-MOST = 4096
+MAX_MICRO_BATCHES = 4096
 """Chosen: no run accumulates more."""
 LEAST_RECORDS, SAME = 3, 0.01
 """Records at which a loss is a whole multiple of the logarithm of the perplexity, and how near. Chosen: both are
@@ -118,7 +118,7 @@ def loss_scale_suspicious(run: Run) -> Evidence | None:
     if (term := measured_term(run)) is not None:
         raise CannotTell(f"evaluation measures {term.name} alone, a term of the training loss")
     accumulated = run.setting("gradient_accumulation_steps")
-    accumulated = accumulated if accumulated is not None and 2 <= accumulated <= MOST else None
+    accumulated = accumulated if accumulated is not None and 2 <= accumulated <= MAX_MICRO_BATCHES else None
     answers = [_against_its_logarithm(run), _against_evaluation(run, accumulated), _at_start(run, accumulated)]
     summed = _summed_over_rows(run)
     if summed is not None:

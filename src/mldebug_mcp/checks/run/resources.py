@@ -225,7 +225,7 @@ def _period(steps: Floats) -> float | None:
 # Do steps get slower over the run, or are some of them far slower than the rest?
 
 
-FACTOR, BY_CLOCK = 1.25, 2.0
+MIN_TIMES_EARLY_STEP, BY_CLOCK = 1.25, 2.0
 """Times the early time of a step; by a clock, which runs through evaluations as well. Chosen: large runs keep within
 4 %, small ones vary by a quarter."""
 SIGMAS = 6.0
@@ -237,7 +237,7 @@ STEP_TIME_FEW, FEW_FACTOR = 8, 1.5
 STEADILY = 0.6
 """Rank correlation of the times of a few records with their order. Chosen: a step up in the middle has 0.75, eight in
 any order have 0.6 once in 20."""
-MOSTLY = 0.6
+MIN_SHARE_OF_EXTRA_TIME = 0.6
 """Share of the time beyond the usual. Chosen: more than a half, with noise."""
 TWICE = 2.0
 """Growth that is seldom the machine's own. Chosen: other work on it makes steps up to 1.7 times as long for good."""
@@ -255,7 +255,7 @@ def step_time_grows(run: Run) -> Evidence | None:
     20 records, unless the later half all take far longer.
     """
     try:
-        times, factor = step_times(run, STEP_TIME_FEW), FACTOR
+        times, factor = step_times(run, STEP_TIME_FEW), MIN_TIMES_EARLY_STEP
     except CannotTell:
         times, factor = clocked_times(run, STEP_TIME_FEW), BY_CLOCK
     if len(times) < PACE_LEAST_RECORDS:
@@ -341,7 +341,7 @@ def slow_steps_wait(spikes: Evidence, run: Run) -> Evidence | None:
     if slow is None or waits is None:
         raise CannotTell("not logged: how long each step takes, and how long it waits for data")
     share = wait_of(slow, waits.finite)
-    if share < MOSTLY:
+    if share < MIN_SHARE_OF_EXTRA_TIME:
         return None
     said = f"waiting for data is {share:.0%} of what the slow steps take beyond the usual"
     return Evidence(said, spikes.steps, {"share": share})

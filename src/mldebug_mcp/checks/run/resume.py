@@ -270,7 +270,7 @@ FALLS_BACK = 0.5
 STEADY = 0.6
 """Of the fall: before it the loss keeps within this, unless it goes far below that. Chosen: else it is the end of a
 rise."""
-BELOW = 0.3
+MIN_DEPTH_OF_FALL = 0.3
 """Of the fall: by so much it goes below all that came shortly before, where the loss was not steady. Chosen: by
 hand."""
 NEAR_ZERO = 0.3
@@ -281,7 +281,7 @@ is known again. Chosen: an ordinary climb does not double it."""
 FALLS_CUT = 0.8
 """A learning rate that falls below this share of itself from one record to the next is cut. Chosen: by hand."""
 
-MOST = 2_000
+MAX_WINDOW_POINTS = 2_000
 """Points that windows are moved over: medians stand for more. Chosen: time and memory grow with their square."""
 
 
@@ -302,7 +302,7 @@ class Fall:
 def falls_of(run: Run) -> list[Fall]:
     """Return the falls of the loss that neither its rate nor an epoch's end explains, in order."""
     loss = run["loss"].finite
-    stride = -(-len(loss) // MOST)
+    stride = -(-len(loss) // MAX_WINDOW_POINTS)
     curve = _thinned(loss.value, stride)
     falls: dict[int, Fall] = {}
     for width in sorted({max(6, len(curve) // 25), max(8, len(curve) // 12)}):
@@ -336,7 +336,7 @@ def _falls_falls(values: Floats, width: int) -> dict[int, tuple[float, float]]:
         & (before > NEAR_ZERO * start)
         & ((before < BEYOND * start) | (start <= 0))
         & (earlier - before < STEADY / 2 * drop)  # else it falls all the time
-        & ((before - shortly < STEADY * drop) | (after < lowest - BELOW * drop))
+        & ((before - shortly < STEADY * drop) | (after < lowest - MIN_DEPTH_OF_FALL * drop))
         & (later - after > FALLS_BACK * drop)
     )
     return {

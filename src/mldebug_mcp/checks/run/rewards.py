@@ -9,8 +9,8 @@ from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of, told
 from mldebug_mcp.checks.check import NO_REWARD, Answers, CannotTell, Evidence, question, require_values, symptom
 from mldebug_mcp.checks.curve import blocks, departure, drift, end_level, noise, start_level
 from mldebug_mcp.checks.policies import (
-    AT_ONCE,
     HALF,
+    MAX_FIRST_RECORDS,
     NOT_POLICY,
     REWARDS,
     TEXT_POLICIES,
@@ -71,7 +71,7 @@ def reward_zero(run: Run, rewards: Series) -> Evidence | None:
     if not zero[-1] or not (from_the_first or never_more):
         return None
     steps, share = _steps(run, rewards, len(rewards)), float(zero.mean())
-    if steps <= LEAST_STEPS or len(rewards) < AT_ONCE:
+    if steps <= LEAST_STEPS or len(rewards) < MAX_FIRST_RECORDS:
         raise CannotTell(f"reward is 0 so far, but the log has only {figure(steps)} steps; {LEAST_STEPS} are needed")
     said = f"reward is 0 in {share:.0%} of {len(rewards)} records, from {run.step_name} "
     between = f"{figure(rewards.step[0])} to {figure(rewards.step[-1])}"
@@ -133,7 +133,7 @@ def _steps(run: Run, rewards: Series, count: int) -> float:
 
 def _leaves_zero(run: Run, rewards: Series) -> Evidence | None:
     length = int(np.argmax(np.abs(rewards.value) > REWARD_COURSE_ZERO))
-    if length <= AT_ONCE or _steps(run, rewards, length) <= LEAST_STEPS:
+    if length <= MAX_FIRST_RECORDS or _steps(run, rewards, length) <= LEAST_STEPS:
         return None
     first, last = float(rewards.step[length]), figure(rewards.step[length - 1])
     said = f"reward is 0 up to {run.step_name} {last} and leaves it at {figure(first)}"
@@ -424,7 +424,7 @@ def reward_spread(run: Run) -> Answers:
 # The score of evaluation falls while the reward of training rises.
 
 
-LEAST, LEAST_BESIDE = 6, 18
+MIN_SCORES, LEAST_BESIDE = 6, 18
 """Finite values that a score of evaluation must have, and one of training. Chosen: two medians of three that share
 none; of six blocks."""
 NEVER, RESTS = 0.02, 0.1
@@ -443,10 +443,10 @@ def eval_reward_falls(run: Run) -> Evidence | None:
     the reward; so does a success that never comes while the reward has risen to where it rests. Not this when: both
     fall (`reward_falls`); the score only scatters, or was best at one lucky evaluation.
     """
-    scores = held_out_scores(run, LEAST) or scores_beside(run, LEAST_BESIDE)
+    scores = held_out_scores(run, MIN_SCORES) or scores_beside(run, LEAST_BESIDE)
     if not scores:
         raise CannotTell(
-            f"no score of evaluation has {LEAST} finite values, and none with the reward has {LEAST_BESIDE}"
+            f"no score of evaluation has {MIN_SCORES} finite values, and none with the reward has {LEAST_BESIDE}"
         )
     if (earned := _earned_without_success(run)) is not None:
         return earned

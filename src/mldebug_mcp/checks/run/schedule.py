@@ -174,7 +174,7 @@ def _learns(run: Run, end: RateEnd) -> bool:
 # Where a learning rate leaves its course: goes up after its first warm-up, or falls out of a smooth schedule.
 
 
-FACTOR = 1.5
+MIN_RATE_JUMP = 1.5
 """Times the rate before that a rise is a jump. Chosen: half a warm-up's last tenth."""
 FALL = 3.0
 """Times the rate after that a fall is a jump. Chosen: schedules of stages fall by two and more, again and again."""
@@ -223,7 +223,7 @@ class RateJump:
     @property
     def comes_back(self) -> bool:
         """Whether it is a fall that a second warm-up follows."""
-        return self.lowest < min(self.before, self.after) / FACTOR
+        return self.lowest < min(self.before, self.after) / MIN_RATE_JUMP
 
 
 def jump_of(rate: Series) -> RateJump | None:
@@ -263,7 +263,7 @@ def _rise(rate: Floats) -> int | None:
     for distance in (1, width):
         before, after = rate[start:-distance], rate[start + distance :]
         least = max(RATE_JUMP_LEAST * peak, STEEP * distance * median(np.abs(change[start:])))
-        up = np.flatnonzero((after > FACTOR * before) & (after - before > least) & (change[start:-distance] > 0))
+        up = np.flatnonzero((after > MIN_RATE_JUMP * before) & (after - before > least) & (change[start:-distance] > 0))
         up = up[after[up] - before[up] > STEEP * distance * _slope_before(change, start + up)]
         if len(up):
             return _before_the_drop(rate, start + int(up[0]))
@@ -279,7 +279,7 @@ def _slope_before(change: Floats, places: NDArray[np.int64]) -> Floats:
 def _before_the_drop(rate: Floats, lowest: int) -> int:
     """Return the index before the drop that a second warm-up begins with, or `lowest` where the rate only rises."""
     before = lowest
-    while before > 0 and rate[before - 1] > FACTOR * rate[before]:
+    while before > 0 and rate[before - 1] > MIN_RATE_JUMP * rate[before]:
         before -= 1
     # A smooth schedule near zero falls by large factors too, but not down from a share of its peak.
     return before if rate[before] > RATE_JUMP_LEAST * rate.max() else lowest

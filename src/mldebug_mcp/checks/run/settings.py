@@ -310,7 +310,7 @@ def _peak(run: Run) -> float | None:
 
 SETTINGS = {"completion_only_loss": False, "train_on_inputs": True, "train_on_prompt": True, "train_on_source": True}
 """Settings of TRL, Axolotl, LLaMA-Factory and QLoRA, and the value with which prompts are trained on."""
-ALL, LEAST = 0.999, 3
+ALL, MIN_LABEL_RECORDS = 0.999, 3
 """Share of the labels that count, and records of it. Chosen: rows whose every token is an answer are rare."""
 _COUNTED = re.compile(
     r"(?:train_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked)_(?:(?:tokens?|labels?)_)?"
@@ -332,7 +332,7 @@ def prompt_in_loss(run: Run) -> Evidence | None:
     because defaults differ. With short prompts and long answers it does little harm.
     """
     shares = [one.finite for name, one in run.series.items() if _COUNTED.fullmatch("_".join(pieces_of(name)))]
-    share = next((one for one in shares if len(one) >= LEAST and float(one.value.max()) <= 1), None)
+    share = next((one for one in shares if len(one) >= MIN_LABEL_RECORDS and float(one.value.max()) <= 1), None)
     if share is not None:
         if float(share.value.min()) < ALL:
             return None

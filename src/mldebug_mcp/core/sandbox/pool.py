@@ -18,9 +18,9 @@ from mldebug_mcp.core.errors import InputError, MLDebugError
 from mldebug_mcp.core.limits import OFFLINE
 from mldebug_mcp.core.temporary import make_folder
 
-MOST = 4
+MAX_CALLS_AT_ONCE = 4
 """Calls at the same time: each may take a processor and a good part of the memory. Chosen by hand."""
-KEPT = 2
+MAX_IDLE_HELPERS = 2
 """Helpers that are kept while there is nothing to do ..."""
 IDLE_SECONDS = 600.0
 """... and for how long: one that has read a batch holds some hundred megabytes, and one is started in a second."""
@@ -132,7 +132,7 @@ class Pool:
     folder: str = ""
     """Holds the folders of all helpers, from the start of the first one on."""
     is_closed: bool = False
-    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST))
+    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CALLS_AT_ONCE))
 
     async def call(self, name: str, arguments: Mapping[str, object], on_progress: Callable[[str], None]) -> Any:  # noqa: ANN401 - JSON
         """Do a call in a helper. Cancelling it ends the helper.
@@ -161,7 +161,7 @@ class Pool:
         kept = False
         try:
             message = await helper.call(name, arguments, on_progress)
-            kept = not message["last"] and len(self.idle) < KEPT and not self.is_closed
+            kept = not message["last"] and len(self.idle) < MAX_IDLE_HELPERS and not self.is_closed
         finally:
             self.running.remove(helper)
             if kept:

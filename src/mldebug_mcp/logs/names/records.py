@@ -15,7 +15,7 @@ from mldebug_mcp.logs.numbers import to_number
 
 ENVELOPES = frozenset({"data", "values", "payload", "fields", "scalars", "record", "body"})
 """What an object is called that everything measured stands in; it says nothing of what that is."""
-MAX_DEPTH = 8
+MAX_RECORD_DEPTH = 8
 """Levels of nesting read from a record."""
 MAX_WORDS = 4
 """Words of a text that names a phase: a longer one is a message."""
@@ -49,7 +49,7 @@ def numbers_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -
     for key, value in values.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            if depth < MAX_DEPTH:
+            if depth < MAX_RECORD_DEPTH:
                 yield from numbers_in(value, prefix if key in ENVELOPES else f"{name}/", depth + 1)
             continue
         if isinstance(value, str) and "/" in value and canonical(name) == "step":
@@ -64,7 +64,7 @@ def nulls_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -> 
     for key, value in values.items():
         if value is None:
             yield f"{prefix}{key}"
-        elif isinstance(value, Mapping) and depth < MAX_DEPTH:
+        elif isinstance(value, Mapping) and depth < MAX_RECORD_DEPTH:
             yield from nulls_in(value, prefix if key in ENVELOPES else f"{prefix}{key}/", depth + 1)
 
 

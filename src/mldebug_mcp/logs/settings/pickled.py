@@ -28,7 +28,7 @@ _PLAIN = frozenset(
      "STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"}
 )  # fmt: skip
 _CONSTANTS: dict[str, object] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
-_MARK = object()
+_PICKLE_MARK = object()
 
 
 class _Object:
@@ -128,7 +128,7 @@ class _Machine:
         if name in _PLAIN:
             self.stack.append(_CONSTANTS.get(name, argument))
         elif name == "MARK":
-            self.stack.append(_MARK)
+            self.stack.append(_PICKLE_MARK)
         elif name in ("EMPTY_DICT", "EMPTY_LIST", "EMPTY_TUPLE", "EMPTY_SET"):
             self.stack.append({} if name == "EMPTY_DICT" else [])
         elif name in ("GLOBAL", "PERSID"):
@@ -203,7 +203,7 @@ class _Machine:
 
     def _to_mark(self) -> list[object]:
         items: list[object] = []
-        while (item := self.stack.pop()) is not _MARK:
+        while (item := self.stack.pop()) is not _PICKLE_MARK:
             items.append(item)
         return items[::-1]
 

@@ -41,7 +41,7 @@ MIN_BOXES = 6
 """Boxes one after another from which on they are taken together; the first and the last one are read."""
 MAX_BOXES = 500
 """Kinds of boxes that are remembered."""
-MAX_ROWS = 200
+MAX_BOX_ROWS = 200
 """Rows of a box that teach a shape."""
 MAX_ROW_KINDS = 20_000
 """Kinds of rows that are remembered."""
@@ -101,7 +101,7 @@ class BoxShapes:
         """
         if kinds in self._shapes:
             return self._shapes[kinds]
-        if len(self._seen) >= MAX_BOXES or last - first > MAX_ROWS:
+        if len(self._seen) >= MAX_BOXES or last - first > MAX_BOX_ROWS:
             return None
         self._seen[kinds] += 1
         if self._seen[kinds] > 1:

@@ -23,7 +23,7 @@ _GAP = regex(r"\s*[\t|]\s*|\s{2,}")
 _BAR = regex(r"(?<=\s)\|{1,2}g(?:rad)?\|{1,2}(?=\s)|\|", re.IGNORECASE)
 """The bar between two cells; those of a norm, `|g|`, are none."""
 _CELL = regex(r"\S+(?: \S+)*")
-_WORD = regex(r"\S+")
+_CELL_WORD = regex(r"\S+")
 _OF_TOTAL = regex(r"(\d+)/\d+")
 _THOUSANDS = regex(r"\d+(?:\.\d+)?k")
 _OF_PHASE = regex(r"(?P<phase>[A-Za-z]{2,10})[ :=]\s?(?P<value>\S+)")
@@ -39,7 +39,7 @@ _FUSED = regex(r"(?<=e[-+]\d\d)(?=-\d)")
 """Where two of its numbers touch: "1.60e+03-1147.49"."""
 MAX_SHIFT_OF_CELL = 2
 """Characters that a cell may be away from the beginning of its column's name."""
-MAX_NAME = 80
+MAX_COLUMN_NAME = 80
 """Characters of a column's name: those of reward functions are long."""
 MAX_LINES_BETWEEN_ROWS = 100
 """Lines of other things that may stand between the rows of a table."""
@@ -147,7 +147,7 @@ class Table:
         names = _split(line, spaced=spaced)
         commas = len(names) == 1 and "," in line
         names = [name.strip() for name in line.split(",")] if commas else names
-        if not 2 <= len(names) <= MAX_COLUMNS or any(len(name) > MAX_NAME for name in names):
+        if not 2 <= len(names) <= MAX_COLUMNS or any(len(name) > MAX_COLUMN_NAME for name in names):
             return False
         names = [name.strip(" ↓↑*`") for name in names]
         known = sum(is_known(name) or is_telling(name) or counts_rows(name) for name in names)
@@ -167,7 +167,7 @@ class Table:
         """Open a table whose names stand in two lines, word below word, as Vowpal Wabbit prints them."""
         if not may_hold_names(line) or any(map(_NAMES_NOTHING.search, (above, line))):
             return False
-        upper, lower = list(_WORD.finditer(above)), list(_WORD.finditer(line))
+        upper, lower = list(_CELL_WORD.finditer(above)), list(_CELL_WORD.finditer(line))
         if not MIN_NAMES_IN_TWO_LINES <= len(upper) == len(lower) <= MAX_COLUMNS:
             return False
         pairs = list(zip(upper, lower, strict=True))
@@ -182,7 +182,7 @@ class Table:
 
     def _part_names(self, row: str) -> None:
         """Part names that touch, as they fill their columns or go beyond, by the widths of the first row's columns."""
-        words = list(_WORD.finditer(row))
+        words = list(_CELL_WORD.finditer(row))
         if not words or not all(_cell(one[0]) is not None or one[0].lower() in _NOT_LOGGED for one in words):
             return
         ends = [one.end() for one in words]
@@ -333,7 +333,7 @@ def _names_by_width(header: str, widths: Sequence[int]) -> list[str]:
     at = 0
     for number, width in enumerate(widths):
         name = header[at : at + width]
-        touching = _WORD.match(header, at)
+        touching = _CELL_WORD.match(header, at)
         if touching and len(widths) - number == len(header[at:].split()):
             name = touching[0]
         if not name.strip() or name[-1].isspace():

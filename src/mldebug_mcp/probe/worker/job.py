@@ -121,7 +121,7 @@ BUILD = "build"
 FOR_THE_REST = 0.8
 """Share of the time limit after which training stops, so that the outcome can still be measured."""
 SHOWN_LINES = 6
-SMALL = 3_000_000
+MAX_SINGLE_THREAD_PARAMETERS = 3_000_000
 """Parameters below which one thread is faster than several that wait for each other."""
 
 
@@ -177,7 +177,7 @@ def run_job(job: dict[str, Any], report: Report, begun: float) -> None:
         return _build(job, report, device)
 
     subject = build(job["seed"])
-    small = sum(one.numel() for one in subject.model.parameters()) < SMALL
+    small = sum(one.numel() for one in subject.model.parameters()) < MAX_SINGLE_THREAD_PARAMETERS
     if job.get("threads") or small:
         torch.set_num_threads(job.get("threads") or 1)
     deadline = begun + FOR_THE_REST * job["time_limit"]
