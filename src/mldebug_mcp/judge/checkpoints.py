@@ -834,7 +834,7 @@ def _by_the_loss(run: Run, metric: _Metric, best: CheckpointFact, whole: Facts) 
         return []
     return [
         f"{loss.name} is lowest at {lowest} ({figure(at[lowest])}, at {best.name} {figure(at[best.name])}); "
-        f"{metric.name} decides, and its higher loss is not a reason to go back"
+        f"{metric.name} decides, and its higher loss gives no reason to go back"
     ]
 
 
