@@ -477,7 +477,7 @@ async def test_calls_that_are_cancelled_before_they_start_a_helper_start_none(mo
     monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
     helpers = pool.Pool("mldebug_mcp.server.calls")
     calls = [asyncio.create_task(helpers.call("diagnose_run", {}, lambda _: None)) for _ in range(200)]
-    while len(started) < pool.MOST:
+    while len(started) < pool.MAX_CALLS_AT_ONCE:
         await anyio.sleep(0.01)
     monkeypatch.setattr(pool, "START_PAUSE", PATIENCE)
     for one in calls:
@@ -485,7 +485,7 @@ async def test_calls_that_are_cancelled_before_they_start_a_helper_start_none(mo
         await anyio.sleep(0)
     await asyncio.gather(*calls, return_exceptions=True)
     helpers.close()
-    assert len(started) == pool.MOST
+    assert len(started) == pool.MAX_CALLS_AT_ONCE
 
 
 COUNTED = """

@@ -180,7 +180,7 @@ def test_a_tokenizer_of_two_thousand_links_is_copied_up_to_a_bound(root: Path) -
 def test_vocabularies_that_are_links_to_one_file_are_bounded_together(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokenizer_files, "MAX_BYTES", 1000)
+    monkeypatch.setattr(tokenizer_files, "MAX_VOCABULARY_BYTES", 1000)
     tokenizer = naming_a_file(root / "tokenizer", "vocab", root / "none")
     (root / "words").write_text("word\n" * 100)
     for name in ("merges.txt", "bpe.codes", "spm.model"):
@@ -192,5 +192,5 @@ def test_a_class_that_holds_several_tokenizers_is_refused_in_one_line(root: Path
     pytest.importorskip("transformers")
     of_vocabulary_files(root)
     (root / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "RagTokenizer"}))
-    with pytest.raises(InputError, match="RagTokenizer is no tokenizer but holds several"):
+    with pytest.raises(InputError, match="RagTokenizer holds several tokenizers"):
         inspect_batch(root / "batch.json", root)

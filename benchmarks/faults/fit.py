@@ -17,7 +17,7 @@ from benchmarks.faults.trust import Weighed, fit_trust, weighed
 from mldebug_mcp.checks import symptoms
 from mldebug_mcp.judge.calibration import (
     AMONG_FAULTS,
-    FILE,
+    FITTED_FILE,
     LEAST_SHOWN,
     Fitted,
     LabelledRun,
@@ -27,7 +27,7 @@ from mldebug_mcp.judge.calibration import (
     fit_sharpness,
 )
 from mldebug_mcp.judge.classifier import ABOUT, Likeness, has_a_course
-from mldebug_mcp.judge.classifier import FILE as LIKENESS
+from mldebug_mcp.judge.classifier import FITTED_FILE as LIKENESS
 from mldebug_mcp.judge.classifier import write as write_likeness
 from mldebug_mcp.judge.hypotheses import backgrounds, candidates
 from mldebug_mcp.judge.ranking import Candidate, CauseEvidence, Ranked, not_too_sure, rank, weigh
@@ -57,7 +57,7 @@ def fit(judged: Sequence[Judged]) -> tuple[Fitted, Likeness]:
     used = [one for one in judged if one.label.tuning and (one.label.shows or one.label.cause == "healthy")]
     folds, alike = _folds(used), _counts_alike(used)
     beside, alone = (_powers(used, folds, alike, numbers=numbers) for numbers in (True, False))
-    return _counted(used).model_copy(update={"beside": beside, "alone": alone}), _likeness(used)
+    return _counted(used).model_copy(update={"with_findings": beside, "alone": alone}), _likeness(used)
 
 
 def _powers(
@@ -213,7 +213,7 @@ def _runs(ones: Sequence[Judged]) -> str:
 
 def write(numbers: Fitted, likeness: Likeness, folder: Path | None = None) -> None:
     """Write the powers, the counts and the classifier into a folder; where the package reads them without one."""
-    write_powers(numbers, folder / FILE.name if folder else FILE)
+    write_powers(numbers, folder / FITTED_FILE.name if folder else FITTED_FILE)
     counted = {**numbers.causes, SOUND: numbers.healthy}
     write_links(with_counts(read_links(), counted), folder or FOLDER)
     write_likeness(likeness, folder / LIKENESS.name if folder else LIKENESS)

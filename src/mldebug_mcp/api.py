@@ -90,16 +90,16 @@ def diagnose_run(
     Args:
         path: A log file or a run folder; or what was logged, in memory: a DataFrame of pandas or polars, a dict of
             lists, or records such as {"step": 1, "loss": 2.3}. A step is found by its name, as in files.
-        config: The training configuration (JSON or YAML), if it is not beside the log.
+        config: The training configuration (JSON or YAML), if it is not next to the log.
         reference: A run that went well, to compare with, in any of these forms.
         findings: What other verbs found on the same run; they replace findings on the same symptom.
         run: Which run to read, if the path holds several; by default the one with most records.
         settings: The training configuration as a dict, such as {"learning_rate": 3e-4}; it stands before what is
-            found beside the log.
+            found next to the log.
         outcomes: How checks of an earlier diagnosis turned out: by the id of a next step (such as "lr_too_high.1")
             whether it "confirms" or "refutes".
         names: What names of the log mean that do not say it: column → metric, such as {"L": "loss"}.
-        reader: What judges the run as well: a function from a prompt to a reply, or a command such as "claude -p" that
+        reader: What judges the run as well: a function from a prompt to a reply, or a command such as "claude -p". It
             gets the prompt on its input and prints the reply. By default the command of MLDEBUG_MCP_READER, if any.
         script: The training script; what it does wrong or right counts. It is read and never run.
 

@@ -26,7 +26,7 @@ def save_batch(batch: Value, path: str | Path, tokenizer: Value = None) -> Path:
         batch: A mapping from column names to tensors, arrays or lists, as a data loader yields it; a list of rows; or
             anything with `items()`, such as `BatchEncoding`.
         path: `.json` always works. `.pt` needs torch, `.npz` numpy, `.safetensors` safetensors and numpy.
-        tokenizer: If given, saved beside it in `<path>.tokenizer`, a folder that `inspect_batch` takes.
+        tokenizer: If given, saved next to it in `<path>.tokenizer`, a folder that `inspect_batch` takes.
 
     Returns:
         The file written.

@@ -90,7 +90,7 @@ def test_tfrecord_that_is_cut_off_or_holds_something_else_is_refused(tmp_path: P
     path.write_bytes(path.read_bytes()[:-7])
     with pytest.raises(InputError, match="broken or cut off"):
         inspect_batch(path)
-    with pytest.raises(InputError, match=r"record 0 is no tf\.train\.Example"):
+    with pytest.raises(InputError, match=r"record 0 is not a tf\.train\.Example"):
         inspect_batch(write_tfrecord(tmp_path / "other.tfrecord", [b"\x0d\x00\x00\x00\x00"]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.core.config_files import MAX_DEPTH, MAX_DIGITS
+from mldebug_mcp.core.config_files import MAX_CONFIG_DEPTH, MAX_DIGITS
 
 
 def nested_merges(levels: int, a_level: int = 9) -> str:
@@ -26,7 +26,7 @@ TEXTS = {
     "aliases": aliases(5),
     "an alias inside of itself": "a: &a [*a]",
     "a merge of itself": "a: &a {<<: *a}",
-    "deep lists": "a: " + "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1),
+    "deep lists": "a: " + "[" * (MAX_CONFIG_DEPTH + 1) + "]" * (MAX_CONFIG_DEPTH + 1),
     "a number in base 60": f"a: {LONG_NUMBER}",
     "a number in base 60, tagged": f"a: !!int '{LONG_NUMBER}'",
     "a bool that is none": "a: !!bool foo",

@@ -47,9 +47,9 @@ def test_a_name_that_is_explained_in_one_log_means_nothing_in_the_next(log: Path
 
 
 def test_an_unknown_target_is_refused_with_what_is_allowed(log: Path) -> None:
-    with pytest.raises(InputError, match=r"'losss' is no metric .*allowed are loss, eval_loss, accuracy"):
+    with pytest.raises(InputError, match=r"'losss' is not a metric .*allowed are loss, eval_loss, accuracy"):
         diagnose_run(log, names={"zl": "losss"})
-    with pytest.raises(InputError, match="'losss' is no metric"):
+    with pytest.raises(InputError, match="'losss' is not a metric"):
         next(watch_run(log, names={"zl": "losss"}))
 
 

@@ -64,7 +64,7 @@ def test_the_trainer_that_was_really_run_logs_the_mean(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", ["", "trainer_state.json", "log_history.csv", "stdout.log"])
 def test_a_trainer_with_a_loss_of_ones_own_logs_the_sum(file: str) -> None:
     run = read_run(SAMPLES / "trainer" / "summed" / file)
-    assert _told(run, "the sum over 4 accumulated micro-batches: it stands at 4.088 x eval_loss; divide by 4")
+    assert _told(run, "the sum over 4 accumulated micro-batches: it is at 4.088 x eval_loss; divide by 4")
 
 
 def test_an_accuracy_above_one_is_told_to_be_in_percent(tmp_path: Path) -> None:

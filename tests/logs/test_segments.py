@@ -179,7 +179,7 @@ def test_records_of_one_rounded_epoch_are_all_kept(tmp_path: Path) -> None:
     assert run["loss"].value.tolist() == pytest.approx([3 - index / 10 for index in range(12)])
     assert run["eval_loss"].step[0] == run["loss"].step[5]
     assert bool((run["loss"].step[1:] > run["loss"].step[:-1]).all())
-    assert any("several records stand at one epoch" in note for note in run.notes)
+    assert any("several records are at one epoch" in note for note in run.notes)
 
 
 def test_a_whole_epoch_that_was_done_again_stands_once(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_settings_that_the_logged_epochs_refute_are_refused(one_rank: Path, wron
 
 @pytest.mark.parametrize(("name", "why"), [("by_length", "lengths"), ("unseeded", "use_seedable_sampler")])
 def test_orders_whose_random_numbers_were_not_kept_are_refused(one_rank: Path, name: str, why: str) -> None:
-    with pytest.raises(InputError, match=f"cannot be told exactly: .*{why}.*record the rows"):
+    with pytest.raises(InputError, match=f"are not known exactly: .*{why}.*record the rows"):
         rows_at(one_rank / name, 3, rows=ROWS)
 
 

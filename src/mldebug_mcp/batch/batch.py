@@ -204,7 +204,7 @@ def _is_whole(value: object) -> bool:
 MOST_COLUMNS = 1000
 LEAST_ROWS = 10
 """Rows from which a file of single numbers is taken for a table of measurements, not for a few settings. Chosen."""
-_STEP, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+_SPLITMIX_INCREMENT, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 """Odd constants of the generator SplitMix64."""
 
 
@@ -258,11 +258,13 @@ class CellCounts:
         """Count the cells of one piece; `numbers` are those of its rows."""
         found = _numbers(column)
         array = _keys(column) if found is None else found
-        mixed = (array.view(np.uint64) + numbers.astype(np.uint64) * _STEP) * _MIX
+        mixed = (array.view(np.uint64) + numbers.astype(np.uint64) * _SPLITMIX_INCREMENT) * _MIX
         mixed ^= mixed >> np.uint64(29)
         first = str(column[0]) if len(array) else ""  # type: ignore[index]
         constant = bool(np.all(array == array[:1]))
-        return cls(len(array), first, constant, found is not None, int((mixed * _STEP).sum(dtype=np.uint64)))
+        return cls(
+            len(array), first, constant, found is not None, int((mixed * _SPLITMIX_INCREMENT).sum(dtype=np.uint64))
+        )
 
     def merge(self, later: CellCounts) -> None:
         """Add the cells of rows further on in the file."""
@@ -285,10 +287,10 @@ def _keys(column: Column) -> Floats:
 # What a check needs to know of all rows together, counted piece by piece in bounded memory: lengths and classes.
 
 
-LONGEST = 10_000
+MAX_LONGEST_ROWS = 10_000
 """Longest rows of each side whose numbers are kept."""
 MAX_CLASSES = 1_000_000
-"""Classes that are told apart; of more, the rarer half is forgotten."""
+"""Classes that are distinguished; with more, the rarer half is forgotten."""
 
 
 @dataclass(slots=True)
@@ -317,8 +319,8 @@ class LengthCounts:
 
     def _keep(self, lengths: Ints, numbers: Ints) -> None:
         lengths, numbers = np.concatenate([self.longest, lengths]), np.concatenate([self.numbers, numbers])
-        if len(lengths) > 2 * LONGEST:
-            kept = np.lexsort((numbers, -lengths))[:LONGEST]
+        if len(lengths) > 2 * MAX_LONGEST_ROWS:
+            kept = np.lexsort((numbers, -lengths))[:MAX_LONGEST_ROWS]
             lengths, numbers = lengths[kept], numbers[kept]
         self.longest, self.numbers = lengths, numbers
 
@@ -542,7 +544,7 @@ class Batch:
         path: The file or folder, as the user gave it.
         formats: Names of the readers that read it.
         purpose: What the batch is for, given or inferred.
-        purpose_given: Whether the user said so.
+        purpose_given: Whether the user stated it.
         purpose_because: What suggests it, where it was inferred.
         rows: Rows (preference pairs count once).
         sides: The token rows. A preference batch has "chosen" and "rejected", and "prompt" if there is such a column.
@@ -553,7 +555,7 @@ class Batch:
         floats: Float inputs by column name.
         stored_as_bytes: Those of them that the file holds as bytes.
         boxes: The boxes that a detector is to find.
-        decoder_inputs: What the decoder is shown, where that is a column beside the targets.
+        decoder_inputs: What the decoder is shown, where that is a column next to the targets.
         rest: Where there are no token rows, what each row holds that no other field does: text, categories.
         cells: The columns of a table of measurements, with one value for each row.
         columns: The columns of the file.
@@ -638,7 +640,7 @@ class Batch:
 
     @property
     def is_labelled(self) -> bool:
-        """Whether labels, masks or positions stand beside the ids, which may be wrong in any piece."""
+        """Whether labels, masks or positions accompany the ids; they may be wrong in any piece."""
         side = self.sides[0]
         columns = (side.attention, side.positions, side.loss_mask)
         return (side.labels or side.ids) is not side.ids or any(column is not None for column in columns)

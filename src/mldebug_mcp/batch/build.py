@@ -127,7 +127,7 @@ def _only_at_edge(ids: Ragged, token: int, *, at_end: bool) -> bool:
 
 
 SPEECH = ("input_features", "input_values")
-LOOKED_AT = 32
+MAX_ROWS_FOR_TARGETS = 32
 """Rows that are looked at to tell targets from labels that were cut."""
 COPIED = 0.8
 """Share of a row's labels that have to stand in its inputs to call them a copy. Chosen by hand."""
@@ -213,7 +213,7 @@ def are_targets(ids: Ragged, labels: Ragged) -> bool:
     """Return whether labels, of other lengths than the inputs, are separate texts and not a cut copy of them."""
     if labels.rows != ids.rows or not labels.rows or float(np.mean(labels.lengths != ids.lengths)) <= 0.5:
         return False
-    looked = [_stands_in(labels.row(row), ids.row(row)) for row in range(min(labels.rows, LOOKED_AT))]
+    looked = [_stands_in(labels.row(row), ids.row(row)) for row in range(min(labels.rows, MAX_ROWS_FOR_TARGETS))]
     told = [inside for inside in looked if inside is not None]
     return bool(told) and sum(told) < 0.5 * len(told)
 
@@ -227,7 +227,7 @@ def _stands_in(labels: np.typing.NDArray[np.integer], ids: np.typing.NDArray[np.
     if not len(labels):
         return None
     starts = np.flatnonzero(ids == labels[0])
-    parts = (ids[start : start + len(labels)] for start in starts[:LOOKED_AT].tolist())
+    parts = (ids[start : start + len(labels)] for start in starts[:MAX_ROWS_FOR_TARGETS].tolist())
     return any(len(part) >= COPIED * len(labels) and np.array_equal(part, labels[: len(part)]) for part in parts)
 
 

@@ -17,7 +17,7 @@ from mldebug_mcp.core.errors import is_failure
 MAX_RENDERED = 64
 """Conversations that are rendered: a template drops calls of all rows or of none. Chosen."""
 MIN_SHARE_OF_ONE_POSITIVE = 0.1
-"""Share of the pairs with one and the same positive from which a usual batch holds it twice. Chosen."""
+"""Share of the pairs with the same positive from which a usual batch holds it twice. Chosen."""
 MIN_PAIRS = 8
 """Pairs with one positive that are no accident. Chosen."""
 EMPTY_THINKING = re.compile(r"<(think|thinking|thought|reasoning)>\s{0,20}</\1>")
@@ -57,7 +57,7 @@ def _empty_answers(chats: _Chats) -> Iterator[_Found]:
 
 
 def _empty_sides(table: Table) -> Iterator[_Found]:
-    """Yield the preference pairs of which an answer, written as a conversation, says nothing."""
+    """Yield the preference pairs where an answer, written as a conversation, is empty."""
     empty = {}
     for side in ("chosen", "rejected"):
         column = table.columns.get(side)

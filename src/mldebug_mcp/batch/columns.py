@@ -50,7 +50,7 @@ DOCUMENT_MARKS = (
 )
 """Columns that keep packed documents apart without position ids."""
 SCALED_INSIDE = ("past_values",)
-"""Inputs that forecasting models of Transformers scale themselves, unless told not to."""
+"""Inputs that forecasting models of Transformers scale themselves, unless the caller turns it off."""
 FLOAT_INPUTS = (
     "pixel_values", "images", "image", "imgs", "img", "inputs", "input", "features", "x", "X", "data", "x_train",
     "X_train", "input_values", "input_features", "audio", "waveform", *SCALED_INSIDE,
@@ -82,7 +82,7 @@ RAW = frozenset(
 )
 """Columns of text that is not tokenized yet."""
 SCORES = frozenset({"score", "scores", "similarity", "rating", "stars", "reward", "label", "labels"})
-"""Numbers beside text that rate it: with others the table is one of measurements, and its texts are names and notes."""
+"""Numbers next to text that rate it: with others the table is one of measurements, with names and notes as texts."""
 MANY_WORDS = 0.5
 MANY_TEXTS = 0.2
 """Shares of the values of a column that have to be of several words, and to differ, if it is running text. Chosen:
@@ -104,7 +104,7 @@ def find(columns: Mapping[str, Column], side: str, kind: Kind) -> str | None:
 
 
 def sides_of_own(columns: Mapping[str, Column]) -> tuple[str, ...]:
-    """Return what stands before `_input_ids` in names of columns, where that is no known side: anchor, positive, ..."""
+    """Return what stands before `_input_ids` in names of columns, unless that is a known side: anchor, positive, ..."""
     found = (name.removesuffix("_input_ids") for name in columns if name.endswith("_input_ids"))
     return tuple(name for name in found if name not in SIDES and name not in NOT_SIDES)
 
@@ -147,7 +147,7 @@ def has_known_texts(names: Set[str]) -> bool:
 
 
 def running_texts(columns: Mapping[str, Column]) -> list[str]:
-    """Return the columns of running text, whatever their names, of a table that holds no measurements beside them."""
+    """Return the columns of running text, whatever their names, of a table that holds no measurements next to them."""
     if any(is_float(column) and name not in SCORES for name, column in columns.items()):
         return []
     return [name for name, column in columns.items() if _is_running_text(column)]
@@ -208,7 +208,7 @@ def class_labels(column: Column, rows: int) -> Ints | None:
 def named_classes(column: Column, rows: int) -> tuple[Ints, dict[int, str]] | None:
     """Return a number for the name of each row's class, the same in every piece of a file, and what it stands for.
 
-    None if the column holds something else: numbers, or texts of which each is another.
+    None if the column holds something else: numbers, or texts that all differ.
     """
     if not isinstance(column, list) or len(column) != rows or not all(isinstance(value, str) for value in column):
         return None
@@ -301,7 +301,7 @@ def integer_columns(table: Table, notes: list[str]) -> dict[str, Ints]:
             try:
                 arrays[name] = np.asarray(table.columns[name], np.int64)
             except (TypeError, ValueError):
-                notes.append(f"{name} is no array of whole numbers and was not used")
+                notes.append(f"{name} is not an array of whole numbers and was not used")
     if (classes := _class_images(table)) is not None:
         arrays["labels"] = classes
     return arrays
@@ -331,7 +331,7 @@ def decoder_inputs(table: Table) -> Ragged | None:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What rows hold beside floats and classes: text, categories, whole numbers.
+    """What rows hold besides floats and classes: text, categories, whole numbers.
 
     Args:
         keys: A key of each row's values, shape (rows,).
@@ -343,7 +343,7 @@ class Rest:
 
 
 def rest_of(table: Table, among: Sequence[str], floats: Mapping[str, Floats], rows: int) -> Rest | None:
-    """Return what each row holds in these columns beside floats, classes and numbers of rows; None if nothing."""
+    """Return what each row holds in these columns besides floats, classes and numbers of rows; None if nothing."""
     wanted = frozenset(among)
     columns = [
         [column.row(row).tolist() for row in range(rows)]

@@ -353,7 +353,7 @@ def with_plain_texts(table: Table) -> Table:
         values = [value for value in column[:LOOKED_AT] if value] if isinstance(column, list) else []
         if _all_words(values):
             columns[name if name != "tokens" else "words"] = [_joined(value) for value in cast("list[object]", column)]
-            notes.append(f"joined the texts in each list of {shorten(name, 40)}; tags beside them were not checked")
+            notes.append(f"joined the texts in each list of {shorten(name, 40)}; tags next to them were not checked")
         elif languages := _shared_names(values):
             for language in languages:
                 columns[f"{name}.{language}"] = [

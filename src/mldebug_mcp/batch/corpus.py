@@ -12,7 +12,7 @@ from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences, offsets
 
 MAX_VOCABULARY = 2**22
 """Ids below this are counted one by one: no vocabulary is as large."""
-LOOKED_AT = 1 << 14
+MAX_TOKENS_FOR_ZEROS = 1 << 14
 """Tokens of each piece that are looked at for zeros in every second place."""
 MAX_SHARDS = 100_000
 BIG_ENDIAN = "most significant byte first"
@@ -45,7 +45,7 @@ def documents_of(stream: Ragged, ends: frozenset[int], bos: int | None) -> Ragge
 def unpacked(side: Sequences, document_lengths: Ragged | None) -> Sequences:
     """Return the rows of a corpus without padding, those that hold several documents cut at them.
 
-    Lengths of documents beside the rows tell where they begin, or positions that restart, or a mask that numbers them.
+    Lengths of documents next to the rows give their starts, or positions that restart, or a mask that numbers them.
     """
     starts = _starts_inside(side, document_lengths)
     if starts is None and not side.padded:
@@ -84,7 +84,7 @@ BLOCK_DOCUMENTS = 32
 LOOKED_AT_TOKENS = 256
 """Tokens of a document that are looked at."""
 MAX_DOCUMENTS_OF_PIECE = 512
-FAR = 0.9
+DISTANCE_QUANTILE = 0.9
 """Quantile of the distances that is compared: a source that makes up a twentieth of the corpus shows in it."""
 
 
@@ -137,7 +137,7 @@ class Composition:
             return 0.0, 0.0
         within = [_divergence(block[0], block[1]) for block in kept]
         between = [_divergence(one[0], two[1]) for number, one in enumerate(kept) for two in kept[:number]]
-        return float(np.quantile(between, FAR)), float(np.quantile(within, FAR))
+        return float(np.quantile(between, DISTANCE_QUANTILE)), float(np.quantile(within, DISTANCE_QUANTILE))
 
 
 def _divergence(one: Floats, two: Floats) -> float:
@@ -204,7 +204,7 @@ class ShardCounts:
     """Of its tokens."""
 
     def take(self, ids: npt.NDArray[np.integer], tokens: int) -> None:
-        """Count further ids, of which so many are no padding, shape (n,)."""
+        """Count further ids, so many of them not padding, shape (n,)."""
         self.tokens += tokens
         self.checksum = zlib.crc32(np.ascontiguousarray(ids).data, self.checksum)
 
@@ -259,7 +259,7 @@ class CorpusCounts:
         self._count_ids(side)
         self._count_boundaries(side)
         self._count_order(side)
-        self._count_zeros(side.ids.flat[:LOOKED_AT])
+        self._count_zeros(side.ids.flat[:MAX_TOKENS_FOR_ZEROS])
         if not self.windows:
             self.composition.add(side)
         if shard and (shard in self.shards or len(self.shards) < MAX_SHARDS):
@@ -392,7 +392,7 @@ class CorpusCounts:
         longest = self._longest_documents
         if self.is_stream or longest < LEAST_CUT or longest < LEAST_CUT_SHARE * self.documents:
             return 0
-        near = self.lengths.counts[int(NEAR * self.longest) : self.longest]
+        near = self.lengths.counts[int(MIN_NEAR_DUPLICATE_SIMILARITY * self.longest) : self.longest]
         return longest if longest >= TIMES_NEAR * max(1, int(near.max(initial=0))) else 0
 
     def lost_if_cut(self) -> tuple[float, float]:
@@ -408,6 +408,6 @@ TAILS = 0.005
 """Share of the rows of a stream that may be shorter, as the last one of each file or part is."""
 LEAST_CUT = 8
 LEAST_CUT_SHARE = 0.01
-NEAR = 0.9
+MIN_NEAR_DUPLICATE_SIMILARITY = 0.9
 TIMES_NEAR = 4
 """Documents of the greatest length, for each of the commonest length within a tenth below it. Chosen by hand."""

@@ -32,8 +32,8 @@ def document_starts(batch: Batch, side: Sequences) -> Ints:
     """Return the flat positions at which a further document begins inside a row.
 
     A first token inside a row begins one. Without such tokens an end token ends one, unless it ends the turns of a
-    conversation; then a second system turn begins one, or a single masked token after an end (collators that join rows
-    mask the first token of each), or what follows an end of text that the template never writes between turns.
+    conversation; then a second system turn begins one, or a single masked token after an end does (joined rows mask
+    their first token); or what follows an end of text that the template never writes between turns.
     """
     bos = batch.bos
     if bos is not None and bos not in batch.ends and not _begins_turns(batch):
@@ -155,7 +155,7 @@ def pairs(chosen: Sequences, rejected: Sequences) -> Iterator[Pair]:
 # How much of each role's words the loss is computed on, row by row.
 
 
-MOST = 0.5
+MIN_SHARE_OF_TRAINED_WORDS = 0.5
 """Share of a turn's words that have to be trained on for the turn to count as trained. Chosen by hand: a mask may be
 off by a token or two, and nobody trains on half a turn on purpose."""
 
@@ -184,10 +184,14 @@ def role_losses(batch: Batch) -> Iterator[RoleLoss]:
             continue
         offset = int(row.side.ids.offsets[row.index])
         trained = row.side.trained[offset : int(row.side.ids.offsets[row.index + 1])]
-        prompts = tuple(turn for turn in row.turns if turn.role in PROMPT_ROLES and _share(trained, turn) > MOST)
+        prompts = tuple(
+            turn
+            for turn in row.turns
+            if turn.role in PROMPT_ROLES and _share(trained, turn) > MIN_SHARE_OF_TRAINED_WORDS
+        )
         answers = [_share(trained, turn) for turn in row.turns if turn.role == ASSISTANT and turn.stop > turn.start]
         tokens = sum(int(trained[turn.start : turn.stop].sum()) for turn in prompts)
-        yield RoleLoss(row, prompts, bool(answers) and max(answers) <= MOST, tokens)
+        yield RoleLoss(row, prompts, bool(answers) and max(answers) <= MIN_SHARE_OF_TRAINED_WORDS, tokens)
 
 
 def _share(trained: Bools, turn: Turn) -> float:
@@ -256,9 +260,9 @@ class Endings:
 
 
 def endings(batch: Batch, side: Sequences) -> Endings | None:
-    """Return how the completions of a side end, or None if that cannot be told.
+    """Return how the completions of a side end, or None if that is unknown.
 
-    Nothing is said of rows in which only the user's turns are trained on, or whose markers are another template's.
+    Rows are skipped that train only on the user's turns, or whose markers are another template's.
     """
     if not batch.ends:
         return None
@@ -298,7 +302,7 @@ def endings(batch: Batch, side: Sequences) -> Endings | None:
 
 
 def _without_padding(side: Sequences, turns: Runs) -> Runs:
-    """Return the turns as far as they are content: padding that carries labels is no part of a completion."""
+    """Return the turns as far as they are content: padding that carries labels does not belong to a completion."""
     first, last = side.bounds
     start, stop = np.maximum(turns.start, first[turns.row]), np.minimum(turns.stop, last[turns.row])
     some = stop > start
@@ -351,7 +355,7 @@ def _at_limit(batch: Batch, side: Sequences, last: Ints, loose: Bools, ended: Bo
 
 
 def all_endings(batch: Batch) -> Iterable[tuple[Sequences, Endings]]:
-    """Yield the sides whose completions' ends can be told."""
+    """Yield the sides whose completions' ends can be determined."""
     # Transcripts for CTC have no end token: targets are judged where a decoder writes them.
     decoded = batch.targets if batch.sides or batch.model.encoder_decoder else None
     for side in (*batch.sides, decoded):

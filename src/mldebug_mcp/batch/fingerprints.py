@@ -20,7 +20,7 @@ from mldebug_mcp.core.limits import checkpoint
 SPARE_BITS = 4
 """Bits beyond those of the rows squared that values must have for a repeat to be no chance. Chosen by hand."""
 
-LOOKED_AT = 256
+MAX_INPUT_COLUMNS = 256
 """Columns of an input, spread evenly, that are looked at for how many values they have."""
 
 
@@ -59,7 +59,7 @@ def _repeat_by_chance(inputs: Sequence[Floats], batch: Batch) -> bool:
     bits = 0.0 if batch.rest is None else batch.rest.bits
     for array in inputs:
         columns = array.reshape(len(array), -1).T
-        for column in columns[:: max(1, len(columns) // LOOKED_AT)]:
+        for column in columns[:: max(1, len(columns) // MAX_INPUT_COLUMNS)]:
             if bits >= wanted:
                 return False
             bits += bits_to_tell_apart(np.unique(column, return_counts=True)[1])
@@ -97,7 +97,7 @@ ANCHOR_BITS = 3
 """An anchor is where the hash of two tokens begins with this many zero bits: one place in eight."""
 WIDTH = 6
 LEAST_ANCHORS = 4
-NEAR = 0.8
+MIN_ROW_SIMILARITY = 0.8
 _FACTORS = np.array([0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1, 0xD3A2646D], np.uint64)
 
 Hashes = npt.NDArray[np.uint64]
@@ -340,7 +340,7 @@ def _near_across(anchors: Hashes, owners: Ints, theirs: Hashes, their_owners: In
 
 
 def _mostly(one: Ints, two: Ints, owners: Ints, their_owners: Ints) -> Ints:
-    """Return the pairs that occur for at least `NEAR` of the anchors of either row."""
+    """Return the pairs that occur for at least `MIN_ROW_SIMILARITY` of the anchors of either row."""
     if not len(one):
         return np.empty((0, 2), np.int64)
     checkpoint(f"{len(one):,} pairs of rows share something")
@@ -351,6 +351,6 @@ def _mostly(one: Ints, two: Ints, owners: Ints, their_owners: Ints) -> Ints:
     rows, counts = np.unique(owners, return_counts=True)
     there, counts_there = np.unique(their_owners, return_counts=True)
     most = np.maximum(counts[np.searchsorted(rows, pairs[:, 0])], counts_there[np.searchsorted(there, pairs[:, 1])])
-    near: Ints = pairs[(shared >= NEAR * most) & (most >= LEAST_ANCHORS)]
+    near: Ints = pairs[(shared >= MIN_ROW_SIMILARITY * most) & (most >= LEAST_ANCHORS)]
     _, first = np.unique(near[:, 0], return_index=True)
     return near[first]

@@ -242,8 +242,8 @@ class DataSet:
 
     Args:
         file: The file or folder.
-        context: What is known beside it.
-        purpose_given: Whether the user said what it is for.
+        context: What else is known.
+        purpose_given: Whether the user stated its purpose.
         sample: Look at about this many rows, spread evenly over the data; None for all.
         rows: How many rows there are, if a sample needs to know and there is more than one piece.
         chosen: Look at the rows of these numbers only; None for all.
@@ -370,7 +370,7 @@ def _renamed(table: Table, names: Mapping[str, str]) -> Table:
     missing = [name for name in names if name not in table.columns]
     if missing:
         have = ", ".join(shorten(name, 30) for name in list(table.columns)[:12])
-        raise InputError(f"names: there is no column {shorten(missing[0], 60)!r}; the file has {have}")
+        raise InputError(f"names: no column is called {shorten(missing[0], 60)!r}; the file has {have}")
     return replace(table, columns={names.get(name, name): column for name, column in table.columns.items()})
 
 
@@ -415,7 +415,7 @@ def _stored(table: Table) -> str:
 
 
 def _tokenized(table: Table, context: Context, words: Words | None) -> Table:
-    """Return the table with its text rendered and tokenized, or split into words where there is no tokenizer."""
+    """Return the table with its text rendered and tokenized, or split into words without a tokenizer."""
     encoder = words or context.tokenizer
     if encoder is None or not is_text(table.columns):
         return table

@@ -1,4 +1,4 @@
-"""Which token belongs to which role, and text as words where there is no tokenizer."""
+"""Which token belongs to which role, and text as words without a tokenizer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RowRoles:
     """A row's text and turns.
 
     Args:
-        side, index: Which row of which set it is.
+        side, index: The row and its set.
         number: Its number in the file.
         text: The decoded content, padding left out.
         first: The place in the row of the content's first token.
@@ -113,7 +113,7 @@ _WORD = re.compile(rf"\x02[^\x02\n]*\n|\x03|\s*(?:[{_BY_LETTER}]|[^\W{_BY_LETTER
 """A marker, a word or sign with the space before it, or space behind the last one, which counts for nothing."""
 _ANSWERING = frozenset({ASSISTANT, "model", "gpt", "function_call"})
 _SAID = ("reasoning_content", "thinking", "content", "tool_calls", "function_call")
-"""The fields of a message that hold what is said."""
+"""The fields of a message that hold its text."""
 
 
 class Words:

@@ -169,7 +169,7 @@ class Sequences:
         numbers: The number of each row in the file, from 0.
         labels, attention, positions, loss_mask: The columns, where the file has them.
         shifted_by_design: The labels came from a column whose name says that they are the next tokens.
-        documents_masked: Something beside the columns keeps packed documents apart (sequence lengths, a block mask).
+        documents_masked: Something besides the columns keeps packed documents apart (sequence lengths, a block mask).
         pad: The padding token, if it is known or can be inferred.
         pad_may_end: The padding token may be content too, because it is also the end or the first token.
     """
@@ -210,7 +210,7 @@ class Sequences:
 
     @cached_property
     def _mask_covers_padding(self) -> bool:
-        """Whether what the mask leaves out at the edges is one and the same token, as padding is."""
+        """Whether what the mask leaves out at the edges is the same token, as padding is."""
         assert self.attended is not None  # noqa: S101 - asked only where there is a mask
         outside = self.ids.flat[~self.attended]
         return bool(len(outside)) and bool(np.all(outside == outside[0])) and bool(self.attended.any())
@@ -340,7 +340,7 @@ SHIFTS = (1, -1, 2, -2)
 LEAST_LABELS = 4
 PERMUTATION = "perm_mask"
 """The column by which a batch for XLNet is recognised."""
-MOSTLY = 0.5
+MIN_SHARE_OF_PADDED_ROWS = 0.5
 LEAST_HIDDEN = 8
 """Labels that differ from their inputs, to tell without a tokenizer that one token hides them."""
 
@@ -378,7 +378,7 @@ def hides_words(side: Sequences, mask: int | None, columns: Iterable[str]) -> bo
     if not len(ids):
         return False
     if mask is not None:
-        return float(np.mean(ids == mask)) > MOSTLY
+        return float(np.mean(ids == mask)) > MIN_SHARE_OF_PADDED_ROWS
     common = int(np.bincount(np.clip(ids, 0, 2**20)).max())
     return len(ids) >= LEAST_HIDDEN and common > 0.6 * len(ids)
 

@@ -31,7 +31,7 @@ class Table:
         rows_without: For rows given one by one: which rows lack a column that others have.
         notes: What was skipped.
         numbers: The rows' numbers in the file, where only some of them are here.
-        others: Beside token rows made of text: the columns in which rows with the same text may still differ.
+        others: For token rows made of text: the columns in which rows with the same text may still differ.
         shard: Which file of several it is from.
         padded: Whether rows may be padded; the text of a stream and of its documents is not.
         tail: The last tokens of a stream, fewer than a window.

@@ -29,7 +29,7 @@ def asks_apart(chosen: object, rejected: object) -> bool:
 
 
 def _asked(value: object) -> str | None:
-    """Return what the user said before the last answer; None where that cannot be told."""
+    """Return the user's message before the last answer; None if it is unknown."""
     if isinstance(value, str):
         found = _ANSWER.search(value)
         return value[: found.start()].strip() if found else None
@@ -41,7 +41,7 @@ def _asked(value: object) -> str | None:
 
 
 def messages(value: object) -> _Messages:
-    """Return a conversation's messages; none if it is no conversation."""
+    """Return a conversation's messages; none for other values."""
     if not isinstance(value, list):
         return ()
     try:
@@ -137,14 +137,14 @@ def is_garbled(text: str) -> bool:
 
 
 MAX_ROWS = 1000
-MOST = 0.5
-"""Share of the conversations from which on a form of theirs is no accident, as one quoted marker is. Chosen by hand."""
-LEAST = 2
+MIN_SHARE_OF_CONVERSATIONS = 0.5
+"""Share of the conversations above which a shared form is not an accident, as one quoted marker is. Chosen by hand."""
+MIN_REPEATED_CHATS = 2
 CHATS = ("messages", "conversations", "conversation")
 ANSWERS = ("completion", "chosen", "response", "output", "answer", "solution")
 """Columns of text that the model is to write. A rejected one may be cut off on purpose."""
-LONGEST = 100
-"""Characters from which on it is no accident that many answers are of the same length, to the character."""
+MAX_COMMON_ANSWER_CHARACTERS = 100
+"""Characters above which it is not an accident that many answers are of the same length, to the character."""
 CUT = 0.05
 """Share of the answers that end there. Both chosen by hand: natural lengths hardly ever agree at the greatest one."""
 _FINISHED = re.compile(r"[.!?…。！？:;)\]}\"'”’»`>|*]\s*$")
@@ -186,7 +186,7 @@ def _holds_text(column: object) -> bool:
 
 
 def _rows(texts: Mapping[str, object], judge: Callable[[str, object], bool]) -> list[int]:
-    """Return the places of the rows of which some column is judged so, the first `MAX_ROWS` of them."""
+    """Return the places of the rows where some column is judged so, the first `MAX_ROWS` of them."""
     found = {
         place
         for name, column in texts.items()
@@ -202,7 +202,7 @@ def _common(texts: Mapping[str, object], judge: Callable[[_Messages], bool]) -> 
     for column in texts.values():
         chats = [(place, chat) for place, chat in _conversations(column) if chat]
         places = [place for place, chat in chats if judge(chat)]
-        if len(places) >= max(LEAST, MOST * len(chats)):
+        if len(places) >= max(MIN_REPEATED_CHATS, MIN_SHARE_OF_CONVERSATIONS * len(chats)):
             return places[:MAX_ROWS]
     return []
 
@@ -275,7 +275,11 @@ def _cut(texts: Mapping[str, object]) -> list[int]:
         at = [(place, words) for place, words in answers if len(words) == longest]
         cut = [place for place, words in at if not _FINISHED.search(words)]
         enough = max(5, CUT * len(answers))
-        if longest >= LONGEST and len(at) >= enough and len(cut) >= MOST * len(at):
+        if (
+            longest >= MAX_COMMON_ANSWER_CHARACTERS
+            and len(at) >= enough
+            and len(cut) >= MIN_SHARE_OF_CONVERSATIONS * len(at)
+        ):
             return cut[:MAX_ROWS]
     return []
 

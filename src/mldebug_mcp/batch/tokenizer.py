@@ -74,11 +74,11 @@ class ChatTemplate:
             add_generation_prompt: End with what an answer begins with.
 
         Raises:
-            ValueError: there is no message.
+            ValueError: the list of messages is empty.
             Exception: whatever the template raises.
         """
         if not messages:
-            raise ValueError("there is no message to render")
+            raise ValueError("the conversation has no message to render")
         self._generation.begin()
         for part in self._template.generate(
             messages=[_message(one) for one in messages],
@@ -217,7 +217,7 @@ _TEMPLATE = "<template>"
 """The file name under which Jinja compiles a template."""
 
 Traced: TypeAlias = object
-"""What Python hands to a trace function beside the frame and the event."""
+"""What Python hands to a trace function besides the frame and the event."""
 
 
 class TemplateTimeoutError(Exception):
@@ -330,7 +330,7 @@ class Tokenizer:
 
     @cached_property
     def template(self) -> Template | None:
-        """The markers that the chat template writes around each role, or None if they cannot be told."""
+        """The markers that the chat template writes around each role, or None if unknown."""
         return None if self.chat_template is None else template_of(self.render, self.special)
 
     @cached_property
@@ -388,7 +388,7 @@ class Tokenizer:
     ) -> tuple[str, Spans]:
         source = self.chat_template
         if source is None or (isinstance(self.hf.chat_template, dict) and "default" not in self.hf.chat_template):
-            raise ValueError("the tokenizer has no chat template, or several of which none is called default")
+            raise ValueError("the tokenizer has no chat template, or several without one called default")
         if source not in self._templates:
             self._templates[source] = ChatTemplate(source)
         with template_limit():
@@ -459,7 +459,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
 
 
 def _load(folder: Path, name: str) -> HFTokenizer:
-    """Load what was copied; only where there is no tokenizer.json does a configuration choose the class."""
+    """Load what was copied; a configuration chooses the class only without tokenizer.json."""
     try:
         return load_fast(folder) if (folder / WHOLE).is_file() else _load_by_class(folder, name)
     except InputError:
@@ -485,5 +485,5 @@ def _load_by_class(folder: Path, name: str) -> HFTokenizer:
         loaded = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
     if not isinstance(loaded, PreTrainedTokenizerBase):
         kind = type(loaded).__name__
-        raise InputError(f"{name}: a {kind} is no tokenizer but holds several; give the folder of one of them")
+        raise InputError(f"{name}: a {kind} holds several tokenizers; give the folder of one of them")
     return loaded

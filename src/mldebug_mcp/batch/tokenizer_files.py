@@ -41,7 +41,7 @@ _VOCABULARIES = (
 )  # fmt: skip
 TEMPLATE = "chat_template.jinja"
 TEMPLATES = "additional_chat_templates"
-MAX_BYTES = 256 * 1024 * 1024
+MAX_VOCABULARY_BYTES = 256 * 1024 * 1024
 """Bytes of a tokenizer's vocabulary files together: many links to one file are as many copies."""
 MAX_CONFIG_BYTES = 16 * 1024 * 1024
 """Bytes of one configuration: those of models with thousands of reserved tokens have some hundred kilobytes."""
@@ -122,13 +122,13 @@ class _ModelConfig(_Checked):
 
 
 class _TokenMap(_Checked):
-    """The keys of special_tokens_map.json beside the named tokens."""
+    """The keys of special_tokens_map.json besides the named tokens."""
 
     additional_special_tokens: _Tokens | None = None
     extra_special_tokens: _Tokens | _NamedTokens | None = None
 
 
-_NAMED = TypeAdapter(_NamedTokens)
+_NAMED_TOKENS = TypeAdapter(_NamedTokens)
 _ADDED_IDS = TypeAdapter(dict[_Content, _Id])
 
 
@@ -151,7 +151,7 @@ def copied(place: Path, name: str) -> Iterator[Path]:
         if place == folder or is_file(folder / CONFIG):
             files |= {file: folder / file for file in _VOCABULARIES}
             _write_configurations(folder, copy, name)
-        room = MAX_BYTES
+        room = MAX_VOCABULARY_BYTES
         for file, source in files.items():
             if is_file(source):
                 room -= _copy(source, copy / file, room)
@@ -192,8 +192,8 @@ def _with_tokens(model: type[_Checked], settings: dict[str, Any], where: str) ->
         if model is not _ModelConfig:
             named = {key: value for key, value in settings.items() if _NAMED_TOKEN.fullmatch(key)}
             named = {key: value for key, value in named.items() if key not in model.model_fields}
-            tokens = _NAMED.validate_python(named)
-            known |= _NAMED.dump_python(tokens, by_alias=True, exclude_none=True, mode="json")
+            tokens = _NAMED_TOKENS.validate_python(named)
+            known |= _NAMED_TOKENS.dump_python(tokens, by_alias=True, exclude_none=True, mode="json")
     return known
 
 
@@ -348,7 +348,7 @@ def load_fast(folder: Path) -> FastTokenizer:
 
 
 def _settings(folder: Path, backend: Backend) -> dict[str, Any]:
-    """Return tokenizer_config.json, and where it lists no added tokens, what older versions wrote beside it."""
+    """Return tokenizer_config.json, and where it lists no added tokens, what older versions wrote next to it."""
     settings = _fast_tokenizer_read(folder / CONFIG)
     if not settings.get("extra_special_tokens"):
         settings["extra_special_tokens"] = settings.pop("additional_special_tokens", [])

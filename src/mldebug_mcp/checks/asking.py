@@ -168,7 +168,7 @@ def _answer_of(
 ) -> Answer:
     unknown: CannotTell | None = None
     if outcome.of and outcome.of not in present:
-        unknown = CannotTell(f"told only beside {outcome.of}", "excluded")
+        unknown = CannotTell(f"reported only with {outcome.of}", "excluded")
     elif isinstance(seen, CannotTell):
         unknown = seen
     elif isinstance(seen, Evidence):
@@ -185,13 +185,13 @@ def _answer_of(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How an outcome is seen, and of which runs it can be judged; see `symptom` for the fields.
+    """How an outcome is seen, and in which runs it can be judged; see `symptom` for the fields.
 
     Args:
         outcome: What is seen; its needs are required first.
         read: What sees it.
         settled: Whether a young run is too early for it.
-        not_for: Kinds of run for which it makes no sense, beside those of its question.
+        not_for: Kinds of run for which it makes no sense, besides those of its question.
     """
 
     outcome: Outcome

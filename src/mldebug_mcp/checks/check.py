@@ -64,7 +64,7 @@ def require_values(series: Series, least: int, name: str = "") -> Series:
 
 
 def all_known(find: Callable[[Run], list[Series]], run: Run) -> list[Series]:
-    """Return the series that are found in a run, none where that cannot be told."""
+    """Return the series that are found in a run, none where that is unknown."""
     try:
         return find(run)
     except CannotTell:
@@ -81,7 +81,7 @@ def all_known(find: Callable[[Run], list[Series]], run: Run) -> list[Series]:
 
 
 DEFAULT_BACKGROUND = 0.02
-"""How often a healthy run shows a symptom, where nothing else is said. Chosen: by hand; `judge.calibration` moves it
+"""How often a healthy run shows a symptom, by default. Chosen: by hand; `judge.calibration` moves it
 by what healthy runs show."""
 
 
@@ -174,12 +174,12 @@ class Outcome:
         doc: Its documentation: a line, an empty line, when it is not that.
         background: How often a healthy run shows it, between 0 and 1.
         sources: Ids of the sources of its thresholds; empty where they were fitted or chosen.
-        of: The outcome of which this is an attribute: told beside it, and unknown without it.
-        needs: Metrics without which this outcome cannot be judged, beside those of its question.
+        of: The outcome that has this attribute: reported with it, and unknown without it.
+        needs: Metrics without which this outcome cannot be judged, besides those of its question.
         follows: See `symptom`.
         instead: See `symptom`.
         as_chosen: See `symptom`.
-        points: Finite values that the first of its needs must have, beside those of its question.
+        points: Finite values that the first of its needs must have, besides those of its question.
         severity: What it usually does to training.
         why: What it does to training, in a sentence.
         fix: What to change.
@@ -352,7 +352,7 @@ def symptom(
 
     Args:
         needs: Metrics without which it cannot be judged.
-        any_of: Metrics of which one suffices: a quantity, by whatever name; a name; or a name in which `*` stands for
+        any_of: Metrics; one of them suffices: a quantity, by whatever name; a name; or a name in which `*` stands for
             any text.
         sources: Ids of the sources of its thresholds; empty where they were fitted, which its docstring then says.
         points: Finite values that the first of `needs` must have in a segment.
@@ -386,7 +386,7 @@ def question(
     not_for: tuple[str, ...] = (),
     whole: bool = False,
 ) -> Callable[[Asker], Asker]:
-    """Register a function as the question of its name, with the outcomes of which it sees at most one.
+    """Register a function as the question of its name, with the outcomes; it sees at most one of them.
 
     The function returns the outcome that it sees, with the attributes of it, and for outcomes that could not be judged
     why. See `symptom` for the other fields.

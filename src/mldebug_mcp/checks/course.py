@@ -35,7 +35,7 @@ from mldebug_mcp.logs.run import Run, Series
 
 
 BLOCKS = 30
-"""Stretches by whose medians a curve's course is told; a curve of no more records is told by these themselves.
+"""Stretches whose medians describe a curve's course; the records themselves describe a shorter curve.
 Chosen: a turn that lasts a thirtieth of a run is seen by eye."""
 TURN_WOBBLES = 6.0
 """A turn goes back by this many standard deviations of the medians ... Chosen: the range of thirty normal numbers is
@@ -47,17 +47,17 @@ REST_SHARE, REST_WOBBLES = 0.03, 3.0
 Chosen: what the eye calls level."""
 LEAST_REST = 0.2
 """Share of the stretches over which it does, to be called so. Chosen: less is the end of any curve that slows down."""
-FAR = 20.0
+MIN_RANGE_FOR_LOGARITHM = 20.0
 """Times the lowest level: from here on logarithms are looked at. Chosen: below it a straight scale shows the course."""
 SUDDEN = 0.6
 """Share of a move that is made from one stretch to the next, for it to be a jump or a drop. Chosen: more than half."""
-FEW = 5
-"""Records that are told one by one. Chosen: they take no more room than a summary of them."""
+MAX_LISTED_RECORDS = 5
+"""Records that are listed one by one. Chosen: they take no more room than a summary of them."""
 FROZEN_SHARE, LEAST_FROZEN = 0.1, 4
 """Share of the records, and their least number, that are exactly alike at the end of a frozen curve. Chosen: two
 roundings in a row may agree."""
 MOST_TURNS = 4
-"""Turns that are told one by one. Chosen: more are a swing to and fro."""
+"""Turns that are listed one by one. Chosen: more are a swing to and fro."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Course:
         lost: How many values are NaN or infinite.
         lost_first: The first step at which one is.
         lost_for_good: Whether none is finite after that.
-        told: All values with their steps, where they are few.
+        points: All values with their steps, where they are few.
     """
 
     records: int
@@ -117,7 +117,7 @@ class Course:
     lost: int = 0
     lost_first: float | None = None
     lost_for_good: bool = False
-    told: tuple[tuple[float, float], ...] = ()
+    points: tuple[tuple[float, float], ...] = ()
 
     @property
     def is_constant(self) -> bool:
@@ -134,7 +134,7 @@ class Course:
             words.append(f"{first}, then swings {len(self.moves) - 1} times, {self.moves[-1]}")
         elif self.moves:
             words += [str(one) for one in self.moves]
-        elif len(self.told) != self.records:
+        elif len(self.points) != self.records:
             words.append("keeps its level")
         if not self.is_constant and self.frozen_since is not None:
             words.append(f"frozen at {figure(self.last)} since {figure(self.frozen_since)}")
@@ -157,7 +157,7 @@ def course_of(series: Series) -> Course | None:
     first_lost = float(series.step[int(np.argmax(lost))]) if lost.any() else None
     frozen = _frozen_since(value)
     moves, rests = ((), None) if len(value) <= 2 or low == high else _moves(value, step)
-    few = len(value) <= FEW
+    few = len(value) <= MAX_LISTED_RECORDS
     return Course(
         records=len(series),
         first=float(value[0]),
@@ -174,7 +174,7 @@ def course_of(series: Series) -> Course | None:
         lost=int(lost.sum()),
         lost_first=first_lost,
         lost_for_good=first_lost is not None and float(step[-1]) < first_lost,
-        told=tuple(zip(step.tolist(), value.tolist(), strict=True)) if few else (),
+        points=tuple(zip(step.tolist(), value.tolist(), strict=True)) if few else (),
     )
 
 
@@ -228,11 +228,11 @@ def _typical(value: Floats, first: int, last: int) -> int:
 def _spans_far(value: Floats) -> bool:
     some = sample(value)
     low, high = quantile(some, 0.05), quantile(some, 0.95)
-    return high > FAR * low
+    return high > MIN_RANGE_FOR_LOGARITHM * low
 
 
 def _levels(value: Floats) -> tuple[Floats, NDArray[np.int64], float]:
-    """Return the levels by which a course is told, the index of the first record of each, and their noise."""
+    """Return the levels that describe a course, the index of the first record of each, and their noise."""
     if len(value) <= BLOCKS:
         return value, np.arange(len(value)), noise_on_slope(value)
     cut = blocks(value, BLOCKS)
@@ -272,7 +272,7 @@ def _rest(level: Floats, within: float) -> int | None:
 
 def _sudden(level: Floats, begin: int, end: int) -> int | None:
     """Return the stretch at whose beginning most of a move is made at once, None where it takes longer."""
-    if end - begin < 1 or len(level) < 2 * FEW:
+    if end - begin < 1 or len(level) < 2 * MAX_LISTED_RECORDS:
         return None
     steps = level[begin + 1 : end + 1] - level[begin:end]
     most = int(np.argmax(np.abs(steps)))
@@ -295,7 +295,7 @@ BEFORE = 5
 """Records before one, whose median it is compared with. Chosen: the fewest that one outlier does not move."""
 AROUND = 40
 """Records around one, from which the usual size of such a difference is taken. Chosen: twice a usual window."""
-SIGMAS = 7.0
+MIN_JUMP_SIGMAS = 7.0
 """Standard deviations of that size, times the heaviness of its tails, beyond which a curve jumps. Chosen: in ten
 thousand records of normal noise none does."""
 HEAVIEST = 1.4
@@ -311,16 +311,16 @@ RESTLESS = 3.0
 """Times the usual spread of the whole curve that the spread around a record is at most. Chosen: a beginning in which
 everything moves hides nothing."""
 RISES_UNUSUALLY = LOSSES | {Quantity.GRADIENT_NORM, Quantity.KL}
-FEWEST = 8
-"""Records from which a trend can be told. Chosen: three more than `BEFORE`."""
+MIN_RECORDS_OF_TREND = 8
+"""Records from which a trend can be determined. Chosen: three more than `BEFORE`."""
 OUTLYING = 5.0
 """Times the median that the highest value is, for logarithms to be compared. Chosen: of what varies by factors."""
 MOST_POINTS = 10_000
-"""Stretches of a longer curve, of which only the extremes are looked at. Chosen: finer than any picture of it."""
-NEAR = 3
+"""Stretches of a longer curve; only their extremes are used. Chosen: finer than any picture of it."""
+MAX_RECORDS_APART = 3
 """Records within which jumps of several curves are one event. Chosen: what brings a jump about precedes it by one."""
 AT_ONCE, UNLIKE = 0.4, 3.0
-"""A rate jumps where its logarithm moves by this much from one record to the next, and so many times as far as before
+"""A rate jumps where its logarithm moves by this much between records. It also moves so many times as far as before
 and after. Chosen: a factor of 1.5, which no smooth schedule makes at once."""
 MOST_SERIES = 60
 """Curves that are looked at. Chosen: those of hundreds of layers move together."""
@@ -385,7 +385,7 @@ def events_of(run: Run, names: Sequence[str]) -> list[Event]:
 def _together(changes: Iterable[Change]) -> list[Event]:
     groups: list[list[Change]] = []
     for one in sorted(changes, key=lambda change: (change.step, change.metric)):
-        if groups and one.step - groups[-1][0].step <= NEAR * min(one.records, groups[-1][0].records):
+        if groups and one.step - groups[-1][0].step <= MAX_RECORDS_APART * min(one.records, groups[-1][0].records):
             groups[-1].append(one)
         else:
             groups.append([one])
@@ -394,7 +394,7 @@ def _together(changes: Iterable[Change]) -> list[Event]:
 
 def _jumps(series: Series) -> list[Change]:
     """Return where a curve leaves its trend at once."""
-    if len(series) < FEWEST or float(series.value.min()) == float(series.value.max()):
+    if len(series) < MIN_RECORDS_OF_TREND or float(series.value.min()) == float(series.value.max()):
         return []
     found = [*_one_way(series, +1), *_one_way(series, -1)]
     return _without_returns(sorted(found, key=lambda one: one.step))
@@ -419,11 +419,11 @@ def _one_way(series: Series, sign: int) -> list[Change]:
     away = sign * (scaled - level)
     usual, spread = _usual(away)
     least = max(LEAST_SHARE * _span(scaled), LEAST_OF_LEVEL * (1.0 if logarithmic else abs(median(value))), 1e-12)
-    sigmas = (away - usual) / np.maximum(spread, least / SIGMAS)
-    limit = SIGMAS * min(HEAVIEST, max(1.0, heaviness(scaled)))
+    sigmas = (away - usual) / np.maximum(spread, least / MIN_JUMP_SIGMAS)
+    limit = MIN_JUMP_SIGMAS * min(HEAVIEST, max(1.0, heaviness(scaled)))
     beyond = (sigmas > limit) & (away > least)
     at_once = sign > 0 and series.role is not None and series.role.quantity in RISES_UNUSUALLY
-    beyond[: 1 if at_once else max(NEAR, int(BEGINNING * len(value)))] = False
+    beyond[: 1 if at_once else max(MAX_RECORDS_APART, int(BEGINNING * len(value)))] = False
     places = np.flatnonzero(beyond)
     groups = np.split(places, np.flatnonzero(np.diff(places) > BEFORE) + 1) if len(places) else []
     before = np.exp(level) if logarithmic else level

@@ -36,10 +36,10 @@ __all__ = [
 # A log's evaluation losses, and what compares them with the training loss.
 
 
-NEAR = 5
+MAX_RECORDS_PER_EVALUATION = 5
 """Training records, at most, whose median stands for the loss at an evaluation. Chosen: earlier ones are out of
 date."""
-SHORT = 20
+MAX_SHORT_LOG_RECORDS = 20
 """In a log of fewer records, mostly one to an epoch, the first three hold much of the learning. Chosen: by hand."""
 LATE = 3.5
 """Intervals between evaluations until the first: one or two are usual, three where training warms up. Chosen: by
@@ -47,11 +47,11 @@ hand."""
 EXPLODED = 100.0
 """Times the loss at the start: no evaluation of weights that a run began with, or made better, comes there. Chosen: by
 hand."""
-IN_STEP, TIMES, FAR, LEAST_IN_STEP = 1.35, 3.0, 2.0, 4
-"""How far apart the ratios of evaluation and training loss may lie, how large they are at least, how many times both
+IN_STEP, TIMES, MIN_FALL_OF_BOTH, LEAST_IN_STEP = 1.35, 3.0, 2.0, 4
+"""How far apart the ratios of evaluation and training loss may lie, how large they are at least; how many times both
 fall, and over how many evaluations, for them to be one quantity on two scales. Chosen: by hand."""
 MANY_TIMES, EVALUATION_FALLS = 10.0, 1.3
-"""... and a ratio of which it is enough that evaluation falls less. Chosen: no held-out set is so much harder."""
+"""... and a ratio from which it is enough that evaluation falls less. Chosen: no held-out set is so much harder."""
 SUM_OF_BATCHES = 4.0
 """Times the evaluation loss: dropout and augmentation do not raise a training loss so far. Chosen: by hand."""
 EVALUATION_STANDS, LEAST_STANDING, EVALUATION_EARLY = 0.01, 4, 0.2
@@ -116,7 +116,7 @@ def begins_late(evaluation: Series) -> bool:
 def refuse_after_explosion(run: Run, evaluation: Series) -> None:
     """Raise CannotTell if training exploded before the first evaluation, and that shows the ruins.
 
-    What evaluation does from there on, on weights that are far out, is no comparison with training.
+    What evaluation does from there on, on weights that are far out, cannot be compared with training.
     """
     if "loss" not in run:
         return
@@ -133,17 +133,17 @@ def refuse_after_explosion(run: Run, evaluation: Series) -> None:
 def beside_training(loss: Series, evaluation: Series) -> tuple[Floats, Floats, Floats]:
     """Return steps, training level and evaluation loss at each evaluation that training precedes, each (n,).
 
-    The level is the median of the last records since the evaluation before, at most `NEAR` of them: where training is
-    logged once between two evaluations it is that record, for earlier ones are out of date.
+    The level is the median of the last records since the evaluation before, at most `MAX_RECORDS_PER_EVALUATION`.
+    Where training is logged once between two evaluations it is that record, for earlier ones are out of date.
     """
     evaluation = evaluation.finite
     until = np.searchsorted(loss.step, evaluation.step, side="right")
     keep = until > 0
     ends = until[keep]
-    since = np.maximum(np.concatenate([[0], ends[:-1]]), ends - NEAR)
+    since = np.maximum(np.concatenate([[0], ends[:-1]]), ends - MAX_RECORDS_PER_EVALUATION)
     count = ends - np.minimum(since, ends - 1)
     train = np.empty(len(ends))
-    for many in range(1, NEAR + 1):
+    for many in range(1, MAX_RECORDS_PER_EVALUATION + 1):
         here = count == many
         train[here] = row_medians(loss.value[ends[here, np.newaxis] - np.arange(many, 0, -1)])
     return evaluation.step[keep], train, evaluation.value[keep]
@@ -157,7 +157,7 @@ def refuse_another_scale(train: Floats, evaluation: Floats) -> None:
     if len(train) < LEAST_IN_STEP or not ((train > 0) & (evaluation > 0)).all():
         return
     times = evaluation / train
-    if evaluation[0] < (EVALUATION_FALLS if float(times.min()) > MANY_TIMES else FAR) * evaluation[-1]:
+    if evaluation[0] < (EVALUATION_FALLS if float(times.min()) > MANY_TIMES else MIN_FALL_OF_BOTH) * evaluation[-1]:
         return
     if float(times.min()) > max(TIMES, float(times.max()) / IN_STEP):
         raise CannotTell(
@@ -228,7 +228,9 @@ def compared(run: Run, least: int) -> Compared:
 def start_of(run: Run, loss: Series) -> float:
     """Return what a training loss began with."""
     start = start_level(loss.value)
-    if len(loss) < SHORT or run.step_name == "epoch":  # means over epochs, of which the first few hold the learning
+    if (
+        len(loss) < MAX_SHORT_LOG_RECORDS or run.step_name == "epoch"
+    ):  # means over epochs, of which the first few hold the learning
         return max(start, float(loss.value[0]))
     return start
 
@@ -260,12 +262,12 @@ _BY_NAME = regex(
 )
 """By its name, or as what nobody measures while training: BLEU of whole outputs."""
 _OF_A_CLASS = (Quantity.DICE, Quantity.IOU, Quantity.F1)
-"""Measured in training too by Keras, which logs both; beside an evaluation loss alone it is of evaluation."""
+"""Measured in training too by Keras, which logs both; with an evaluation loss alone it is of evaluation."""
 _RANKINGS = (Quantity.NDCG, Quantity.MRR, Quantity.HIT_RATE)
-"""What recommenders and search are measured by, whatever is logged beside it."""
+"""What recommenders and search are measured by, whatever is logged next to it."""
 _AT_RANKS = (Quantity.RECALL, Quantity.PRECISION, Quantity.AVERAGE_PRECISION, Quantity.F1, Quantity.CORRELATION)
 _AT_RANK = regex(r"@[_ ]?\d")
-"""... and what is a ranking where the name says of how many; without that it counts beside one of the sure ones."""
+"""... and what is a ranking where the name says of how many; without that it counts with one of the sure ones."""
 NEAR_AUC, LEAST_AUC = 0.04, 8
 """How far above 0.5 the AUC of a guess may be, over so many evaluations. Chosen: the error over some hundred rows."""
 LOW_AUC = 0.4
@@ -356,7 +358,7 @@ def goes_on_falling(run: Run) -> bool:
 
 ANSWERS_LEAST = 5
 """Evaluations. Chosen: a translator or recogniser that learns may need some until anything is right."""
-SHARE, BEGINNING = 0.98, 0.2
+MIN_ERROR_RATE, BEGINNING = 0.98, 0.2
 """An error rate from which on all answers are wrong, and the first share of the evaluations, in which it may be lower.
 Chosen: that of empty answers, and that of random ones at first."""
 PER_CENT = 5.0
@@ -384,7 +386,7 @@ def is_written_score(series: Series) -> bool:
 
 
 def nothing_right(run: Run) -> Series | None:
-    """Return a score of whole answers that is zero throughout, or an error rate that stands at 100 %, or None."""
+    """Return a score of whole answers that is zero throughout, or an error rate that stays at 100 %, or None."""
     for name in run.series:
         one = run[name].finite
         if len(one) < ANSWERS_LEAST:
@@ -429,9 +431,9 @@ def _wrong(values: Floats, rate: bool) -> Floats:
 def _all_wrong(rate: Series) -> bool:
     later = rate.value[round(BEGINNING * len(rate)) :]
     if float(later.max()) > PER_CENT:
-        return float(later.min()) >= 100 * SHARE
+        return float(later.min()) >= 100 * MIN_ERROR_RATE
     # One per cent throughout is that of a model which knows all: a share of one is what comes again and again.
-    return float(later.min()) >= SHARE and abs(median(later) - 1) < 1 - SHARE
+    return float(later.min()) >= MIN_ERROR_RATE and abs(median(later) - 1) < 1 - MIN_ERROR_RATE
 
 
 def has_settled(loss: Series) -> bool:

@@ -1,4 +1,4 @@
-"""The gradient norm: beside what labels alone give, pinned at one value, and by parts of the model."""
+"""The gradient norm: against what labels alone give, pinned at one value, and by parts of the model."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
 
-SAME = 2e-3
+MAX_NORM_DIFFERENCE = 2e-3
 """Norms this near to each other are one value. Chosen: clipping divides by the norm plus 1e-6, and logs round."""
 LEAST_LAYERS = 4
-"""Layers of which an order can be told. Chosen: four are in order by chance once in twelve."""
+"""Layers whose order can be judged. Chosen: four are in order by chance once in twelve."""
 JUMPS, SPREADS = 10.0, 8.0
 """Times the recent level: norms of 0.1 to 10 are healthy in fine-tuning, 100 unstable; and standard deviations of the
 logarithm, beyond heavy tails of small batches. Source: axolotl_stability."""
 WINDOWS, WIDEST, NARROWEST = 20, 50, 6
 """The part of the norms that is the window before a jump, at most and at least. Chosen: six show a level."""
 LEAST_LOSSES, NOISES, SMALL_LOSS = 5, 5.0, 0.2
-"""Losses of which a level is known; times their noise, to have moved; and the share of its start by which a loss moves
+"""Losses from which a level is known; times their noise, to have moved; the share of its start by which a loss moves
 that is learnt, or below which it explains a small norm. Chosen: sound norms fall about as the loss."""
 _FIRST = frozenset({"first", "input", "in", "bottom", "embed", "embedding", "embeddings", "wte", "stem"})
 _LAST = frozenset({"last", "output", "out", "top", "head", "classifier", "logits"})
@@ -134,7 +134,7 @@ def pinned(norm: Series) -> Pinned | None:
     highest = float(norm.value.max(initial=0.0))
     if highest <= 0:
         return None
-    at = norm.value >= (1 - SAME) * highest
+    at = norm.value >= (1 - MAX_NORM_DIFFERENCE) * highest
     return Pinned(highest, float(at.mean()), len(norm), float(norm.step[int(np.argmax(at))]))
 
 

@@ -165,10 +165,10 @@ SHARE_OF_PROGRESS = 0.2
 """The rise takes back at least this share of the progress made before it. Chosen: by hand."""
 SHARE_OF_LEVEL = 0.08
 """... and is at least this share of the best level. Chosen: by hand."""
-LEAST = 2
-"""Finite records without which a rise cannot be told."""
-SHORT, SHORT_FACTOR = 8, 1.4
-"""In an excerpt of fewer records the last two must stand at this multiple of the level of its first half. Chosen: by
+MIN_RECORDS_FOR_RISE = 2
+"""Finite records without which a rise cannot be judged."""
+MAX_EXCERPT_RECORDS, SHORT_FACTOR = 8, 1.4
+"""In an excerpt of fewer records the last two must be at this multiple of the level of its first half. Chosen: by
 hand."""
 MANIFOLD = 10.0
 """Times the lowest level: a higher rise is followed on the logarithm. Chosen: else the last of its jumps would be its
@@ -178,7 +178,7 @@ EPOCHS, SHARE_BY_EPOCHS = 4, 0.05
 chance one in 24 level curves ends so, and none so high."""
 FEW, TIMES, MOST_OF_PROGRESS = 20, 2.0, 0.5
 """Of so few records the last go up smoothly, to this multiple of the lowest and by this share of the progress made.
-Chosen: such a slope is no noise."""
+Chosen: such a slope is not noise."""
 STEEP, STEEP_TIMES = 3, 4.0
 """... and so few in a row are enough where they go up to this multiple of the lowest. Chosen: by hand."""
 RISE_SIGMAS = 6.0
@@ -203,12 +203,12 @@ class Rise:
 def rise_for_good(run: Run) -> Rise | None:
     """Return the rise at whose top the training loss is still at the end of the log; None where there is none."""
     loss = run["loss"].finite
-    if len(loss) < LEAST:
+    if len(loss) < MIN_RECORDS_FOR_RISE:
         return None
     if _rises_by_epochs(run, loss) or _rises_smoothly(loss):
         best = int(np.argmin(loss.value))
         return Rise(best + 1, float(loss.value[best]), float(loss.value[-1]))
-    if len(loss) < SHORT:
+    if len(loss) < MAX_EXCERPT_RECORDS:
         level = median(loss.value[: len(loss) // 2])
         if level <= 0 or float(loss.value[-2:].min()) < SHORT_FACTOR * level:
             return None
@@ -265,7 +265,7 @@ def _onset(values: Floats, after: int, lowest: float, rise: float) -> int:
 
 
 RISE, TURNING_SIGMAS = 0.05, 6.0
-"""Share above its lowest level, and times the noise of block medians. Chosen: losses of sound runs hardly ever rise."""
+"""Share above its lowest level, and times the noise of block medians. Chosen: healthy losses hardly ever rise."""
 BLOCKS, LAST = 20, 3
 """Blocks of records, and those at the end that are its level. Chosen: an outlier in one moves no median."""
 
@@ -293,12 +293,12 @@ def fails_at(loss: Series) -> float | None:
 SAWTOOTH_SIGMAS, OF_LEVEL = 6.0, 0.04
 """Standard deviations of the changes from record to record, and share of the level, that a jump is. Chosen: no noise
 goes so far."""
-STAYS, BACK, LONGEST = 0.5, 0.5, 40
+STAYS, BACK, MAX_JUMP_RECORDS = 0.5, 0.5, 40
 """Share of a jump that is left a record after its top, and that is gone before the next, within so many records.
-Chosen: half is where a jump is told from what it came from."""
+Chosen: half separates a jump from its starting level."""
 FEWEST, SHORTEST = 3, 4
 """Teeth, and records of each. Chosen: two may be a change of the data."""
-MOST, SUDDEN, EVENLY = 0.1, 0.8, 1.3
+SHARE_OF_LARGEST_CHANGES, SUDDEN, EVENLY = 0.1, 0.8, 1.3
 """Share of the changes that are the largest; their share of all that the loss goes up; and times that of all that it
 goes down. Fitted: noise and spikes have 0.9 to 1.2 in benchmarks/faults and loops, rows in blocks 1.34 and more."""
 
@@ -319,14 +319,14 @@ class Teeth:
 
 
 def teeth_of(values: Floats) -> Teeth | None:
-    """Return the teeth of a curve in time order, None if it is no saw."""
+    """Return the teeth of a curve in time order, None without teeth."""
     change = np.diff(values)
     if len(change) < FEWEST * SHORTEST or _share(change) < max(SUDDEN, EVENLY * _share(-change)):
         return None
     least = max(SAWTOOTH_SIGMAS * mad(change), OF_LEVEL * abs(median(values)))
     jumps = np.flatnonzero(change > least)
     starts = jumps[np.append(True, np.diff(jumps) >= SHORTEST - 1)] if len(jumps) else jumps
-    ends = np.minimum(np.append(starts[1:], len(values) - 1), starts + LONGEST)
+    ends = np.minimum(np.append(starts[1:], len(values) - 1), starts + MAX_JUMP_RECORDS)
     found = [(at, height) for at, end in zip(starts, ends, strict=True) if (height := _tooth(values, at, end)) > 0]
     if len(found) < FEWEST:
         return None
@@ -337,7 +337,7 @@ def teeth_of(values: Floats) -> Teeth | None:
 def _share(change: Floats) -> float:
     """Return which share of all that a curve goes up its largest steps make."""
     up = np.sort(change[change > 0])[::-1]
-    return float(up[: max(2, int(MOST * len(change)))].sum() / up.sum()) if len(up) else 0.0
+    return float(up[: max(2, int(SHARE_OF_LARGEST_CHANGES * len(change)))].sum() / up.sum()) if len(up) else 0.0
 
 
 def _tooth(values: Floats, at: int, end: int) -> float:

@@ -1,4 +1,4 @@
-"""The learning rate as it was logged. It gives the peak, the course beside the configured one, and cycles."""
+"""The learning rate as it was logged. It gives the peak, the course compared with the configured one, and cycles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ THOUSANDS = 3.0
 """Decimals of a unit. Source: thousandths and millionths."""
 MOST_WARMUP = 0.9
 """Share of a plan that a warm-up takes at most. Chosen: something must be left to decay in."""
-ALIKE = 0.03
+MAX_FACTOR_DIFFERENCE = 0.03
 """A factor this near to one that trainers scale a rate by is that. Chosen: rounding of logs."""
 WARMUP = 0.1
 """Share of the first epoch in which the log may still warm up. Chosen: where warm-ups end as a rule."""
@@ -66,7 +66,7 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """How far a rate has come down beside what its configured schedule makes of the plan.
+    """How far a rate has come down, compared with what its configured schedule makes of the plan.
 
     Args:
         share: The last rate as a share of the peak.
@@ -125,7 +125,7 @@ def shape_of(run: Run) -> Shape | None:
 def decay_of(run: Run, since: float = 1.0) -> Decay | None:
     """Return how far the rate has come down, None where schedule, plan or log do not tell.
 
-    A straight line leaves 1 - p of the peak at a share p of the decay, a cosine (1 + cos(pi p)) / 2, and a floor
+    At a share p of the decay a straight line leaves 1 - p of the peak; a cosine (1 + cos(pi p)) / 2; a floor
     adds to both.
 
     Args:
@@ -173,13 +173,13 @@ def is_scaled(run: Run, factor: float) -> bool:
     whole = [*counts, math.prod(counts), *([batch] if batch else [])]
     scales = [*whole, *((batch or 1.0) / base for base in BASE_BATCHES)]
     known = [one for scale in scales if scale > 0 for one in (scale, 1 / scale, math.sqrt(scale), 1 / math.sqrt(scale))]
-    return any(abs(factor / one - 1) < ALIKE for one in known)
+    return any(abs(factor / one - 1) < MAX_FACTOR_DIFFERENCE for one in known)
 
 
 def is_unit(factor: float, highest: float) -> bool:
     """Say whether a factor is a power of 1000 that makes a rate a number to read."""
     power = math.log10(factor) / THOUSANDS
-    return round(power) >= 1 and abs(power - round(power)) < ALIKE / THOUSANDS and highest >= READABLE
+    return round(power) >= 1 and abs(power - round(power)) < MAX_FACTOR_DIFFERENCE / THOUSANDS and highest >= READABLE
 
 
 def still_rising(run: Run) -> bool:
@@ -195,7 +195,7 @@ def still_rising(run: Run) -> bool:
 # Learning rates that come back: warm restarts and cycles, which the loss follows.
 
 
-TIMES, OF_PEAK = 2.0, 0.2
+MIN_TIMES_LOWEST_RATE, OF_PEAK = 2.0, 0.2
 """A rate comes back where it is so many times what it had come down to, and this share of its highest. Chosen: by
 hand."""
 
@@ -213,10 +213,10 @@ def rate_comes_back(run: Run) -> list[float]:
     back: list[float] = []
     peak, low, at, down = 0.0, 0.0, 0.0, False
     for rate, step in zip(rates, steps, strict=True):
-        if down and rate > TIMES * low and rate >= least:
+        if down and rate > MIN_TIMES_LOWEST_RATE * low and rate >= least:
             back.append(at)
             peak, down = rate, False
-        elif (down and rate <= low) or (not down and rate * TIMES < peak):
+        elif (down and rate <= low) or (not down and rate * MIN_TIMES_LOWEST_RATE < peak):
             low, at, down = rate, step, True
         peak = rate if not down and rate > peak else peak
     return back

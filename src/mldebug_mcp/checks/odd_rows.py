@@ -1,4 +1,4 @@
-"""In what a few rows of a data set differ from others: numbers beside what is usual among those."""
+"""In what a few rows of a data set differ from others: numbers compared with what is usual."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import figure, percent, shorten
 
 LEAST_ROWS = 8
-"""Rows that are needed to know what is usual. Chosen: of fewer no spread can be told."""
-FAR = 6.0
+"""Rows that are needed to know what is usual. Chosen: of fewer a spread cannot be measured."""
+MIN_ODD_DEVIATIONS = 6.0
 """Robust standard deviations from which on a row is called odd. Chosen: some ten rows with five numbers each are looked
 at, and lengths of texts have long tails."""
 LEAST_SPREAD = 0.05
@@ -38,7 +38,7 @@ def odd_rows(batch: Batch, rows: Collection[int]) -> list[Oddity]:
     """Return what some rows of a batch differ in from its other rows, what differs most first."""
     found = [one for side in batch.sides for one in _in_tokens(side, rows, batch.unit)]
     found += _in_numbers({**batch.floats, **batch.cells}, batch.numbers, rows)
-    return sorted((one for one in found if one.by > FAR), key=lambda one: -one.by)
+    return sorted((one for one in found if one.by > MIN_ODD_DEVIATIONS), key=lambda one: -one.by)
 
 
 def _in_tokens(side: Sequences, rows: Collection[int], unit: str) -> Iterator[Oddity]:

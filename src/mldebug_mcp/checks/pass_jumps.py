@@ -39,7 +39,7 @@ MAX_PAIRS = 20_000_000
 LEAST_AS_LOGGED = 0.2
 """Mean rank correlation of the loss as logged, trend and all, in the same direction. Chosen: by hand."""
 MIN_FOR_RANKS = 4
-"""Passes from which a rank correlation is told. Chosen: by hand."""
+"""Passes from which a rank correlation is computed. Chosen: by hand."""
 LEAST_CORRELATION = 0.3
 """Mean rank correlation of the loss with the position in the pass. Chosen: by hand."""
 CLEAR_RANKS = 4.0
@@ -48,7 +48,7 @@ CLEAR_RANKS = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """How a metric moves in the first records of passes, beside the level around them.
+    """How a metric moves in the first records of passes, relative to the level around them.
 
     Args:
         size: The median over passes.
@@ -182,7 +182,7 @@ def _gradient(run: Run, steps: Floats) -> Jump | None:
 def _rank_correlations(value: Floats, starts: NDArray[np.int64], length: int) -> tuple[Floats, Floats]:
     """Return Spearman's correlation of the loss with the position in each whole pass but the first, shape (passes,).
 
-    In the first array the straight line through the levels of the passes around is taken from each value, so that the
+    In the first array the straight line through the levels of the passes around is taken from each value: so the
     trend of training is none of a pass. The second is of the values as logged: where the loss falls between passes and
     rests within them, the first alone would find a slope.
     """

@@ -39,12 +39,12 @@ STRETCHES = 100
 BEGINS = 0.05
 """Share of a run that may be missing before a log that begins where the run does. Chosen: by hand."""
 CHANGE = 0.2
-"""Of the level at the start: a smaller trend over the log is no change. Chosen: by hand."""
+"""Of the level at the start: a smaller trend over the log is not a change. Chosen: by hand."""
 ERRORS = 5.0
 """... nor is one of fewer of its standard errors. Chosen: what a fixed policy's rewards and entropies do between the
 states that it meets is less."""
-LEAST = 5
-"""Records without which no trend is told. Chosen: by hand."""
+MIN_RECORDS_FOR_TREND = 5
+"""Records without which no trend is computed. Chosen: by hand."""
 LEAST_OF_A_RISE, RISES, KEPT = 10, 4.0, 0.25
 """Records of a reward, standard errors by which it rises, and what it may lose again of the rise. Chosen: by hand."""
 _SCORED_BY = (
@@ -110,7 +110,7 @@ def held_out_scores(run: Run, least: int) -> list[Series]:
 
 
 def scores_beside(run: Run, least: int) -> list[Series]:
-    """Return what the same answers are scored by beside the reward, as medians over stretches, in so many records."""
+    """Return what the same answers are scored by besides the reward, as medians over stretches, in so many records."""
     found = run.with_role(Quantity.SCORE, Quantity.SUCCESS_RATE, Quantity.ACCURACY, phase="train", parts=True)
     whole = [one.finite for one in found if len(one.finite) >= least]
     cut = [blocks(one.value, 12) for one in whole]
@@ -125,7 +125,7 @@ def from_the_start(rewards: Series) -> bool:
 
 def trend(series: Series) -> float:
     """Return how far a metric moves over the log, 0 where that is not clearly a change."""
-    if len(series) < LEAST:
+    if len(series) < MIN_RECORDS_FOR_TREND:
         return 0.0
     moved = drift(series.value)
     least = max(CHANGE * abs(start_level(series.value)), ERRORS * moved.error)
@@ -144,7 +144,7 @@ def most_earned(rewards: Series) -> float | None:
 def seems_to_learn(run: Run) -> bool:
     """Say whether the reward rises over the log by more than chance does as a rule."""
     rewards = rewards_of(run)
-    if rewards is None or len(rewards) < LEAST:
+    if rewards is None or len(rewards) < MIN_RECORDS_FOR_TREND:
         return False
     moved = drift(averaged(run, rewards).value)
     return moved.change > 2 * moved.error
@@ -237,7 +237,7 @@ WHOLE_TEXT = 40.0
 aims at (remote_gpu_trainer)."""
 PER_UPDATE = 0.1
 """Nats, of one update. Chosen: between what Schulman calls small, 0.01, and really big, 10 (schulman_nuts_talk)."""
-LEAST_RECORDS = 5
+MIN_DIVERGENCE_RECORDS = 5
 """Records of a divergence without which it is not known that a policy stays near. Chosen: by hand."""
 
 
@@ -246,7 +246,7 @@ class Divergence:
     """A divergence as logged.
 
     Args:
-        series: Its finite values, of which there is at least one.
+        series: Its finite values, at least one.
         what: From what the policy diverges.
         limit: What it exceeds only where something is wrong.
         of_update: Whether it is that of one update.
@@ -261,7 +261,7 @@ class Divergence:
 
 
 def divergences(run: Run) -> list[Divergence]:
-    """Return the divergences that a run logs, that from the reference first; in classic RL there is no reference."""
+    """Return the divergences that a run logs, that from the reference first; classic RL has no reference."""
     summed, agent = run.kind == "ppo", run.kind == "rl"
     to_reference = WHOLE_TEXT if summed else PER_UPDATE if agent else TO_REFERENCE
     limits = {"kl": to_reference, "approx_kl": PER_UPDATE, "loss_kl": PER_UPDATE}
@@ -278,7 +278,7 @@ def stays_near(run: Run) -> bool:
     """Say whether the policy is known to stay near: enough is logged, and not one record exceeds its limit."""
     logged = divergences(run)
     return bool(logged) and all(
-        len(one.series) >= LEAST_RECORDS and float(one.series.value.max()) <= one.limit for one in logged
+        len(one.series) >= MIN_DIVERGENCE_RECORDS and float(one.series.value.max()) <= one.limit for one in logged
     )
 
 
@@ -292,9 +292,9 @@ def cost(run: Run, kl: float) -> float | None:
 
 
 SHARE_OF_LEVEL = 0.05
-"""Of the level: a smaller move is no progress. Chosen: on simulated curves."""
+"""Of the level: a smaller move does not count as progress. Chosen: on simulated curves."""
 SHARE_OF_SPREAD = 0.25
-"""Of the spread within groups of completions: a smaller move is no progress. Chosen: on simulated curves."""
+"""Of the spread within groups of completions: a smaller move is not progress. Chosen: on simulated curves."""
 SWINGS = 1.25
 """A steady rise ends 2.9 standard deviations of the whole curve above its start. Chosen: by hand."""
 MOSTLY_NOISE = 0.7
@@ -304,19 +304,19 @@ STEADY = -0.6
 """Rank correlation of block medians with time, at most, of rewards that sink. Chosen: by hand."""
 SINKS_BY = 0.2
 """The fall, of the level at the start ... Chosen: by hand."""
-SIGMAS = 6.0
+MIN_MOVE_SIGMAS = 6.0
 """... and above the noise of block medians. Chosen: by hand."""
 OF_A_POLICY = ("entropy", "entropy_loss", "loss_ent", "policy_loss", "approx_kl", "clip_ratio")
 """What is logged of a policy that is a network; agents without one mostly begin at random, logged or not."""
 EXPLORATION = ("exploration_rate", "rollout/exploration_rate", "epsilon", "Epsilon", "eps")
 """The share of actions taken at random in Q-learning."""
-SAME = 0.01
+MAX_EPISODE_DIFFERENCE = 0.01
 """Of the longest episode, and of the price per step: within it lengths, and prices, are one. Chosen: by hand."""
 NEARLY_ALWAYS = 0.95
 """Share of the records in which all is the price of steps. Chosen: by hand."""
 
-AT_ONCE, HALF, OFTEN = 3, 0.5, 3.0
-"""First records within which a reward is lost, of which no later one brings half; where the spread of completions was
+MAX_FIRST_RECORDS, HALF, OFTEN = 3, 0.5, 3.0
+"""First records within which a reward is lost, and no later one brings half of it; where the spread of completions was
 at most so many times their mean, it was more than luck. Chosen: of right and wrong answers, a tenth were right."""
 
 
@@ -376,7 +376,7 @@ def sinks(run: Run, rewards: Series) -> bool:
     if len(cut.level) < 3 or explores_less(run) or monotone(cut.level) > STEADY:
         return False
     begin, end = start_level(rewards.value), end_level(rewards.value)
-    least = max(SINKS_BY * abs(begin), SIGMAS * cut.wobble)
+    least = max(SINKS_BY * abs(begin), MIN_MOVE_SIGMAS * cut.wobble)
     return float(cut.level[2:].max()) <= begin and begin - end > least
 
 
@@ -387,7 +387,7 @@ class Floor:
     Args:
         price: Reward per step, below zero.
         length: The length of the episodes, in steps.
-        share: The share of the records of which that holds.
+        share: The share of the records where that holds.
     """
 
     price: float
@@ -398,7 +398,7 @@ class Floor:
 def floor(run: Run, rewards: Series) -> Floor | None:
     """Return the price per step where rewards are nothing else: the worst that such an agent can earn.
 
-    Where every step costs the same and every episode has the same length, the longest that there is, the goal that
+    Every step costs the same and every episode has the same, longest length: then the goal that
     would end it was never reached.
     """
     if "episode_length" not in run:
@@ -407,7 +407,9 @@ def floor(run: Run, rewards: Series) -> Floor | None:
     if not len(length) or (longest := float(length.max())) <= 1 or median(reward) >= 0:
         return None
     price = median(reward) / longest
-    same = (length >= (1 - SAME) * longest) & (np.abs(reward / longest - price) <= SAME * abs(price))
+    same = (length >= (1 - MAX_EPISODE_DIFFERENCE) * longest) & (
+        np.abs(reward / longest - price) <= MAX_EPISODE_DIFFERENCE * abs(price)
+    )
     share = float(same.mean())
     return Floor(price, longest, share) if share >= NEARLY_ALWAYS else None
 
@@ -415,6 +417,6 @@ def floor(run: Run, rewards: Series) -> Floor | None:
 def lost_at_once(run: Run, rewards: Series) -> bool:
     """Say whether a policy never again earns half of what it earned before its first updates, by more than luck."""
     spread = run["reward_std"].finite.value if "reward_std" in run else np.empty(0)
-    first, rest = float(rewards.value[0]), rewards.value[AT_ONCE:]
+    first, rest = float(rewards.value[0]), rewards.value[MAX_FIRST_RECORDS:]
     lost = run.kind in TEXT_POLICIES and first > 0 and float(rest.max()) < HALF * first
     return lost and len(spread) > 0 and float(spread[0]) <= OFTEN * first

@@ -115,7 +115,7 @@ def first_lost(several: list[Series]) -> Lost | None:
 def climb(loss: Lost) -> Climb | None:
     """Return how a loss goes up before it is lost, None if too few finite records come before.
 
-    Four are enough, or two of which each stands powers of ten above the one before.
+    Four are enough, or two where each is powers of ten above the one before.
     """
     before = loss.series.value[: loss.at]
     steep = 2 <= len(before) <= LAST and bool(np.all(before[1:] > STEEP * before[:-1]))
@@ -300,7 +300,7 @@ def descent_of(scale: Series, *, skips_at_end: bool) -> Descent | None:
 # In what precision a run computes, as its settings or the loss scaler of half precision tell, and what is lost.
 
 
-LEAST, SHARE = 3, 0.02
+MIN_LOST_GRADIENTS, MIN_SHARE_OF_LOST_GRADIENTS = 3, 0.02
 """Records with a lost gradient behind the scaler's descent, and their share. Chosen: scalers lose one in a hundred."""
 
 
@@ -347,6 +347,6 @@ def overflow(run: Run) -> Overflow | None:
 def _again_and_again(norm: Series) -> Overflow | None:
     bad = ~np.isfinite(norm.value)
     later = int(bad.sum()) - min(DESCENT, int(bad[:DESCENT].sum()))
-    if later < max(LEAST, SHARE * len(bad)):
+    if later < max(MIN_LOST_GRADIENTS, MIN_SHARE_OF_LOST_GRADIENTS * len(bad)):
         return None
     return Overflow(norm.name, float(norm.step[int(np.argmax(bad))]), int(bad.sum()), len(bad))

@@ -16,7 +16,7 @@ from mldebug_mcp.logs.run import Run
 PASSES = 1.5
 """Passes over the data after which nothing is a beginning. Chosen: rows are seen for the second time."""
 FIRST_STEPS = 40
-"""Steps of the optimizer in which a sound run may make no progress yet, least of all while its learning rate warms up.
+"""Optimizer steps in which a healthy run may make no progress yet, least of all while its learning rate warms up.
 
 Fitted: healthy runs that were cut short (`python -m benchmarks.faults young`)."""
 
@@ -27,7 +27,7 @@ LEAST_RATES, CLIMBS = 4, 1.05
 def is_young(run: Run) -> bool:
     """Say whether a log holds no more than the first steps of a run, or ends while its learning rate warms up.
 
-    Where half the records or more have an evaluation, a step is no step of the optimizer but a round of many.
+    Where half the records or more have an evaluation, a step is a round of many optimizer steps.
     """
     if warms_up(run) and not has_finished(run):
         return True
@@ -150,8 +150,8 @@ def predicts_tokens(run: Run) -> bool:
 def comes_trained(run: Run, start: float) -> bool:
     """Say whether a loss that begins at this level is that of a model which knows something already.
 
-    Where the size of the vocabulary is not known, it is at least that of characters. Where not even the kind of run is,
-    a rate of fine-tuning and a first loss that is no guess among a usual number of classes say so.
+    Where the size of the vocabulary is not known, it is at least that of characters. Where the kind is unknown, too:
+    a rate of fine-tuning and a first loss unlike a guess among a usual number of classes say so.
     """
     uniform = uniform_loss(run)
     if uniform is None and run.kind == "unknown":

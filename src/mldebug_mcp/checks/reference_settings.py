@@ -32,7 +32,7 @@ class Usual:
         low, high: Its ends, included.
         marked: The ends beyond which a value is marked as unusual; generous, as recipes that worked go beyond.
         source: Where the range is from: a source of evidence, whose default it is; "chosen" where we widened it.
-        said: The range in words, where its ends do not say it.
+        range_in_words: The range in words, where its ends do not give it.
         kinds: The kinds of run that it holds for; () for all.
     """
 
@@ -40,11 +40,11 @@ class Usual:
     high: float
     marked: tuple[float, float]
     source: str
-    said: str = ""
+    range_in_words: str = ""
     kinds: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return self.said or f"{figure(self.low)} to {figure(self.high)}"
+        return self.range_in_words or f"{figure(self.low)} to {figure(self.high)}"
 
 
 ADAM, AGENTS = "default of torch.optim.Adam", "default of PPO in Stable-Baselines3"
@@ -86,7 +86,7 @@ Source: with each. Chosen: the ends beyond which a value is marked, by what publ
 OF_PLAN = 0.25
 """Share of the plan that a warm-up takes at most. Chosen: published ones take up to a tenth."""
 WHOLE_PASS = 20.0
-"""Passes over the data from which a language model is said to see it often. Chosen: fine-tuning takes up to five."""
+"""Passes over the data from which a language model counts as seeing it often. Chosen: fine-tuning takes up to five."""
 
 
 def usual_for(run: Run, name: str) -> Usual | None:
@@ -112,10 +112,10 @@ def usual_instead(run: Run, name: str, value: float) -> str:
 
 
 SMALL, NARROW = 2e7, 384
-"""Parameters, and the width of a model whose parameters are not told, below which usual rates are those of a model
+"""Parameters, and the width of a model whose parameters are unknown, below which usual rates are those of a model
 trained from scratch. Chosen: the smallest published language models that people tune have 1e8 and 576."""
 QUICK = 0.025
-"""Seconds of an optimizer's step. Chosen: one of 1e8 parameters takes 6e8 operations for a token, and as much memory
+"""Seconds of an optimizer's step. Chosen: one of 1e8 parameters takes 6e8 operations for a token; as much memory
 is read and written for its optimizer as takes a fast device a hundredth of a second."""
 FLOPS = 6
 """Operations of training for each parameter and token. Source: Kaplan et al. 2020, arXiv 2001.08361."""
@@ -342,7 +342,7 @@ def _of_kind(run: Run, how: str | None) -> tuple[Range, ...]:
 def refuse_wide(ranges: tuple[Range, ...], rate: float) -> None:
     """Raise CannotTell if a rate within the usual range may be wrong all the same."""
     if any(one.wide for one in ranges):
-        raise CannotTell(f"{figure(rate)} is a usual rate for {ranges[0].usual_for}, of which there are too many kinds")
+        raise CannotTell(f"{figure(rate)} is a usual rate for {ranges[0].usual_for}, but too many kinds exist")
 
 
 def peak_rate(run: Run) -> tuple[float, float]:

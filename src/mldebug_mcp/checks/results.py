@@ -107,7 +107,7 @@ def _usual(run: Run) -> Series | None:
 # differ.
 
 
-FEWEST = 3
+MIN_SIBLINGS = 3
 """Siblings with the same metric that tell what is normal. Chosen: the median of three survives one sick run."""
 SEEDS_DIFFER = 0.02
 """Share of the usual level by which two seeds of one recipe differ. Chosen: twice the percent of where runs are
@@ -118,7 +118,7 @@ REACHED = 0.8
 
 @dataclass(frozen=True, slots=True)
 class AmongSiblings:
-    """A result beside those of siblings at the same step.
+    """A result and those of siblings at the same step.
 
     Args:
         metric: Its name.
@@ -140,13 +140,13 @@ class AmongSiblings:
 
 
 def among_siblings(run: Run) -> AmongSiblings | None:
-    """Return where the result of a run stands among its siblings; None with fewer than `FEWEST` to compare with."""
+    """Return where the result of a run stands among its siblings; None with fewer than `MIN_SIBLINGS`."""
     result = result_of(run)
     if result is None:
         return None
     until = run[result.metric].finite.step[-1]
     others = [one for one in (_of(sibling.run, result.metric, until) for sibling in run.siblings) if one is not None]
-    if len(others) < FEWEST:
+    if len(others) < MIN_SIBLINGS:
         return None
     better = 1 if result.higher_is_better else -1
     ends = np.array([end for _, end in others])

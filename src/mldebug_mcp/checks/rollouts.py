@@ -24,7 +24,7 @@ from mldebug_mcp.logs.run import Run, Series
 
 
 MIN_RECORDS = 5
-"""Records from which a share is told. Chosen: by hand."""
+"""Records from which a share is computed. Chosen: by hand."""
 NO_SPREAD = 1e-6
 """Standard deviation of the rewards of a batch up to which no group has a gradient. Chosen: what rounding leaves."""
 LATELY = 5
@@ -32,7 +32,7 @@ LATELY = 5
 AT_END = 0.05
 """Of the range of rewards: so near to its ends all completions are right, or wrong. Chosen: one in twenty."""
 LEAST_MIXED = 0.1
-"""Share of groups with spread from which a record tells of what size that is. Chosen: by hand."""
+"""Share of groups with spread from which a record shows what size that is. Chosen: by hand."""
 LEAST_SPREAD = 0.25
 """Standard deviation of right and wrong answers in a group of sixteen, one of them right. Source: sqrt(p (1 - p))."""
 AT_LEAST = 0.9
@@ -54,7 +54,7 @@ class Rollouts:
     """Rollouts whose groups have no gradient.
 
     Args:
-        source: The metric that tells of it.
+        source: The metric that shows it.
         records: Records of it.
         share: Their share of all rollouts so far.
         lately: Their share over the last fifth.
@@ -173,7 +173,7 @@ def _split(run: Run, share: Series) -> Split:
 def _is_right_or_wrong(run: Run, mean: Series, dead: Floats, size: float) -> bool:
     """Say whether answers are known to be right or wrong, with nothing in between: of graded rewards no share follows.
 
-    Within a group of G right and wrong answers the standard deviation is at least that of one among G, and at most a
+    The standard deviation in a group of G right and wrong answers is at least that of one among G; it is at most a
     half (0.71 of two answers, by n - 1). The mean over a batch is a whole number of right answers.
 
     Args:
@@ -275,7 +275,7 @@ def _seconds(run: Run, share: Series) -> Floats | None:
 
 
 MIN_FOR_TREND = 40
-"""Records of an entropy from which its trend is told. Chosen: by hand."""
+"""Records of an entropy from which its trend is computed. Chosen: by hand."""
 TREND_BLOCKS = 20
 """Block medians of the later half that a trend is fitted to. Chosen: by hand."""
 MIN_BLOCKS = 6

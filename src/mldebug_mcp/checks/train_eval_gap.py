@@ -40,9 +40,9 @@ KEPT = 0.5
 """Of the first training loss, kept at the first evaluation: rows are not known by heart then. Chosen: half."""
 FIRST_PASS = 1.02
 """Passes over the data up to which its rows are new. Chosen: loaders round up."""
-LEAST = 4
+MIN_EVALUATIONS_IN_FIRST_PASS = 4
 """Evaluations within the first pass without which its gap is not known. Chosen: by hand."""
-NEAR = 20
+MAX_TRAINING_RECORDS_BEFORE = 20
 """Training records before an evaluation, at most, whose mean is compared with it: of those since the one before, the
 later half. Chosen: a loss that falls fast is soon out of date."""
 
@@ -82,11 +82,11 @@ def fresh_gap(run: Run) -> FreshGap | None:
         return None
     until = np.searchsorted(loss.step, evaluation.step, side="right")
     keep = (until > 0) & (passes <= FIRST_PASS)
-    if int(keep.sum()) < LEAST:
+    if int(keep.sum()) < MIN_EVALUATIONS_IN_FIRST_PASS:
         return None
     ends, steps, held_out = until[keep], evaluation.step[keep], evaluation.value[keep]
     before = np.concatenate([[0], ends[:-1]])
-    count = np.clip((ends - before + 1) // 2, 1, NEAR)
+    count = np.clip((ends - before + 1) // 2, 1, MAX_TRAINING_RECORDS_BEFORE)
     total = np.concatenate([[0.0], np.cumsum(loss.value)])
     gap = held_out - (total[ends] - total[ends - count]) / count
     third = slice(len(gap) - max(2, len(gap) // 3), None)
@@ -109,7 +109,7 @@ def refuse_known_by_heart(run: Run, step: float, train: float, start: float) -> 
     if run.kind == "boosting" and step > 1:
         raise CannotTell(f"the first evaluation stands after {figure(step)} rounds: trees may know rows by heart")
     if passes is not None and float(passes[0]) > PASSES:
-        raise CannotTell(f"the first evaluation stands at pass {figure(passes[0])}: rows may be memorised by then")
+        raise CannotTell(f"the first evaluation is at pass {figure(passes[0])}: rows may be memorised by then")
     fresh = passes is not None and float(passes[0]) <= FIRST_PASS
     if train < KEPT * start and not fresh:
         raise CannotTell(
@@ -129,7 +129,7 @@ SHARE_OF_START, SHARE_OF_START_OF_TOKENS = 0.03, 0.01
 nothing; small sets move by 3 % as the model wanders, means over many tokens by less."""
 LEAST_FALL, FALL_OF_RISE = 0.02, 0.25
 """Means over epochs, one to an evaluation, are free of noise: a training loss that falls by less than the smaller of
-these shares, of itself and of the rise, stands still, and rows are not learnt by heart so. Chosen: by hand."""
+these shares, of itself and of the rise, stands still. Rows are not learnt by heart so. Chosen: by hand."""
 BELOW_TRAINING, TIMES_BELOW = 0.05, 2.0
 """An evaluation that stays below the training loss must rise by this share, and by so many times what counts else:
 training then has noise of its own, of dropout or of a high rate, and the evaluation wanders with it. Chosen: by
@@ -139,15 +139,15 @@ IN_A_ROW, SHARE_IN_A_ROW = 4, 0.008
 turn back."""
 LEARNS_ON, LEAST_LATE = 0.1, 4
 """Of the training loss at the lowest evaluation, by which it falls on; evaluations that tell their noise. Chosen: a
-rise that goes on from one to the next, beside a training loss that goes on falling, is no scatter."""
-OFTEN = 6
-"""Records to an evaluation of which a median is taken. Chosen: fewer show how the training loss moved between."""
+rise that goes on from one to the next, while the training loss goes on falling, is not scatter."""
+MIN_RECORDS_PER_EVALUATION = 6
+"""Records to an evaluation that give a median. Chosen: fewer show how the training loss moved between."""
 SLIGHT = 0.05
-"""Of the minimum: a rise by less in the nats of tokens, up and down by turns, is not told. Most fine-tuning
+"""Of the minimum: a rise by less in the nats of tokens, up and down by turns, is not reported. Most fine-tuning
 over three epochs ends with one. Chosen: by hand."""
 SMALL = 0.5
-"""Of the minimum: a rise by less, while most of what is written out is right and still gets better, is of answers that
-are surer than they should be. Chosen: by hand."""
+"""Of the minimum: a rise by less comes from answers that are too sure, while most answers are right and get better.
+Chosen: by hand."""
 WANDERS = 2.0
 """Times that by which it rose before and came back: evaluated at every step it goes up and down with the weights.
 Chosen: by hand."""
@@ -166,7 +166,7 @@ class EvalRise:
         step: Where its minimum is.
         minimum: The minimum.
         last: Where it ends.
-        train: The training loss at the minimum and at the end, None where it is not logged beside it.
+        train: The training loss at the minimum and at the end, None where it is not logged.
         in_a_row: Whether each of several evaluations in a row is above the one before.
         gains: Whether what is written out still gets better.
         slight: Whether it rises by no more of the nats of tokens than sound fine-tuning ends with.
@@ -193,7 +193,7 @@ class EvalRise:
 def rise_of_evaluation(run: Run) -> EvalRise | None:
     """Return how an evaluation loss rises, by however little; of several sets the one that rises most, if most do.
 
-    Raises CannotTell where too few are logged, or what training does beside them is not known.
+    Raises CannotTell where too few are logged, or what training does meanwhile is unknown.
     """
     series = [one.finite for one in evaluation_losses(run) if len(one.finite) >= LEAST_POINTS]
     if not series:
@@ -208,7 +208,7 @@ def rise_of_evaluation(run: Run) -> EvalRise | None:
 def _least(run: Run, evaluation: Series, lowest: float, *, in_a_row: bool) -> float:
     """Return by how much an evaluation must rise to be no chance.
 
-    The lowest of n normal values lies about sqrt(2 ln n) - 0.5 below their mean, and the mean of the last two by chance
+    The lowest of n normal values lies about sqrt(2 ln n) - 0.5 below their mean; the mean of the last two by chance
     1.4 above it, two of its own standard deviations.
     """
     first = abs(float(evaluation.value[0]))
@@ -223,7 +223,7 @@ def _least(run: Run, evaluation: Series, lowest: float, *, in_a_row: bool) -> fl
 
 
 def _noise(values: Floats) -> float:
-    """Return the noise, of the later half where that is less: a steep beginning is no noise."""
+    """Return the noise, of the later half where that is less: a steep beginning is not noise."""
     whole, later = noise_on_slope(values), values[len(values) // 2 :]
     return min(whole, noise_on_slope(later)) if len(later) >= LEAST_LATE else whole
 
@@ -252,7 +252,7 @@ def _rise(run: Run, evaluation: Series) -> EvalRise | None:
     if best == 0 and len(evaluation) < LEAST_OF_EXCERPT and run.first_step > MIDDLE * run.last_step > 0:
         raise CannotTell("few evaluations from the middle of a run, the first the lowest: a lower one may come before")
     if best == 0 and "loss" not in run:
-        raise CannotTell("the training loss is not logged beside an evaluation loss that only rises")
+        raise CannotTell("the training loss is not logged for an evaluation loss that only rises")
     train = _beside(run, evaluation, after, lowest + 0.5 * rise)
     if train is not None:
         at_best, half_way, at_end = train
@@ -274,7 +274,9 @@ def _beside(run: Run, evaluation: Series, after: Floats, half: float) -> tuple[f
     loss = run["loss"].finite if "loss" in run else None
     if loss is None:
         return None
-    often = len(loss) >= OFTEN * len(evaluation)  # of single batches, whose noise would be taken for a rise
+    often = len(loss) >= MIN_RECORDS_PER_EVALUATION * len(
+        evaluation
+    )  # of single batches, whose noise would be taken for a rise
     before = (beside_training if often else aligned)(loss, evaluation)[1]
     if len(before) < len(after) + 1:
         return None
@@ -285,7 +287,7 @@ def _beside(run: Run, evaluation: Series, after: Floats, half: float) -> tuple[f
 # How many rows are behind a share: shares of n rows are multiples of 1 / n.
 
 
-MOST_ROWS = 2000
+MAX_ROWS_TRIED = 2000
 """Rows up to which a number of them is tried. Chosen: by hand."""
 CHANCE = 1e-3
 """How likely numbers drawn at random may be multiples of some 1 / n that small, for n to be believed. Chosen: by
@@ -295,10 +297,10 @@ LEAST_DECIMALS, MOST_DECIMALS = 2, 6
 
 
 def rows_behind(shares: Floats) -> int | None:
-    """Return the least number of rows of which all these can be shares, None if chance could do the same.
+    """Return the least number of rows that makes all of these shares, None if chance could do the same.
 
     Random numbers printed to d decimals fall within half a unit of a multiple of 1 / n with probability n / 10^d each;
-    so all of m different ones do for some number of rows up to n with at most n times that to the power of m.
+    so all of m different ones do for some number of rows up to n: with at most n times that to the power of m.
     Chance alone therefore decides how many rows so many digits can tell.
     """
     finite = distinct(shares[np.isfinite(shares)])
@@ -306,7 +308,7 @@ def rows_behind(shares: Floats) -> int | None:
     if not len(told):
         return None
     off = 10.0 ** -_decimals(told)
-    for rows in range(2, MOST_ROWS + 1):
+    for rows in range(2, MAX_ROWS_TRIED + 1):
         if rows * min(1.0, rows * off) ** len(told) > CHANCE:
             return None
         right = told * rows
@@ -340,7 +342,7 @@ SCORES = (
 )  # fmt: skip
 _ERRORS = (Quantity.ERROR_RATE, Quantity.WORD_ERROR_RATE)
 MOST_WORDS = 5.0
-"""Words that are wrong or too many for one that was said, up to which a word error rate is a share. Chosen: by hand."""
+"""Words that are wrong or too many for one spoken word, up to which a word error rate is a share. Chosen: by hand."""
 RECENT = 20
 """Training records before an evaluation, at most, whose mean stands for the score there: of those since the one before,
 the later half. Chosen: batches are small, and a score that rises fast is soon out of date."""
@@ -456,7 +458,7 @@ def _levels(values: Floats, ends: np.ndarray[tuple[int], np.dtype[np.intp]]) -> 
 
 
 def _shares(series: Series) -> Series | None:
-    """Return a score as shares of one; the series itself if it is, None if it is no score."""
+    """Return a score as shares of one; the series itself if it is, None for other metrics."""
     if not len(series) or float(series.value.min()) < 0:
         return None
     highest = float(series.value.max())

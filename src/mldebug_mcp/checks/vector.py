@@ -1,6 +1,6 @@
 """A run as plain numbers, by name: how each of its curves lies, before anybody asks what is wrong with it.
 
-No number has a threshold or an expectation. Each is the same on another step axis, for other columns beside it and, as
+No number has a threshold or an expectation. Each is the same on another step axis, with other columns and, as
 far as that can be, at another interval of logging: places are shares of the records, heights are taken against the
 curve's own start, level or noise. A height itself counts only of what has a scale of its own, such as a loss in nats or
 an accuracy: gradient norms, rates, times and memory are other ones in a large model. What a run did not log has no
@@ -23,7 +23,7 @@ from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.quantities import COUNTERS, UTILISATIONS
 from mldebug_mcp.logs.run import Run, Series
 
-MOST = 4096
+MAX_CURVE_VALUES = 4096
 """Values of a curve that its numbers are taken from, evenly spaced. Chosen: a median of so many is off by 2 % of the
 noise."""
 TENTH, LEAST_OF_COURSE, LEAST_OF_SHAPE = 10, 4, 8
@@ -31,7 +31,7 @@ TENTH, LEAST_OF_COURSE, LEAST_OF_SHAPE = 10, 4, 8
 tails. Chosen: by hand."""
 MOST_PARTS = 1000
 """Parts of a model whose gradients are compared. Chosen: more than any model is logged by."""
-STILL = 1e-3
+MIN_RELATIVE_CHANGE = 1e-3
 """Change, of the level, below which a record repeats the one before. Chosen: what rounding to four digits hides."""
 STANDS_OUT = 6.0
 """Noises that the largest rise has to come to before its place says anything. Chosen: one in 10^5 of changes between
@@ -127,7 +127,7 @@ def _numbers(logged: Floats) -> Iterator[tuple[str, float]]:
     yield "place of its least", float(np.argmin(value)) / len(value)
     yield "place of its most", float(np.argmax(value)) / len(value)
     yield from _levels(value, start, least)
-    yield from _moves(sample(value, MOST), start)
+    yield from _moves(sample(value, MAX_CURVE_VALUES), start)
 
 
 def _levels(value: Floats, start: float, least: float) -> Iterator[tuple[str, float]]:
@@ -152,11 +152,11 @@ def _moves(value: Floats, start: float) -> Iterator[tuple[str, float]]:
     noise = MAD_TO_STD * median(np.abs(change - median(change))) / math.sqrt(2) + SMALL
     yield "noise / level", noise / level
     yield "records that rise", float((change > 0).mean())
-    yield "records that stand still", float((np.abs(change) <= STILL * level).mean())
+    yield "records that stand still", float((np.abs(change) <= MIN_RELATIVE_CHANGE * level).mean())
     yield "largest rise / first", float(change.max()) / start
     width = max(1, count // TENTH)
     early, middle, last = (median(value[at : at + width]) for at in (0, count // 2, count - width))
-    if noise > STILL * STILL * level:
+    if noise > MIN_RELATIVE_CHANGE * MIN_RELATIVE_CHANGE * level:
         yield "largest rise / noise", float(change.max()) / noise
         if change.max() > STANDS_OUT * noise:
             yield "place of its largest rise", float(np.argmax(change)) / count
@@ -170,7 +170,7 @@ def _moves(value: Floats, start: float) -> Iterator[tuple[str, float]]:
     place = np.arange(count) - (count - 1) / 2
     left = value - value.mean() - place * (float(place @ value) / float(place @ place))
     spread = float(left @ left)
-    if spread > (STILL * STILL * level) ** 2 * count:
+    if spread > (MIN_RELATIVE_CHANGE * MIN_RELATIVE_CHANGE * level) ** 2 * count:
         yield "memory", float(left[:-1] @ left[1:]) / spread
         yield "tails", float((left**4).mean()) / (spread / count) ** 2
 

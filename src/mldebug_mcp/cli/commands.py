@@ -69,7 +69,7 @@ def reader_from(options: argparse.Namespace) -> Reader | None:
 def count(text: str) -> int:
     """Return the number of an option that counts."""
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 up")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
     return int(text)
 
 

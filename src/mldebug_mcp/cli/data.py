@@ -57,7 +57,7 @@ def add_batch(verbs: Commands) -> None:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    """Return the two sides of NAME=COLUMN. Raises ValueError, which argparse reports, if there is no such sign."""
+    """Return the two sides of NAME=COLUMN. Raises ValueError, which argparse reports, without such a sign."""
     name, sign, column = text.partition("=")
     if not (sign and name and column):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=COLUMN, such as input_ids=my_tokens")
@@ -258,7 +258,7 @@ def add_estimate(verbs: Commands) -> None:
         action="store_true",
         help="each parameter is stepped when its gradient is there, which is freed then",
     )
-    estimate.add_argument("--snapshot", metavar="PATH", help="a memory snapshot, to show its peak beside the estimate")
+    estimate.add_argument("--snapshot", metavar="PATH", help="a memory snapshot, to show its peak next to the estimate")
     add_json(estimate)
     estimate.set_defaults(command=do_estimate)
 

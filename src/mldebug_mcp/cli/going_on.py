@@ -51,14 +51,14 @@ def _positive(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return value
 
 
 def _share(text: str) -> float:
     value = _positive(text)
     if value > 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no probability: it takes a number above 0, at most 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a probability: give a number above 0, at most 1")
     return value
 
 

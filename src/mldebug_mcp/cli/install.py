@@ -73,7 +73,7 @@ def _put_skill(scope: Scope) -> None:
 def _python(python: str) -> str:
     path = Path(python).expanduser().absolute()  # not resolved: an environment's interpreter is a link
     if not path.exists():
-        raise InputError(f"--python {python}: there is no such interpreter or folder; name one that exists")
+        raise InputError(f"--python {python}: no such interpreter or folder; name one that exists")
     if not str(path).isprintable():
         raise InputError(f"--python {python!a}: its name has characters that a configuration cannot hold; use a link")
     return str(path)
@@ -90,7 +90,7 @@ def _name(name: str) -> str:
 def _root(root: str) -> str:
     folder = Path(root).expanduser().resolve()
     if not folder.is_dir():
-        raise InputError(f"--root {root}: there is no such folder; name one that exists")
+        raise InputError(f"--root {root}: no such folder; name one that exists")
     if not str(folder).isprintable():
         raise InputError(
             f"--root {root!a}: this folder's name has characters that a configuration cannot hold; rename it or use a "

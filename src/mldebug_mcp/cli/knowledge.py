@@ -23,7 +23,7 @@ def add_knowledge(verbs: Commands) -> None:
 
 
 def _add_search(verbs: Commands) -> None:
-    search = verb(verbs, "search", "find what practitioners said, verbatim and cited")
+    search = verb(verbs, "search", "find what practitioners wrote, verbatim and cited")
     search.add_argument("query", nargs="+", help="a question or keywords")
     search.add_argument(
         "--domain", help="only this domain: general, llm, rl, vision, diffusion, vlm, distributed, memory"

@@ -81,7 +81,7 @@ def _was_just_written(path: Path) -> bool:
 IDLE = 300.0
 """Seconds without a request after which nobody looks any more: a browser lets a hidden tab ask once a minute."""
 GRACE = 12.0
-"""Seconds in which a page that said goodbye may come back, as it does when it is loaded again, or another tab ask."""
+"""Seconds in which a page that was closed may come back, as it does when it is loaded again, or another tab ask."""
 POLL = 0.5
 PATIENCE = 10.0
 """Seconds that a connection may take to ask."""
@@ -124,7 +124,7 @@ class PageServer(ThreadingHTTPServer):
         self.hosts = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Tell in a line what went wrong; that a browser left is no error."""
+        """Tell in a line what went wrong; a browser that leaves is not an error."""
         del request, client_address
         error = sys.exception()
         if not isinstance(error, OSError):

@@ -54,7 +54,7 @@ def add_diagnose(verbs: Commands) -> None:
     diagnose.add_argument("--script", metavar="FILE", help="the training script: what it does wrong or right counts")
     add_reader(diagnose)
     diagnose.add_argument("--long", action="store_true", help="print all of it, not one screen")
-    diagnose.add_argument("--bits", action="store_true", help="say how much each finding speaks for a cause, in bits")
+    diagnose.add_argument("--bits", action="store_true", help="show how much each finding supports a cause, in bits")
     diagnose.add_argument("--check", action="store_true", help="exit with 1 unless `healthy` leads the hypotheses")
     add_json(diagnose)
     diagnose.set_defaults(command=do_diagnose)
@@ -100,7 +100,7 @@ def _code(answer: Diagnosis, options: argparse.Namespace) -> int:
 
 
 def _diagnose_several(paths: Sequence[str], options: argparse.Namespace) -> int:
-    """Print a line for each run; one that cannot be read is told on standard error, and the others go on."""
+    """Print a line for each run; one that cannot be read is reported on standard error, and the others go on."""
     if options.html or options.png or "-" in paths:
         told = "--html" if options.html else "--png" if options.png else "- (standard input)"
         raise InputError(f"{told} takes one run at a time; name one, without --short")
@@ -243,7 +243,7 @@ def do_checkpoint(options: argparse.Namespace) -> int:
 
 def add_reading(verb: argparse.ArgumentParser) -> None:
     """Add what says which run of a path is read, and how."""
-    verb.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not beside the log")
+    verb.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not next to the log")
     verb.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several, or 'attempt N'")
     verb.add_argument(
         "--map", type=_names, default={}, metavar="NAME=METRIC,…", dest="names",

@@ -1,4 +1,4 @@
-"""The command `record`: what was tried on a run, kept beside it."""
+"""The command `record`: what was tried on a run, kept next to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def add_record(verbs: Commands) -> None:
     """Add the command with its options."""
-    record = verb(verbs, "record", "show what was tried on a run, or record a check or a change beside it")
+    record = verb(verbs, "record", "show what was tried on a run, or record a check or a change next to it")
     record.add_argument("path", metavar="RUN", help="a log file or a run folder")
     record.add_argument("--check", default="", metavar="ID", help="a check of a diagnosis, such as lr_too_high.1")
     record.add_argument(
@@ -33,7 +33,7 @@ def add_record(verbs: Commands) -> None:
     record.add_argument("--baseline", nargs="+", default=[], metavar="RUN", help="more runs without the change")
     record.add_argument("--metric", default="", metavar="NAME", help="default: evaluation loss, reward or score")
     record.add_argument("--note", default="", metavar="WORDS", help="what else to keep")
-    record.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not beside the log")
+    record.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not next to the log")
     record.add_argument("--run", metavar="NAME", default="", help="which run, where RUN holds several")
     add_json(record)
     record.set_defaults(command=do_record)

@@ -103,9 +103,9 @@ def do_runs(options: argparse.Namespace) -> int:
         print_json(answer)
     else:
         from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.runs_terminal import MOST_ROWS, print_runs
+        from mldebug_mcp.report.runs_terminal import MAX_TABLE_ROWS, print_runs
 
-        print_runs(console_for(), answer, len(answer.rows) if options.all else MOST_ROWS)
+        print_runs(console_for(), answer, len(answer.rows) if options.all else MAX_TABLE_ROWS)
     sick = any(one.is_sick for one in answer.rows)
     return FOUND if options.check and sick else DONE
 

@@ -31,7 +31,7 @@ def add_install(verbs: Commands) -> None:
         description="Put the MCP server into a client's configuration, or print what to put there. Other entries and "
         "comments stay, the file as it was is kept as a backup, and a second run finds nothing to do.",
         epilog="The command written is the absolute path of the mldebug-mcp that is running (in its virtual "
-        "environment, pipx or uv folder), because clients do not see your PATH; run through uvx, it is the command of "
+        "environment, pipx or uv folder). Clients do not see your PATH. Run through uvx, it is the command of "
         "uvx. Claude Code's user configuration is changed by `claude mcp add`; without `claude` on PATH, .mcp.json in "
         "the working directory is written.",
     )

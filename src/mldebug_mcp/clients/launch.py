@@ -1,4 +1,4 @@
-"""What an installation needs beside the entry.
+"""What an installation needs besides the entry.
 
 This is the command, the user's environment, the skill, and safe replacement of a file.
 """
@@ -151,7 +151,7 @@ LARGEST = 16 * 2**20
 
 
 def read_text(path: Path) -> str:
-    """Return the file's text, with its line ends and byte order mark as they are; empty if there is no file.
+    """Return the file's text, with its line ends and byte order mark as they are; empty without a file.
 
     Raises:
         InputError: if it is not a readable text file.
@@ -175,7 +175,7 @@ def read_text(path: Path) -> str:
 def replace_text(path: Path, before: str, after: str) -> Path | None:
     """Replace a file's text and return the backup; None if there was nothing to keep.
 
-    The new text is written beside the file and takes its place at once. A link stays: the file that it leads to is
+    The new text is written next to the file and takes its place at once. A link stays: the file that it leads to is
     replaced. Permissions stay, missing folders are made.
 
     Raises:
@@ -199,7 +199,7 @@ def replace_text(path: Path, before: str, after: str) -> Path | None:
 
 
 def keep_copy(path: Path, text: str) -> Path | None:
-    """Write the text of an existing file to a new name beside it: no backup is ever overwritten."""
+    """Write the text of an existing file to a new name next to it: no backup is ever overwritten."""
     real = path.resolve()
     if not real.exists():
         return None

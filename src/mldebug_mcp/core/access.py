@@ -30,7 +30,7 @@ LONGEST_PATH = 4096
 """Characters: Linux takes no longer one (PATH_MAX)."""
 SPARSE_BYTES = 256 * 1024 * 1024
 SPARSE_SHARE = 100
-"""A file larger than `SPARSE_BYTES`, of which less than one part in `SPARSE_SHARE` is on the disk, is made of holes.
+"""A file larger than `SPARSE_BYTES`with less than one part in `SPARSE_SHARE` on the disk is made of holes.
 Chosen by hand: no file system compresses a log that far."""
 _BY_PLACE = hasattr(os, "O_PATH") and Path("/proc/self/fd").is_dir()
 _READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -189,7 +189,7 @@ def held_folder(folder: Path) -> Iterator[int | Path]:
 
 
 def _open_held(path: Path, *, folder: bool) -> int:
-    """Return a descriptor of what stands at a path now, if it is of the kind and may be read."""
+    """Return a descriptor of what is at a path now, if it is of the kind and may be read."""
     place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         _check_kind(path, os.fstat(place).st_mode, folder=folder)

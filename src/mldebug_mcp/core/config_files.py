@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 MAX_NODES = 50_000
 """Scalars, lists and mappings with aliases written out: the longest configurations in use have some thousand."""
-MAX_DEPTH = 64
+MAX_CONFIG_DEPTH = 64
 MAX_DIGITS = 1000
 """Characters of a number; those that are written in base 60 take time in proportion to the square of their length."""
-_NUMBER = re.compile(r"[-+0-9_.:]+")
+_NUMBER_CHARACTERS = re.compile(r"[-+0-9_.:]+")
 
 
 def parse_yaml(text: str) -> object:
@@ -87,8 +87,8 @@ class _Counter:
         self.open.append((anchor, self.total))
         self.sizes[anchor] = 0
         self.total += 1
-        if len(self.open) > MAX_DEPTH:
-            raise ValueError(f"nested more than {MAX_DEPTH} deep")
+        if len(self.open) > MAX_CONFIG_DEPTH:
+            raise ValueError(f"nested more than {MAX_CONFIG_DEPTH} deep")
 
     def end(self) -> None:
         anchor, before = self.open.pop()
@@ -120,14 +120,14 @@ def _count(events: Iterator[yaml.Event]) -> None:
 
 
 def _may_be_number(event: yaml.ScalarEvent) -> bool:
-    plain = not event.style and _NUMBER.fullmatch(event.value) is not None
+    plain = not event.style and _NUMBER_CHARACTERS.fullmatch(event.value) is not None
     return plain or (event.tag is not None and event.tag.endswith((":int", ":float")))
 
 
 # A model's `config.json`, as `save_pretrained` writes it, read from its path or from the folder that holds it.
 
 
-MAX_BYTES = 16 * 1024 * 1024
+MAX_CONFIG_BYTES = 16 * 1024 * 1024
 _WANTED = "name a model's config.json (nothing is downloaded)"
 
 
@@ -141,7 +141,7 @@ def read_config_json(path: str | Path) -> tuple[dict[str, Any], str]:
     file = file / "config.json" if is_folder(file) else file
     name = shorten(str(file), 200)
     try:
-        content = json.loads(read_bytes(file, MAX_BYTES, _WANTED))
+        content = json.loads(read_bytes(file, MAX_CONFIG_BYTES, _WANTED))
     except OSError as error:
         raise InputError(f"{unreadable(file, error)}; {_WANTED}") from None
     except (ValueError, RecursionError) as error:

@@ -29,7 +29,7 @@ from mldebug_mcp.core.lazy import dataclass
 SECONDS = 3.0
 """Processor time of a call that reads little. The slowest of them takes about one."""
 SECONDS_PER_MIB = 2.0
-"""Beside it, for each MiB that is read. Text logs, the slowest to read, take about a third of that."""
+"""More memory for each MiB that is read. Text logs, the slowest to read, take about a third of that."""
 SECONDS_PER_FILE = 0.1
 """For each file that is read, however small. A run of a folder takes a third of that to read and judge."""
 MOST_FILES = 1000
@@ -42,9 +42,9 @@ TIMES_WALL = 20
 """A call that waits, uses no processor time: it ends after this many times the time that it may use, and after more
 where calls wait for a core: so many times as there are processes for each core."""
 BYTES = 640 * 1024 * 1024
-"""Memory of a call that reads little, beside what the process holds when the call begins."""
+"""Memory of a call that reads little, besides what the process holds when the call begins."""
 BYTES_PER_BYTE = 20
-"""Beside it, for each byte that is read: Python holds a pickled list of short tuples in 18."""
+"""More memory for each byte that is read: Python holds a pickled list of short tuples in 18."""
 _MIB = 1024 * 1024
 _SOON = 0.001
 """Seconds; a timer of none would never end."""
@@ -137,7 +137,7 @@ def _set_timers(call: _Call) -> None:
 
 
 def must_judge_now() -> bool:
-    """Return whether so much of the processor time is used that no more should be read; never where there is no limit.
+    """Return whether so much of the processor time is used that no more should be read; never without a limit.
 
     Ask between two runs of many, and say in the answer which were not read.
     """
@@ -161,7 +161,7 @@ def seconds_left() -> float | None:
 
 @contextmanager
 def unhurried() -> Iterator[None]:
-    """Lift the limits for work that is no stranger's: to import a large library takes seconds."""
+    """Lift the limits for work of our own: to import a large library takes seconds."""
     if _running is None or _running.is_lifted or sys.platform == "win32":
         yield
         return
@@ -184,7 +184,7 @@ def unhurried() -> Iterator[None]:
 def leave_out_imports() -> None:
     """Lift the limits while a module is loaded, from now on in this process.
 
-    Which call is the first to need a large library is chance, and loading it is no work on the input of that call.
+    Which call is the first to need a large library is chance, and loading it is not work on the input of that call.
     """
     sys.meta_path.insert(sys.meta_path.index(PathFinder), _Finder())
 

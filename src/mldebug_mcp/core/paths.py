@@ -92,7 +92,7 @@ def cache_folder() -> Path | None:
     try:
         return (Path(named) if named else usual / "mldebug-mcp").expanduser()
     except RuntimeError:
-        raise InputError("there is no home folder") from None
+        raise InputError("no home folder is known") from None
 
 
 # Where the knowledge files are: inside an installed package, or at the root of the repository.

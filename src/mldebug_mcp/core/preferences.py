@@ -23,7 +23,7 @@ VARIABLE = "MLDEBUG_MCP_CONFIG"
 READER_VARIABLE = "MLDEBUG_MCP_READER"
 """The command that judges runs as well, where no option names one."""
 NAME = "mldebug.toml"
-MAX_BYTES = 1_000_000
+MAX_PREFERENCES_BYTES = 1_000_000
 """Bytes of a file of preferences. Chosen: a larger one is something else."""
 MAX_PARENTS = 40
 """Folders above the working directory that are looked at. Chosen: deeper trees are rare."""
@@ -80,7 +80,7 @@ def find_preferences(folder: Path | None = None) -> Found:
         folder: Where to look for the project's file, and above; by default the working directory.
 
     Raises:
-        InputError: a file cannot be read, is no TOML, or says something that is not known.
+        InputError: a file cannot be read, is not TOML, or says something that is not known.
     """
     merged: dict[str, Any] = {}
     notes: list[str] = []
@@ -121,9 +121,9 @@ def _table(file: Path) -> dict[str, Any]:
 
     try:
         with file.open("rb") as opened:
-            text = opened.read(MAX_BYTES + 1)
-        if len(text) > MAX_BYTES:
-            raise InputError(f"{file}: more than {MAX_BYTES} bytes; a file of preferences is short")
+            text = opened.read(MAX_PREFERENCES_BYTES + 1)
+        if len(text) > MAX_PREFERENCES_BYTES:
+            raise InputError(f"{file}: more than {MAX_PREFERENCES_BYTES} bytes; a file of preferences is short")
         table = tomllib.loads(text.decode("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         if file.name != NAME:  # another tool's file: it is theirs to mend

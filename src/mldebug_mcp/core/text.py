@@ -99,12 +99,12 @@ def percent(probability: float) -> str:
 # What a mistyped word may have meant: for error messages, which name the nearest of what is allowed.
 
 
-ALIKE = 0.7
+MIN_SPELLING_SIMILARITY = 0.7
 """Likeness of spelling (`difflib`'s ratio) from which a word is named. Chosen: two letters of six may be wrong."""
-SURE = 0.85
+MIN_SURE_SIMILARITY = 0.85
 """The same for a word that stands for another one, which may be misspelt too. Chosen: one letter of eight may."""
-MOST = 3
-LONGEST = 100
+MAX_SUGGESTIONS = 3
+MAX_COMPARED_CHARACTERS = 100
 """Characters of a word that are looked at: comparing takes the square of its length."""
 SHORTEST = 3
 """Characters of a word that may stand for a longer one that holds it. Chosen: fewer are in nearly every one."""
@@ -115,8 +115,8 @@ def nearest(
     allowed: Collection[str],
     *,
     meanings: Mapping[str, Sequence[str]] | None = None,
-    most: int = MOST,
-    alike: float = ALIKE,
+    most: int = MAX_SUGGESTIONS,
+    alike: float = MIN_SPELLING_SIMILARITY,
 ) -> list[str]:
     """Return what a word may stand for, the likeliest first; nothing rather than what is alike by chance.
 
@@ -132,7 +132,7 @@ def nearest(
     """
     from difflib import get_close_matches  # for a wrong word alone
 
-    plain = _plain(word[:LONGEST])
+    plain = _plain(word[:MAX_COMPARED_CHARACTERS])
     if not plain:
         return []
     by_plain: dict[str, list[str]] = {}
@@ -141,10 +141,12 @@ def nearest(
     if plain in by_plain:
         return by_plain[plain][:most]
     known = meanings or {}
-    meaning = plain if plain in known else next(iter(get_close_matches(plain, known, n=1, cutoff=SURE)), "")
+    meaning = (
+        plain if plain in known else next(iter(get_close_matches(plain, known, n=1, cutoff=MIN_SURE_SIMILARITY)), "")
+    )
     meant = [one for one in known.get(meaning, ()) if one in allowed]
     spelt = [one for key in get_close_matches(plain, by_plain, n=most, cutoff=alike) for one in by_plain[key]]
-    words = [one for one in re.split(r"[^a-z0-9]+", word[:LONGEST].lower()) if one]
+    words = [one for one in re.split(r"[^a-z0-9]+", word[:MAX_COMPARED_CHARACTERS].lower()) if one]
     holding = [one for key, ones in by_plain.items() for one in ones if all(part in key for part in words)]
     held = sorted(holding, key=lambda one: (len(one), one)) if len(plain) >= SHORTEST else []
     return list(dict.fromkeys([*meant, *spelt, *held]))[:most]

@@ -315,7 +315,7 @@ class Tally:
 
     Args:
         pieces: Pieces in which it saw something.
-        summary, values: What it said about the first of them.
+        summary, values: What it reported for the first of them.
         rows: The first rows, `MAX_ROWS` at most.
         row_count: How many there are.
         places: Examples.

@@ -2,12 +2,12 @@
 
 The words in `links.csv` are where a frequency starts; runs with a known cause move it:
 
-    frequency = (seen + 4 * word) / (runs + 4)
+    frequency = (seen + 4 * word) / (runs + 4).
 
-where `runs` are those with the cause in which the symptom could be judged, and `seen` those that showed it. So a word
+`runs` are those with the cause in which the symptom could be judged, and `seen` those that showed it. So a word
 counts as much as four runs. What runs with a cause showed is linked with it without a word, too: chance stands for the
 word then, and counts as twelve runs. The background of a symptom is moved in the same way by healthy runs. The trust in
-each question is that under which the labelled causes are most probable, the sharpness the one under which probabilities
+each question is that under which the labelled causes are likeliest; the sharpness the one under which probabilities
 are closest to how often they are right. `links.csv` holds the words and what was counted, `fitted.json` the powers and
 on what both rest; `python -m benchmarks.faults fit` writes the counts and the powers.
 """
@@ -37,7 +37,7 @@ MISSED, UNLISTED = 0.15, 0.25
 """See `Trust`. Chosen: nothing missed and nothing unlisted fit the runs of one author best, which logs of other people
 contradict; with these, the causes of authors whom the fit never saw come first most often."""
 AMONG_FAULTS = 1.4
-"""Power to which the shares of faults among themselves are raised. Chosen: with 1.75 one in ten of the causes said to
+"""Power to which the shares of faults among themselves are raised. Chosen: with 1.75 one in ten of those expected to
 be 95 % sure was wrong in runs of authors whom the fit never saw; with 1 fewer have their cause first."""
 SHARPNESSES = tuple(round(0.5 + 0.05 * step, 2) for step in range(19))
 LEAST_SHOWN = 1.0
@@ -48,7 +48,7 @@ CHANCE_COUNTS_AS = 12
 of authors whom the fit never saw have their cause first less often, and probabilities are less often right."""
 LEAST_COUNTED = 1.0
 """Runs with a cause in which a symptom could be judged, from which their link counts as counted. Chosen: one run."""
-FILE = Path(__file__).parent / "fitted.json"
+FITTED_FILE = Path(__file__).parent / "fitted.json"
 
 Counts = dict[str, tuple[float, float]]
 """By symptom: runs that showed it, and runs in which it could be judged; versions of one run share its one."""
@@ -78,7 +78,7 @@ class Fitted(BaseModel):
     Args:
         provenance: What was counted.
         links: Fingerprint of the links that it was counted with.
-        beside: Powers of evidence where the numbers of a run speak beside its findings (`likeness`).
+        with_findings: Powers of evidence where the numbers of a run count with its findings (`likeness`).
         alone: Powers where findings speak alone, as in a log of a few records.
         among_faults: See `rank`.
         causes: How often each cause showed each symptom; kept in `links.csv`.
@@ -89,15 +89,15 @@ class Fitted(BaseModel):
 
     provenance: str
     links: str = ""
-    beside: Powers = Powers.model_construct()
+    with_findings: Powers = Powers.model_construct()
     alone: Powers = Powers.model_construct()
     among_faults: float = 1.0
     causes: dict[str, Counts] = {}
     healthy: Counts = {}
 
     def powers(self, evidence: Iterable[CauseEvidence]) -> Powers:
-        """Return the powers for what is known of a run beside its findings."""
-        return self.beside if any(one.kind == "numbers" for one in evidence) else self.alone
+        """Return the powers for what is known of a run besides its findings."""
+        return self.with_findings if any(one.kind == "numbers" for one in evidence) else self.alone
 
     def counted(self, cause: str, symptom: str) -> bool:
         """Say whether runs with a cause were counted in which a symptom could be judged.
@@ -192,11 +192,11 @@ def fingerprint(causes: Iterable[Cause]) -> str:
 @lru_cache(maxsize=1)
 def fitted() -> Fitted:
     """Return the numbers that ship with the package, or none if nothing has been counted yet."""
-    if not FILE.is_file():
+    if not FITTED_FILE.is_file():
         return Fitted(provenance="nothing was counted: the words of links.csv stand alone")
-    written: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    written: dict[str, Any] = json.loads(FITTED_FILE.read_text(encoding="utf-8"))
     causes: dict[str, Counts] = counts(catalogue().links)
     healthy = causes.pop(SOUND, {})
-    powers = {name: Powers.model_construct(**written[name]) for name in ("beside", "alone") if name in written}
+    powers = {name: Powers.model_construct(**written[name]) for name in ("with_findings", "alone") if name in written}
     construct: Callable[..., Fitted] = Fitted.model_construct
     return construct(**written | powers | {"causes": causes, "healthy": healthy})

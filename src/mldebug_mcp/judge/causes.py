@@ -51,7 +51,7 @@ MOST_EQUAL = 0.5
 SAME_REWARDS = 1e-3
 """Standard deviation of rewards below which they are as good as equal. Chosen: rewards are mostly of the order of 1."""
 LONG_WARMUP = 0.05
-"""Share of the plan from which a warm-up is no short one: usual are 0.01 to 0.1."""
+"""Share of the plan from which a warm-up is not short: usual are 0.01 to 0.1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def _shuffled(run: Run) -> str | None:
 
 
 def warmed_up(run: Run) -> str | None:
-    """Return how long the warm-up is, where it is no short one."""
+    """Return how long the warm-up is, where it is not short."""
     steps, plan = run.facts.schedule.warmup_steps, run.facts.plan
     long = steps is not None and plan is not None and LONG_WARMUP * plan <= steps < plan
     return f"the warm-up takes {figure(steps)} of {figure(plan)} steps" if long and steps and plan else None
@@ -270,7 +270,7 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
 
 
 def told_by_needs(run: Run) -> list[CauseEvidence]:
-    """Return what speaks against causes because the run lacks what they need."""
+    """Return what contradicts causes because the run lacks what they need."""
     return [
         CauseEvidence(cause, -need.bits, lacks, "log")
         for cause, needs in NEEDS.items()

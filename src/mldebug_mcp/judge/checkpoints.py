@@ -1,6 +1,6 @@
 """The verb `choose_checkpoint`: which of the checkpoints of a run to keep, by the metric that its author chose.
 
-It advises by that metric alone: an accuracy that rises while the loss rises too is no reason to go back.
+It advises by that metric alone: an accuracy that rises while the loss rises too is not a reason to go back.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from mldebug_mcp.logs.settings.facts import POLICIES
 from mldebug_mcp.models.checkpoints import CheckpointChoice, CheckpointFact
 
 MIN_EVALUATIONS = 3
-"""Evaluations below which nothing is told apart. Chosen: two show no noise."""
+"""Evaluations below which nothing is distinguished. Chosen: two show no noise."""
 MIN_FOR_NOISE = 4
 """Evaluations from which their noise is known: two second differences."""
 MIN_FOR_THIRD = 6
 """Evaluations from which third differences count: three of them."""
 BAND = 2 * math.sqrt(2)
 """Times the noise of one evaluation: two standard deviations of the difference of two, some 95 %."""
-NEAR, NEAR_OTHERWISE = 0.02, 0.05
+MAX_DISTANCE_BY_STEPS, NEAR_OTHERWISE = 0.02, 0.05
 """Of the usual distance of evaluations: so near to one a checkpoint was evaluated, by steps and by epochs. Chosen: the
 step of a checkpoint and that of its record differ by one in some trainers (Lightning)."""
 MOST_BESIDE = 0.49
@@ -88,14 +88,14 @@ def choose_checkpoint(
 
     Args:
         path: A run folder, or a log file in one.
-        config: The training configuration (JSON or YAML), if it is not beside the log.
+        config: The training configuration (JSON or YAML), if it is not next to the log.
         run: Which run to read, if the path holds several.
         metric: The metric that decides, in place of the author's.
         checkpoints: The folder of the checkpoints, where that is another.
         names: What names of the log mean that do not say it, such as {"L": "loss"}.
 
     Raises:
-        InputError: a path cannot be used, there is no checkpoint, or the metric is not logged.
+        InputError: a path cannot be used, no checkpoint exists, or the metric is not logged.
     """
     own = read_run(path, config, run, names)
     if checkpoints is not None:
@@ -541,7 +541,7 @@ def _evaluated(run: Run, curve: _Curve, where: float, epoch: float | None) -> in
     apart = np.diff(np.unique(curve.step))
     usual, least = (median(apart), float(apart.min())) if len(apart) else (math.inf, math.inf)
     if run.step_name == "step":
-        near = min(max(1.0, NEAR * usual if math.isfinite(usual) else 1.0), MOST_BESIDE * least)
+        near = min(max(1.0, MAX_DISTANCE_BY_STEPS * usual if math.isfinite(usual) else 1.0), MOST_BESIDE * least)
     else:
         near = NEAR_OTHERWISE * (usual if math.isfinite(usual) else 1.0)
     if epoch is not None and run.step_name == "step":
@@ -771,10 +771,10 @@ def _shown(facts: Facts) -> list[CheckpointFact]:
 def _not_evaluated(metric: _Metric, curve: _Curve, count: int) -> str:
     there = f"{counted(count, 'checkpoint')} saved"
     if not metric.name:
-        return f"{there}; no evaluation is logged, so which one to keep cannot be told: the training loss does not say."
+        return f"{there}; no evaluation is logged, so which one to keep is unknown: the training loss does not show it."
     if not len(curve):
-        return f"{there}; {metric.name} is not logged, so which one to keep cannot be told."
-    return f"{there}; {metric.name} was evaluated at none of their steps, so which one to keep cannot be told."
+        return f"{there}; {metric.name} is not logged, so which one to keep is unknown."
+    return f"{there}; {metric.name} was evaluated at none of their steps, so which one to keep is unknown."
 
 
 def _too_few(metric: _Metric, count: int, best: CheckpointFact, known: int) -> str:
@@ -834,7 +834,7 @@ def _by_the_loss(run: Run, metric: _Metric, best: CheckpointFact, whole: Facts) 
         return []
     return [
         f"{loss.name} is lowest at {lowest} ({figure(at[lowest])}, at {best.name} {figure(at[best.name])}); "
-        f"{metric.name} decides, and a higher loss beside it is no reason to go back"
+        f"{metric.name} decides, and its higher loss gives no reason to go back"
     ]
 
 

@@ -1,12 +1,12 @@
 """What all numbers of a run together say of causes: how like they are to those of trained runs with each of them.
 
 A multinomial logistic regression over the numbers of `checks.vector`, each as a line through a few knots, so that no
-number decides by a limit. `likeness.npz` holds it; `python -m benchmarks.faults fit` fits it beside what findings say,
+number decides by a limit. `likeness.npz` holds it; `python -m benchmarks.faults fit` fits it with the findings,
 and with it how far it is trusted:
 
     bits(c) = trust * (log2 P(c | numbers) - EVEN * log2 P(c))
 
-where P(c) is the share of the cause among the trained runs: how often a fault was injected is no reason to suspect it.
+where P(c) is the share of the cause among the trained runs: how often a fault was injected does not make it suspect.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EVEN = 0.5
 """Power of the share of a cause that is taken off. Chosen: with less faults, with more healthy runs of authors whom the
 fit never saw are named less often."""
 RESULTS = frozenset(f"{phase}{one}: last / first" for one in COMPARED for phase in ("", "eval "))
-"""One of which a log holds at least: without the course of a result there is nothing to be like."""
+"""A log holds at least one of these: without the course of a result there is nothing to be like."""
 MIN_RECORDS = 12
 """Records of a run that is not known to be over from which its numbers count in full. Chosen: healthy runs of policies
 were accused after five records, by their numbers alone, in one of ten cases; with this, in one of a hundred."""
@@ -68,7 +68,7 @@ class Likeness:
         return {name: number for number, name in enumerate(self.names)}
 
     def bits(self, vector: Mapping[str, float]) -> dict[str, float]:
-        """Return how much the numbers of a run speak for each cause, with a trust of one."""
+        """Return how much the numbers of a run support each cause, with a trust of one."""
         names = [name for name in vector if name in self._number]
         number = np.array([self._number[name] for name in names], dtype=np.int64)
         values, knots = np.array([vector[name] for name in names]), self.knots[number]
@@ -99,11 +99,11 @@ def between(knots: Floats, values: NDArray[np.float64]) -> tuple[NDArray[np.int6
 
 
 def told_by_likeness(run: Run) -> list[CauseEvidence]:
-    """Return what the numbers of a run say of causes, beside its findings."""
+    """Return what the numbers of a run say about causes, besides its findings."""
     model = shipped()
     if model is None:
         return []
-    return told_by(model, vector_of(run), fitted().beside.questions.get(ABOUT, 0.0) * _share_done(run))
+    return told_by(model, vector_of(run), fitted().with_findings.questions.get(ABOUT, 0.0) * _share_done(run))
 
 
 def _share_done(run: Run) -> float:

@@ -76,16 +76,16 @@ BINS = 60
 """Stretches that the common steps are cut into: a departure is located to a sixtieth of them, then to a record."""
 SIGMAS = 5.0
 """Levels of two stretches differ if they are this many standard deviations of their noise apart ..."""
-LEAST = 0.02
+MIN_RELATIVE_DIFFERENCE = 0.02
 """... and by this share of the reference: two seeds of one recipe differ by about a percent. Both chosen by hand."""
 MOST_SIGMAS = 1000.0
-"""What is said of values without noise, such as learning rates."""
+"""The words for values without noise, such as learning rates."""
 LASTING = 3
 """Stretches in a row that have to differ: a difference that goes away is a spike."""
-FEW = 8
+MIN_RECORDS_FOR_COURSE = 8
 """Records of a curve below which only its end is compared. Chosen by hand: their noise is hardly known."""
 WORSE = 0.05
-"""A result is worse at the end by this share of the reference and of what the reference gained (two seeds of one recipe
+"""A result is worse by this share of the reference and of what the reference gained. (Two seeds of one recipe
 differ by about a percent): training losses near zero differ by a lot, and mean little."""
 OF_POLICIES = ("rl", "grpo", "ppo")
 """Kinds of run whose losses are no results."""
@@ -100,7 +100,7 @@ _NO_RESULTS = THROUGHPUTS | {
     Quantity.BATCH_SIZE, Quantity.DEVICE_UTILISATION, Quantity.HOST_UTILISATION, Quantity.TEMPERATURE, Quantity.POWER,
     Quantity.FLOPS_UTILISATION,
 }  # fmt: skip
-"""What tells of machines and schedules: two sound runs may differ in it."""
+"""What depends on machines and schedules: two healthy runs may differ in it."""
 
 _CLOCK_NAMES = ("time", "eta", "epoch", "iteration")
 
@@ -128,7 +128,7 @@ def _is_compared(series: Series) -> bool:
 
 
 def _better(run: Run, name: str) -> int:
-    """Return in which direction a result is better, up (+1) or down (-1); 0 for what is no result."""
+    """Return in which direction a result is better, up (+1) or down (-1); 0 for other metrics."""
     role = run[name].role
     if role is None or not role.is_whole:
         return 0
@@ -208,16 +208,16 @@ def _shown(value: Scalar) -> str | float | None:
 def _parting(run: Series, reference: Series, better: int) -> Parting | None:
     """Return where two curves depart for good, or None if they do not within the steps that both have.
 
-    `better` is the direction in which the metric is better, 0 where it is no result.
+    `better` is the direction in which the metric is better, 0 for other metrics.
     """
     edges = np.linspace(*_common_steps(run, reference), BINS + 1)
     (level, spread), (other, other_spread) = _levels(run, edges), _levels(reference, edges)
     distance = np.abs(level - other)
-    apart = (distance > SIGMAS * np.hypot(spread, other_spread)) & (distance > LEAST * np.abs(other))
+    apart = (distance > SIGMAS * np.hypot(spread, other_spread)) & (distance > MIN_RELATIVE_DIFFERENCE * np.abs(other))
     seen = np.flatnonzero(np.isfinite(distance))
     if not len(seen):
         return None
-    short = min(len(run), len(reference)) < FEW
+    short = min(len(run), len(reference)) < MIN_RECORDS_FOR_COURSE
     starts = [at for at in range(len(seen) - LASTING + 1) if not short and apart[seen[at : at + LASTING]].all()]
     last = seen[-max(1, len(seen) // 10) :]
     end, other_end = median(level[last]), median(other[last])
@@ -243,7 +243,7 @@ def _parting(run: Series, reference: Series, better: int) -> Parting | None:
 
 
 def _ends(end: float, reference: float, start: float, better: int) -> Literal["worse", "better", "alike", ""]:
-    """Say how a result ends beside that of the reference run, which began at `start`, by the last levels."""
+    """Compare how a result ends with the reference run, which began at `start`, by the last levels."""
     if not better:
         return ""
     lead = better * (reference - end)
@@ -263,7 +263,7 @@ def _levels(series: Series, edges: Floats) -> tuple[Floats, Floats]:
     which = np.searchsorted(edges, series.step, side="right") - 1
     which[series.step == edges[-1]] = BINS - 1
     level, spread = np.full(BINS, np.nan), np.full(BINS, np.nan)
-    around = noise_on_slope(series.value) if len(series) < FEW else noise(series.value)
+    around = noise_on_slope(series.value) if len(series) < MIN_RECORDS_FOR_COURSE else noise(series.value)
     for at in range(BINS):
         inside = series.value[which == at]
         if len(inside):

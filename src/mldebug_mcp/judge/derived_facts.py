@@ -15,7 +15,7 @@ WASTED = "rollouts_without_gradient"
 RUNS_OUT = "entropy_runs_out"
 AT_EVERY_EPOCH = "recurs_at_every_pass"
 WORTH_A_WORD = 0.05
-"""Share of rollouts without a gradient below which nothing is said. Chosen: a healthy run has a few."""
+"""Share of rollouts without a gradient below which nothing is reported. Chosen: a healthy run has a few."""
 
 
 def derived_facts(run: Run) -> list[DerivedFact]:
@@ -164,11 +164,11 @@ def _duration(seconds: float) -> str:
 
 
 CHANGED = 0.1
-"""By how much a share of rollouts changes to be told again. Chosen: one in ten."""
+"""By how much a share of rollouts changes to be reported again. Chosen: one in ten."""
 
 
 def has_changed(told: DerivedFact | None, now: DerivedFact) -> bool:
-    """Say whether a fact of a run that goes on is to be told again: its share moved, or its step left the interval."""
+    """Say whether a fact of a running run must be reported again: its share moved, or its step left the interval."""
     if told is None:
         return True
     before, after = told.values, now.values

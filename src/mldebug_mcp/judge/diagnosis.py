@@ -99,11 +99,11 @@ def _distinct_steps(steps: Iterable[Floats]) -> int:
 SETTING_BITS = 2.0
 """Bits that a setting different from the good run's adds to the fault it may be: four to one. Chosen by hand."""
 ENDS_WORSE_BITS = 5.0
-"""Bits against `healthy` if a result ends clearly worse than in the good run, and then for the fault that a setting may
-be, if no more than `FEW_SETTINGS` differ: thirty-two to one. Chosen by hand: the rest of the good run is no fault."""
+"""Bits against `healthy` if a result ends clearly worse than in the good run; and then for the fault that a setting may
+be, if at most `FEW_SETTINGS` differ: thirty-two to one. Chosen by hand: the rest of the good run is not a fault."""
 FEW_SETTINGS = 2
 LITTLE_BITS = -1.5
-"""Bits against `healthy` where hardly any symptom could be judged. Among public logs 4 of 37 of sound runs and 45 of 89
+"""Bits against `healthy` where hardly any symptom could be judged. Among public logs 4 of 37 healthy runs and 45 of 89
 of faulty ones hold three records or fewer, which would be two bits. Chosen by hand."""
 NO_RESULT_BITS = 10.0
 """Bits against `healthy` where no loss, score or reward is understood: nothing of what training is for was seen. Chosen
@@ -132,7 +132,7 @@ def diagnose_run(
 
     Args:
         path: A log file or a run folder.
-        config: The training configuration (JSON or YAML), if it is not beside the log.
+        config: The training configuration (JSON or YAML), if it is not next to the log.
         reference: The log or folder of a run that went well, to compare with.
         findings: What other verbs found on the same run; they replace findings on the same symptom.
         run: Which run to read, if the path holds several; by default the one with most records. "attempt 1" is the
@@ -204,6 +204,7 @@ def diagnose(
         headline = f"1 of {summary.runs_in_folder} runs in this folder, the longest. {verdict.headline}"
         verdict = verdict.model_copy(update={"headline": headline, "next": "Judge each of the runs."})
     return Diagnosis(
+        status="no_result_logged" if no_result else "too_little_seen" if little else "judged",
         verdict=verdict,
         run=summary,
         sheet=sheet,
@@ -233,7 +234,7 @@ def _ruled_out(leader: str, tried: Sequence[Tried]) -> list[str]:
     if last is None or last.outcome != "refutes":
         return []
     counted = f"; count it with --outcome {last.check}=refutes" if last.check else ""
-    return [f"{leader} leads by this log, but was ruled out on {last.at[:10]} by the record beside the run{counted}"]
+    return [f"{leader} leads by this log, but was ruled out on {last.at[:10]} by the record next to the run{counted}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +244,8 @@ class Known:
     Args:
         kind: Kind of run.
         findings: Every symptom with its state.
-        evidence: What else speaks for a cause or against it.
-        comparison: The run beside its reference, if there is one.
+        evidence: What else supports a cause or contradicts it.
+        comparison: The comparison with its reference, if any.
         problems: Notes on symptoms that broke.
     """
 
@@ -265,7 +266,7 @@ def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] =
 
 
 def told_by_run(run: Run, findings: Sequence[Finding]) -> list[CauseEvidence]:
-    """Return what a run says of causes beside its findings and its numbers."""
+    """Return what a run says about causes besides its findings and its numbers."""
     return [
         *told_by_errors(run),
         *told_by_needs(run),
@@ -279,7 +280,7 @@ def told_by_run(run: Run, findings: Sequence[Finding]) -> list[CauseEvidence]:
 
 
 def _told_by_nothing_learnt(findings: Sequence[Finding]) -> list[CauseEvidence]:
-    """Return what it says that evaluation stands at chance: what was never known is not lost to overfitting."""
+    """Return what it says that evaluation stays at chance: what was never known is not lost to overfitting."""
     present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
     if "eval_learns_nothing" not in present:
         return []
@@ -300,11 +301,11 @@ def _told_by_no_result(run: Run) -> list[CauseEvidence]:
     """
     if not names_nothing(run):
         return []
-    told = "no loss, score or reward was found"
+    reason = "no loss, score or reward was found"
     healthy, unknown = (catalogue().causes[name].prior_for(run.kind) for name in NO_FAULTS)
     return [
-        CauseEvidence(SOUND, -NO_RESULT_BITS, told, "log"),
-        CauseEvidence(OTHER, math.log2(healthy / unknown), told, "log"),
+        CauseEvidence(SOUND, -NO_RESULT_BITS, reason, "log"),
+        CauseEvidence(OTHER, math.log2(healthy / unknown), reason, "log"),
     ]
 
 
@@ -314,8 +315,8 @@ def _told_by_no_resume(run: Run) -> list[CauseEvidence]:
     begins = run.step_name == "step" and run.first_step <= FIRST_STEPS
     if joins_of(run) or not first or not (begins or knows_nothing(run, first[0])):
         return []
-    said = "the log begins with the run and shows no resume"
-    return [CauseEvidence(cause, -NO_RESUME_BITS, said, "log") for cause in OF_RESUMES]
+    reason = "the log begins with the run and shows no resume"
+    return [CauseEvidence(cause, -NO_RESUME_BITS, reason, "log") for cause in OF_RESUMES]
 
 
 def prepare() -> None:

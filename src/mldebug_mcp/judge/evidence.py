@@ -254,7 +254,7 @@ STANDS = 7.0
 def told_by_errors(run: Run) -> list[CauseEvidence]:
     """Return what the error that ended a run says about each cause; nothing if no known error ended it.
 
-    The first error counts, before the echoes of other ranks. One that no cause of the catalogue explains speaks for
+    The first error counts, before the echoes of other ranks. One that no cause of the catalogue explains supports
     `unknown`.
     """
     known = [
@@ -275,7 +275,7 @@ def told_by_error(text: str) -> list[CauseEvidence]:
 def beside(findings: Sequence[Finding], evidence: Sequence[CauseEvidence]) -> list[Finding]:
     """Return the findings to judge: without `error_message`, if a known error has spoken for its own causes.
 
-    That finding would speak for the causes of all other messages too.
+    That finding would support the causes of all other messages too.
     """
     known = any(one.kind == "error" for one in evidence)
     return [finding for finding in findings if not known or finding.symptom != "error_message"]
@@ -297,7 +297,7 @@ def _row(rows: Sequence[KnownError]) -> KnownError | None:
 
 
 UNUSUAL_BITS, MOST_BITS = 2.0, 4.0
-"""Bits for a cause that an unusual setting suggests, four to one, and one more for each factor of two beyond, up to
+"""Bits for a cause that an unusual setting suggests, four to one; and one more for each factor of two beyond, up to
 sixteen to one. By hand: recipes that work are unusual, too."""
 _ASKED = ("weight_decay", "max_grad_norm", "effective_batch", "beta", "gamma", "adam_epsilon", "adam_beta1",
           "adam_beta2")  # fmt: skip
@@ -347,11 +347,11 @@ SPREADS = 5.0
 """Standard deviations of its siblings by which a result has to be worse. Chosen: as where two curves are compared."""
 WORSE_BITS = 3.0
 """Bits against `healthy` where it is, and for the fault that a setting may be that no sibling has. Chosen: fewer than
-beside a run that is known to be good, as what differs may be what the sweep is about."""
+next to a run that is known to be good, as what differs may be what the sweep is about."""
 
 
 def told_by_siblings(run: Run) -> list[CauseEvidence]:
-    """Return what speaks for and against causes where a run is clearly worse than its siblings."""
+    """Return what supports or contradicts causes where a run is clearly worse than its siblings."""
     seen = among_siblings(run)
     if seen is None or not _worse(seen):
         return []
@@ -366,7 +366,7 @@ def told_by_siblings(run: Run) -> list[CauseEvidence]:
 
 
 def _worse(seen: AmongSiblings) -> bool:
-    """Say whether a result is worse by more than siblings are apart, and than what is small beside what they gained."""
+    """Say whether a result is worse by more than siblings are apart, and by more than is small for their gain."""
     return seen.worse_by > max(SPREADS * seen.spread, WORSE * max(abs(seen.usual), seen.gained))
 
 

@@ -17,11 +17,11 @@ from mldebug_mcp.models import Explanation
 
 MAX_ID = 200
 SUGGESTED = 3
-LOOKED_AT = 10
-"""Entries that a search for the words of an id gives, of which the best of each kind is named. Chosen."""
-NEAR = 2
+MAX_SEARCH_RESULTS = 10
+"""Entries that a search for the words of an id gives, whose best of each kind is named. Chosen."""
+MAX_SUGGESTED_IDS = 2
 """Ids of like spelling that are suggested before what is meant."""
-ALIKE, REMOTE = 0.8, 0.5
+MIN_ID_SIMILARITY, REMOTE = 0.8, 0.5
 """Likeness of spelling from which an id is suggested before what is meant, and after it."""
 _CHECK = re.compile(r"\.\d+$")
 """What the id of a next step has beyond that of its cause, where the step stands."""
@@ -35,7 +35,7 @@ def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
             `lr_too_high.1`, for the cause that it belongs to.
 
     Raises:
-        UnknownIdError: there is no such id; the message names the closest ones.
+        UnknownIdError: the id is unknown; the message names the closest ones.
     """
     name = _CHECK.sub("", re.sub(r"[\s-]+", "_", id[:MAX_ID].strip()))
     kinds = _kinds()
@@ -46,7 +46,7 @@ def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
             return entry.model_copy(update={"next_step": after_explanation(entry)})
     near = _nearest(name, {one for entries, _ in kinds for one in entries})
     hint = f"did you mean {', '.join(near)}?" if near else "find ids in the answers of diagnose_run and search_folklore"
-    raise UnknownIdError(f"there is no id {shorten(name, 80)!r}; {hint}")
+    raise UnknownIdError(f"unknown id {shorten(name, 80)!r}; {hint}")
 
 
 def _nearest(name: str, ids: Collection[str]) -> list[str]:
@@ -55,12 +55,12 @@ def _nearest(name: str, ids: Collection[str]) -> list[str]:
 
     known = catalogue()
     entries = [one for one in ids if one not in known.quotes and one not in known.sources]
-    near = nearest(name, entries, alike=ALIKE)
+    near = nearest(name, entries, alike=MIN_ID_SIMILARITY)
     words = name.replace("_", " ")
-    found = search_folklore(words, limit=LOOKED_AT, whole=True).entries if any(map(str.isalnum, words)) else []
+    found = search_folklore(words, limit=MAX_SEARCH_RESULTS, whole=True).entries if any(map(str.isalnum, words)) else []
     meant = {one.kind: one.id for one in reversed(found)}
     remote = nearest(name, ids, most=1, alike=REMOTE)
-    return list(dict.fromkeys([*near[:NEAR], *reversed(meant.values()), *near, *remote]))[:SUGGESTED]
+    return list(dict.fromkeys([*near[:MAX_SUGGESTED_IDS], *reversed(meant.values()), *near, *remote]))[:SUGGESTED]
 
 
 def _kinds() -> tuple[tuple[Mapping[str, Any], Callable[[Any], Explanation]], ...]:

@@ -80,8 +80,8 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
         r"has no attribute|object has no setter|can't set attribute",
         Problem(
             "interface: an object lacks what is asked of it",
-            "Print type() of it one line above: a tuple, list, string or array where an object was expected, a name "
-            "that is misspelt or set in another place, or one that another version of the library has.",
+            "Print type() of it one line above: a tuple, list, string or array where an object was expected; a name "
+            "that is misspelt or set in another place; or one that another version of the library has.",
         ),
     ),
     (
@@ -91,7 +91,7 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
         Problem(
             "interface: an object is of another kind than the code expects",
             "Print type() of it one line above: a string or dictionary for an object, a class for its instance "
-            "(missing brackets), a property called like a method, text from a configuration for a number.",
+            "(missing brackets), a property called like a method; text from a configuration for a number.",
         ),
     ),
     (
@@ -126,8 +126,8 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
         _SHAPES,
         Problem(
             "shapes: two tensors do not fit",
-            "Print the shapes at the frame of your own code, with the batch size set to an unusual number, so "
-            "that it can be told apart from other dimensions.",
+            "Print the shapes at the frame of your own code. Set the batch size to an unusual number, so "
+            "that it can be distinguished from other dimensions.",
         ),
     ),
     (
@@ -279,8 +279,8 @@ MAX_NAMED = 8
 def behind(texts: Iterable[str]) -> str | None:
     """Return which ranks wait in an earlier collective than the others of their group, or None if none does.
 
-    Ranks of one group make the same collectives in the same order, so one that waits at a lower number took another
-    path, such as one batch fewer or a branch of its own (PyTorch's flight recorder compares the same numbers).
+    Ranks of one group make the same collectives in the same order. So one that waits at a lower number took another
+    path, such as one batch fewer or a branch of its own. (PyTorch's flight recorder compares the same numbers.)
     """
     reached: dict[str, dict[str, int]] = defaultdict(dict)
     for text in texts:
@@ -438,7 +438,7 @@ def _of_chain(chosen: Failure, chain: Sequence[Failure]) -> Failure:
 def _first(judged: Sequence[_Judged], log: FailureLog) -> _Judged:
     """Return the failure that caused the others: the first of those that look most like a cause.
 
-    A failure that training survived for many records comes after one that it did not, and the rank that torchelastic
+    A failure that training survived for many records comes after one that it did not; the rank that torchelastic
     names as the first to fail comes before the others; what a thread raised may be of that rank, too.
     """
     heaviest = max(one.weight for one in judged)

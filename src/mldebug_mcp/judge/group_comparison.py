@@ -2,7 +2,7 @@
 
 The interval is Student's, of the differences where runs are paired and Welch's where not (B. L. Welch, 1947): with the
 three to ten seeds that people have, it holds its 95 %, which a bootstrap of so few values does not. A permutation test
-beside it assumes no distribution; among few runs it cannot come below 1 in their number of permutations.
+with it assumes no distribution; among few runs it cannot come below 1 in their number of permutations.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models.runs import Contest
 
 LEVEL = 0.05
-"""An interval of 95 % is given, and a difference is told apart where it leaves out zero. Chosen: the usual one."""
+"""An interval of 95 % is given, and a difference is real where it leaves out zero. Chosen: the usual one."""
 POWER = 0.8
 """Share of repetitions in which a difference should be seen (J. Cohen, Statistical Power Analysis, 1988)."""
 MOST_RUNS = 10_000

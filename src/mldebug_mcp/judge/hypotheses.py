@@ -65,19 +65,19 @@ TECHNIQUES = {
     "ppo": ("ppo", "grpo", "rl"),
 }
 """Topics of quotes that say something of these kinds of run alone."""
-FAR = 2
+OTHER_DOMAIN = 2
 
 
 def quotes_for(cause: Cause, seen: Collection[str], kind: str, present: Collection[str] = ()) -> tuple[str, ...]:
     """Return the ids of the quotes to show with a cause, at most `MAX_CITATIONS`.
 
     A section cites quotes for single symptoms and for the cause as a whole. One on a symptom that is not seen would
-    read as if it were, so it is left out, as is one that speaks against the cause. So is one of another domain; where
+    read as if it were, so it is left out: as is one that contradicts the cause. So is one of another domain; where
     the kind of run is not known, only if there is another quote.
 
     Args:
         cause: The cause.
-        seen: The symptoms that speak for it.
+        seen: The symptoms that support it.
         kind: Kind of run.
         present: All symptoms of the run: a quote filed under one of them comes before others on the cause as a whole.
     """
@@ -92,27 +92,27 @@ def quotes_for(cause: Cause, seen: Collection[str], kind: str, present: Collecti
         return quote not in shown, filed.isdisjoint(present), _citations_distance(known[quote], kind)
 
     ranked = sorted(dict.fromkeys([*shown, *whole]), key=fitness)
-    near = [quote for quote in ranked if _citations_distance(known[quote], kind) < FAR]
+    near = [quote for quote in ranked if _citations_distance(known[quote], kind) < OTHER_DOMAIN]
     return tuple(near if near or kind in DOMAINS else ranked)[:MAX_CITATIONS]
 
 
 def _citations_distance(quote: Quote, kind: str) -> int:
-    """Return how far a quote is from such a run: 0 of its domain or of all, 1 of practice near it, `FAR` of another."""
+    """Return how far a quote is from such a run: 0 of its domain or of all, 1 near it, `OTHER_DOMAIN` of another."""
     domains, own = set(quote.domains), DOMAINS.get(kind, frozenset({"llm"}))
     if kind not in TECHNIQUES.get(next((topic for topic in quote.topics if topic in TECHNIQUES), ""), (kind,)):
-        return FAR
+        return OTHER_DOMAIN
     if "general" in domains or domains <= own:
         return 0
-    return 1 if domains & own or domains - SPECIAL else FAR
+    return 1 if domains & own or domains - SPECIAL else OTHER_DOMAIN
 
 
 # Causes that a log cannot tell apart, and the one thing to log or run that would.
 
 
-SAME = 1.0
+MAX_BITS_BETWEEN_TIES = 1.0
 """The evidence for two causes is the same if it differs by at most this many bits, summed over all findings."""
 LEAST_FOR = 1.0
-"""Bits that must speak for a cause: two causes without evidence are not tied. Both chosen by hand."""
+"""Bits that must support a cause: two causes without evidence are not tied. Both chosen by hand."""
 LOGGING_COST = 3.0
 """The cost of logging a metric, on the scale of `COST`: the run has to be repeated, which is often done anyway."""
 
@@ -124,7 +124,9 @@ def tied(ranked: Sequence[Ranked]) -> dict[str, list[str]]:
     """
     leading = [one for one in ranked if one.probability >= WHAT_TO_LOG_LEADING and _for(one) >= LEAST_FOR]
     return {
-        one.id: [other.id for other in leading if other.id != one.id and _ties_distance(one, other) <= SAME]
+        one.id: [
+            other.id for other in leading if other.id != one.id and _ties_distance(one, other) <= MAX_BITS_BETWEEN_TIES
+        ]
         for one in leading
         if one.id not in NO_FAULTS
     }
@@ -158,8 +160,8 @@ def _split(group: Mapping[str, Hypothesis], run: Run, findings: Sequence[Finding
     """Return the one thing that splits a group best for what it costs, in words."""
     shares = {cause: one.probability for cause, one in group.items()}
     options = [
-        (told.bits / LOGGING_COST, f"to split them, log {told.metric}: {told.how}")
-        for told in metrics_that_split(shares, run, findings, likelihood)[:1]
+        (split.bits / LOGGING_COST, f"to split them, log {split.metric}: {split.how}")
+        for split in metrics_that_split(shares, run, findings, likelihood)[:1]
     ]
     for step, about in _checks(group):
         chances = np.array([[SENSITIVITY if cause in about else FALSE_CONFIRMATION] for cause in group])
@@ -180,10 +182,10 @@ def _checks(group: Mapping[str, Hypothesis]) -> list[tuple[NextStep, set[str]]]:
 # The causes, ranked on the findings of a run or of a probe, as hypotheses that show what they rest on.
 
 
-LEADING = 0.02
+MIN_LEADING_PROBABILITY = 0.02
 """Hypotheses below this probability are listed without fix, next steps and citations."""
 MAX_STEPS_EACH = 3
-USUAL = 0.1
+MIN_USUAL_SHARE = 0.1
 """Share of healthy runs that show a symptom from which on it is usual. Chosen."""
 NO_ERROR = "error_message"
 """The symptom whose absence says that the log was searched for errors, and has none that is known."""
@@ -194,28 +196,28 @@ UNKNOWN_ERROR = "ends_in_error"
 def judge_causes(
     findings: Sequence[Finding],
     kind: str,
-    told: Sequence[CauseEvidence],
+    evidence: Sequence[CauseEvidence],
     path: str,
     only: Collection[str] | None = None,
 ) -> list[Hypothesis]:
     """Rank the causes, all or `only` some, on these findings, of a log or of a probe.
 
-    `told` is what is known besides the findings.
+    `evidence` is what is known besides the findings.
     """
     known = catalogue()
     probed = any(finding.symptom not in symptoms() for finding in findings)
     judged = [one for one in candidates(kind, probed=probed) if only is None or one.id in only]
     # Weight and sharpness are fitted on logs; a probe measures one thing at a time, so its symptoms are independent.
     numbers = fitted() if only is None else Fitted(provenance="a probe: as chosen")
-    counted = independent(beside(findings, told))
-    powers = numbers.powers(told)
-    evidence = [*weigh(judged, counted, backgrounds(probed=probed), powers.trust), *told]
+    counted = independent(beside(findings, evidence))
+    powers = numbers.powers(evidence)
+    all_evidence = [*weigh(judged, counted, backgrounds(probed=probed), powers.trust), *evidence]
     priors = {one.id: one.prior for one in judged}
-    ranked = not_too_sure(rank(priors, evidence, powers.sharpness, numbers.among_faults), evidence)
+    ranked = not_too_sure(rank(priors, all_evidence, powers.sharpness, numbers.among_faults), all_evidence)
     ties = tied(ranked)
     unusual = [one.symptom for one in counted if one.state is State.PRESENT and one.symptom not in usual_symptoms()]
     by_state = {state: {one.symptom for one in findings if one.state is state} for state in State}
-    kinds = {one.because: one.kind for one in evidence}
+    kinds = {one.because: one.kind for one in all_evidence}
     summaries = {one.symptom: one.summary for one in findings if one.state is State.PRESENT}
     return [
         _with_reasons(
@@ -299,7 +301,7 @@ def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> dict[
 @lru_cache(maxsize=1)
 def usual_symptoms() -> frozenset[str]:
     """Return the symptoms that so many healthy runs show that no cause has to explain them, and none rests on them."""
-    return frozenset(symptom for symptom, share in backgrounds().items() if share >= USUAL)
+    return frozenset(symptom for symptom, share in backgrounds().items() if share >= MIN_USUAL_SHARE)
 
 
 def _unexplained(item: Ranked, unusual: Sequence[str]) -> list[str]:
@@ -336,7 +338,7 @@ def _hypothesis(
         symptoms=speaking,
         tied_with=tied_with,
     )
-    if item.probability < LEADING:
+    if item.probability < MIN_LEADING_PROBABILITY:
         return short
     # The log was searched for errors and has none: that check has been made.
     searched = NO_ERROR in absent and UNKNOWN_ERROR not in states[State.PRESENT]
@@ -358,9 +360,9 @@ def _hypothesis(
 
 def _with_reasons(one: Hypothesis, item: Ranked, kinds: Mapping[str, Kind], summaries: Mapping[str, str]) -> Hypothesis:
     """Return a hypothesis with what weighs for and against it, as facts, strongest first."""
-    if item.probability < LEADING:
+    if item.probability < MIN_LEADING_PROBABILITY:
         return one
-    weighing = sorted(item.bits.items(), key=lambda told: -abs(told[1]))
+    weighing = sorted(item.bits.items(), key=lambda reason: -abs(reason[1]))
     reasons = [
         Reason(
             fact=_fact(what, kinds[what], summaries),

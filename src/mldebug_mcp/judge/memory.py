@@ -39,7 +39,7 @@ from mldebug_mcp.models.memory import (
 # Two snapshots, compared: which totals, categories and call sites changed.
 
 
-SHOWN = 10
+MAX_SHOWN_SITES = 10
 
 
 def compare(snapshot: MemorySnapshot, other: MemorySnapshot) -> MemoryComparison:
@@ -64,7 +64,9 @@ def compare(snapshot: MemorySnapshot, other: MemorySnapshot) -> MemoryComparison
         reserved_change_bytes=_change(snapshot, other, lambda one: one.reserved),
         peak_change_bytes=_peak_change(snapshot, other),
         categories={name: change for name, change in categories.most_common() if change},
-        sites=sorted((one for one in changes if one.change_bytes), key=lambda one: -abs(one.change_bytes))[:SHOWN],
+        sites=sorted((one for one in changes if one.change_bytes), key=lambda one: -abs(one.change_bytes))[
+            :MAX_SHOWN_SITES
+        ],
     )
 
 
@@ -325,7 +327,7 @@ square of the length)."""
 LOGIT_CHUNKS = 8
 EIGHT_BIT = 3 / 4
 """Two moments of 4 bytes become two of 1 byte (Dettmers et al. 2022, arXiv 2110.02861)."""
-LEAST = 1024 * 1024
+MIN_SHOWN_BYTES = 1024 * 1024
 
 
 def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -> list[Lever]:
@@ -351,7 +353,7 @@ def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -
             lever=name, saves_bytes=saved, enough=None if missing is None or not missing else saved >= missing, how=how
         )
         for name, saved, how in sorted(found, key=lambda one: (one[0] not in at_fault, -one[1]))
-        if saved >= LEAST
+        if saved >= MIN_SHOWN_BYTES
     ]
 
 
@@ -445,7 +447,7 @@ def check_memory(path: str | Path, against: str | Path | None = None, focus: str
     """Say what filled the GPU, what leaks and why it ran out.
 
     Args:
-        path: A memory snapshot (the pickle of `torch.cuda.memory._dump_snapshot()`, or a gzip of it), or a text with an
+        path: A memory snapshot (the pickle of `torch.cuda.memory._dump_snapshot()`, or a gzip of it); or a text with an
             out-of-memory message, `torch.cuda.memory_summary()`, the output of `nvidia-smi` or printed numbers
             (allocated, reserved, free); or such a text itself.
         against: An earlier snapshot to compare with.
@@ -486,7 +488,7 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
 
 
 def _can_be_judged(snapshot: MemorySnapshot, judged: list[Answer]) -> bool:
-    """Tell whether anything speaks for or against a cause: a history, a text, or a finding of the state alone."""
+    """Tell whether anything supports or contradicts a cause: a history, a text, or a finding of the state alone."""
     alarms = any(
         (one.evidence.severity or one.outcome.severity) != "info" and one.outcome.id != "history_missing"
         for one in judged

@@ -113,11 +113,11 @@ PURPOSES = {
 }
 """The purpose of the batches of each kind of run; of another kind a batch tells it by itself."""
 NAMES = tuple(f"batch{ending}" for ending in (".safetensors", ".pt", ".npz", ".json", ".jsonl", ".parquet"))
-"""The names that `mldebug_mcp.capture.save_batch` is usually told to write."""
+"""The names that `mldebug_mcp.capture.save_batch` usually writes."""
 
 
 def filled_batch_call(call: str, path: str, kind: str) -> str:
-    """Return the call with the purpose that fits the run, and with a batch saved beside its log, if there is one.
+    """Return the call with the purpose that fits the run, and with a batch saved next to its log, if any.
 
     A run of a kind that has no purpose of its own leaves it to the batch; without a run the call keeps its own.
     """
@@ -154,7 +154,7 @@ FALSE_CONFIRMATION = 0.15
 ONLY_IN = {"In RL on language models": ("grpo", "ppo"), "In RL": ("grpo", "ppo", "rl")}
 """How a check begins that is for some kinds of run only."""
 TEXT_LOGS = (".log", ".txt", ".out", ".err")
-"""Endings of logs that hold messages beside metrics."""
+"""Endings of logs that hold messages next to metrics."""
 VERBS = {
     "diagnose_run": {"path", "config", "reference"},
     "probe_overfit": {"batch", "model", "entry", "python", "device", "steps"},
@@ -193,7 +193,7 @@ def applies(action: str, kind: str) -> bool:
 
 
 def looks_up_a_message(step: NextStep) -> bool:
-    """Say whether a check asks for an error message of which nothing is known yet."""
+    """Say whether a check asks for an error message that is not known yet."""
     return step.call is not None and step.call.startswith("explain_error(") and '"MESSAGE"' in step.call
 
 
@@ -204,8 +204,8 @@ def _cost(step: NextStep) -> float:
 def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:
     """Return the most useful checks over all hypotheses, best first.
 
-    A check is worth the entropy, in bits, of the answer to "is it one of the causes that this check is about?",
-    divided by its cost. Checks that make the same call are one check about several causes. One that looks up an error
+    A check is worth the entropy of its answer, in bits, divided by its cost. It asks "is it one of the causes that this
+    check is about?". Checks that make the same call are one check about several causes. One that looks up an error
     message comes late where the log can hold none. What to do if nothing is wrong, or nothing fits, is included only
     if that leads, and what the log has answered is not asked.
     """

@@ -249,7 +249,7 @@ MAX_OUTPUT = 3000
 MAX_ERROR = 1000
 """Characters of an error that are passed on to explain_error: the end of a traceback says what failed."""
 LEADING = 3
-MORE, LONGEST = 4.0, 3600.0
+MORE, MAX_SUGGESTED_SECONDS = 4.0, 3600.0
 """Times the time limit that a probe is suggested to take which ran out of it, and the most that the tool takes."""
 EXTRA = "other seeds"
 """The worker's last phase, which answers a separate question: if it fails, the rest of the answer stands."""
@@ -301,10 +301,10 @@ def probe_overfit(
     """Try to memorise one batch and say what stands in the way.
 
     Args:
-        batch: A batch or data set in any format of `inspect_batch`, of which the first rows are taken; a tiny model of
+        batch: A batch or data set in any format of `inspect_batch`; its first rows are taken; a tiny model of
             our own is trained on it, or the one that `model` describes.
         model: A model's `config.json` or its folder: the model is built from it, scaled down.
-        entry: `FILE.py:function` or `package.module:function`, a function without arguments that returns an object or
+        entry: `FILE.py:function` or `package.module:function`: a function without arguments that returns an object or
             a dict with `model`, `batch` and `loss` (or `loss_fn`), and optionally `optimizer` and `train_step`. It runs
             the code that it names, and again for other seeds where that is cheap.
         python: The interpreter, or the folder of the environment, that has torch; this one by default.
@@ -406,7 +406,7 @@ def _with_more_time(
     raw: RawProbe, answer: ProbeResult, given: dict[str, str | Path | None], settings: dict[str, object]
 ) -> Call | None:
     """Return the same call with more time, if time was all that was missing."""
-    limit = min(MORE * float(str(settings["time_limit"])), LONGEST)
+    limit = min(MORE * float(str(settings["time_limit"])), MAX_SUGGESTED_SECONDS)
     paths = {name: str(value) for name, value in given.items() if value is not None}
     stopped = answer.verdict == "failed" and raw.failure is not None and raw.failure.kind == "time"
     short = stopped or (answer.verdict == "too_slow" and was_cut_short(raw.measured))

@@ -24,7 +24,7 @@ _SHORT = {
     "lr": ("learning_rate",), "grad": ("grad_norm",), "gradient": ("grad_norm*",), "accuracy": ("accuracy",),
     "dpo": ("logps/*", "rewards/*"), "steps": ("loss_scale", "skipped_iterations"), "overflows": ("loss_scale",),
 }  # fmt: skip
-"""What a symptom's first word stands for, where that is no name of a metric."""
+"""What a symptom's first word stands for, unless that is the name of a metric."""
 
 
 def rests_on(run: Run, finding: Finding) -> list[str]:
@@ -44,15 +44,15 @@ _MAIN = ("loss", "eval_loss")
 
 
 def _told_in(summary: str, run: Run, names: Sequence[str]) -> list[str]:
-    words = set(_WORDS.findall(summary))
+    words = set(_PRINTED_WORDS.findall(summary))
     return [name for name in names if name in words or run[name].logged_as in words]
 
 
-_WORDS = re.compile(r"[\w/.@-]*\w")
+_PRINTED_WORDS = re.compile(r"[\w/.@-]*\w")
 
 
 def _is_pace(quantity: Quantity) -> bool:
-    """Say whether a quantity tells how fast a run is, which evaluations log beside their results."""
+    """Say whether a quantity shows how fast a run is; evaluations log it with their results."""
     return quantity.is_duration or quantity in THROUGHPUTS
 
 
@@ -61,7 +61,7 @@ def _matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
 
 
 def speaks_first(present: Sequence[Finding], hypothesis: Hypothesis) -> float | None:
-    """Return the first step of what is seen and speaks for a hypothesis; None where that has no step."""
+    """Return the first step of what is seen and supports a hypothesis; None where that has no step."""
     steps = [one.steps[0] for one in present if one.symptom in hypothesis.symptoms and one.steps]
     return min(steps, default=None)
 
@@ -220,7 +220,7 @@ def _curve(run: Run, metric: str, course: Course) -> CurveFact:
 
 
 def _stops(run: Run, series: Series) -> str:
-    """Say since when a metric is no longer logged while the others go on, where it was logged regularly before."""
+    """Say since when a metric stops being logged while the others go on, where it was logged regularly before."""
     gaps = np.diff(series.step)
     missing = run.last_step - float(series.step[-1])
     if len(gaps) < LEAST_GAPS or missing <= MISSING * float(gaps.max()):
@@ -240,8 +240,8 @@ def _numbers(course: Course) -> str:
     words = f"; {told}" if told else ""
     if course.is_constant:
         return f"{figure(course.last)}{words}" + (f" ({course.records})" if course.records > 1 else "")
-    if course.told:
-        return ", ".join(f"{figure(value)} at {figure(step)}" for step, value in course.told) + words
+    if course.points:
+        return ", ".join(f"{figure(value)} at {figure(step)}" for step, value in course.points) + words
     same = SAME * (course.high - course.low)
     parts = [figure(course.first)]
     if abs(course.early - course.first) > same:

@@ -31,7 +31,7 @@ from mldebug_mcp.models.base import OTHER, SOUND
 
 
 Kind = Literal["finding", "numbers", "log", "error", "reference", "check"]
-"""What says something of a cause: a finding, all numbers of the run together, what a log is (its length, its
+"""Kinds of evidence: a finding, all numbers of the run together; what a log is (its length, its
 beginning), the error that ended the run, a run to compare with, the outcome of a check."""
 DECISIVE: Collection[Kind] = ("error", "check", "reference")
 """What may make a fault nearly sure without a second question: it was made, or printed, to tell of this cause."""
@@ -65,7 +65,7 @@ class CauseEvidence:
 
     Args:
         cause: The cause.
-        bits: How much it speaks for it (positive) or against it (negative).
+        bits: How much it supports it (positive) or contradicts it (negative).
         because: What says so: the id of a symptom, or words.
         kind: What sort of thing that is.
         about: The question that a finding answers: what answers the same question does not agree, it repeats.
@@ -85,7 +85,7 @@ class Ranked:
     Args:
         id: The cause.
         probability: Its probability.
-        bits: By what says so, how much that speaks for it (positive) or against it (negative), in bits.
+        bits: By source, how much that supports it (positive) or contradicts it (negative), in bits.
     """
 
     id: str
@@ -100,7 +100,7 @@ def rank(
 
     Args:
         priors: Weight of each cause before any evidence, `healthy` and `unknown` among them; they need not sum to 1.
-        evidence: What is known; what is said of other causes is left out.
+        evidence: What is known; evidence on other causes is left out.
         sharpness: Power to which the probabilities are raised before they are made to sum to 1.
         among_faults: Power to which those of the faults are then raised, the probability of all together kept.
     """
@@ -149,18 +149,18 @@ def not_too_sure(ranked: Sequence[Ranked], evidence: Iterable[CauseEvidence]) ->
 
 
 def _rests_on_two(evidence: Iterable[CauseEvidence]) -> bool:
-    """Say whether two questions speak for a cause, or one thing that decides; its numbers are what all of them saw."""
+    """Say whether two questions support a cause, or one thing that decides; its numbers are what all of them saw."""
     speaking = [one for one in evidence if one.bits >= SPEAKS and one.kind != "numbers"]
     return len({one.about or one.because for one in speaking}) > 1 or any(one.kind in DECISIVE for one in speaking)
 
 
 def in_bits(item: Ranked, sign: int, absent: Collection[str]) -> list[str]:
-    """Return what speaks for (+1) or against (-1) a cause, with its bits, strongest first.
+    """Return what supports (+1) or contradicts (-1) a cause, with its bits, strongest first.
 
     Args:
         item: The cause as ranked.
         sign: +1 or -1.
-        absent: The symptoms that were found absent, which is then said of them.
+        absent: The symptoms that were found absent, which is then reported.
     """
     said = sorted((bits, what) for what, bits in item.bits.items() if bits * sign > LEAST_SHOWN)
     return [
@@ -249,7 +249,7 @@ AS_CHOSEN = Trust()
 
 
 def bits(state: State, frequency: float, background: float, weight: float = WEIGHT) -> float:
-    """Return how much a finding speaks for a cause that produces its symptom with this frequency, in bits."""
+    """Return how much a finding supports a cause that produces its symptom with this frequency, in bits."""
     frequency = min(frequency, MAX_FREQUENCY)
     if state is State.PRESENT:
         return weight * math.log2((1 - (1 - background) * (1 - frequency)) / background)

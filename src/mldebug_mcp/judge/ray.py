@@ -36,7 +36,7 @@ def connected(address: str) -> Iterator[Any]:  # the package, which has no types
         address: The cluster's address such as "auto" or "ray://head:10001"; "local" starts Ray on this machine.
 
     Raises:
-        InputError: there is no cluster at the address, or its job failed.
+        InputError: no cluster is at the address, or its job failed.
         MissingExtraError: Ray is not installed.
     """
     # Read when Ray is imported: no usage statistics are sent.
@@ -115,7 +115,7 @@ def on_ray(address: str) -> Iterator[PassOver]:
         address: The cluster's address such as "auto" or "ray://head:10001"; "local" starts Ray on this machine.
 
     Raises:
-        InputError: there is no cluster at the address, or its job failed.
+        InputError: no cluster is at the address, or its job failed.
         MissingExtraError: Ray is not installed.
     """
     with connected(address):

@@ -54,7 +54,7 @@ def read_metric(
 
 
 def require_points(points: int) -> None:
-    """Raise InputError if a curve cannot be told in so many points."""
+    """Raise InputError if so many points cannot show a curve."""
     if not LEAST_POINTS <= points <= MOST_POINTS:
         raise InputError(f"points is {points}; use {LEAST_POINTS} to {MOST_POINTS}")
 

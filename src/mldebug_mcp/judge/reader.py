@@ -46,8 +46,8 @@ MAX_EVENTS = 8
 MAX_REMARKS = 6
 """Events, and remarks on what is harmless, among the facts. Chosen."""
 MAX_DESCRIBED = 28
-"""Causes that are described; the others are named. Chosen: a right cause is among so many of the own ranking in all but
-one of a hundred labelled runs, and the descriptions take 4,000 characters."""
+"""Causes that are described; the others are named. Chosen: a right cause is among so many of the ranking in all but
+one of a hundred labelled runs; the descriptions take 4,000 characters."""
 MAX_CLAUSE_CHARACTERS = 70
 BEGINS = "begins"
 """The text of an event that only says where a finding begins."""
@@ -64,7 +64,7 @@ class Fact:
 
     Args:
         text: What is seen.
-        copied: Whether all of it is text of the log, so that it is no ground by itself.
+        copied: Whether all of it is text of the log, so that it does not suffice by itself.
     """
 
     text: str
@@ -145,7 +145,7 @@ def prompt_for(diagnosis: Diagnosis, known: Sequence[Fact] | None = None) -> str
 
     Args:
         diagnosis: The answer.
-        known: Its facts, where they are at hand.
+        known: Its facts, where they are known.
     """
     listed = facts_of(diagnosis) if known is None else known
     facts = [
@@ -229,7 +229,7 @@ def read_reply(text: str, facts: Sequence[Fact]) -> Reply:
         facts: Those of the prompt, in its order.
 
     Raises:
-        RefusedReplyError: it is no such JSON, names a cause that is not listed or one twice, sums to more than 1, or
+        RefusedReplyError: it is not such JSON, names a cause that is not listed or one twice, sums to more than 1; or
             its grounds cite no fact that was measured.
     """
     reply = parse_reply(text)
@@ -245,7 +245,7 @@ def parse_reply(text: str) -> Reply:
     """Return a reply of the right form, whatever its grounds are.
 
     Raises:
-        RefusedReplyError: it is no such JSON, names a cause that is not listed or one twice, or sums to more than 1.
+        RefusedReplyError: it is not such JSON, names a cause that is not listed or one twice, or sums to more than 1.
     """
     if len(text) > MAX_REPLY_CHARACTERS:
         raise RefusedReplyError(f"the reply has {len(text):,} characters; at most {MAX_REPLY_CHARACTERS:,} are read")
@@ -287,8 +287,8 @@ def _cited(reply: Reply, facts: Sequence[Fact]) -> list[Fact]:
 
 
 OWN_WEIGHT, READER_WEIGHT = 0.15, 0.9
-"""Powers of the own probability and of the reader's in the pool. Chosen near the best on 120 labelled runs that readers
-judged, 0 and 1.2, and drawn towards the own, which accuses fewer healthy runs (`python -m benchmarks.readers pool`)."""
+"""Powers of the own probability and of the reader's in the pool. Chosen near the best on 120 labelled runs, 0 and
+1.2. Then drawn towards the own, which accuses fewer healthy runs (`python -m benchmarks.readers pool`)."""
 MIN_REST = 0.03
 """What a reader leaves at least for the causes that it does not name: nobody thinks of everything. Chosen."""
 MIN_PROBABILITY = 1e-4

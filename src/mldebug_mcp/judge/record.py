@@ -1,4 +1,4 @@
-"""The verbs `record_check` and `read_record`: a record of what was tried on a run, as JSON lines beside it.
+"""The verbs `record_check` and `read_record`: a record of what was tried on a run, as JSON lines next to it.
 
 An entry holds a hypothesis, the check or the change, what it predicted, and what came. A verdict without a measurement
 is refused.
@@ -53,7 +53,7 @@ def record_check(
     """Add a check or a change to the record of a run, and return the record.
 
     Args:
-        path: A log file or a run folder; the record stands beside it.
+        path: A log file or a run folder; the record is next to it.
         check: The id of a next step of a diagnosis, such as "lr_too_high.1".
         change: What was changed instead, in words, such as "learning_rate 3e-4 to 1e-4".
         cause: The hypothesis that a change is about: the id of a cause.
@@ -108,8 +108,7 @@ def _place(run: Run, path: str | Path) -> Path:
     file = record_file(run)
     if file is None:
         raise InputError(
-            f"{shorten(str(path), 200)}: there is no place for a record beside it; "
-            "name the log file or the folder of one run"
+            f"{shorten(str(path), 200)}: a record has no place next to it; name the log file or the folder of one run"
         )
     require(file)
     return file
@@ -170,7 +169,7 @@ def _compared(own: Run, of: _Comparison, outcome: Outcome | None) -> tuple[str, 
 
         answer = compare_runs([str(one) for one in against], [str(one) for one in without], metric)
         if answer.verdict == "cannot tell" and outcome is not None:
-            raise InputError(f"the comparison cannot tell, so it is no ground for a verdict: {told(answer)}")
+            raise InputError(f"the comparison cannot tell, so it does not support a verdict: {told(answer)}")
         words = told(answer).replace("\n", ": ").replace("A - B", "with the change less without it")
         verdict = {"a is better": "better with the change", "b is better": "worse with the change"}
         words = words.replace(answer.verdict, verdict.get(answer.verdict, answer.verdict))

@@ -33,7 +33,7 @@ from mldebug_mcp.rows.step_rows import Fed, fed_at
 MOST_ROWS = 4096
 """Rows of a step, and of the steps around it, that are read. Chosen: some seconds' work."""
 MOST_ODD = 3
-"""Ways told in which a row is odd."""
+"""Ways listed in which a row is odd."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def rows_at(
         The rows, exactly: the steps in which they were before, and with `data` what they hold and what is odd in them.
 
     Raises:
-        InputError: the rows cannot be told exactly; the message says why, and what would make it so.
+        InputError: the rows are not known exactly; the message says why, and what would make it so.
         MissingExtraError: the data or the tokenizer need a package that is not installed.
     """
     place = expanded(path)
@@ -292,5 +292,5 @@ def _next(path: str, data: Data | None) -> Call | None:
     if data is not None and is_sendable(data.path):
         return Call(tool="inspect_batch", arguments={"path": data.path}, why="is the rest of the data sound?")
     if is_sendable(path):
-        return Call(tool="explain", arguments={"id": "bad_batch"}, why="how a bad batch is told from a hot rate")
+        return Call(tool="explain", arguments={"id": "bad_batch"}, why="a bad batch against a high learning rate")
     return None

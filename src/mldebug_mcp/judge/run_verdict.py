@@ -17,7 +17,6 @@ from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
 
 
 SHOWN = 8
-NO_RESULT = "no loss, score or reward found among"
 _OTHERS = LOSSES | PAIRS | {Quantity.REWARD, Quantity.PERPLEXITY, Quantity.BITS}
 
 
@@ -33,7 +32,7 @@ def without_result(run: Run) -> list[str]:
     logged = [shorten(one.logged_as or name, 40) for name, one in run.series.items()]
     some = ", ".join(logged[:SHOWN]) + (", …" if len(logged) > SHOWN else "")
     return [
-        f"{NO_RESULT} {some}: name it with --map {logged[0]}=loss "
+        f"no loss, score or reward found among {some}: name it with --map {logged[0]}=loss "
         f'(names={{"{logged[0]}": "loss"}}), or nothing can be judged of this training'
     ]
 
@@ -150,7 +149,7 @@ MAX_FACT_CHARACTERS, MAX_NEXT_CHARACTERS, MAX_FIX_CHARACTERS = 110, 140, 320
 """A line and a half of a terminal, two and four. Whole clauses and sentences are left out beyond, none is cut."""
 MAX_CLAUSE_CHARACTERS = 300
 """Characters of a clause that quotes the log, such as an error message."""
-LOOKED_AT = ("loss", "eval_loss", "reward", "grad_norm", "learning_rate")
+MAIN_METRICS = ("loss", "eval_loss", "reward", "grad_norm", "learning_rate")
 MAX_LOOKED_AT = 4
 MAX_NAME_CHARACTERS = 40
 
@@ -284,7 +283,7 @@ def _healthy(
 def _looked_at(run: RunSummary, sheet: Sheet) -> str:
     """Return which curves were looked at, the results with their first and last values."""
     curves = [curve for one in sheet.quantities for curve in one.curves]
-    order = {name: place for place, name in enumerate(LOOKED_AT)}
+    order = {name: place for place, name in enumerate(MAIN_METRICS)}
     curves.sort(key=lambda one: order.get(one.name, len(order)))
     names = [
         f"{shorten(one.name, MAX_NAME_CHARACTERS)} ({figure(one.first)} to {figure(one.last)})"

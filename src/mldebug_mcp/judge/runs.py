@@ -22,7 +22,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint, must_judge_now
 from mldebug_mcp.core.paths import CACHE_VARIABLE, cache_folder, expanded
 from mldebug_mcp.core.text import shorten
-from mldebug_mcp.judge.calibration import FILE
+from mldebug_mcp.judge.calibration import FITTED_FILE
 from mldebug_mcp.judge.diagnosis import diagnose_run, gather
 from mldebug_mcp.judge.hypotheses import judge_causes
 from mldebug_mcp.judge.next_call import diagnose_call
@@ -66,7 +66,9 @@ def cache_file(path: str) -> Path | None:
 
 def fingerprint(place: RunFolder) -> str:
     """Return what changes with the files of a place, with its name, and with the version that judges them."""
-    digest = hashlib.blake2b(f"{__version__}\0{FILE.stat().st_mtime_ns}\0{place.folder}".encode(), digest_size=16)
+    digest = hashlib.blake2b(
+        f"{__version__}\0{FITTED_FILE.stat().st_mtime_ns}\0{place.folder}".encode(), digest_size=16
+    )
     for file in sorted((*place.all_files(), *(one.path for one in place.config()))):
         try:
             status = file.stat()
@@ -223,7 +225,7 @@ def diagnose_runs(
         read_at_most: How many runs it reads.
 
     Raises:
-        InputError: it is no folder, or holds no run; or there is no such cluster.
+        InputError: it is not a folder, or holds no run; or no such cluster exists.
         MissingExtraError: Ray, or the package that a URL needs, is not installed.
     """
     choice = None if most is None else Choice(newest=True)
@@ -423,7 +425,7 @@ def _with_settings(answers: Sequence[Answered]) -> list[RunRow]:
 
 
 def _with_tried(rows: Sequence[RunRow], places: Sequence[RunFolder]) -> tuple[list[RunRow], list[str]]:
-    """Return the rows with what the records beside the runs say, and notes on those that cannot be read whole."""
+    """Return the rows with what the records next to the runs say, and notes on those that cannot be read whole."""
     several = Counter(row.path for row in rows)
     logs = {f"{file}": file for place in places for file in place.files}
     notes: list[str] = []

@@ -20,7 +20,7 @@ from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.rules import faults_of
 from mldebug_mcp.script.rules.done_right import cleared_by
 
-MAX_BYTES = 2_000_000
+MAX_SCRIPT_BYTES = 2_000_000
 """Bytes of a script. Chosen: fifty thousand lines."""
 MAX_FILES = 500
 MAX_NAMED = 5
@@ -90,7 +90,7 @@ def _read(files: Sequence[Path], notes: list[str]) -> Iterator[Script]:
     for file in files:
         checkpoint(f"reading {file.name}")
         try:
-            text = read_bytes(file, MAX_BYTES, "a script is shorter").decode("utf-8", errors="replace")
+            text = read_bytes(file, MAX_SCRIPT_BYTES, "a script is shorter").decode("utf-8", errors="replace")
             yield read_script(text, str(file))
         except InputError as error:
             notes.append(str(error))

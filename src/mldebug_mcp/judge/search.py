@@ -23,8 +23,8 @@ MAX_LIMIT = 20
 LEADING = 2
 """Causes of an item of a menu whose words it has: the others are less likely."""
 LIKELIEST = 3
-"""Causes found first, of which it is told that sources disagree (chosen: of the others the question is hardly)."""
-OFTEN = (Frequency.ALWAYS, Frequency.USUALLY)
+"""Causes found first, whose disagreeing sources are named (chosen: the question is hardly about the others)."""
+OFTEN_FREQUENCIES = (Frequency.ALWAYS, Frequency.USUALLY)
 MAX_QUERY = 500
 MAX_CHARACTERS = 5_200
 """Characters of an answer as JSON: about 1,500 tokens, at 3.5 characters each."""
@@ -221,7 +221,11 @@ def _of_cause(cause: Cause) -> Document:
         title=cause.id,
         summary=plain(cause.summary),
         text=f"{plain(cause.summary)} {plain(cause.fix)}",
-        tags=(cause.id, cause.id, *(effect.symptom for effect in cause.effects if effect.frequency in OFTEN)),
+        tags=(
+            cause.id,
+            cause.id,
+            *(effect.symptom for effect in cause.effects if effect.frequency in OFTEN_FREQUENCIES),
+        ),
         generality=2,
         asked=tuple(
             plain(item.seen)
@@ -248,7 +252,7 @@ def _of_symptom(one: Symptom) -> Document:
     causes = tuple(
         cause.id
         for cause in catalogue().causes.values()
-        if any(effect.symptom == one.id and effect.frequency in OFTEN for effect in cause.effects)
+        if any(effect.symptom == one.id and effect.frequency in OFTEN_FREQUENCIES for effect in cause.effects)
     )
     return Document(
         kind="symptom", id=one.id, title=one.id, summary=one.title, text=one.doc, tags=(one.id, one.id), leads_to=causes

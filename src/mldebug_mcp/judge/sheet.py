@@ -121,10 +121,10 @@ def _shown(value: Value) -> str:
 MOST_EVENTS = 10
 MOST_CHANGES = 4
 """Curves of an event that are shown, and events that are."""
-OFTEN = 4
+MIN_EVENTS_TO_JOIN = 4
 """Events of one curve that share one line. Chosen: from here on that they recur says more than each."""
 MOST_STEPS = 8
-NEAR = 0.01
+MAX_DISTANCE_TO_EVENT = 0.01
 """Share of the run within which a finding begins at an event."""
 _WEIGHTY = LOSSES | {Quantity.GRADIENT_NORM, Quantity.REWARD, Quantity.KL, Quantity.ENTROPY, Quantity.LEARNING_RATE}
 
@@ -150,7 +150,7 @@ def _jumps(run: Run, events: Sequence[Event]) -> list[EventFact]:
     facts, left = [], list(events)
     while left:
         most, count = Counter(one.metric for event in left for one in event.changes).most_common(1)[0]
-        if count < OFTEN:
+        if count < MIN_EVENTS_TO_JOIN:
             break
         again = [event for event in left if any(one.metric == most for one in event.changes)]
         facts.append(_recurring(run, again))
@@ -220,7 +220,7 @@ def _and_more(names: Sequence[str]) -> str:
 
 def _with_findings(run: Run, facts: Sequence[EventFact], present: Sequence[Finding]) -> list[EventFact]:
     """Return the events with the findings that begin there, and an event for each beginning without one."""
-    near = NEAR * (run.last_step - run.first_step)
+    near = MAX_DISTANCE_TO_EVENT * (run.last_step - run.first_step)
     found: list[EventFact] = list(facts)
     for finding in present:
         if not finding.steps or not run.first_step < finding.steps[0] < run.last_step:

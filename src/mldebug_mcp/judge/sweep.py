@@ -47,7 +47,7 @@ class Level:
 
     Args:
         text: How it is shown.
-        low: The smallest number in it; None for what is no number.
+        low: The smallest number in it; None for other values.
         high: The largest.
         value: The value, where it is one.
     """
@@ -110,7 +110,7 @@ def _shown(value: Scalar) -> str:
 Edge: TypeAlias = Literal["lowest", "highest", ""]
 LEAST_RUNS = 5
 """Runs with a result from which a sweep is judged. Chosen: of fewer, any order is chance."""
-LEAST_SHARE = 0.5
+MIN_SHARE_OF_LONGEST_RUN = 0.5
 """Share of the longest run's steps that a run must have made for its result to be compared. Chosen."""
 DRAWS = 4_000
 AS_GOOD = 0.05
@@ -134,7 +134,7 @@ def sweep_of(answers: Sequence[Answered]) -> Sweep | None:
     metric = Counter(row.metric for row in measured).most_common(1)[0][0] if measured else ""
     rows = [row for row in measured if row.metric == metric]
     longest = max((float(row.step or 0) for row in rows), default=0.0)
-    names = {row.name for row in rows if float(row.step or 0) >= LEAST_SHARE * longest}
+    names = {row.name for row in rows if float(row.step or 0) >= MIN_SHARE_OF_LONGEST_RUN * longest}
     compared = [one for one in answers if one.row.name in names]
     varied = dict(levels_of([one.settings for one in answers]))
     if len(compared) < LEAST_RUNS or not varied:
@@ -269,7 +269,7 @@ def _at_least(found: int, marked: int, drawn: int, total: int) -> float:
 
 
 LEAST_SICK = 3
-"""Runs with a cause from which it is asked what they share. Chosen: no two runs can be told from chance."""
+"""Runs with a cause from which it is asked what they share. Chosen: two runs cannot be distinguished from chance."""
 SHARED_SETTINGS_LEVEL = 0.05
 """Corrected p below which a setting is shown. Chosen: the usual one."""
 ANY = "any fault"

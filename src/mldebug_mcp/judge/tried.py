@@ -14,7 +14,7 @@ from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.read import existing_record
 from mldebug_mcp.models.tried import Tried
 
-MAX_BYTES = 16 * 1024 * 1024
+MAX_RECORD_BYTES = 16 * 1024 * 1024
 """Bytes of a record that are read: some ten thousand entries."""
 MAX_DAMAGED = 5
 """Damaged lines that are named."""
@@ -27,7 +27,7 @@ def tried_on(run: Run) -> tuple[list[Tried], list[str]]:
 
 
 def tried_in(file: Path) -> tuple[list[Tried], list[str]]:
-    """Return the entries of a record, and notes on what in it cannot be read; nothing where there is no such file."""
+    """Return the entries of a record, and notes on what in it cannot be read; nothing without such a file."""
     if not is_file(file):
         return [], []
     try:
@@ -57,7 +57,9 @@ def entries_of(file: Path) -> tuple[list[Tried], list[str]]:
     try:
         if not is_file(file) or not file.stat().st_size:
             return [], []
-        text = read_bytes(file, MAX_BYTES, "move the record away to begin a new one").decode("utf-8", errors="replace")
+        text = read_bytes(file, MAX_RECORD_BYTES, "move the record away to begin a new one").decode(
+            "utf-8", errors="replace"
+        )
     except OSError as error:
         raise InputError(f"{shorten(str(file), 200)}: cannot be read ({error.strerror or error})") from None
     tried: list[Tried] = []

@@ -49,7 +49,7 @@ def update_diagnosis(
 
     Args:
         findings: The state of each symptom that was judged: "present", "absent" or "unknown". What the log's numbers
-            say beside them is known from its `path` alone.
+            say besides is known from its `path` alone.
         outcomes: By the id of a next step (such as "lr_too_high.1"): whether it "confirms" or "refutes".
         kind: Kind of run, as the diagnosis gave it.
         path: The run. If it can be read, it is diagnosed again, and `findings` need only hold what has changed.

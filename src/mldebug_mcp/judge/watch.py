@@ -25,14 +25,14 @@ from mldebug_mcp.models.runs import News
 
 EVERY = 30.0
 """Seconds between two looks."""
-SILENT, TIMES = 300.0, 10.0
+SILENT, MIN_TIMES_USUAL_INTERVAL = 300.0, 10.0
 """Seconds without a new record, and times the usual interval, after which a run is called silent. Chosen by hand: an
 evaluation or a checkpoint may take minutes."""
-SHOWN = 3
+MAX_SHOWN_FACTS = 3
 SURE = 2
-"""Looks in a row at which no result is found before that is told: the first records may come before any."""
+"""Looks in a row at which no result is found before that is reported: the first records may come before any."""
 LOOKS = 2
-"""Looks in a row at which a cause leads before it is told. Chosen: one look may fall on an odd record."""
+"""Looks in a row at which a cause leads before it is reported. Chosen: one look may fall on an odd record."""
 SURE_ALONE = 0.95
 """Probability of a fault from which the own ranking or the reader alone raises an alarm. Chosen."""
 GOING_ON = Finding(symptom="log_stops", state=State.UNKNOWN, summary="the run is still going")
@@ -51,7 +51,7 @@ def watch_run(
 
     Args:
         path: A log file or a run folder; it may come into being later.
-        config: The training configuration (JSON or YAML), if it is not beside the log.
+        config: The training configuration (JSON or YAML), if it is not next to the log.
         run: Which run to watch, if the path holds several.
         every: Seconds between two looks.
         names: What names of the log mean that do not say it, such as {"L": "loss"}.
@@ -67,7 +67,7 @@ class Watch:
     """A run that is watched; see `watch_run` for the arguments.
 
     Args:
-        at: The least probability of a leading fault that is told.
+        at: The least probability of a leading fault that is reported.
         looks: Looks in a row at which it leads, the first of a run apart.
         reader: What judges the run as well whenever another cause leads. Then there is an alarm only if both name a
             fault, or one is sure of it.
@@ -134,7 +134,7 @@ class Watch:
         return news
 
     def _began_anew(self, run: Run) -> bool:
-        """Return whether another run now writes here: the counter fell back, and no line tells of a resume."""
+        """Return whether another run now writes here: the counter fell back, and no line mentions a resume."""
         return self._come is not None and run.last_step < self._come[1] and len(run.resumes) <= self._resumes
 
     def _once(self, news: News) -> list[News]:
@@ -148,7 +148,7 @@ class Watch:
         quiet = self._clock() - self._grew[-1]
         intervals = [after - before for before, after in pairwise(self._grew)]
         usual = median(intervals) if intervals else 0.0
-        if self._last == "silent" or quiet < max(SILENT, TIMES * usual):
+        if self._last == "silent" or quiet < max(SILENT, MIN_TIMES_USUAL_INTERVAL * usual):
             return []
         self._last = "silent"
         before = f", where records had come every {_duration(usual)}" if intervals else ""
@@ -163,7 +163,7 @@ class Watch:
         return [News(what="no_result", text=told[0], **_where(run), alarm=True)]
 
     def _findings(self, run: Run, diagnosis: Diagnosis) -> list[News]:
-        """Return the findings that are new, or begin after what was known when they were told."""
+        """Return the findings that are new, or begin after what was known when they were reported."""
         present = [one for one in diagnosis.findings if one.state is State.PRESENT]
         new = [
             one
@@ -174,7 +174,7 @@ class Watch:
         return [News(what="finding", text=one.summary, symptom=one.symptom, **_where(run)) for one in new]
 
     def _facts(self, run: Run, diagnosis: Diagnosis) -> list[News]:
-        """Return the facts that are new or have changed since they were told."""
+        """Return the facts that are new or have changed since they were reported."""
         new = [one for one in diagnosis.sheet.facts if has_changed(self._facts_told.get(one.fact), one)]
         self._facts_told |= {one.fact: one for one in new}
         return [News(what="fact", text=one.text, **_where(run)) for one in new]
@@ -192,7 +192,7 @@ class Watch:
         before, self._leader = self._leader, leader
         if leader in NO_FAULTS and (not before or before in NO_FAULTS):
             return []
-        causes = {one.cause: round(one.probability, 2) for one in diagnosis.hypotheses[:SHOWN]}
+        causes = {one.cause: round(one.probability, 2) for one in diagnosis.hypotheses[:MAX_SHOWN_FACTS]}
         said = f"may be: {', '.join(f'{cause} {percent(share)}' for cause, share in causes.items())}"
         read = with_reader(diagnosis, self._reader)
         if self._reader is not None:

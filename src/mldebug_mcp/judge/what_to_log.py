@@ -27,7 +27,7 @@ _TEXT_POLICIES = ("grpo", "ppo")
 
 @dataclass(frozen=True, slots=True)
 class Loggable:
-    """A metric that a run can be told to log.
+    """A metric that a run can log.
 
     Args:
         how: What to do, by framework; `OTHER` stands for those that are not listed.
@@ -79,7 +79,7 @@ LOGGABLE: Mapping[str, Loggable] = {
     "eval_accuracy": Loggable(
         {
             TRAINER: "pass compute_metrics to the Trainer",
-            OTHER: "log a metric of quality on held-out data beside the evaluation loss",
+            OTHER: "log a metric of quality on held-out data next to the evaluation loss",
         },
         ("supervised", "sft"),
         judges=("eval_metric_constant",),
@@ -193,7 +193,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
 """Settings, and the symptoms that cannot be judged without them."""
 CONFIGURATION = "configuration"
 """Stands for all settings where a run has none."""
-GIVE_SETTING = "put the configuration (JSON or YAML) beside the log, or pass it as config="
+GIVE_SETTING = "put the configuration (JSON or YAML) next to the log, or pass it as config="
 
 
 def framework(run: Run) -> str:
@@ -222,20 +222,20 @@ def how_to_log(metric: str, run: Run) -> str | None:
 
 
 DOUBT = 0.15
-"""There is doubt where the second hypothesis has this probability ...; chosen by hand: of a sound run of which a loss
+"""There is doubt where the second hypothesis has this probability ...; chosen by hand: of a healthy run whose loss
 alone is logged it has 0.1."""
 FEW = 6
 """... or where nothing is seen and fewer symptoms than this could be judged: the hypotheses are those of any run."""
 LEAST_STEPS = 5
-"""... or the log has fewer steps than this, from which no course can be told; chosen by hand."""
+"""... or the log has fewer steps than this, too few to show a course; chosen by hand."""
 LEADING, MOST_LEADING = 0.05, 8
-"""Hypotheses from this probability on are to be told apart; of a run that could hardly be judged, the first eight."""
+"""Hypotheses from this probability on are to be separated; for a run that could hardly be judged, the first eight."""
 LEAST_BITS = 0.03
 """What tells less is not worth the asking."""
 MAX_METRICS = 4
 MAX_SPLITS = 4
 LEAST_MOVE = 0.02
-"""A hypothesis whose probability moves by less on average is not said to be split off."""
+"""A hypothesis whose probability moves by less on average is not listed as split off."""
 
 
 def what_to_log(

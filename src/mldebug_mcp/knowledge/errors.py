@@ -30,7 +30,7 @@ _LETTER_CLASS = re.compile(r"\\[A-Za-z0-9]")
 
 
 def required_words(pattern: str) -> tuple[str, ...]:
-    """Return words of which at least one stands in every text that a pattern matches; nothing if it has none."""
+    """Return words; at least one is in every text that a pattern matches; nothing if it has none."""
     if "(?i)" in pattern:
         return ()
     words = [max(_runs(alternative), key=len, default="") for alternative in _alternatives(pattern)]
@@ -120,7 +120,7 @@ class KnownError(Entry):
 
     @property
     def required_words(self) -> tuple[str, ...]:
-        """Words of which at least one stands in every text that it fits; nothing if there are none."""
+        """Words; at least one is in every text that it fits. Nothing if none are known."""
         return required_words(self.pattern) or CONDITION_WORDS.get(self.condition, ())
 
     def fits(self, text: str, code: str = "", origin: str = "") -> bool:
@@ -196,7 +196,7 @@ def ranked(rows: Iterable[KnownError]) -> list[KnownError]:
 
 
 def _candidates(line: str) -> list[KnownError]:
-    """Return the rows that may fit a line, in file order: those of which a required word stands in it."""
+    """Return the rows that may fit a line, in file order: those with a required word in it."""
     rows = tuple(known_errors().values())
     return [rows[place] for place in sorted({place for word, place in _places() if word in line})]
 
@@ -254,7 +254,7 @@ def is_refusal(text: str) -> bool:
 
 
 def is_shared(text: str) -> bool:
-    """Return whether an out-of-memory message tells of another process on the same GPU.
+    """Return whether an out-of-memory message reports another process on the same GPU.
 
     In a container the process that failed is listed under its number outside, as if it were another one: then what the
     process listed has, and what the allocator reserved, would be more than the GPU has.
@@ -302,5 +302,5 @@ DEVICES = {
 }
 """A kind of device → how a message names it. A row of one kind does not hold for a message that names another."""
 CONDITION_WORDS = {"raised": ("Error", "Exception"), "refusal": ("Error", "Exception")}
-"""Words of which one stands in every text that a condition holds for."""
+"""Words; one of them is in every text that a condition holds for."""
 CONDITIONS = {"fragmented": is_fragmented, "shared": is_shared, "raised": is_raised, "refusal": is_refusal}

@@ -112,7 +112,7 @@ DISAGREEMENT, MORE, FIRST_CHECK, CONTRARY = "Disagreement", "More quotes", "On t
 _LINK = regex(r"\]\((?:\.\./)?evidence/\w+\.md#(\w+)\)")
 """A citation: a link to a quote's record."""
 _LABEL = regex(r"\*\*([^*]+):\*\*\s*")
-_STEP = regex(
+_NUMBERED_STEP = regex(
     r"(?P<action>.+) \((?P<cost>seconds|minutes|hours)\) Confirms: (?P<confirms>.+?)\.? "
     r"Refutes: (?P<refutes>.+?)\.?(?: Call: `(?P<call>[^`]+)`)?"
 )
@@ -254,7 +254,7 @@ def _next_steps(page: Section, check: str, further: Section | None) -> Iterable[
 
 
 def _next_step(section: Section, block: Block, text: str, number: int) -> NextStep:
-    step = _STEP.fullmatch(text)
+    step = _NUMBERED_STEP.fullmatch(text)
     if step is None:
         fail(
             section,

@@ -1,7 +1,7 @@
 """The prepared catalogue: all that the knowledge files hold, as one JSON file that loads fast.
 
-The wheel carries it, made when the package was built. In an editable install it is made when the sources have other
-bytes than those it was made of, and kept beside the compiled modules; where nothing can be written there, it is made
+The wheel carries it, made when the package was built. An editable install makes it when the sources have other
+bytes than those it was made of; it is kept next to the compiled modules; where nothing can be written there, it is made
 in memory at each start.
 """
 
@@ -34,7 +34,7 @@ from mldebug_mcp.models import NextStep
 EntryT = TypeVar("EntryT", bound=Entry)
 
 SHIPPED = "catalogue.json"
-"""Its name in the wheel, beside the knowledge files."""
+"""Its name in the wheel, next to the knowledge files."""
 _HERE = Path(__file__).parent
 KEPT = _HERE / "__pycache__" / "catalogue.prepared"
 """Where an editable install keeps it: made from sources, as compiled modules are."""
@@ -103,7 +103,7 @@ def from_json(text: bytes) -> Catalogue:
     """Return the catalogue that was written as JSON by `to_json`; its entries were checked when they were made.
 
     Raises:
-        ValueError: it is no such JSON.
+        ValueError: it is not such JSON.
     """
     rows: dict[str, list[Any]] = json.loads(text)
     sources = _Entries(rows["sources"], partial(_entry, Source))

@@ -55,8 +55,8 @@ CLASSES = (*range(2, 21), 26, 37, 50, 100, 101, 128, 200, 256, 365, 500, 512, 10
 to each other to be recognised."""
 VOCABULARIES = (30_522, 32_000, 32_768, 50_257, 50_304, 65_536, 100_352, 128_256, 151_936, 256_000)
 """Tokens of usual tokenizers. Source: the configurations of BERT, Llama 2, GPT-2, Llama 3, Qwen and Gemma."""
-SHORT = (2, 10, 1000)
-"""Classes whose loss is recognised with one digit after the point. Chosen: others are not told apart by one."""
+ROUND_CLASS_COUNTS = (2, 10, 1000)
+"""Classes whose loss is recognised with one digit after the point. Chosen: one digit does not distinguish others."""
 AT_CHANCE = ("loss_at_chance", "no_signal", "params_not_training", "lr_too_low", "loss_stuck_near_ln_c")
 AT_START = ("init_loss", "wrong_initial_loss", "initial_loss_high", "bad_init")
 OF_SOFTMAX = ("double_softmax",)
@@ -72,11 +72,11 @@ BOUNDS = {
     18.4207: ("the negative logarithm of 1e-8, where some losses clip a probability", "loss_at_clip"),
     65504.0: ("the largest number of fp16", "fp16_overflow"),
 }
-"""What a number is, and the symptom or cause that it speaks for. Source: IEEE 754, and the defaults of Keras."""
+"""What a number is, and the symptom or cause that it supports. Source: IEEE 754, and the defaults of Keras."""
 DATA_SETS = {"cifar-?10\\b": 10, "mnist": 10, "cifar-?100": 100, "imagenet": 1000}
 """Classes of data sets that are named instead of their number. Source: their own pages."""
 MOST_ABOVE = 30.0
-"""Times the loss of a uniform guess, up to which a first loss is told to be above it (chosen: what is more is no cross
+"""Times the loss of a uniform guess, up to which a first loss counts as above it (chosen: what is more is not a cross
 entropy)."""
 _LEAST_ABOVE = 1.05
 _HOW_MANY = r"(\d{1,3}(?:[,_]\d{3})+|\d{1,6})(k)?"
@@ -89,7 +89,7 @@ _FIRST = re.compile(r"first|initial|start|begin|step 0|fresh|untrained|at init")
 _LOSS_OF = re.compile(r"(?:loss|entropy)[^\d]{0,30}$")
 _FLOOR = re.compile(r"softmax|under|below|lower|converge|plateau|floor|bottom")
 _IN_WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "ten": 10, "hundred": 100, "thousand": 1000}
-_NUMBER = re.compile(r"(?<![\w.,])\d{1,5}(?:\.\d{1,8})?(?![\w.%]|[.,]\d)")
+_NUMBER_IN_QUESTION = re.compile(r"(?<![\w.,])\d{1,5}(?:\.\d{1,8})?(?![\w.%]|[.,]\d)")
 _STANDS = re.compile(
     r"stuck|stay|stand|constant|not (?:move|change|decrease|go)|n.?t (?:move|change|decrease|go)|around"
 )
@@ -114,7 +114,7 @@ class Meaning:
 def meanings(question: str) -> Iterator[Meaning]:
     """Yield what the numbers of a question in lower case mean, where they mean something."""
     named = frozenset(counts(question))
-    for match in _NUMBER.finditer(question):
+    for match in _NUMBER_IN_QUESTION.finditer(question):
         number = match[0]
         meaning = _bound(number) or _floor(number, question, named) or _logarithm(number, question, named)
         meaning = meaning or _above(match, question, named)
@@ -145,7 +145,9 @@ def _bound(number: str) -> Meaning | None:
 
 def _floor(number: str, question: str, named: Collection[int]) -> Meaning | None:
     """Return that a number is the least cross entropy of scores that went through a softmax already."""
-    known = sorted({count for count in (*named, *SHORT, 100) if count > 1}) if _FLOOR.search(question) else ()
+    known = (
+        sorted({count for count in (*named, *ROUND_CLASS_COUNTS, 100) if count > 1}) if _FLOOR.search(question) else ()
+    )
     for count in known if len(number.partition(".")[2]) > 1 else ():
         if _equals(number, math.log(1 + (count - 1) / math.e)):
             is_ = f"ln(1 + {count - 1}/e), the least cross entropy of {count} classes where a softmax is applied twice"
@@ -156,14 +158,14 @@ def _floor(number: str, question: str, named: Collection[int]) -> Meaning | None
 def _logarithm(number: str, question: str, named: Collection[int]) -> Meaning | None:
     """Return that a number is the loss of a uniform guess: rounded or cut off behind its last digit."""
     digits = len(number.partition(".")[2])
-    usual = (*CLASSES, *VOCABULARIES) if digits > 1 else SHORT if digits and "loss" in question else ()
+    usual = (*CLASSES, *VOCABULARIES) if digits > 1 else ROUND_CLASS_COUNTS if digits and "loss" in question else ()
     known = (*(sorted(one for one in named if one > 1) if digits else ()), *usual)
     count = next((one for one in known if _equals(number, math.log(one))), None)
     if count is None:
         return None
     is_ = f"ln {count}, the cross entropy of a uniform guess among {count}"
     if count == 2 and _PAIRS.search(question):
-        return Meaning(number, f"{is_}: of chosen and rejected, nothing is told apart", OF_PAIRS)
+        return Meaning(number, f"{is_}: chosen and rejected are not distinguished", OF_PAIRS)
     stands = _STANDS.search(question) is not None
     return Meaning(number, is_, AT_START if count in VOCABULARIES and not stands else AT_CHANCE)
 
@@ -201,9 +203,9 @@ class Document:
         tags: What it is filed under.
         domains: Domains it belongs to; empty for all.
         generality: 1 holds for almost any run, 5 for one setting of one tool.
-        source: Who said it.
-        asked: How people ask for it, beside what `asked.jsonl` has on its tags.
-        leads_to: Ids of the causes that it speaks for.
+        source: Who wrote it.
+        asked: How people ask for it, besides what `asked.jsonl` has on its tags.
+        leads_to: Ids of the causes that it supports.
     """
 
     kind: str
@@ -273,7 +275,7 @@ class Stems:
         self._most = len(known) + MOST_HELD
 
     def of(self, word: str) -> str:
-        """Return the stem of a word; nothing for what is no single word."""
+        """Return the stem of a word; nothing for anything but a single word."""
         stem = self._stems.get(word)
         if stem is None:
             with self._lock:
@@ -373,12 +375,12 @@ COVERED_BY_WORDS = 0.5
 NAMED = 1.35
 """Times the score of a symptom or an error that the question names (fitted on half of the plain questions)."""
 NAMEABLE = ("symptom", "error")
-ALIKE = 0.85
+REPEATED_SOURCE_WEIGHT = 0.85
 """What each further quote of one source counts of the one before (chosen: an answer is of several)."""
 RANKED = 120
 """Documents that are looked at, best first (measured: more changes no answer of benchmarks/search)."""
 LEADING, BEHIND = 1.5, 1.0
-"""Times the score of the best other entry: the likeliest cause, and one that is no likelier than the others."""
+"""Times the score of the best other entry: the likeliest cause, and one that is not likelier than the others."""
 LEADERS = 3
 """Causes that lead so, the likeliest ones (chosen: an answer's first five hold other entries too)."""
 FURTHER = 0.5
@@ -386,16 +388,16 @@ FURTHER = 0.5
 CAUSES = 8
 """Causes that are found at most (chosen: the others are hardly likely)."""
 WORDS_COUNT = 0.3
-"""What the words of a cause's entry count beside how likely it is (fitted on half of the plain questions)."""
+"""What the words of a cause's entry count next to how likely it is (fitted on half of the plain questions)."""
 ALONE = 10.0
 """Score of the best other entry where there is none (chosen: that of a middling one)."""
 EVIDENCE = 24.0
-"""What has to speak for a cause for a question to be of this field (fitted on files that were left out: of the
+"""What has to support a cause for a question to be of this field (fitted on files that were left out: of the
 questions of `askers.jsonl` one in two hundred has less, of those of other fields five in six)."""
 _COUNT = re.compile(r"\d+[a-z]?")
 """A number, with a unit or without: 100, 4k, 30B, 5s. No entry is about one, except with a point in it."""
 UNKNOWN = 1 / 3
-"""From this share of a question on, its unknown words are told: chosen, so that a stray word is not."""
+"""From this share of a question on, its unknown words are named: chosen, so that a stray word is not."""
 _WEIGHTS = (2.0, 1.0, 1.5, 2.0, 0.4, 1.0)
 """Of the columns: title, text, words of the tags, tags as single tokens, source, how people ask. Fitted as above."""
 
@@ -523,7 +525,7 @@ def _varied(found: Iterable[Found]) -> Iterator[Found]:
     told: Counter[str] = Counter()
     for one in found:
         source = one.document.source
-        yield Found(one.document, one.score * ALIKE ** told[source]) if source else one
+        yield Found(one.document, one.score * REPEATED_SOURCE_WEIGHT ** told[source]) if source else one
         told[source] += 1
 
 
@@ -583,7 +585,7 @@ def _tags(question: str, numbers: Iterable[Meaning]) -> dict[str, set[str]]:
 
 
 def _contrary(question: str) -> set[str]:
-    """Return the keys of the causes of which a question says the contrary."""
+    """Return the keys of the causes that a question denies."""
     return {
         f"cause:{one}"
         for concept in concepts()

@@ -92,13 +92,13 @@ vor war warum was weil wenn werden wie wieder wieso wir wird wo woran wurde zu z
 STOPWORDS = frozenset(_STOPPED.split())
 """Words that say nothing on what is asked."""
 
-_NAMED = """
+_NAMED_THINGS = """
 albert alexnet alpaca bart bert bloom cifar coco colab cuda deberta deepseek densenet detr distilbert efficientnet
 electra falcon flux geforce gemma gpt imagenet inception internlm kaggle llama llava mamba maskrcnn mistral mixtral
 mnist mobilenet nvidia olmo opt palm phi qwen resnet resnext retinanet roberta rtx rwkv segformer squad swin titan tpu
 unet vgg vicuna vit whisper xception yolo
 """
-NAMES = frozenset(_NAMED.split())
+NAMES = frozenset(_NAMED_THINGS.split())
 """Names of models, data sets and hardware: where no entry speaks of them they are no words of another field."""
 
 
@@ -188,8 +188,8 @@ def _by_first_letter(known: frozenset[str]) -> dict[str, list[str]]:
 
 
 LEARNT_FILE = "learnt.npz"
-NEAR = 3
-"""Words that stand at most so far from each other are a pair (fitted on half of the questions of benchmarks/search)."""
+MAX_WORDS_APART = 3
+"""Words at most so far from each other are a pair (fitted on half of the questions of benchmarks/search)."""
 ALONE, NEXT, PIECE = ".", "_", "~"
 """What features begin with that are words as they were put, two such words in a row, and pieces of words."""
 PIECES = (4, 5)
@@ -200,21 +200,21 @@ OTHER, NO_CAUSE = "", "*"
 """The classes of questions of other fields, and of what is known here and leads to no cause, such as some errors."""
 
 
-def features(words: Sequence[str], tags: Sequence[str], said: str, put: str) -> Iterator[str]:
+def features(words: Sequence[str], tags: Sequence[str], question: str, put: str) -> Iterator[str]:
     """Yield what the model knows a question by.
 
     Args:
         words: The stems of its words that say something, in their order.
         tags: The tags that it names.
-        said: The question in the words that entries use: its small words tell `all the same` from `not the same`.
+        question: The question in the words that entries use: its small words tell `all the same` from `not the same`.
         put: The question as it was put: the pieces of its words bring together those of one root, of languages that are
             alike, and misspelt ones.
     """
     yield from words
     yield from (f"#{tag}" for tag in tags)
     for place, word in enumerate(words):
-        yield from (" ".join(sorted((word, near))) for near in words[place + 1 : place + 1 + NEAR])
-    each = _letters(said)
+        yield from (" ".join(sorted((word, near))) for near in words[place + 1 : place + 1 + MAX_WORDS_APART])
+    each = _letters(question)
     yield from (f"{ALONE}{word}" for word in each)
     yield from (f"{NEXT}{one} {other}" for one, other in pairwise(each))
     for word in _letters(put):
@@ -235,7 +235,7 @@ class Reading:
 
     Args:
         likely: The probability of each cause.
-        evidence: How much its words speak for a cause more than for a question of another field.
+        evidence: How much its words support a cause more than for a question of another field.
     """
 
     likely: Mapping[str, float]
@@ -253,18 +253,18 @@ class Learnt:
     rarity: NDArray[float32]
     bias: NDArray[float32]
 
-    def read(self, words: Sequence[str], tags: Sequence[str], said: str, put: str) -> Reading:
-        """Return what a question is about: how likely each cause is, and how much speaks for it being of this field.
+    def read(self, words: Sequence[str], tags: Sequence[str], question: str, put: str) -> Reading:
+        """Return what a question is about: how likely each cause is, and how much supports it being of this field.
 
         Args:
             words: As for `features`, and so are the others.
             tags: As there.
-            said: As there.
+            question: As there.
             put: As there.
         """
         import numpy as np
 
-        known = sorted({self.rows[one] for one in features(words, tags, said, put) if one in self.rows})
+        known = sorted({self.rows[one] for one in features(words, tags, question, put) if one in self.rows})
         if not known:
             return Reading({}, 0.0)
         rarity = self.rarity[known]

@@ -5,8 +5,8 @@
 - A file → its reader: `source` opens it, `readers` lists the modules of `formats`, one per format.
 - Text → records: `formats.text_log`, and `lines` with one module per shape that a printed record takes.
 - Records → a run: `builder` gathers them into what was `recorded`; `attempts` splits that where the program started
-  again (`attempt_starts`, `process_starts`), `naming` gives its `columns` canonical names (`names`, by the grammar in
-  `roles`), `conventions` say what they mean beyond those, `steps` makes the axis, `segments` and `series` what stands
+  again (`attempt_starts`, `process_starts`); `naming` gives its `columns` canonical names (`names`, by the grammar in
+  `roles`), `conventions` say what they mean beyond those; `steps` makes the axis, `segments` and `series` what stands
   on it. `settings` says how it was trained, `kinds` what, `plan` how far.
 - How it ends: `endings`. What went wrong: `error_lines` and `messages` for a run's messages, `failures` for tracebacks.
 """

@@ -182,7 +182,7 @@ def _epochs(of: _Records, at: Rows, epoch: Floats, named: Mapping[str, Column]) 
 
 
 def _spread(of: _Records, epoch: Floats, named: Mapping[str, Column]) -> Floats | None:
-    """Tell records of one epoch apart: a rounded epoch, or that of several records, is no step of its own.
+    """Tell records of one epoch apart: a rounded epoch, or that of several records, is not a step of its own.
 
     The records of the fullest metric that has several values there are spread evenly from their epoch up to the next;
     the others keep to the one before them. A whole epoch that now and then stands twice was done again. None if they
@@ -202,7 +202,7 @@ def _spread(of: _Records, epoch: Floats, named: Mapping[str, Column]) -> Floats 
     if len(epochs) == 1:
         return None
     at = column.arrays()[0]
-    of.note("several records stand at one epoch: they are spread evenly up to the next")
+    of.note("several records are at one epoch: they are spread evenly up to the next")
     ordinal = np.zeros(of.rows)
     ordinal[at] = np.arange(len(at)) - np.searchsorted(epoch[at], epoch[at], side="left")
     last = np.maximum.accumulate(np.where(np.isin(np.arange(of.rows), at), np.arange(of.rows), 0))
@@ -222,7 +222,7 @@ def _contradicts(column: Column, step: Floats) -> bool:
 
 
 def _told_once(counter: Floats, named: Mapping[str, Column]) -> Floats:
-    """Return a counter at the records of the metric that most records hold, each told once.
+    """Return a counter at the records of the metric that most records hold, each once.
 
     Training and evaluation may take turns in an epoch, and several processes print the same.
     """
@@ -240,7 +240,7 @@ def telling(named: Mapping[str, Column]) -> list[Column]:
 
 
 def _stands_still(values: Floats, name: str) -> bool:
-    """Say whether a counter repeats itself so often that it is no counter of the records.
+    """Say whether a counter repeats itself so often that it does not count the records.
 
     Several evaluations of one step repeat it rightly, many records within one epoch do not make the epoch their step.
     """
@@ -262,10 +262,10 @@ MANY_RESTARTS = 20
 """Records out of order, up to which each is looked at for what it repeats; chosen: a run is not resumed more often."""
 
 MAX_SEGMENTS = 100
-"""Segments that are told apart, each of which is judged by itself: what was logged before the last of so many is one.
+"""Segments that are distinguished; each is judged by itself: what was logged before the last of so many is one.
 Chosen by hand: nobody resumes a run as often."""
 MAX_JOINS = 8
-"""Restarts of which the notes name the step."""
+"""Restarts whose step the notes name."""
 
 
 def segment_starts(
@@ -350,7 +350,7 @@ def restart_note(joins: Sequence[float], step_name: str) -> str:
 
 _CLOCK = re.compile(r"_runtime$|_per_second$|^elapsed$|^timestamp$|^_step$")
 _SAID = 3
-"""Metrics of which the notes say that values of theirs are left out."""
+"""Metrics whose left-out values the notes mention."""
 
 
 class SeriesOfRun:

@@ -1,6 +1,6 @@
 """A log is split into attempts before anything else: each start of the program is a run of its own.
 
-An attempt begins where every counter is back where the last attempt began, or where what the program printed before
+An attempt begins where every counter is back where the last attempt began; or where what the program printed before
 its first record comes once more. A counter that falls back less goes on from a checkpoint, which is a resume inside
 of one attempt.
 """
@@ -47,7 +47,7 @@ _RESUMED = re.compile(
     r"|\b(?:loaded|restored)\b.{0,20}\b(?:checkpoint|ckpt)\b.{0,60}\b(?:step|epoch|iter(?:ation)?)\b",
     re.IGNORECASE,
 )
-"""A line that tells of a resume; settings say `resume: path` and the like."""
+"""A line that reports a resume; settings say `resume: path` and the like."""
 _RESUMES = ("esum", "oaded", "estored")
 EVENTS, RESUMES = ("event", "type", "status", "kind"), ("resum", "restor", "restart")
 """Keys of an event in a log of objects, and how what they say of a resume begins."""
@@ -76,7 +76,7 @@ def tells_resume(line: str) -> bool:
 
 
 def is_resume(record: Mapping[str, object]) -> bool:
-    """Say whether an object is no record but the event of a resume: `{"event": "resume", "step": 70}`."""
+    """Say whether an object is the event of a resume, not a record: `{"event": "resume", "step": 70}`."""
     said = (record.get(key) for key in EVENTS)
     return any(isinstance(one, str) and one.lower().startswith(RESUMES) for one in said)
 
@@ -84,7 +84,7 @@ def is_resume(record: Mapping[str, object]) -> bool:
 class ProcessStarts:
     """Watches the lines that are no records.
 
-    `take` is asked for each line that is no plain record, with its skeleton, which is the line without its digits, or
+    `take` is asked for each line that is not a plain record, with its skeleton: the line without its digits, or
     an empty one for a line that says something of a record.
     """
 
@@ -169,7 +169,7 @@ class Recorded:
         rows: Records and events.
         events: Rows of events, ascending: they do not count as records.
         breaks: Rows at which the readers saw another file or table begin.
-        resumes: Rows before which the log tells of a resume, in words.
+        resumes: Rows before which the log reports a resume, in words.
         starts: Programs that started again.
         messages: Lines that read like errors.
         tail: The end of the text, for how it ends.
@@ -235,12 +235,12 @@ MAX_STARTS_PER_RECORD = 1 / 6
 MIN_BELIEVED_STARTS = 3
 """Starts that are believed in the shortest log."""
 MIN_FALL_IN_DEVIATIONS, MAX_SHARE_OF_FALL = 4.0, 0.25
-"""A loss goes on if what it fell by is clear of its noise, by so many standard deviations, and it stays within this
+"""A loss goes on if what it fell by is clear of its noise, by so many standard deviations; it also stays within this
 share of that fall. Chosen by hand."""
 LOSSES_FOR_LEVEL = 5
 """Losses that stand for the level at a place."""
 MAX_ATTEMPTS = 2000
-"""Attempts that are told apart, the last ones; what was logged before them is not judged. Chosen by hand."""
+"""Attempts that are kept, the last ones; what was logged before them is not judged. Chosen by hand."""
 MAX_FALLS = 5000
 """Falls of the counters that are looked at, the last ones; a log with more has no attempts by its counters."""
 MOST_INTERVALS = 10_000
@@ -342,7 +342,7 @@ def _any_between(rows: Sequence[int], before: int, after: int) -> bool:
 
 
 def _signs(recorded: Recorded, signs_at: tuple[list[int], list[int]], before: int, after: int) -> bool:
-    """Say whether more than counters tells of a start between two records: a head, a file, an error, a closing."""
+    """Say whether more than counters shows a start between two records: a head, a file, an error, a closing."""
     rows, errors = signs_at
     if _any_between(rows, before, after):
         return True
@@ -413,7 +413,7 @@ def _leading(columns: Columns) -> Column | None:
 
 
 def _may_start_again(recorded: Recorded) -> bool:
-    """Say whether a counter ever falls, or anything else tells of a start: in most logs nothing does."""
+    """Say whether a counter ever falls, or anything else shows a start: in most logs nothing does."""
     if any(_signs_at(recorded)):
         return True
     return any(bool(np.any(value[1:] < value[:-1])) for value in map(Column.values, _counting(recorded.columns)))
@@ -454,7 +454,7 @@ MIN_RECORDS_TO_JUDGE = 20
 MIN_SHARE_OF_LONGEST, MIN_RECORDS = 0.2, 2
 """... or this share of the longest one, and at least two. Chosen by hand."""
 NAMED_ATTEMPTS = 4
-"""Attempts of which the notes tell, the last ones."""
+"""Attempts that the notes mention, the last ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,7 +462,7 @@ class Split:
     """A log in its attempts.
 
     Args:
-        attempts: What is said of each.
+        attempts: The words on each.
         judged: What was recorded of the one that is judged.
         head: The first lines of it, where its program started again.
         passes: Rows of it at which a counter within the pass over the data begins anew.
@@ -505,7 +505,7 @@ def split(recorded: Recorded, path: str, wanted: int = 0) -> Split:
         wanted: Number of the attempt to judge, from 1; by default the last one with substance.
 
     Raises:
-        InputError: there is no such attempt.
+        InputError: no such attempt exists.
     """
     starts, passes = starts_in(recorded)
     crowded = len(starts) > MAX_ATTEMPTS  # then the first of them stands for many

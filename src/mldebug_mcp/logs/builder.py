@@ -55,7 +55,7 @@ def choose_run(
         note: Gets a note if there are several.
 
     Raises:
-        InputError: there is no run, or not the one that was asked for.
+        InputError: no run is found, or not the one that was asked for.
     """
     if not points:
         raise InputError(
@@ -85,7 +85,7 @@ ALWAYS_KEPT = frozenset({*COUNTERS, "loss", "eval_loss", "reward", "grad_norm", 
 MAX_NAMES = 10_000
 """... of so many names: to look up what a name means takes 50 microseconds."""
 MAX_INCIDENTS = 100
-"""What a recording tells of single steps that is kept per run."""
+"""What a recording holds on single steps that is kept per run."""
 MESSAGES = frozenset({"error", "exception", "traceback", "exc_info", "stderr", "message", "msg", "log", "text"})
 """Keys under which a structured log holds what a program says."""
 
@@ -229,7 +229,7 @@ class RunBuilder:
             breaks.append(self.rows)
 
     def resumed(self) -> None:
-        """Say that the log tells of a resume here, between records."""
+        """Say that the log reports a resume here, between records."""
         self._recorded.resumes.append(self.rows)
 
     def started(self, start: ProcessStart) -> None:
@@ -265,7 +265,7 @@ class RunBuilder:
         self._of_ranks[name] = (owner, others)
 
     def incident(self, incident: Incident) -> None:
-        """Keep what a recording tells of a step."""
+        """Keep what a recording holds on a step."""
         if len(self._incidents) < MAX_INCIDENTS:
             self._incidents.append(incident)
 
@@ -275,7 +275,7 @@ class RunBuilder:
 
     @property
     def failed(self) -> bool:
-        """Whether an error line was taken that is no mere warning."""
+        """Whether an error line was taken that is more than a warning."""
         return self._messages.failed
 
     def configure(self, values: Settings | Mapping[str, object], source: str = "the log") -> None:

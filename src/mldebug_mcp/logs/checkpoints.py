@@ -35,7 +35,7 @@ _SIDE = re.compile(
     r"|labels|events|evaluations|merges|spiece|ema_state|loader|trainer_state",
     re.IGNORECASE,
 )
-"""What stands beside weights, or is no checkpoint at all."""
+"""What is saved next to weights, or is not a checkpoint."""
 _TOKEN = re.compile(r"(?P<word>[A-Za-z]+)|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<mark>.)", re.DOTALL)
 _SHARD = re.compile(r"[-_.]\d{5}-of-\d{5}|[-_.](?:rank|shard|mp_rank|tp|pp)[-_]?\d+|__\d+_\d+", re.IGNORECASE)
 _THOUSANDS = {"k": 1e3, "m": 1e6}
@@ -256,7 +256,7 @@ def _may_be_folder(place: Path) -> bool:
 
 
 def _named_file(path: Path) -> Named | None:
-    """Return what the name of a file says, None if it is no checkpoint."""
+    """Return what the name of a file says, None for other files."""
     suffix = _suffix(path)
     if not suffix or path.name.startswith("."):
         return None

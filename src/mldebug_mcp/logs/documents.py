@@ -34,7 +34,7 @@ from mldebug_mcp.logs.settings.printed import is_configuration
 
 
 MIN_TIMES_AHEAD = 2.0
-"""Times: so far is training ahead of a metric that counts epochs beside it, at each of them. Chosen by hand: the clock
+"""Times: so far is training ahead of a metric that counts epochs, at each of them. Chosen by hand: the clock
 puts a metric of the same counter within a few steps of it."""
 
 
@@ -228,7 +228,7 @@ def take_document(document: object, builder: RunBuilder) -> None:
 
 
 def _configure(document: Mapping[str, object], builder: RunBuilder) -> None:
-    """Take the configuration that a document holds beside its records."""
+    """Take the configuration that a document holds next to its records."""
     for key, value in document.items():
         if isinstance(value, dict) and is_configuration(value, once=True) and not any(map(is_telling, value)):
             builder.configure(value, key)

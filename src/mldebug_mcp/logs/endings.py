@@ -77,7 +77,7 @@ MAX_WRAPPED = 8
 class ErrorLines:
     """Tells the lines that read like errors, but for an exception that Python itself says it ignored.
 
-    Beside them it keeps the line of code that a traceback shows last, which tells apart errors of the same words.
+    It also keeps the line of code that a traceback shows last, which distinguishes errors of the same words.
     """
 
     def __init__(self) -> None:
@@ -266,7 +266,7 @@ class Messages:
     Args:
         kept: The messages, as far as they are kept.
         noise: How many were retries and the like.
-        failed: Whether there was an error that is no mere warning.
+        failed: Whether there was an error that is more than a warning.
     """
 
     kept: list[Message]

@@ -42,7 +42,7 @@ _COLOUR = re.compile(r"\[(?:[01];)?\d{1,2}m")
 _QUOTED = re.compile(r"^(?:> (?=\S|  )|E {3,7}(?=\S)| {1,3}(?=\d{1,4}: (?:\[|  |Traceback)))")
 """What a page writes before a line that is quoted, pytest before one that is an error's, srun before a short rank."""
 _NO_PREFIX = re.compile(r"\w*(?:Error|Exception|Interrupt|Warning|Exit)\b|Original $|traceback *: *$|[╭─│]|\s{2}$")
-"""What may stand before `Traceback` and is no prefix: an exception's name (in a notebook), the word of torchelastic's
+"""What may stand before `Traceback` and is not a prefix: an exception's name (in a notebook), torchelastic's
 summary, a box, more than a space."""
 
 
@@ -134,7 +134,7 @@ LOGGED = re.compile(
     r".{0,160}?\b(?:ERROR|CRITICAL|FATAL|[Ff]ailed)\b.{0,120}?(?<![\w'\"(])(?:[a-z_]\w{0,40}\.){0,6}"
     r"(?P<type>[A-Z]\w{1,60}(?:Error|Exception)): \S"
 )
-"""A line in which a logger tells of an exception without its traceback."""
+"""A line in which a logger reports an exception without its traceback."""
 ERRORS = (BARE_EXCEPTION, CPP_EXCEPTION, FATAL, LOGGED)
 """What makes a line an error outside a traceback, known or not."""
 WRAPPERS = re.compile(
@@ -231,7 +231,7 @@ class Failure:
         is_wrapper: Whether its type only carries another failure over from a worker.
         outside: The user's frame of the traceback that carries this one over ("Original Traceback").
         process: The name of the process that reports it, from the prefix of its line.
-        in_thread: Whether a thread beside the main one raised it: PyTorch writes no rank before those.
+        in_thread: Whether a thread other than the main one raised it: PyTorch writes no rank before those.
     """
 
     line: int
@@ -326,7 +326,7 @@ def python_frame(line: str) -> Frame | None:
 
 
 def notebook_frame(line: str) -> Frame | None:
-    """Return the frame that a line of a notebook's traceback names; its line number may stand at its code."""
+    """Return the frame that a line of a notebook's traceback names; its line number may be at its code."""
     if line[:1].isspace():
         return None
     line = _LINK.sub(r"\1", line)
@@ -404,7 +404,7 @@ def read_failures(lines: Iterable[str], known: Callable[[str], bool]) -> Failure
 
     Args:
         lines: The lines, without their ends.
-        known: Whether a line that is no exception is an error message; others are passed over.
+        known: Whether any other line is an error message; others are passed over.
     """
     reader = _Reader(known)
     remaining = iter(lines)

@@ -2,7 +2,7 @@
 
 A run is a folder with logs in it, together with what trainers put one level below (checkpoints, `logs/`, W&B's
 `files/`). A folder without logs of its own holds several runs, one in each folder below that has some. Files of ranks
-have paths that differ in numbers alone; that such a number is a rank is told by the path or by the file itself.
+have paths that differ in numbers alone; whether such a number is a rank is decided by the path or by the file itself.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LARGEST_SETTINGS = 256 * 1024
 
 Key: TypeAlias = tuple[Path, str]
 """A job: the folder that holds its ranks, and the paths below it without ranks and streams."""
-_NUMBER = regex(r"\d{1,9}")
+_NUMBER_IN_PATH = regex(r"\d{1,9}")
 _RANK_WORD = regex(
     r"(?:^|[^a-z])(?:global|local)?[-_]?(?:rank|worker|node|host|gpu|device|proc|process|replica|machine|pod)s?[-_.=]?$",
     re.IGNORECASE,
@@ -91,7 +91,7 @@ def _is_text(path: Path) -> bool:
 
 
 def _numbers(parts: Sequence[str]) -> list[Place]:
-    return [(at, one.start(), one.end()) for at, part in enumerate(parts) for one in _NUMBER.finditer(part)]
+    return [(at, one.start(), one.end()) for at, part in enumerate(parts) for one in _NUMBER_IN_PATH.finditer(part)]
 
 
 def _rank_numbers(parts: Sequence[str]) -> list[Place]:
@@ -182,7 +182,7 @@ MAX_FILES = 200
 MAX_DEPTH = 4
 
 _CHECKPOINT = regex(r"(?:checkpoint|step|global_step|epoch)[-_]?(\d+)(?:\.\w+)?")
-_TIME = regex(r"\d{10}\.\d+")
+_TIME_IN_NAME = regex(r"\d{10}\.\d+")
 _PARTS = frozenset(
     {"logs", "log", "tensorboard", "tb", "tb_logs", "files", "csv", "csv_logs", "metrics", "train", "eval", "val",
      "validation",
@@ -237,7 +237,7 @@ class RunFolder:
     def config(
         self, texts: Sequence[Path] = (), logs: Sequence[Path] = (), *, is_shared: bool = False
     ) -> tuple[SettingsFile, ...]:
-        """Return a run's configuration: in its folder, beside one of its logs, or in its newest checkpoint.
+        """Return a run's configuration: in its folder, next to one of its logs, or in its newest checkpoint.
 
         Args:
             texts: Files that are no logs, as they hold no metrics: what a script printed of its arguments.
@@ -287,7 +287,7 @@ def runs_in(folder: Path, notes: list[str], most: int | None = None) -> list[Run
 
 
 def _without_repeats(paths: list[Path]) -> list[Path]:
-    """Leave out what CatBoost writes beside the file that holds all of it."""
+    """Leave out what CatBoost writes next to the file that holds all of it."""
     whole = [path.parent for path in paths if path.name == CATBOOST]
     repeats = {
         path
@@ -384,8 +384,10 @@ def _home(folder: Path, path: Path) -> Path:
 
 
 def _holds_hyperparameters(place: Path) -> bool:
-    """Say whether a folder is one that `SummaryWriter.add_hparams` makes beside the events of a run."""
-    return _TIME.fullmatch(place.name) is not None and any("tfevents" in one.name for one in entries(place.parent))
+    """Say whether a folder is one that `SummaryWriter.add_hparams` makes next to the events of a run."""
+    return _TIME_IN_NAME.fullmatch(place.name) is not None and any(
+        "tfevents" in one.name for one in entries(place.parent)
+    )
 
 
 def _newest_state(files: list[Path]) -> list[Path]:

@@ -94,14 +94,14 @@ class LogTail:
 
     Args:
         path: The log file.
-        configured: Take the configuration that stands beside it.
+        configured: Take the configuration that stands next to it.
     """
 
     def __init__(self, path: str | Path, *, configured: bool = True) -> None:
         self._path = Path(path)
         self._configured = configured
         self.holds_runs = False
-        """Whether it holds several runs, of which one is read."""
+        """Whether it holds several runs, one of them read."""
         self._reader: Reader | None = None
         self._follower: TakesBytes | None = None
         self._builder = RunBuilder()
@@ -267,12 +267,12 @@ class FollowedRun:
 
     Args:
         path: The file or folder.
-        config: The training configuration, where it does not stand beside the log.
+        config: The training configuration, where it does not stand next to the log.
         run: Which run to read, of several.
         names: What names of the log mean that do not say it.
 
     Raises:
-        InputError: a name is to mean what is no metric.
+        InputError: a name is to mean something other than a metric.
     """
 
     def __init__(

@@ -60,7 +60,7 @@ def plain_value(value: object) -> object:
 Flags: TypeAlias = "NDArray[np.bool_]"
 
 MIN_SHARE_OF_ROWS = 0.75
-"""Share of the rows in which a metric has to stand so that one without it is told from one that does not measure it.
+"""Share of the rows in which a metric has to stand so that a row without it means a gap.
 Chosen: above a half, as an evaluation in every other epoch has."""
 MAX_CLOSING_ROWS = 3
 """Rows at the end that hold nothing but places and clocks: so few are what a logger writes when it closes (chosen)."""
@@ -173,8 +173,8 @@ def run_of_data(data: Data, names: Mapping[str, str] | None = None) -> Run:
     """Make a run of data.
 
     Args:
-        data: A DataFrame of pandas or polars with a row per record, a mapping of columns such as the `history` of
-            Keras, or records in the order in which they were logged.
+        data: A DataFrame of pandas or polars with a row per record; a mapping of columns such as the `history` of
+            Keras; or records in the order in which they were logged.
         names: What names mean that do not say it, such as {"L": "loss"}.
 
     Raises:
@@ -205,7 +205,7 @@ def _take(data: object, builder: RunBuilder) -> None:
         builder.formats.append("records")
         for number, record in enumerate(data, start=1):
             if not isinstance(record, Mapping):
-                raise InputError(f"record {number} is no dict but {type(record).__name__}; give {ALLOWED}")
+                raise InputError(f"record {number} is not a dict but {type(record).__name__}; give {ALLOWED}")
             builder.record(plain_record(record))
     else:
         raise InputError(f"a run cannot be read from {type(data).__name__}; give {ALLOWED}")
@@ -233,7 +233,7 @@ def _column(values: object) -> object:
 
 
 def _take_columns(columns: Mapping[str, object], builder: RunBuilder) -> None:
-    """Give columns to the builder; those of one length stand beside each other, and None is not logged."""
+    """Give columns to the builder; those of one length are aligned, and None is not logged."""
     lists = [column for column in columns.values() if isinstance(column, list)]
     if not lists or len(lists) < len(columns) or len({len(one) for one in lists}) > 1:
         take_document(columns, builder)

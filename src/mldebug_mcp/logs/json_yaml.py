@@ -92,7 +92,7 @@ def objects_in(text: str, start: int = 0) -> Iterator[Object]:
 
 
 def cut_off(name: str, records: int) -> str:
-    """Return the note of a document of which only the records at its beginning could be read."""
+    """Return the note of a document read only at its beginning."""
     return f"{name} is cut off or broken: {records} whole records were read from its beginning"
 
 
@@ -136,7 +136,7 @@ def lists_records(head: str) -> bool:
 
 
 def listed_records(lines: Iterable[str]) -> Iterator[dict[str, object] | None]:
-    """Yield the records of the document, and None for each line of a list that is no part of one."""
+    """Yield the records of the document, and None for each other line of a list."""
     listed = _Items()
     for line in lines:
         if not line.strip() or line.lstrip().startswith(("#", "---", "...")):
@@ -153,7 +153,7 @@ def listed_records(lines: Iterable[str]) -> Iterator[dict[str, object] | None]:
 
 
 def streams_records(head: str) -> bool:
-    """Say of the beginning of a text whether it is a stream of YAML documents (`---`), each of which is a record."""
+    """Say of the beginning of a text whether it is a stream of YAML documents (`---`), each of them a record."""
     lines = head.splitlines()
     if sum(_BOUNDARY.match(line) is not None for line in lines) < LEAST_LISTED:
         return False
@@ -167,7 +167,7 @@ def streams_records(head: str) -> bool:
 
 
 def streamed_records(lines: Iterable[str]) -> Iterator[dict[str, object] | None]:
-    """Yield the record of each document of a stream, and None for each line that is no key of one."""
+    """Yield the record of each document of a stream, and None for each line that is not a key of one."""
     document = _Items()
     for line in lines:
         if _BOUNDARY.match(line) and (done := document.end()):

@@ -28,7 +28,7 @@ KINDS = ("pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", 
 
 MAX_DISTANCE_FROM_UNIFORM = 0.2
 """Share of ln V by which the first loss of a language model may be off it: an initialisation adds some tenths of a nat,
-and a first record may be a mean over the first steps. Chosen by hand; a classifier beside a vocabulary is far below."""
+and a first record may be a mean over the first steps. Chosen by hand; a classifier has far fewer than a vocabulary."""
 
 _TELLING = ("task", "stage", "trainer", "trainer_type", "rl", "framework", "algorithm", "model", "model_type")
 """Settings whose words tell what is trained, and how."""
@@ -195,7 +195,7 @@ def _begins_at_uniform(settings: Settings, loss: float | None) -> bool:
 
 
 def _of_its_model(settings: Settings) -> str:
-    """Return the kind of a run of which no more is known than its loss and what model it trains."""
+    """Return the kind of a run known only by its loss and its model."""
     if _names_a_trained_model(settings):
         return "sft"
     if settings.number("num_labels") is not None:

@@ -22,7 +22,7 @@ _EVALUATION = r"valid(?:ation|ate)?|val|eval(?:uation|uate)?|test(?:ing)?|dev|cv
 _WHOLE = r"(?:set|results?|metrics?|phase)"
 """What such a word may stand before without meaning anything else."""
 
-_WORD = regex(rf"{_TRAINING}|(?P<eval>{_EVALUATION})", re.IGNORECASE)
+_PHASE_WORD = regex(rf"{_TRAINING}|(?P<eval>{_EVALUATION})", re.IGNORECASE)
 _BEGINNING = regex(rf"[\W\d]*(?:{_EVALUATION}|cur metric)(?:\s+{_WHOLE})?(?=[\s:|,\-(\[\]]|$)", re.IGNORECASE)
 _PART = regex(rf"\|\s*+(?:{_EVALUATION})(?: on [\w' ]{{1,40}}| set)?\s*+\|", re.IGNORECASE)
 """A part of the line that only names the phase: fairseq's "| epoch 001 | valid on 'valid' subset | loss 3.2"."""
@@ -59,12 +59,12 @@ class Turn(NamedTuple):
 
 def names_phase(word: str) -> bool:
     """Say whether a word names a phase: "train", "val", "test"."""
-    return _WORD.fullmatch(word) is not None
+    return _PHASE_WORD.fullmatch(word) is not None
 
 
 def names_evaluation(word: str) -> bool:
     """Say whether a word names an evaluation: "val", "validation", "test"."""
-    found = _WORD.fullmatch(word)
+    found = _PHASE_WORD.fullmatch(word)
     return found is not None and found["eval"] is not None
 
 

@@ -162,7 +162,7 @@ LONG_HEAD_BYTES = 1024 * 1024
 HEAD_LINES = 4
 """Lines that show a format: below so many the beginning is too short."""
 CHUNK_BYTES = 1024 * 1024
-MAX_LINE = 4 * 1024 * 1024
+MAX_LINE_CHARACTERS = 4 * 1024 * 1024
 """Characters of one line; longer ones are skipped and counted."""
 MAX_NULS = 64 * 1024 * 1024
 """NUL bytes at the beginning of a file behind which its text is looked for."""
@@ -307,7 +307,7 @@ class LogFile:
                 del lines[0]
                 skipping = False
             yield from self._short_enough(lines)
-            if len(rest) > MAX_LINE:
+            if len(rest) > MAX_LINE_CHARACTERS:
                 self.skipped_lines += not skipping
                 rest, skipping = "", True
         rest += decoder.decode(b"", final=True)
@@ -327,7 +327,7 @@ class LogFile:
 
     def _short_enough(self, lines: list[str]) -> Iterator[str]:
         for line in lines:
-            if len(line) <= MAX_LINE:
+            if len(line) <= MAX_LINE_CHARACTERS:
                 yield with_points(line) if self.decimal_commas else line
             else:
                 self.skipped_lines += 1
@@ -347,8 +347,8 @@ def _beginning(file: BinaryIO) -> bytes:
 def _is_text_with_nuls(beginning: bytes) -> bool:
     """Say whether bytes are lines of plain text but for NUL bytes, which no other control characters come with.
 
-    A file system leaves them where a crash came before what was written, a log emptied under a running program begins
-    with them, and a shell that writes UTF-16 puts one behind each character.
+    A file system leaves them where a crash came before what was written; a log emptied under a running program begins
+    with them; a shell that writes UTF-16 puts one behind each character.
     """
     text = beginning.replace(b"\0", b"")
     if b"\n" not in text and b"\r" not in text:
@@ -404,7 +404,7 @@ def log_name(name: str) -> str:
 
 
 def rotated(files: Iterable[Path]) -> dict[Path, list[Path]]:
-    """Return the logs among files that have rotated parts beside them, each with its parts, oldest first.
+    """Return the logs among files that have rotated parts next to them, each with its parts, oldest first.
 
     A part without the log that it was rotated from, as the logs of several ranks can be named, is a log by itself.
     """
@@ -430,7 +430,7 @@ def _order(path: Path) -> tuple[int, str]:
 
 Result = TypeVar("Result")
 
-BLOCK_BYTES = MAX_LINE
+BLOCK_BYTES = MAX_LINE_CHARACTERS
 """Bytes read at a time: small enough for the processor's caches, large enough that the cost of a call is small."""
 FAST_BYTES = 1024 * 1024
 """Files smaller than this are read line by line: importing a compiled reader would take longer."""

@@ -147,7 +147,7 @@ LEAST_BOTH = 3
 def merged(runs: Sequence[tuple[str, Run]]) -> Run:
     """Merge the logs of one run by step.
 
-    The fullest log leads. From the others come the metrics that it lacks, where both count the same steps or the
+    The fullest log leads. From the others come the metrics that it lacks: where both count the same steps or the
     leading log tells the epoch of its steps, the error lines and the configuration. A metric that several logs hold is
     taken from one of them: nothing is counted twice.
 
@@ -201,7 +201,7 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
 
 
 def _repeats(one: Series, series: Mapping[str, Series], lead: Run) -> bool:
-    """Say whether a metric is there already, by a name without its place: `ray/tune/loss` beside `loss`."""
+    """Say whether a metric is there already, by a name without its place: `ray/tune/loss` next to `loss`."""
     logged = one.logged_as or one.name
     names = {lead.step_name, *(other.logged_as or name for name, other in series.items())}
     return "/" in logged and any(logged.endswith(f"/{name}") for name in names)
@@ -312,13 +312,13 @@ MIN_SHARED = 0.5
 MAX_BY_CHANCE = 0.1
 """Share of its range that the values of a log may cover: any number lies near one of a dense curve. Chosen."""
 MAX_SHARE_OF_RANGE = 0.15
-"""Share of its range by which a result may lie apart in logs of two formats, one of which may have averaged. Chosen."""
+"""Share of its range by which a result may lie apart in logs of two formats, one of them maybe averaged. Chosen."""
 LONG_NUMBER = 5
 """Digits from which on a number in a name is a time, a process or a job, and no count of runs. Chosen."""
 
 _CLOCKS = (Quantity.ELAPSED, Quantity.TIMESTAMP)
 _RANK = regex(r"(?:rank|worker|gpu|node|proc(?:ess)?|task|local|host|device|stdout|stderr)s?[-_.]?\d+", re.IGNORECASE)
-_WORD = regex(r"[^\W\d_]+|\d+")
+_WORD_OR_NUMBER = regex(r"[^\W\d_]+|\d+")
 _HUMP = regex(r"(?<=[a-z])(?=[A-Z])")
 _PHASES = PHASES | dict.fromkeys(("learn", "learning"), "train")
 """CatBoost writes `learn_error.tsv` and `test_error.tsv`."""
@@ -363,7 +363,7 @@ def are_named_as_one(name: str, other: str) -> bool:
 
 
 def holds_evaluation(name: str, names: Iterable[str]) -> bool:
-    """Say whether a log is named as the evaluation of another one: "eval" beside "train", "log_val" beside "log"."""
+    """Say whether a log is named as the evaluation of another one: "eval" next to "train", "log_val" next to "log"."""
     words = _words(name)
     rest = _without_phase(words)
     return _phase(words) == "eval" and any(
@@ -412,7 +412,7 @@ def _without_metric(name: str, metric: Series) -> list[str]:
     named = next((at for at in ends if canonical("_".join(words[at:])) == metric.name.removeprefix("eval_")), None)
     if named is not None:
         return words[:named]
-    own = {*_WORD.findall(metric.name.lower()), *_WORD.findall(metric.logged_as.lower())}
+    own = {*_WORD_OR_NUMBER.findall(metric.name.lower()), *_WORD_OR_NUMBER.findall(metric.logged_as.lower())}
     return [word for word in words if word not in own]
 
 
@@ -429,7 +429,7 @@ def _add_error_lines(groups: list[list[Named]], item: Named) -> None:
 def _words(name: str) -> list[str]:
     """Return the words and numbers of the name of a log, without its ending, in lower case."""
     stem = PurePath(log_name(PurePath(name).name)).stem
-    return [word.lower() for word in _WORD.findall(_HUMP.sub(" ", stem))]
+    return [word.lower() for word in _WORD_OR_NUMBER.findall(_HUMP.sub(" ", stem))]
 
 
 def _phase(words: list[str]) -> str:

@@ -86,7 +86,7 @@ def _special(text: str) -> float | None:
 
 
 def to_number(value: object) -> float | None:
-    """Return the float that a parsed JSON or CSV value stands for, or None if it is no number.
+    """Return the float that a parsed JSON or CSV value stands for, or None for other values.
 
     Flags are no numbers; a list of one number is that number (the learning rate of the only group).
     """

@@ -150,7 +150,7 @@ SERIES_OF_RANKS = {
     "loss": "loss", "grad_norm": "grad_norm", "step_time": "step_time_s", "data_time": "data_time_s",
     "time/forward_s": "forward_time_s",
 }  # fmt: skip
-"""What is told of each rank: the name of the series in its recording, and the beginning of that in the whole."""
+"""What is kept of each rank: the name of the series in its recording, and the beginning of that in the whole."""
 TIMEOUT_MESSAGE = "collective operation timeout, by the flight recorder"
 """How the message of ranks that wait for each other begins ..."""
 WENT_ON = "steps went on"

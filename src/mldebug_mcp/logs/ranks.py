@@ -43,7 +43,7 @@ LONGEST_LINE = 4096
 MAX_BYTES_TO_TIME = 1024
 """Bytes before a line without a time in which the nearest one is looked for."""
 
-_STEP = regex(
+_STEP_IN_BYTES = regex(
     rb"[sSiIuUbB](?:tep|TEP|ter(?:ation)?|TER(?:ATION)?|pdate|PDATE|atch|ATCH)s?[\"']?\s{0,4}[:=]?\s{0,4}\[?\s{0,4}"
     rb"(\d{1,12})\b"
 )
@@ -71,7 +71,7 @@ class RankEnd:
 
     Args:
         rank: Its numbers, as its path tells them.
-        file: The file that tells of an error, else the one with steps, else the first.
+        file: The file that shows an error, else the one with steps, else the first.
         bytes: Of all its files.
         step: The last step that it tells.
         time: When it was there, in seconds; None where its lines bear no time.
@@ -166,7 +166,7 @@ def _steps(text: bytes) -> list[_Step]:
     """Return the lines that tell steps."""
     found: list[_Step] = []
     end = 0
-    for match in _STEP.finditer(text) if _STEP.search(text) else _BAR.finditer(text):
+    for match in _STEP_IN_BYTES.finditer(text) if _STEP_IN_BYTES.search(text) else _BAR.finditer(text):
         if match.start() < end:
             continue  # of the same line
         end = text.find(b"\n", match.end())
@@ -227,13 +227,13 @@ def _is_duration(name: bytes) -> bool:
 MIN_TIMES_SLOWER = 1.2
 """Times the slowest of the others, as where ranks stand in one log. Chosen: shares of a batch differ by less."""
 LEAST_RANKS = 3
-"""Ranks from which one can be told to be unlike the rest."""
+"""Ranks from which one can be seen to differ from the rest."""
 MAX_SHARE_OF_EXCEPTIONS = 0.05
 """Share of the ranks that may stand out together; more are no exception. Chosen."""
 MAX_NAMED_RANKS = 8
 """Ranks that are named."""
 READ_WHOLE = 8
-"""Ranks of a job whose files are all read as logs, beside the look at their ends: of more, those that tell most."""
+"""Ranks of a job whose files are all read as logs, besides the look at their ends: of more, the most informative."""
 _ECHO = regex(
     r"NCCL|Watchdog|ProcessGroup|[Cc]onnection (?:closed|reset|refused)|[Bb]roken pipe|by peer|SIGTERM|"
     r"ChildFailedError|[Bb]arrier|TCPStore|timed? ?out|DistBackendError|[Gg]loo|exitcode"
@@ -250,8 +250,8 @@ class RankSummary:
         files: Files of all of them.
         failed: Ranks that tell an error.
         first_failed: The rank that failed first, with the file and words of its error; None where none did.
-        behind: Ranks that stopped at an earlier step than the others, and what is told of that.
-        slow: The rank that takes longer, and what is told of that.
+        behind: Ranks that stopped at an earlier step than the others, and its description.
+        slow: The rank that takes longer, and its description.
         missing: Numbers that no file has though higher ones do.
         worth_reading: The files that are read as logs of the run.
     """
@@ -321,7 +321,7 @@ def is_echo(error: str) -> bool:
 
 
 def _behind(ends: Sequence[RankEnd]) -> tuple[str, str]:
-    """Return the rank that stopped first where few stopped before the others, and what is told of that."""
+    """Return the rank that stopped first where few stopped before the others, and its description."""
     steps = {one.rank: one.step for one in ends if one.step is not None}
     if len(steps) < LEAST_RANKS:
         return "", ""

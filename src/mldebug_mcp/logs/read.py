@@ -1,6 +1,6 @@
 """A path → a Run: a single log, or a run folder searched for its logs and its configuration.
 
-The steps come in this order: find the files, order the ranks, read each log, merge the logs of one run, choose the
+The steps come in this order: find the files, order the ranks, read each log, merge the logs of one run; choose the
 run, add its settings and what follows from them.
 """
 
@@ -69,7 +69,7 @@ WHERE_TO_LOOK = "name the file that holds the losses; for an error message use e
 _HOLDS_NO_CURVE = (
     (
         regex(r"\bTrial \d+ (?:finished with|pruned|failed)"),
-        "it tells the trials of an Optuna study, each of which is a run of its own: name the log of one trial",
+        "it lists the trials of an Optuna study, each a run of its own: name the log of one trial",
     ),
     (
         regex(r"\bEPOCH (?:-? ?)?\d+ ?(?:-|:) ?(?:PROGRESS|training on)\b"),
@@ -169,7 +169,7 @@ class Refused:
 
     Args:
         reasons: One for each of them.
-        of_logs: Those of files whose name says that they are logs: what else is no log is passed over in silence.
+        of_logs: Those of files whose name says that they are logs: any other file is passed over in silence.
         paths: The files.
     """
 
@@ -186,7 +186,7 @@ class Refused:
 
 
 def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: str) -> list[Read]:
-    """Read the logs in a folder, those of one run together; what is no log is passed over."""
+    """Read the logs in a folder, those of one run together; other files are passed over."""
     ranks = rank_summary(place.ranks) if place.ranks else None
     if ranks is not None:
         place = replace(place, files=[*place.files, *ranks.worth_reading], ranks={})
@@ -316,7 +316,7 @@ def _levels(run: Run) -> list[tuple[float, float, str]]:
             median(held_out.value),
         )
         if min(train, other) > 0:
-            found.append((train, other, f"it stands at {figure(train / other)} x eval_loss"))
+            found.append((train, other, f"it is at {figure(train / other)} x eval_loss"))
     size = run.facts.classes or run.facts.tokens
     if size is not None and size >= 2 and len(loss) and loss.value[0] > 0:
         first, uniform = float(loss.value[0]), math.log(size)
@@ -387,12 +387,12 @@ def _log_alike(run: Run, other: Run) -> bool:
 MAX_RUNS = 300
 """Runs of a folder that are read to find the longest: some seconds' work."""
 MAX_BESIDE = 32 * 1024 * 1024
-"""Bytes of logs that are read of the runs beside one that was asked for by its name."""
+"""Bytes of logs that are read of the runs next to one that was asked for by its name."""
 MAX_DIFFERENT = 4
 """Settings that differ between the log and a file that a note names."""
 
 MAX_REASONS = 3
-"""Files that could not be read of which it is said why."""
+"""Files that could not be read whose reason is given."""
 SHOWN_FILES, SHOWN_LINES, SHOWN_CHARACTERS = 6, 2, 100
 """Files of a folder without a log that are named, and last lines of the largest with their characters: what a person
 needs to see which file it is."""
@@ -412,7 +412,7 @@ def read_run(
 
     Args:
         path: A log file, or a folder that holds a run's logs and, if it has one, the training configuration.
-        config: The training configuration, in any usual form, where it does not stand beside the log.
+        config: The training configuration, in any usual form, where it does not stand next to the log.
         run: Which run to read, where a folder, an export or a store holds several; by default the fullest. Where a log
             holds several attempts, "attempt 1" is the first of them; by default the last that got anywhere is read.
         names: What names of the log mean that do not say it, such as {"L": "loss"}.
@@ -614,7 +614,7 @@ def _tells(run: Run, longest: int) -> bool:
 
 
 def _beside(named: list[RunFolder], places: list[RunFolder]) -> list[RunFolder]:
-    """Return the folders beside the one that was asked for which are read for runs of the same sweep."""
+    """Return the folders next to the requested one that are read for runs of the same sweep."""
     others: list[RunFolder] = []
     room = MAX_BESIDE
     for place in places:

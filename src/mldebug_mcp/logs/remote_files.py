@@ -131,7 +131,7 @@ def _scheme(text: str) -> str:
 
 
 def _bring(place: str, folder: Path, choice: Choice | None) -> Path:
-    """Bring what stands at a place into a folder, and return the path of it there."""
+    """Bring what is at a place into a folder, and return the path of it there."""
     first, chained, archive = place.partition("::")
     if not chained:
         inner, archive = "", place

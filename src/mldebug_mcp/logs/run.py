@@ -117,7 +117,7 @@ class Attempt:
 
 
 def named_attempt(wanted: str) -> int:
-    """Return the number of the attempt that a run is asked for by, from 1; 0 where it is no name of one."""
+    """Return the number of the attempt that a run is asked for by, from 1; 0 for other names."""
     found = _NAME.fullmatch(wanted.strip())
     return int(found[1]) if found else 0
 
@@ -245,7 +245,7 @@ class Sibling:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Something that a recording tells beside its numbers.
+    """Something that a recording holds besides its numbers.
 
     Args:
         step: Where it happened.
@@ -268,7 +268,7 @@ class Run:
         formats: Names of the readers that read it.
         series: One series per metric, by canonical name. Where a resumed run logged a step again, the later value
             stands.
-        settings: The configuration found beside or inside the log.
+        settings: The configuration found next to or inside the log.
         segments: Stretches between restarts, at least one; each holds its own series.
         step_name: What a step is: "step", "epoch", "episode" or "record".
         kind: Kind of run (`kinds.KINDS`), or "unknown".
@@ -277,8 +277,8 @@ class Run:
         resumes: First steps behind lines that tell of a resume.
         attempts: All attempts in the log, in order; the series, messages and settings are of the one that is judged.
         ending: How the attempt ends.
-        incidents: What a recording tells of single steps beside its numbers.
-        runs_in_folder: Runs that the folder holds of which this is one.
+        incidents: What a recording holds on single steps besides its numbers.
+        runs_in_folder: Runs in the folder, this one included.
         siblings: Other runs of the same sweep.
         ranks: What the files of its ranks tell, where each of them wrote its own.
         folder: The folder of the run on this machine, where its checkpoints stand; "" for data in memory and for what

@@ -16,7 +16,7 @@ The path of a table below them is the metric's name.
 CATBOOST = "catboost_training.json"
 """What CatBoost calls the file that holds every measure of every set."""
 REPEATS = re.compile(r"(?:(?:learn|test\d*)/events\.out\.tfevents|(?:learn|test)_error\.tsv|time_left\.tsv)")
-"""The files beside it that repeat it, by their path below its folder."""
+"""The files next to it that repeat it, by their path below its folder."""
 HEAD_BYTES = 64 * 1024
 """Bytes of an event file in which its first tag is looked for."""
 _EVENTS = re.compile(r"events\.out\.tfevents\.\d+\.(?P<writer>.+\.\d+)\.\d+")
@@ -38,7 +38,7 @@ def curve_name(path: PurePath) -> str:
 
 
 def home_of_curve(path: Path) -> Path | None:
-    """Return the folder of the run whose curve a table is, None if it is no table of one curve."""
+    """Return the folder of the run whose curve a table is, None for other tables."""
     name = curve_name(path)
     return path.parents[name.count("/") + len(CURVES[path.suffix])] if name else None
 

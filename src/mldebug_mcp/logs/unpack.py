@@ -1,7 +1,7 @@
 """What kind of file it is by its first bytes, and what is in a compressed one.
 
 Compressed files are read a piece at a time and in bounded memory. gzip, bzip2 and xz are read by the standard
-library, Zstandard by `compression.zstd` or, before Python 3.14, by its backport of the same interface, which is the
+library, Zstandard by `compression.zstd` or, before Python 3.14, by its backport of the same interface; that is the
 `zstd` extra.
 """
 
@@ -236,7 +236,7 @@ def _first_name(beginning: bytes) -> bytes:
 
 
 def _begins_with_an_event(beginning: bytes) -> bool:
-    """Say whether a TFRecord of a plausible length stands at the beginning; its length has a checksum of its own."""
+    """Say whether a TFRecord of a plausible length is at the beginning; its length has a checksum of its own."""
     if len(beginning) < 12:
         return False
     length, checksum = map(int, struct.unpack_from("<QI", beginning))

@@ -14,10 +14,10 @@ from mldebug_mcp.models.memory import Precision
 
 Attention = Literal["flash", "eager"]
 
-FP32, HALF = 4, 2
+FP32, BYTES_OF_HALF = 4, 2
 """Bytes of a number in 32 and in 16 bits."""
 GELU_PARTS: dict[str, int] = {"mixed": 12, "bf16": 6, "fp16": 6, "fp32": 12}
-"""Bytes that a composed GELU keeps for each number beside its input and output: half the input, tanh and one plus tanh;
+"""Bytes that a composed GELU keeps for each number besides input and output: half the input, tanh and one plus tanh;
 under autocast, which computes powers in float32, also its input in float32."""
 LOSS_UPCAST: dict[str, int] = {"mixed": 12, "bf16": 12, "fp16": 12, "fp32": 12}
 LOSS_PLAIN: dict[str, int] = {"mixed": 10, "bf16": 6, "fp16": 6, "fp32": 12}
@@ -49,7 +49,7 @@ class Kept:
     @property
     def width(self) -> int:
         """Bytes of an activation in the precision that linear layers compute in."""
-        return FP32 if self.precision == "fp32" else HALF
+        return FP32 if self.precision == "fp32" else BYTES_OF_HALF
 
     @property
     def residual(self) -> int:
@@ -104,7 +104,7 @@ class Kept:
     def _copies(self, layers: int) -> int:
         """Return the bytes of a number that linear layers keep as their input; autocast copies it for each of them."""
         if self.precision == "mixed":
-            return HALF * layers
+            return BYTES_OF_HALF * layers
         return self.width
 
     def _norm(self, layers: int) -> int:
@@ -120,7 +120,11 @@ class Kept:
         # RMSNorm is composed of several operations, computes in float32, and keeps what it multiplies by its weight.
         if self.lora_rank is not None:
             return wide * (FP32 + output)
-        normalised = HALF if self.shape.norm == "rms" and self.width == HALF and self.precision != "mixed" else FP32
+        normalised = (
+            BYTES_OF_HALF
+            if self.shape.norm == "rms" and self.width == BYTES_OF_HALF and self.precision != "mixed"
+            else FP32
+        )
         return wide * (FP32 + normalised + output)
 
     def _norm_behind(self, wide: int) -> int:
@@ -129,7 +133,7 @@ class Kept:
             return wide * self.width
         if self.lora_rank is not None:
             return wide * FP32
-        return wide * (FP32 + (HALF if self.shape.norm == "rms" and self.width == HALF else FP32))
+        return wide * (FP32 + (BYTES_OF_HALF if self.shape.norm == "rms" and self.width == BYTES_OF_HALF else FP32))
 
     def _attention(self) -> int:
         """Return queries, keys, values and output.
@@ -150,13 +154,13 @@ class Kept:
         """Return the bytes for each score: of the softmax, its copy in 16 bits, its dropout and a soft cap."""
         shape = self.shape
         in_float = self.precision in ("mixed", "fp32") or shape.softmax_in_float
-        kept = FP32 if in_float else HALF
-        copied = in_float and self.width == HALF
+        kept = FP32 if in_float else BYTES_OF_HALF
+        copied = in_float and self.width == BYTES_OF_HALF
         if self.attention == "eager" and shape.attention_dropout:
             # The mask takes a byte; what is left after it is kept too, under autocast as its copy alone.
-            kept += 1 + (self.width if self.precision == "mixed" else HALF * copied + self.width)
+            kept += 1 + (self.width if self.precision == "mixed" else BYTES_OF_HALF * copied + self.width)
         elif copied:
-            kept += HALF
+            kept += BYTES_OF_HALF
         if self.attention == "eager" and shape.attention_softcap:
             kept += self.width
         return kept
@@ -177,5 +181,5 @@ class Kept:
         """Return what adapters keep: the numbers between their matrices, and a copy of attention's output."""
         if self.lora_rank is None:
             return 0
-        copy = HALF * self.shape.attention_width if self.precision == "mixed" else 0
+        copy = BYTES_OF_HALF * self.shape.attention_width if self.precision == "mixed" else 0
         return len(self.shape.linears[: 4 + self.shape.matrices]) * self.lora_rank * self.width + copy

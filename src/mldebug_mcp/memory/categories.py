@@ -100,7 +100,7 @@ def tables_of(tree: object, path: str, length: int) -> SnapshotTables:
 
 
 def _no_snapshot(tree: object) -> str:
-    """Say why an unpickled object is no snapshot; "" if it is one."""
+    """Say why an unpickled object is not a snapshot; "" if it is one."""
     if not isinstance(tree, Mapping) or not ("segments" in tree or "device_traces" in tree):
         return "it has neither segments nor device_traces"
     segment = any("total_size" in one or "blocks" in one for one in _dicts(tree.get("segments")))

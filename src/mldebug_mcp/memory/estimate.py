@@ -88,7 +88,7 @@ SMALLEST_FIRST: Mapping[str, str] = {
 """Names that stand for several, with the smallest of them, and other names of the same."""
 LARGEST = 4096
 """GiB that no GPU has."""
-_NUMBER = re.compile(r"\s*(?P<number>\d+(?:\.\d+)?)\s*(?:gi?b?)?\s*", re.IGNORECASE)
+_NUMBER_OF_BYTES = re.compile(r"\s*(?P<number>\d+(?:\.\d+)?)\s*(?:gi?b?)?\s*", re.IGNORECASE)
 _MAKER = re.compile(
     r"nvidia|geforce|quadro|tesla|rtx|gtx|amd|instinct|radeon|sxm\d?|pcie|hbm\d?e?|tensor|core|gpu|[^a-z0-9]"
 )
@@ -113,7 +113,7 @@ def gpu_of(text: str | float) -> Gpu:
     Raises:
         InputError: it is neither.
     """
-    number = _NUMBER.fullmatch(str(text)[:60])
+    number = _NUMBER_OF_BYTES.fullmatch(str(text)[:60])
     known = {_plain(name): name for name in CAPACITY}
     known |= SMALLEST_FIRST
     name = known.get(_plain(str(text)[:60]))
@@ -149,7 +149,7 @@ SHORTEST = 256
 LEAST_SAVED = MIB
 """Bytes below which a change is not worth a line. Chosen: less lies below what the estimate knows."""
 MOST_DEVICES = 1024
-LONGEST = 1 << 30
+MAX_ROW_TOKENS = 1 << 30
 """Tokens of a row beyond which no length is looked for."""
 
 
@@ -196,7 +196,7 @@ def largest_length(shape: ModelShape, setup: Setup, gpu: Gpu) -> int | None:
     What the model's positions allow is not looked at: they can be extended.
     """
     low, high = 0, 1
-    while high <= LONGEST and _needed(shape, replace(setup, length=high))[0] <= gpu.capacity:
+    while high <= MAX_ROW_TOKENS and _needed(shape, replace(setup, length=high))[0] <= gpu.capacity:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
@@ -442,10 +442,10 @@ def estimate_memory(
         frozen: How the frozen base model of a LoRA is held: 32bit, 16bit, 8bit or 4bit (QLoRA); by default 16bit, or
             32bit with precision fp32.
         tensor_parallel: Devices among which each layer is split, with sequence parallelism as in Megatron.
-        pipeline_parallel: Stages in which the layers are split; what is told is the fullest. In all it takes `devices`
+        pipeline_parallel: Stages in which the layers are split; the answer is the fullest. In all it takes `devices`
             times both.
-        gpu: A GPU's name (H100, A100-80GB, 4090) or its GiB, to be told whether it fits there and what would make it.
-        snapshot: A memory snapshot whose peak is put beside the estimate.
+        gpu: A GPU's name (H100, A100-80GB, 4090) or its GiB, to see whether it fits there and what would make it.
+        snapshot: A memory snapshot whose peak is put next to the estimate.
         offload: What lies on the CPU: none, optimizer (its state), or parameters (both, as ZeRO-Infinity does).
         optimizer_in_backward: Whether each parameter is stepped when its gradient is there, which is freed then.
 

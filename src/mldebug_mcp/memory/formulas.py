@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from mldebug_mcp.memory.activations import FP32, HALF, Kept
+from mldebug_mcp.memory.activations import BYTES_OF_HALF, FP32, Kept
 from mldebug_mcp.memory.model_shape import ModelShape
 from mldebug_mcp.models.memory import (
     Attention,
@@ -89,7 +89,7 @@ class Setup:
         optimizer: Which.
         checkpointing: What is recomputed in backward.
         attention: Whether scores are stored (eager).
-        accumulation: Micro-batches per step; more than one keeps gradients beside activations.
+        accumulation: Micro-batches per step; more than one keeps gradients together with activations.
         devices: Devices that share what `sharding` splits; each holds a replica, or a part of one with `tensor` and
             `pipeline`.
         sharding: What they share.
@@ -251,7 +251,7 @@ def on_device(setup: Setup) -> bool:
 def _gradients(stage: Stage, in_all: int, trained: float, shard: str) -> tuple[float, str]:
     """Return the gradients' bytes; with the optimizer in backward those of the largest tensor that is stepped alone."""
     shape, setup = stage.shape, stage.setup
-    each = HALF if setup.master_in_state else setup.weight_bytes
+    each = BYTES_OF_HALF if setup.master_in_state else setup.weight_bytes
     if setup.optimizer_in_backward:
         largest = max(shape.vocabulary * shape.embedding, *(a * b for a, b in shape.linears))
         if setup.lora_rank is not None:
@@ -296,11 +296,11 @@ def _parameters(stage: Stage, in_all: int, trained: float, shard: str) -> tuple[
     shape, setup = stage.shape, stage.setup
     if setup.offload == "parameters":
         return 0, ""
-    each = setup.weight_bytes + (HALF if setup.precision == "mixed" else 0)
+    each = setup.weight_bytes + (BYTES_OF_HALF if setup.precision == "mixed" else 0)
     copy = " + 2 for the 16-bit copy" if setup.precision == "mixed" else ""
     text = f"{in_all:,} x {setup.weight_bytes}{copy}"
     if setup.master_in_state:
-        each, text = HALF, f"{in_all:,} x {HALF}"
+        each, text = BYTES_OF_HALF, f"{in_all:,} x {BYTES_OF_HALF}"
     if setup.lora_rank is None:
         return trained * each / setup.share(3), text + shard + stage.told
     linear = shape.linear_parameters
@@ -355,7 +355,7 @@ def _recomputed(stage: Stage) -> tuple[float, str]:
 def _logits(stage: Stage) -> tuple[float, str]:
     """Return log-probabilities, their gradient and that of the logits, when backward begins.
 
-    With checkpointing the 16-bit copies of the layers' weights are gone by then. In forward they are there, beside the
+    With checkpointing the 16-bit copies of the layers' weights are gone by then. In forward they are there, as are the
     logits, their copy and their log-probabilities.
     """
     shape, setup = stage.shape, stage.setup
@@ -365,8 +365,8 @@ def _logits(stage: Stage) -> tuple[float, str]:
     text = f"tokens x {shape.vocabulary:,} x {each}{f' / {chunks} chunks' if chunks > 1 else ''}{stage.told}"
     if setup.checkpointing != "full" or setup.precision != "mixed" or setup.lora_rank is not None:
         return numbers * each, text
-    gone = HALF * stage.held(shape.linear_parameters, 0) / setup.share(3)
-    in_forward = each - HALF
+    gone = BYTES_OF_HALF * stage.held(shape.linear_parameters, 0) / setup.share(3)
+    in_forward = each - BYTES_OF_HALF
     return max(numbers * in_forward, numbers * each - gone), f"{text}, or x {in_forward} with the weights' copies"
 
 
@@ -390,4 +390,4 @@ def _copies_of(parts: Mapping[str, MemoryPart], setup: Setup) -> int:
     """Return the bytes of the 16-bit copies that autocast makes: they are gone when the optimizer steps."""
     if setup.precision != "mixed" or setup.master_in_state or setup.lora_rank is not None or "parameters" not in parts:
         return 0
-    return parts["parameters"].bytes * HALF // (FP32 + HALF)
+    return parts["parameters"].bytes * BYTES_OF_HALF // (FP32 + BYTES_OF_HALF)

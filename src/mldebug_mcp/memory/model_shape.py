@@ -59,7 +59,7 @@ _TIED_BY_DEFAULT = (
     *("starcoder2", "cohere", "cohere2", "gemma3", "deberta", "deberta-v2", *_ENCODERS, *_ENCODER_DECODERS),
 )
 _MODEL_SHAPE_COMPOSED = ("gelu_new", "gelu_fast")
-"""Activation functions that Transformers composes of several operations, each of which keeps its input or result."""
+"""Activation functions that Transformers composes of several operations, each keeping its input or result."""
 _COMPOSED_BY_DEFAULT = ("gpt2", "gpt_neo", "gptj", "codegen", "phi", "albert")
 _LAYER_NORM = (*_BIASED, "falcon", "stablelm", "gptj", "codegen", "gpt_neo", "mpt")
 """Model types that norm with LayerNorm, one operation; the others compose RMSNorm of several."""

@@ -20,7 +20,7 @@ _NAMES = (
 """A number → the names that PyTorch's functions, and those who print them, give it; the longer name first."""
 _BETWEEN = r"[\"'()\[\]\w ]{0,24}?\s{0,4}[:=]\s{0,8}|\s{1,8}"
 """What stands between a name and its number: a unit in brackets, a colon, an equals sign."""
-_PAIR = re.compile(
+_PRINTED_PAIR = re.compile(
     r"(?i:(?<![a-z])(?:"
     + "|".join(f"(?P<{name}>{words})" for name, words in _NAMES)
     + r"))(?:[_ ]?[(\[]?(?P<named_unit>[KMGT]i?B|[MG]i?b|bytes)[)\]]?)?(?:"
@@ -43,7 +43,7 @@ def printed_numbers(text: str) -> list[DeviceMemory]:
     for line in text.splitlines():
         if (named := _DEVICE.search(line[:400])) is not None:
             device = int(named[1])
-        for pair in _PAIR.finditer(line[:2_000]):
+        for pair in _PRINTED_PAIR.finditer(line[:2_000]):
             size = _bytes(pair["number"], pair["unit"] or pair["named_unit"] or "")
             if size is not None:
                 name = next(name for name, _ in _NAMES if pair[name])

@@ -122,7 +122,7 @@ def read_json(text: bytes, path: str) -> MemorySnapshot:
 
 
 def _timeline(tree: object) -> Ints | None:
-    """Return bytes of each category over time, shape (times, 8); None where it is no timeline."""
+    """Return bytes of each category over time, shape (times, 8); None for other data."""
     if not isinstance(tree, list) or not tree:
         return None
     if len(tree) == 2 and all(isinstance(part, list) for part in tree) and len(tree[0]) == len(tree[1]):
@@ -139,7 +139,7 @@ def _sizes(rows: list[object]) -> Ints | None:
 
 
 def _changes(rows: list[object]) -> Ints | None:
-    """Return the sums of rows of (time, action, bytes, category), of which those that free have bytes below 0."""
+    """Return the sums of rows of (time, action, bytes, category), where those that free have bytes below 0."""
     for row in rows:
         if not (isinstance(row, list) and len(row) == 4 and all(isinstance(one, int) for one in row)):
             return None
@@ -163,7 +163,7 @@ def _json_kind(tree: object) -> str:
     if {"nbformat", "cells"} <= keys:
         return "a notebook"
     if keys & {"model_type", "hidden_size", "architectures"}:
-        return "a model's configuration, of which `estimate` tells the memory"
+        return "a model's configuration, whose memory `estimate` gives"
     kind = "an object" if isinstance(tree, Mapping) else "a list" if isinstance(tree, list) else "a value"
     some = f" with the keys {', '.join(shorten(one, 30) for one in sorted(keys)[:5])}" if keys else ""
     return f"JSON, {kind}{some}"
@@ -208,7 +208,7 @@ def read_pprof(data: bytes, path: str) -> MemorySnapshot:
         path: Where it was read.
 
     Raises:
-        InputError: it is no such profile; the message says what it is.
+        InputError: it is not such a profile; the message says what it is.
     """
     name = shorten(path, 200)
     try:

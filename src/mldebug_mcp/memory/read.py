@@ -177,7 +177,7 @@ def _one_message(message: str, device: int, count: int) -> DeviceMemory:
 def _others(message: str, reserved: int, capacity: int | None) -> int:
     """Return what other processes hold.
 
-    In a container this process is listed under its number outside, as if it were another one; it is told by the sum,
+    In a container this process is listed under its number outside, as if it were another one; the sum identifies it,
     which would exceed the capacity.
     """
     listed = sorted(_bytes(one) or 0 for one in _OTHERS.finditer(message))
@@ -408,7 +408,7 @@ def _pickle_kind(opcode: int) -> str:
     """Return what a pickle is that has such an opcode."""
     if opcode in _OF_CLASSES:
         return "the pickle holds objects of classes, as checkpoints and saved models do"
-    return "it is no pickle that torch writes for a snapshot"
+    return "it is not a pickle that torch writes for a snapshot"
 
 
 def _skip_line(window: _Window, opcode: int, name: str) -> None:
@@ -434,7 +434,7 @@ def _opcode_name(opcode: int) -> str:
 # Pickle → plain objects, with nothing imported, nothing called and memory in proportion to the file.
 
 
-MAX_BYTES = 16 * 1024**3
+MAX_SNAPSHOT_BYTES = 16 * 1024**3
 """Bytes of an uncompressed pickle."""
 MEMORY_PER_BYTE = 2
 """Bytes of memory per byte of pickle, at least: with deep stacks; short ones take up to six."""
@@ -487,8 +487,10 @@ def _unzipped_size(path: Path, packed: int, name: str) -> int:
             size += len(piece)
             if size > max(FREE_BYTES, TIMES_UNPACKED * packed):
                 raise InputError(f"{name}: {packed:,} bytes that unpack to more than {size:,}, as no snapshot does")
-            if size > MAX_BYTES:
-                raise InputError(f"{name}: unpacks to more than {MAX_BYTES // 2**30} GiB; record fewer entries")
+            if size > MAX_SNAPSHOT_BYTES:
+                raise InputError(
+                    f"{name}: unpacks to more than {MAX_SNAPSHOT_BYTES // 2**30} GiB; record fewer entries"
+                )
     reading(min(size, TIMES_TYPICAL * packed))
     return size
 
@@ -575,8 +577,8 @@ def read_memory(path: str | Path) -> MemorySnapshot:
     """Read a memory snapshot, or a text about memory.
 
     Args:
-        path: The pickle of `torch.cuda.memory._dump_snapshot()` (or of `torch.xpu.memory`), a gzip of it, JAX's device
-            memory profile, a memory timeline of `torch.profiler` (JSON, raw or not), or a text file with
+        path: The pickle of `torch.cuda.memory._dump_snapshot()` (or of `torch.xpu.memory`), a gzip of it; JAX's device
+            memory profile, a memory timeline of `torch.profiler` (JSON, raw or not); or a text file with
             `torch.cuda.memory_summary()`, a CUDA out-of-memory message, the output of `nvidia-smi` or printed numbers;
             or such a text itself, of several lines or with its numbers.
 

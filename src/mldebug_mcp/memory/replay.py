@@ -126,7 +126,7 @@ def _rounded(device: DeviceTables, size: Ints) -> Ints:
 def _with_rests(device: DeviceTables, traced: Allocations) -> Allocations:
     """Add what the allocator left in the blocks of large requests: a rest of at most 1 MiB is not split off.
 
-    The history names the bytes that were asked for. A block's rest is the gap up to the next block in its segment, so
+    The history names the bytes that were asked for. A block's rest is the gap up to the next block in its segment. So
     the layout of each segment is followed from event to event. Small requests and expandable segments always split.
     """
     large = np.flatnonzero(traced.size > SMALL_REQUEST)

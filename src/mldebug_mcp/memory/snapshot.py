@@ -25,7 +25,7 @@ class OutOfMemoryEvent:
         allocated: What tensors held.
         reserved: What the allocator held.
         free: Free memory inside what was reserved, in the pool that the request comes from; pieces unknown from text.
-        moment: Index of the event; -1 where there is no history.
+        moment: Index of the event; -1 without a history.
         stack: Who asked.
         count: How many allocations failed in the history.
         pieces_known: Whether `free` knows the largest piece.
@@ -51,7 +51,7 @@ class OutOfMemoryEvent:
     def limited(self) -> bool:
         """Whether the process may take less than the device has: a limit is given, or the device had enough left.
 
-        Only a history is sure of the latter; beside a text another process may have held it for a moment.
+        Only a history is sure of the latter; with a text another process may have held it for a moment.
         """
         return self.limit is not None or (self.pieces_known and self.device_free >= self.requested > 0)
 
@@ -170,7 +170,7 @@ class DeviceMemory:
         capacity: The device's memory, if it is given.
         oom: The last allocation that failed.
         history: The recorded history; None if there is none.
-        blocks: The blocks of the snapshot, where there is no history.
+        blocks: The blocks of the snapshot, without a history.
         segments: Segments held.
         expandable: Whether the segments are expandable.
         retries: Times that the allocator emptied its cache to satisfy a request; 0 if unknown.

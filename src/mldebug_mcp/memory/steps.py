@@ -27,7 +27,7 @@ list."""
 BURST = 2.0
 """How many times longer the pause between two steps must be than between two calls of one step. Chosen: within a pass
 calls of one line follow each other layer by layer, and the rest of the step lies between passes."""
-MOSTLY = 0.5
+MIN_SHARE_AFTER_STEPS = 0.5
 """Share of the allocations after the last of a training that an evaluation must have made."""
 MAX_KEYS = 400
 EVALUATION = 2
@@ -201,7 +201,7 @@ def find_evaluation(events: Events, freed: Ints, stacks: Stacks) -> Steps | None
     rest = events.since(begin)
     evaluation = np.array([one.evaluation for one in stacks.all])[rest.stack]
     made = rest.action == Action.ALLOC
-    if not made.any() or evaluation[made].mean() <= MOSTLY:
+    if not made.any() or evaluation[made].mean() <= MIN_SHARE_AFTER_STEPS:
         return None
     found = _repeated(rest, freed[freed >= begin] - begin, stacks)
     return None if found is None else Steps(found.starts + begin, "batches of an evaluation")
@@ -228,7 +228,7 @@ def _repeated(events: Events, freed: Ints, stacks: Stacks) -> Steps | None:
     """Find calls that come once per step, or in one burst per step: those that repeat at regular distances.
 
     The rarest count. Calls of the optimizer come first; those of an evaluation only where nothing else repeats. What
-    repeats within one forward pass, or while a model is built or loaded, goes over layers and is no step.
+    repeats within one forward pass, or while a model is built or loaded, goes over layers and is not a step.
     """
     at = np.flatnonzero(events.action == Action.ALLOC)
     if len(at) < LEAST_STEPS:

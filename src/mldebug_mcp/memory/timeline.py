@@ -98,7 +98,7 @@ def timeline(device: DeviceMemory, points: int = 800) -> Timeline | None:
 # Allocations that survive step after step from one call site.
 
 
-LEAST_STEPS = 4
+MIN_TIMELINE_STEPS = 4
 LEAST_SHARE = 0.7
 """Of the steps between the first and the last, in which a site must have left something. Chosen: a prefetch or a
 buffer that is swapped leaves something in the last steps only, optimizer state in the first only."""
@@ -130,11 +130,11 @@ class Grower:
 
 
 def growers(history: History, steps: Steps) -> list[Grower]:
-    """Return the call sites of which something is left from most steps, largest growth first.
+    """Return the call sites that leave something from most steps, largest growth first.
 
-    Sites without a stack are told apart by size.
+    Sites without a stack are distinguished by size.
     """
-    if len(steps) < LEAST_STEPS:
+    if len(steps) < MIN_TIMELINE_STEPS:
         return []
     moment = history.events - 1 if not len(history.failures) else int(history.failures[-1])
     allocations = history.allocations
@@ -143,7 +143,7 @@ def growers(history: History, steps: Steps) -> list[Grower]:
     found: list[Grower] = []
     order = np.argsort(key, kind="stable")
     for group in np.split(left[order], np.flatnonzero(np.diff(key[order])) + 1):
-        if len(group) >= LEAST_STEPS - 1:
+        if len(group) >= MIN_TIMELINE_STEPS - 1:
             grower = _grower(history, steps, group)
             if grower is not None:
                 found.append(grower)
@@ -182,7 +182,7 @@ def _at_even_distances(per_step: Ints) -> bool:
     A ring of the last few copies holds nothing of the first ones.
     """
     at = np.flatnonzero(per_step > 0)
-    if len(at) < LEAST_STEPS:
+    if len(at) < MIN_TIMELINE_STEPS:
         return False
     gaps = np.diff(at)
     period = int(np.median(gaps))

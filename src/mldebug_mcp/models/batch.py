@@ -40,7 +40,7 @@ class BatchFinding(Model):
     row_count: int = Field(0, description="How many rows in all.")
     places: list[Place] = Field(default_factory=list, description="Examples.")
     values: dict[str, Number] = Field(default_factory=dict, description="The numbers behind the summary, by name.")
-    citations: list[Citation] = Field(default_factory=list, description="What practitioners said of it.")
+    citations: list[Citation] = Field(default_factory=list, description="What practitioners wrote about it.")
 
 
 class Lengths(Model):
@@ -257,7 +257,7 @@ class FedRow(Model):
 
 
 class Beside(Model):
-    """The rows of the step beside those of the steps around it."""
+    """The rows of the step next to those of the steps around it."""
 
     rows: int = Field(description="How many they are.")
     tokens: int = Field(0, description="Without padding.")

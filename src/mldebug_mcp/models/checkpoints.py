@@ -25,7 +25,7 @@ class CheckpointFact(Model):
 class CheckpointChoice(Model):
     """Which checkpoint of a run to keep, by the metric that its author chose."""
 
-    keep: Text = Field("", description="The one to keep, from the folder of the run; empty where that cannot be told.")
+    keep: Text = Field("", description="The one to keep, from the folder of the run; empty where that is unknown.")
     verdict: Literal["clear", "within noise", "too few evaluations", "not evaluated"] = Field(
         description="clear: no other is as good. within noise: others may be as good."
     )

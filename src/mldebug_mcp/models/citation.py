@@ -13,7 +13,7 @@ class Citation(Model):
     id: str = Field(description="Of the quote, for `explain`.")
     text: Text = Field(description="Verbatim.")
     source: str = Field(description="Id of the source, for `explain`.")
-    author: Text = Field(description="Who said it.")
+    author: Text = Field(description="Who wrote it.")
     title: Text = Field(description="Of the source.")
     year: str = Field("", description="When it was published; `undated` where nobody says.")
     regime: Text = Field("", description="What was trained, where the source is about one kind of run.")

@@ -51,13 +51,13 @@ class CurveFact(Model):
 
 
 class QuantityFact(Model):
-    """A quantity of the run: in training, beside it in evaluation, or a group of columns that are alike."""
+    """A quantity of the run: in training, in evaluation, or a group of columns that are alike."""
 
     name: str = Field(description="Canonical name of the series of the first curve.")
     role: str = Field("", description="What it is; empty where its name is not understood.")
     curves: list[CurveFact] = Field(description="Training first. Of a group, its extremes.")
     columns: int = Field(1, description="How many columns of the log it stands for.")
-    gap: Text = Field("", description="Evaluation beside training, in numbers.")
+    gap: Text = Field("", description="Evaluation and training compared, in numbers.")
     decides: bool = Field(False, description="Whether a finding that is present rests on it.")
     matters: bool = Field(False, description="Whether a finding rests on it, or it is the loss or a result.")
 
@@ -76,7 +76,7 @@ class EventFact(Model):
     first_mover: str = Field("", description="The curve that moved before the others; empty where none did.")
     findings: list[str] = Field(default_factory=list, description="The findings that begin about there.")
     worst_at: Number | None = Field(None, description="The step of the largest of jumps that recur.")
-    size: Number = Field(0.0, description="In standard deviations of what is usual; 0 for what is no jump.")
+    size: Number = Field(0.0, description="In standard deviations of what is usual; 0 without a jump.")
 
     def __str__(self) -> str:
         seen = f" ({', '.join(self.findings)})" if self.findings else ""
@@ -94,7 +94,7 @@ class DerivedFact(Model):
 
 
 class Sheet(Model):
-    """What was observed of a run; findings, hypotheses and the next call stand beside it in the diagnosis."""
+    """What was observed of a run; findings, hypotheses and the next call are next to it in the diagnosis."""
 
     lines: list[Text] = Field(default_factory=list, description="All of it as lines; in a concise answer, alone.")
     ran: list[Text] = Field(
@@ -136,7 +136,7 @@ class Parting(Model):
     run_at_end: Number = Field(description="The level of this run over the last tenth of the steps that both have.")
     reference_at_end: Number = Field(description="The level of the reference run there.")
     ends: Literal["worse", "better", "alike", ""] = Field(
-        "", description="How this run ends beside the reference, by the last levels; empty for what is no result."
+        "", description="How this run ends compared with the reference, by the last levels; empty for other metrics."
     )
     worse: bool = Field(description="Whether it is a result of training and ends clearly worse than the reference.")
 
@@ -178,7 +178,7 @@ class Finding(Model):
 
     symptom: str = Field(description="Its id; `explain` tells how it is judged.")
     state: State = Field(description="unknown: what it needs was not logged, or cannot be judged.")
-    summary: Text = Field("", description="What is seen, in numbers with steps; or why it cannot be told.")
+    summary: Text = Field("", description="What is seen, in numbers with steps; or why it is unknown.")
     steps: list[Number] = Field(default_factory=list, description="The onset first, then other notable steps.")
     values: dict[str, Number] = Field(default_factory=dict, description="The numbers behind the summary.")
 
@@ -212,11 +212,11 @@ class Hypothesis(Model):
     probability: float = Field(description="From 0 to 1, of what was looked at; no verdict.")
     credence: str = Field(description="The probability in words.")
     summary: Text = Field("", description="What goes wrong.")
-    because: list[Text] = Field(default_factory=list, description="Findings that speak for it, in bits.")
-    against: list[Text] = Field(default_factory=list, description="Findings that speak against it, in bits.")
+    because: list[Text] = Field(default_factory=list, description="Findings that support it, in bits.")
+    against: list[Text] = Field(default_factory=list, description="Findings that contradict it, in bits.")
     symptoms: list[str] = Field(
         default_factory=list,
-        description="Ids of the findings that are present and speak for it, strongest first: by a bit or more, if any.",
+        description="Ids of the findings that are present and support it, strongest first: by a bit or more, if any.",
     )
     reasons: list[Reason] = Field(
         default_factory=list, description="The same as facts, strongest first; of hypotheses from 2 % on."
@@ -228,9 +228,9 @@ class Hypothesis(Model):
     fix: Text = Field("", description="What usually helps once the cause is confirmed.")
     next_steps: list[NextStep] = Field(
         default_factory=list,
-        description="Checks that confirm or refute it; a concise answer has the best of them beside it.",
+        description="Checks that confirm or refute it; a concise answer has the best of them next to it.",
     )
-    citations: list[Citation] = Field(default_factory=list, description="What practitioners said of it.")
+    citations: list[Citation] = Field(default_factory=list, description="What practitioners wrote about it.")
     tied_with: list[str] = Field(
         default_factory=list, description="Hypotheses that the log cannot tell from this one: see ties."
     )
@@ -274,7 +274,7 @@ class RunSummary(Model):
     first_step: Number | None = Field(None, description="The first step logged; null without a step.")
     last_step: Number | None = Field(None, description="The last step logged; null without a step.")
     step_name: str = Field("step", description="What a step is here: step, epoch or record.")
-    runs_in_folder: int = Field(1, description="Runs in the folder, of which this one is judged.")
+    runs_in_folder: int = Field(1, description="Runs in the folder; this one is judged.")
     segments: int = Field(1, description="Number of stretches between restarts and resumes.")
     metrics: list[Text] = Field(
         default_factory=list, description="Canonical names of what was logged; in a concise answer the main ones."
@@ -288,16 +288,23 @@ class RunVerdict(Model):
     kind: Literal["fault", "healthy", "unclear", "not judged"] = Field(
         "unclear", description="What leads: a fault, `healthy`, none of both; not judged: too little was logged."
     )
-    headline: Text = Field("", description="The leading hypotheses with their probabilities; they are no verdict.")
+    headline: Text = Field("", description="The leading hypotheses with their probabilities; they are not a verdict.")
     causes: list[str] = Field(default_factory=list, description="Ids of the hypotheses that the headline names.")
     facts: list[Text] = Field(default_factory=list, description="Two or three facts that the first one rests on.")
     next: Text = Field("", description="What to do next.")
     fix: Text = Field("", description="What usually helps, once the first cause is confirmed.")
 
 
+DiagnosisStatus = Literal["judged", "no_result_logged", "too_little_seen"]
+
+
 class Diagnosis(Model):
     """The answer to "what is wrong with this run?": observations, then hypotheses, then next steps."""
 
+    status: DiagnosisStatus = Field(
+        "judged",
+        description="no_result_logged: no loss, score or reward; too_little_seen: hardly a symptom was judged.",
+    )
     verdict: RunVerdict = Field(default_factory=RunVerdict, description="What to read first.")
     next_steps: list[NextStep] = Field(
         description="Checks that tell the leading hypotheses apart, what tells most for its cost first."
@@ -315,7 +322,7 @@ class Diagnosis(Model):
     ties: list[Tie] = Field(default_factory=list, description="Leading hypotheses that the log cannot tell apart.")
     what_to_log: list[MetricToLog] = Field(
         default_factory=list,
-        description="Missing metrics that would have decided it, best first; empty if there is no doubt.",
+        description="Missing metrics that would have decided it, best first; empty without doubt.",
     )
     comparison: Comparison | None = Field(
         None, description="This run compared with the reference run, if one was given."
@@ -325,7 +332,7 @@ class Diagnosis(Model):
     )
     tried: list[Tried] = Field(
         default_factory=list,
-        description="The last verdict on each cause and what is open, from the record beside the run.",
+        description="The last verdict on each cause and what is open, from the record next to the run.",
     )
     notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed and merged.")
 

@@ -18,7 +18,7 @@ from mldebug_mcp.models.citation import Citation
 class QuoteHit(Citation):
     """A quote that answers a search."""
 
-    score: float = Field(description="How well it fits, beside the others (BM25); no probability.")
+    score: float = Field(description="How well it fits, relative to the others (BM25); not a probability.")
 
 
 class EntryHit(Model):
@@ -28,7 +28,7 @@ class EntryHit(Model):
     id: str = Field(description="For `explain`.")
     title: Text = Field(description="What it is called.")
     summary: Text = Field(description="Its first sentences.")
-    score: float = Field(description="How well it fits, beside the others (BM25); no probability.")
+    score: float = Field(description="How well it fits, relative to the others (BM25); not a probability.")
 
 
 class SearchResult(Model):

@@ -46,7 +46,7 @@ class MemoryFinding(Model):
     )
     fix: Text = Field("", description="What to change.")
     values: dict[str, Number] = Field(default_factory=dict, description="The numbers behind the summary.")
-    citations: list[Citation] = Field(default_factory=list, description="What practitioners said of it.")
+    citations: list[Citation] = Field(default_factory=list, description="What practitioners wrote about it.")
 
 
 class MemoryTotals(Model):
@@ -139,7 +139,7 @@ class DeviceSummary(Model):
         default_factory=list, description="Step by step; of more than 200, as many at even distances."
     )
     steps_found: int = Field(0, description="Steps of the training loop in the history.")
-    steps_from: Text = Field("", description="How the steps were told apart.")
+    steps_from: Text = Field("", description="How the steps were found.")
 
 
 class OutOfMemoryReport(Model):

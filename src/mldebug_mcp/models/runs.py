@@ -20,7 +20,7 @@ class Ranks(Model):
     count: int = Field(description="Ranks that wrote files.")
     failed: int = Field(description="Ranks whose files end in an error.")
     first_failed: Text = Field("", description="The rank that failed first; empty where none did.")
-    error: Text = Field("", description="What it said.")
+    error: Text = Field("", description="Its message.")
     straggler: Text = Field("", description="The rank that is behind the others or slower; empty for none.")
     told: list[Text] = Field(default_factory=list, description="What stands out, in words.")
 
@@ -42,14 +42,14 @@ class RunRow(Model):
     best_step: Number | None = Field(None, description="The step of that value.")
     cause: str = Field("", description="The leading hypothesis; empty where nothing was judged: see `note`.")
     probability: Number = Field(0.0, description="Of the leading hypothesis, from 0 to 1.")
-    onset: Number | None = Field(None, description="The first step of what speaks for a fault that leads.")
+    onset: Number | None = Field(None, description="The first step of what supports a fault that leads.")
     seen: list[str] = Field(default_factory=list, description="The symptoms that are present.")
     settings: dict[str, Text | Number | bool | None] = Field(
         default_factory=dict, description="Its values of the settings in which the runs differ."
     )
     ranks: Ranks | None = Field(None, description="Where each rank wrote files of its own.")
     tried: list[Text] = Field(
-        default_factory=list, description="What was ruled out, confirmed and is open, by the record beside it."
+        default_factory=list, description="What was ruled out, confirmed and is open, by the record next to it."
     )
     note: Text = Field("", description="Why it could not be read or judged.")
     reader: ReaderOpinion | None = Field(None, description="What a reader that the user named makes of it.")
@@ -113,7 +113,7 @@ class Sweep(Model):
     seed_groups: int = Field(0, description="Groups of runs without a fault that differ in their seed alone.")
     between_seeds: Number | None = Field(None, description="Standard deviation of the result within such groups.")
     between_settings: Number | None = Field(None, description="Standard deviation between them, without that of seeds.")
-    citations: list[Citation] = Field(default_factory=list, description="What practitioners said of it.")
+    citations: list[Citation] = Field(default_factory=list, description="What practitioners wrote about it.")
 
 
 class Runs(Model):
@@ -128,7 +128,7 @@ class Runs(Model):
 
 
 class Contest(Model):
-    """The answer to "is A better than B?": the difference of their means, beside what chance does."""
+    """The answer to "is A better than B?": the difference of their means, next to what chance gives."""
 
     metric: Text = Field(description="The result that they are compared by.")
     better: Literal["higher", "lower"] = Field(description="Which way that is better.")
@@ -155,7 +155,7 @@ class News(Model):
     """Something new in a run that is watched."""
 
     what: Literal["waiting", "reading", "finding", "leader", "fact", "no_result", "silent", "finished"] = Field(
-        description="waiting: there is no log to read yet. reading: what the log holds at first. finding: a symptom "
+        description="waiting: no log can be read yet. reading: what the log holds at first. finding: a symptom "
         "is present that was not, or begins anew. fact: what follows from several quantities, such as what rollouts "
         "without a gradient took, once and when it has changed. leader: another hypothesis leads, at two looks in a "
         "row. no_result: no loss, score or reward is among what is logged, at two looks in a row. silent: "
@@ -170,7 +170,7 @@ class News(Model):
     )
     alarm: bool = Field(
         False,
-        description="Whether a cause leads that is neither `healthy` nor `unknown`, or there is no result to judge.",
+        description="Whether a cause leads that is neither `healthy` nor `unknown`, or no result can be judged.",
     )
 
 

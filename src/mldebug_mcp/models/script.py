@@ -23,7 +23,7 @@ class ScriptFinding(Model):
     summary: Text = Field(description="What stands there, and why that is wrong.")
     shows: Text = Field("", description="What it would show in a log.")
     fix: Text = Field("", description="What to write instead.")
-    citations: list[Citation] = Field(default_factory=list, description="What practitioners said of it.")
+    citations: list[Citation] = Field(default_factory=list, description="What practitioners wrote about it.")
 
 
 class RuledOut(Model):

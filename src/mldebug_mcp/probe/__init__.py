@@ -1,7 +1,7 @@
 """The overfit probe: a batch is trained on until it is memorised, in a process of its own.
 
 `run_probe` starts the worker and reads what it measured. `worker/` holds the scripts that another interpreter runs.
-What the measurements mean is said in `checks/probe/`, the verdict and the causes in `judge/probe.py`.
+What the measurements mean is defined in `checks/probe/`, the verdict and the causes in `judge/probe.py`.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from mldebug_mcp.probe.worker.job import BUILD, START_LIMIT
 
 GIB = 1024**3
 PASS_VARIABLE = "MLDEBUG_MCP_PASS_ENV"  # noqa: S105 - the name of a variable
-"""Names of variables that user code gets beside those of `_PASSED`, separated by commas: "MY_DATA,MY_CONFIG"."""
+"""Names of variables that user code gets besides those of `_PASSED`, separated by commas: "MY_DATA,MY_CONFIG"."""
 _PASSED = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TZ|TMPDIR|TEMP|TMP|VIRTUAL_ENV|PYTHON\w*|LD_LIBRARY_PATH|DYLD_\w*|DISPLAY"
     r"|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT|APPDATA|LOCALAPPDATA|PROGRAMDATA|USERPROFILE|NUMBER_OF_PROCESSORS"
@@ -99,7 +99,7 @@ def find_python(python: str | Path | None) -> str:
     It is the one named, else the first that the server was started with, else this one.
 
     Raises:
-        InputError: there is no interpreter there, or it may not be run.
+        InputError: no interpreter is there, or it may not be run.
     """
     chosen = python or next(iter(current().pythons), None)
     if chosen is None:

@@ -5,7 +5,7 @@ loses its parent (`PR_SET_CHILD_SUBREAPER`), and before it ends it kills until i
 descendant either. It ends with the command, when its standard input says so, and when the host's end of that closes; in
 the last case the host is gone and FOLDER is removed in its place. It ends in the way the command did.
 
-Where the kernel allows it, the command and all that it starts have a network of their own, in which there is nothing
+Where the kernel allows it, the command and all that it starts have a network of their own. It holds nothing
 but this machine's loopback.
 
 Only the standard library is used, and little of it: it is imported while somebody waits.

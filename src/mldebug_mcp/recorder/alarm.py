@@ -36,7 +36,7 @@ class Alarm:
     Args:
         cause: Its id, as `mldebug-mcp explain` takes it.
         probability: What the last look gives it.
-        because: The findings that speak for it.
+        because: The findings that support it.
         path: The recording.
     """
 
@@ -50,7 +50,7 @@ class Alarm:
 
 
 class Looks:
-    """Diagnoses a recording again and again, beside the training and at a lower priority.
+    """Diagnoses a recording again and again, during the training and at a lower priority.
 
     Args:
         path: The folder of the recording, or its file.
@@ -89,7 +89,7 @@ class Looks:
 
 
 def look(path: Path) -> Alarm | None:
-    """Diagnose a recording in another process; return what leads, None where it cannot be told yet."""
+    """Diagnose a recording in another process; return what leads, None where it is not known yet."""
     nice = shutil.which("nice")
     command = [sys.executable, "-m", "mldebug_mcp", "diagnose", str(path), "--json"]
     try:
@@ -109,7 +109,7 @@ def look(path: Path) -> Alarm | None:
 
 
 FRAMES = 6
-"""Innermost lines of the main thread that are told."""
+"""Innermost lines of the main thread that are reported."""
 
 
 class Watchdog:

@@ -25,7 +25,7 @@ class Step:
         now: Tells this moment, in the work of the GPU where the model is there.
         deep: Whether the model is looked into.
         rows: The rows of each of its batches, as far as they are known.
-        column: The column of its last batch by which rows are told apart.
+        column: The column of its last batch by which rows are distinguished.
         labels: Those of its last batch, where the loop shows them.
         recomputed: By name, the losses of its batches as they are worked out anew.
     """
@@ -65,7 +65,7 @@ class Step:
             self._backward_from = None
 
     def loss(self) -> Value:
-        """Return the loss of the step: what the loop told, else what the model returned; None if neither did."""
+        """Return the loss of the step: what the loop reported, else what the model returned; None if neither did."""
         told = self.losses or self.model_losses
         if not told:
             return None
@@ -98,7 +98,7 @@ class Batches:
     """Takes the batches of a loop.
 
     Args:
-        describe: Gets what the head of the recording tells of the loader, and settings.
+        describe: Gets what the head of the recording says about the loader, and settings.
         place: The rank of this process, and how many there are.
     """
 
@@ -170,7 +170,7 @@ class Batches:
 
 
 def _tokens_of(batch: Value, column: Value) -> int:
-    """Return the tokens of a batch, without padding where its mask is at hand."""
+    """Return the tokens of a batch, without padding where its mask is known."""
     mask = batch.get("attention_mask") if isinstance(batch, Mapping) else None
     if mask is None or mask.device.type != "cpu":
         return int(column.numel())

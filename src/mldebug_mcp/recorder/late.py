@@ -115,7 +115,7 @@ class Draft:
         batch: What the step was made of, kept until its loss is known.
         max_norm: The norm to which gradients are clipped, 0 where they are not.
         origin: Where values that are not finite began, where that was looked for.
-        sizes: The largest sizes of tensors on a device, of which it is told where they are first not finite.
+        sizes: The largest sizes of tensors on a device; the first that is not finite is reported.
         is_scaled: Whether a loss scaler skips steps whose gradients are not finite, which is its work.
         away: Whether some values, or the times, are still on a device.
     """
@@ -300,7 +300,7 @@ def _sent_off(tensors: list[Tensor]) -> tuple[Value, Value]:
 # What they cost is the time on the core: where others are on it too, the wall would say that nothing can be afforded.
 
 
-SHARE = 0.005
+MAX_SHARE_OF_STEP_TIME = 0.005
 """Of the time of steps that dear measurements may take: half of what a recording may cost in all."""
 FREE = 0.25
 """Seconds that may be spent at once. Chosen: a short run is looked into as well, and a long one does not notice."""
@@ -317,7 +317,7 @@ class Budget:
         free: Seconds that may be spent at once.
     """
 
-    def __init__(self, every: int, share: float = SHARE, free: float = FREE) -> None:
+    def __init__(self, every: int, share: float = MAX_SHARE_OF_STEP_TIME, free: float = FREE) -> None:
         self.every = every
         self._share, self._free = share, free
         self._last_step = 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 LAYERS_MOST = 128
-"""Layers that are told apart. Chosen: readers keep 2000 metrics, and a layer has three."""
+"""Layers that are distinguished. Chosen: readers keep 2000 metrics, and a layer has three."""
 SAMPLE = 8192
 """Weights of a parameter that are compared before and after a step. Chosen: 1 % of error in the norm of a movement."""
 TINY = 1e-12
@@ -131,7 +131,7 @@ FLAT = frozenset({"ReLU", "ReLU6", "LeakyReLU", "GELU", "SiLU", "ELU", "Mish", "
                   "SiLUActivation"})  # fmt: skip
 """Modules whose units can be dead: nothing comes out of them for any row."""
 BOUNDED = {"Tanh": -1.0, "Sigmoid": 0.0, "Softsign": -1.0, "Hardtanh": -1.0, "Hardsigmoid": 0.0}
-"""Modules whose values can stand at a bound: the lower one; the upper one is 1."""
+"""Modules whose values can be at a bound: the lower one; the upper one is 1."""
 AT_A_BOUND = 0.01
 """Share of the range of a bounded module that is its end."""
 NOTHING = 1e-3
@@ -139,7 +139,7 @@ NOTHING = 1e-3
 NORMALISED = frozenset({"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"})
 """Modules that keep running statistics, by which evaluation normalises."""
 FEWEST_VALUES = 32
-"""Values of a channel of which statistics are compared. Chosen: those of fewer are apart by chance."""
+"""Values of a channel whose statistics are compared. Chosen: those of fewer differ by chance."""
 STATISTICS = "statistics_apart"
 MOST_MODULES = 64
 MOST_ROWS = 512
@@ -255,7 +255,7 @@ ORIGIN_MOST = 8
 def origin_of(model: nn.Module, inputs: tuple[Value, Value] | None) -> dict[str, list[str]]:
     """Return what is not finite: columns under "inputs", modules under "weights", "outputs" and "gradients".
 
-    The forward pass is made again with the batch of the step, without gradients, with the same random numbers, and
+    The forward pass is made again with the batch of the step, without gradients, with the same random numbers; then
     statistics of normalisations are put back. Of outputs the first is where it began; of gradients the last layers.
 
     Args:
@@ -283,7 +283,7 @@ MAX_HELD_BYTES = 32 * 2**20
 class FollowedModules:
     """Takes the largest size of what modules take and give, on the device where they compute.
 
-    A size that is not finite tells of such values. It is read late, when nothing waits for it, so that the first module
+    A size that is not finite shows such values. It is read late, when nothing waits for it: so the first module
     that made some of finite inputs is known although the pass cannot be made again: an update has spoilt the weights.
 
     Args:
@@ -399,7 +399,7 @@ class GradientSizes:
         self.tensor, self._names = tensor, names
 
     def lost(self, sizes: Sequence[float]) -> dict[str, list[str]]:
-        """Return the modules of which a gradient is not finite, the last ones first."""
+        """Return the modules with a gradient that is not finite, the last ones first."""
         pairs = zip(reversed(self._names), reversed(sizes), strict=True)
         names = _named(name for name, size in pairs if not math.isfinite(size))
         return {"gradients": names} if names else {}
@@ -408,7 +408,7 @@ class GradientSizes:
 def followed_modules(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """Return the modules of a model that are followed: all, or those down to the depth at which they are few.
 
-    None of a model of which a part is compiled: a hook would be compiled with it.
+    None of a model with a compiled part: a hook would be compiled with it.
     """
     named = [(name, module) for name, module in model.named_modules() if name]
     if any(getattr(module, "_compiled_call_impl", None) is not None or hasattr(module, "_orig_mod")
@@ -488,7 +488,7 @@ SPREAD, APART = "inputs_spread", "inputs_apart"
 """The standard deviation of the numbers of a batch; the largest difference between the shares of numbers up to a bound
 in a batch of training and in the evaluation (Kolmogorov and Smirnov). Whole numbers, such as tokens, have neither."""
 INPUTS_MOST_NUMBERS = 1024
-"""Numbers of a batch of which the spread is told, drawn evenly. Chosen: known to 2 %."""
+"""Numbers of a batch that give its spread, drawn evenly. Chosen: known to 2 %."""
 FEWEST_SPREAD = 16
 """... and the fewest. Chosen: the spread of fewer varies by itself."""
 MOST_COMPARED = 1024
@@ -524,7 +524,7 @@ class Inputs:
 
 
 class Spread:
-    """The standard deviation of the numbers of a batch, worked out when it is written, beside the loop.
+    """The standard deviation of the numbers of a batch, worked out when it is written, outside the loop.
 
     Args:
         numbers: Some of the numbers, which nobody else changes.
@@ -643,7 +643,7 @@ _INNER = "_clip_grads_with_norm_"
 
 
 class Listener(Protocol):
-    """Is told before gradients are scaled."""
+    """Is called before gradients are scaled."""
 
     def clips(self, parameters: list[Any], max_norm: float, norm: Any) -> None:  # noqa: ANN401 - a tensor
         """Take the parameters whose gradients are about to be scaled, to which norm, and the norm that they have."""
@@ -653,7 +653,7 @@ _LISTENERS: list[Listener] = []
 
 
 def listen(listener: Listener) -> None:
-    """Tell a listener of clippings until it leaves; a torch that is too old for that tells of none."""
+    """Report clippings to a listener until it leaves; a torch that is too old for that reports none."""
     module = import_module("torch.nn.utils.clip_grad")
     inner = getattr(module, _INNER, None)
     if inner is None:

@@ -45,11 +45,11 @@ class Recorder(Stepping):
             time, and at once when the loss leaves its course.
         max_bytes: Bytes that the recording may take, its rotated parts together.
         settings: What else is known of the run, such as the arguments of the script.
-        keep_batches: Whether the batch is saved when the loss jumps or is no longer finite.
+        keep_batches: Whether the batch is saved when the loss jumps or stops being finite.
         hang_after: Seconds without a step after which the stacks of all threads are written down, and what the flight
             recorder of torch.distributed holds; 0 for never. Nothing is stopped.
         alarm: Is called with an `Alarm` when a cause other than healthy leads at two looks in a row. Looks are made
-            beside the training, in a process of low priority, by the first rank alone.
+            during the training, in a process of low priority, by the first rank alone.
         look_every: Seconds between two looks.
 
     Raises:
@@ -108,7 +108,7 @@ class Recorder(Stepping):
     def steps(self, loader: Iterable[Batch], accumulation: int = 1) -> Iterator[Batch]:
         """Yield the batches of a loader; what the loop does with each is a step, or a part of one.
 
-        It is told how long the loop waits for each batch, and which rows are in it.
+        It receives how long the loop waits for each batch, and which rows are in it.
 
         Args:
             loader: A `DataLoader` of torch, whose sampler tells the rows, or anything that yields batches.
@@ -347,7 +347,7 @@ class KerasEvents:
         self._since = time.perf_counter()
 
     def on_epoch_end(self, epoch: int, logs: Value = None) -> None:
-        """Take what Keras tells of an epoch: its evaluation, and the means of its metrics."""
+        """Take what Keras reports of an epoch: its evaluation, and the means of its metrics."""
         if self.recorder is not None:
             values = {name: float(value) for name, value in (logs or {}).items() if name != "loss"}
             self.recorder.put(self._step, {**values, "epoch": epoch + 1})

@@ -101,7 +101,7 @@ class Recording:
     Args:
         path: The file; its folder is made.
         max_bytes: Bytes of all parts together.
-        head: What stands at the head of each part.
+        head: What is at the head of each part.
     """
 
     def __init__(self, path: Path, max_bytes: int, head: Record) -> None:

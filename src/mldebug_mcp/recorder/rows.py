@@ -17,16 +17,16 @@ from mldebug_mcp.recorder.late import Value as LateValue
 
 Value: TypeAlias = Any
 """Whatever loaders, samplers and collators are."""
-MAX_ROWS = 4096
+MAX_RECORDED_ROWS = 4096
 """Rows of a batch that are recorded. Chosen: 30 kB of numbers; of more the first ones are."""
 MAX_NUMBERS = 512
-"""Numbers of a row that is no text by which it is known, drawn evenly. Chosen: images are told apart by far fewer."""
+"""Numbers that identify a row without text, drawn evenly. Chosen: far fewer distinguish images."""
 TOKENS = ("input_ids", "tokens", "inputs", "x", "pixel_values")
-"""Columns whose rows are told apart, the first that a batch has."""
+"""Columns whose rows are distinguished, the first that a batch has."""
 
 
 class RowKeys:
-    """The keys of the rows of a batch, worked out when they are written, beside the loop.
+    """The keys of the rows of a batch, worked out when they are written, outside the loop.
 
     Tokens that the attention mask leaves out do not count, so that a row has one key however long its batch is. Rows
     that are no whole numbers, such as images, are known by some of their values.
@@ -70,11 +70,11 @@ class Rows:
 def keys_of(batch: Value, rows: Value) -> RowKeys | None:
     """Return the keys of the rows of a batch; None where it lies on a device, or holds no rows of numbers.
 
-    Little is asked of a tensor here: in the middle of a step each question takes ten times as long as beside it.
+    Little is asked of a tensor here: in the middle of a step each question takes ten times as long as outside it.
 
     Args:
         batch: The batch.
-        rows: Its column by which rows are told apart.
+        rows: Its column that distinguishes rows.
     """
     if not getattr(rows, "is_cpu", hasattr(rows, "dtype")):
         return None
@@ -82,12 +82,12 @@ def keys_of(batch: Value, rows: Value) -> RowKeys | None:
     if not shape:
         return None
     mask = batch.get("attention_mask") if isinstance(batch, dict) else None
-    if shape[0] > MAX_ROWS:
-        rows, mask = rows[:MAX_ROWS], None if mask is None else mask[:MAX_ROWS]
+    if shape[0] > MAX_RECORDED_ROWS:
+        rows, mask = rows[:MAX_RECORDED_ROWS], None if mask is None else mask[:MAX_RECORDED_ROWS]
     if len(shape) > 2 or not _is_whole(rows.dtype):
         values, mask = math.prod(shape[1:]), None
         if len(shape) != 2:
-            rows = rows.reshape(min(shape[0], MAX_ROWS), -1)
+            rows = rows.reshape(min(shape[0], MAX_RECORDED_ROWS), -1)
         if values >= 2 * MAX_NUMBERS:
             rows = rows[:, :: values // MAX_NUMBERS]
     return RowKeys(_copied(rows), None if mask is None else _copied(mask))
@@ -113,7 +113,7 @@ def _digest(whole: bytes) -> str:
 
 
 def column_of(batch: Value) -> Value:
-    """Return the column of a batch whose rows are told apart, None where it has none."""
+    """Return the column of a batch whose rows are distinguished, None where it has none."""
     if hasattr(batch, "dtype"):
         return batch
     if hasattr(batch, "items"):
@@ -162,7 +162,7 @@ class NotedBatches:
 
     def next_rows(self) -> list[int]:
         """Return the indices of the next batch that the loader gives, in the order in which they were handed out."""
-        return self._handed.popleft()[:MAX_ROWS] if self._handed else []
+        return self._handed.popleft()[:MAX_RECORDED_ROWS] if self._handed else []
 
 
 def noted(loader: Value) -> NotedBatches | None:
@@ -180,7 +180,7 @@ def noted(loader: Value) -> NotedBatches | None:
 
 
 def facts_of(loader: Value) -> dict[str, Value]:
-    """Return what the head of a recording tells of a loader: how long the data are, and the sampler."""
+    """Return what the head of a recording says about a loader: how long the data are, and the sampler."""
     facts: dict[str, Value] = {}
     with contextlib.suppress(AttributeError, TypeError):
         facts["data_length"] = len(loader.dataset)

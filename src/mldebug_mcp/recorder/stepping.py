@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 WINDOW = 64
 """Losses that the course is made of. Chosen: long enough for a median, short enough to follow a falling loss."""
-LEAST = 20
-"""Losses before a spike is told. Chosen: the first ones of a run fall far."""
-SIGMAS = 8.0
+MIN_LOSSES_BEFORE_SPIKE = 20
+"""Losses before a spike is reported. Chosen: the first ones of a run fall far."""
+MIN_SPIKE_SIGMAS = 8.0
 """Standard deviations above the median. Chosen: a healthy run of a million steps reaches six."""
 RISE = 1.1
 """... and times the median itself. Chosen: where the loss hardly varies, eight of its deviations are nothing."""
 COURSE_EVERY = 8
 """Losses between two looks at the course. Chosen: two medians take longer than all else of a step."""
 REST = 25
-"""Steps after a spike in which none is told. Chosen: one spike takes some steps to come back."""
+"""Steps after a spike in which none is reported. Chosen: one spike takes some steps to come back."""
 _SIGMA = 1.4826
 """Standard deviations in a median absolute deviation of a normal distribution."""
 
@@ -63,7 +63,7 @@ class Course:
             self._resting = REST
         self._last.append(loss)
         self._taken += 1
-        if len(self._last) >= LEAST and self._taken % COURSE_EVERY == 0:
+        if len(self._last) >= MIN_LOSSES_BEFORE_SPIKE and self._taken % COURSE_EVERY == 0:
             self._bound = _bound(self._last)
         return "spike" if spike else ""
 
@@ -72,7 +72,7 @@ def _bound(losses: Collection[float]) -> float:
     """Return the loss above which one is off the course of these."""
     level = median(losses)
     spread = _SIGMA * median(abs(one - level) for one in losses)
-    return level + max(SIGMAS * spread, (RISE - 1) * abs(level))
+    return level + max(MIN_SPIKE_SIGMAS * spread, (RISE - 1) * abs(level))
 
 
 # What is kept of a step at which the loss left its course: the batch, and an event that says where it is.
@@ -86,7 +86,7 @@ MOST_BYTES = 64 * 1024 * 1024
 
 
 class Incidents:
-    """Saves batches beside a recording.
+    """Saves batches next to a recording.
 
     Args:
         folder: Where they go.
@@ -134,7 +134,7 @@ def _bytes_of(columns: Mapping[str, Value]) -> int:
 
 
 TICK = 0.5
-"""Seconds after which the thread beside the loop writes what there is. Chosen: a kill costs less than a second, and
+"""Seconds after which the background thread writes what there is. Chosen: a kill costs less than a second, and
 records that are written together cost half of what they cost one by one."""
 OVERDUE = 0.75
 """Seconds after which the loop itself writes what there is: the thread does not get its turn."""
@@ -239,7 +239,7 @@ class Stream:
         return told
 
     def _follow(self, draft: Draft) -> str:
-        """Return what a draft tells of the loss: "spike", "nonfinite" or nothing; then its batch is not kept."""
+        """Return what a draft says about the loss: "spike", "nonfinite" or nothing; then its batch is not kept."""
         loss = draft.values.get(LOSS)
         what = self._course.take(loss) if isinstance(loss, float) else ""
         if draft.origin and not self._lost:

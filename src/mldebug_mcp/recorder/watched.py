@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mldebug_mcp.recorder import layers
 from mldebug_mcp.recorder.batches import Step, numbered
-from mldebug_mcp.recorder.late import FREE_IN_A_STEP, SHARE, Budget, Value, guarded, is_here, is_lost, number_of
+from mldebug_mcp.recorder.late import (
+    FREE_IN_A_STEP,
+    MAX_SHARE_OF_STEP_TIME,
+    Budget,
+    Value,
+    guarded,
+    is_here,
+    is_lost,
+    number_of,
+)
 from mldebug_mcp.recorder.layers import (
     APART,
     KEPT,
@@ -111,7 +120,7 @@ def _number(variable: str, other: int) -> int:
 
 
 SPREADS = 0.003
-"""Share of the time of steps in which it is told how much the inputs vary. Chosen: each step of 10 ms or more."""
+"""Share of the time of steps spent on measuring how much the inputs vary. Chosen: each step of 10 ms or more."""
 
 
 class Watched:
@@ -145,7 +154,10 @@ class Watched:
         self._activations = None if _is_compiled(model) else Activations(inner_of(model), self._take)
         follows = self._is_away and not _is_compiled(model) and _can_run_again(model)
         self._followed = FollowedModules(inner_of(model)) if follows else None
-        self._norms, self._normed = Budget(every=1, share=SHARE / 2, free=FREE_IN_A_STEP), time.perf_counter()
+        self._norms, self._normed = (
+            Budget(every=1, share=MAX_SHARE_OF_STEP_TIME / 2, free=FREE_IN_A_STEP),
+            time.perf_counter(),
+        )
         self._spreads, self._spread_at = Budget(1, SPREADS, FREE_IN_A_STEP), time.perf_counter()
         self._evaluated, self._inputs = Evaluated(), Inputs()
         self._kept = KeptGradients(model, _total_norm)

@@ -181,9 +181,9 @@ def _png(picture: Figure) -> bytes:
 # A run's curves as a PNG, with the onsets of what was seen and the leading hypotheses.
 
 
-LEADING = 3
-MOST_LISTED, MAX_LINE = 12, 150
-NEAR, DIAGNOSIS_PLOT_LETTER = 0.02, 0.01
+MAX_DRAWN_HYPOTHESES = 3
+MOST_LISTED, MAX_LABEL_CHARACTERS = 12, 150
+DIGIT_WIDTH, DIAGNOSIS_PLOT_LETTER = 0.02, 0.01
 """Of the run: the width of a number of one digit, and of each further letter."""
 
 
@@ -217,14 +217,19 @@ def diagnosis_figure(diagnosis: Diagnosis, run: Run, reference: Run | None = Non
     for panel, where in zip(drawn, axes, strict=True):
         _draw(where, panel, run.last_step - run.first_step)
     axes[-1].set_xlabel("\n".join([run.step_name, *listed]), loc="left", fontsize=9, parse_math=False)
-    leading = ", ".join(f"{one.cause} {percent(one.probability)}" for one in diagnosis.hypotheses[:LEADING])
+    leading = ", ".join(
+        f"{one.cause} {percent(one.probability)}" for one in diagnosis.hypotheses[:MAX_DRAWN_HYPOTHESES]
+    )
     name = shorten(diagnosis.run.path, MAX_NAME)
     picture.suptitle(f"{name}: what it may be: {leading}", x=0.01, ha="left", fontsize=11, parse_math=False)
     return picture
 
 
 def _listed(seen: list[Finding]) -> list[str]:
-    lines = [shorten(f"{number}  {one.symptom}: {one.summary}", MAX_LINE) for number, one in enumerate(seen, start=1)]
+    lines = [
+        shorten(f"{number}  {one.symptom}: {one.summary}", MAX_LABEL_CHARACTERS)
+        for number, one in enumerate(seen, start=1)
+    ]
     more = [f"and {len(lines) - MOST_LISTED} more"] if len(lines) > MOST_LISTED else []
     return lines[:MOST_LISTED] + more
 
@@ -242,7 +247,7 @@ def _draw(where: Axes, panel: Panel, span: float) -> None:
         where.axvline(restart, color=REFERENCE, linewidth=1, linestyle=":", zorder=0)
     for mark in panel.marks:
         where.axvline(mark.step, color=ONSET, linewidth=1, linestyle="--", zorder=0)
-    for numbers, group in labels(panel.marks, NEAR * span, DIAGNOSIS_PLOT_LETTER * span):
+    for numbers, group in labels(panel.marks, DIGIT_WIDTH * span, DIAGNOSIS_PLOT_LETTER * span):
         where.annotate(
             numbers,
             (group[0].step, 1),

@@ -375,7 +375,7 @@ def concise_rows(answer: RowsAt) -> RowsAt:
     shown = sum(len(one.rows) for one in batches)
     notes = list(answer.notes)
     if len(rows) < len(answer.rows):
-        notes.insert(0, f"{counted(len(answer.rows) - len(rows), 'row')} more, not told one by one")
+        notes.insert(0, f"{counted(len(answer.rows) - len(rows), 'row')} more, not listed")
     if shown < answer.row_count:
         notes.insert(0, f"{shown} of {answer.row_count:,} rows fed are listed here")
     return answer.model_copy(update={"batches": batches, "rows": rows, "notes": notes})

@@ -144,7 +144,7 @@ CURVES = ("loss", "eval_loss", "reward", "grad_norm")
 DIAGNOSIS_CURVES_MOST_CURVES = 4
 NARROW = 72
 """Columns below which curves have lines of their own."""
-_NAME = 13
+_NAME_COLUMN = 13
 
 
 def curve_lines(run: Run, diagnosis: Diagnosis, width: int) -> list[Text]:
@@ -180,11 +180,13 @@ def _diagnosis_curves_curve(run: Run, name: str, step: float | None, width: int)
     bars, column = sparkline(run[name], width - (45 if wide else 4), step)
     first, last = figure(float(run[name].value[0])), figure(float(run[name].value[-1]))
     if wide:
-        lines = [Text.assemble(f"{shorten(name, _NAME):>{_NAME}} {first:>9} ", (bars, "cyan"), f" {last}")]
+        lines = [
+            Text.assemble(f"{shorten(name, _NAME_COLUMN):>{_NAME_COLUMN}} {first:>9} ", (bars, "cyan"), f" {last}")
+        ]
     else:
         lines = [Text(shorten(f"{name} from {first} to {last}", width)), Text(f"  {bars}", style="cyan")]
     if step is not None and column is not None:
-        mark, indent = f"{run.step_name} {figure(step)}", (_NAME + 11 if wide else 2) + column
+        mark, indent = f"{run.step_name} {figure(step)}", (_NAME_COLUMN + 11 if wide else 2) + column
         fits = indent + len(mark) + 2 <= width
         # Where there is no room on the right, the words stand on the left of the arrow.
         line = " " * indent + f"▲ {mark}" if fits else f"{mark} ▲".rjust(indent + 1)
@@ -201,11 +203,11 @@ MOST_PANELS, CURVES_MOST_CURVES = 8, 6
 MOST_MARKS = 40
 MOST_SIBLINGS = 6
 """More curves in one panel cannot be distinguished (chosen)."""
-LEAST_SHARE = 0.5
+MIN_SHARE_OF_PANEL = 0.5
 """Of the height of a panel that the run itself keeps when siblings are drawn (chosen)."""
 MAX_NAME = 60
 REFERENCE_RUN = "the reference run"
-USUAL = ("loss", "reward", "accuracy", "grad_norm", "learning_rate")
+ALWAYS_DRAWN = ("loss", "reward", "accuracy", "grad_norm", "learning_rate")
 """Metrics that are drawn whether or not anything was seen in them; an evaluation of the same name is drawn with it."""
 LINEAR = ("learning_rate",)
 """Drawn so whatever it spans: a schedule that ends near zero is known by its shape."""
@@ -337,7 +339,7 @@ def _scale(curves: Sequence[Curve], *, linear: bool) -> Scale:
     scale = scale_of(taken, linear=linear)
     for sibling in (one.values for one in curves if one.of not in ("", REFERENCE_RUN) and len(one.values)):
         wider = scale_of([*taken, sibling], linear=linear)
-        if wider.logarithmic == scale.logarithmic and wider.share_of(scale) >= LEAST_SHARE:
+        if wider.logarithmic == scale.logarithmic and wider.share_of(scale) >= MIN_SHARE_OF_PANEL:
             taken.append(sibling)
             scale = wider
     return scale
@@ -359,7 +361,7 @@ def _names(run: Run, diagnosis: Diagnosis) -> list[str]:
     present = [one for one in diagnosis.findings if one.state is State.PRESENT]
     behind = [name for one in present for name in rests_on(run, one)]
     others = [name for name in run.series if name not in behind]
-    return ["loss", *behind, *USUAL, *(others if "loss" not in run else [])]
+    return ["loss", *behind, *ALWAYS_DRAWN, *(others if "loss" not in run else [])]
 
 
 def _beside(run: Run, name: str) -> tuple[str, ...]:

@@ -366,7 +366,7 @@ def print_rows(console: Console, answer: RowsAt) -> None:
     print_section(console, "Were fed before", [Text(_listed(again))] if again else [])
     if answer.here is not None and answer.around is not None:
         lines = [Text(f"this step: {_beside(answer.here)}"), Text(f"steps around: {_beside(answer.around)}")]
-        print_section(console, "Beside the steps around", lines)
+        print_section(console, "Next to the steps around", lines)
     found = [Text(f"{one.severity}: {one.check}: {one.summary}") for one in answer.findings]
     print_section(console, "Found in these rows alone", found)
     print_section(console, "Rests on", bullets(answer.basis))

@@ -181,7 +181,7 @@ def _length(lines: list[str]) -> int:
 # The short form of a diagnosis: what an agent needs first. The notes say what was left out.
 
 
-LEAST = 0.02
+MIN_LISTED_PROBABILITY = 0.02
 """Hypotheses below this probability are counted under `unknown`."""
 MAX_CAUSES, MAX_HYPOTHESES = 5, 30
 """Causes that are shown; more only if many are about as likely, so that none leads."""
@@ -432,7 +432,7 @@ def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
     left_out: set[str] = set()
     folded = 0.0
     for place, one in reversed(list(enumerate(named))):
-        unlikely = (one.probability < LEAST or place >= MAX_CAUSES) and folded + one.probability < room
+        unlikely = (one.probability < MIN_LISTED_PROBABILITY or place >= MAX_CAUSES) and folded + one.probability < room
         if not unlikely and len(hypotheses) - len(left_out) <= MAX_HYPOTHESES:
             break
         left_out.add(one.cause)
@@ -445,7 +445,7 @@ def _short(hypothesis: Hypothesis, folded: float, most: _Most, place: int) -> Hy
     probability = hypothesis.probability + (folded if hypothesis.cause == OTHER else 0.0)
     always: dict[str, Any] = {"cause": hypothesis.cause, "probability": probability, "credence": credence(probability)}
     facts = hypothesis.because[:MAX_FOR], hypothesis.against[:MAX_AGAINST]
-    if probability < LEAST:
+    if probability < MIN_LISTED_PROBABILITY:
         facts = [], []
     because, against = ([shorten(one, MAX_FACT) for one in said] for said in facts)
     always |= {"because": because, "against": against, "next_steps": [], "citations": []}

@@ -101,7 +101,7 @@ def _event(one: EventFact) -> str:
 # A run among the other runs of its sweep: what is set otherwise in each, and how it ends.
 
 
-MOST = 12
+MAX_SIBLING_ROWS = 12
 """Rows: those that end best, and the run itself."""
 LONGEST_NAME = 60
 
@@ -115,7 +115,9 @@ def siblings_html(run: Run) -> str:
     found = [("this run", "", own), *((name, set_, told) for name, set_, told in named if told is not None)]
     ordered = sorted(found, key=lambda one: one[2].last, reverse=own.higher_is_better)
     place = next(at for at, one in enumerate(ordered) if one[2] is own)
-    shown = ordered[:MOST] if place < MOST else [*ordered[: MOST - 1], ordered[place]]
+    shown = (
+        ordered[:MAX_SIBLING_ROWS] if place < MAX_SIBLING_ROWS else [*ordered[: MAX_SIBLING_ROWS - 1], ordered[place]]
+    )
     metric = escape(shorten(own.metric, LONGEST_NAME))
     cells = ("run", "set otherwise", f"{metric} at the end", "best", "at")
     head = "".join(f"<th scope=col>{cell}</th>" for cell in cells)

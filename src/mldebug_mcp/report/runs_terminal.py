@@ -24,7 +24,7 @@ from mldebug_mcp.report.curves import Scale, scale_of
 # Many runs as a table for a terminal, and what the sick ones share.
 
 
-MOST_ROWS = 40
+MAX_TABLE_ROWS = 40
 LONGEST_NAME = 40
 LONGEST_NOTE = 60
 MOST_TRIED = 20
@@ -32,7 +32,7 @@ MOST_JOBS = 12
 """Jobs whose ranks are shown."""
 
 
-def print_runs(console: Console, answer: Runs, most: int = MOST_ROWS) -> None:
+def print_runs(console: Console, answer: Runs, most: int = MAX_TABLE_ROWS) -> None:
     """Print the runs that need attention first, and what they share.
 
     Args:

@@ -239,7 +239,7 @@ class Plan:
 
 NUMBERS_OF_A_SEED = 2
 """Numbers of 32 bits that a `DataLoader` takes from its generator before each pass, for the seeds of its workers."""
-AT_ONCE = 1 << 18
+MIN_ORDER_ROWS = 1 << 18
 """Rows of an order that are made at least."""
 MOST_DRAWN = 500_000_000
 """Numbers that are drawn to get to a pass: some seconds' work."""
@@ -270,7 +270,9 @@ class Orders:
         if self.plan.order == "sequential":  # of a pass of any length nothing is made
             return [int(one) for one in places]
         last = int(places.max(initial=0))
-        order: list[int] = self._up_to(min(self.plan.rows, (last // AT_ONCE + 1) * AT_ONCE), epoch)[places].tolist()
+        order: list[int] = self._up_to(min(self.plan.rows, (last // MIN_ORDER_ROWS + 1) * MIN_ORDER_ROWS), epoch)[
+            places
+        ].tolist()
         return order
 
     def _up_to(self, count: int, epoch: int) -> Ints:
@@ -311,13 +313,13 @@ RECORDING_MOST_ROWS = 4096
 """Rows of a step that a recorder keeps, of one rank; a step with as many may have had more."""
 _HEAD = b'{"recorder"'
 _NAME = regex(r".*\.jsonl(?:\.(?P<part>[1-9]\d{0,2}))?")
-_RANK = regex(r"rank[_-]?(\d{1,6})")
+_RANK_IN_NAME = regex(r"rank[_-]?(\d{1,6})")
 _KEY = regex(r"[0-9a-f]{16}")
 
 
 @dataclass(slots=True)
 class Recording:
-    """What a recording tells of some steps.
+    """What a recording holds on some steps.
 
     Args:
         kind: "index": ids are numbers of rows in the data set; "hash": keys of the rows' tokens.
@@ -345,7 +347,7 @@ class Recording:
 
 
 def recordings_in(path: Path) -> list[list[Path]]:
-    """Return the files of a recording, those of one rank together, oldest first; none where there is no recording.
+    """Return the files of a recording, those of one rank together, oldest first; none without a recording.
 
     Those in the folder itself, else in the one folder below it that has some.
 
@@ -402,7 +404,7 @@ def fed_before(files: Sequence[Sequence[Path]], step: int, rows: Iterable[RowId]
 
 
 def _read_rank(parts: Sequence[Path], wanted: range, found: Recording) -> None:
-    named = _RANK.search(parts[0].name)
+    named = _RANK_IN_NAME.search(parts[0].name)
     rank, start = int(named[1]) if named else 0, 0
     starts: dict[int, int] = {}
     before = None
@@ -420,7 +422,7 @@ def _read_rank(parts: Sequence[Path], wanted: range, found: Recording) -> None:
         start += before is not None and step < before
         if before is None and rank in found.ranks:
             raise InputError(
-                f"{shorten(str(parts[-1]), 200)}: another recording of rank {rank} lies beside it; name the one meant"
+                f"{shorten(str(parts[-1]), 200)}: another recording of rank {rank} is next to it; name the one meant"
             )
         found.ranks.add(rank)
         found.first = step if found.first is None else min(found.first, step)
@@ -464,7 +466,7 @@ def _step_of(record: Mapping[str, object]) -> int | None:
 
 
 def _ids(record: Mapping[str, object]) -> list[RowId]:
-    """Return the ids of a record; micro-batches may be lists of their own. What is no id is left out."""
+    """Return the ids of a record; micro-batches may be lists of their own. Other values are left out."""
     rows = record.get("rows")
     parts = rows if isinstance(rows, list) else []
     flat = [one for part in parts for one in (part if isinstance(part, list) else [part])]

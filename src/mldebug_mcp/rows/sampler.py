@@ -19,7 +19,7 @@ from mldebug_mcp.rows.plan import SHUFFLE_MOST_ROWS, Order, Plan, Sharing
 # What a Trainer logs beside its losses, against the plan by which its rows are drawn again.
 
 
-SURE = 0.4
+MAX_ROUNDING_ROWS = 0.4
 """Rows by which an estimate may be off that is rounded to whole rows. Chosen: below one half."""
 EPOCH_SLACK = 1e-6
 """By how much an epoch that was logged with all its digits may differ from the plan's. Chosen: rounding is less."""
@@ -35,7 +35,7 @@ class Pace(NamedTuple):
     @property
     def is_sure(self) -> bool:
         """Whether it is one whole number of rows: the summary of a resumed run counts a part of them."""
-        return self.slack < SURE and abs(self.rows - round(self.rows)) <= self.slack + EPOCH_SLACK
+        return self.slack < MAX_ROUNDING_ROWS and abs(self.rows - round(self.rows)) <= self.slack + EPOCH_SLACK
 
 
 def rows_by_pace(run: Run, passes: object) -> Pace | None:
@@ -55,7 +55,11 @@ def checked(plan: Plan, run: Run | None, passes: object) -> list[str]:
     if run is None:
         return []
     pace = rows_by_pace(run, passes)
-    if pace is not None and abs(plan.rows - pace.rows) > pace.slack + SURE and _as_many_batches(plan, pace.rows):
+    if (
+        pace is not None
+        and abs(plan.rows - pace.rows) > pace.slack + MAX_ROUNDING_ROWS
+        and _as_many_batches(plan, pace.rows)
+    ):
         raise InputError(
             f"the log does not agree: by its samples per second and its runtime the data have "
             f"{round(pace.rows):,} rows, not {plan.rows:,}; say rows, or name the data as the Trainer saw them"
@@ -123,7 +127,7 @@ def read_arguments(folder: Path) -> dict[str, object]:
     """Return what rows depend on of the arguments of a Trainer, by the names of `rows_settings`.
 
     Raises:
-        InputError: they cannot be read, or say that rows cannot be told; the message says why.
+        InputError: they cannot be read, or say that rows are not known; the message says why.
     """
     told = read_pickled(folder / ARGUMENTS)
     name = shorten(str(folder / ARGUMENTS), 160)
@@ -131,7 +135,7 @@ def read_arguments(folder: Path) -> dict[str, object]:
     accelerator = accelerator if isinstance(accelerator, Mapping) else {}
     reason = _why_not(told, accelerator)
     if reason:
-        raise InputError(f"{name}: the rows of a step cannot be told exactly: {reason}; {RECORD}")
+        raise InputError(f"{name}: the rows of a step are not known exactly: {reason}; {RECORD}")
     distributed = told.get("distributed_state")
     world = distributed.get("num_processes") if isinstance(distributed, Mapping) else None
     batch = _train_batch_size(folder)
@@ -226,14 +230,14 @@ _IN_THE_LOG = {
 }  # fmt: skip
 _IN_A_HEAD = ("seed", "batch_size", "accumulation", "world", "drop_last")
 _ENDS_WITH_A_STEP = ("transformers", "accelerate", "lightning")
-MOST = 2**31
+MAX_ROWS_OF_DATA = 2**31
 MOST_FED = 100_000
 """Rows of a step, of all ranks and micro-batches."""
 
 
 @dataclass(frozen=True, slots=True)
 class SamplerOptions:
-    """What a caller says of the sampler; None is not said. See `rows_at` for each."""
+    """What a caller says of the sampler; None is unknown. See `rows_at` for each."""
 
     sampler: Sampler | None = None
     seed: int | None = None
@@ -277,7 +281,7 @@ def settle(
         data_rows: How many rows the data set has that the caller named.
 
     Raises:
-        InputError: it cannot be told exactly; the message says why, and what would make it so.
+        InputError: it is not known exactly; the message says why, and what would make it so.
     """
     known = _known(options, place, run, head, data_rows)
     sampler = str(_value("sampler", known) or "")
@@ -401,7 +405,7 @@ def _plan(sampler: str, known: Mapping[str, Known]) -> Plan:
 
 
 def _whole(
-    name: str, known: Mapping[str, Known], default: int | None = None, *, least: int = 1, most: int = MOST
+    name: str, known: Mapping[str, Known], default: int | None = None, *, least: int = 1, most: int = MAX_ROWS_OF_DATA
 ) -> int:
     if name not in known:
         if default is None:

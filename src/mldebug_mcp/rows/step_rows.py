@@ -41,7 +41,7 @@ class Fed:
         around: The rows of the steps around it.
         before: Earlier steps that were fed the same rows.
         recorded: Whether a recording tells it; else it is drawn again.
-        basis, notes: On what it rests, and what is to be known beside it.
+        basis, notes: On what it rests, and what else is to be known.
     """
 
     batches: list[FedBatch]
@@ -67,7 +67,7 @@ def fed_at(place: Path, step: int, options: SamplerOptions, data: Path | None) -
         data: The data set, whose rows are counted where nothing else tells how many there are.
 
     Raises:
-        InputError: the rows cannot be told exactly; the message says why.
+        InputError: the rows are not known exactly; the message says why.
     """
     files = recordings_in(place)
     recording = read_recording(files, range(max(0, step - AROUND), step + AROUND + 1)) if files else Recording()

@@ -115,7 +115,7 @@ def read_script(text: str, path: str) -> Script:
     """Return what a script calls and assigns.
 
     Raises:
-        SyntaxError: it is no Python of this version.
+        SyntaxError: it is not Python of this version.
         ValueError: it is too large.
     """
     tree = ast.parse(text)

@@ -50,7 +50,7 @@ def check_memory(
     """Find out what is eating GPU memory and why it ran out: CUDA out of memory (OOM), growing VRAM, a memory leak.
 
     Use it when training is OOM after some steps or at the second epoch, GPU memory usage keeps growing every
-    iteration, tensors are not freed, or reserved but unallocated memory (fragmentation) is huge. Analyzes a memory
+    iteration, tensors are not freed; or reserved but unallocated memory (fragmentation) is huge. Analyzes a memory
     snapshot pickle (_dump_snapshot), compares two, or reads a message: the peak, who allocated it (activations,
     logits), leaks, what saves memory.
     """
@@ -125,8 +125,8 @@ def estimate_memory(
 
 
 QUEUE = 100
-"""Reports that wait to be told; more are dropped."""
-AT_ONCE = anyio.CapacityLimiter(2)
+"""Reports that wait to be sent; more are dropped."""
+PROBE_LIMITER = anyio.CapacityLimiter(2)
 """Probes that run at the same time. Chosen."""
 
 
@@ -159,8 +159,8 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
 ) -> Annotated[CallToolResult, ProbeResult]:
     """Overfit a single batch, the sanity check of model, loss function and training loop: can my model learn at all?
 
-    Use it to verify a model or when it does not learn: can it memorize one batch or example, is the initial loss right,
-    do gradients reach all parameters, which layer or module outputs the first NaN, is a custom loss buggy?
+    Use it to verify a model or when it does not learn: can it memorize one batch or example, is the initial loss right?
+    Do gradients reach all parameters, which layer or module outputs the first NaN, is a custom loss buggy?
     """
     from mldebug_mcp.probe import Progress
 
@@ -169,9 +169,9 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     from mldebug_mcp.report.concise import concise_probe
 
     async with _reporting(context) as note:
-        if not AT_ONCE.available_tokens:
+        if not PROBE_LIMITER.available_tokens:
             note(Progress("waiting for another probe to end", 0, 0, None))
-        async with AT_ONCE, _while_connected(context):
+        async with PROBE_LIMITER, _while_connected(context):
             answer = await probe(
                 batch, model, entry, python, device,
                 on_progress=note, read=read_batch, steps=steps, time_limit=time_limit, dtype=dtype,
@@ -215,7 +215,7 @@ async def _while_connected(context: Context[Any, Any]) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _reporting(context: Context[Any, Any]) -> AsyncIterator[Callable[[Progress], None]]:
-    """Give what is to be called with the progress of the work inside: the client is told of it."""
+    """Give what is to be called with the progress of the work inside: the client receives it."""
     told: asyncio.Queue[Progress] = asyncio.Queue(QUEUE)
 
     def note(progress: Progress) -> None:

@@ -43,7 +43,7 @@ END_SECONDS = 0.3
 
 
 def serve_http(server: MCPServer[Any], listener: Listener, clear: Callable[[], None]) -> int:
-    """Serve at a bound address until the process is told to stop.
+    """Serve at a bound address until the process is asked to stop.
 
     Args:
         server: What is served.
@@ -51,7 +51,7 @@ def serve_http(server: MCPServer[Any], listener: Listener, clear: Callable[[], N
         clear: Called before the process ends, from any thread: removes what must not stay behind.
 
     Returns:
-        The exit status: 128 and the number of the signal, as of a program that a signal ended.
+        The exit status: 128 and the number of the signal, like that of a program that a signal ended.
     """
     application = server.streamable_http_app(
         streamable_http_path=PATH,

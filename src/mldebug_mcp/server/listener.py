@@ -68,7 +68,7 @@ def listen(
         host: An address or name of this machine.
         port: A port; 0 takes any that is free.
         token: The bearer token; by default that of the environment variable `MLDEBUG_MCP_TOKEN`, else a new one.
-        allowed_hosts: Names under which clients call, with or without a port, beside those of the loopback.
+        allowed_hosts: Names under which clients call, with or without a port, besides those of the loopback.
         allowed_origins: Origins of web pages that may call, such as `https://example.org`.
 
     Raises:

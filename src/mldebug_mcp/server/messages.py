@@ -80,7 +80,7 @@ def mended(error: ValidationError) -> SessionMessage | None:
 
 
 def error_of(error: ValidationError) -> SessionMessage | None:
-    """Return the answer to what is no message; None to an empty line."""
+    """Return the answer to an invalid message; None to an empty line."""
     problems = error.errors(include_url=False)
     if problems[0]["type"] == "json_invalid":
         if not str(problems[0]["input"]).strip():
@@ -112,7 +112,7 @@ _NO_ID = _answer(None, INVALID_REQUEST, "a request without an id: give it one, a
 
 
 async def make_safe(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-    """Answer a request with clean text; what failed is said in one line of bounded length."""
+    """Answer a request with clean text; the failure is described in one line of bounded length."""
     try:
         result = await call_next(ctx)
     except MCPError as error:
@@ -162,7 +162,7 @@ def _each_text(value: object, change: Callable[[str], str]) -> object:
 
 MOST_WAITING = 1000
 """Messages that wait to be written. Those beyond are lost."""
-LONGEST = 20_000
+MAX_MESSAGE_CHARACTERS = 20_000
 """Characters of a message: a traceback has some thousand."""
 _STANDARD_ERROR = 2
 
@@ -177,7 +177,7 @@ class _Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(Full):
-            self._waiting.put_nowait(cut(self.format(record), LONGEST))
+            self._waiting.put_nowait(cut(self.format(record), MAX_MESSAGE_CHARACTERS))
 
     def _write(self) -> None:
         # Without Python's stream: its lock, held by a thread that waits, would keep the process from ending.

@@ -180,7 +180,7 @@ def add_prompts(server: MCPServer[Any]) -> None:
             f"{question}\n\nThe log or run folder is {path!r}. Call diagnose_run on it. Read the sheet first, and look "
             "with read_metric at curves that leave you in doubt. Report what is seen, in numbers with steps, and your "
             "own view of it; take the ranking as a second opinion. Then give at least three hypotheses with their "
-            "probabilities, whether `healthy` is one of them, and what speaks against each. Run the cheapest next step "
+            "probabilities, whether `healthy` is one of them, and what contradicts each. Run the cheapest next step "
             "that tells them apart before you change anything, and change one thing at a time. Quote practitioners "
             f"only verbatim, with their source.\n\nJudge by these rules:\n{rules}"
         )
@@ -194,7 +194,7 @@ def add_prompts(server: MCPServer[Any]) -> None:
         return (
             f"Why did my loss spike? The log or run folder is {path!r}.{where} Call diagnose_run on it, and "
             "read_metric for loss and grad_norm around the spike. First say whether the loss recovered by itself, how "
-            "many spikes there are and how far apart, and what the gradient norm and learning rate did in the steps "
+            "many spikes there are and how far apart; say what the gradient norm and learning rate did in the steps "
             "before. Then read mldebug://menu/menu_loss_spiked and weigh at least three hypotheses, among them a "
             "harmless spike. If a batch can be saved, say which one. Name the cheapest check that tells the leaders "
             "apart, and what each of them predicts for it, before any change."
@@ -210,9 +210,9 @@ def add_prompts(server: MCPServer[Any]) -> None:
         return (
             f"I am about to train: {task}.{with_config} Go through what is cheap to check first, and say for each "
             "what is expected: one batch decoded with its labels (inspect_batch, where there is one), the first loss "
-            "against that of a uniform guess, overfitting one small batch (probe_overfit), which parameters train, the "
+            "against that of a uniform guess; overfitting one small batch (probe_overfit), which parameters train; the "
             "learning rate schedule against the number of optimizer steps, memory at the largest batch "
-            "(estimate_memory), an evaluation and a resume early on, and what is logged. Ask search_folklore what "
+            "(estimate_memory); an evaluation and a resume early on, and what is logged. Ask search_folklore what "
             "practitioners warn about in this kind of run, and quote it with its source."
         )
 

@@ -137,7 +137,7 @@ def _compact_argument(argument: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer_type(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a type, which need not be a class
-    """Return the type of a tool's structured content: the annotation beside `CallToolResult`, where there is one."""
+    """Return the type of a tool's structured content: the annotation next to `CallToolResult`, if any."""
     hint = get_type_hints(function, include_extras=True)["return"]
     return get_args(hint)[1] if get_origin(hint) is Annotated else hint
 

@@ -57,7 +57,7 @@ def rows_at(
 ) -> Annotated[CallToolResult, RowsAt]:
     """Tell which rows of the training data were in the batch of a step: which samples caused the loss spike at step N?
 
-    Use it to see the data indices or examples fed at a step, decoded, what is odd in them, and whether the same rows
+    Use it to see the data indices or examples fed at a step, decoded; what is odd in them; and whether the same rows
     were seen before. Without a recording, it draws the rows again from seed and sampler.
     """
     from mldebug_mcp.judge.rows import rows_at as look
@@ -100,7 +100,7 @@ def diagnose_runs(
 ) -> Annotated[CallToolResult, Runs]:
     """Diagnose every run of a sweep folder: which of these runs failed, and what do the failed ones have in common?
 
-    Use it for a hyperparameter sweep, a grid or a fleet of experiments: which runs are sick, diverged or crashed,
+    Use it for a hyperparameter sweep, a grid or a fleet of experiments: which runs are sick, diverged or crashed;
     which setting the bad ones share, an overview table of all runs in a folder, the best value of each setting.
     """
     from mldebug_mcp.judge.runs import diagnose_runs as diagnose
@@ -226,10 +226,10 @@ def inspect_batch(  # noqa: PLR0917 - MCP calls by name
 ) -> Annotated[CallToolResult, BatchInspection]:
     """Inspect training data, a tokenized batch or dataset: is my tokenization right, are my labels masked correctly?
 
-    Use it to check or look at data before fine-tuning (SFT, DPO, pretraining), show the decoded batch, which tokens get
+    Use it to check or look at data before fine-tuning (SFT, DPO, pretraining), show the decoded batch; which tokens get
     trained (tokens the loss is computed on), or when the model outputs garbage or never stops generating. Finds labels
-    all -100, prompt or padding in the loss, missing, masked or duplicate EOS or BOS tokens, wrong chat template, wrong
-    padding side, bad attention mask or position ids, shifted labels, truncation, packing, swapped preference pairs,
+    all -100, prompt or padding in the loss, missing, masked or duplicate EOS or BOS tokens, wrong chat template; wrong
+    padding side, bad attention mask or position ids, shifted labels; truncation, packing, swapped preference pairs,
     duplicates, eval or test data that leak into training data, NaN inputs, class imbalance.
     """
     from mldebug_mcp.judge.batch import inspect_batch as inspect
@@ -251,7 +251,7 @@ def search_folklore(
 ) -> Annotated[CallToolResult, SearchResult]:
     """Search what experts and practitioners say: best practices, rules of thumb, tips and advice, with citations.
 
-    Use it to find what is known or recommended, and who said it: good learning rate, batch size, warmup, optimizer,
+    Use it to find what is known or recommended, and who wrote it: good learning rate, batch size, warmup, optimizer,
     gradient clipping; LoRA, RL agents, GANs, diffusion, vision, large language model training, spikes, instability.
     Quote it verbatim, with the source: Karpathy, Bekman, Schulman and others, papers, docs, blogs.
     """
@@ -269,7 +269,7 @@ def explain(
 ) -> Annotated[CallToolResult, Explanation]:
     """Explain an id from another answer: what does it mean? Returns the full entry, to tell more about it.
 
-    Use it to say what a symptom such as loss_spike_single, a cause such as lr_too_high, a menu or an error mean, what
+    Use it to say what a symptom such as loss_spike_single, a cause such as lr_too_high, a menu or an error mean; what
     goes wrong, the fix, the full quote and source behind an id.
     """
     from mldebug_mcp.judge.explain import explain as look_up
@@ -285,7 +285,7 @@ def explain_error(
     """Explain an error message, traceback or crash: what does it mean, how do I fix it, which rank failed first?
 
     Use it when a job crashed, with a stack trace, exception or any other error: RuntimeError, ValueError, KeyError,
-    CUDA error (device-side assert, illegal access, CUBLAS_STATUS), CUDA out of memory, NCCL watchdog timeout, torchrun
+    CUDA error (device-side assert, illegal access, CUBLAS_STATUS), CUDA out of memory; NCCL watchdog timeout, torchrun
     exit code, shapes that cannot be multiplied, a tokenizer without a padding token, Hub or checkpoint errors.
     """
     from mldebug_mcp.judge.explain_error import explain_error as explain_message

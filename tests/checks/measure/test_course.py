@@ -77,7 +77,7 @@ def test_values_that_are_lost_are_told_with_the_first_step() -> None:
 
 
 def test_a_few_values_are_told_one_by_one() -> None:
-    assert course(np.array([0.5, 0.7, 0.6])).told == ((1, 0.5), (2, 0.7), (3, 0.6))
+    assert course(np.array([0.5, 0.7, 0.6])).points == ((1, 0.5), (2, 0.7), (3, 0.6))
 
 
 def test_a_curve_without_a_finite_value_has_no_course() -> None:

@@ -68,8 +68,8 @@ IN_PARTS: Mapping[str, PartedFormat] = {reader.NAME: reader for reader in (arrow
 HEAD_BYTES = 4096
 KINDS = (
     "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, "
-    "Megatron's .bin and .idx, datatrove's .ds, a folder of MDS or LitData, WebDataset's .tar, TFRecord, ArrayRecord, "
-    "a .bin or raw .npy of token ids, or a folder or prefix of such shards"
+    "Megatron's .bin and .idx, datatrove's .ds; a folder of MDS or LitData, WebDataset's .tar, TFRecord, ArrayRecord; "
+    "a .bin or raw .npy of token ids, a folder or prefix of such shards"
 )
 
 
@@ -157,7 +157,7 @@ PREFIX_ENDINGS = (".idx", ".bin", ".ds", ".npy")
 
 
 def at_prefix(path: Path) -> Path:
-    """Return the file that a prefix stands for, as Megatron names its data; the path itself if it is no prefix.
+    """Return the file that a prefix stands for, as Megatron names its data; the path itself otherwise.
 
     Raises:
         InputError: the prefix stands for several files.

@@ -50,7 +50,7 @@ def tables(path: Path) -> Iterator[Table]:
                     found = [example(record) for record in records]
                 except (ValueError, UnicodeDecodeError) as error:
                     raise InputError(
-                        f"{shorten(str(file), 200)}: a record is no tf.train.Example ({error}); only those are read "
+                        f"{shorten(str(file), 200)}: a record is not a tf.train.Example ({error}); only those are read "
                         "from ArrayRecord files"
                     ) from None
                 yield Table(columns_of(found), notes=[NOTE], shard=file.name)

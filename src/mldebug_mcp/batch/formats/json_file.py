@@ -13,7 +13,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten
 
 NAME = "json"
-MAX_BYTES = 1024**3
+MAX_JSON_BYTES = 1024**3
 MAX_LISTS = 2_000_000
 """Lists and objects in a file: each takes at least 56 bytes of memory, however little its text."""
 MAX_PRINTED = 100_000
@@ -35,7 +35,7 @@ def rows(path: Path) -> None:
 def tables(path: Path) -> Iterator[Table]:
     """Yield the file as one table."""
     name = shorten(str(path), 200)
-    content = read_bytes(path, MAX_BYTES, "give it as JSONL or parquet")
+    content = read_bytes(path, MAX_JSON_BYTES, "give it as JSONL or parquet")
     if content.count(b"[") + content.count(b"{") > MAX_LISTS:
         raise InputError(f"{name}: more than {MAX_LISTS:,} lists and objects; give it as JSONL or parquet")
     try:

@@ -65,7 +65,7 @@ def tables(path: Path) -> Iterator[Table]:
 
 
 def object_in(line: bytes) -> dict[str, object] | None:
-    """Return the row on a line; None where it is no JSON object."""
+    """Return the row on a line; None for anything but a JSON object."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mldebug_mcp.batch.formats.offset_shard import MAX_BYTES, first_item, offsets_of_items
+from mldebug_mcp.batch.formats.offset_shard import MAX_SHARD_BYTES, first_item, offsets_of_items
 from mldebug_mcp.batch.sequences import Ints, Ragged
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, matching, read_bytes
@@ -49,7 +49,7 @@ def tables(path: Path) -> Iterator[Table]:
     total = rows(path)
     for chunk, size, dtype in _chunks(path):
         name = shorten(str(chunk), 200)
-        content = read_bytes(chunk, MAX_BYTES, "write chunks of at most 4 GiB")
+        content = read_bytes(chunk, MAX_SHARD_BYTES, "write chunks of at most 4 GiB")
         try:
             offsets = _offsets(content, size, dtype)
         except ValueError:

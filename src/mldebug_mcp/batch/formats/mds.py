@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from mldebug_mcp.batch.formats.npz import FREE_BYTES, TIMES_UNPACKED
-from mldebug_mcp.batch.formats.offset_shard import MAX_BYTES, offsets_of_items
+from mldebug_mcp.batch.formats.offset_shard import MAX_SHARD_BYTES, offsets_of_items
 from mldebug_mcp.batch.sequences import Ragged, offsets_of
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_file, is_folder, read_bytes
@@ -85,7 +85,7 @@ def _samples(shard: _Shard) -> list[np.ndarray[tuple[int], np.dtype[np.integer]]
 
 def _content(shard: _Shard) -> bytes:
     """Return the bytes of a shard, unpacked where it is there only compressed."""
-    content = read_bytes(shard.file, MAX_BYTES, "write shards of at most 4 GiB")
+    content = read_bytes(shard.file, MAX_SHARD_BYTES, "write shards of at most 4 GiB")
     if not shard.compression:
         return content
     name = shorten(str(shard.file), 200)
@@ -196,7 +196,7 @@ def _shard(folder: Path, listed: Mapping[str, object]) -> _Shard:
             folder / Path(str(packed["basename"])).name,
             str(listed.get("compression")).partition(":")[0],
         )
-    if compression not in COMPRESSIONS or int(raw["bytes"]) > MAX_BYTES:
+    if compression not in COMPRESSIONS or int(raw["bytes"]) > MAX_SHARD_BYTES:
         raise InputError(
             f"{shorten(str(file), 200)}: this shard of MDS is there only compressed ({shorten(compression, 20)}); "
             "unpack each shard in this folder under its name in the index, or save its samples as parquet"

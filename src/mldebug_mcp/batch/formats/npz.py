@@ -22,7 +22,7 @@ from mldebug_mcp.core.text import counted, shorten
 
 
 LOOKED_AT = 8
-MAX_BYTES = 8 * 1024**3
+MAX_UNPACKED_BYTES = 8 * 1024**3
 """Bytes that an archive may hold unpacked: a small file can unpack to any size."""
 FREE_BYTES = 64 * 1024**2
 TIMES_UNPACKED = 100
@@ -45,7 +45,7 @@ def check_size(file: BinaryIO, name: str) -> None:
         return
     with zipfile.ZipFile(file) as archive:
         unpacked = sum(member.file_size for member in archive.infolist())
-    if unpacked > MAX_BYTES:
+    if unpacked > MAX_UNPACKED_BYTES:
         raise InputError(f"{name}: unpacks to more than 8 GiB; give it as parquet")
     check_times(unpacked, file, name)
 

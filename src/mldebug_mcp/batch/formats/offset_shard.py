@@ -9,7 +9,7 @@ import numpy as np
 
 from mldebug_mcp.batch.sequences import Ints
 
-MAX_BYTES = 4 * 1024**3
+MAX_SHARD_BYTES = 4 * 1024**3
 """Bytes of a shard: its offsets count no more."""
 
 

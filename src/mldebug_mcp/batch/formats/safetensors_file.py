@@ -20,7 +20,7 @@ from mldebug_mcp.core.text import shorten
 NAME = "safetensors"
 MAX_HEADER = 100 * 1024 * 1024
 """Bytes of a header; the limit of the format's own library."""
-MAX_BYTES = 8 * 1024**3
+MAX_TENSOR_BYTES = 8 * 1024**3
 _TYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "u1",
@@ -42,7 +42,7 @@ def tables(path: Path) -> Iterator[Table]:
     """Yield the tensors as one table."""
     name = shorten(str(path), 200)
     with open_input(path) as file:
-        if os.fstat(file.fileno()).st_size > MAX_BYTES:
+        if os.fstat(file.fileno()).st_size > MAX_TENSOR_BYTES:
             raise InputError(f"{name}: more than 8 GiB in one batch; save fewer rows")
         size = int.from_bytes(file.read(8), "little")
         try:

@@ -48,8 +48,8 @@ def tables(path: Path) -> Iterator[Table]:
                 kept.append(example(message))
             except (ValueError, UnicodeDecodeError) as error:
                 raise InputError(
-                    f"{shorten(str(file), 200)}: record {count} is no tf.train.Example ({error}); only those are read "
-                    "from TFRecord files"
+                    f"{shorten(str(file), 200)}: record {count} is not a tf.train.Example ({error}); only those can be "
+                    "read from TFRecord files"
                 ) from None
             size, count = size + len(message), count + 1
             if size > CHUNK_BYTES:

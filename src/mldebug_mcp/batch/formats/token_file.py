@@ -1,6 +1,6 @@
 """Raw token ids one after the other, as nanoGPT's prepare.py and llm.c write them; no ids of documents, no labels.
 
-A row is a window of `WINDOW` tokens, on all of which the model is trained.
+A row is a window of `WINDOW` tokens; the model is trained on all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DTYPES = ("uint8", "uint16", "int16", "uint32", "int32", "uint64", "int64", ">u2
 """Types of ids that can be stated; those with > have the most significant byte first."""
 WINDOW = 1024
 CHUNK_WINDOWS = 2048
-LOOKED_AT = 1 << 16
+MAX_BYTES_FOR_WIDTH = 1 << 16
 """Bytes that are looked at to tell ids of two bytes from ids of four."""
 MOST_UPPER = 8
 """Upper halves of ids of four bytes stay below this: no vocabulary in use has more than half a million tokens."""
@@ -127,7 +127,7 @@ def _layout(file: BinaryIO, path: Path, dtype: str) -> _Layout:
     name = shorten(str(path), 200)
     size = file.seek(0, 2)
     file.seek(0)
-    head = file.read(LOOKED_AT)
+    head = file.read(MAX_BYTES_FOR_WIDTH)
     magic = int(np.frombuffer(head[:4], "<i4")[0]) if len(head) >= HEADER_BYTES else 0
     if magic == EVALUATION_MAGIC:
         raise InputError(f"{name}: an evaluation file of llm.c (multiple choice), not training text; name its .bin")

@@ -69,7 +69,7 @@ def _lacking(batch: Batch) -> list[str]:
 def _channels_last(batch: Batch) -> list[str]:
     """Return what is wrong with images whose last axis is the colours: `pixel_values` of Transformers have them first.
 
-    Said only where the model's configuration is one of Transformers: networks of Keras and JAX want the colours last.
+    Reported only where the model's configuration is one of Transformers: networks of Keras and JAX put colours last.
     """
     images = batch.floats.get("pixel_values")
     if images is None or images.ndim != 4 or not batch.model.given:
@@ -232,8 +232,8 @@ def nonfinite_values(batch: Batch) -> Evidence | None:
 
 
 CONSTANT_COLUMN_LEAST_ROWS = 50
-"""Rows from which a value that never changes is told. Chosen: in so many it is no accident."""
-SHOWN = 4
+"""Rows from which a constant value is reported. Chosen: in so many it is not an accident."""
+MAX_SHOWN_COLUMNS = 4
 """Columns that a sentence names. Chosen: a line holds as many."""
 
 
@@ -253,7 +253,9 @@ def constant_column(batch: Batch) -> Evidence | None:
     found = {name: one for name, one in counts.items() if one.constant and one.rows >= CONSTANT_COLUMN_LEAST_ROWS}
     if not found or len(found) == len(counts):
         return None
-    listed = ", ".join(f"{shorten(name, 30)} ({quoted(one.value)})" for name, one in list(found.items())[:SHOWN])
+    listed = ", ".join(
+        f"{shorten(name, 30)} ({quoted(one.value)})" for name, one in list(found.items())[:MAX_SHOWN_COLUMNS]
+    )
     measured = any(one.numeric and "." in one.value for one in found.values())
     severity: Severity | None = None if measured else "info"
     said = f"{len(found)} of {len(counts)} columns hold one value in all rows: {listed}"
@@ -282,7 +284,9 @@ def equal_columns(batch: Batch) -> Evidence | None:
     found = [" and ".join(names) for names in alike.values() if len(names) > 1]
     if not found:
         return None
-    return batch_evidence(f"{'; '.join(found[:SHOWN])} hold the same values in all rows", values={"groups": len(found)})
+    return batch_evidence(
+        f"{'; '.join(found[:MAX_SHOWN_COLUMNS])} hold the same values in all rows", values={"groups": len(found)}
+    )
 
 
 # Boxes on another scale, or in another order, than the detector reads them.
@@ -296,7 +300,7 @@ def equal_columns(batch: Batch) -> Evidence | None:
     quotes=("karpathy_recipe_visualize_before_net",),
 )
 def box_out_of_range(batch: Batch) -> Evidence | None:
-    """Boxes beside `class_labels` reach beyond the image, or boxes beside `labels` have no width or height.
+    """Boxes with `class_labels` reach beyond the image, or boxes with `labels` have no width or height.
 
     Not this when: a box reaches a little over the image's edge; the columns are those of another library.
     """

@@ -11,7 +11,7 @@ from mldebug_mcp.batch.endings import pairs, role_losses, rows_of_another_templa
 from mldebug_mcp.batch.roles import RowRoles
 from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Sequences, count_rows
 from mldebug_mcp.batch.templates import marker_before
-from mldebug_mcp.batch.text_problems import LEAST, MOST
+from mldebug_mcp.batch.text_problems import MIN_REPEATED_CHATS, MIN_SHARE_OF_CONVERSATIONS
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.checks.batch.affected_rows import batch_evidence, of_rows, prompt_spot, rows_that, rows_where
 from mldebug_mcp.checks.check import Evidence, Spot, batch_check
@@ -73,7 +73,11 @@ def _inside_turns(batch: Batch) -> Evidence | None:
     if not len(rows):
         seen = [row for row in batch.roles if row.turns]
         marked = np.unique([row.number for row in seen if any(marker_before(row.words(turn)) for turn in row.turns)])
-        rows = marked.astype(np.int64) if len(marked) >= max(LEAST, MOST * len(seen)) else rows
+        rows = (
+            marked.astype(np.int64)
+            if len(marked) >= max(MIN_REPEATED_CHATS, MIN_SHARE_OF_CONVERSATIONS * len(seen))
+            else rows
+        )
     if not len(rows):
         return None
     return batch_evidence(f"the turns of {of_rows(rows, batch.rows)} have role markers inside their words", rows)
@@ -157,8 +161,8 @@ def special_token_split(batch: Batch) -> Evidence | None:
     """The text of a special token is spelt by ordinary tokens, at a place where it matters.
 
     Not this when: a text mentions such a token in passing, and the row's real ones are whole. What counts: the end
-    token at the end of a row, the first token at its beginning, or two different special tokens, none of which is
-    whole anywhere in the row.
+    token at the end of a row, the first token at its beginning, or two different special tokens. In each case the
+    token is whole nowhere in the row.
     """
     tokenizer = batch.tokenizer
     if tokenizer is None:

@@ -316,7 +316,7 @@ def documents_truncated(batch: Batch) -> Evidence | None:
 SORTED = 0.98
 """Share of neighbours that rise, or fall, among those that differ. Chosen: several sorted files are joined."""
 LEAST_DIFFERENT = 0.2
-"""Share of neighbours that differ in length. Chosen: of a corpus with few lengths little can be told."""
+"""Share of neighbours that differ in length. Chosen: of a corpus with few lengths little can be determined."""
 LEAST_BLOCKS = 4
 """Stretches of documents that are compared. Chosen: fewer are too few pairs."""
 TIMES_WITHIN = 2.0

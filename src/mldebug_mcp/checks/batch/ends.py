@@ -89,7 +89,7 @@ def _doubled(batch: Batch, side: Sequences, bos: int) -> Ints:
 
 
 def _two_alike(batch: Batch) -> Evidence | None:
-    """Without a tokenizer: every row begins with one and the same token twice."""
+    """Without a tokenizer: every row begins with the same token twice."""
     if batch.tokenizer is not None or batch.words is not None:
         return None
     for side in batch.full_sides:
@@ -301,7 +301,7 @@ def pad_is_eos(batch: Batch) -> Evidence | None:
 def truncated_completion(batch: Batch) -> Evidence | None:
     """Rows fill the greatest length of the batch and their completion does not end with an end token.
 
-    Or, in text, the answer opens its reasoning (<think>) and ends without closing it, or many answers end in the middle
+    Or, in text, the answer opens its reasoning (<think>) and ends without closing it; or many answers end in the middle
     of a sentence at exactly the same number of characters.
 
     Not this when: the row ends with an end token just at the limit; the prompt was cut at its left; rows are packed.

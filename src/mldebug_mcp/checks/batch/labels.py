@@ -77,7 +77,7 @@ def labels_shifted(batch: Batch) -> Evidence | None:
     Columns called targets, and Megatron's, belong to a loss that does not shift: there it is this when they are other
     than the next tokens.
 
-    Not this when: the column is called targets and holds the next tokens. With a loss mask beside the
+    Not this when: the column is called targets and holds the next tokens. With a loss mask next to the
     labels and no Transformers configuration it is only a remark: Megatron's data look so. Of an encoder-decoder it is
     this when the decoder's inputs are the labels themselves, not the labels one place to the right.
     """
@@ -105,11 +105,11 @@ PLACES = {
 MOST_OTHER = 0.05
 """Share of labels that may differ from the tokens at their places in a copy. Chosen: as labels of the next tokens."""
 LEAST_COPIED = 8
-"""Labels from which a copy is no chance. Chosen: text seldom repeats a token as often."""
+"""Labels from which a copy is not a coincidence. Chosen: text seldom repeats a token as often."""
 
 
 def _is_off(side: Sequences) -> bool:
-    """Return whether labels stand at other places than the loss of their columns takes them from."""
+    """Return whether labels are at other places than the loss of their columns takes them from."""
     shift = shift_of(side)
     if not side.shifted_by_design or shift:
         return shift != int(side.shifted_by_design)
@@ -263,7 +263,7 @@ def label_out_of_range(batch: Batch) -> Evidence | None:
 
 
 def _is_black_and_white(batch: Batch) -> bool:
-    """Whether 255 is no void but the other of two classes: masks that were saved as images and never divided."""
+    """Whether 255 is the other of two classes: masks that were saved as images and never divided."""
     pixels = batch.integers.get("labels")
     if pixels is None or len(pixels) < LEAST_MASKS or np.unique(pixels).tolist() != [0, VOID[0]]:
         return False
@@ -293,8 +293,8 @@ def _labels(batch: Batch) -> list[tuple[Ints, Ints]]:
 
 
 LEAST_LABELS = 8
-"""Labels from which all of one class are told, and twice as many from which most are. Chosen: of fewer, chance explains
-it."""
+"""Labels from which a single class is reported, and twice as many from which a dominant one is. Chosen: chance explains
+fewer."""
 DOMINANT = 0.9
 """Share of the labels that are of one class. Source: karpathy_recipe, which calls a ratio of 1 to 10 imbalanced."""
 

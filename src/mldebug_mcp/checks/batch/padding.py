@@ -92,7 +92,7 @@ def _mask_missing(batch: Batch) -> Evidence | None:
     if not len(rows):
         return None
     padded = rows_that(rows, batch.rows, "is", "are")
-    return batch_evidence(f"{padded} padded on the left, and there is no attention mask", rows)
+    return batch_evidence(f"{padded} padded on the left, without an attention mask", rows)
 
 
 # Padding positions carry labels.
@@ -155,7 +155,7 @@ def padding_side_wrong(batch: Batch) -> Evidence | None:
     """Prompts for generation are padded on the right, or training rows on the left.
 
     Not this when: training rows are padded on the left and have position ids that begin at the text; the rows are
-    completions, or preference pairs, which TRL pads on either side. Where the model's configuration says that only
+    completions, or preference pairs, which TRL pads on either side. Where the configuration says that only
     distances between tokens count (rotary positions) and a mask hides the padding, the left side is only a remark.
     """
     sides = [side for side in batch.sides if side.name in ("", "prompt") and side.padded]

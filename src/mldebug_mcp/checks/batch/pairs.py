@@ -111,7 +111,7 @@ def _same(batch: Batch, names: tuple[str, ...]) -> Ints:
 # Rejected completions that were scored higher than the chosen ones.
 
 
-MOST = 0.5
+MIN_SHARE_OF_PAIRS = 0.5
 """Share of the pairs above which the columns are exchanged, and not single pairs: then it is an error."""
 
 
@@ -131,7 +131,7 @@ def preference_swapped(batch: Batch) -> Evidence | None:
     if told is None:
         return None
     rows = np.array(told.rows, np.int64)
-    severity: Severity | None = "error" if len(rows) > MOST * batch.rows else None
+    severity: Severity | None = "error" if len(rows) > MIN_SHARE_OF_PAIRS * batch.rows else None
     said = f"{told.summary}, the rejected completion has the higher one in {of_rows(rows, batch.rows)}"
     return batch_evidence(said, rows, values={"pairs": len(rows)}, severity=severity)
 

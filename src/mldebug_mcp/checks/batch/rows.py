@@ -60,7 +60,7 @@ def duplicate_rows(batch: Batch) -> Evidence | None:
 # Rows without content.
 
 
-SHORT = 8
+MAX_SHORT_ROW_TOKENS = 8
 """Tokens up to which a row is looked at whole. Chosen: longer ones hold more than special tokens."""
 
 
@@ -109,7 +109,7 @@ def _ends_at_once(batch: Batch, side: Sequences) -> Bools:
         runs = side.trained_runs
         empty[runs.row[(runs.stop - runs.start == 1) & (side.ids.flat[runs.start] == END)]] = True
         return empty
-    for row in np.flatnonzero((side.trained_per_row > 0) & (side.trained_per_row <= SHORT)).tolist():
+    for row in np.flatnonzero((side.trained_per_row > 0) & (side.trained_per_row <= MAX_SHORT_ROW_TOKENS)).tolist():
         inside = slice(int(side.ids.offsets[row]), int(side.ids.offsets[row + 1]))
         tokens = [] if trained is None else side.ids.flat[inside][(trained & side.content)[inside]].tolist()
         words = [token for token in tokens if token not in batch.ends]
@@ -120,7 +120,7 @@ def _ends_at_once(batch: Batch, side: Sequences) -> Bools:
 
 def _nothing_but(side: Sequences, special: Ints) -> Bools:
     empty: Bools = side.lengths == 0
-    for row in np.flatnonzero((side.lengths > 0) & (side.lengths <= SHORT)).tolist():
+    for row in np.flatnonzero((side.lengths > 0) & (side.lengths <= MAX_SHORT_ROW_TOKENS)).tolist():
         empty[row] = bool(np.isin(content(side, row), special).all()) if len(special) else False
     return empty
 
@@ -209,10 +209,10 @@ def length_mismatch(batch: Batch) -> Evidence | None:
 
 LEAST_ROWS = 4
 """Rows that a side must have. Chosen: fewer have no usual length."""
-FACTOR = 5
-"""Times the median length. Chosen: log-normal lengths, of which the widest in use hardly ever show one."""
-SIGMAS = 6
-"""Robust deviations of log length above the median. Chosen: as `FACTOR`, on log-normal lengths."""
+MIN_TIMES_MEDIAN_LENGTH = 5
+"""Times the median length. Chosen: log-normal lengths; the widest in use hardly ever show one."""
+MIN_LENGTH_DEVIATIONS = 6
+"""Robust deviations of log length above the median. Chosen: as `MIN_TIMES_MEDIAN_LENGTH`, on log-normal lengths."""
 LEAST_EXCESS = 64
 """Tokens above the median. Chosen: among short rows several times the median is little to pad."""
 
@@ -232,7 +232,7 @@ def length_outlier(batch: Batch) -> Evidence | None:
     """A row is 5 times as long as the median, 64 tokens longer, and 6 robust deviations of log length above it.
 
     Not this when: lengths vary widely anyway, as those of web documents do. The factors were chosen on log-normal
-    lengths, of which the widest in use hardly ever show one.
+    lengths, where the widest in use hardly ever show one.
     """
     if batch.totals is None:
         return None
@@ -254,14 +254,17 @@ def _far_longer(side: LengthCounts) -> Ints:
     log = np.log(np.maximum(lengths, 1))
     middle = median_of(log, counts)
     spread = 1.4826 * median_of(np.abs(log - middle), counts)
-    least = max(math.exp(middle + max(math.log(FACTOR), SIGMAS * spread)), math.exp(middle) + LEAST_EXCESS)
+    least = max(
+        math.exp(middle + max(math.log(MIN_TIMES_MEDIAN_LENGTH), MIN_LENGTH_DEVIATIONS * spread)),
+        math.exp(middle) + LEAST_EXCESS,
+    )
     return side.numbers[side.longest > least]
 
 
 # Text that was read with the wrong encoding.
 
 
-FEW = 0.01
+MAX_SHARE_FOR_REMARK = 0.01
 """Share of the rows up to which it is a remark. Chosen: text from the web has as much, and it does no harm."""
 
 
@@ -280,6 +283,6 @@ def garbled_text(batch: Batch) -> Evidence | None:
     if not told:
         return None
     rows = np.unique(told).astype(np.int64)
-    severity: Severity | None = "info" if len(rows) <= FEW * batch.rows else None
+    severity: Severity | None = "info" if len(rows) <= MAX_SHARE_FOR_REMARK * batch.rows else None
     said = f"{rows_that(rows, batch.rows, 'holds', 'hold')} characters that are UTF-8 read with another encoding"
     return batch_evidence(said, rows, severity=severity)

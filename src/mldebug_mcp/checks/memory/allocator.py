@@ -129,7 +129,7 @@ in units of 2 and of 20 MiB."""
 @memory_symptom(
     severity="warning",
     fix="Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PYTORCH_ALLOC_CONF from torch 2.9 on) before the "
-    "process starts; pad batches to a few fixed lengths, run the longest first, and do not keep small tensors that "
+    "process starts; pad batches to a few fixed lengths, run the longest first; do not keep small tensors that "
     "are made in the middle of a step.",
     quotes=("bekman_fragmentation",),
     background=0.001,
@@ -307,7 +307,7 @@ LEAST_RATIO = 1.5
 """Fullest to emptiest device. Chosen: the first and last stage of a balanced pipeline differ by less."""
 GATHERED_RATIO = 1.1
 """The same where outputs gathered by `nn.DataParallel` make the difference. Chosen: its replicas otherwise hold the
-same, so that less is no chance."""
+same, so that less is not a coincidence."""
 DEVICE_IMBALANCE_LEAST_BYTES = 64 * MIB
 """Bytes by which the fullest device must exceed the emptiest. Chosen: by hand."""
 TAKES_PART = 0.02
@@ -324,7 +324,7 @@ TAKES_PART = 0.02
 def device_imbalance(snapshot: MemorySnapshot) -> Evidence | None:
     """The devices that take part hold very different amounts at their peaks.
 
-    A smaller difference is told where `nn.DataParallel` gathers at least that much on the fullest device.
+    A smaller difference is reported where `nn.DataParallel` gathers at least that much on the fullest device.
 
     Not this when: a device holds next to nothing, so does not take part.
     """

@@ -8,13 +8,13 @@ from mldebug_mcp.checks.check import CannotTell, Evidence, memory_symptom
 from mldebug_mcp.checks.memory.devices import memory_evidence
 from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot
 from mldebug_mcp.memory.tables import MIB, Ints, Phase, Stack, percent, size
-from mldebug_mcp.memory.timeline import LEAST_STEPS, Grower, growers, of_forward
+from mldebug_mcp.memory.timeline import MIN_TIMELINE_STEPS, Grower, growers, of_forward
 
 # Memory that grows from step to step.
 
 
 LEAST_GROWTH = MIB
-LEAST_SHARE = 0.002
+MIN_SHARE_OF_PEAK_LEFT = 0.002
 """Of the peak that must be left behind over the whole history. Chosen: a list of scalars leaves less."""
 
 
@@ -35,8 +35,8 @@ def leak(snapshot: MemorySnapshot) -> Evidence | None:
     """
     found = [(device, one) for device in snapshot.recorded for one in worth_telling(device)]
     if not found:
-        if all(len(device.history.steps) < LEAST_STEPS for device in snapshot.recorded if device.history):
-            raise CannotTell(f"fewer than {LEAST_STEPS} steps found in the history")
+        if all(len(device.history.steps) < MIN_TIMELINE_STEPS for device in snapshot.recorded if device.history):
+            raise CannotTell(f"fewer than {MIN_TIMELINE_STEPS} steps found in the history")
         return None
     device, worst = max(found, key=lambda one: one[1].total)
     here = [one for where, one in found if where is device]
@@ -67,7 +67,7 @@ def worth_telling(device: DeviceMemory) -> list[Grower]:
     if not found and device.history.evaluation is not None:
         found = growers(device.history, device.history.evaluation)
     total = sum(one.total for one in found)
-    return found if total >= max(LEAST_GROWTH, LEAST_SHARE * device.peak_allocated) else []
+    return found if total >= max(LEAST_GROWTH, MIN_SHARE_OF_PEAK_LEFT * device.peak_allocated) else []
 
 
 def _steps_left(device: DeviceMemory, rate: int) -> int | None:
@@ -105,12 +105,12 @@ PER_SITE = 3
 def graph_kept_alive(snapshot: MemorySnapshot) -> Evidence | None:
     """Tensors that autograd keeps for backward stay although no backward follows.
 
-    Two signs: tensors of several lines of the forward pass survive each step (losses accumulated as tensors), or an
+    Two signs: tensors of several lines of the forward pass survive each step (losses accumulated as tensors); or an
     evaluation holds the activations of many layers at once (no `no_grad`).
 
     Not this when: only one line leaves something (`leak`); keys and values are cached in generation (two lines); most
     of what a pass makes goes while the pass runs, as under `no_grad`, and only its outputs are kept (`leak`). The
-    counts were chosen on simulated histories. Without stacks an evaluation cannot be told: tensors that go together
+    counts were chosen on simulated histories. Without stacks an evaluation is not recognised: tensors that go together
     without a backward may as well be gradients, cached keys and values, or a model that is deleted.
     """
     for device in snapshot.recorded:
@@ -143,7 +143,7 @@ def _left_by_steps(device: DeviceMemory) -> Evidence | None:
 def _most_lines_stay(device: DeviceMemory, graph: list[Grower]) -> bool:
     """Tell whether most lines of the forward passes leave something; true where no stacks tell lines apart.
 
-    Of the passes that are made where those are that leave something: the training beside them frees its own.
+    Of the passes that are made where those are that leave something: the training around them frees its own.
     """
     history = device.history
     assert history is not None  # noqa: S101 - `recorded` devices have one

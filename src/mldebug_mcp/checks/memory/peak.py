@@ -273,11 +273,11 @@ def _by_floor(history: History) -> tuple[int, int, tuple[str, ...]] | None:
 # A step that takes far more memory than the others.
 
 
-LEAST_STEPS = 8
+MIN_HISTORY_STEPS = 8
 """Steps that the history must have. Chosen: fewer show no usual peak."""
-FACTOR = 2.0
+MIN_TIMES_MEDIAN_PEAK = 2.0
 """How many times the median peak above what is always held. Chosen: batches of random lengths stay below it."""
-FEW = 0.1
+MAX_SHARE_OF_PEAK_STEPS = 0.1
 """Of the steps that may peak so. Chosen: more of them are the run's habit."""
 SPLIT = 2
 """Steps that one batch may lie in: where a step begins is inferred, and may be in the middle of a pass."""
@@ -300,14 +300,14 @@ def uneven_steps(snapshot: MemorySnapshot) -> Evidence | None:
     steps. The factor was chosen on simulated histories.
     """
     found = [evidence for device in snapshot.recorded if (evidence := _uneven_steps_on(device)) is not None]
-    if not found and all(len(one.history.steps) < LEAST_STEPS for one in snapshot.recorded if one.history):
-        raise CannotTell(f"fewer than {LEAST_STEPS} steps found in the history")
+    if not found and all(len(one.history.steps) < MIN_HISTORY_STEPS for one in snapshot.recorded if one.history):
+        raise CannotTell(f"fewer than {MIN_HISTORY_STEPS} steps found in the history")
     return max(found, key=lambda evidence: evidence.allocation.bytes, default=None)
 
 
 def _uneven_steps_on(device: DeviceMemory) -> Evidence | None:
     history = device.history
-    if history is None or len(history.steps) < LEAST_STEPS:
+    if history is None or len(history.steps) < MIN_HISTORY_STEPS:
         return None
     allocated = history.replay.allocated[1:]
     peaks = np.maximum.reduceat(allocated, history.steps.starts)
@@ -315,10 +315,12 @@ def _uneven_steps_on(device: DeviceMemory) -> Evidence | None:
     usual = median(peaks[1:])
     step = 1 + int(np.argmax(peaks[1:]))
     high = int(peaks[step])
-    many = int((peaks[1:] - floor >= FACTOR * (usual - floor)).sum()) > max(SPLIT, FEW * len(peaks))
+    many = int((peaks[1:] - floor >= MIN_TIMES_MEDIAN_PEAK * (usual - floor)).sum()) > max(
+        SPLIT, MAX_SHARE_OF_PEAK_STEPS * len(peaks)
+    )
     if (
         many
-        or high - floor < FACTOR * (usual - floor)
+        or high - floor < MIN_TIMES_MEDIAN_PEAK * (usual - floor)
         or high - usual < UNEVEN_STEPS_LEAST_SHARE * device.peak_allocated
     ):
         return None

@@ -88,7 +88,7 @@ CLEAR = 0.9
 def probe_labels_shifted(seen: Measured) -> Evidence | None:
     """The labels are shifted twice, or not at all, against the logits.
 
-    Not this when: the labels repeat the inputs so much that positions cannot be told apart.
+    Not this when: the labels repeat the inputs so much that positions cannot be distinguished.
     """
     assert seen.labels_against_ids is not None
     same, following = seen.labels_against_ids["same"], seen.labels_against_ids["next"]
@@ -201,7 +201,7 @@ def probe_rows_mixed(seen: Measured) -> Evidence | None:
 def probe_padding_seen(seen: Measured) -> Evidence | None:
     """The output changes with what stands in the padding, though the model uses the mask: it may be inverted.
 
-    Not this when: the model uses no mask, or there is no padding in the batch.
+    Not this when: the model uses no mask, or the batch has no padding.
     """
     assert seen.dependence is not None
     if seen.dependence.padding_seen is None:

@@ -12,8 +12,8 @@ from mldebug_mcp.probe.measured import Measured
 # The first loss lies far above that of a uniform guess.
 
 
-FACTOR, MARGIN = 1.5, 0.5
-"""Times the loss of a uniform guess, and nats beside. Chosen: a sound start is near the guess; usual output scales add
+MAX_TIMES_UNIFORM_LOSS, MARGIN = 1.5, 0.5
+"""Times the loss of a uniform guess, and nats. Chosen: a sound start is near the guess; usual output scales add
 less."""
 
 
@@ -35,7 +35,7 @@ def probe_initial_loss_high(seen: Measured) -> Evidence | None:
     if "summed" in seen.loss_formula or "negated" in seen.loss_formula or not math.isfinite(seen.initial_loss):
         raise CannotTell(f"the loss is {seen.loss_formula}, which has no uniform guess to compare with")
     uniform = seen.reference.uniform
-    most = 10 * uniform if seen.targets == "values" else FACTOR * uniform + MARGIN
+    most = 10 * uniform if seen.targets == "values" else MAX_TIMES_UNIFORM_LOSS * uniform + MARGIN
     if seen.initial_loss <= most:
         return None
     return Evidence(

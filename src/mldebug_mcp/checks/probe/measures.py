@@ -16,12 +16,12 @@ SMALL_UPDATE = 3e-5
 """Of the weights that a step changes them by. Chosen: a thirtieth of the 1e-3 that cs231n_nn3 gives."""
 ROUNDINGS = 4.0
 """Roundings of its precision by which two calls may differ. Chosen: a sum in another order makes one or two."""
-TIMES = 10.0
+MIN_TIMES_SEEDED_DIFFERENCE = 10.0
 """Times the difference of calls with one seed that free ones must differ by. Chosen: two seeds differ by as much."""
 FELL = 0.2
 """Part of a loss by which it must fall to be learnt. Chosen: an output that shrinks to its mean takes off a tenth."""
 DEVIATIONS = 2.0
-"""Standard deviations of the last losses by which it must fall as well. Chosen: noise is no fall."""
+"""Standard deviations of the last losses by which it must fall as well. Chosen: noise is not a fall."""
 AT_REST = 0.1
 """Part of the first gradient that is left where a loss has come to rest. Chosen: one that is stuck keeps most of it."""
 
@@ -38,7 +38,7 @@ def is_random(seen: Measured) -> bool:
     rounding = (seen.loss_rounding or 0.0) * max(map(abs, free))
     drawn, again = _range(free), _range(replayed)
     return drawn > ROUNDINGS * rounding and (
-        drawn > TIMES * again or drawn > rounding / math.sqrt(seen.loss_rounding or 1)
+        drawn > MIN_TIMES_SEEDED_DIFFERENCE * again or drawn > rounding / math.sqrt(seen.loss_rounding or 1)
     )
 
 
@@ -54,7 +54,7 @@ def takes_turns(seen: Measured) -> bool:
 def without_noise(seen: Measured) -> Measured:
     """Return the measurements that a second identical call does not contradict.
 
-    A loss that each call draws anew cannot be compared from step to step, between optimizers or with a formula, nor can
+    A loss that each call draws anew cannot be compared from step to step, between optimizers or with a formula; nor can
     one that several optimizers change in turn. A batch that is memorised nevertheless shows that its noise is small.
     """
     if seen.memorised or not (is_random(seen) or takes_turns(seen)):

@@ -150,7 +150,7 @@ def probe_own_optimizer_learns(seen: Measured) -> Evidence | None:
 # Whether the batch is memorised hangs on the seed of the initial weights.
 
 
-FAR = 0.25
+MIN_SHARE_OF_WAY_LEFT = 0.25
 """Share of the way from the first loss to the goal that a failed run has left. Chosen: a run that needs only some steps
 more does not count."""
 
@@ -176,7 +176,7 @@ def probe_seed_decides(seen: Measured) -> Evidence | None:
     runs = [one for one in seen.seeds.runs if one.ended != "time"]
     if len(runs) < 2:
         raise CannotTell("there was no time for other seeds")
-    far = seen.goal + FAR * (seen.initial_loss - seen.goal)
+    far = seen.goal + MIN_SHARE_OF_WAY_LEFT * (seen.initial_loss - seen.goal)
     done = [one for one in runs if one.ended == "goal"]
     failed = [one for one in runs if one.final_loss is None or not one.final_loss <= far]
     if not done or not failed or not math.isfinite(far):

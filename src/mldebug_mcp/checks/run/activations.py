@@ -64,7 +64,7 @@ def _in_words(name: str) -> str:
 
 
 GROWS = 1.4
-"""Growth of logits up to where the loss fails. Chosen: those of sound runs grow as long as something is learnt."""
+"""Growth of logits up to where the loss fails. Chosen: those of healthy runs grow as long as something is learnt."""
 RISING = 0.6
 """Share of the later blocks that rise. Chosen: a half do by chance."""
 LEAST_LOGITS, BLOCKS = 20, 10
@@ -78,17 +78,17 @@ RUN_ACTIVATIONS_LEFT, GONE = 0.2, 0.003
 embeddings of one length is 0.96; 2048 even dimensions have a spread of 0.022 each."""
 OF_UNITS = 0.5
 """Highest spread that embeddings of length one have: a larger one may fall for many reasons. Chosen: half in one."""
-ALIKE = 0.98
+MIN_EMBEDDING_COSINE = 0.98
 """Cosine of embeddings of different things. Chosen: at their start untrained nets may make all inputs this alike."""
-DOUBLES, LATELY, FAR, FAR_OF_MOST = 2.0, 1.15, 10.0, 100.0
-"""Growth from the second quarter on, and over the last quarter, of logits that do not settle while the loss falls on,
-and what log Z and others have come to. Chosen: those of sound runs flatten with their loss, and 10 leaves one wrong in
+DOUBLES, LATELY, MIN_LOGIT_GROWTH, FAR_OF_MOST = 2.0, 1.15, 10.0, 100.0
+"""Growth from the second quarter on, and over the last quarter, of logits that do not settle while the loss falls on;
+and what log Z and others came to. Chosen: those in healthy runs flatten with their loss, and 10 leaves one wrong in
 20,000."""
 POLICIES = ("grpo", "ppo", "rl")
 
 
 def logits_grow(run: Run) -> Evidence | None:
-    """The logits, their maximum or their log Z grow over the run, up to where the loss turns or is no longer finite.
+    """The logits, their maximum or their log Z grow over the run, up to where the loss turns or stops being finite.
 
     Or they have doubled to far more than answers need, and grow on as steadily at the end. Not this when: the loss goes
     on falling and they flatten, because logits grow as long as something is learnt.
@@ -110,7 +110,7 @@ def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
     late, early = float(level[-1]), median(level[len(level) // QUARTER : len(level) // 2])
     if early <= 0 or late < GROWS * early or (np.diff(level[len(level) // 2 :]) > 0).mean() < RISING:
         return None
-    far = FAR if is_log_z(logits) else FAR_OF_MOST
+    far = MIN_LOGIT_GROWTH if is_log_z(logits) else FAR_OF_MOST
     if fails is None and (late < max(far, DOUBLES * early) or late < LATELY * float(level[-1 - len(level) // QUARTER])):
         return None
     there = "where the loss fails" if fails is not None else "the end of the log, as steadily as before"
@@ -148,7 +148,7 @@ def _vanishes(run: Run, spread: Series) -> Evidence | None:
 
 def _agree(run: Run, likeness: Series) -> Evidence | None:
     later = likeness.value[len(likeness) // 2 :]
-    if not ALIKE <= float(later.min()) <= float(later.max()) <= 1:
+    if not MIN_EMBEDDING_COSINE <= float(later.min()) <= float(later.max()) <= 1:
         return None
     since = float(likeness.step[len(likeness) // 2])
     said = f"{likeness.name} is {figure(median(later))} from {run.place(since)} on: different inputs have one embedding"

@@ -19,16 +19,16 @@ from mldebug_mcp.logs.run import Run
 # The two networks of a GAN: what they log of each other, and whether one of them is beaten.
 
 
-GONE, NEARLY_ALWAYS, SHARE = 0.01, 0.05, 0.9
+GONE, NEARLY_ALWAYS, MIN_SHARE_BELOW = 0.01, 0.05, 0.9
 """Median below which a loss is gone, and what this share of it is below. Chosen: a discriminator in play is near zero
 on single batches alone."""
 HIGH = 3.0
 """Cross-entropy from which on a network is beaten. Chosen: the other is 95 % sure on every batch."""
-SQUARED, NEAR = 1.0, 0.15
+SQUARED, NEAR_SQUARED_ERROR = 1.0, 0.15
 """Squared error of a generator that is always found out, and how near it is. Chosen: about the mean of a batch."""
 FALLS = 0.8
 """Share of its level at first below which a loss comes down. Chosen: the beaten side catches up."""
-LEAST = 8
+MIN_RECORDS = 8
 """Records. Chosen: fewer are the beginning."""
 LEAST_OUTPUT = 1e-12
 """Chosen: the logarithm of zero is none."""
@@ -75,7 +75,7 @@ def _adversarial_by_outputs(run: Run) -> Contest | None:
     if real is None or generated is None:
         return None
     step, one, other = aligned(real.finite, generated.finite)
-    if len(step) < LEAST or min(one.min(), other.min()) < 0 or max(one.max(), other.max()) > 1:
+    if len(step) < MIN_RECORDS or min(one.min(), other.min()) < 0 or max(one.max(), other.max()) > 1:
         return None
     later = slice(len(step) // 2, None)
     # At most the mean cross-entropy: it is that of the mean outputs.
@@ -106,7 +106,7 @@ def _adversarial_by_losses(run: Run, parts: tuple[str, ...], generator: str) -> 
     """Judge the losses of both sides; None if they cannot be compared."""
     both = [aligned(run[part].finite, run[generator].finite) for part in parts]
     step, _, against = both[0]
-    if len(step) < LEAST or any(len(one[0]) != len(step) for one in both):
+    if len(step) < MIN_RECORDS or any(len(one[0]) != len(step) for one in both):
         return None
     # Of two parts the larger one counts: both real and generated samples have to be recognised.
     own = np.max([value for _, value, _ in both], axis=0)
@@ -119,7 +119,7 @@ def _adversarial_by_losses(run: Run, parts: tuple[str, ...], generator: str) -> 
 
 
 def _is_gone(later: Floats) -> bool:
-    return median(later) < GONE and quantile(later, SHARE) < NEARLY_ALWAYS
+    return median(later) < GONE and quantile(later, MIN_SHARE_BELOW) < NEARLY_ALWAYS
 
 
 def _is_beaten(loss: Floats, *, squared: bool) -> bool:
@@ -127,7 +127,7 @@ def _is_beaten(loss: Floats, *, squared: bool) -> bool:
     later = loss[len(loss) // 2 :]
     level = median(later)
     stays = end_level(loss) >= FALLS * min(level, median(loss[: len(loss) // 2]))
-    return stays and (level >= HIGH or (squared and bool(np.all(np.abs(later - SQUARED) < NEAR))))
+    return stays and (level >= HIGH or (squared and bool(np.all(np.abs(later - SQUARED) < NEAR_SQUARED_ERROR))))
 
 
 # One of the two networks of a GAN has nearly no loss, while the other's stays high.
@@ -135,13 +135,15 @@ def _is_beaten(loss: Floats, *, squared: bool) -> bool:
 
 @symptom(sources=("ganhacks",), background=0.002)
 def adversarial_loss_one_sided(run: Run) -> Evidence | None:
-    """Of a GAN one network has nearly no loss over the later half, beside a high one of the other, or by its outputs.
+    """Of a GAN one network has nearly no loss over the later half, with a high one of the other, or by its outputs.
 
     Not this when: it is near zero on some batches only; the high one comes down; a Wasserstein critic is below zero.
     """
     logged = contests(run)
     if not logged:
-        raise CannotTell(f"no two losses that play against each other, both above zero, have {LEAST} values together")
+        raise CannotTell(
+            f"no two losses that play against each other, both above zero, have {MIN_RECORDS} values together"
+        )
     won = next((one for one in logged if one.wins is not None), None)
     return None if won is None else _by_outputs(run, won) if won.of_outputs else _by_losses(run, won)
 

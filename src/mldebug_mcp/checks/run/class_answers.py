@@ -55,12 +55,12 @@ class OneAnswer:
     """At which evaluations the metrics are those of one answer for all.
 
     Args:
-        said: What they are and what one answer would have, in words.
+        description: What they are and what one answer would have, in words.
         steps: The evaluations, shape (n,).
         holds: Whether they agree, shape (n,).
     """
 
-    said: str
+    description: str
     steps: Floats
     holds: Holds
 
@@ -91,7 +91,7 @@ def one_answer(run: Run) -> list[OneAnswer]:
 
 
 def recalls_by_class(run: Run) -> list[Series]:
-    """Return the share that is found of each class, one series for each; empty where no two classes are told apart."""
+    """Return the share that is found of each class, one series for each; empty without two named classes."""
     found: dict[str, Series] = {}
     for one in run.with_role(Quantity.RECALL, Quantity.ACCURACY, phase="eval", parts=True):
         part = one.role.part if one.role is not None else ""
@@ -131,7 +131,7 @@ def _by_balanced_accuracy(run: Run) -> OneAnswer | None:
 
 
 def _by_macro_f1(run: Run) -> OneAnswer | None:
-    """Compare the macro F1; one of which nobody says what mean it is, where it is that of three classes or more."""
+    """Compare the macro F1; one of an unknown mean, where it is that of three classes or more."""
     macro = _mean_over_classes(run, Quantity.F1)
     pair = _beside_accuracy(run, macro if macro is not None else _first(run.with_role(Quantity.F1, phase="eval")))
     if pair is None:
@@ -140,11 +140,11 @@ def _by_macro_f1(run: Run) -> OneAnswer | None:
     classes = 2 * right / (1 + right) / np.maximum(f1, 1e-9)
     if macro is None and float(np.round(classes[-1])) <= OF_ONE_CLASS:
         return None
-    said = (
+    description = (
         f"{name} is {figure(f1[-1])} where the accuracy is {figure(right[-1])}, just what one answer for "
         f"{figure(min(round(classes[-1]), 10**6))} classes has"
     )
-    return OneAnswer(said, steps, _is_count(classes, run) & (right - f1 > ONE_ANSWER_APART))
+    return OneAnswer(description, steps, _is_count(classes, run) & (right - f1 > ONE_ANSWER_APART))
 
 
 def _by_what_is_found(run: Run) -> OneAnswer | None:
@@ -191,8 +191,10 @@ def _by_entropy(run: Run) -> OneAnswer | None:
     entropy = -sure * np.log(sure) - (1 - sure) * np.log(1 - sure)
     holds = (right == right[-1]) & (right > 0.5 + ONE_ANSWER_APART) & (right < 1 - ONE_ANSWER_APART)
     holds &= np.abs(loss - entropy) <= NEAR_ENTROPY * entropy
-    said = f"{name} is {figure(loss[-1])} where the accuracy is {figure(right[-1])}, and the entropy of that share "
-    return OneAnswer(f"{said}{figure(entropy[-1])}", steps, holds)
+    description = (
+        f"{name} is {figure(loss[-1])} where the accuracy is {figure(right[-1])}, and the entropy of that share "
+    )
+    return OneAnswer(f"{description}{figure(entropy[-1])}", steps, holds)
 
 
 def _by_r2(run: Run) -> OneAnswer | None:
@@ -245,13 +247,13 @@ def _is_count(classes: Floats, run: Run) -> Holds:
 # What tells how well a classifier does by class: the recall of each, means over them, scores of the one looked for.
 
 
-LEAST, LAST = 4, 3
+MIN_EVALUATIONS, LAST = 4, 3
 """Evaluations, and those that are the last. Chosen: a median of three has no outlier, and some come before it."""
 _RECALL = regex(r"(?:eval_)?(?:.*[_/])?(?:recall(?:[_/].+)?|(?:f1|acc(?:uracy)?)[_/]class[_/]?\w+)")
 _MEAN = regex(r"macro|balanced|mean|avg|average|weighted|micro|recall$|@|at_?\d")
 _OVER_CLASSES = regex(r"eval_.*(?:macro|balanced).*")
 _OF_THE_POSITIVE = ("eval_f1", "eval_recall", "eval_sensitivity", "eval_dice")
-"""Of two classes these measure one, that which is looked for; of many, a mean over those that are no background."""
+"""Of two classes these measure the one that is looked for; of many, a mean over those that are no background."""
 
 
 def recalls_of_classes(run: Run) -> list[Series]:
@@ -270,7 +272,7 @@ def scores_of_the_positive(run: Run) -> list[Series]:
 
 
 def _long(run: Run, names: Iterable[str]) -> list[Series]:
-    return [one for one in (run[name].finite for name in names) if len(one) >= LEAST]
+    return [one for one in (run[name].finite for name in names) if len(one) >= MIN_EVALUATIONS]
 
 
 def last_share(series: Series) -> float:
@@ -285,7 +287,7 @@ LASTS = 0.5
 """Share of the evaluations, at the end. Chosen: a model that learns gives the commonest answer at first as well."""
 FOUND, MISSED = 0.9, 0.1
 """Recall of a class that always wins, and of one that is as good as never predicted. Chosen: by hand."""
-SHARE = 0.3
+MIN_SHARE_OF_CLASSES_MISSED = 0.3
 """Of the other classes: so many are missed. Chosen: by hand."""
 CLASS_ANSWERS_APART = 0.35
 """How far a mean over classes lies below the accuracy where some are not learnt at all. Chosen: by hand."""
@@ -308,20 +310,20 @@ def minority_missed(run: Run) -> Evidence | None:
         return None if accuracy == 1 else _by_recall(recalls)
     means, found = means_over_classes(run), scores_of_the_positive(run)
     if not accuracy or not (means or found):
-        raise CannotTell("not logged: the recall of each class, or a mean over classes beside the accuracy")
+        raise CannotTell("not logged: the recall of each class, or a mean over classes with the accuracy")
     one = (means or found)[0]
     here = last_share(one) if means else float(as_shares(one.value)[len(one) // 2 :].max())
     if (accuracy < FOUND or accuracy - here < CLASS_ANSWERS_APART) if means else (here > MISSED or accuracy < RIGHT):
         return None
-    said = f"{one.name} is {figure(here)} at the end while the accuracy is {figure(accuracy)}"
-    return Evidence(said, steps=(float(one.step[0]),), values={"found": here, "accuracy": accuracy})
+    description = f"{one.name} is {figure(here)} at the end while the accuracy is {figure(accuracy)}"
+    return Evidence(description, steps=(float(one.step[0]),), values={"found": here, "accuracy": accuracy})
 
 
 def _by_recall(recalls: list[Series]) -> Evidence | None:
     last = {one.name: last_share(one) for one in recalls}
     missed = [name for name, value in last.items() if value < MISSED]
     best = max(last, key=lambda name: last[name])
-    if last[best] < FOUND or len(missed) < SHARE * (len(last) - 1):
+    if last[best] < FOUND or len(missed) < MIN_SHARE_OF_CLASSES_MISSED * (len(last) - 1):
         return None
     return Evidence(
         f"at the end {len(missed)} of {len(last)} classes have a recall below {MISSED:g} (such as {missed[0]}: "
@@ -338,18 +340,18 @@ def one_answer_for_all(run: Run) -> Evidence | None:
     end otherwise; all is right; an area under the ROC curve says that the scores rank rows well (a remark).
     """
     tested = one_answer(run)
-    if not tested or all(len(one.holds) < LEAST for one in tested):
+    if not tested or all(len(one.holds) < MIN_EVALUATIONS for one in tested):
         raise CannotTell(
-            f"what tells one answer for all from others, such as balanced accuracy, is not logged {LEAST} times"
+            f"what shows one answer for all, such as balanced accuracy, is not logged {MIN_EVALUATIONS} times"
         )
-    seen = next((one for one in tested if one.until_the_end >= max(LEAST, LASTS * len(one.holds))), None)
+    seen = next((one for one in tested if one.until_the_end >= max(MIN_EVALUATIONS, LASTS * len(one.holds))), None)
     if seen is None:
         return None
     auc = next((one.finite for one in run.series.values() if is_auc(one) and len(one.finite)), None)
     ranks = auc is not None and float(auc.value[-1]) > RANKS
     beside = f"; {auc.name} is {figure(auc.value[-1])}" if ranks and auc is not None else ""
     return Evidence(
-        f"{seen.said}: at {counted(seen.until_the_end, 'evaluation')} of {len(seen.holds)}, from "
+        f"{seen.description}: at {counted(seen.until_the_end, 'evaluation')} of {len(seen.holds)}, from "
         f"{run.place(seen.since)} to the end, which one answer for all rows gives{beside}",
         steps=(seen.since,),
         values={"evaluations": seen.until_the_end, "of": len(seen.holds)},

@@ -162,7 +162,7 @@ def _discounted(run: Run) -> float | None:
 GROWTH, GROWTH_ALONE = 30.0, 1000.0
 """Times the lowest level before it; the second where no reward tells the scale. Chosen: on simulated curves."""
 UNEXPLAINED, OUT_OF_REACH = 100.0, 1000.0
-"""Times the squared reward, or root of the loss, where the critic explains nothing of returns. Fitted: 23 sound runs
+"""Times the squared reward, or root of the loss, where the critic explains nothing of returns. Fitted: 23 healthy runs
 stay below 0.2; a fresh network gives values of about one and does not learn a thousand times that in a run."""
 LEAST_RECORDS, LEAST_EXPLAINED = 8, 20
 """Records of a loss or of values, and of the variance that is explained. Chosen: by hand."""
@@ -206,7 +206,7 @@ def value_loss_high(run: Run) -> Evidence | None:
             raise few
         return None
     back = " and comes back" if float(smooth[-1]) <= limit else ""
-    said = f"reaches {figure(smooth.max())}{back}, beside a largest reward of {figure(scale)} on record,"
+    said = f"reaches {figure(smooth.max())}{back}, with a largest reward of {figure(scale)} on record,"
     return _high(run, loss, said, int(np.argmax(smooth > limit)), peak=float(smooth.max()), reward_scale=scale)
 
 
@@ -226,7 +226,7 @@ def _grown(run: Run, loss: Series, scale: float | None) -> Evidence | None:
     if end <= (GROWTH_ALONE * before if scale is None else max(GROWTH * before, 4 * scale * scale)):
         return None
     at = departure(np.log(np.maximum(loss.value, before)), float(np.log(end)))
-    beside = f" beside a largest reward of {figure(scale)} on record," if scale is not None else ""
+    beside = f" with a largest reward of {figure(scale)} on record," if scale is not None else ""
     said = f"grows from {figure(before)} to {figure(end)}, {ratio(end / before)} times,{beside}"
     return _high(run, loss, said, at, lowest=before, factor=end / before)
 
@@ -267,7 +267,7 @@ def _explained(run: Run) -> Explained:
     later = value[len(value) // 2 :]
     level = abs(median(later)) if len(later) else 0.0
     if len(later) and noise(later) <= 1e-3 * level and float(np.ptp(later)) <= 0.01 * level:
-        raise CannotTell("the returns hardly vary: there is no variance to explain")
+        raise CannotTell("the returns hardly vary: they leave no variance to explain")
     return worth
 
 

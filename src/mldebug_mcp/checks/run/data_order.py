@@ -27,7 +27,7 @@ EVENLY, UNEVEN = 0.5, 0.05
 """Share by which a gap may differ from the usual one, and of gaps that may. Chosen: a period needs even records."""
 PERIODS = 4
 """A pattern must have repeated this often. Chosen: noise with a memory makes two or three."""
-LEAST = 0.25
+MIN_AUTOCORRELATION = 0.25
 """Autocorrelation at the period. Chosen: the pattern makes at least a quarter of the variance that is left."""
 PERIODS_SIGMAS = 5.0
 """... and so far above the trough before it, in standard errors. Source: Bartlett's formula."""
@@ -64,12 +64,12 @@ class Period:
 
 
 def last_records(series: Series, what: str) -> tuple[Series, float]:
-    """Return the last records and their usual distance; raise CannotTell, naming what is not told, if it varies."""
+    """Return the last records and their usual distance; raise CannotTell, naming what is unknown, if it varies."""
     last = series.where(np.arange(len(series)) >= len(series) - MAX_POINTS)
     gaps = np.diff(last.step)
     spacing = median(gaps)
     if spacing <= 0 or float(np.mean(np.abs(gaps - spacing) > EVENLY * spacing)) > UNEVEN:
-        raise CannotTell(f"the records are not evenly spaced: {what} cannot be told")
+        raise CannotTell(f"the records are not evenly spaced: {what} is unknown")
     return last, spacing
 
 
@@ -123,7 +123,9 @@ def _period(correlation: Floats, count: int) -> int | None:
     inner = correlation[1:-1]
     peaks = 1 + np.flatnonzero((inner >= correlation[:-2]) & (inner > correlation[2:]))
     peaks = peaks[peaks >= 3]
-    clear = (correlation[peaks] > LEAST) & (correlation[peaks] - trough[peaks] > PERIODS_SIGMAS * error[peaks // 2])
+    clear = (correlation[peaks] > MIN_AUTOCORRELATION) & (
+        correlation[peaks] - trough[peaks] > PERIODS_SIGMAS * error[peaks // 2]
+    )
     candidates = peaks[clear]  # up to half a lag the memory of the noise counts, not the pattern
     if not len(candidates):
         return None
@@ -179,7 +181,7 @@ class Profile:
     Args:
         passes: Whole passes on record.
         parts: Stretches of a pass, whose levels are compared.
-        alike: Correlation of each pass but the first with the mean of all the others, beside the line along which each
+        alike: Correlation of each pass but the first with the mean of the others, around the line along which each
             falls, shape (passes - 1,); with two passes that of the one with the other.
         swing: How far the profile goes up and down, in the pass where it does so least.
         level: Typical size of the values.
@@ -239,7 +241,7 @@ def profile_of(series: Series, epoch: NDArray[np.int64], parts: int, starts_over
         series: Finite values.
         epoch: The pass of each, shape (len(series),).
         parts: Stretches of a pass; each has a record at least.
-        starts_over: Of the swing: how far the step from one pass to the next may be from that which begins it anew.
+        starts_over: Of the swing: how far the step from one pass to the next may be from the one that begins it anew.
     """
     levels = [_levels(one, parts) for one in whole_passes(series.value, epoch)]
     if len(levels) < 2:
@@ -279,7 +281,7 @@ def _levels(values: Floats, parts: int) -> Floats:
 
 
 def _shape(levels: Floats) -> Floats:
-    """Return the levels of a pass beside the line along which it falls, if it does, shape (parts,)."""
+    """Return the levels of a pass relative to the line along which it falls, if it does, shape (parts,)."""
     place = np.arange(len(levels)) - (len(levels) - 1) / 2
     slope = float(np.polyfit(place, levels, 1)[0])
     return np.asarray(levels - levels.mean() - min(slope, 0.0) * place)
@@ -370,10 +372,10 @@ ROUNDED = 2.0
 DATA_ORDER_ALIKE = 0.85
 """Correlation of the levels of one epoch with the next. Chosen: eight in random order have it once in a hundred."""
 STARTS_OVER = 0.5
-"""Of that swing: how far the step to the next epoch may be from that which starts it over. Chosen: a climb has none."""
+"""Of that swing: how far the step to the next may be from the one that starts it over. Chosen: climbs have none."""
 SWING = 0.15
 """Of the level of the loss: how far the pattern goes up and down. Chosen: what batches differ in is less."""
-MOST_CLEAR, SHARE, LEAST_DROP, DATA_ORDER_SIGMAS = 0.6, 0.5, 0.04, 4.0
+MOST_CLEAR, MIN_SHARE_OF_FALL, LEAST_DROP, DATA_ORDER_SIGMAS = 0.6, 0.5, 0.04, 4.0
 """Share of boundaries that are clear, of the fall since the first epoch, of the level, and errors. Chosen: on synthetic
 curves."""
 MUCH, MUCH_OF_PAIRS = 0.125, 0.4
@@ -383,7 +385,7 @@ MUCH, MUCH_OF_PAIRS = 0.125, 0.4
 def loss_pattern_by_epoch(run: Run) -> Evidence | None:
     """The training loss goes through the same ups and downs in each epoch, apart from how far it has come.
 
-    Not this when: the pattern is small beside the loss; rows of like length are put together on purpose (a remark).
+    Not this when: the pattern is small for the loss; rows of like length are put together on purpose (a remark).
     """
     loss = run["loss"].finite
     epoch = epochs_of(run, loss)
@@ -399,7 +401,7 @@ def loss_pattern_by_epoch(run: Run) -> Evidence | None:
     meant = "; rows of like length are put together, as configured" if by_length else ""
     return Evidence(
         f"in each of {found.passes} epochs the loss goes the same way, up and down by {figure(found.swing)} or more "
-        f"beside its trend (correlation from epoch to epoch {least:.2f}); the second begins at "
+        f"around its trend (correlation from epoch to epoch {least:.2f}); the second begins at "
         f"{run.place(found.second)}{meant}",
         steps=(found.second,),
         values={"swing": found.swing, "correlation": least, "epochs": found.passes},
@@ -440,7 +442,7 @@ def loss_epoch_steps(run: Run) -> Evidence | None:
     if (
         clear.mean() < MOST_CLEAR
         or typical < LEAST_DROP * steps.level
-        or total < SHARE * steps.fall
+        or total < MIN_SHARE_OF_FALL * steps.fall
         or steps.rate_is_cut
     ):
         return None
@@ -510,7 +512,7 @@ ask_in_turn(
 BESIDE = 2
 """Neighbours on each side, whose median each record is compared with. Chosen: a spike leaves it as it is."""
 FEWEST, SHORTEST = 60, 8
-"""Records, and the least distance that is looked at. Chosen: noise with a short memory is no pass."""
+"""Records, and the least distance that is looked at. Chosen: noise with a short memory is not a pass."""
 PAIRS = 30
 """Records that have one at that distance. Chosen: a correlation of as many has an error below 0.2."""
 MEASURE_SAME_ORDER_SIGMAS = 6.5
@@ -590,7 +592,7 @@ def _ranks(values: Floats) -> Floats:
 # Do the same batches come again in the same order?
 
 
-FAR = 4.0
+MIN_HARD_PLACE_SPREADS = 4.0
 """Spreads of the places of a pass by which a hard one stands out. Fitted: whole orders that come again have up to 3.2
 (benchmarks/faults and loops), pockets of bad rows 4.7 to 14."""
 
@@ -626,7 +628,7 @@ def few_batches_stand_out(recur: Evidence) -> Evidence | None:
 
     Not this when: the loss goes up and down over the whole pass; it comes again once.
     """
-    return recur if recur.values.get("hardest", 0.0) >= FAR else None
+    return recur if recur.values.get("hardest", 0.0) >= MIN_HARD_PLACE_SPREADS else None
 
 
 @question(
@@ -650,7 +652,7 @@ def same_order(run: Run) -> Answers:
 def rows_grouped_by_length(run: Run) -> Evidence | None:
     """The configuration puts rows of like length into one batch, so that the loss goes with the length.
 
-    Not this when: the setting is off; where it is not given it cannot be told.
+    Not this when: the setting is off; where it is not given it is unknown.
     """
     grouped = run.settings.flag("group_by_length")
     if grouped is None:

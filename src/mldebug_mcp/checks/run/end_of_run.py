@@ -97,10 +97,10 @@ class Allocation:
     """An allocation that failed, in bytes.
 
     Args:
-        message: Where it is told.
+        message: Where it is reported.
         asked: What was asked for.
-        allocated: What was allocated, 0 where that is not told.
-        unused: What was reserved without an allocation or, where it is more, free; None where that is not told.
+        allocated: What was allocated, 0 if unknown.
+        unused: What was reserved without an allocation or, where it is more, free; None if unknown.
     """
 
     message: Message
@@ -141,7 +141,7 @@ def _bytes(pattern: re.Pattern[str], message: Message) -> float | None:
 # Did an error end the run, and of what kind is it?
 
 
-LEAST_SHARE = 0.07
+MIN_SHARE_OF_RESERVED = 0.07
 """Of all that is reserved. Chosen: a process that is full has a little unused as well."""
 
 
@@ -181,8 +181,8 @@ def out_of_memory_error(run: Run) -> Evidence | None:
 def device_error(run: Run) -> Evidence | None:
     """The error that ended the run is a fault that a device, its memory or a link reported.
 
-    Not this when: it is a device-side assertion, an illegal address or an Xid of the application's own work (13,
-    31, 43, 45, 68, 69 in NVIDIA's catalogue), which are mostly errors of the program.
+    Not this when: it is a device-side assertion, an illegal address or an Xid of the application's own work; those (13,
+    31, 43, 45, 68, 69 in NVIDIA's catalogue) are mostly errors of the program.
     """
     return _of_kind(run, OF_DEVICE, "a device or link reported a fault")
 
@@ -217,7 +217,7 @@ def memory_reserved_unused(run: Run) -> Evidence | None:
     found = failed_allocation(run)
     if found.unused is None:
         raise CannotTell("the message of the failed allocation does not say how much is reserved but unallocated")
-    if found.unused < max(found.asked, LEAST_SHARE * (found.allocated + found.unused)):
+    if found.unused < max(found.asked, MIN_SHARE_OF_RESERVED * (found.allocated + found.unused)):
         return None
     return Evidence(
         f"an allocation of {figure(found.asked / GIB)} GiB failed while {figure(found.unused / GIB)} GiB were "
@@ -310,7 +310,7 @@ def last_steps_slow(run: Run) -> Evidence | None:
 def log_falls_silent(run: Run) -> Evidence:
     """Lines of the log, or a recorder's watchdog, go on with the time, but no record comes for far longer than before.
 
-    Not this when: the plan was reached, or the run says that it finished; a fatal error stands at the end; the
+    Not this when: the plan was reached, or the run says that it finished; a fatal error is at the end; the
     silence is less than five minutes or ten times the usual distance of records.
     """
     plan = plan_of(run)
@@ -383,7 +383,7 @@ LEAST = 8
 """Evaluations. Chosen: fewer do not tell a straight fall from one that flattens."""
 QUARTER = 0.75
 """Of the run. Chosen: what is after it would be a quarter of a straight fall."""
-SHARE = 0.15
+MIN_SHARE_OF_FALL_AT_END = 0.15
 """Of the whole fall that comes in the last quarter. Chosen: a fall as the inverse root of the steps has 0.07."""
 BETTER = 0.1
 """Share of its start by which the loss falls at all. Chosen: of less, noise makes up too much."""
@@ -413,7 +413,11 @@ def ends_while_improving(run: Run) -> Evidence | None:
     late = loss.value[loss.step <= loss.step[0] + QUARTER * (loss.step[-1] - loss.step[0])]
     before = median(late[-width:])
     fall = first - last
-    if fall < BETTER * abs(first) or loss.value[-1] > loss.value.min() or before - last < SHARE * fall:
+    if (
+        fall < BETTER * abs(first)
+        or loss.value[-1] > loss.value.min()
+        or before - last < MIN_SHARE_OF_FALL_AT_END * fall
+    ):
         return None
     return Evidence(
         f"the evaluation loss falls to its end, at {run.place(loss.step[-1])}: "

@@ -97,7 +97,7 @@ ABOVE = 1.25
 """Times the first training loss, for evaluation to be above it. Chosen: beyond the scatter of batches."""
 GONE, LEFT, LEFT_BY_FAR = 0.05, 0.2, 0.4
 """Of the first training loss: what counts as gone, and how far above it evaluation stays; by the third where the
-training loss is no more than near zero. Chosen: rows known by heart come to 0.02, and no healthy run does both."""
+training loss is only near zero. Chosen: rows known by heart come to 0.02, and no healthy run does both."""
 FALLS = 0.05
 """Of itself: an evaluation loss that falls by this over the later half still improves. Chosen: twice its scatter."""
 GOOD, ACCURACIES_OF_BOTH = 0.9, ("accuracy", "eval_accuracy")
@@ -256,7 +256,7 @@ def eval_gap(run: Run) -> Answers:
 
 
 LEAST_EVALUATIONS = 5
-"""Evaluations beside the training loss. Chosen: fewer show no course."""
+"""Evaluations with a training loss. Chosen: fewer show no course."""
 FIRST = 0.15
 """The lowest evaluation loss stands within this share of the evaluations, or is the first. Chosen: by hand."""
 RISE = 0.05
@@ -297,7 +297,7 @@ def _is_far(run: Run, never: Evidence) -> bool:
 def eval_never_improves(run: Run) -> Evidence | None:
     """The evaluation loss is lowest at the very first evaluations and rises from there, while the training loss falls.
 
-    Not this when: it improves first and rises later, as in overfitting. Told only beside the rise.
+    Not this when: it improves first and rises later, as in overfitting. Reported only with the rise.
     """
     if "loss" not in run:
         return None
@@ -310,7 +310,7 @@ def eval_never_improves(run: Run) -> Evidence | None:
         and len(train := aligned(loss, series.finite)[1]) >= LEAST_EVALUATIONS
     ]
     if not judged:
-        raise CannotTell(f"fewer than {LEAST_EVALUATIONS} evaluations stand beside the training loss")
+        raise CannotTell(f"fewer than {LEAST_EVALUATIONS} evaluations have a training loss")
     evaluation, train = judged[0]
     if all_zero(evaluation):
         raise CannotTell("the evaluation loss is zero at every evaluation, and tells nothing")
@@ -366,10 +366,10 @@ def eval_rise(run: Run) -> Answers:
 # is more accurate than evaluation by then may know its rows by heart, and is not compared.
 
 
-NEAR = 0.03
+MAX_ACCURACY_DISTANCE = 0.03
 """Of accuracy: training this near is as accurate. Chosen: a batch of some hundred rows scatters so."""
 FRESH = 0.04
-"""Of accuracy: training that is better than evaluation by more may know its rows. Chosen: as `NEAR`, and a little."""
+"""Of accuracy: training that is better by more may know its rows. Chosen: above `MAX_ACCURACY_DISTANCE`."""
 LOSS_AT_ACCURACY_LEAST = 3
 """Evaluations, and training records for each. Chosen: their median then stands against one stray value."""
 
@@ -395,7 +395,7 @@ class LossAtAccuracy:
 
 
 def loss_at_accuracy(run: Run) -> LossAtAccuracy | None:
-    """Return the factor, None where losses and accuracies of both do not stand beside each other often enough."""
+    """Return the factor, None where losses and accuracies of both are not logged together often enough."""
     trained = _pair(run, "train")
     evaluated = _pair(run, "eval")
     if trained is None or evaluated is None:
@@ -405,7 +405,7 @@ def loss_at_accuracy(run: Run) -> LossAtAccuracy | None:
     for step, held_out, accuracy in zip(*evaluated, strict=True):
         until = steps <= step
         now = right[until][-LOSS_AT_ACCURACY_LEAST:]
-        alike = loss[until & (np.abs(right - accuracy) <= NEAR)]
+        alike = loss[until & (np.abs(right - accuracy) <= MAX_ACCURACY_DISTANCE)]
         if len(now) and median(now) <= accuracy + FRESH and len(alike) >= LOSS_AT_ACCURACY_LEAST and median(alike) > 0:
             rows.append((step, held_out, accuracy, held_out / median(alike)))
     if len(rows) < LOSS_AT_ACCURACY_LEAST:
@@ -452,10 +452,10 @@ CLOSE, WIDE, KNOWN = 0.25, 0.3, 0.9
 """The gap at first as a share of the later one; the later one, where training has come to the third number and rows are
 known by heart. Chosen: by hand."""
 LEAST_BESIDE, FIFTH, QUARTER = 4, 0.2, 0.25
-"""Evaluations with a loss and a score, the share to which the loss falls, and that of the way to its bound which the
+"""Evaluations with loss and score; the share to which the loss falls; and the part of the way to its bound that the
 score should have come by then. Chosen: what gives a fifth of the loss has most answers right."""
 TIMES, ALWAYS = 2.0, 1.8
-"""Times the loss of training at the same accuracy, typically and at least. Fitted: sound runs that log both lie between
+"""Times the loss of training at the same accuracy, typically and at least. Fitted: healthy runs with both lie between
 0.75 and 1.3."""
 
 FEW_WRONG = 0.98
@@ -470,7 +470,7 @@ def eval_loss_above_its_accuracy(run: Run) -> Evidence | None:
     """
     seen = loss_at_accuracy(run)
     if seen is None:
-        raise CannotTell("losses and accuracies of training and evaluation do not stand beside each other often enough")
+        raise CannotTell("losses and accuracies of training and evaluation are not logged together often enough")
     if seen.times < TIMES or seen.least < ALWAYS or seen.accuracy > FEW_WRONG:
         return None
     return Evidence(
@@ -482,10 +482,10 @@ def eval_loss_above_its_accuracy(run: Run) -> Evidence | None:
 
 
 def eval_score_behind_loss(run: Run) -> Evidence | None:
-    """A score of evaluation comes no quarter of the way to its bound while the loss beside it falls to a fifth.
+    """A score of evaluation comes no quarter of the way to its bound while its loss falls to a fifth.
 
     An AUC, which knows nothing of thresholds, stays that of a guess while the loss falls on and on. Not this when: it
-    stands at one number (`eval_metric_constant`), or was good at once.
+    stays at one number (`eval_metric_constant`), or was good at once.
     """
     auc = auc_of(run)
     if auc is not None and is_of_a_guess(auc) and goes_on_falling(run) and np.ptp(auc.value):
@@ -541,7 +541,7 @@ def eval_score_stands(run: Run, pair: ScorePair) -> Evidence | None:
         return None
     if pair.passes is not None and float(pair.passes[0]) > FIRST_PASS and float(pair.train[0]) >= LEARNT:
         where = figure(pair.passes[0])
-        raise CannotTell(f"the first evaluation stands at pass {where}: rows may be known by then")
+        raise CannotTell(f"the first evaluation is at pass {where}: rows may be known by then")
     return _eval_score_gap_evidence(run, pair, "gains nothing", 0) if trained - reached >= SIGMAS * pair.noise else None
 
 

@@ -55,7 +55,7 @@ FAR_BELOW_OF_TOKENS, GAP_OF_TOKENS = 0.85, 0.5
 LEAST_GAP, SHARE_OF_START = 0.05, 0.08
 """Nats, and of the first training loss: of a loss near zero half is nothing. Chosen: by hand."""
 BESIDE = 0.95
-"""Of the training loss: from there on an evaluation was beside it at first. Chosen: within the scatter of batches."""
+"""Of the training loss: within it an evaluation starts level with training. Chosen: within the scatter of batches."""
 TIMES_OF_TOKENS = 2.0
 """Times the evaluation loss, at every evaluation of a language model. Chosen: dropout moves the two by tenths."""
 STAYS, BELOW, LAGS_ALWAYS, EVAL_BELOW_APART, FARTHER = 0.75, 1.17, 1.12, 0.08, 1.2
@@ -106,7 +106,7 @@ def eval_below_train(run: Run, both: Compared) -> Evidence | None:
 
 
 def eval_below_grows(both: Compared) -> Evidence | None:
-    """Evaluation was beside the training loss at first, and has come far below it since.
+    """Evaluation was level with the training loss at first, and has come far below it since.
 
     Not this when: it was below from the first evaluation on, as with dropout or an easier set.
     """
@@ -253,7 +253,7 @@ def eval_below_chance(run: Run) -> Evidence | None:
 
 
 def _uniform(run: Run) -> float | None:
-    """Return the loss of a uniform guess; where classes are not told, that of more than the first losses speak of."""
+    """Return the loss of a uniform guess; where classes are unknown, that of more than the first losses speak of."""
     known = uniform_loss(run)
     if known is not None or run.kind != "supervised" or "accuracy" not in run or "loss" not in run:
         return known
@@ -263,7 +263,7 @@ def _uniform(run: Run) -> float | None:
 def eval_learns_nothing(run: Run) -> Evidence | None:
     """Loss and accuracy of evaluation, or its AUC, get no better than a guess, while training gets better.
 
-    Not this when: evaluation improves first (`eval_gap_grows`); it begins better than training, as of a model that
+    Not this when: evaluation improves first (`eval_gap_grows`); it begins better than training, like a model that
     comes trained.
     """
     if run.kind == "sft":
@@ -334,7 +334,7 @@ def eval_chance(run: Run) -> Answers:
 
 MORE = 5
 """Evaluations of a metric other than an accuracy. Chosen: by hand."""
-SAME = 1e-6
+MAX_ROUNDING_OF_LOSS = 1e-6
 """Share of a loss that rounding leaves of one model. Chosen: float32 has seven digits."""
 SATURATED, BY_HEART = 0.85, 0.999
 """An accuracy that is near its best, at evaluation and in training throughout. Chosen: by hand."""
@@ -349,8 +349,8 @@ _OF_A_CLASS = re.compile(r"\d|class|cat(?:egory)?|small|medium|large|rare|minori
 
 
 def is_one_number(series: Series) -> bool:
-    """Say whether all values of a loss, or a score beside it, are those of one and the same model."""
-    return float(np.ptp(series.value)) <= SAME * abs(float(series.value[0]))
+    """Say whether all values of a loss, or its score, are those of an unchanged model."""
+    return float(np.ptp(series.value)) <= MAX_ROUNDING_OF_LOSS * abs(float(series.value[0]))
 
 
 def digits_of(value: float) -> int:
@@ -416,7 +416,7 @@ NOT_GONE = 0.1
 """A training loss above this is not so small that an evaluation loss of zero could be its like. Chosen: by hand."""
 PERFECT, IMPERFECT, FALLS = 0.9999, 0.9, 0.8
 """A score at its bound, that of training at the first evaluation, and the share to which the loss still falls. Chosen:
-a score that cannot get better beside answers that do."""
+a score that cannot get better while answers do."""
 OF_NONE = -1.0
 """What COCO's evaluation says of objects of a size that there are none of."""
 OF_BOXES = (
@@ -449,7 +449,7 @@ def eval_nonfinite(run: Run) -> Evidence | None:
 
 
 def eval_loss_constant(run: Run) -> Evidence | None:
-    """The evaluation loss is the same number at every evaluation, to all its digits, as that of one and the same model.
+    """The evaluation loss is the same number at every evaluation, to all its digits, as that of an unchanged model.
 
     Not this when: it changes however little; it is logged with too few digits to tell.
     """
@@ -470,9 +470,9 @@ def eval_loss_constant(run: Run) -> Evidence | None:
 
 
 def eval_metric_zero(run: Run) -> Evidence | None:
-    """No answer of evaluation is right, ever: an accuracy, BLEU or a ranking is zero, or an error rate stands at 100 %.
+    """No answer of evaluation is right, ever: an accuracy, BLEU or a ranking is zero, or an error rate stays at 100 %.
 
-    So is a loss of zero beside one of training that is not. Not this when: it is constant but above zero; the training
+    So is a loss of zero where the training loss is not. Not this when: it is constant but above zero; the training
     loss is still on its way, for scores of whole texts.
     """
     least = dict.fromkeys((*MEASURES, "eval_loss"), FROZEN_LEAST) | dict.fromkeys(OF_BOXES, BOXES)
@@ -547,7 +547,7 @@ def eval_metric_constant(run: Run) -> Evidence | None:
     whole=True,
 )
 def eval_frozen(run: Run) -> Answers:
-    """No number, one and the same model, no right answer, no wrong one, one number."""
+    """Not a number, an unchanged model, all answers wrong, all answers right, a constant."""
     judges = (eval_nonfinite, eval_loss_constant, eval_metric_zero, eval_score_perfect, eval_metric_constant)
     return first_seen(by_outcome(judges, run))
 
@@ -564,7 +564,7 @@ than at first. Chosen: sets that are drawn alike differ by some per cent."""
 
 @symptom(needs=("loss",), not_for=("grpo", "ppo", "rl", "preference"), whole=True, background=0.003)
 def held_out_sets_part(run: Run) -> Evidence | None:
-    """One held-out set follows the training loss down, and another, which began beside it, stays behind or gets worse.
+    """One held-out set follows the training loss down, and another, which began level with it, lags or gets worse.
 
     Not this when: they lay as far apart at first, as sets of different kinds do; none follows the training loss.
     """

@@ -41,7 +41,7 @@ ISOLATED, SETTLING = 0.01, 20
 """Share of the steps that a loss scaler loses while it probes, and steps in which it comes down from its first scale.
 Chosen: one in a hundred; torch's 2 ** 16 is halved sixteen times."""
 CAUGHT = 0.1
-"""... and the share of records where each of them is told to be skipped. Chosen: half of what a log shows in vain."""
+"""... and the share of records where each of them is reported as skipped. Chosen: half of what a log shows in vain."""
 HIGH: Mapping[str, float] = {"sft": 100.0, "grpo": 10.0}
 """Norms that are unstable, by kind of run. Source: axolotl_stability."""
 OF_ANY, ANY_SCALE = 100.0, ("diffusion", "ppo", "rl", "boosting")
@@ -55,17 +55,17 @@ TINY = 1e-6
 """A norm of no averaged loss that is not small itself, for any other kind of run. Chosen: float32 resolves 1e-7."""
 BELOW_LABELS, AS_LABELS, AT_CHANCE = 0.1, (0.8, 1.2), 0.05
 """Share of what the labels give the last bias alone: far below it, about it; and by which a loss may miss ln C. Fitted:
-on trained runs, of which those that learn slowly have 1.5 times as much and more."""
+on trained runs, where those that learn slowly have 1.5 times as much and more."""
 FALL = 1000.0
 """Times that the norm fell. Chosen: sound norms fall by ten, about as the loss."""
 GRADIENT_LEVEL_LEAST, COURSE = 5, 20
-"""Records for a level, and for a course. Chosen: a median of fewer is no level."""
+"""Records for a level, and for a course. Chosen: a median of fewer is not a level."""
 
 
 def grad_norm_nonfinite(run: Run) -> Evidence | None:
     """The gradient norm is NaN or infinite.
 
-    Not this when: single steps far apart, or the first steps only, are lost and the loss goes on as before, as with a
+    Not this when: single steps far apart, or the first steps only, are lost and the loss goes on as before: as with a
     loss scaler (a remark), which may tell that it skipped each of them; none is finite although the loss is learnt.
     """
     norm = run["grad_norm"]
@@ -225,21 +225,21 @@ READINGS = (
     needs=_NORM,
 )
 def gradient_level(run: Run) -> Answers:
-    """Ask for norms that are not finite, zero, too small or too large: the first seen is told."""
+    """Ask for norms that are not finite, zero, too small or too large: the first one seen is reported."""
     return with_attribute(first_of(run, READINGS), "grad_norm_nonfinite", grad_norm_never_finite, run)
 
 
 # Does the gradient norm keep its level: does it rise over the run, or jump out of it?
 
 
-GROWS, SIGMAS = 4.0, 6.0
+GROWS, MIN_GROWTH_SIGMAS = 4.0, 6.0
 """Times the early level at the end, and standard errors of a level. Chosen: healthy norms drift by less than 4; the
 second is chance in thousands of runs."""
 BEGINNING, STRETCHES, END = 0.05, 12, 2
 """Share of the steps that is the beginning, stretches of those behind it, and of them those that are the end. Chosen:
 norms settle in a twentieth of a run; a level of two stretches outlives an outlier."""
 RISING, STILL = 0.8, 0.25
-"""Share of pairs of stretches of which the later is the higher, and of the growth that the later half makes: a trend,
+"""Share of pairs of stretches where the later is the higher, and of the growth that the later half makes: a trend,
 not one step. Chosen: chance gives a half; the norm of a model that leaves a plateau rises at once."""
 FEWEST = 12
 """Norms that are needed. Chosen: six before a jump, and some behind."""
@@ -251,7 +251,7 @@ def grad_norm_growing(run: Run, norm: Series) -> Evidence | None:
     """The gradient norm grows over the run to several times its early level.
 
     Not this when: it jumps and comes back (`grad_norm_spike`), or grows within the first steps only. Unknown where
-    it grows only once the loss rises, which is no more than the loss says, and for agents.
+    it grows only once the loss rises, which the loss shows already, and for agents.
     """
     if run.kind == "rl":
         raise CannotTell("not judged for a run of kind rl")
@@ -272,7 +272,7 @@ def _growth(run: Run, norm: Series) -> Evidence | None:
     least, end = float(after[0]), median(after[-END:])
     rises = (after[None, :] > after[:, None])[np.triu_indices(len(after), 1)]
     still = end - median(after[len(after) // 2 :][:END]) >= STILL * (end - least)
-    if end - least < max(math.log(GROWS), SIGMAS * cut.error) or rises.mean() < RISING or not still:
+    if end - least < max(math.log(GROWS), MIN_GROWTH_SIGMAS * cut.error) or rises.mean() < RISING or not still:
         return None
     first = float(cut.first[lowest + int(np.argmax(after > least + (end - least) / 4))])
     return Evidence(
@@ -418,10 +418,10 @@ def gradient_parts(run: Run) -> Answers:
 
 CLIPPING_LEAST = 5
 """Norms. Chosen: all of them, then, and by so much."""
-SHARE = 0.95
-"""Share of the records that are clipped, or stand at the threshold. Chosen: nearly every step."""
-FACTOR, AT = 5.0, 0.01
-"""Times the threshold: far above the 90th percentile of norms, where one clips; within this share a norm stands at it.
+MIN_SHARE_CLIPPED = 0.95
+"""Share of the records that are clipped, or are at the threshold. Chosen: nearly every step."""
+MIN_TIMES_THRESHOLD, AT = 5.0, 0.01
+"""Times the threshold: far above the 90th percentile of norms, where one clips; within this share a norm is at it.
 Source: tuning_playbook; logs are rounded."""
 MOST = 50.0
 """Times the threshold. Chosen: 98 % of each gradient is cut off."""
@@ -439,8 +439,8 @@ def grad_clip_saturated(threshold: float, norm: Series | None) -> Evidence | Non
     if len(norm) < CLIPPING_LEAST:
         raise CannotTell(f"grad_norm has {len(norm)} finite values; {CLIPPING_LEAST} are needed")
     clipped, typical, at = norm.value > threshold, median(norm.value), pinned(norm)
-    stands = at is not None and abs(at.value / threshold - 1) < AT and at.share >= SHARE
-    if not stands and (clipped.mean() < SHARE or typical < FACTOR * threshold):
+    stands = at is not None and abs(at.value / threshold - 1) < AT and at.share >= MIN_SHARE_CLIPPED
+    if not stands and (clipped.mean() < MIN_SHARE_CLIPPED or typical < MIN_TIMES_THRESHOLD * threshold):
         return None
     return Evidence(
         f"grad_norm is {'at' if stands else 'above'} the clipping threshold {figure(threshold)} in "
@@ -489,12 +489,12 @@ def clipping(run: Run) -> Answers:
 
 
 def _pinned(norm: Series | None) -> Answers:
-    """Judge a norm without a threshold to compare it with: one that stands at its highest value is cut off there."""
+    """Judge a norm without a threshold to compare it with: one that stays at its highest value is cut off there."""
     at = None if norm is None or len(norm) < CLIPPING_LEAST else pinned(norm)
-    if at is None or at.share < SHARE:
+    if at is None or at.share < MIN_SHARE_CLIPPED:
         raise CannotTell("the clipping threshold (max_grad_norm) is not in the configuration")
     said = Evidence(
-        f"grad_norm stands at {figure(at.value)} in {at.share:.0%} of {at.records} records and is never above, as "
+        f"grad_norm stays at {figure(at.value)} in {at.share:.0%} of {at.records} records and is never above, as "
         "one that is clipped",
         steps=(at.step,),
         values={"share": at.share, "threshold": at.value},

@@ -32,7 +32,7 @@ LEAST_SHARE = 1.1
 LEAST_GAP = 0.05
 """... and this much more, in nats. Chosen: near an accuracy of 1 a tenth of the loss is nothing."""
 RIGHT, AT_REST, WHOLE = 0.98, 0.02, 0.05
-"""Accuracy of answers that are as good as all right, share of its level by which a loss at rest moves, and how far a
+"""Accuracy of answers that are as good as all right, share of its level by which a loss at rest moves; and how far a
 number of classes worked out from it is from a whole one. Chosen: such losses come within 0.01 of the floor."""
 LEAST_ACCURACY = 0.5
 KNOWS, FELL = 0.75, 1.25
@@ -140,7 +140,7 @@ def calibrated_loss(share: float, classes: int) -> float:
 
 
 def _classes(run: Run, *, knows: bool) -> int:
-    """Return the number of classes: configured, or that of which a guess has the first loss; 0 where neither tells.
+    """Return the number of classes: configured, or where a guess has the first loss; 0 where neither tells.
 
     A model that knows its task from the first evaluation on did not begin by guessing.
     """
@@ -159,7 +159,7 @@ def _classes(run: Run, *, knows: bool) -> int:
 
 
 def _guesses(run: Run, start: float, classes: int) -> bool:
-    """Say whether the training accuracy beside the first loss, if there is one, is that of a model that guesses."""
+    """Say whether the training accuracy at the first loss, if any, is that of a model that guesses."""
     right = aligned(run["accuracy"].finite, run["loss"].finite)[1] if "accuracy" in run else np.empty(0)
     return not len(right) or start <= GUESSES * calibrated_loss(as_share(float(right[0])), classes)
 
@@ -179,7 +179,7 @@ CLEAR, UNCOUNTED = 1.15, 1.2
 """Times the loss of a calibrated model, and times the classes that the first loss tells. Chosen: it may have fallen."""
 LOSS_BY_ACCURACY_LEAST = 4
 """Records with both. Chosen: the later half is two."""
-SHARE = 0.05
+MIN_SHARE_OF_COST = 0.05
 """Of what wrong answers cost at least. Chosen: a focal loss (alpha 0.25, gamma 2) leaves a 16th."""
 WRONG = 0.3
 """Share of wrong answers. Chosen: a few rows that the loss leaves out would do."""
@@ -283,7 +283,7 @@ def loss_below_accuracy(run: Run) -> Evidence | None:
         later = slice(len(loss) // 2, None)
         right, level = as_share(median(accuracy[later])), median(loss[later])
         least = (1 - right) * math.log(2)
-        if 1 - right >= WRONG and 0 < level < SHARE * least:
+        if 1 - right >= WRONG and 0 < level < MIN_SHARE_OF_COST * least:
             return Evidence(
                 f"{name} is {figure(level)} and the accuracy {figure(right)} in the later half of {len(loss)} records; "
                 f"a mean cross-entropy with so many wrong answers is at least {figure(least)}",

@@ -47,12 +47,12 @@ from mldebug_mcp.logs.run import Run, Series
 
 
 LEAST_OF_RISE, LEAST_OF_HUMP, LEAST_OF_TREND, LEAST_OF_TURN = 5, 12, 10, 60
-"""Finite records without which each cannot be told. Chosen: as many as their blocks take."""
-SHORT, LONGER, TOGETHER = 8, 1.5, 0.8
+"""Finite records that each needs. Chosen: as many as their blocks take."""
+MIN_STEP_TIME_RECORDS, LONGER, TOGETHER = 8, 1.5, 0.8
 """Records in which the time of steps rises with the loss, by what factor, and in what order. Chosen: longer batches
 cost more of both."""
 HEIGHT, WAY_BACK, CLEAR = 1.4, 0.5, 6.0
-"""Times the start that a hump stands at, share of it that is lost again, and noise. Fitted: runs at 10 to 400 times a
+"""Times the start that a hump reaches, share of it that is lost again, and noise. Fitted: runs at 10 to 400 times a
 good learning rate."""
 STRETCHES, LOSS_RISING_LONG = 20, 5
 """Stretches of a log, and how many of them it climbs. Chosen: the last quarter."""
@@ -60,7 +60,7 @@ OF_LOWEST, LOSS_RISING_STEADY, AT_ONCE = 0.03, 0.85, 0.6
 """Share of the lowest level, rank correlation with time, and share of a single step. Chosen: other data are a step."""
 LOSS_RISING_LEAST, LOSS_RISING_SIGMAS, ALIKE = 0.005, 6.0, 0.5
 """Share of the level and errors of the trend, and its rank correlation. Fitted: 400 healthy runs of benchmarks/faults,
-none of which rises."""
+none of them rising."""
 MANY, ALIKE_OF_FEW = 40, 0.9
 """Fewer records go up in order one by one. Chosen: by chance hardly ever."""
 
@@ -108,7 +108,7 @@ def _takes_longer(run: Run, loss: Series) -> bool:
     if "step_time" not in run:
         return False
     _, time, value = aligned(run["step_time"].finite, loss)
-    if len(value) < SHORT or end_level(time) < LONGER * start_level(time):
+    if len(value) < MIN_STEP_TIME_RECORDS or end_level(time) < LONGER * start_level(time):
         return False
     return monotone(value[np.argsort(time, kind="stable")]) >= TOGETHER
 
@@ -201,7 +201,7 @@ def _need(run: Run, records: int, *not_for: str) -> None:
 # Progress that is slower than usual, and evaluations that creep below the loss of a guess.
 
 
-LOSS_SLOW_LEAST, MOST = 0.005, 0.4
+LOSS_SLOW_LEAST, MAX_SLOW_PROGRESS = 0.005, 0.4
 """Progress as a share of the first level. Chosen: below there is none (`loss_plateau`), above it is not slow."""
 LOSS_SLOW_SIGMAS = 6.0
 """Times the noise of levels that progress must be. Chosen: as for a loss that turns."""
@@ -223,7 +223,7 @@ DROP = 0.6
 EARLY, LOSS_SLOW_FIRST = 0.05, 20.0
 """Share of the run, and steps, within which the log begins. Chosen: later on every curve is straight."""
 NEAR_MEAN, LITTLE, QUARTER = 0.05, 0.25, 0.15
-"""R² of answers that say hardly more than the mean of the targets, what little was learnt by the end at most, and the
+"""R² of answers that say hardly more than the mean of the targets, what little was learnt by the end at most; and the
 share of it that came in the later half. Chosen: what learns at its pace is done, or beyond."""
 NOTHING = 1e-30
 """Chosen: a rate of zero spends nothing, and something must be divided by."""
@@ -232,7 +232,7 @@ NOTHING = 1e-30
 def loss_slow(run: Run) -> Evidence | None:
     """The training loss falls by little and, by the learning rate spent, as fast at the end as at the beginning.
 
-    Not this when: the curve bends; the model knows something already; the log is an excerpt; there is no progress.
+    Not this when: the curve bends; the model knows something already; the log is an excerpt; the run makes no progress.
     """
     refuse_new_terms(run)
     if (by_score := _by_score(run)) is not None:
@@ -303,8 +303,8 @@ def _most(run: Run, loss: Series, *, few: bool) -> float:
     if few:
         return MOST_BY_EPOCHS if float((np.diff(loss.value) < 0).mean()) >= DOWN else 0.0
     if run.step_name == "step" and "learning_rate" not in run:
-        return min(MOST, PACE * (float(loss.step[-1]) - float(loss.step[0])))
-    return MOST
+        return min(MAX_SLOW_PROGRESS, PACE * (float(loss.step[-1]) - float(loss.step[0])))
+    return MAX_SLOW_PROGRESS
 
 
 def creeps_below(run: Run, chance: float) -> bool:
@@ -394,8 +394,8 @@ def stalled(loss: Series) -> Stall | None:
 # A training loss that makes no progress, or stops too high: constant, flat from the start, stuck after a fall.
 
 
-SAME, TAIL = 5, 3
-"""Records of one and the same loss, and the part of the log that they are. Chosen: rounding at rest is shorter."""
+MIN_EQUAL_RECORDS, TAIL = 5, 3
+"""Records of the same loss, and the part of the log that they are. Chosen: rounding at rest is shorter."""
 EXACTLY, ROUNDED = 1e-9, 3e-4
 """Share by which they differ, and where the accuracy stands too. Chosen: a unit of the fourth digit."""
 LAST_DIGITS = 1.5
@@ -440,7 +440,7 @@ def loss_constant(run: Run) -> Evidence | None:
     last = float(loss.value[-1])
     same = np.abs(loss.value - last) <= (ROUNDED if _accuracy_stands(run) else EXACTLY) * abs(last)
     tail = len(same) if same.all() else int(np.argmin(same[::-1]))
-    if last == 0 or tail < SAME or tail * TAIL < len(same):
+    if last == 0 or tail < MIN_EQUAL_RECORDS or tail * TAIL < len(same):
         return None
     if tail < len(same) and abs(float(loss.value[-tail - 1]) - last) < LAST_DIGITS * last_decimal(loss.value):
         return None
@@ -450,9 +450,11 @@ def loss_constant(run: Run) -> Evidence | None:
 
 
 def _accuracy_stands(run: Run) -> bool:
-    """Say whether the training accuracy is one and the same number throughout, and not that of a model that is done."""
+    """Say whether the training accuracy is the same number throughout, and not that of a model that is done."""
     accuracy = run["accuracy"].finite.value if "accuracy" in run else np.empty(0)
-    return len(accuracy) >= SAME and float(np.ptp(accuracy)) == 0 and as_share(float(accuracy[0])) < SATURATED
+    return (
+        len(accuracy) >= MIN_EQUAL_RECORDS and float(np.ptp(accuracy)) == 0 and as_share(float(accuracy[0])) < SATURATED
+    )
 
 
 def loss_plateau(run: Run) -> Evidence | None:
@@ -623,7 +625,7 @@ ask_in_turn(
     reading(
         loss_constant,
         needs=LOSS,
-        points=SAME,
+        points=MIN_EQUAL_RECORDS,
         background=0.002,
         follows=("loss_negative", "loss_zero"),
         instead=NO_PROGRESS,

@@ -99,8 +99,8 @@ Chosen: at most 2 % of curves with noise of Student's t with 3 degrees of freedo
 SIGMAS_ON_LOG, FAR = 4.0, 6.0
 """On the logarithm it is this far off in any case, unless it is this many times as far off as any other. Chosen: by
 hand."""
-LEAST = 24
-"""Records behind the first fall without which none is said to stand alone. Chosen: by hand."""
+MIN_RECORDS_AFTER_FALL = 24
+"""Records behind the first fall without which none counts as alone. Chosen: by hand."""
 _SIDE = 3
 """Records on each side whose median is the level. Chosen: neither the other record of a spike nor a slope moves a
 median of six."""
@@ -113,7 +113,7 @@ def lone_spike(values: Floats, share_of_level: float, share_of_progress: float) 
 
     Args:
         values: The curve, shape (n,).
-        share_of_level: Least height, as a share of the level beside it.
+        share_of_level: Least height, as a share of the level around it.
         share_of_progress: Least height, as a share of the way from the start of the curve to its lowest point.
     """
     start = start_level(values)
@@ -121,7 +121,7 @@ def lone_spike(values: Floats, share_of_level: float, share_of_progress: float) 
     falls = start > 0 and float(values.min()) < start / 10
     fall = int(np.argmax(median_of_three(values) < start / 10)) if falls else 0
     rest = values[fall:]
-    if len(rest) < LEAST:
+    if len(rest) < MIN_RECORDS_AFTER_FALL:
         return []
     top = _farthest(rest)
     height = float(rest[top.at]) - top.level
@@ -257,7 +257,7 @@ class Jumps:
             raise CannotTell(f"loss has {counted(len(self.loss), 'finite value')} here; {records} are needed")
 
     def refuse_densities(self) -> None:
-        """Raise CannotTell of a negative log-density, of which one row far out costs any amount: no cross-entropy."""
+        """Raise CannotTell of a negative log-density, where one outlier costs any amount, unlike a cross-entropy."""
         worst, values = self.worst, self.loss.value
         if end_level(values) < 0 and worst.first and values[worst.peak] < values[: worst.first].max():
             raise CannotTell("the loss has come below zero, as a log-density's does: how far a jump goes says little")
@@ -441,7 +441,7 @@ def _moved(series: Series, first: float, last: float) -> Moved | None:
 # Does the training loss jump and come back, and if so, how?
 
 
-FEW, SHARE = 5, 50
+MAX_JUMPS, RECORDS_PER_JUMP = 5, 50
 """More jumps than this, and than one in so many records, are noise. Chosen: on curves with heavy-tailed noise."""
 LEAST_RECORDS, SEVERAL_RECORDS = 12, 20
 """Finite records from which on the height of a jump says something, and several jumps do. Chosen: as many as the noise
@@ -454,8 +454,8 @@ MEANS, FADES = 5.0, 2
 """Steps per record beyond which what fades seems over at once; records between half of the height and the level before.
 Chosen: recoveries of our runs take as many steps, and what comes back over more records was not one batch."""
 LEAST_EVEN, EVEN = 3, 0.1
-"""Jumps of which a distance can be told, and the share by which it varies. Chosen: by chance one in twenty-five."""
-LISTED, SHOWN = 6, 10
+"""Jumps whose distance can be measured, and the share by which it varies. Chosen: by chance one in twenty-five."""
+LISTED, MAX_SHOWN_STEPS = 6, 10
 """Jumps that a summary lists, and steps that evidence does. Chosen: a line holds as many."""
 
 
@@ -478,7 +478,7 @@ def loss_spike(jumps: Jumps) -> Evidence:
         f"loss jumps from about {figure(worst.level)} to {figure(top)} at {run.place(highest)}{begun} "
         f"{_back(jumps)}{more}"
         f"{_beside(run, at, last, others)}",
-        steps=(at, *(step for step in jumps.steps.tolist() if step != at))[:SHOWN],
+        steps=(at, *(step for step in jumps.steps.tolist() if step != at))[:MAX_SHOWN_STEPS],
         values={
             "level_before": worst.level,
             "peak": top,
@@ -497,7 +497,7 @@ def loss_spike(jumps: Jumps) -> Evidence:
 def loss_spike_high(jumps: Jumps) -> Evidence | None:
     """A jump of the training loss is as high as a fifth of the loss at the start of the run.
 
-    Not this when: it is lower, as those of hard batches are. Of a log-density it cannot be told.
+    Not this when: it is lower, as those of hard batches are. Unknown for a log-density.
     """
     jumps.need(LEAST_RECORDS)
     jumps.refuse_densities()
@@ -511,7 +511,7 @@ def loss_spike_high(jumps: Jumps) -> Evidence | None:
 def loss_spike_single(jumps: Jumps) -> Evidence | None:
     """The training loss jumps once in the whole log and is back within a few records.
 
-    Not this when: it jumps again, or takes long to come back. Of a log-density it cannot be told.
+    Not this when: it jumps again, or takes long to come back. Unknown for a log-density.
     """
     jumps.need(LEAST_RECORDS)
     jumps.refuse_densities()
@@ -610,7 +610,7 @@ def loss_events(run: Run) -> Answers:
         raise CannotTell("the loss goes like the teeth of a saw, whose jumps are no spikes (`loss_sawtooth`)")
     every = [one for one in find_spikes(loss.value) if term_set_in(run, float(loss.step[one.first])) is None]
     found = [one for one in every if one.recovered is not False]
-    if not found or len(found) > max(FEW, len(loss) // SHARE):
+    if not found or len(found) > max(MAX_JUMPS, len(loss) // RECORDS_PER_JUMP):
         return {}
     if not any(spike.recovered for spike in found) and rise_for_good(run) is not None:
         raise CannotTell("the loss has jumped and is still up where the log ends (`loss_divergence`)")

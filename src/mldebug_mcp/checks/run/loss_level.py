@@ -128,7 +128,7 @@ def _refuse_few(run: Run, loss: Series, end: float, uniform: float) -> None:
     stand = bool(np.all(np.abs(loss.value[1:] - uniform) <= STANDS * uniform))
     late = (epoch_at(run, float(loss.step[0])) or 0.0) > PASSES and float(np.ptp(loss.value)) <= STANDS * end
     if not late and not (of_epochs and stand):
-        raise CannotTell(f"fewer than {LEAST_RECORDS} records, which do not stand at the loss of a guess")
+        raise CannotTell(f"fewer than {LEAST_RECORDS} records, which are not at the loss of a guess")
 
 
 def _worse(run: Run, start: float, end: float, uniform: float) -> bool:
@@ -258,7 +258,7 @@ LAST_DIGITS = 2.5
 """Units of the last decimal from which a loss is not rounded to zero. Chosen: progress of a record is less."""
 SHORT, FROM_SHORT = 10, 0.5
 """In fewer records a single zero is enough, from this share of the start. Chosen: excerpts are cut to show it."""
-BELOW = 0.1
+MIN_SHARE_BELOW_ZERO = 0.1
 """Share of the records below zero. Chosen: single ones may be of a regulariser."""
 BEYOND_NOISE = 2.0
 """Standard deviations of its noise that a loss has to fall. Chosen: that of a policy crosses zero all the time."""
@@ -306,7 +306,7 @@ def loss_drops_to_zero(run: Run) -> Evidence | None:
     if not np.isfinite(before) or abs(before) < (FROM_SHORT if short else AT_ONCE) * abs(start):
         return None
     if abs(before) < LAST_DIGITS * last_decimal(loss.value):
-        raise CannotTell(f"the loss stands at {figure(before)} in its last decimal before: it may be rounded to zero")
+        raise CannotTell(f"the loss stays at {figure(before)} in its last decimal before: it may be rounded to zero")
     first = float(loss.step[last + 1])
     if "grad_norm" in run and bool(np.any(run["grad_norm"].finite.between(first, run.last_step).value > 0)):
         raise CannotTell("the gradient norm is above zero where the loss reads zero")
@@ -362,7 +362,7 @@ def _has_its_own_units(run: Run, loss: Series) -> bool:
 
 
 def _is_told_apart(run: Run, step: float) -> bool:
-    """Say whether the pairs of a preference run are told apart so well that the loss, -log sigmoid(margin), is zero."""
+    """Say whether the pairs of a preference run are separated so well that the loss, -log sigmoid(margin), is zero."""
     margin = run["rewards/margins"].finite.at(step) if "rewards/margins" in run else None
     return margin is not None and margin > -math.log(NEARLY_ZERO)
 
@@ -371,11 +371,11 @@ def loss_negative(run: Run) -> Evidence | None:
     """The training loss is negative where it must be a cross-entropy, or falls below zero without a bound.
 
     Not this when: the curve bends, as that of a log-density or of decibels does; a variance is learnt with the rest;
-    the loss stays above -20 beside a Dice.
+    the loss stays above -20 with a Dice.
     """
     loss = run["loss"].finite
     below = loss.value < 0
-    if below.mean() < BELOW:
+    if below.mean() < MIN_SHARE_BELOW_ZERO:
         return None
     first, half = float(loss.step[int(np.argmax(below))]), len(loss) // 2
     start, middle, end = start_level(loss.value), start_level(loss.value[half:]), end_level(loss.value)
@@ -466,7 +466,7 @@ made-up languages may hold no more than their frequencies."""
 LEAST_LN_OF_CHARACTERS = math.log(60)
 """A text of one script has some 60 characters; made-up languages, whose next token may well be certain, have fewer."""
 TOKEN_LEVEL_NEAR, FALLEN = 0.05, 0.25
-"""Within this share of ln(vocabulary) a new model guesses uniformly, and so far below it is a first record that is the
+"""Within this share of ln(vocabulary) a new model guesses uniformly; so far below it is a first record that is the
 mean of several steps. Chosen: by hand; a model that was trained before has less than half."""
 FRESH_PASSES = 1.5
 """Passes over the data up to which rows count as new. Chosen: by hand."""

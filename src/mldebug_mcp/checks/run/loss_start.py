@@ -93,7 +93,7 @@ LOSS_SCALE_SUSPICIOUS_FAR, STEADY = 2.5, 0.5
 less than a factor of two."""
 GUESSES = (4, 8, 16, 32, 64, 128)
 """Usual numbers of micro-batches. Chosen: a quotient of 2 may have other reasons."""
-MOST = 4096
+MAX_MICRO_BATCHES = 4096
 """Chosen: no run accumulates more."""
 LEAST_RECORDS, SAME = 3, 0.01
 """Records at which a loss is a whole multiple of the logarithm of the perplexity, and how near. Chosen: both are
@@ -107,9 +107,9 @@ PLAUSIBLE = (0.3, 4.5)
 
 
 def loss_scale_suspicious(run: Run) -> Evidence | None:
-    """The training loss is a whole multiple of the evaluation loss, of a uniform guess, or of ln(perplexity) beside it.
+    """The training loss is a whole multiple of the evaluation loss, of a uniform guess, or of its ln(perplexity).
 
-    Not this when: it is no usual or configured number of micro-batches; each epoch has one record, maybe a sum.
+    Not this when: it is not a usual or configured number of micro-batches; each epoch has one record, maybe a sum.
     """
     loss = run["loss"].finite
     if not len(loss):
@@ -118,7 +118,7 @@ def loss_scale_suspicious(run: Run) -> Evidence | None:
     if (term := measured_term(run)) is not None:
         raise CannotTell(f"evaluation measures {term.name} alone, a term of the training loss")
     accumulated = run.setting("gradient_accumulation_steps")
-    accumulated = accumulated if accumulated is not None and 2 <= accumulated <= MOST else None
+    accumulated = accumulated if accumulated is not None and 2 <= accumulated <= MAX_MICRO_BATCHES else None
     answers = [_against_its_logarithm(run), _against_evaluation(run, accumulated), _at_start(run, accumulated)]
     summed = _summed_over_rows(run)
     if summed is not None:
@@ -151,7 +151,7 @@ def _against_its_logarithm(run: Run) -> Evidence | None:
 
 
 def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool | None:
-    """Compare with the evaluation loss; False if on the same scale, None if that cannot be told."""
+    """Compare with the evaluation loss; False if on the same scale, None if unknown."""
     if "eval_loss" not in run:
         return None
     steps, train, evaluation = beside_training(run["loss"].finite, run["eval_loss"])
@@ -189,7 +189,7 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
 
 
 def _at_start(run: Run, accumulated: float | None) -> Evidence | bool | None:
-    """Compare the first loss with that of a uniform guess; False if on its scale, None if that cannot be told."""
+    """Compare the first loss with that of a uniform guess; False if on its scale, None if unknown."""
     loss = run["loss"].finite
     first, step = float(loss.value[0]), float(loss.step[0])
     if step > max(LOSS_SCALE_SUSPICIOUS_FIRST_STEPS, LOSS_SCALE_SUSPICIOUS_EARLY * run.last_step) or first <= 0:
@@ -300,7 +300,7 @@ def initial_loss_high(run: Run) -> Evidence | None:
 
     An R² at first tells the same of a regression: the loss is 1 - R² times that of always answering the mean.
 
-    Not this when: the loss is a sum (`loss_scale_suspicious`), or is no cross-entropy, as one that stays so high.
+    Not this when: the loss is a sum (`loss_scale_suspicious`), or is not a cross-entropy, as one that stays so high.
     """
     loss = run["loss"].finite
     if not len(loss):
@@ -308,7 +308,7 @@ def initial_loss_high(run: Run) -> Evidence | None:
     if loss.step[0] > max(LOSS_START_FIRST_STEPS, LOSS_START_EARLY * run.last_step):
         raise CannotTell(f"the first loss is logged at {run.place(loss.step[0])}, too late to speak of the start")
     if any(mark in name.lower() for name in run.series for mark in ("ctc", "edit_dis")):
-        raise CannotTell("a CTC loss, as of a run that measures edit distances, is a sum over the sequence: no scale")
+        raise CannotTell("a CTC loss, as where edit distances are measured, is a sum over the sequence: no scale")
     refuse_sums_of_epochs(run)
     explained = next((one.finite for one in run.with_role(Quantity.R2) if len(one.finite)), None)
     return _above_guess(run) if explained is None else _above_mean(run, explained)
@@ -477,7 +477,7 @@ def loss_jumps_at_start(run: Run) -> Evidence | None:
 def loss_rises_in_warmup(run: Run) -> Evidence | None:
     """The training loss falls while the learning rate is small, and climbs as warmup takes the rate to its peak.
 
-    Not this when: there is no warmup, or it is too short to see; the climb is within the noise.
+    Not this when: the run has no warmup, or it is too short to see; the climb is within the noise.
     """
     rate, loss = run["learning_rate"].finite, run["loss"].finite
     top = int(np.argmax(rate.value))
@@ -525,7 +525,7 @@ def loss_above_start(run: Run) -> Evidence | None:
     if not _stays_high(loss.value, start):
         return None
     if is_late(run, float(loss.step[0]), MIDDLE, 0) and float(blocks(loss.value, WIDE).level.max()) < STRETCH * start:
-        raise CannotTell(f"the log begins at {run.place(loss.step[0])}: its start is no beginning")
+        raise CannotTell(f"the log begins at {run.place(loss.step[0])}: its start is not a beginning")
     onset = float(loss.step[high[0]])
     return Evidence(
         f"{len(high)} of {len(loss)} records of the loss lie above {figure(HIGH * start)}, up to "

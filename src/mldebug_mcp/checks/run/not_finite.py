@@ -40,10 +40,10 @@ FACTOR = 2.0
 RISE = 1.5
 """How much higher than in the first record the rate must be. Chosen: less is hardly a warmup."""
 AT_PEAK, AFTER = 0.99, 0.1
-"""Share of its highest value at which the rate is at its peak, and of the warmup by which the last finite loss may lie
+"""Share of its highest value at which the rate is at its peak; and of the warmup by which the last finite loss may lie
 behind it. Chosen: records need not fall on the peak."""
-LEAST = 3
-"""Records without a finite loss, and evaluations with one. Chosen: from there on it is no chance."""
+MIN_NONFINITE_RECORDS = 3
+"""Records without a finite loss, and evaluations with one. Chosen: from there on it is not a coincidence."""
 OFTEN, OFTEN_SHARE = 5, 0.02
 """Times that it is lost, and share of the records. Chosen: a bad row or two of a data set come up less often."""
 SPREADS = 0.3
@@ -87,7 +87,7 @@ def loss_nonfinite_at_first(run: Run, loss: Lost) -> Evidence | None:
 def loss_nonfinite_in_warmup(run: Run, loss: Lost) -> Evidence | None:
     """The loss becomes NaN or infinite while the learning rate still climbs to its peak, or just as it is there.
 
-    Not this when: there is no warmup in the log, or no finite loss. By chance that is as often as warmup is long.
+    Not this when: the log shows no warmup, or no finite loss. By chance that is as often as warmup is long.
     """
     rate = run["learning_rate"].finite if "learning_rate" in run else None
     if rate is None or not len(rate) or not loss.at or len(loss.series.finite) < 2:
@@ -119,7 +119,7 @@ def loss_nonfinite_passes(run: Run, loss: Lost) -> Evidence | None:
         raise CannotTell("another loss is not finite either: it is not these batches alone")
     levels = returns(loss)
     if levels is None:
-        raise CannotTell(f"it is not known how the loss is before and {LEAST} finite records after")
+        raise CannotTell(f"it is not known how the loss is before and {MIN_NONFINITE_RECORDS} finite records after")
     if levels[1] > levels[0]:
         raise CannotTell("the loss comes back higher: the update that was made of it took the weights with it")
     records, finite = loss.series, ~loss.bad
@@ -225,8 +225,10 @@ def loss_nan_alone(run: Run, loss: Lost) -> Evidence | None:
     if loss.count < len(loss.series):
         return None
     evaluation = evaluation_losses(run)[0]
-    if loss.count < LEAST or len(evaluation) < LEAST:
-        raise CannotTell(f"{loss.count} records and {len(evaluation)} evaluations; {LEAST} of each are needed")
+    if loss.count < MIN_NONFINITE_RECORDS or len(evaluation) < MIN_NONFINITE_RECORDS:
+        raise CannotTell(
+            f"{loss.count} records and {len(evaluation)} evaluations; {MIN_NONFINITE_RECORDS} of each are needed"
+        )
     if not bool(np.isfinite(evaluation.value).all()):
         return None
     first, last = float(evaluation.value[0]), float(evaluation.value[-1])
@@ -248,7 +250,7 @@ OF_A_LEVEL: tuple[Way, ...] = (
     nonfinite_spreads,
     loss_nan_alone,
 )
-"""What is told of a loss that is a level, and of no policy's."""
+"""Reported for a loss that is a level and not a policy's."""
 LOST = loss_nonfinite.__name__
 
 
@@ -351,7 +353,7 @@ def _evidence(run: Run, first: Incident, place: str) -> Evidence:
 
 SHORT, STILL_FALLS = 20, 2
 """In so few records a scale that is so many halvings down may be on its way to nothing. Chosen: a descent's length."""
-SHARE, FEW = 0.05, 3
+MAX_SHARE_SKIPPED, MAX_SKIPPED_STEPS = 0.05, 3
 """Share of the steps that are skipped, and their number. Chosen: scalers that try every 100 steps skip one in 100."""
 IN_A_ROW = 4
 """Skipped steps on end. Chosen: a scaler that probes needs one or two."""
@@ -472,7 +474,8 @@ def steps_skipped(run: Run) -> Evidence | None:
         f"{skips.longest} on end after the first {skips.probing}",
         steps=(onset,),
         values={"records": records, "share": skips.share, "longest": skips.longest},
-        present=skips.longest >= IN_A_ROW or (skips.share > SHARE and float(late.sum()) >= FEW),
+        present=skips.longest >= IN_A_ROW
+        or (skips.share > MAX_SHARE_SKIPPED and float(late.sum()) >= MAX_SKIPPED_STEPS),
     )
 
 

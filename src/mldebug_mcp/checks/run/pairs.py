@@ -20,7 +20,7 @@ from mldebug_mcp.logs.run import Run, Series
 DEFAULT_BETA = 0.1
 """Strength of the pull to the reference where the settings do not say. Source: TRL's default (trl_docs)."""
 LEAST_RECORDS, EARLY = 8, 0.05
-"""Records without which no change is told, and share of the run that may be missing before a first reward. Chosen: by
+"""Records that a change needs, and share of the run that may be missing before a first reward. Chosen: by
 hand."""
 REFERENCE_FREE = 0.7
 """The implicit rewards of a policy that is its own reference begin at zero. Where the first one is this share of the
@@ -161,12 +161,12 @@ def _both(run: Run, names: tuple[str, str]) -> tuple[Floats, Floats, Floats] | N
 ACCURACIES, MARGINS = ("rewards/accuracies", "accuracy"), ("rewards/margins", "margin")
 """How often the chosen answer has the higher reward, and by how much: of DPO and its like, of a reward model."""
 HELD_OUT = ("eval_rewards/accuracies", "eval_accuracy")
-LEAST, LEAST_BELOW, LEAST_STEPS = 8, 4, 20
+MIN_ACCURACY_RECORDS, LEAST_BELOW, LEAST_STEPS = 8, 4, 20
 """Records, those of an accuracy below one half, and steps that they cover. Chosen: fewer are the beginning."""
-NEAR, LEARNED, ERRORS = 0.58, 0.65, 2.0
-"""An accuracy that is no more than chance, one that is, and errors of a mean. Chosen: a third and two thirds
+MAX_CHANCE_ACCURACY, LEARNED, ERRORS = 0.58, 0.65, 2.0
+"""An accuracy that is at most chance, one that is, and errors of a mean. Chosen: a third and two thirds
 of the way from 0.5 to the 0.7 that remote_gpu_trainer calls healthy."""
-BELOW = 0.35
+MAX_ACCURACY_BELOW_CHANCE = 0.35
 """An accuracy below chance. Chosen: as far below one half as `LEARNED` is above it."""
 LEAST_GROWTH, LEAST_NATS = 0.1, 1.0
 """Growth of a margin, or nats times beta where beta is small. Chosen: 0.1 brings the DPO loss from 0.693 to 0.644."""
@@ -200,7 +200,7 @@ def dpo_pairs_alike(run: Run) -> Evidence | None:
         if equal.mean() >= MOSTLY:
             said = f"equal in {equal.mean():.0%} of {counted(len(equal), 'record')}"
             return _seen(f"{logps.metric} are {said}", logps.steps, share=float(equal.mean()))
-    if rewards is None or len(rewards.size) < LEAST:
+    if rewards is None or len(rewards.size) < MIN_ACCURACY_RECORDS:
         return None
     later = len(rewards.size) // 2
     size, between = median(rewards.size[later:]), median(rewards.apart[later:])
@@ -215,7 +215,7 @@ def _seen(summary: str, steps: Floats, **values: float) -> Evidence:
 
 
 def dpo_rewards_zero(run: Run) -> Evidence | None:
-    """The implicit rewards of both answers are exactly zero: policy and reference are one and the same.
+    """The implicit rewards of both answers are exactly zero: policy and reference are the same.
 
     Not this when: the log covers only the first steps; the rewards are tiny but move.
     """
@@ -246,7 +246,7 @@ def dpo_accuracy_below_chance(run: Run) -> Evidence | None:
         raise CannotTell(f"fewer than {LEAST_BELOW} preference accuracies are logged")
     for accuracy in judged:
         mean, error, since = _end(accuracy, 4, 3)
-        if mean + ERRORS * error < BELOW and bool(accuracy.value.any()):
+        if mean + ERRORS * error < MAX_ACCURACY_BELOW_CHANCE and bool(accuracy.value.any()):
             summary = f"{accuracy.name} has a mean of {figure(mean)} over its last quarter"
             return Evidence(summary, steps=(since,), values={"mean": mean, "error": error})
     return None
@@ -264,13 +264,13 @@ def dpo_accuracy_chance(run: Run) -> Evidence | None:
 
     Not this when: it rises late; batches are so small that their mean is not known (then it is unknown).
     """
-    accuracy = _of_pairs(run, ACCURACIES, LEAST)
+    accuracy = _of_pairs(run, ACCURACIES, MIN_ACCURACY_RECORDS)
     if accuracy.step[-1] - accuracy.step[0] < LEAST_STEPS and len(accuracy) < LEAST_STEPS:
         raise CannotTell(f"the accuracies cover only {len(accuracy)} records")
     mean, error, since = _end(accuracy, 3, 5)
-    if mean - ERRORS * error > NEAR or mean >= LEARNED:
+    if mean - ERRORS * error > MAX_CHANCE_ACCURACY or mean >= LEARNED:
         return None
-    if mean > NEAR or mean + ERRORS * error > NEAR + 2 * (LEARNED - NEAR):
+    if mean > MAX_CHANCE_ACCURACY or mean + ERRORS * error > MAX_CHANCE_ACCURACY + 2 * (LEARNED - MAX_CHANCE_ACCURACY):
         raise CannotTell(f"the accuracy is {figure(mean)} ± {figure(ERRORS * error)} at the end: too noisy to tell")
     summary = f"{accuracy.name} has a mean of {figure(mean)} from {run.place(since)} on"
     return _seen(summary, accuracy.step, mean=mean, error=error)
@@ -279,15 +279,15 @@ def dpo_accuracy_chance(run: Run) -> Evidence | None:
 def dpo_margin_flat(run: Run) -> Evidence | None:
     """The margin between the rewards of chosen and rejected answers stays where it was.
 
-    Not this when: beta is small, so that margins are small although the pairs are told apart; the log covers only
+    Not this when: beta is small, so that margins are small although the pairs are separated; the log covers only
     the first steps.
     """
-    margin = _of_pairs(run, MARGINS, LEAST)
+    margin = _of_pairs(run, MARGINS, MIN_ACCURACY_RECORDS)
     if margin.step[-1] - margin.step[0] < LEAST_STEPS and len(margin) < LEAST_STEPS:
         raise CannotTell(f"the margins cover {figure(margin.step[-1] - margin.step[0])} {run.step_name}s only")
     quarter = max(3, len(margin) // 4)
     start, end = median(margin.value[:quarter]), median(margin.value[-quarter:])
-    if start > LEAST_GROWTH and len(margin) > LEAST:
+    if start > LEAST_GROWTH and len(margin) > MIN_ACCURACY_RECORDS:
         start = min(start, 0.0)  # it had grown before the first records were averaged
     beta = run.setting("beta")
     needed = min(LEAST_GROWTH, LEAST_NATS * beta) if beta is not None and beta > 0 else LEAST_GROWTH
@@ -329,7 +329,7 @@ def dpo_logps_fall(run: Run) -> Evidence | None:
     """Log-probabilities of chosen and rejected both fall.
 
     They fall by far more than they move apart, or without end.
-    Not this when: the margin grows as much as the chosen answers lose, which is how DPO often works (a remark),
+    Not this when: the margin grows as much as the chosen answers lose, which is how DPO often works (a remark);
     as long as these keep most of the probability that they had; the fall is within the noise of batches; a
     reward model is trained, which has no such probabilities. The factors were chosen by hand.
     """

@@ -12,7 +12,7 @@ from mldebug_mcp.checks.curve import Blocks, blocks, departure, end_level, highe
 from mldebug_mcp.checks.policies import (
     ENTROPIES,
     EXPLORATION,
-    LEAST_RECORDS,
+    MIN_DIVERGENCE_RECORDS,
     NOT_POLICY,
     TEXT_POLICIES,
     Divergence,
@@ -98,8 +98,8 @@ def clip_ratio_high(run: Run) -> Evidence | None:
     used once (then it is zero).
     """
     ratio = run["clip_ratio"].finite if "clip_ratio" in run else None
-    if ratio is None or len(ratio) < LEAST_RECORDS:
-        raise CannotTell(f"clip_ratio has fewer than {LEAST_RECORDS} finite values")
+    if ratio is None or len(ratio) < MIN_DIVERGENCE_RECORDS:
+        raise CannotTell(f"clip_ratio has fewer than {MIN_DIVERGENCE_RECORDS} finite values")
     limit = CLIPPED_RL if run.kind == "rl" else CLIPPED
     kept = highest_level(ratio.value)
     if kept.value <= limit or float((ratio.value > limit).mean()) < LASTING:
@@ -129,9 +129,11 @@ def kl_high(run: Run) -> Evidence | None:
 
 def _judge(run: Run, one: Divergence) -> Evidence | None:
     series, value = one.series, one.series.value
-    few, typical, peak = len(series) < LEAST_RECORDS, median(value), int(np.argmax(value))
+    few, typical, peak = len(series) < MIN_DIVERGENCE_RECORDS, median(value), int(np.argmax(value))
     if few and typical <= TIMES_AT_ONCE * one.limit:
-        raise CannotTell(f"{series.name} has {counted(len(series), 'finite value')} here; {LEAST_RECORDS} are needed")
+        raise CannotTell(
+            f"{series.name} has {counted(len(series), 'finite value')} here; {MIN_DIVERGENCE_RECORDS} are needed"
+        )
     kept = typical if few else highest_level(value).value
     if kept > one.limit:
         return _sustained(run, one, kept)
@@ -229,8 +231,8 @@ def policy_movement(run: Run) -> Answers:
 COLLAPSED, SHARE_OF_START = 0.01, 0.1
 """Nats per token below which a policy has collapsed, and, of an agent, the share of its entropy at the start. Source:
 axolotl_stability, for GRPO, where 0.05 to 0.5 is healthy."""
-LEAST, LEAST_TO_STAY = 5, 20
-"""Finite values without which a low entropy, and one that stays or grows, cannot be told. Chosen: fewer show no
+MIN_ENTROPY_RECORDS, LEAST_TO_STAY = 5, 20
+"""Finite values that a low entropy, and one that stays or grows, need. Chosen: fewer show no
 course."""
 FLOOR = 1e-4
 """Nats that count as none where the logarithm is taken. Chosen: far below `COLLAPSED`."""
@@ -256,7 +258,7 @@ def entropy_low(run: Run) -> Evidence | None:
     Not this when: entropy keeps clear of zero; single records touch it; the agent of a game has come to its best
     return meanwhile (a remark); actions are continuous, whose entropy has no floor (then it is unknown).
     """
-    series = require_values(entropy(run), LEAST)
+    series = require_values(entropy(run), MIN_ENTROPY_RECORDS)
     value = series.value
     if float(value.min()) < -1e-3:
         raise CannotTell("entropy goes below zero, as that of continuous actions does: it has no floor to be near to")
@@ -280,7 +282,7 @@ def entropy_low(run: Run) -> Evidence | None:
 
 
 def _reward_by(run: Run, step: float) -> str:
-    """Return what had been earned when nothing was left to chance, beside what is earned at the end."""
+    """Return what had been earned when nothing was left to chance, and what is earned at the end."""
     rewards = rewards_of(run)
     if rewards is None or (then := rewards.at(step)) is None:
         return ""
@@ -312,7 +314,7 @@ def entropy_high(run: Run) -> Evidence | None:
 def entropy_grows(high: Evidence) -> Evidence | None:
     """The entropy of the policy grows far above its lowest level.
 
-    Not this when: it is as high as it was at the start, which tells of the model or its temperature.
+    Not this when: it is as high as it was at the start, which comes from the model or its temperature.
     """
     return high if high.values["grows"] else None
 
@@ -352,7 +354,7 @@ def exploration_ends_early(run: Run) -> Evidence | None:
 
     Not this when: actions were random for a while; the reward rises; only a log of a trained agent is known.
     """
-    share = require_values(run[next(name for name in EXPLORATION if name in run)].finite, LEAST)
+    share = require_values(run[next(name for name in EXPLORATION if name in run)].finite, MIN_ENTROPY_RECORDS)
     if run.kind != "rl" or float(share.value.max()) > RARELY or seems_to_learn(run):
         return None
     return Evidence(
@@ -382,11 +384,11 @@ def policy_entropy(run: Run) -> Answers:
 # Do completions grow, shrink, or end at the limit?
 
 
-SHARE = "completions/clipped_ratio"
+CLIPPED_RATIO = "completions/clipped_ratio"
 LEAST_LENGTHS, LEAST_SHARES, LEAST_OF_ALL, LEAST_SCORES = 20, 3, 5, 4
 """Records of lengths, of the share at the limit, of nothing but the limit, and evaluations. Chosen: by hand."""
-FACTOR, NEAR_FACTOR, NEAR_LIMIT, CUT = 2.0, 1.5, 0.7, 0.5
-"""Growth; that which is enough where it ends within this share of the limit, or so many are cut off. Chosen: by
+MIN_GROWTH, NEAR_FACTOR, NEAR_LIMIT, CUT = 2.0, 1.5, 0.7, 0.5
+"""Growth; the growth that is enough where it ends within this share of the limit, or so many are cut off. Chosen: by
 hand."""
 MOST_WITH_SCORES, WHILE_LEARNING, FEW_CUT = 4.0, 3.0, 0.2
 """Growth below this factor is a remark where scores of evaluation rise with it, or, below the second, the reward near
@@ -405,14 +407,14 @@ ALL, NEARLY_ALWAYS = 0.99, 0.95
 def completion_length_grows(run: Run, share: Series) -> Evidence | None:
     """The mean length of completions rises steadily, to a multiple or up to the limit.
 
-    Not this when: it wanders or falls back; it stays clear of the limit while all scores of evaluation rise with
-    it, or the reward near the reference (remarks), as in tasks that take thought.
+    Not this when: it wanders or falls back; it stays clear of the limit while all scores of evaluation rise;
+    or the reward near the reference (remarks), as in tasks that take thought.
     """
     length = require_values(run["completion_length"].finite, LEAST_LENGTHS)
     cut, start, end = blocks(length.value, 12), start_level(length.value[: len(length) // 4]), end_level(length.value)
     limit, cut_off = run.setting("max_completion_length"), end_level(share.value) if len(share) else None
     near = end >= NEAR_LIMIT * limit if limit is not None else (cut_off or 0.0) >= CUT
-    grown = end >= (NEAR_FACTOR if near else FACTOR) * start and end - start > COMPLETIONS_SIGMAS * cut.wobble
+    grown = end >= (NEAR_FACTOR if near else MIN_GROWTH) * start and end - start > COMPLETIONS_SIGMAS * cut.wobble
     stays = float(cut.level[len(cut.level) // 3 :].min()) >= start + STAYS * (end - start)
     if start <= 0 or not grown or (monotone(cut.level) < STEADY and not stays):
         return None
@@ -486,7 +488,7 @@ def completions_reach_limit(run: Run, share: Series) -> Evidence | None:
 
 def _at_limit(run: Run, share: Series) -> Evidence | None:
     if len(share) < LEAST_SHARES:
-        raise CannotTell(f"{SHARE} has fewer than {LEAST_SHARES} finite values")
+        raise CannotTell(f"{CLIPPED_RATIO} has fewer than {LEAST_SHARES} finite values")
     cut = blocks(share.value, 12)
     high = cut.level > MOST_CUT
     came_down = not high[-max(1, len(high) // 4) :].any()
@@ -515,15 +517,17 @@ def _reward_beside(run: Run) -> str:
 @question(
     outcome_of(completion_length_grows, 0.025, "axolotl_stability", needs=("completion_length",)),
     outcome_of(completion_length_shrinks, 0.01, needs=("completion_length",)),
-    outcome_of(completions_truncated, 0.01, "axolotl_stability", needs=(SHARE,)),
-    outcome_of(completions_never_end, 0.05, "axolotl_faq", needs=(SHARE,), as_chosen=True, of="completions_truncated"),
-    outcome_of(completions_reach_limit, 0.01, "axolotl_stability", needs=(SHARE,)),
-    any_of=("completion_length", SHARE),
+    outcome_of(completions_truncated, 0.01, "axolotl_stability", needs=(CLIPPED_RATIO,)),
+    outcome_of(
+        completions_never_end, 0.05, "axolotl_faq", needs=(CLIPPED_RATIO,), as_chosen=True, of="completions_truncated"
+    ),
+    outcome_of(completions_reach_limit, 0.01, "axolotl_stability", needs=(CLIPPED_RATIO,)),
+    any_of=("completion_length", CLIPPED_RATIO),
     not_for=NOT_POLICY,
 )
 def completions(run: Run) -> Answers:
     """What the lengths do goes before what the limit does to them, for they may have grown into it."""
-    share = run[SHARE].finite if SHARE in run else Series(SHARE, np.empty(0), np.empty(0))
+    share = run[CLIPPED_RATIO].finite if CLIPPED_RATIO in run else Series(CLIPPED_RATIO, np.empty(0), np.empty(0))
     at_first = start_level(share.value[:LEAST_SHARES]) if len(share) else 0.0
     at_limit = completions_truncated if at_first >= CUT else completions_reach_limit
     of_length = (completion_length_grows, completion_length_shrinks) if "completion_length" in run else ()

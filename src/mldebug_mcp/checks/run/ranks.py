@@ -26,14 +26,14 @@ _FIRST = regex(rf"{_RANK}[/_.-](?P<metric>.+)", re.IGNORECASE)
 _LAST = regex(rf"(?P<metric>.+)[/_.-]{_RANK}", re.IGNORECASE)
 _TIME = regex(r"(?:.*[_/])?(?:time|latency|duration)(?:_m?s)?", re.IGNORECASE)
 _LOSS = regex(r"(?:.*[_/])?(?:loss|grad_norm)", re.IGNORECASE)
-LEAST_RECORDS = 5
+MIN_RECORDS_PER_RANK = 5
 """Records of each rank. Chosen: a median needs some records."""
 ALIKE, PARTED = 1e-3, 1e-2
 """Relative difference of norms that are one, and of those that are not. Chosen: ranks reduce in one order."""
 
 MID_RUN, MID_RUN_STEPS = 0.1, 50.0
 """Share of the run, and steps, beyond which a log begins in mid-run. Chosen: by then ranks may have parted."""
-FAR, FAR_SIGMAS = 1.5, 3.0
+MIN_LOSS_RATIO, FAR_SIGMAS = 1.5, 3.0
 """Times the losses of all other ranks, and times the noise from record to record, that one ends above them. Chosen:
 shares of one batch have losses that scatter about the same level."""
 
@@ -126,12 +126,12 @@ def parted(run: Run) -> Parted | None:
     if len(ranks) < 2:
         return None
     steps = reduce(np.intersect1d, (one.step for one in ranks.values()))
-    if len(steps) < 2 * LEAST_RECORDS:
+    if len(steps) < 2 * MIN_RECORDS_PER_RANK:
         return None
     norms = np.array([one.value[np.searchsorted(one.step, steps)] for one in ranks.values()])
     apart = np.ptp(norms, axis=0) / np.maximum(np.abs(norms).max(axis=0), np.finfo(float).tiny)
     last_alike = np.flatnonzero(apart <= PARTED)
-    if float(apart[:LEAST_RECORDS].max()) > ALIKE or last_alike[-1] > len(steps) - 1 - LEAST_RECORDS:
+    if float(apart[:MIN_RECORDS_PER_RANK].max()) > ALIKE or last_alike[-1] > len(steps) - 1 - MIN_RECORDS_PER_RANK:
         return None
     at = int(last_alike[-1]) + 1
     away = np.abs(norms[:, at:] - np.median(norms[:, at:], axis=0)).mean(axis=1)
@@ -156,15 +156,19 @@ def astray(metric: str, ranks: Mapping[int, Series], *, late: bool = False) -> A
         late: Whether the log begins in mid-run, so that how they began is not known.
     """
     losses = {rank: series.finite for rank, series in ranks.items()}
-    if not _LOSS.fullmatch(metric) or min(map(len, losses.values())) < 2 * LEAST_RECORDS:
+    if not _LOSS.fullmatch(metric) or min(map(len, losses.values())) < 2 * MIN_RECORDS_PER_RANK:
         return None
     end = {rank: end_level(series.value) for rank, series in losses.items()}
     rank = max(end, key=lambda one: end[one])
     others, series = [value for one, value in end.items() if one != rank], losses[rank]
     scatter = max(noise(one.value) for one in losses.values())
-    began = max(median(one.value[:LEAST_RECORDS]) for other, one in losses.items() if other != rank)
-    alike = median(series.value[:LEAST_RECORDS]) < FAR * began
-    if not (alike or late) or not 0 < FAR * max(others) < end[rank] or end[rank] - max(others) < FAR_SIGMAS * scatter:
+    began = max(median(one.value[:MIN_RECORDS_PER_RANK]) for other, one in losses.items() if other != rank)
+    alike = median(series.value[:MIN_RECORDS_PER_RANK]) < MIN_LOSS_RATIO * began
+    if (
+        not (alike or late)
+        or not 0 < MIN_LOSS_RATIO * max(others) < end[rank]
+        or end[rank] - max(others) < FAR_SIGMAS * scatter
+    ):
         return None
     usual = median(np.array(others))
     low = np.flatnonzero(series.value < (usual + end[rank]) / 2)
@@ -172,9 +176,9 @@ def astray(metric: str, ranks: Mapping[int, Series], *, late: bool = False) -> A
 
 
 def slowest(metric: str, ranks: Mapping[int, Series]) -> Slowest | None:
-    """Return the rank that takes the longest, None if the metric is no time, or too few of them are logged."""
+    """Return the rank that takes the longest, None if the metric is not a time, or too few of them are logged."""
     times = {rank: series.finite for rank, series in ranks.items()}
-    if not _TIME.fullmatch(metric) or min(map(len, times.values())) < LEAST_RECORDS:
+    if not _TIME.fullmatch(metric) or min(map(len, times.values())) < MIN_RECORDS_PER_RANK:
         return None
     level = {rank: median(series.value) for rank, series in times.items()}
     rank = max(level, key=lambda one: level[one])
@@ -196,7 +200,7 @@ def slowest(metric: str, ranks: Mapping[int, Series]) -> Slowest | None:
 
 SLOWER = 1.2
 """Times the slowest of the others. Chosen: shares of a batch differ by less."""
-SIGMAS = 3.0
+MIN_RANK_SIGMAS = 3.0
 """Times the noise from record to record between a rank and the others. Chosen: a median has less noise than that."""
 LEAST_RANKS = 3
 """Ranks. Chosen: of two nobody knows which is unlike."""
@@ -254,7 +258,7 @@ def _slow(metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
     one = slowest(metric, ranks)
     if one is None or one.usual <= 0 or one.level < SLOWER * max(one.others):
         return None
-    if one.level - one.usual < SIGMAS * one.noise:
+    if one.level - one.usual < MIN_RANK_SIGMAS * one.noise:
         return None
     return Evidence(
         f"{metric} of rank {one.rank} is {figure(one.level)} in the median and {figure(one.end)} at the end; the "

@@ -24,11 +24,11 @@ RATES = (
     Quantity.STEPS_PER_SECOND,
     Quantity.THROUGHPUT,
 )
-"""Throughputs of which the step time is the inverse, up to a factor: only its changes are judged."""
+"""Throughputs whose inverse is the step time, up to a factor: only its changes are judged."""
 PACES = (Quantity.STEP_TIME, "time", *RATES)
 CLOCKS = (Quantity.EPOCH_TIME, Quantity.ELAPSED, Quantity.TIMESTAMP)
 BATCHES = ("global batch size", "global_batch_size", "batch_size", "train_batch_size", "bsz")
-"""Rows in a step, which some recipes raise in stages: a step of more rows takes longer, and is no slower for that."""
+"""Rows in a step, which some recipes raise in stages: a step of more rows takes longer, and is not slower for that."""
 WARMUP_SHARE = 0.05
 """Share of the records at the start. Chosen: they hold compilation and the filling of caches."""
 SAME_MEAN = 0.05
@@ -36,7 +36,7 @@ SAME_MEAN = 0.05
 LEAST_TICKS = 10
 """Seconds between records. Chosen: a clock of whole seconds tells so many to a tenth."""
 PACE_LEAST_RECORDS = 20
-"""Records from which a typical step and its noise are told. Chosen: blocks of them have a level."""
+"""Records that give a typical step and its noise. Chosen: blocks of them have a level."""
 
 
 def step_times(run: Run, least: int = PACE_LEAST_RECORDS) -> Series:
@@ -65,7 +65,7 @@ def step_times(run: Run, least: int = PACE_LEAST_RECORDS) -> Series:
 
 
 def clocked_times(run: Run, least: int) -> Series:
-    """Return how long epochs take, or steps by a clock beside them, where the pace itself is not logged.
+    """Return how long epochs take, or steps by a clock, where the pace itself is not logged.
 
     Evaluations and checkpoints between two records count as well.
 
@@ -99,7 +99,7 @@ def _throughput(run: Run) -> Series:
 
 
 def _clock_of_mean(run: Run, rate: Series) -> Series | None:
-    """Return the clock beside a rate that is no pace but the mean since the start: all steps over all the time.
+    """Return the clock of a rate that is the mean since the start: all steps over all the time.
 
     Stable-Baselines3 logs such a `time/fps`. It goes on falling long after a change, such as an agent that begins to
     learn.
@@ -134,7 +134,7 @@ def _between_ticks(clock: Series) -> Series:
 
 
 def _of_as_many_rows(run: Run, times: Series) -> Series:
-    """Return the times as if all steps had as many rows as the first, where the log tells of batches that grow."""
+    """Return the times as if all steps had as many rows as the first, where the log reports batches that grow."""
     name = next((one for one in BATCHES if one in run), None)
     if name is None:
         return times
@@ -213,7 +213,7 @@ def wait_of(slow: SlowSteps, waits: Series) -> float:
 
 
 def _period(steps: Floats) -> float | None:
-    """Return the distance of steps, if they stand at a fixed one (or multiples of it)."""
+    """Return the distance of steps, if it is fixed (or multiples of it)."""
     gaps = np.diff(steps)
     period = median(gaps)
     if period <= 0:
@@ -225,7 +225,7 @@ def _period(steps: Floats) -> float | None:
 # Do steps get slower over the run, or are some of them far slower than the rest?
 
 
-FACTOR, BY_CLOCK = 1.25, 2.0
+MIN_TIMES_EARLY_STEP, BY_CLOCK = 1.25, 2.0
 """Times the early time of a step; by a clock, which runs through evaluations as well. Chosen: large runs keep within
 4 %, small ones vary by a quarter."""
 SIGMAS = 6.0
@@ -237,7 +237,7 @@ STEP_TIME_FEW, FEW_FACTOR = 8, 1.5
 STEADILY = 0.6
 """Rank correlation of the times of a few records with their order. Chosen: a step up in the middle has 0.75, eight in
 any order have 0.6 once in 20."""
-MOSTLY = 0.6
+MIN_SHARE_OF_EXTRA_TIME = 0.6
 """Share of the time beyond the usual. Chosen: more than a half, with noise."""
 TWICE = 2.0
 """Growth that is seldom the machine's own. Chosen: other work on it makes steps up to 1.7 times as long for good."""
@@ -255,7 +255,7 @@ def step_time_grows(run: Run) -> Evidence | None:
     20 records, unless the later half all take far longer.
     """
     try:
-        times, factor = step_times(run, STEP_TIME_FEW), FACTOR
+        times, factor = step_times(run, STEP_TIME_FEW), MIN_TIMES_EARLY_STEP
     except CannotTell:
         times, factor = clocked_times(run, STEP_TIME_FEW), BY_CLOCK
     if len(times) < PACE_LEAST_RECORDS:
@@ -333,7 +333,7 @@ def step_time_doubles(slower: Evidence) -> Evidence | None:
 def slow_steps_wait(spikes: Evidence, run: Run) -> Evidence | None:
     """The steps that take far longer wait for their data.
 
-    Not this when: what they take beyond the usual is no wait; the wait for data is not logged in the same unit.
+    Not this when: what they take beyond the usual is not a wait; the wait for data is not logged in the same unit.
     """
     waits = next(run.with_role(Quantity.DATA_TIME, phase="train"), None)
     times = next(run.with_role(Quantity.STEP_TIME, phase="train"), None)
@@ -341,7 +341,7 @@ def slow_steps_wait(spikes: Evidence, run: Run) -> Evidence | None:
     if slow is None or waits is None:
         raise CannotTell("not logged: how long each step takes, and how long it waits for data")
     share = wait_of(slow, waits.finite)
-    if share < MOSTLY:
+    if share < MIN_SHARE_OF_EXTRA_TIME:
         return None
     said = f"waiting for data is {share:.0%} of what the slow steps take beyond the usual"
     return Evidence(said, spikes.steps, {"share": share})
@@ -367,9 +367,9 @@ PERCENT = "time_metrics/data_loading(%)"
 
 
 def data_wait(run: Run) -> Series | None:
-    """Return the share of each recorded step that waits for data, between 0 and 1; None where it cannot be told.
+    """Return the share of each recorded step that waits for data, between 0 and 1; None if unknown.
 
-    The step is as long as its own time says, else, where each step has a record, as a rate of steps or the clock does:
+    The step is as long as its own time says. Else, where each step has a record, as a rate of steps or the clock does:
     of several steps to a record, none tells whether the wait is that of one of them or of all. A step time that is
     shorter than the wait does not hold it.
     """

@@ -29,7 +29,7 @@ AROUND = 10
 TREND = 40
 """Records before a join whose trend goes on behind it. Chosen: over fewer the noise makes a trend of its own."""
 MANY = 20
-"""Resumes that a log tells of, at most. Chosen: more are the run's habit, and no news."""
+"""Resumes that a log reports, at most. Chosen: more are the run's habit, and no news."""
 GAP = 5.0
 """Times the usual distance between records: so long a gap in the steps is a missing part of the log. Chosen: by
 hand."""
@@ -73,8 +73,8 @@ class Join:
         before, after: Level of the loss on either side.
         jump: What their difference has beyond the trend of either side.
         error: Standard error of their difference.
-        replayed: Whether both sides stand at the same step, so that a fall means something too.
-        told: Whether the log shows a resume, by its steps or its words; else it only has a gap.
+        replayed: Whether both sides are at the same step, so that a fall means something too.
+        is_logged: Whether the log shows a resume, by its steps or its words; else it only has a gap.
         dip: The deepest dip that begins at the join, in units of its error; None where too few records follow.
         gradient: Level of the gradient norm after over that before, None where it is not logged on both sides.
         gradient_error: Standard error of the logarithm of that.
@@ -88,7 +88,7 @@ class Join:
     jump: float
     error: float
     replayed: bool
-    told: bool
+    is_logged: bool
     dip: Dip | None
     gradient: float | None
     gradient_error: float
@@ -154,13 +154,13 @@ def _between_segments(run: Run) -> Iterator[Join]:
 
 
 def _told(run: Run) -> Iterator[Join]:
-    """Yield the joins that the log tells of in words, or by data that start over, where its steps just go on."""
+    """Yield the joins that the log states in words, or by data that start over, where its steps just go on."""
     if len(run.segments) > 1 or len(run.resumes) > MANY:
         return
     restart = restart_of_data(run)
     steps = run.resumes if restart is None else sorted({*run.resumes, restart.step})
     for step in steps:
-        if (join := _joined_at(run, step, told=True)) is not None:
+        if (join := _joined_at(run, step, is_logged=True)) is not None:
             yield join
 
 
@@ -174,17 +174,17 @@ def _gaps(run: Run) -> Iterator[Join]:
     if len(wide) > max(3, len(gap) // 50):
         return
     for at in wide.tolist():
-        if (join := _joined_at(run, float(loss.step[at]), told=float(loss.step[at]) in run.resumes)) is not None:
+        if (join := _joined_at(run, float(loss.step[at]), is_logged=float(loss.step[at]) in run.resumes)) is not None:
             yield join
 
 
-def _joined_at(run: Run, step: float, *, told: bool) -> Join | None:
+def _joined_at(run: Run, step: float, *, is_logged: bool) -> Join | None:
     before = {name: one.where(one.step < step) for name, one in run.series.items()}
     after = {name: one.where(one.step >= step) for name, one in run.series.items()}
-    return _join(before, after, replayed=False, told=told)
+    return _join(before, after, replayed=False, is_logged=is_logged)
 
 
-def _join(old: dict[str, Series], new: dict[str, Series], *, replayed: bool, told: bool = True) -> Join | None:
+def _join(old: dict[str, Series], new: dict[str, Series], *, replayed: bool, is_logged: bool = True) -> Join | None:
     before, after = old["loss"].finite, new["loss"].finite
     if len(before) < 3 or len(after) < 2:
         return None
@@ -202,7 +202,7 @@ def _join(old: dict[str, Series], new: dict[str, Series], *, replayed: bool, tol
         jump=end - start - expected,
         error=1.25 * size * float(np.sqrt(1 / len(here) + 1 / len(there))),
         replayed=replayed,
-        told=told,
+        is_logged=is_logged,
         dip=_dip(before.value[-WIDE:], after.value, size),
         gradient=gradient,
         gradient_error=doubt,
@@ -270,7 +270,7 @@ FALLS_BACK = 0.5
 STEADY = 0.6
 """Of the fall: before it the loss keeps within this, unless it goes far below that. Chosen: else it is the end of a
 rise."""
-BELOW = 0.3
+MIN_DEPTH_OF_FALL = 0.3
 """Of the fall: by so much it goes below all that came shortly before, where the loss was not steady. Chosen: by
 hand."""
 NEAR_ZERO = 0.3
@@ -281,7 +281,7 @@ is known again. Chosen: an ordinary climb does not double it."""
 FALLS_CUT = 0.8
 """A learning rate that falls below this share of itself from one record to the next is cut. Chosen: by hand."""
 
-MOST = 2_000
+MAX_WINDOW_POINTS = 2_000
 """Points that windows are moved over: medians stand for more. Chosen: time and memory grow with their square."""
 
 
@@ -302,7 +302,7 @@ class Fall:
 def falls_of(run: Run) -> list[Fall]:
     """Return the falls of the loss that neither its rate nor an epoch's end explains, in order."""
     loss = run["loss"].finite
-    stride = -(-len(loss) // MOST)
+    stride = -(-len(loss) // MAX_WINDOW_POINTS)
     curve = _thinned(loss.value, stride)
     falls: dict[int, Fall] = {}
     for width in sorted({max(6, len(curve) // 25), max(8, len(curve) // 12)}):
@@ -336,7 +336,7 @@ def _falls_falls(values: Floats, width: int) -> dict[int, tuple[float, float]]:
         & (before > NEAR_ZERO * start)
         & ((before < BEYOND * start) | (start <= 0))
         & (earlier - before < STEADY / 2 * drop)  # else it falls all the time
-        & ((before - shortly < STEADY * drop) | (after < lowest - BELOW * drop))
+        & ((before - shortly < STEADY * drop) | (after < lowest - MIN_DEPTH_OF_FALL * drop))
         & (later - after > FALLS_BACK * drop)
     )
     return {
@@ -401,7 +401,7 @@ DIP_SHARE, DIP_SIGMAS = 0.06, 3.8
 RESUME_CUT = 0.8
 """Times the rate before the resume. Chosen: less of it lowers the loss by itself."""
 LEAST_POINTS = 40
-"""Records in which a fall that no resume marks can be told. Chosen: fewer have falls by chance."""
+"""Records in which a fall that no resume marks can be judged. Chosen: fewer have falls by chance."""
 NEAR = 3
 """Records by which a fall may be off a resume. Chosen: logs tell of it before or after."""
 SHOWN = 10
@@ -442,7 +442,7 @@ def loss_falls_back(run: Run, falls: list[Fall]) -> Evidence:
 def _at_joins(run: Run, falls: list[Fall], joins: tuple[Join, ...]) -> Answers:
     """Return that falls are at resumes, if any is: within three records of one."""
     near = NEAR * median(np.abs(np.diff(run["loss"].finite.step)))
-    at = [fall for fall in falls if any(join.told and abs(join.step - fall.step) <= near for join in joins)]
+    at = [fall for fall in falls if any(join.is_logged and abs(join.step - fall.step) <= near for join in joins)]
     return {"falls_back_at_resume": falls_back_at_resume(run, [one.step for one in at])} if at else {}
 
 
@@ -451,9 +451,12 @@ def _falls_at_joins(run: Run, joins: tuple[Join, ...]) -> Answers:
     dips = [
         (join, join.dip)
         for join in joins
-        if join.told and join.dip is not None and not join.new_epoch and (join.rate is None or join.rate >= RESUME_CUT)
+        if join.is_logged
+        and join.dip is not None
+        and not join.new_epoch
+        and (join.rate is None or join.rate >= RESUME_CUT)
     ]
-    if not dips or len(dips) < sum(join.told for join in joins):
+    if not dips or len(dips) < sum(join.is_logged for join in joins):
         return {}
     depth = sum(dip.depth / abs(join.before or math.inf) for join, dip in dips) / len(dips)
     squared = sum((dip.error / abs(join.before or math.inf)) ** 2 for join, dip in dips)
@@ -512,13 +515,13 @@ def loss_jump_at_resume(run: Run, joins: tuple[Join, ...]) -> Evidence | None:
     falls and climbs back (`loss_falls_back`). Where the same steps were run again, a fall for good counts too.
     """
     if not joins:
-        raise CannotTell("the log shows no resume: it tells of none, and its steps neither fall back nor have a gap")
+        raise CannotTell("the log shows no resume: it mentions none, and its steps neither fall back nor have a gap")
     jumps = [join for join in joins if _jumps(join)]
     if not jumps:
         return None
     worst = max(jumps, key=lambda join: abs(join.jump))
     more = f"; {len(jumps)} such jumps at {len(joins)} joins" if len(joins) > 1 else ""
-    where = "where the run was resumed" if worst.told else "after a gap in the logged steps"
+    where = "where the run was resumed" if worst.is_logged else "after a gap in the logged steps"
     rate = (
         f"; the learning rate is {ratio(worst.rate)} times that before"
         if worst.rate is not None and abs(worst.rate - 1) > 1 - RESUME_CUT

@@ -9,8 +9,8 @@ from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of, told
 from mldebug_mcp.checks.check import NO_REWARD, Answers, CannotTell, Evidence, question, require_values, symptom
 from mldebug_mcp.checks.curve import blocks, departure, drift, end_level, noise, start_level
 from mldebug_mcp.checks.policies import (
-    AT_ONCE,
     HALF,
+    MAX_FIRST_RECORDS,
     NOT_POLICY,
     REWARDS,
     TEXT_POLICIES,
@@ -71,7 +71,7 @@ def reward_zero(run: Run, rewards: Series) -> Evidence | None:
     if not zero[-1] or not (from_the_first or never_more):
         return None
     steps, share = _steps(run, rewards, len(rewards)), float(zero.mean())
-    if steps <= LEAST_STEPS or len(rewards) < AT_ONCE:
+    if steps <= LEAST_STEPS or len(rewards) < MAX_FIRST_RECORDS:
         raise CannotTell(f"reward is 0 so far, but the log has only {figure(steps)} steps; {LEAST_STEPS} are needed")
     said = f"reward is 0 in {share:.0%} of {len(rewards)} records, from {run.step_name} "
     between = f"{figure(rewards.step[0])} to {figure(rewards.step[-1])}"
@@ -133,7 +133,7 @@ def _steps(run: Run, rewards: Series, count: int) -> float:
 
 def _leaves_zero(run: Run, rewards: Series) -> Evidence | None:
     length = int(np.argmax(np.abs(rewards.value) > REWARD_COURSE_ZERO))
-    if length <= AT_ONCE or _steps(run, rewards, length) <= LEAST_STEPS:
+    if length <= MAX_FIRST_RECORDS or _steps(run, rewards, length) <= LEAST_STEPS:
         return None
     first, last = float(rewards.step[length]), figure(rewards.step[length - 1])
     said = f"reward is 0 up to {run.step_name} {last} and leaves it at {figure(first)}"
@@ -305,7 +305,7 @@ class Groups:
     """Variance of rewards within groups, record by record.
 
     Args:
-        series: The metric that tells of it.
+        series: The metric that shows it.
         dead: In which of its records there is none, shape (n,).
         onset: The step from which nine in ten records lack it; the first step where none does.
         level: The reward there, None where it is not logged.
@@ -355,7 +355,7 @@ def _is_solved(rewards: Series | None, level: float) -> bool:
 
 
 REWARD_SPREAD_LEAST_RECORDS = 10
-"""Records that are needed to speak of the run. Chosen: a sound run has a few without variance now and then."""
+"""Records that are needed to speak of the run. Chosen: a healthy run has a few without variance now and then."""
 MOST = 0.8
 """The share of records, in the later half of the log, that lack variance. Chosen: by hand."""
 
@@ -364,7 +364,7 @@ def no_variance_in_excerpt(run: Run, found: Groups) -> Evidence:
     """No reward variance in the few records there are.
 
     In every one of a few records, too few to speak of the run, nearly all groups have the same reward.
-    Not this when: one of the records has some variance; there are ten records or more. A sound run has such
+    Not this when: one of the records has some variance; there are ten records or more. A healthy run has such
     records now and then.
     """
     series = found.series
@@ -424,11 +424,11 @@ def reward_spread(run: Run) -> Answers:
 # The score of evaluation falls while the reward of training rises.
 
 
-LEAST, LEAST_BESIDE = 6, 18
+MIN_SCORES, LEAST_BESIDE = 6, 18
 """Finite values that a score of evaluation must have, and one of training. Chosen: two medians of three that share
 none; of six blocks."""
 NEVER, RESTS = 0.02, 0.1
-"""A rate of success that is none, and the share of the whole rise by which a reward still moves that rests, over the
+"""A rate of success that is none; and the share of the whole rise by which a reward still moves that rests, over the
 later half. Chosen: a reward that is shaped rises before the first success, and goes on to it."""
 EVAL_REWARD_FALLS_SHARE, EVAL_REWARD_FALLS_SIGMAS, BEGUN = 0.25, 4.0, 0.25
 """Of its best level, and times the noise between evaluations, that the score loses; of the fall, from which it has
@@ -439,13 +439,15 @@ begun. Chosen: by hand."""
 def eval_reward_falls(run: Run) -> Evidence | None:
     """A score of evaluation falls well below its best for good, while the reward of training does not fall.
 
-    What training pays for and what is wanted come apart. Where evaluation gives no score, one that is logged beside
+    What training pays for and what is wanted come apart. Where evaluation gives no score, one that is logged with
     the reward; so does a success that never comes while the reward has risen to where it rests. Not this when: both
     fall (`reward_falls`); the score only scatters, or was best at one lucky evaluation.
     """
-    scores = held_out_scores(run, LEAST) or scores_beside(run, LEAST_BESIDE)
+    scores = held_out_scores(run, MIN_SCORES) or scores_beside(run, LEAST_BESIDE)
     if not scores:
-        raise CannotTell(f"no score of evaluation has {LEAST} finite values, and none beside the reward {LEAST_BESIDE}")
+        raise CannotTell(
+            f"no score of evaluation has {MIN_SCORES} finite values, and none with the reward has {LEAST_BESIDE}"
+        )
     if (earned := _earned_without_success(run)) is not None:
         return earned
     levels = [(one, [median(one.value[at : at + 3]) for at in range(len(one) - 2)]) for one in scores]

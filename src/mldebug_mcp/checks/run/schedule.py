@@ -174,7 +174,7 @@ def _learns(run: Run, end: RateEnd) -> bool:
 # Where a learning rate leaves its course: goes up after its first warm-up, or falls out of a smooth schedule.
 
 
-FACTOR = 1.5
+MIN_RATE_JUMP = 1.5
 """Times the rate before that a rise is a jump. Chosen: half a warm-up's last tenth."""
 FALL = 3.0
 """Times the rate after that a fall is a jump. Chosen: schedules of stages fall by two and more, again and again."""
@@ -185,7 +185,7 @@ HIGH = 0.2
 WIDTH, RATE_JUMP_RECORDS = 0.02, 3
 """A jump takes no more than this share of the log, or so many records. Chosen: a second warm-up is longer."""
 STEEP = 3.0
-"""Times the usual change from one record to the next. Chosen: even slopes, as of a triangular cycle, are no jump."""
+"""Times the usual change from one record to the next. Chosen: even slopes, as in a triangular cycle, are not jumps."""
 BEFORE = 6
 """Records whose slope is the usual one at a place. Chosen: cycles become flatter."""
 ALIKE, RATE_JUMP_ABOVE = 0.15, 1.2
@@ -209,7 +209,7 @@ class RateJump:
         lowest: The rate just behind it.
         after: The rate a little later.
         step: Where it is.
-        comes_again: Whether restarts to the first peak, or less, stand at even or doubling distances.
+        comes_again: Whether restarts to the first peak, or less, are at even or doubling distances.
         begins_anew: Whether a schedule that had run down begins anew from its own peak within a record.
     """
 
@@ -223,7 +223,7 @@ class RateJump:
     @property
     def comes_back(self) -> bool:
         """Whether it is a fall that a second warm-up follows."""
-        return self.lowest < min(self.before, self.after) / FACTOR
+        return self.lowest < min(self.before, self.after) / MIN_RATE_JUMP
 
 
 def jump_of(rate: Series) -> RateJump | None:
@@ -263,7 +263,7 @@ def _rise(rate: Floats) -> int | None:
     for distance in (1, width):
         before, after = rate[start:-distance], rate[start + distance :]
         least = max(RATE_JUMP_LEAST * peak, STEEP * distance * median(np.abs(change[start:])))
-        up = np.flatnonzero((after > FACTOR * before) & (after - before > least) & (change[start:-distance] > 0))
+        up = np.flatnonzero((after > MIN_RATE_JUMP * before) & (after - before > least) & (change[start:-distance] > 0))
         up = up[after[up] - before[up] > STEEP * distance * _slope_before(change, start + up)]
         if len(up):
             return _before_the_drop(rate, start + int(up[0]))
@@ -279,7 +279,7 @@ def _slope_before(change: Floats, places: NDArray[np.int64]) -> Floats:
 def _before_the_drop(rate: Floats, lowest: int) -> int:
     """Return the index before the drop that a second warm-up begins with, or `lowest` where the rate only rises."""
     before = lowest
-    while before > 0 and rate[before - 1] > FACTOR * rate[before]:
+    while before > 0 and rate[before - 1] > MIN_RATE_JUMP * rate[before]:
         before -= 1
     # A smooth schedule near zero falls by large factors too, but not down from a share of its peak.
     return before if rate[before] > RATE_JUMP_LEAST * rate.max() else lowest
@@ -345,7 +345,7 @@ SCHEDULE_EARLY, BEHIND = 0.05, 1.2
 JUMPS, ZEROS, ENDS = 8, 5, 20
 """Rates that show a jump, a stretch of zeros, and the end of a schedule. Chosen: fewer show no course."""
 NEXT = 2.0
-"""Records by which a jump may stand beside a resume. Chosen: a record is written before it or behind it."""
+"""Records by which a jump may be away from a resume. Chosen: a record is written before it or behind it."""
 
 
 def lr_schedule_short(run: Run) -> Evidence | None:
@@ -545,7 +545,7 @@ def lr_jump_at_resume(run: Run, jump: Evidence) -> Evidence | None:
     whole=True,
 )
 def schedule(run: Run) -> Answers:
-    """Look for a rate of zero, for jumps and for an end before the run's, then beside the configuration."""
+    """Look for a rate of zero, for jumps and for an end before the run's, then compare with the configuration."""
     answers = first_of(run, READINGS)
     jump = answers.get("lr_jump")
     seen = lr_jump_at_resume(run, jump) if isinstance(jump, Evidence) and jump.present else None

@@ -104,12 +104,12 @@ def few_features(run: Run) -> Seen | None:
 
 
 FEWEST = 20
-"""Batches of which the spread is known. Chosen: a course of as many has a level and a noise."""
-FED_TIMES, FAR = 2.0, 10.0
+"""Batches from which the spread is known. Chosen: a course of as many has a level and a noise."""
+FED_TIMES, MIN_ODD_SPREAD_SIGMAS = 2.0, 10.0
 """A batch is odd whose spread is so many times the usual, or its part, and so many median deviations off. Chosen:
 neither batches of few rows nor images of all kinds come near."""
-FEW = 0.1
-"""Share of odd batches. Chosen: what more of them are is no oddity."""
+MAX_SHARE_OF_ODD_BATCHES = 0.1
+"""Share of odd batches. Chosen: more of them are not odd."""
 FED_TINY = 1e-12
 """What stands for a spread of nothing. Chosen: no sound batch comes near."""
 SHOWN = 10
@@ -190,8 +190,8 @@ def odd_inputs(run: Run) -> Seen | None:
     if usual <= 0:
         return None
     logs = np.abs(np.log(np.maximum(known.value, FED_TINY) / usual))
-    odd = logs >= max(np.log(FED_TIMES), FAR * median(logs))
-    if not 0 < np.count_nonzero(odd) <= FEW * len(known):
+    odd = logs >= max(np.log(FED_TIMES), MIN_ODD_SPREAD_SIGMAS * median(logs))
+    if not 0 < np.count_nonzero(odd) <= MAX_SHARE_OF_ODD_BATCHES * len(known):
         return None
     steps, oddest = known.step[odd], float(known.value[np.argmax(logs)])
     where = run.place(steps[0]) + (f" and {len(steps) - 1} more" if len(steps) > 1 else "")
@@ -264,7 +264,7 @@ def unlike_outputs(run: Run) -> Seen | None:
 
 
 def loss_beside(run: Run, name: str = ONCE) -> Beside:
-    """Return the loss over what was worked out anew; of two alignments of the labels over that which fits better.
+    """Return the loss over what was worked out anew; with two alignments of the labels, over the better one.
 
     Raises:
         CannotTell: no recorder saw outputs and labels often enough.

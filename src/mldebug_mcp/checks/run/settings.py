@@ -165,7 +165,7 @@ EXTREME = 15.0
 LARGEST_OF_ALL = 30.0
 """The largest peak rate that is usual for any optimizer. Source: that of LARS (You et al., 2017)."""
 MIN_TIMES_LARGEST = 10.0
-"""Times that rate, from which on a rate is too high for a run of any kind. Chosen: ten times is no tuning."""
+"""Times that rate, from which on a rate is too high for a run of any kind. Chosen: ten times is not tuning."""
 SMALLEST_MODELS = 3e-3
 """... and above this. Chosen: a model of a few layers, trained from scratch, takes it."""
 _SOURCES = ("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe")
@@ -213,7 +213,7 @@ def lr_low(run: Run, peak: float, step: float) -> Evidence | None:
 
 
 def _outside(run: Run, ranges: tuple[Range, ...], left: list[Range], peak: float, step: float) -> Evidence | None:
-    """Return the peak beside the farthest of the usual ranges, of which it leaves some; CannotTell if not all."""
+    """Compare the peak with the farthest of the usual ranges that it leaves; CannotTell if not all."""
     if not left:
         refuse_wide(ranges, peak)
         return None
@@ -310,8 +310,8 @@ def _peak(run: Run) -> float | None:
 
 SETTINGS = {"completion_only_loss": False, "train_on_inputs": True, "train_on_prompt": True, "train_on_source": True}
 """Settings of TRL, Axolotl, LLaMA-Factory and QLoRA, and the value with which prompts are trained on."""
-ALL, LEAST = 0.999, 3
-"""Share of the labels that count, and records of it. Chosen: rows of which all is answered are rare."""
+ALL, MIN_LABEL_RECORDS = 0.999, 3
+"""Share of the labels that count, and records of it. Chosen: rows whose every token is an answer are rare."""
 _COUNTED = re.compile(
     r"(?:train_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked)_(?:(?:tokens?|labels?)_)?"
     r"(?:frac(?:tion)?|share|ratio|pct)"
@@ -332,7 +332,7 @@ def prompt_in_loss(run: Run) -> Evidence | None:
     because defaults differ. With short prompts and long answers it does little harm.
     """
     shares = [one.finite for name, one in run.series.items() if _COUNTED.fullmatch("_".join(pieces_of(name)))]
-    share = next((one for one in shares if len(one) >= LEAST and float(one.value.max()) <= 1), None)
+    share = next((one for one in shares if len(one) >= MIN_LABEL_RECORDS and float(one.value.max()) <= 1), None)
     if share is not None:
         if float(share.value.min()) < ALL:
             return None

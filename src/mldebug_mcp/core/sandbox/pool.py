@@ -18,9 +18,9 @@ from mldebug_mcp.core.errors import InputError, MLDebugError
 from mldebug_mcp.core.limits import OFFLINE
 from mldebug_mcp.core.temporary import make_folder
 
-MOST = 4
+MAX_CALLS_AT_ONCE = 4
 """Calls at the same time: each may take a processor and a good part of the memory. Chosen by hand."""
-KEPT = 2
+MAX_IDLE_HELPERS = 2
 """Helpers that are kept while there is nothing to do ..."""
 IDLE_SECONDS = 600.0
 """... and for how long: one that has read a batch holds some hundred megabytes, and one is started in a second."""
@@ -38,7 +38,7 @@ _KEPT_VARIABLES = frozenset({
     "CONDA_PREFIX", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME",
     "PYTHONPATH", "PYTHONUTF8", "SYSTEMROOT", "TZ", "USERPROFILE", "VIRTUAL_ENV",
 })  # fmt: skip
-"""All that a helper gets of the environment. What it needs beside is set for it, see `_environment`."""
+"""All that a helper gets of the environment. What else it needs is set for it, see `_environment`."""
 _THREADS = "4"
 
 
@@ -59,13 +59,15 @@ class _Helper:
     retirement: asyncio.Task[None] | None = None
     """Ends it if no call comes for long."""
 
-    async def call(self, name: str, arguments: Mapping[str, object], told: Callable[[str], None]) -> dict[str, Any]:
+    async def call(
+        self, name: str, arguments: Mapping[str, object], on_progress: Callable[[str], None]
+    ) -> dict[str, Any]:
         """Return the answer to a call; raises as the end of the helper demands, `_GoneError` if it was gone before."""
         await self._send({"call": name, "arguments": arguments})
         if not await self._line():
             raise _GoneError
         while "doing" in (message := await self._receive()):
-            told(str(message["doing"]))
+            on_progress(str(message["doing"]))
         return message
 
     async def begin(self, roots: Sequence[str] | None) -> None:
@@ -130,15 +132,15 @@ class Pool:
     folder: str = ""
     """Holds the folders of all helpers, from the start of the first one on."""
     is_closed: bool = False
-    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST))
+    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CALLS_AT_ONCE))
 
-    async def call(self, name: str, arguments: Mapping[str, object], told: Callable[[str], None]) -> Any:  # noqa: ANN401 - JSON
+    async def call(self, name: str, arguments: Mapping[str, object], on_progress: Callable[[str], None]) -> Any:  # noqa: ANN401 - JSON
         """Do a call in a helper. Cancelling it ends the helper.
 
         Args:
             name: The name in CALLS.
             arguments: What it takes.
-            told: Called with what is being done.
+            on_progress: Called with a description of the current work.
 
         Raises:
             MLDebugError: the call was refused, took too much, or crashed; the message says which.
@@ -146,20 +148,20 @@ class Pool:
         """
         async with self.places:
             try:
-                message = await self._made(self._kept() or await self._start(), name, arguments, told)
+                message = await self._made(self._kept() or await self._start(), name, arguments, on_progress)
             except _GoneError:  # while it was idle: the system ends processes where memory is short
-                message = await self._made(await self._start(), name, arguments, told)
+                message = await self._made(await self._start(), name, arguments, on_progress)
         return _result(message)
 
     async def _made(
-        self, helper: _Helper, name: str, arguments: Mapping[str, object], told: Callable[[str], None]
+        self, helper: _Helper, name: str, arguments: Mapping[str, object], on_progress: Callable[[str], None]
     ) -> dict[str, Any]:
         """Have a call done by a helper, which is kept afterwards or ended."""
         self.running.append(helper)
         kept = False
         try:
-            message = await helper.call(name, arguments, told)
-            kept = not message["last"] and len(self.idle) < KEPT and not self.is_closed
+            message = await helper.call(name, arguments, on_progress)
+            kept = not message["last"] and len(self.idle) < MAX_IDLE_HELPERS and not self.is_closed
         finally:
             self.running.remove(helper)
             if kept:

@@ -49,7 +49,7 @@ def _is_counted(rows: list[list[float]], lines: int) -> bool:
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the columns.
 
-    The one that goes up by whole numbers is the step. The first of the others is the loss if the file's name says so,
+    The one that goes up by whole numbers is the step. The first of the others is the loss if the file's name says so;
     or if what stands between the numbers is of models and checkpoints.
     """
     rows = []

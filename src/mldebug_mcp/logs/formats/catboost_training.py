@@ -1,6 +1,6 @@
 """CatBoost's `catboost_training.json`: every measure of every set, by iteration, and which way each is better.
 
-The tables and event files beside it hold the same numbers, rounded or cut.
+The tables and event files next to it hold the same numbers, rounded or cut.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> Float
         header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, by_columns, kind = header(content, max_header_size=_MAX_HEADER)
     except ValueError as error:
-        raise InputError(f"{what} is no array ({shorten(str(error), 120)}); copy the file again") from None
+        raise InputError(f"{what} is not an array ({shorten(str(error), 120)}); copy the file again") from None
     data = content.read()
     if kind.kind not in _NUMBERS or kind.hasobject:
         raise InputError(f"{what} holds {shorten(str(kind), 60)}, not numbers; name a log of the training")

@@ -25,7 +25,7 @@ from mldebug_mcp.logs.json_yaml import parse_object
 from mldebug_mcp.logs.log_file import PATIENCE, PIECE_BYTES, LogFile, blocks, lines_of, pieces
 from mldebug_mcp.logs.names.records import (
     ENVELOPES,
-    MAX_DEPTH,
+    MAX_RECORD_DEPTH,
     SUMMARY_MARKS,
     is_long,
     named_of_evaluation,
@@ -104,7 +104,7 @@ def _numbers_in(frame: pl.DataFrame) -> tuple[dict[str, pl.Series], NDArray[np.b
 def _leaves(frame: pl.DataFrame, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, pl.Series]]:
     for column in frame.iter_columns():
         if isinstance(column.dtype, pl.Struct):
-            if depth < MAX_DEPTH:
+            if depth < MAX_RECORD_DEPTH:
                 inside = prefix if column.name in ENVELOPES else f"{prefix}{column.name}/"
                 yield from _leaves(column.struct.unnest(), inside, depth + 1)
         else:
@@ -169,7 +169,7 @@ def _may_spell_numbers(column: pl.Series) -> bool:
 MAX_KEYS = 500
 """Keys read by the block; a log with more is read line by line."""
 _SAMPLE_LINES = 50
-_KEY = re.compile(rb'"([^"\\\n]*)"\s*:')
+_JSON_KEY = re.compile(rb'"([^"\\\n]*)"\s*:')
 _NAN, _INFINITY = b"-1.7272727272727e-297", b"1.3131313131313e+297"
 
 
@@ -260,7 +260,7 @@ class FastRecords:
     def _infer(self, block: bytes) -> bool:
         """Take note of the keys that polars finds in a block; return whether any is new."""
         # The time that polars takes grows with the square of the number of keys.
-        if len(set(_KEY.findall(block))) > MAX_KEYS:
+        if len(set(_JSON_KEY.findall(block))) > MAX_KEYS:
             return False
         try:
             found = pl.scan_ndjson(block, infer_schema_length=None).collect_schema()
@@ -351,7 +351,7 @@ def _with_numbers_for_nan(block: bytes) -> bytes | None:
 
 _SAMPLE_ROWS = 100
 _NOTHING = ("None", "none", "NA", "N/A", "null", "NULL", "-", "--")
-"""Cells that say that there is no value, besides empty ones."""
+"""Cells that mean a missing value, besides empty ones."""
 
 
 class TakesRows(Protocol):

@@ -13,7 +13,7 @@ NAME = "hf_trainer_state"
 
 _HISTORY = re.compile(r'"log_history"\s*:\s*\[')
 _SETTINGS = ("max_steps", "num_train_epochs", "logging_steps", "eval_steps", "save_steps")
-"""Not its train_batch_size, which is that of a micro-batch on one device: how many make a step is not told."""
+"""Not its train_batch_size, which is that of a micro-batch on one device: how many make a step is unknown."""
 
 
 def matches(file: LogFile) -> bool:

@@ -61,7 +61,7 @@ def follow(file: LogFile, builder: RunBuilder) -> Records:
 
 
 class Records:
-    """Takes lines one by one and counts what is no record.
+    """Takes lines one by one and counts what is not a record.
 
     Args:
         builder: Where the records go.
@@ -97,7 +97,7 @@ class Records:
         return seen
 
     def _take_text(self, line: str) -> None:
-        """Take a line of text between the records or below them: a resume, or what a process said when it failed."""
+        """Take a line of text between the records or below them: a resume, or what a process wrote when it failed."""
         self.broken += 1
         if self._errors.goes_on(line):
             self._builder.message_goes_on(line)

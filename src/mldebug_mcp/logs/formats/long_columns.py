@@ -40,7 +40,7 @@ class LongTable:
         self._count += 1
 
     def give(self, builder: RunBuilder) -> None:
-        """Put the metrics into the builder, and say what is no curve."""
+        """Put the metrics into the builder, and name what is not a curve."""
         points = {
             name: Points(*(np.array(axis, dtype=np.float64) for axis in axes)) for name, axes in self._rows.items()
         }

@@ -18,7 +18,7 @@ from mldebug_mcp.logs.numbers import to_number
 
 NAME = "mllog"
 
-_MARK = ":::MLL"
+_MLLOG_MARK = ":::MLL"
 _LINE = re.compile(r":::MLL(?:OG)? (?:[\d.]{1,30} (?P<key>\w{1,100}): )?(?P<object>\{.*)")
 _INTERVALS = ("INTERVAL_START", "INTERVAL_END")
 _PLACES = {
@@ -30,7 +30,7 @@ _PLACES = {
 
 def matches(file: LogFile) -> bool:
     """Its mark stands in the beginning."""
-    return _MARK in file.head
+    return _MLLOG_MARK in file.head
 
 
 def read(file: LogFile, builder: RunBuilder) -> None:
@@ -50,7 +50,7 @@ def _plain(lines: Iterator[str], builder: RunBuilder) -> Iterator[str]:
     broken = 0
     here: dict[str, float] = {}
     for line in lines:
-        marked = _LINE.search(line) if _MARK in line else None
+        marked = _LINE.search(line) if _MLLOG_MARK in line else None
         told = parse_object(marked["object"].rstrip()) if marked is not None else None
         broken += marked is not None and told is None
         place, numbers = _record({"key": marked["key"], **told}, builder) if marked and told else ({}, {})

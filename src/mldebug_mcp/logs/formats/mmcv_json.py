@@ -21,7 +21,7 @@ def matches(file: LogFile) -> bool:
 
 
 def read(file: LogFile, builder: RunBuilder) -> None:
-    """Read the records. What a validation reports is an evaluation metric; its own iteration count is no step."""
+    """Read the records. What a validation reports is an evaluation metric; its own iteration count is not a step."""
     for record in objects_by_line(file, builder):
         if record.get("mode") == "val":
             builder.record(

@@ -1,7 +1,7 @@
 """JSON lines of MMEngine (`vis_data/*.json`, `scalars.json`): records of training and of validation in one file.
 
 A validation record has no `iter`. Its `step` is the iteration in a loop that counts iterations, but the epoch in a loop
-that counts epochs; there the validation stands at the training step before it.
+that counts epochs; there the validation is at the training step before it.
 """
 
 from __future__ import annotations
@@ -42,4 +42,4 @@ def read(file: LogFile, builder: RunBuilder) -> None:
             named["step"] = last if step is None or step < last else step
         builder.record({name: value for name, value in named.items() if name})
     if by_epoch:
-        builder.note("validations count epochs: each stands at the training step before it")
+        builder.note("validations count epochs: each is at the training step before it")

@@ -19,7 +19,7 @@ COLUMNS = frozenset({"operation_type", "operation"})
 TABLE = "run_operations"
 
 _UPDATE = 0
-_STEP, _ASSIGN, _APPEND = 1, 4, 8
+_STEP_FIELD, _ASSIGN, _APPEND = 1, 4, 8
 _KEY, _ENTRY = 1, 2
 _FLOAT, _INTEGER, _BOOLEAN, _TEXT = 1, 3, 4, 5
 _MILLIONTHS = 1e-6
@@ -46,7 +46,7 @@ def _take(data: bytes, table: LongTable, settings: dict[str, object]) -> None:
     for part in protobuf.fields(data, 0, len(data)):
         if part.wire != protobuf.BYTES:
             continue
-        if part.number == _STEP:
+        if part.number == _STEP_FIELD:
             step = _step(data, part)
         elif part.number == _ASSIGN:
             settings.update(_entry(data, part))

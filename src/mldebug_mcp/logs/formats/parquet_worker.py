@@ -2,7 +2,7 @@
 
     python -P parquet_worker.py PLACE MOST_CELLS MOST_COLUMNS ROWS_AT_A_TIME SECONDS
 
-A damaged file can make the library end the process that it runs in, and a server must not end. What is written to the
+A damaged file can make the library end its process, and a server must not end. What is written to the
 standard output is a length in eight bytes, then a table as an Arrow stream, again and again; or a length of zero, then
 a line that says what is wrong. A standalone script: it imports nothing of this package.
 """

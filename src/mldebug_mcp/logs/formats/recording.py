@@ -23,10 +23,10 @@ from mldebug_mcp.logs.run import Incident
 NAME = "recorder"
 _SPECIAL = regex(rb'^\{"recorder".*$|^\{"step": \d+, "event".*$', re.MULTILINE)
 _ROWS = regex(rb', "rows": \[([^\],]*)[^\]]*\]')
-_STEP = regex(rb'\{"step": (\d+)')
+_STEP_OF_RECORD = regex(rb'\{"step": (\d+)')
 ROW_AGAIN = "row_again"
 """How many recorded steps before the first row of a step was there; 0 where it was not."""
-MOST_ROWS = 1_000_000
+MAX_REMEMBERED_ROWS = 1_000_000
 """Rows that are remembered. Chosen: 100 MB, and a recording as large as one may be has not as many steps."""
 _NAMED_OTHERWISE = {"data_length": "train_rows", "world": "world_size", "accumulation": "gradient_accumulation_steps"}
 """What the head of a recording calls a setting, where the settings have another name."""
@@ -93,13 +93,13 @@ class RecordedLines:
         if not found[1]:
             return b""
         before = self._seen.get(found[1], self._steps)
-        if len(self._seen) < MOST_ROWS:
+        if len(self._seen) < MAX_REMEMBERED_ROWS:
             self._seen[found[1]] = self._steps
         return b', "%s": %d' % (ROW_AGAIN.encode(), self._steps - before)
 
     def _begin(self, piece: bytes) -> None:
         """Say that a process which was started again resumes, if its steps go on behind the first one of all."""
-        found = _STEP.search(piece)
+        found = _STEP_OF_RECORD.search(piece)
         if found is None:
             return
         if self._starts_anew and int(found[1]) > self._first:
@@ -174,7 +174,7 @@ def _lost(level: str) -> str:
 
 
 def _places(event: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
-    """Return where values that are not finite began, by what they are; a loss of which nothing is lost is alone."""
+    """Return where values that are not finite began, by what they are; a loss without later values is alone."""
     began = event.get("began")
     if event.get("event") != "nonfinite" or not isinstance(began, dict):
         return {}

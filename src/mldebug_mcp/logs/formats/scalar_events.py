@@ -1,4 +1,4 @@
-"""JSON lines of events, some of which are scalars: ClearML's offline `metrics.jsonl` and Comet's `messages.json`.
+"""JSON lines of events, some of them scalars: ClearML's offline `metrics.jsonl` and Comet's `messages.json`.
 
 A line is one event, or a list of events. ClearML splits the name of a metric into `metric` and `variant`, and writes
 NaN and infinities as 0. Comet wraps each event into a `payload`.

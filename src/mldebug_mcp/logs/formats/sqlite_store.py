@@ -93,7 +93,7 @@ def _check_whole(file: LogFile) -> None:
 
 @contextlib.contextmanager
 def _opened(file: LogFile) -> Iterator[sqlite3.Connection]:
-    """Open a database without leaving anything beside it.
+    """Open a database without leaving anything next to it.
 
     One that nobody is writing is opened as immutable, without a lock even. Of one whose journal (`-wal`) holds records
     the index in shared memory (`-shm`) is needed: where its writer holds one, that is used; where none is there, SQLite

@@ -65,7 +65,7 @@ def _places(name: str) -> bool:
 
 
 class Rows:
-    """Takes rows of cells, the header first, and counts what is no record.
+    """Takes rows of cells, the header first, and counts what is not a record.
 
     Args:
         builder: Where the records go.
@@ -158,7 +158,7 @@ def _dialect(file: LogFile) -> tuple[str, int] | None:
 
 
 def _delimiter_of(body: list[str]) -> str | None:
-    """Return what stands between the cells of a header and the rows below it, None if it is no table."""
+    """Return what separates the cells of a header and the rows below it, None if it is not a table."""
     if len(body) < 2 or bar_in(body[0]) is not None:
         return None
     for delimiter in _DELIMITERS:

@@ -1,6 +1,6 @@
 """TensorBoard event files, one or several of one run.
 
-Scalars come in both encodings, simple_value and tensors. Events of one metric differ only in time, step and value, so
+Scalars come in both encodings, simple_value and tensors. Events of one metric differ only in time, step and value. So
 one event is parsed, and all others that are alike byte by byte are read from the columns of a matrix. The hparams
 plugin and texts hold the configuration. Schemas: event.proto, summary.proto, tensor.proto, hparams/plugin_data.proto
 and struct.proto.
@@ -342,7 +342,7 @@ def follow(file: LogFile, builder: RunBuilder) -> EventFile:
 
 
 def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
-    """Read the scalars of the event files of one run; which was written when is told by the clock in them."""
+    """Read the scalars of the event files of one run; the clock in them says when each was written."""
     scalars = Scalars()
     for file in files:
         events = EventFile(file.path.name, scalars)

@@ -1,7 +1,7 @@
 """Text that a training script printed: any framework's, or one's own.
 
 The shape of the records is learnt from the text. Each line is offered to the shapes in turn: a progress bar, a printed
-dict, a box, a table, and at last `name: value` pairs with a counter. What is no record is passed over, and lines that
+dict, a box, a table, and at last `name: value` pairs with a counter. Other lines are passed over, and lines that
 read like errors are kept as messages. `lines/` holds the shapes; lines like those above them are taken by the block.
 """
 
@@ -72,11 +72,11 @@ _CONVENTIONS = {
     "fairseq": "fairseq logs its losses in bits (base 2): a nat is 1.44 bits",
     "vits": "lists without names are read as VITS prints them (guessed): losses, step, learning rate",
 }
-"""What is to be said of a framework's numbers."""
+"""The note on a framework's numbers."""
 
 
 def name_framework(builder: RunBuilder, line: str) -> None:
-    """Add the framework that a line is of to the formats of a run, and what is to be said of its numbers."""
+    """Add the framework that a line is of to the formats of a run, and the note on its numbers."""
     name = framework_of(line)
     if name is not None and name not in builder.formats:
         builder.formats.append(name)
@@ -167,7 +167,7 @@ MAX_HEADING = 80
 MIN_LONG_LINE = 120
 """Characters of a line that may hold several records."""
 MAX_DULL = 5000
-"""Lines that said nothing which are remembered, without their digits, so that their like is passed over."""
+"""Lines without a reading that are remembered, without their digits, so that their like is passed over."""
 MAX_DULL_LINE = 5000
 """Characters of such a line: longer ones seldom come again, and would take much memory."""
 PIECE_BYTES, FIRST_BYTES = 512 * 1024, 16 * 1024

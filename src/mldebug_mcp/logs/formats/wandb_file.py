@@ -1,4 +1,4 @@
-"""The `.wandb` file that Weights & Biases writes beside every run, online or offline.
+"""The `.wandb` file that Weights & Biases writes next to every run, online or offline.
 
 It is a LevelDB log of Record messages: blocks of 32 KiB, records cut at their edges, a checksum for each piece.
 Source: wandb/proto/wandb_internal.proto and core/pkg/leveldb in github.com/wandb/wandb.

@@ -37,7 +37,7 @@ def matches(file: LogFile) -> bool:
 
 
 def read(file: LogFile, builder: RunBuilder) -> None:
-    """Read the lines as text; what is no object is one by itself."""
+    """Read the lines as text; what is not an object is one by itself."""
     from mldebug_mcp.logs.formats.text_log import Text
 
     text = Text(builder)

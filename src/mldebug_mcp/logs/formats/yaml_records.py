@@ -1,7 +1,7 @@
-"""YAML records: a list of mappings that a loop appends to, or a stream of documents, each of which is a record.
+"""YAML records: a list of mappings that a loop appends to, or a stream of documents, each of them a record.
 
-A list is the document, or stands under a key of it, behind the configuration. Lists of flat mappings, or of mappings
-in them, are read line by line, so that a file of any length costs no more than its lines. Anchors, tags and flow style
+A list is the document, or stands under a key of it, behind the configuration. Lists of flat mappings (or of mappings
+in them) are read line by line: a file of any length costs no more than its lines. Anchors, tags and flow style
 are not what loops append: such lines are counted and left out.
 """
 

@@ -14,10 +14,10 @@ __all__ = ["Quantity", "Role", "may_mean", "normal", "role_of"]
 
 
 def role_of(name: str) -> Role | None:
-    """Return the role of a metric: what the user said that its name means, else what the name says by itself."""
+    """Return the role of a metric: the user's meaning of its name, else the name's own."""
     return given_role(name) or grammar.role_of(name)
 
 
 def may_mean(text: str) -> bool:
-    """Say whether a name in a text may have a role: where not, that is told in a fraction of the time."""
+    """Say whether a name in a text may have a role: a negative answer takes a fraction of the time."""
     return are_given() or grammar.may_mean(text)

@@ -1,7 +1,7 @@
-"""Letters and short words that mean something only beside what else is logged: `H` beside a reward is the entropy.
+"""Letters and short words that mean something only with what else is logged: `H` next to a reward is the entropy.
 
-A column is read so only where its name has no role by itself, no other column has the role that it would get, and its
-values can be what it would be.
+A column is read so only where its name has no role by itself; no other column may have the role that it would get. Its
+values have to fit that role.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _counts(values: Floats) -> bool:
 
 
 def _counts_again(values: Floats) -> bool:
-    """Say whether values are whole numbers, as of a counter that may begin anew with each epoch."""
+    """Say whether values are whole numbers, like those of a counter that may begin anew with each epoch."""
     return _positive(values) and bool(np.all(values == np.floor(values))) and len(distinct(values)) > 1
 
 
@@ -147,11 +147,11 @@ _EVER: Mapping[str, _Meaning] = MappingProxyType(
     }
 )
 _OF_AMOUNTS: Mapping[str, _Meaning] = MappingProxyType({"tokens": _Meaning("num_tokens", _counts)})
-"""... where nothing counts: beside a step, tokens may be those of a batch."""
+"""... where nothing counts: next to a step, tokens may be those of a batch."""
 _OF_TIMES: Mapping[str, _Meaning] = MappingProxyType(
     {"optimizer": _Meaning("optimizer_time", _positive), "t total": _Meaning("step_time", _positive)}
 )
-"""... where the times of the passes through a model stand beside them."""
+"""... where the times of the passes through a model are logged, too."""
 
 
 def abbreviations(columns: Columns) -> str | None:
@@ -274,7 +274,7 @@ def _are_opponents(log: _Log) -> bool:
 
 
 def episodes_as_ep(columns: Columns) -> str | None:
-    """`ep` beside a reward, where no other counts episodes or epochs, counts the episodes of an agent."""
+    """`ep` next to a reward, where no other counts episodes or epochs, counts the episodes of an agent."""
     names = {normal(name).rstrip("."): name for name in columns}
     quantities = _seen(columns).quantities
     if "ep" not in names or Quantity.EPISODE in quantities or Quantity.REWARD not in quantities:
@@ -286,7 +286,7 @@ def episodes_as_ep(columns: Columns) -> str | None:
 
 
 def shares_of_phases(columns: Columns) -> str | None:
-    """`Train%` beside `Valid%` is the accuracy, in percent."""
+    """`Train%` next to `Valid%` is the accuracy, in percent."""
     found = {name: PHASES[match[1].lower()] for name in columns if (match := _SHARE_OF.fullmatch(name)) is not None}
     if len(found) < LEAST_OF_A_POLICY or any(canonical(name) in ("accuracy", "eval_accuracy") for name in columns):
         return None
@@ -300,7 +300,7 @@ def shares_of_phases(columns: Columns) -> str | None:
 
 
 def clipped_gradients(columns: Columns) -> str | None:
-    """A share that was clipped is that of gradients where no policy learns: it is no clip ratio."""
+    """A share that was clipped is that of gradients where no policy learns: it is not a clip ratio."""
     quantities = _seen(columns).quantities
     if Quantity.CLIP_FRACTION not in quantities or not (_SURE | {Quantity.ENTROPY}).isdisjoint(quantities):
         return None

@@ -90,7 +90,7 @@ def nulls_at_end(columns: Columns, rows: int, nulls: Iterable[str]) -> str | Non
     Args:
         columns: The columns of a log.
         rows: Its records.
-        nulls: The names that stand beside a null in its last record.
+        nulls: The names that are next to a null in its last record.
     """
     told = []
     for raw in nulls:
@@ -151,7 +151,7 @@ def join_cut_box(columns: Columns) -> None:
 
 
 def _means_over_epochs(columns: Columns) -> set[str]:
-    """Return what is named of training beside the same of a single batch that is told no more often.
+    """Return what is named as training next to the same of a single batch that is logged no more often.
 
     "Train Loss", as it is printed at the end of an epoch, is its mean, and what evaluation is compared with; the loss
     of a bar, or of the batch that is printed once in an epoch, is that of one batch.
@@ -246,7 +246,7 @@ def _name(role: Role) -> str:
 
 
 def of_training_inside(columns: Columns) -> str | None:
-    """`val/train_acc` beside `val/acc` is of training: the evaluation measured both."""
+    """`val/train_acc` next to `val/acc` is of training: the evaluation measured both."""
     told = []
     for name in list(columns):
         place, mark, inside = name.rpartition("/")
@@ -259,7 +259,7 @@ def of_training_inside(columns: Columns) -> str | None:
 
 
 def beside_both_losses(columns: Columns) -> str | None:
-    """fastai: what stands beside `train_loss` and `valid_loss`, as often as they do, is of validation."""
+    """fastai: what accompanies `train_loss` and `valid_loss`, as often as they do, is of validation."""
     if not {"train_loss", "valid_loss"} <= columns.keys():
         return None
     at, names = columns["valid_loss"].arrays()[0], {canonical(name) for name in columns}

@@ -26,7 +26,7 @@ _SCORES = (
     "rewards",
     "r",
 )
-"""What episodes are said to bring where nothing is called their reward, the smoothest first."""
+"""What episodes bring where nothing is called their reward, the smoothest first."""
 _BOOSTED = regex(
     r"(?:(?P<train>d?train(?:ing)?)|d?(?:eval|val|valid|validation|test)(?:_\d+)?)(?:'s |-|/)(?P<measure>[\w@.-]+)"
 )
@@ -49,7 +49,7 @@ _DETECTOR_LOSS = regex(r"(?:box|iou|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss")
 
 
 def wandb_export(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> None:
-    """CSV exported from a W&B chart: "run - metric" beside "run - metric__MIN" and "__MAX".
+    """CSV exported from a W&B chart: "run - metric" next to "run - metric__MIN" and "__MAX".
 
     The bounds of a chart's bucket are no metrics. Where the chart shows several runs, one is read.
     """
@@ -254,7 +254,7 @@ def sum_of_parts(columns: Columns) -> str | None:
 
 
 def cross_entropy(columns: Columns) -> str | None:
-    """MXNet's loss is its cross-entropy; beside a loss it is another measure, such as Marian's of whole sentences."""
+    """MXNet's loss is its cross-entropy; next to a loss it is another measure, such as Marian's of whole sentences."""
     if any(canonical(name) in ("loss", "eval_loss") for name in columns):
         return None
     names = {normal(name): name for name in columns}

@@ -1,8 +1,8 @@
 """A name of a metric → its role: quantity, phase, part, statistic and unit.
 
-A name is split into segments at `/`, `.` and `:`, those into words at every other separator, at humps of camel case
+A name is split into segments at `/`, `.` and `:`, those into words at every other separator; at humps of camel case
 and at digits; the lexicon says what each word means. What is left when phase, statistic, unit and words that say
-nothing are taken out must be a quantity as a whole, in any order, or a quantity and the name of a part of it. A name
+nothing are taken out must be a quantity as a whole, in any order; or a quantity and the name of a part of it. A name
 that no grammar can know has the role that the user gives it.
 """
 
@@ -243,7 +243,7 @@ _NAMING = frozenset({"loss", "em", "reward", "per", *lexicon.NEGATED, *lexicon.R
     lexicon.PARTS_OF_A_LOSS,
     lexicon.METHODS,
 )
-"""Words of which each name with a role has one: most words of a text are none of them."""
+"""Each name with a role has one of these words: most words of a text are none of them."""
 _IN_IDIOMS = frozenset(chunk for name in IDIOMS for chunk in chunks_in(name))
 _IN_GROUPS = frozenset({"group", "in group", "within group", "groups"})
 _PLACES = lexicon.NAMESPACES | {"loss", "losses"}
@@ -275,12 +275,12 @@ _SUMMANDS = (
 _POWER = regex(r"(?P<name>.*?\w)[ _]*(?:[x×*·] ?|\([x×*]?)(?P<power>1e[+-]?\d{1,2})\)?")
 _LETTER = regex(r"(?:(?P<phase>[A-Za-z]+)[_ ])?L_(?P<part>[A-Za-z_0-9]+)")
 _OF_A_UNIT = regex(r"[gm]i?b\b|_[gm]i?b(?:_|$)|%|pct|percent")
-"""Units that tell what a name is of which no word does: "GB peak", `gpu%`."""
+"""Units that tell what a name is where no word does: "GB peak", `gpu%`."""
 _MARK = regex(r"[/:.]")
 _PATH = regex(r"[^\W\d]\w*\.(?:\w+\.)*[^\W\d]\w*|[^\W\d]\w*\.\d+(?=\.|$)")
 """The path of a module in a model: names with dots between them."""
 _LEAST_OF_A_PATH = 6
-"""Segments of a name beside the path of a module, and one more."""
+"""Segments of a name besides the path of a module, and one more."""
 _OF_A_LEARNER = regex(r"^(?:info/)?learners?/[^/]+/(?:learner_stats/)?(?=.)")
 """RLlib: the name of the policy that is learned."""
 
@@ -292,7 +292,7 @@ class Role:
     Args:
         quantity: What is measured.
         phase: "eval" for evaluation on held-out data, "train" where the name says so, else "".
-        part: Of which part, such as a layer, a class, a component of the loss; "" for the whole.
+        part: The part, such as a layer, a class, a component of the loss; "" for the whole.
         statistic: "mean", "max", "std", …; "" where the name says none.
         unit: The unit of the logged values as the name gives it, "" if it does not.
         factor: What logged values are multiplied by: times are in seconds, memory in GiB, shares of one.
@@ -444,7 +444,7 @@ def _read(name: str) -> Role | None:
 
 
 def may_mean(text: str) -> bool:
-    """Say whether a name in a text may have a role by itself: where not, that is told in a fraction of the time."""
+    """Say whether a name in a text may have a role by itself: a negative answer takes a fraction of the time."""
     return any(map(_is_of_names, chunks_in(text)))
 
 
@@ -537,7 +537,7 @@ def _role(words: Words) -> Role | None:
 
 
 def _is_another(quantity: Quantity, words: Words) -> bool:
-    """Say whether words beside those of a quantity make another of it, which goes by the same name."""
+    """Say whether words next to those of a quantity make another of it, which goes by the same name."""
     if quantity is Quantity.LOSS and words.base[-1] == "score":
         return True
     if quantity is not Quantity.LEARNING_RATE and {"learning", "rate"} <= set(words.base):
@@ -589,18 +589,18 @@ TARGETS: Mapping[str, Role] = {
     for phase, name in (("", str(quantity)), ("eval", f"eval_{quantity}"))
     if not phase or quantity.is_result
 }
-"""What a name can be said to be: canonical names of metrics, those of evaluation with `eval_`."""
+"""What the user can say that a name is: canonical names of metrics, those of evaluation with `eval_`."""
 
 _given: ContextVar[Mapping[str, Role]] = ContextVar("given", default=MappingProxyType({}))
 
 
 def given_role(name: str) -> Role | None:
-    """Return what the user said that a name is, None if nothing."""
+    """Return the user's meaning of a name, None if nothing."""
     return _given.get().get(name)
 
 
 def are_given() -> bool:
-    """Say whether the user said anything of names."""
+    """Say whether the user gave meanings of names."""
     return bool(_given.get())
 
 
@@ -609,12 +609,12 @@ def given_names(names: Mapping[str, str]) -> Iterator[None]:
     """Read names as the user says, such as {"L": "loss"}, for as long as the block runs.
 
     Raises:
-        InputError: a target is no canonical name.
+        InputError: a target is not a canonical name.
     """
     wrong = [target for target in names.values() if target not in TARGETS]
     if wrong:
         raise InputError(
-            f"{shorten(wrong[0], 60)!r} is no metric that a name can stand for; allowed are {', '.join(TARGETS)}"
+            f"{shorten(wrong[0], 60)!r} is not a metric that a name can stand for; allowed are {', '.join(TARGETS)}"
         )
     token = _given.set({name: TARGETS[target] for name, target in names.items()})
     try:

@@ -1,8 +1,8 @@
 """The words that names of metrics are made of; the words themselves stand in `words.json`.
 
 Each word stands there once, with what it means: usually itself in its plain form, sometimes several words. A name
-with a word that is not there is of a quantity only where the quantity has parts (`Loss` and `box_loss`). A new word
-goes into the `synonyms` of the file, a new quantity into its `quantities`, and a name that means otherwise than its
+with a word that is not there is of a quantity only where the quantity has parts (`Loss` and `box_loss`). New words
+go into the `synonyms` of the file, a new quantity into its `quantities`; a name that means otherwise than its
 words into `IDIOMS`.
 """
 
@@ -61,7 +61,7 @@ def phrases_in(groups: Groups) -> dict[frozenset[str], str]:
 OTHER_PHASES = grouped(OTHER_LANGUAGES["phases"])
 OTHER_STATISTICS = grouped(OTHER_LANGUAGES["statistics"])
 OTHER_SYNONYMS = grouped(OTHER_LANGUAGES["synonyms"])
-"""Word → what it means, beside `lexicon.SYNONYMS`."""
+"""Word → what it means, besides `lexicon.SYNONYMS`."""
 
 STEMS = grouped(OTHER_LANGUAGES["stems"])
 """Beginning of a Russian word → what it means."""
@@ -129,7 +129,7 @@ PHRASES = {tuple(phrase.split()): meaning for phrase, meaning in METRIC_GROUPS["
 AXIS = all_of(METRICS["axis"])
 """Words after which a name says what it is drawn over: "lm loss vs samples"."""
 PLACES = all_of(METRICS["places"])
-"""Words of quantities under which loggers also gather what is measured beside them: `throughput/mfu`."""
+"""Words of quantities under which loggers also gather related measurements: `throughput/mfu`."""
 
 NEGATED = all_of(METRICS["negated"])
 """Words for what is maximised: Kaldi's objective function is a log-probability per frame, minus a loss."""
@@ -147,9 +147,9 @@ MEANINGS = {words: Q(name) for words, name in phrases_in(METRIC_GROUPS["quantiti
 TIMED = {words: Q(name) for words, name in phrases_in(METRIC_GROUPS["timed"]).items()}
 """... where a unit of time says that it is a duration: `fetch_ms`, "ms per step"."""
 ALONE = {words: Q(name) for words, name in phrases_in(METRIC_GROUPS["alone"]).items()}
-"""... and what words mean where nothing else stands beside them in a name: more of them are something else."""
+"""... and what words mean where a name holds nothing else: more of them are something else."""
 IN_BYTES = all_of(METRICS["in_bytes"])
-"""What memory is said to be where only the unit tells that it is one: `alloc GB`."""
+"""The names of memory where only the unit tells that it is one: `alloc GB`."""
 SHARES_OF = {words: Q(name) for words, name in phrases_in(METRIC_GROUPS["shared"]).items()}
 """What a share is of where only the sign tells that it is one: `gpu%`."""
 NAMED_LOSSES = all_of(METRICS["named_losses"])
@@ -185,7 +185,7 @@ NOT_IN_A_LOSS = frozenset({
 """Quantities that `loss/` in front is only the place of."""
 
 OTHERS = {Q(name): all_of(words) for name, words in METRIC_GROUPS["others"].items()}
-"""Words beside which a quantity is another one that goes by the same name: the entropy of a router is no policy's."""
+"""Words that make a quantity another one that goes by the same name: the entropy of a router is not a policy's."""
 BY_MODULE = frozenset({Q.GRADIENT_NORM, Q.WEIGHT_NORM, Q.UPDATE_RATIO})
 """Quantities that are logged for each module or parameter of a model, by its path in it."""
 OF_ROLLOUTS = frozenset({Q.REWARD, Q.SCORE, Q.KL, Q.ADVANTAGE})

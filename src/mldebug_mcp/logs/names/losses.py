@@ -99,7 +99,7 @@ def _is_elsewhere(name: str) -> bool:
 
 
 def mean_reward(columns: Columns) -> str | None:
-    """`reward_mean` is the reward where there is no other, in the log of an agent, or of a policy beside its spread.
+    """`reward_mean` is the reward where it is the only one, in the log of an agent, or of a policy with its spread.
 
     Elsewhere it may be that of a reward model.
     """
@@ -113,7 +113,7 @@ def mean_reward(columns: Columns) -> str | None:
 
 
 def length_of_completions(columns: Columns) -> str | None:
-    """A bare `length` beside a reward and its spread, or a divergence, is that of what a policy writes."""
+    """A bare `length` next to a reward and its spread, or a divergence, is that of what a policy writes."""
     name = next((name for name in columns if normal(name) in _LENGTHS), None)
     roles = {role.quantity for name in columns if (role := role_of(name)) is not None and role.is_whole}
     taken = {Quantity.COMPLETION_LENGTH, Quantity.EPISODE_LENGTH} & roles or not _OF_AGENTS.isdisjoint(roles)
@@ -125,7 +125,7 @@ def length_of_completions(columns: Columns) -> str | None:
 
 
 def bare_phases(columns: Columns) -> str | None:
-    """`train 0.52 val 0.61` without another word are losses where there is no other and neither goes up."""
+    """`train 0.52 val 0.61` without another word are losses where no other loss is logged and neither goes up."""
     names = {name.lower(): name for name in columns}
     evaluated = next((names[name] for name in _HELD_OUT if name in names), None)
     if "train" not in names or evaluated is None or any(_is_no_score(name) for name in columns):
@@ -152,7 +152,7 @@ def _is_measured_and_no_score(values: Floats) -> bool:
 
 
 def evaluation_of_its_name(columns: Columns) -> str | None:
-    """Beside a `train_nll` that is read as the loss, `val_nll` is the evaluation loss."""
+    """Next to a `train_nll` that is read as the loss, `val_nll` is the evaluation loss."""
     loss = next((name for name in columns if canonical(name) == "loss"), None)
     if loss is None or any(canonical(name) == "eval_loss" for name in columns):
         return None
@@ -171,7 +171,7 @@ def _is_measured(column: Column) -> bool:
 
 
 def _bare(name: str) -> str:
-    """Return the words of a name that say what is measured: not of which phase it is, nor that it is a mean.
+    """Return the words of a name that say what is measured: without its phase, and not that it is a mean.
 
     What is a place elsewhere is measured where nothing else is named: `train/objective`.
     """
@@ -228,7 +228,7 @@ _OF_BOXES = regex(r"box|cls|iou|loss|class", re.IGNORECASE)
 
 
 def accuracy_beside_loss(columns: Columns) -> str | None:
-    """`a` beside a loss is the accuracy where it is a share: "L=2.136 a=0.2695"."""
+    """`a` next to a loss is the accuracy where it is a share: "L=2.136 a=0.2695"."""
     names = {canonical(name) for name in columns}
     if "loss" not in names or not names.isdisjoint(_ACCURACY.values()):
         return None
@@ -237,7 +237,7 @@ def accuracy_beside_loss(columns: Columns) -> str | None:
         return None
     for name in found:
         columns[_ACCURACY[name]] = columns.pop(name)
-    return f"{', '.join(found)}: read as the accuracy beside the loss"
+    return f"{', '.join(found)}: read as the accuracy next to the loss"
 
 
 def _is_share(columns: Columns, name: str) -> bool:
@@ -247,9 +247,9 @@ def _is_share(columns: Columns, name: str) -> bool:
 
 
 def objective_alone(columns: Columns) -> str | None:
-    """`obj` or `error` of a phase is the loss where nothing else is, and so is `f` beside the norm of its gradient.
+    """`obj` or `error` of a phase is the loss where nothing else is, and so is `f` next to the norm of its gradient.
 
-    Beside boxes and classes `obj` is a part of a detector's loss.
+    Next to boxes and classes `obj` is a part of a detector's loss.
     """
     names = {canonical(name) for name in columns}
     found = {name: phase for name in columns if (phase := _phase_of_objective(name)) is not None}
@@ -263,11 +263,11 @@ def objective_alone(columns: Columns) -> str | None:
         if new not in columns:
             rename(columns, name, new)
             told.append(name)
-    return f"{', '.join(told)}: read as the loss, as there is no other"
+    return f"{', '.join(told)}: read as the loss, as no other is logged"
 
 
 def _phase_of_objective(name: str) -> str | None:
-    """Return the phase of a column of this name, "" where it says none; None if it is no objective."""
+    """Return the phase of a column of this name, "" where it says none; None for other columns."""
     match = _OBJECTIVE.fullmatch(name)
     if match is None:
         return None
@@ -282,7 +282,7 @@ def _phase_of_objective(name: str) -> str | None:
 MIN_RECORDS_PER_EVALUATION = 3
 """Records with one evaluation loss, on average, from which on it is one that is printed again; chosen by hand."""
 LEAST_BESIDE, MOST_EVALUATED = 2, 0.5
-"""Evaluations, and the share of the training records beside which they stand at most, where it tells something that a
+"""Evaluations, and the largest share of the training records that they accompany, where it tells something that a
 score is logged with them alone. Chosen: once an epoch, both are logged together."""
 LEAST_HELD = 2
 """Records from one change to the next, as a rule, where an evaluation is printed again until the next one."""
@@ -301,7 +301,7 @@ def taking_turns(columns: Columns) -> str | None:
     for name, value in ((names["loss"], loss), (names["eval_loss"], evaluation)):
         columns[name] = Column()
         columns[name].extend(stretches_of(at[np.isfinite(value)]), value[np.isfinite(value)])
-    return f"{names['loss']} and {names['eval_loss']} take turns: NaN in one beside a number in the other is not logged"
+    return f"{names['loss']} and {names['eval_loss']} take turns: NaN in one with a number in the other is not logged"
 
 
 def held_evaluation(columns: Columns) -> str | None:
@@ -387,6 +387,6 @@ def filtered_nan(columns: Columns) -> str | None:
     if not hidden:
         return None
     return (
-        f"{hidden} record(s) have a finite loss beside a gradient norm of NaN or Inf: the Trainer puts the "
+        f"{hidden} record(s) have a finite loss next to a gradient norm of NaN or Inf: the Trainer puts the "
         "running mean of the losses in place of one that is not finite, and averages with it (logging_nan_inf_filter)"
     )

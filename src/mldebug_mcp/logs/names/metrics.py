@@ -1,6 +1,6 @@
 """What the name of a metric says: its canonical name, and whether it is a loss, of evaluation, of training at all.
 
-What names mean is told by the grammar in `roles`; here it is asked the way the readers and the symptoms ask.
+The grammar decides what names mean in `roles`; here it is asked the way the readers and the symptoms ask.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LOSSES_ALONE = NAMED_LOSSES | PARTS_OF_A_LOSS | METHODS
 _BEGIN_OF_GANS = ("cycle_", "idt_")
 """Beginnings of such names in which no word is known."""
 _SHORT_PART = regex(r"_(?:cls|box|reg|obj)|^(?:obj|cls|box|conf|dfl|iou|giou|kl|rec|recon|ce|dice)$|_(?:kl|ce|dice)$")
-"""What detectors, segmenters and autoencoders call the parts of their loss, beside a loss."""
+"""What detectors, segmenters and autoencoders call the parts of their loss, next to a loss."""
 
 
 def canonical(name: str) -> str:
@@ -122,7 +122,7 @@ def _is_called_by_name(name: str, role: Role) -> bool:
 
 
 def may_hold_names(line: str) -> bool:
-    """Say whether a name of a metric, known or telling, may stand in a line; where none does, that is told at once."""
+    """Say whether a name of a metric, known or telling, may stand in a line; a negative answer is quick."""
     return may_mean(line) or "'s " in line or any(map(line.lower().__contains__, _BEGIN_OF_GANS))
 
 

@@ -15,7 +15,7 @@ from mldebug_mcp.logs.numbers import to_number
 
 ENVELOPES = frozenset({"data", "values", "payload", "fields", "scalars", "record", "body"})
 """What an object is called that everything measured stands in; it says nothing of what that is."""
-MAX_DEPTH = 8
+MAX_RECORD_DEPTH = 8
 """Levels of nesting read from a record."""
 MAX_WORDS = 4
 """Words of a text that names a phase: a longer one is a message."""
@@ -24,14 +24,14 @@ _KIND = regex(
     r"(?:split|phase|mode|type|event|stage|kind|subset|set|context|section|part|dataset|tag|loop|name|msg|message)",
     re.IGNORECASE,
 )
-"""What a field is called that tells of which kind a record is."""
+"""What a field is called that gives the kind of a record."""
 _WORD = regex(r"[^\W\d_]+")
 _HUMP = regex(r"(?<=[a-z])(?=[A-Z])")
 _WITH_PHASE = frozenset({
     "step", "epoch", "batch", "iteration", "end", "loop", "log", "metrics", "results", "summary", "set", "split",
     "data", "phase", "mode", "loss", "stats", "subset", "context",
 })  # fmt: skip
-"""What may stand beside the word for a phase: "train_step", "validation epoch end"."""
+"""What may stand next to the word for a phase: "train_step", "validation epoch end"."""
 _METRIC = frozenset({"metric", "metricname", "name", "key", "tag", "variable", "scalarname", "quantity"})
 _VALUE = frozenset({"value", "metricvalue", "scalarvalue", "scalar"})
 """What the fields of a record of one metric are called, in lower case without marks."""
@@ -49,7 +49,7 @@ def numbers_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -
     for key, value in values.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            if depth < MAX_DEPTH:
+            if depth < MAX_RECORD_DEPTH:
                 yield from numbers_in(value, prefix if key in ENVELOPES else f"{name}/", depth + 1)
             continue
         if isinstance(value, str) and "/" in value and canonical(name) == "step":
@@ -60,16 +60,16 @@ def numbers_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -
 
 
 def nulls_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -> Iterator[str]:
-    """Yield the names of a record that stand beside a null, by `numbers_in`'s names."""
+    """Yield the names of a record that are next to a null, by `numbers_in`'s names."""
     for key, value in values.items():
         if value is None:
             yield f"{prefix}{key}"
-        elif isinstance(value, Mapping) and depth < MAX_DEPTH:
+        elif isinstance(value, Mapping) and depth < MAX_RECORD_DEPTH:
             yield from nulls_in(value, prefix if key in ENVELOPES else f"{prefix}{key}/", depth + 1)
 
 
 def tells_kind(field: str) -> bool:
-    """Say whether a field of text may tell of which phase a record is: "split", "event", "log_type"."""
+    """Say whether a field of text may give the phase of a record: "split", "event", "log_type"."""
     return _KIND.fullmatch(field) is not None
 
 
@@ -121,7 +121,7 @@ def _bare(field: str) -> str:
 
 
 def single_in(values: Mapping[str, object]) -> Single | None:
-    """Return the one metric that a record holds by name and value, None if it is no such record."""
+    """Return the one metric that a record holds by name and value, None for other records."""
     if len(values) < 2 or not is_long(values):
         return None
     named = next((key for key, value in values.items() if _bare(key) in _METRIC and isinstance(value, str)), None)

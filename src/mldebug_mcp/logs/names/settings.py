@@ -1,7 +1,7 @@
 """Which setting a key names: by the words of its last part, and of the parts around it where those are not enough.
 
 `optimizer.lr`, `train.optim.learningRate`, `--learning-rate` and `LR` are one setting. A key is split at everything
-that is no letter, and at the humps of camel case; abbreviations become words; words that say nothing are dropped. What
+other than a letter, and at the humps of camel case; abbreviations become words; empty words are dropped. What
 is left has to be a phrase of `vocabulary`, whole: `lr_scale` is not the rate. A phrase may be spread over the parts
 (`warmup: {steps: 100}`). Under a part that speaks of something else, `reward_model.lr`, nothing is the run's own.
 """
@@ -24,7 +24,7 @@ from mldebug_mcp.logs.names.lexicon import SETTING_LISTS, SETTING_SYNONYMS, SETT
 
 
 NUMBER, FLAG, TEXT, ANY = "number", "flag", "text", "any"
-"""Kinds of values, beside "list"."""
+"""Kinds of values, besides "list"."""
 
 
 class Known(NamedTuple):

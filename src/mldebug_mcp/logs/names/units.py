@@ -19,17 +19,17 @@ BARE_SECONDS = {
 }  # fmt: skip
 """Units of time that columns are called by alone, in seconds."""
 CLOCKS_ALONE = ("min", "mins", "minutes", "hrs", "hours")
-"""... and those that no step is told in: a column is a clock, or it is something else, such as the least of values."""
+"""... and those that do not fit a step: a column is a clock, or it is something else, such as the least of values."""
 _NO_MEASURE = NAMESPACES | {*PHASES.values(), "time"}
 WAITS = ("data", "load", "loading", "fetch", "io", "input", "feed", "batch_load", "wait", "waits", "stall")
-"""What columns are called that hold the wait for data, beside the time of the step."""
+"""What columns are called that hold the wait for data, next to the time of the step."""
 MOST_GIB = 512.0
 """GiB that no process has of a device: a larger number without a unit is in MiB. Chosen: devices of today have 288."""
 MIB, BYTES = 2.0**-10, 2.0**-30
 
 
 def time_and_data(columns: Columns) -> str | None:
-    """`data` beside the time of a step (`time`, `batch`), in as many records, never longer: the wait for data."""
+    """`data` next to the time of a step (`time`, `batch`), in as many records, never longer: the wait for data."""
     if any(canonical(name) == "data_time" for name in columns):
         return None
     waits = [name for name in columns if _bare(name) in WAITS]
@@ -45,9 +45,9 @@ def time_and_data(columns: Columns) -> str | None:
 
 
 def clock(columns: Columns) -> str | None:
-    """A column `time` is the time of a step beside a data_time; else, where it only goes up, it is a clock.
+    """A column `time` is the time of a step next to a data_time; else, where it only goes up, it is a clock.
 
-    One that is called by a unit of time alone, or is a time in a unit, is a clock where it goes up, and else the time
+    One that is called by a unit of time alone, or is a time in a unit, is a clock where it goes up; else the time
     of a step.
     """
     for name in columns:
@@ -96,7 +96,7 @@ def _bare(name: str) -> str:
 
 
 def rates(columns: Columns) -> str | None:
-    """`eta` is the learning rate where it is no time that is left, which is longer than that or gets shorter."""
+    """`eta` is the learning rate unless it is a time that is left, which is longer than that or gets shorter."""
     if any(canonical(name) == "learning_rate" for name in columns):
         return None
     for name in [one for one in columns if _bare(one) in RATES]:

@@ -165,7 +165,7 @@ def sorted_out(segments: list[list[str]]) -> Words:
 
 
 def _sort(words: Words, word: str, mine: list[str]) -> None:
-    """Put a word that is no unit to its like; `mine` are the base words of its segment so far."""
+    """Put a word that is not a unit to its like; `mine` are the base words of its segment so far."""
     kind = _KINDS.get(word)
     if kind == PHASE:
         if words.phase not in ("", word) and mine:
@@ -250,7 +250,7 @@ def _alphabets_apart(chunks: list[str]) -> Iterator[str]:
 
 
 def _in_phrases(words: list[str]) -> list[str]:
-    """Return words with phrases as what they mean, and without the axis that they are said to be drawn over."""
+    """Return words with phrases as what they mean, and without the axis that they are drawn over."""
     axis = next((position for position, word in enumerate(words) if word in lexicon.AXIS and position), len(words))
     found = words[:axis]
     for phrase, meaning in _PHRASES:

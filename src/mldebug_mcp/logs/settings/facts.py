@@ -9,7 +9,7 @@ from mldebug_mcp.logs.settings.settings import Settings
 
 LANGUAGE_MODELS = frozenset({"pretraining", "sft", "preference", "grpo", "ppo"})
 POLICIES = frozenset({"grpo", "ppo", "rl"})
-"""Kinds of run whose model predicts tokens: a number of classes there is no more than a default of some library."""
+"""Kinds of run whose model predicts tokens: a number of classes is only a default of some library."""
 
 _HALF = frozenset({"fp16", "float16", "half", "16", "16 mixed", "fp16 mixed", "16 true", "torch float16", "f16"})
 _BRAIN = frozenset({"bf16", "bfloat16", "bf16 mixed", "bf16 true", "torch bfloat16"})
@@ -51,7 +51,7 @@ class Optimizer:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a run beside its curves.
+    """What is known of a run besides its curves.
 
     Args:
         kind: Kind of run.

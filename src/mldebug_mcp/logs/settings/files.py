@@ -17,7 +17,7 @@ from mldebug_mcp.logs.settings.settings import Settings
 
 MAX_CONFIG_BYTES = 4 * 1024 * 1024
 MAX_LOOKED_AT = 40
-"""Files beside a log that are looked at; a folder with more is no run's own."""
+"""Files next to a log that are looked at; a folder with more is not a run's own."""
 MAX_OTHER_BYTES = 64 * 1024
 """Bytes of a file that is looked at because its name ends like that of a configuration."""
 LEAST_KNOWN = 4

@@ -37,7 +37,7 @@ _ALIGNED = regex(
 _ITEM = regex(r"(?P<indent>[ \t]*+)-\s++(?P<value>[^:=\n]{1,200}|['\"].{0,200}['\"])")
 _OTHER_PAIR = regex(r"[\s,|;][A-Za-z_][\w./-]{0,40}\s?[:=]\s?[-+\d.]")
 _REMARK = regex(r"\s+(?:#.*|\[default:.*\]\s*)$")
-MAX_LINE = 2000
+MAX_SETTING_CHARACTERS = 2000
 """Characters of a line that may be a setting: a key, a value of at most a thousand, a remark."""
 
 
@@ -53,7 +53,7 @@ class Pair(NamedTuple):
 def pair_in(line: str) -> Pair | None:
     """Return the only key of a line and its value, None if there is none or more than one."""
     line = line.rstrip()
-    if len(line) > MAX_LINE:
+    if len(line) > MAX_SETTING_CHARACTERS:
         return None
     if "**" in line:
         line = line.replace("**", "")  # Markdown: "- **batch size**: 64"
@@ -178,7 +178,7 @@ def settings_in_source(text: str) -> dict[str, object]:
     """Return what the top of a Python file assigns as literals, and the named arguments of the calls there.
 
     Raises:
-        ValueError: it is no Python, or very much of it.
+        ValueError: it is not Python, or very much of it.
     """
     return dict(pair for statement in _statements(text) for pair in _told(statement))
 
@@ -219,7 +219,7 @@ def _told(statement: ast.stmt) -> Iterator[tuple[str, object]]:
 
 
 def _literal(node: ast.expr, depth: int) -> object:
-    """Return the value of a literal, with calls of `dict` in it; None for what is no literal."""
+    """Return the value of a literal, with calls of `dict` in it; None for anything else."""
     if depth > MAX_DEPTH:
         return None
     if isinstance(node, ast.Call):

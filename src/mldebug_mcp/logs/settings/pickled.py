@@ -28,7 +28,7 @@ _PLAIN = frozenset(
      "STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"}
 )  # fmt: skip
 _CONSTANTS: dict[str, object] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
-_MARK = object()
+_PICKLE_MARK = object()
 
 
 class _Object:
@@ -43,7 +43,7 @@ def read_pickled(path: Path, opcodes: int = MAX_OPCODES) -> dict[str, object]:
     """Return the plain values in a saved Namespace, dataclass or dictionary, of so many opcodes at most.
 
     Raises:
-        InputError: it is no such file, too large, or damaged.
+        InputError: it is not such a file, too large, or damaged.
     """
     name = shorten(str(path), 200)
     with open_input(path) as file:
@@ -64,14 +64,14 @@ def read_pickled(path: Path, opcodes: int = MAX_OPCODES) -> dict[str, object]:
 
 
 MAX_CHECKPOINT_PICKLE = 2 * 1024 * 1024
-"""Bytes of the pickle of a checkpoint, beside which its tensors stand."""
+"""Bytes of the pickle of a checkpoint, without its tensors."""
 
 
 def plain_values_in_checkpoint(path: Path) -> dict[str, object]:
     """Return the plain values in a file of torch.save; tensors are not read, and stand as None.
 
     Raises:
-        InputError: it is no such file, damaged, or holds too many values.
+        InputError: it is not such a file, damaged, or holds too many values.
         OSError: it cannot be opened.
     """
     try:
@@ -128,7 +128,7 @@ class _Machine:
         if name in _PLAIN:
             self.stack.append(_CONSTANTS.get(name, argument))
         elif name == "MARK":
-            self.stack.append(_MARK)
+            self.stack.append(_PICKLE_MARK)
         elif name in ("EMPTY_DICT", "EMPTY_LIST", "EMPTY_TUPLE", "EMPTY_SET"):
             self.stack.append({} if name == "EMPTY_DICT" else [])
         elif name in ("GLOBAL", "PERSID"):
@@ -203,7 +203,7 @@ class _Machine:
 
     def _to_mark(self) -> list[object]:
         items: list[object] = []
-        while (item := self.stack.pop()) is not _MARK:
+        while (item := self.stack.pop()) is not _PICKLE_MARK:
             items.append(item)
         return items[::-1]
 

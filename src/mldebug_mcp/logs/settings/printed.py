@@ -55,7 +55,7 @@ MAX_LINE_OF_PAIRS = 2000
 MAX_LABEL_WORDS = 6
 """Words before the first setting of a line. Chosen: a sentence has more."""
 MAX_OTHER = 0.25
-"""Share of a line behind its first setting that is no setting. Chosen: a value may hold blanks, a sentence is more."""
+"""Share of a line behind its first setting that is not a setting. Chosen: values hold blanks, sentences more."""
 _BRACE = regex(r"[{]")
 _SAID = regex(
     r"\bvocab(?:ulary)?(?:[ _]?size)?(?: is| of|:|=)?\s{0,3}=?\s{0,3}(?P<number>\d[\d,]{0,12})(?![\w.%])"
@@ -111,15 +111,15 @@ def _is_object(line: str) -> bool:
     return line.startswith("{") and line.endswith("}")
 
 
-def is_configuration(values: Mapping[str, object], *, told: bool = False, once: bool = False) -> bool:
+def is_configuration(values: Mapping[str, object], *, is_marked: bool = False, once: bool = False) -> bool:
     """Say whether a mapping is a configuration and not a record of a log.
 
     Args:
         values: Names to values.
-        told: Its form tells that it is one.
+        is_marked: Its form shows that it is one.
         once: No other object with its keys is printed.
     """
-    if told and len(values) >= LEAST_ARGUMENTS:
+    if is_marked and len(values) >= LEAST_ARGUMENTS:
         return True
     is_record = any(_counts(name, value) for name, value in values.items()) or _holds_step(values)
     if is_record:
@@ -144,9 +144,9 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
     while at < len(lines):
         line = lines[at]
         if tries and (read := _object_at(lines, at)) is not None:
-            values, end, told = read
+            values, end, is_marked = read
             tries -= 1
-            if is_configuration(values, told=told, once=not _comes_again(lines, end, values)):
+            if is_configuration(values, is_marked=is_marked, once=not _comes_again(lines, end, values)):
                 yield at, values
                 at = end
                 continue
@@ -171,8 +171,8 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
             continue
         block = _block_at(lines, at)
         if len(block) > 1:
-            values, told = settings_in_block(block)
-            if is_configuration(values, told=told) and (told or not _measures(values)):
+            values, is_marked = settings_in_block(block)
+            if is_configuration(values, is_marked=is_marked) and (is_marked or not _measures(values)):
                 yield at, values
             at += len(block)
             continue
@@ -194,8 +194,8 @@ def _object_at(lines: Sequence[str], at: int) -> tuple[dict[str, object], int, b
         return None
     if not isinstance(value, dict) or not value:
         return None
-    told = start is call and _CALL_OF_ARGUMENTS.search(start[0]) is not None
-    return value, at + text.count("\n", 0, end) + 1, told
+    is_marked = start is call and _CALL_OF_ARGUMENTS.search(start[0]) is not None
+    return value, at + text.count("\n", 0, end) + 1, is_marked
 
 
 def _comes_again(lines: Sequence[str], behind: int, values: Mapping[str, object]) -> bool:

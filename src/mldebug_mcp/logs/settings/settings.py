@@ -69,7 +69,7 @@ class Settings(Mapping[str, Setting]):
         """Read a configuration, nested anywhere.
 
         Of several keys for one setting the plainest stands (`max_steps` before `iterations`), then the outermost; a
-        null only where there is no other.
+        null only where no other exists.
 
         Args:
             values: Names to values, mappings and lists.
@@ -190,7 +190,7 @@ def _claims(key: str, value: Value, source: str, depth: int, within: str) -> Ite
 
 
 def _typed(match: Match, value: Value) -> dict[str, Value] | None:
-    """Return the settings that a value stands for, None if it is no value of such a setting."""
+    """Return the settings that a value stands for, None for other values."""
     kind = PHRASES[match.name].kind
     if isinstance(value, str) and kind != TEXT:
         value = _plain(value_in(value))  # stores keep "None", "[0.9, 0.95]" and "True" as text

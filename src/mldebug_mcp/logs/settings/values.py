@@ -28,7 +28,7 @@ _WORDS: dict[str, bool | None] = {
     "true": True, "false": False, "none": None, "null": None, "~": None,
 }  # fmt: skip
 _FLAGS = {"yes": True, "on": True, "no": False, "off": False, "1": True, "0": False}
-_NUMBER = regex(r"([-+]?(?:\d[\d_]*(?:,\d{3})*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,4})?)\s?([kKmMbBgG%]?)")
+_NUMBER_WITH_UNIT = regex(r"([-+]?(?:\d[\d_]*(?:,\d{3})*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,4})?)\s?([kKmMbBgG%]?)")
 _FACTORS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "%": 0.01}
 _SPECIAL = {"inf": math.inf, "infinity": math.inf, "-inf": -math.inf, ".inf": math.inf, "nan": math.nan}
 MAX_DIGITS = 64
@@ -44,7 +44,7 @@ def parse_value(text: str) -> Scalar:
         return shorten(text[1:-1], MAX_TEXT)
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
-    found = _NUMBER.fullmatch(text) if len(text) <= MAX_DIGITS else None
+    found = _NUMBER_WITH_UNIT.fullmatch(text) if len(text) <= MAX_DIGITS else None
     return shorten(text, MAX_TEXT) if found is None or found[2] else _as_number(found[1])
 
 
@@ -57,7 +57,7 @@ def number_of(value: object) -> int | float | None:
     if not isinstance(value, str) or len(value) > MAX_DIGITS:
         return None
     text = value.strip().strip("'\"")
-    found = _NUMBER.fullmatch(text)
+    found = _NUMBER_WITH_UNIT.fullmatch(text)
     if found is None:
         return _SPECIAL.get(text.lower())
     number, factor = _as_number(found[1]), _FACTORS[found[2].lower()]

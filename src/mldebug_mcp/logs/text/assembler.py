@@ -377,12 +377,12 @@ class Lot(NamedTuple):
 
 
 def carried(lots: Sequence[Lot], size: int, before: float | None) -> Floats:
-    """Return the epoch at each of `size` records, as it was told last, NaN before any, shape (size,).
+    """Return the epoch at each of `size` records, as last logged, NaN before any, shape (size,).
 
     Args:
         lots: The records.
         size: How many there are.
-        before: The epoch that was told before them.
+        before: The epoch that was logged before them.
     """
     told = np.full(size, np.nan)
     for lot in lots:

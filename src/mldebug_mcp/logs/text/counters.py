@@ -63,7 +63,7 @@ _EPISODE = regex(
     re.IGNORECASE,
 )
 _CHINESE = regex(r"第\s*(?:(?P<epoch>\d+)\s*(?:轮|个?epoch)|(?P<episode>\d+)\s*回合|(?P<step>\d+)\s*步)", re.IGNORECASE)
-_STEP = regex(
+_STEP_WORDS = regex(
     rf"(?<![\w/])(?<!per )(?<!fps )(?<!episode ){_STEP_WORD}"
     rf"{_SPLIT}\s*+(?:[:=#]|\.{{3}})?\s*+[\[(]?\s*+{_SINCE}(?P<step>{_WHOLE})"
     rf"(?P<unit>[KM](?!\w))?(?![\w%-]|\.\d){_OF}(?:\s*+\(\s*+[\d.]+\s*+%\))?\s*+[\])]?",
@@ -117,7 +117,7 @@ class Counters:
         batch: Batch of the epoch, and how many there are, where the line counts inside an epoch.
         phase: "train", "val" or "test" where the counter names it ("Epoch(val)").
         rounded: The step was printed as "6K".
-        weak: Only a metric beside it makes this a counter: "steps: 1000" alone is a setting, "0: text" a list.
+        weak: Only a metric next to it makes this a counter: "steps: 1000" alone is a setting, "0: text" a list.
         first_epoch: The number of the first epoch, where the framework is known: that of Lightning and timm is 0.
         rest: The line without its counters.
         step_name: What the step is called in the line, in lower case.
@@ -153,8 +153,8 @@ def find_counters(line: str) -> Counters:
             _take(found, match)
     if "step" not in found.values and "global" in low and (match := _GLOBAL.search(found.rest)):
         _take(found, match)
-        found.rest = _STEP.sub("|", found.rest, count=1)  # that one counts inside the epoch
-    if "step" not in found.values and (match := _STEP.search(found.rest)):
+        found.rest = _STEP_WORDS.sub("|", found.rest, count=1)  # that one counts inside the epoch
+    if "step" not in found.values and (match := _STEP_WORDS.search(found.rest)):
         _take(found, match)
     if not found.values and (match := _BARE.match(found.rest)):
         _take(found, match)

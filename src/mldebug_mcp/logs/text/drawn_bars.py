@@ -219,7 +219,7 @@ _GOES_ON = (is_evaluation, _is_of_epoch)
 _WAITING = 50
 """Dicts that wait for the next drawing."""
 _MAX_BARS = 10_000
-"""Bars, told apart by their lengths, that are remembered."""
+"""Bars, distinguished by their lengths, that are remembered."""
 MAX_LAG_OF_BAR = 1.1
 """Times as many steps by the epochs as by the bar: then the bar lags. Chosen by hand."""
 _LONGEST = 5
@@ -302,7 +302,7 @@ class BarSteps:
             self.printed(row, epoch, regular=has_loss)
 
     def printed_before(self, dicts: Dicts, counts: Floats, total: int) -> bool:
-        """Take dicts without a step below each of which the longest bar is drawn; return whether it is that bar.
+        """Take dicts without a step each with the longest bar drawn below it; return whether it is that bar.
 
         Args:
             dicts: The dicts.

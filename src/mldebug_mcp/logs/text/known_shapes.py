@@ -41,8 +41,8 @@ MIN_BOXES = 6
 """Boxes one after another from which on they are taken together; the first and the last one are read."""
 MAX_BOXES = 500
 """Kinds of boxes that are remembered."""
-MAX_ROWS = 200
-"""Rows of a box of which a shape is learnt."""
+MAX_BOX_ROWS = 200
+"""Rows of a box that teach a shape."""
 MAX_ROW_KINDS = 20_000
 """Kinds of rows that are remembered."""
 RULE_LENGTH = 6
@@ -50,7 +50,7 @@ NEITHER, RULE = 0, -1
 """Kinds of lines that are no rows; those of rows count from 1."""
 
 _DOUBLED = re.compile(r"([^\w\s]|\s)\1.*\w")
-"""Stands in a name of which a skeleton may have cut something; what a framework cuts to fit ends with "..."."""
+"""Marks a name that a skeleton may have cut; what a framework cuts to fit ends with "..."."""
 _AS_NUMBERS = bytes.maketrans(b"".join(MARKS), b"1111")
 _UNTOLD = bytes.maketrans(b"".join(MARKS), bytes([*MARKS[0] * 2, ODD, *MARKS[0]]))
 
@@ -101,7 +101,7 @@ class BoxShapes:
         """
         if kinds in self._shapes:
             return self._shapes[kinds]
-        if len(self._seen) >= MAX_BOXES or last - first > MAX_ROWS:
+        if len(self._seen) >= MAX_BOXES or last - first > MAX_BOX_ROWS:
             return None
         self._seen[kinds] += 1
         if self._seen[kinds] > 1:
@@ -186,7 +186,7 @@ def untold(key: bytes) -> bytes:
 
 
 def is_special(line: str) -> bool:
-    """Say whether a line may say more than the row that it is, or has something before it or in it that is no row's."""
+    """Say whether a line may say more than the row that it is, or holds something that is not a row's."""
     odd = any(sign in line for sign in ("\x1b", "\b", "^M", "{")) or without_prefix(line).message != line
     return odd or is_error(line) or tells_resume(line) or is_fastprogress(line) or len(records_in(line)) > 1
 
@@ -260,7 +260,7 @@ MAX_KEYS = 20_000
 MAX_KEY = 4000
 """Bytes of a skeleton that is remembered."""
 MAX_SHAPES = 64
-"""Shapes of one skeleton, told apart by numbers such as the rank."""
+"""Shapes of one skeleton, distinguished by numbers such as the rank."""
 MAX_TRIES = 4
 """Lines of a skeleton from which no shape could be learnt, before it is given up."""
 
@@ -362,7 +362,7 @@ class KnownLines:
     Args:
         records: Where what they say goes.
         slowly: Reads a line by its number; it returns what the line says, None if that hangs on other lines, and a
-            `Said` of nothing if it says nothing at all.
+            `LineContent` without content if it says nothing at all.
         is_settled: Whether no line above goes on in the next one, but for the open table, if so asked.
         read: Reads a line by itself.
         memory: What was learnt.
@@ -475,7 +475,7 @@ class KnownLines:
         return done
 
     def _settle(self, skeletons: Skeletons, before: int, line: int) -> int:
-        """Read lines slowly from one on while what was said above goes on in them; return the first one after them."""
+        """Read lines slowly from one on while the text above goes on in them; return the first one after them."""
         while line < len(skeletons) and not self._is_settled():
             self._slowly(before + line + 1, skeletons.line(line))
             line += 1

@@ -34,7 +34,7 @@ from mldebug_mcp.logs.text.parsed_line import Drawing, LineContent, is_remark
 
 
 WHOLE, DECIMAL, ODD, GROUPED = 1, 2, 3, 4
-"""What stands in a skeleton for a whole number, for another one, for what only looks like one, such as "1.2.3", and for
+"""What stands in a skeleton for a whole number, for another one, for what only looks like one, such as "1.2.3"; and for
 a whole number in groups of thousands, such as "12,345"."""
 MARKS = (b"\x01", b"\x02", b"\x03", b"\x04")
 
@@ -302,18 +302,18 @@ def _to_float(text: bytes) -> float:
 
 
 MAX_NUMBERS = 90
-"""Numbers in a line of which a shape is learnt."""
+"""Numbers in a line whose shape is learnt."""
 MAX_DIGITS_OF_SHORT = 3
 """Digits of a number where a longer one would make another line: "100%"."""
 _FIRST_PROBE = 700_001
 _FRACTION_OF_PROBE = 0.25
 _FIRST_SHORT_PROBE = 101
 _BRIEF = (b"5", b"05", b"55")
-"""What else stands in the place of a whole number: a date whose hour has one digit more or less is no date."""
+"""What else stands in the place of a whole number: a date whose hour has one digit more or less is not a date."""
 _FIRST_PROOF = 11
 
 _FORMS = ("1", "2", "3")
-"""Digits of which probes of the same form are made."""
+"""Digits for probes of the same form."""
 
 Read = Callable[[str], LineContent]
 
@@ -359,8 +359,8 @@ class Shape:
         fixed: Numbers by their place that are the same in all of them.
         short: Places of whole numbers that say nothing and have no more than `MAX_DIGITS_OF_SHORT` digits, such as
             a percentage.
-        tight: Places of numbers that have to be written with as many bytes as in the first line, such as the hour of a
-            time, and how many these are.
+        tight: Places of numbers that have to be written with as many bytes as in the first line, as the hour of a
+            time; and how many these are.
         aside: Its lines have neither a counter nor a metric that only training prints.
         known: They name a metric that is known.
         words: What tells the shape from others, but for the places of its numbers.
@@ -431,7 +431,7 @@ class Shape:
 
 
 def learn(line: bytes, spans: list[Span], read: Read) -> Shape | None:
-    """Return the shape of a line, None if it cannot be told which of its numbers is which.
+    """Return the shape of a line, None if its numbers cannot be identified.
 
     Args:
         line: The line.
@@ -501,7 +501,7 @@ def _probes(texts: Sequence[bytes]) -> list[float]:
 
 
 def _in_form(text: bytes, digit: str) -> bytes:
-    """Return a number of the same form: each digit is another one, and all that is no digit stays."""
+    """Return a number of the same form: each digit is another one, and everything else stays."""
     return bytes(ord(digit) if chr(byte).isdigit() else byte for byte in text)
 
 

@@ -42,7 +42,7 @@ _PAIR_TEXT = (
 )
 _PAIR = regex(_PAIR_TEXT, re.IGNORECASE)
 _PAIR_AT_ARROW = regex(_PAIR_TEXT.replace("}+", "}"), re.IGNORECASE)
-"""The same where the hyphen of an arrow may stand at a word: "lr->0.1"."""
+"""The same where the hyphen of an arrow may be at a word: "lr->0.1"."""
 _MAY_BE_NUMBER = regex(r"\d|nan|inf", re.IGNORECASE)
 _NOISE_WORDS = frozenset(
     {"info", "debug", "warning", "train", "training", "rank0", "root", "main", "log", "at", "in", "on", "average",
@@ -162,7 +162,7 @@ def _without_unit(line: str, match: re.Match[str]) -> str:
 
 
 def _measured(line: str, match: re.Match[str], name: str, number: float) -> tuple[str, float]:
-    """Return name and number of a metric without the scale, the whole, the list and the unit beside it."""
+    """Return name and number of a metric without the scale, the whole, the list and the unit next to it."""
     scale = _SCALE_IN_NAME.search(name)
     if scale:
         name, number = name[: scale.start()], number * float(scale[1])
@@ -174,7 +174,7 @@ def _measured(line: str, match: re.Match[str], name: str, number: float) -> tupl
 
 
 def _by_unit_alone(line: str, named: Iterable[str]) -> dict[str, float]:
-    """Return what is told by its unit alone, and by no name: "| 405.42 ms | 837 tok/s"."""
+    """Return what its unit alone gives, and by no name: "| 405.42 ms | 837 tok/s"."""
     found: dict[str, float] = {}
     known = set(map(canonical, named))
     for match in _ALONE.finditer(line) if "/s" in line or "ms" in line else ():

@@ -54,9 +54,9 @@ _LONG_WORDS = regex(r"[A-Za-z]{3,}")
 _NO_MEASURE = regex(
     r"time|took|elapsed|seconds|size|number|num|count|total|sample|image|batch|file|seed|rank|gpu|device", re.IGNORECASE
 )
-"""What an evaluation is said to take, and to be made of."""
+"""What an evaluation takes, and to be made of."""
 MOST_WORDS = 4
-"""Words beside the names of its metrics that such a line has. Chosen: "val" and what it was on."""
+"""Words besides the names of its metrics that such a line has. Chosen: "val" and what it was on."""
 MAX_LINE = 20_000
 """Characters of a line that are searched for pairs."""
 
@@ -139,7 +139,7 @@ def _without_asides(line: str) -> str:
 
 
 def _without_prose(line: str) -> str:
-    """Return a line up to where it tells of a record that stood elsewhere ("best loss so far", "improved from")."""
+    """Return a line up to where it repeats an earlier record ("best loss so far", "improved from")."""
     prose = _PROSE.search(line) if any(map(line.lower().__contains__, _HINTS_OF_PROSE)) else None
     return line if prose is None else line[: prose.start()]
 
@@ -180,7 +180,7 @@ def begins_object(message: str) -> bool:
 def object_in(line: str) -> dict[str, object]:
     """Return what the one object of a line or of several lines holds that JavaScript printed, empty if there is none.
 
-    A number alone before it counts epochs where the object tells of an evaluation, else steps.
+    A number alone before it counts epochs where the object reports an evaluation, else steps.
     """
     before, brace, inside = line.partition("{")
     before, counted = before.strip(), _COUNT_BEFORE.fullmatch(before.strip())
@@ -275,7 +275,7 @@ def begins_history(message: str) -> bool:
 
 
 def _is_history(values: Mapping[str, object]) -> bool:
-    """Say whether values are columns of metrics, by themselves or by phase, with no number beside them."""
+    """Say whether values are columns of metrics, by themselves or by phase, with no number next to them."""
     columns = [one for value in values.values() for one in _columns(value)]
     return any(len(one) >= MIN_VALUES_OF_HISTORY for one in columns) and not any(
         isinstance(one, float | int) for one in values.values()
@@ -402,7 +402,7 @@ def straightened(line: str) -> str:
 
 
 def content_of(line: str, *, evaluation: bool = False) -> LineContent:
-    """Read a line that is no part of a box or a table.
+    """Read a line outside a box or a table.
 
     Args:
         line: The line, without colours.

@@ -45,7 +45,7 @@ class PrintedDicts:
     Args:
         records: Where the records go.
         bars: What bars have drawn before a dict ends with it.
-        bar_steps: Is told of dicts without a step.
+        bar_steps: Is notified of dicts without a step.
     """
 
     def __init__(self, records: Assembler, bars: DrawnBars, bar_steps: BarSteps) -> None:
@@ -247,7 +247,7 @@ class MixedLines:
         drawings.draw(len(numbers))
 
     def _take_inside(self, parts: Sequence[Part], drawings: _Drawings, at: Lines, joins: NDArray[np.bool_]) -> None:
-        """Take lines that hang on no others, of which some join the one above them."""
+        """Take lines that hang on no others, some of them joining the one above."""
         record = np.cumsum(~joins) - 1
         lots = [_lot(part, int(at[0]), int(at[-1]) + 1, at, record) for part in parts]
         first = self._assembler.many_together([lot for lot in lots if len(lot.rows)], int(record[-1]) + 1)
@@ -297,7 +297,7 @@ class MixedLines:
 
 
 class _Drawings:
-    """Drawings of bars without metrics, of which those count that stand first and last between two records.
+    """Drawings of bars without metrics, where only the first and last count between two records.
 
     Args:
         parts: The drawings by their shapes.
@@ -359,7 +359,7 @@ class _Drawings:
 
 
 def _counts_passes(parts: Sequence[Part]) -> bool:
-    """Say whether lines count passes of several lengths, of which one may be an evaluation."""
+    """Say whether lines count passes of several lengths, one of them maybe an evaluation."""
     plain = [like for part in parts if (like := part.shape.like.plain) is not None]
     return len({like.counters.total for like in plain} - {None}) > 1
 
@@ -481,7 +481,7 @@ class Records:
     def leave_out(
         self, shapes: Mapping[int, Shape | None], places: Lines, rows: Callable[[NDArray[np.bool_]], Floats]
     ) -> NDArray[np.bool_]:
-        """Take the lines of which only their number counts, or nothing, if what is open does not hang on them.
+        """Take the lines where only their number counts, or nothing, if what is open does not hang on them.
 
         Those are lines that other ranks print alike, and lines of numbers that nobody knows. Return which are left.
 

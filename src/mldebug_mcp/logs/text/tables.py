@@ -1,6 +1,6 @@
 """Records that are drawn over several lines.
 
-They are tables with a line of names (fastai, the Trainer in notebooks, Ultralytics), boxes of `| name | value |` rows
+They are tables with a line of names (fastai, the Trainer in notebooks, Ultralytics); boxes of `| name | value |` rows
 (Stable-Baselines, Spinning Up, rsl_rl), and what detectron2 prints to be copied.
 """
 
@@ -23,7 +23,7 @@ _GAP = regex(r"\s*[\t|]\s*|\s{2,}")
 _BAR = regex(r"(?<=\s)\|{1,2}g(?:rad)?\|{1,2}(?=\s)|\|", re.IGNORECASE)
 """The bar between two cells; those of a norm, `|g|`, are none."""
 _CELL = regex(r"\S+(?: \S+)*")
-_WORD = regex(r"\S+")
+_CELL_WORD = regex(r"\S+")
 _OF_TOTAL = regex(r"(\d+)/\d+")
 _THOUSANDS = regex(r"\d+(?:\.\d+)?k")
 _OF_PHASE = regex(r"(?P<phase>[A-Za-z]{2,10})[ :=]\s?(?P<value>\S+)")
@@ -38,13 +38,13 @@ _AND_MORE = frozenset({"etc", "etc.", "..."})
 _FUSED = regex(r"(?<=e[-+]\d\d)(?=-\d)")
 """Where two of its numbers touch: "1.60e+03-1147.49"."""
 MAX_SHIFT_OF_CELL = 2
-"""Characters that a cell may stand beside the beginning of its column's name."""
-MAX_NAME = 80
+"""Characters that a cell may be away from the beginning of its column's name."""
+MAX_COLUMN_NAME = 80
 """Characters of a column's name: those of reward functions are long."""
 MAX_LINES_BETWEEN_ROWS = 100
 """Lines of other things that may stand between the rows of a table."""
 MAX_COLUMNS = 500
-"""Columns of a table; a line with more is no header."""
+"""Columns of a table; a line with more is not a header."""
 MIN_NAMES_IN_TWO_LINES = 3
 """Columns of a table whose names stand in two lines."""
 _NAMES_NOTHING = regex(r"[\d:=|,;]")
@@ -67,11 +67,11 @@ _COUNTS = frozenset({"Images", "Instances", "Labels", "Targets"})
 
 
 Layout = tuple[tuple[str, ...], tuple[int, ...], bool, bool, bool]
-"""The names of a table, where they begin, and how its cells are told apart."""
+"""The names of a table, where they begin, and how its cells are separated."""
 
 
 class Table:
-    """The table that is open. `take` a line; the answer is its record, empty for the header, None if it is no part."""
+    """The table that is open. `take` a line; the answer is its record, empty for the header, None outside the table."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
@@ -106,7 +106,7 @@ class Table:
         return (tuple(self._names), tuple(self._starts), self._spaced, self._commas, self._and_more)
 
     def is_in_order(self, line: str) -> bool:
-        """Say whether the cells of a row are told by their order, not by how far from the left they stand."""
+        """Say whether the cells of a row are identified by their order, not by how far from the left they stand."""
         cells = self._cells(line)
         return (
             not self._and_more and not self._is_indexed(cells) and (not self._starts or len(cells) >= len(self._names))
@@ -147,7 +147,7 @@ class Table:
         names = _split(line, spaced=spaced)
         commas = len(names) == 1 and "," in line
         names = [name.strip() for name in line.split(",")] if commas else names
-        if not 2 <= len(names) <= MAX_COLUMNS or any(len(name) > MAX_NAME for name in names):
+        if not 2 <= len(names) <= MAX_COLUMNS or any(len(name) > MAX_COLUMN_NAME for name in names):
             return False
         names = [name.strip(" ↓↑*`") for name in names]
         known = sum(is_known(name) or is_telling(name) or counts_rows(name) for name in names)
@@ -167,7 +167,7 @@ class Table:
         """Open a table whose names stand in two lines, word below word, as Vowpal Wabbit prints them."""
         if not may_hold_names(line) or any(map(_NAMES_NOTHING.search, (above, line))):
             return False
-        upper, lower = list(_WORD.finditer(above)), list(_WORD.finditer(line))
+        upper, lower = list(_CELL_WORD.finditer(above)), list(_CELL_WORD.finditer(line))
         if not MIN_NAMES_IN_TWO_LINES <= len(upper) == len(lower) <= MAX_COLUMNS:
             return False
         pairs = list(zip(upper, lower, strict=True))
@@ -182,7 +182,7 @@ class Table:
 
     def _part_names(self, row: str) -> None:
         """Part names that touch, as they fill their columns or go beyond, by the widths of the first row's columns."""
-        words = list(_WORD.finditer(row))
+        words = list(_CELL_WORD.finditer(row))
         if not words or not all(_cell(one[0]) is not None or one[0].lower() in _NOT_LOGGED for one in words):
             return
         ends = [one.end() for one in words]
@@ -244,7 +244,7 @@ class Table:
         return words if len(words) == len(self._names) else self._below(line)
 
     def _row_of_evaluation(self, line: str) -> dict[str, float]:
-        """Return a row of which a cell says that it is of evaluation, up to that cell; empty if none does."""
+        """Return a row with a cell that marks evaluation, up to that cell; empty if none does."""
         cells = _with_phases(self._cells(line))[: len(self._names)]
         at = next((at for at, cell in enumerate(cells) if at and _evaluated(cell) is not None), None)
         if at is None:
@@ -333,7 +333,7 @@ def _names_by_width(header: str, widths: Sequence[int]) -> list[str]:
     at = 0
     for number, width in enumerate(widths):
         name = header[at : at + width]
-        touching = _WORD.match(header, at)
+        touching = _CELL_WORD.match(header, at)
         if touching and len(widths) - number == len(header[at:].split()):
             name = touching[0]
         if not name.strip() or name[-1].isspace():
@@ -449,7 +449,7 @@ _MARK, _TASK = "copypaste: ", "Task: "
 
 
 class CopyPaste:
-    """The lines that are open. `take` one; the answer is its record, empty before the values, None if it is no part."""
+    """Open lines. `take` one; the answer is its record, empty before the values, None outside the table."""
 
     def __init__(self) -> None:
         self.open = False

@@ -35,7 +35,7 @@ def repeated_losses(subject: Subject) -> dict[str, Any]:
     call. Generators and attributes of modules are put back afterwards, so that later phases see the same numbers.
 
     Returns:
-        `repeated_losses` of calls that draw freely, `replayed_losses` of calls with one seed, which differ by rounding
+        `repeated_losses` of calls that draw freely, `replayed_losses` of calls with one seed: they differ by rounding
         alone where all draws can be seeded, and `loss_rounding`, the relative rounding of the loss's precision. Nothing
         if a call fails.
     """
@@ -83,9 +83,9 @@ def _generators_put_back(cards: list[torch.device]) -> Iterator[None]:
 # or in the loss function alike. That is slow; it is done for one or two passes, never while training.
 
 
-KEPT = 400
+MAX_KEPT_FRAMES = 400
 """Frames kept; a pass over a deep model has thousands."""
-SHOWN = 8
+MAX_SHOWN_FRAMES = 8
 """Frames shown before the first non-finite value."""
 _MAKES_MASKS = ("masked_fill", "masked_fill_", "full", "full_like", "where", "triu", "tril", "triu_", "__setitem__",
                 "fill_", "new_full", "to", "clone", "expand", "__get__", "__getitem__", "unsqueeze")  # fmt: skip
@@ -157,11 +157,11 @@ class Trace(TorchFunctionMode):
             if name in ("tanh", "sigmoid", "relu", "tanh_", "sigmoid_", "relu_"):
                 self.units.append({**frame, "share": _share_lost(name.rstrip("_"), made[0])})
             self.frames.append(frame)
-            del self.frames[:-KEPT]
+            del self.frames[:-MAX_KEPT_FRAMES]
             if _bad(after) and not _bad(before) and name not in _MAKES_MASKS and len(self.origins) < 50:
                 frame["where"] = _where()
                 self.origins.append(frame)
-                self._before.append(self.frames[-SHOWN - 1 : -1])
+                self._before.append(self.frames[-MAX_SHOWN_FRAMES - 1 : -1])
 
     def culprit(self) -> Frame | None:
         """Return the operation to blame for a non-finite loss, with the frames before it; None if none is seen.
@@ -233,7 +233,7 @@ def first_pass(subject: Subject) -> tuple[dict[str, Any], torch.Tensor | None]:
         "initial_loss": float(loss.detach()),
         "loss_has_graph": loss.requires_grad,
         "activations": [{**one} for one in trace.units],
-        "frames": sorted(trace.frames, key=lambda one: -(one["largest_out"] or 0.0))[:SHOWN],
+        "frames": sorted(trace.frames, key=lambda one: -(one["largest_out"] or 0.0))[:MAX_SHOWN_FRAMES],
         "output_dtype": str(capture.output.dtype) if isinstance(capture.output, torch.Tensor) else None,
         "model_calls": capture.calls,
         "in_training_mode": capture.in_training_mode,
@@ -278,7 +278,12 @@ def first_bad_backward(subject: Subject) -> dict[str, Any] | None:
             handle.remove()
     bad = next((i for i, one in enumerate(seen) if one["largest_out"] is None or math.isinf(one["largest_out"])), None)
     module = seen[bad]["module"] if bad is not None else next(_bad_parameters(subject), "")
-    found = {"direction": "backward", "module": module, "op": _operation(subject), "frames": seen[: bad or 0][-SHOWN:]}
+    found = {
+        "direction": "backward",
+        "module": module,
+        "op": _operation(subject),
+        "frames": seen[: bad or 0][-MAX_SHOWN_FRAMES:],
+    }
     subject.model.zero_grad(set_to_none=True)
     return found
 
@@ -342,7 +347,7 @@ CHANGED = 1e-4
 def dependence(subject: Subject) -> dict[str, Any]:
     """Return which dependences are there that should not be, and which are missing that should be there.
 
-    Everything is done in evaluation mode, where rows must not see each other. A key is absent where it cannot be told.
+    Everything is done in evaluation mode, where rows must not see each other. A key is absent where it is unknown.
     """
     modes = [(module, module.training) for module in subject.model.modules()]
     subject.model.eval()

@@ -89,7 +89,7 @@ def _can_be_halved(subject: Subject) -> bool:
 
 
 def _size(subject: Subject) -> tuple[int, int]:
-    """Return the batch's rows, 0 if that cannot be told, and its positions, 0 unless it holds token ids."""
+    """Return the batch's rows, 0 if unknown, and its positions, 0 unless it holds token ids."""
     first = next((one for _, one in leaves(subject.batch) if one.ndim), None)
     ids = token_ids(subject)
     return 0 if first is None else len(first), 0 if ids is None else ids.shape[1]

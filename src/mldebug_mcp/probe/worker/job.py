@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 GRACE = 4.0
 """Seconds beyond the time limit after which the whole group is ended, if the host is gone."""
 START_LIMIT = 120.0
-"""Seconds that the import of torch may take: it is no work on the batch, and a busy machine takes long."""
+"""Seconds that the import of torch may take: it is not work on the batch, and a busy machine takes long."""
 FOLDER_PREFIX = "mldebug-probe-"
 """The host's name for the folder: no other folder is ever removed."""
 _LOOPBACK = ("127.", "::1", "localhost")
@@ -121,7 +121,7 @@ BUILD = "build"
 FOR_THE_REST = 0.8
 """Share of the time limit after which training stops, so that the outcome can still be measured."""
 SHOWN_LINES = 6
-SMALL = 3_000_000
+MAX_SINGLE_THREAD_PARAMETERS = 3_000_000
 """Parameters below which one thread is faster than several that wait for each other."""
 
 
@@ -177,7 +177,7 @@ def run_job(job: dict[str, Any], report: Report, begun: float) -> None:
         return _build(job, report, device)
 
     subject = build(job["seed"])
-    small = sum(one.numel() for one in subject.model.parameters()) < SMALL
+    small = sum(one.numel() for one in subject.model.parameters()) < MAX_SINGLE_THREAD_PARAMETERS
     if job.get("threads") or small:
         torch.set_num_threads(job.get("threads") or 1)
     deadline = begun + FOR_THE_REST * job["time_limit"]

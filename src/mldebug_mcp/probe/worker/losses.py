@@ -24,7 +24,7 @@ TOLERANCE, LOW_TOLERANCE = 1e-5, 1e-2
 """Relative difference at which two losses are the same: above rounding, in 32 bits and in half precision."""
 
 
-FEW = 8
+MIN_NUMBERS_IN_UNIT_RANGE = 8
 """Numbers that must all lie between 0 and 1 to be taken for probabilities."""
 
 
@@ -106,7 +106,7 @@ def _of_values(targets: Targets) -> Iterator[tuple[str, float]]:
     outputs, labels = targets.logits, targets.labels
     if targets.kind == "binary":
         with_logits = functional.binary_cross_entropy_with_logits
-        probabilities = outputs.numel() >= FEW and bool(((outputs >= 0) & (outputs <= 1)).all())
+        probabilities = outputs.numel() >= MIN_NUMBERS_IN_UNIT_RANGE and bool(((outputs >= 0) & (outputs <= 1)).all())
         yield f"binary_cross_entropy{' softmaxed' if probabilities else ''}", float(with_logits(outputs, labels))
         yield "binary_cross_entropy softmaxed", float(with_logits(outputs.sigmoid(), labels))
         if probabilities:

@@ -147,7 +147,7 @@ def gradients(subject: Subject) -> dict[str, Any]:
 
 
 def alike_units(model: nn.Module) -> list[str]:
-    """Return the layers all units of which have the same weights: they give and learn the same for ever."""
+    """Return the layers whose units all have the same weights: they give and learn the same for ever."""
     found = []
     for name, module in model.named_modules():
         weight = getattr(module, "weight", None)

@@ -21,7 +21,7 @@ from .training import Curve, Plan, find_rate, train, train_as_user, watch_steps
 
 
 OTHER_SEEDS = 2
-SHARE = 0.25
+MAX_SHARE_OF_TIME_LEFT = 0.25
 """Share of the time left that other seeds may take: a separate question, asked only if it is cheap."""
 LARGEST = 3_000_000
 """Parameters above which a second model is not made."""
@@ -49,7 +49,9 @@ def other_seeds(
     """
     if first.ended not in ("goal", "steps") or sum(one.numel() for one in subject.model.parameters()) > LARGEST:
         return None
-    if OTHER_SEEDS * (first.seconds + subject.build_seconds) > SHARE * (plan.deadline - time.monotonic()):
+    if OTHER_SEEDS * (first.seconds + subject.build_seconds) > MAX_SHARE_OF_TIME_LEFT * (
+        plan.deadline - time.monotonic()
+    ):
         return None
     runs = [_ending(seed, first)]
     try:

@@ -160,7 +160,7 @@ def load_entry(entry: str, device: torch.device) -> Subject:
     """Call the entry and check what it returns.
 
     Raises:
-        KnownFailure: there is no such function, or what it returns is incomplete.
+        KnownFailure: the function does not exist, or what it returns is incomplete.
     """
     given = _function(entry)()
     parts = _parts(given)

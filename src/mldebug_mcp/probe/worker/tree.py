@@ -44,7 +44,7 @@ def mapped(value: Any, change: Callable[[Path, torch.Tensor], torch.Tensor], pat
 
 
 def labels_path(batch: Any) -> Path | None:
-    """Return where the labels of a batch are: under a usual name, or second of a pair; None if it cannot be told."""
+    """Return where the labels of a batch are: under a usual name, or second of a pair; None if unknown."""
     if isinstance(batch, Mapping):
         return next(((name,) for name in LABEL_NAMES if isinstance(batch.get(name), torch.Tensor)), None)
     if isinstance(batch, (list, tuple)) and len(batch) == 2 and isinstance(batch[1], torch.Tensor):

@@ -145,7 +145,7 @@ def loss_without_graph(roles: Roles) -> Iterator[Fault]:
     """The loss, or a part of it, is cut off from the weights before backward."""
     for backward in roles.backwards:
         if any(NO_GRAD.search(guard) for guard in backward.guards):
-            says = "backward() stands under no_grad: there is no graph to go through"
+            says = "backward() is under no_grad, so it has no graph to go through"
             yield fault("backward_without_graph", backward.line, "certain", says)
         given = _loss_of(backward)
         if given is not None:
