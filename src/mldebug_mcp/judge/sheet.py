@@ -21,7 +21,7 @@ from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.logs.names.quantities import LOSSES, Quantity
 from mldebug_mcp.logs.names.settings import PHRASES
-from mldebug_mcp.logs.run import Attempt, Ending
+from mldebug_mcp.logs.run import Attempt, Ending, TextLine
 from mldebug_mcp.logs.settings.settings import Setting
 from mldebug_mcp.logs.settings.values import Value
 from mldebug_mcp.models import Finding, MetricToLog, State
@@ -119,6 +119,7 @@ def _shown(value: Value) -> str:
 
 
 MOST_EVENTS = 10
+MOST_TEXT_LINES = 6
 MOST_CHANGES = 4
 """Curves of an event that are shown, and events that are."""
 MIN_EVENTS_TO_JOIN = 4
@@ -137,7 +138,8 @@ def event_facts(run: Run, findings: Sequence[Finding]) -> list[EventFact]:
         (name for name in run.series if not is_clock(run[name])), key=lambda name: _order(run, name, decides)
     )
     facts = [*_jumps(run, events_of(run, names)), *_sheet_events_resumes(run), *_lost(run, names), *_incidents(run)]
-    return sorted(_with_findings(run, facts, present), key=lambda one: one.step)
+    facts = _with_findings(run, facts, present)
+    return sorted([*facts, *_text_lines(run, facts)], key=lambda one: one.step)
 
 
 def _order(run: Run, name: str, decides: Sequence[str]) -> tuple[bool, bool, bool]:
@@ -194,6 +196,18 @@ def _name(run: Run, metric: str) -> str:
 def _sheet_events_resumes(run: Run) -> list[EventFact]:
     steps = sorted({*run.resumes, *(one.first_step for one in run.segments[1:])})
     return [EventFact(step=step, text="resumed") for step in steps[:MOST_STEPS]]
+
+
+def _text_lines(run: Run, facts: Sequence[EventFact]) -> list[EventFact]:
+    """Return what the log says in words between its records: warnings first, then what stands near an event."""
+    near = NEAR * (run.last_step - run.first_step)
+
+    def order(line: TextLine) -> tuple[bool, bool]:
+        return not line.warns, all(abs(one.step - line.step) > near for one in facts)
+
+    between = [one for one in run.text_lines if one.warns or one.step < run.last_step]
+    shown = sorted(between, key=order)[:MOST_TEXT_LINES]
+    return [EventFact(step=one.step, text=f"line {one.line}: {shorten(one.text, LONGEST_MESSAGE)}") for one in shown]
 
 
 def _incidents(run: Run) -> list[EventFact]:

@@ -49,6 +49,13 @@ _RESUMED = re.compile(
 )
 """A line that reports a resume; settings say `resume: path` and the like."""
 _RESUMES = ("esum", "oaded", "estored")
+_RELOADED = re.compile(
+    r"\b(?:re)?(?:loaded|loading|restored|restoring)\b.{0,60}\b(?:weights|checkpoint|ckpt|parameters|state(?:_?dict)?)\b"
+    r".{0,20}\bfrom\b",
+    re.IGNORECASE,
+)
+"""A line that tells of weights that are read from a file: between records of training that is a resume."""
+_RELOADS = ("oaded", "oading", "estored", "estoring")
 EVENTS, RESUMES = ("event", "type", "status", "kind"), ("resum", "restor", "restart")
 """Keys of an event in a log of objects, and how what they say of a resume begins."""
 KEPT_LINES = 400
@@ -73,6 +80,11 @@ class ProcessStart:
 def tells_resume(line: str) -> bool:
     """Say whether a line tells that training went on from a checkpoint."""
     return any(part in line for part in _RESUMES) and _RESUMED.search(line) is not None
+
+
+def tells_reload(line: str) -> bool:
+    """Say whether a line tells that weights were read from a file."""
+    return any(part in line for part in _RELOADS) and _RELOADED.search(line) is not None
 
 
 def is_resume(record: Mapping[str, object]) -> bool:
@@ -160,6 +172,27 @@ def _says_something(skeleton: str) -> bool:
 # What was recorded of a log, or of one attempt in it, before names and steps are settled.
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedLine:
+    """A line of words that is neither a record nor an error.
+
+    Args:
+        row: The row after it.
+        line: Its line number, from 1.
+        text: The line, cleaned and shortened.
+        warns: Whether the program itself calls it a warning.
+    """
+
+    row: int
+    line: int
+    text: str
+    warns: bool
+
+    def between(self, first: int, last: int) -> bool:
+        """Say whether it stands below a row first <= row < last, or above the first of all."""
+        return first < self.row <= last or self.row == first == 0
+
+
 @dataclass(slots=True)
 class Recorded:
     """Columns by the names that they were logged with, and what stood between the records.
@@ -172,6 +205,7 @@ class Recorded:
         resumes: Rows before which the log reports a resume, in words.
         starts: Programs that started again.
         messages: Lines that read like errors.
+        text_lines: Other lines of words, each kind once.
         tail: The end of the text, for how it ends.
     """
 
@@ -182,6 +216,7 @@ class Recorded:
     resumes: list[int] = field(default_factory=list)
     starts: list[ProcessStart] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
+    text_lines: list[RecordedLine] = field(default_factory=list)
     tail: Tail = field(default_factory=Tail)
 
     @property
@@ -198,7 +233,7 @@ class Recorded:
         return Recorded(
             {name: column.copy() for name, column in self.columns.items()},
             self.rows, list(self.events), list(self.breaks), list(self.resumes), list(self.starts),
-            list(self.messages), self.tail,
+            list(self.messages), list(self.text_lines), self.tail,
         )  # fmt: skip
 
     def between(self, columns: Columns, first: int, last: int, messages: list[Message]) -> Recorded:
@@ -211,6 +246,7 @@ class Recorded:
         kept = {name: column for name, column in cut.items() if len(column)}
         return Recorded(
             kept, last - first, inside(self.events), inside(self.breaks), inside(self.resumes), [], messages,
+            [replace(one, row=one.row - first) for one in self.text_lines if one.between(first, last)],
             self.tail if last == self.rows else Tail(),
         )  # fmt: skip
 

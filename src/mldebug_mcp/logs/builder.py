@@ -16,7 +16,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.align import SeriesOfRun, restart_note, segment_starts, step_axis
-from mldebug_mcp.logs.attempts import ProcessStart, Recorded, split
+from mldebug_mcp.logs.attempts import ProcessStart, Recorded, RecordedLine, split
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, stretches_of
 from mldebug_mcp.logs.endings import Messages, Tail, is_error
 from mldebug_mcp.logs.names import conventions
@@ -32,7 +32,7 @@ from mldebug_mcp.logs.names.records import (
     single_in,
 )
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.run import Incident, Run, Series, named_attempt
+from mldebug_mcp.logs.run import Incident, Run, Series, TextLine, named_attempt
 from mldebug_mcp.logs.settings import Settings, settings_printed_in
 from mldebug_mcp.logs.settings.printed import is_configuration
 
@@ -86,6 +86,10 @@ MAX_NAMES = 10_000
 """... of so many names: to look up what a name means takes 50 microseconds."""
 MAX_INCIDENTS = 100
 """What a recording holds on single steps that is kept per run."""
+MAX_TEXT_LINES = 200
+"""Lines of words between records that are kept ..."""
+MAX_TEXT_LINE = 300
+"""... and characters of each."""
 MESSAGES = frozenset({"error", "exception", "traceback", "exc_info", "stderr", "message", "msg", "log", "text"})
 """Keys under which a structured log holds what a program says."""
 
@@ -254,6 +258,11 @@ class RunBuilder:
         """Keep a line that reads like an error; see `messages.take`."""
         self._messages.take(line, text, self.records, code)
 
+    def text_line(self, line: RecordedLine) -> None:
+        """Keep a line of words between records, or a warning above them; of a log that talks much, the first ones."""
+        if (line.row or line.warns) and len(self._recorded.text_lines) < MAX_TEXT_LINES:
+            self._recorded.text_lines.append(replace(line, text=shorten(line.text, MAX_TEXT_LINE)))
+
     def of_ranks(self, name: str, owner: int, others: Mapping[int, tuple[Floats, Floats]]) -> None:
         """Take a metric of the ranks whose lines are no records of the run; they become series such as `loss/rank_3`.
 
@@ -334,6 +343,9 @@ class RunBuilder:
             step_name=step_name,
             records=recorded.records,
             messages=tuple(recorded.messages),
+            text_lines=tuple(
+                TextLine(float(step[max(one.row - 1, 0)]), one.line, one.text, one.warns) for one in recorded.text_lines
+            ),
             resumes=tuple(dict.fromkeys(float(step[row]) for row in resumes)),
             attempts=whole.attempts,
             ending=next(one.ending for one in whole.attempts if one.judged),

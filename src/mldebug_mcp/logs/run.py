@@ -24,7 +24,19 @@ if TYPE_CHECKING:
 
     from mldebug_mcp.logs.ranks import RankSummary
 
-__all__ = ["Attempt", "Ending", "Floats", "Incident", "Message", "Run", "Scalar", "Segment", "Series", "Sibling"]
+__all__ = [
+    "Attempt",
+    "Ending",
+    "Floats",
+    "Incident",
+    "Message",
+    "Run",
+    "Scalar",
+    "Segment",
+    "Series",
+    "Sibling",
+    "TextLine",
+]
 
 # What is said of an attempt at a run: how it ended, the error lines in it, and what it logged.
 
@@ -83,6 +95,23 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class TextLine:
+    """A line of words between the records, the first of its kind.
+
+    Args:
+        step: Step of the record above it; of the first record, where none is above.
+        line: Its line number, from 1.
+        text: The line, cleaned and shortened.
+        warns: Whether the program itself calls it a warning.
+    """
+
+    step: float
+    line: int
+    text: str
+    warns: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Ending:
     """How a log, or an attempt in it, ends.
 
@@ -120,6 +149,11 @@ def named_attempt(wanted: str) -> int:
     """Return the number of the attempt that a run is asked for by, from 1; 0 for other names."""
     found = _NAME.fullmatch(wanted.strip())
     return int(found[1]) if found else 0
+
+
+def warns(line: str) -> bool:
+    """Say whether a line calls itself a warning, and tells of no deprecation, retry or the like."""
+    return _LEVEL.search(line[:_IN_FRONT]) is not None and not _NOISE.search(line)
 
 
 def severity_of(text: str) -> Severity:
@@ -275,6 +309,7 @@ class Run:
         records: Log records of the attempt that is judged.
         messages: Lines of this attempt that read like errors, in order, with their severity.
         resumes: First steps behind lines that tell of a resume.
+        text_lines: Lines of words between the records, each kind once.
         attempts: All attempts in the log, in order; the series, messages and settings are of the one that is judged.
         ending: How the attempt ends.
         incidents: What a recording holds on single steps besides its numbers.
@@ -296,6 +331,7 @@ class Run:
     records: int = 0
     messages: tuple[Message, ...] = ()
     resumes: tuple[float, ...] = ()
+    text_lines: tuple[TextLine, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     ending: Ending = field(default_factory=Ending)
     incidents: tuple[Incident, ...] = ()

@@ -65,3 +65,15 @@ def test_an_auc_of_a_guess_tells_that_nothing_but_frequencies_is_learnt_or_that_
     assert state("eval_score_behind_loss", run_of(loss=LOSS, eval_loss=first, eval_auc=auc)) is not State.PRESENT
     assert state("eval_learns_nothing", run_of(loss=LOSS, eval_loss=on, eval_auc=auc)) is not State.PRESENT
     assert state("eval_score_behind_loss", run_of(loss=LOSS, eval_loss=on, eval_auc=auc)) is State.PRESENT
+
+
+def test_what_a_guess_has_is_only_bounded_where_the_classes_are_estimated_from_the_loss() -> None:
+    training = {step: 0.3 + step / 800 for step in range(0, 400, 10)}
+    run = run_of(loss=LOSS, accuracy=training, eval_accuracy=dict.fromkeys(AT, 0.01))
+    assert "a guess has at least" in seen(NAME, run).summary
+
+
+def test_a_loss_below_zero_tells_no_number_of_classes() -> None:
+    training = dict.fromkeys(range(0, 400, 10), 0.1)
+    negative = {step: 1.9 - step * 40 for step in range(0, 400, 10)}
+    assert state(NAME, run_of(loss=negative, accuracy=training, eval_accuracy=dict.fromkeys(AT, 0.1))) is State.UNKNOWN

@@ -243,9 +243,10 @@ def eval_below_chance(run: Run) -> Evidence | None:
         half = len(series) // 2
         reached = median(as_shares(series.value)[half:])
         if reached < limit and (learnt := _learnt(run)).share <= LEARNT:
+            least = "at least " if series is not auc and uniform_loss(run) is None else ""
             return Evidence(
                 f"{series.name} is {figure(reached)} in the later half of {len(series)} records, a guess has "
-                f"{figure(guess)}, and {learnt.text}",
+                f"{least}{figure(guess)}, and {learnt.text}",
                 steps=(float(series.step[half]),),
                 values={"reached": reached, "guess": guess},
             )
@@ -257,7 +258,8 @@ def _uniform(run: Run) -> float | None:
     known = uniform_loss(run)
     if known is not None or run.kind != "supervised" or "accuracy" not in run or "loss" not in run:
         return known
-    return MORE_CLASSES * start_level(run["loss"].finite.value)
+    estimated = MORE_CLASSES * start_level(run["loss"].finite.value)
+    return estimated if estimated >= math.log(2) else None
 
 
 def eval_learns_nothing(run: Run) -> Evidence | None:

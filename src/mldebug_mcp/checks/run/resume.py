@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -16,7 +17,7 @@ from mldebug_mcp.checks.evaluation import refuse_new_terms
 from mldebug_mcp.checks.learning_rate import rate_comes_back
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
-from mldebug_mcp.core.text import figure, ratio
+from mldebug_mcp.core.text import figure, ratio, shorten
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
@@ -406,6 +407,17 @@ NEAR = 3
 """Records by which a fall may be off a resume. Chosen: logs tell of it before or after."""
 SHOWN = 10
 """Steps that evidence lists. Chosen: a line holds as many."""
+_STATE = r"(?:optimi[sz]er|scheduler|scaler|momentum|moments|rng|random state|lr_sched\w*)"
+_LACKS = (
+    r"(?:missing|not (?:found|present|restored|loaded|saved|in)|skipp\w+|without|no|absent|discard\w*|fresh|"
+    r"re-?init\w*|reset\w*)"
+)
+STATE_MISSING = re.compile(
+    rf"\b{_LACKS}\b.{{0,40}}\b{_STATE}|{_STATE}.{{0,40}}\b{_LACKS}\b|\bweights[ _-]only\b", re.IGNORECASE
+)
+"""A line that says which state was not restored with the weights."""
+SHOWN_TEXT = 160
+"""Characters of a line that are quoted."""
 
 
 def _falls(run: Run) -> list[Fall]:
@@ -535,6 +547,25 @@ def loss_jump_at_resume(run: Run, joins: tuple[Join, ...]) -> Evidence | None:
     )
 
 
+def state_missing_at_resume(run: Run) -> Evidence | None:
+    """The log itself says that optimizer, scheduler, scaler or random state was not restored with the weights.
+
+    Not this when: it says that the state was restored, or nothing of it.
+    """
+    if not run.resumes:
+        raise CannotTell("the log tells of no resume in words")
+    near = NEAR * median(np.abs(np.diff(run["loss"].finite.step)))
+    lines = [one for one in run.text_lines if any(abs(one.step - resumed) <= near for resumed in run.resumes)]
+    line = next((one for one in lines if STATE_MISSING.search(one.text)), None)
+    if line is None:
+        return None
+    return Evidence(
+        f'line {line.line}, at {run.place(line.step)}, says "{shorten(line.text, SHOWN_TEXT)}"',
+        steps=(line.step,),
+        values={"line": line.line},
+    )
+
+
 # Of jumps: one run in ten is resumed in its log, of which one in fifty jumps so. They are judged in resumed runs alone,
 # so that the priors of causes, which are shares of all runs, come too low for them.
 @question(
@@ -542,14 +573,15 @@ def loss_jump_at_resume(run: Run, joins: tuple[Join, ...]) -> Evidence | None:
     outcome_of(loss_falls_back, 0.01, "bekman_mle", follows=("loss_spikes_recur", "loss_spike_single")),
     outcome_of(falls_back_at_resume, 0.05, "bekman_mle", of="loss_falls_back", as_chosen=True),
     outcome_of(epoch_starts_over, 0.002, needs=("epoch",)),
+    outcome_of(state_missing_at_resume, 0.0003, "kempnerforge_pr_115", as_chosen=True),
     needs=("loss",),
     points=8,
     not_for=("grpo", "ppo", "rl"),
     whole=True,
 )
 def resume(run: Run) -> Answers:
-    """Say whether the loss jumps at a resume, or falls there, or anywhere, and whether the data start over."""
-    return {**_of_the_loss(run), **told(by_outcome((epoch_starts_over,), run))}
+    """Say whether the loss jumps at a resume or falls, whether the data start over, and what was not restored."""
+    return {**_of_the_loss(run), **told(by_outcome((epoch_starts_over, state_missing_at_resume), run))}
 
 
 def _of_the_loss(run: Run) -> Answers:

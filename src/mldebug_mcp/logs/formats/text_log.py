@@ -14,12 +14,13 @@ from itertools import islice
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean
-from mldebug_mcp.logs.attempts import ProcessStarts, tells_resume
+from mldebug_mcp.logs.attempts import LETTERS, ProcessStarts, RecordedLine, tells_reload, tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import ErrorLines
 from mldebug_mcp.logs.line_prefixes import heads_evaluation, records_in, without_prefix
 from mldebug_mcp.logs.log_file import FAST_BYTES, LogFile, blocks
 from mldebug_mcp.logs.names.metrics import is_telling
+from mldebug_mcp.logs.run import warns
 from mldebug_mcp.logs.text.bars import RichBar, bar_in, is_fastprogress
 from mldebug_mcp.logs.text.known_shapes import KnownLines, Memory
 from mldebug_mcp.logs.text.line_shape import MARKS, Skeletons
@@ -336,6 +337,8 @@ class Text:
             return None if self._starts.watches(skeleton) else LineContent()
         said = self._unlike(number, line)
         nothing = said is not None and said.is_nothing
+        if nothing and settled and sum(map(str.isalpha, skeleton)) >= LETTERS:
+            self._keep_words(number, _cleaned(line))
         self._watch_starts(number, line, skeleton if nothing else "")
         if said is None or _HANGS_ON_NUMBERS in line or _OF_EPOCH in line or _may_be_row(said):
             return None
@@ -350,6 +353,10 @@ class Text:
         if start is not None:
             start.row = self._builder.rows + self._records.assembler.is_open
             self._builder.started(start)
+
+    def _keep_words(self, number: int, line: str) -> None:
+        row = self._builder.rows + self._records.assembler.is_open
+        self._builder.text_line(RecordedLine(row, number, without_prefix(line).message.strip(), warns(line)))
 
     def _unlike(self, number: int, line: str) -> LineContent | None:
         """Take a line of a shape that is not known yet."""
@@ -369,9 +376,10 @@ class Text:
         special = failed or ignored or self._errors.ignoring
         if self._records.dicts.open and self._records.dicts.go_on(number, line):
             return None
-        if tells_resume(line):
+        if tells_resume(line) or ((self._builder.rows or self._records.assembler.is_open) and tells_reload(line)):
             self._records.assembler.flush()
             self._builder.resumed()
+            self._keep_words(number, line)
             special = True
         if self._structures.take(number, line):
             return None
