@@ -200,7 +200,7 @@ def _sheet_events_resumes(run: Run) -> list[EventFact]:
 
 def _text_lines(run: Run, facts: Sequence[EventFact]) -> list[EventFact]:
     """Return what the log says in words between its records: warnings first, then what stands near an event."""
-    near = NEAR * (run.last_step - run.first_step)
+    near = MAX_DISTANCE_TO_EVENT * (run.last_step - run.first_step)
 
     def order(line: TextLine) -> tuple[bool, bool]:
         return not line.warns, all(abs(one.step - line.step) > near for one in facts)

@@ -54,7 +54,7 @@ _RELOADED = re.compile(
     r".{0,20}\bfrom\b",
     re.IGNORECASE,
 )
-"""A line that tells of weights that are read from a file: between records of training that is a resume."""
+"""A line that names weights as read from a file: between records of training that is a resume."""
 _RELOADS = ("oaded", "oading", "estored", "estoring")
 EVENTS, RESUMES = ("event", "type", "status", "kind"), ("resum", "restor", "restart")
 """Keys of an event in a log of objects, and how what they say of a resume begins."""

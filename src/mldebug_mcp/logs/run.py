@@ -152,7 +152,7 @@ def named_attempt(wanted: str) -> int:
 
 
 def warns(line: str) -> bool:
-    """Say whether a line calls itself a warning, and tells of no deprecation, retry or the like."""
+    """Say whether a line calls itself a warning, and is not about a deprecation, retry or the like."""
     return _LEVEL.search(line[:_IN_FRONT]) is not None and not _NOISE.search(line)
 
 

@@ -553,7 +553,7 @@ def state_missing_at_resume(run: Run) -> Evidence | None:
     Not this when: it says that the state was restored, or nothing of it.
     """
     if not run.resumes:
-        raise CannotTell("the log tells of no resume in words")
+        raise CannotTell("the log names no resume in words")
     near = NEAR * median(np.abs(np.diff(run["loss"].finite.step)))
     lines = [one for one in run.text_lines if any(abs(one.step - resumed) <= near for resumed in run.resumes)]
     line = next((one for one in lines if STATE_MISSING.search(one.text)), None)
