@@ -138,6 +138,11 @@ def _pairs(line: str) -> Iterator[re.Match[str]]:
         at = match.end()
 
 
+def before_metrics(text: str) -> str:
+    """Return a text up to the first metric that is known in it."""
+    return next((text[: match.start()] for match in _pairs(text) if is_known(match["name"])), text)
+
+
 def _is_listed(line: str, start: int, phrase: str) -> bool:
     """Say whether a phrase of a few words begins a part of a list of sentences: ", d real is 0.98"."""
     words = phrase.split(" ")

@@ -28,7 +28,7 @@ from mldebug_mcp.logs.numbers import NUMBER, parse_number, to_number, whole_numb
 from mldebug_mcp.logs.settings.values import NotAnObjectError, parse_object
 from mldebug_mcp.logs.text.bars import Bar, bar_in
 from mldebug_mcp.logs.text.counters import Counters, find_counters
-from mldebug_mcp.logs.text.pairs import pairs_in, written_out
+from mldebug_mcp.logs.text.pairs import before_metrics, pairs_in, written_out
 
 # One line of text, read: its counters, its metrics, the rank that printed it.
 
@@ -349,7 +349,7 @@ class Drawing:
     Args:
         bar: The bar; its texts are read.
         words: Its head without the numbers in it, which are `head`: both together tell bars apart.
-        head: Those numbers.
+        head: Those numbers, as far as they stand before metrics or count.
         counters: Counters that stand in its head.
         metrics: What it reports.
         evaluation: It is drawn by an evaluation.
@@ -438,7 +438,9 @@ def drawing_of(bar: Bar) -> Drawing:
         if canonical(name) not in ("step", "epoch")
     }
     words = _IN_HEAD.sub("0", bar.head)
-    head = tuple(_number(text) for text in _IN_HEAD.findall(bar.head))
+    head = tuple(_number(text) for text in _IN_HEAD.findall(before_metrics(bar.head)))
+    if counters.values:
+        head = (*head, *counters.values.values())
     telling = any(map(is_telling, metrics))
     return Drawing(bar, words, head, counters.values, metrics, evaluation, "v_num" in bar.metrics, telling)
 
