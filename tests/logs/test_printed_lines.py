@@ -465,3 +465,31 @@ def test_a_number_in_which_a_log_breaks_off_is_left_out(end: str, last: float | 
 def test_a_short_number_at_the_end_is_kept_where_numbers_are_of_any_length(tmp_path: Path) -> None:
     run = read(tmp_path, "".join(f"step {step} loss {4 - step / 1000}\n" for step in range(1, 101))[:-1])
     assert points(run, "loss")[100] == 3.9
+
+
+BELOW = {
+    "a sentence that names a metric of the record": "Note: learning rate = 0.1 and loss = 2.0 in the paper",
+    "a value that is expected": "expected loss: 2.302",
+    "a value to compare with": "baseline val_loss: 0.1, ours is lower",
+    "a condition": "stops when val_loss: 0.1",
+    "counts of files": "Saved 3 files: total=12 size=44",
+    "settings": "batch_size=64 learning_rate=0.5 patience=3",
+    "a warning": "UserWarning: lr_scheduler: patience=3 factor=0.5",
+}
+
+
+@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("line", BELOW.values(), ids=BELOW)
+def test_a_line_below_a_record_that_measures_nothing_adds_nothing_to_it(tmp_path: Path, line: str, every: int) -> None:
+    lines = [f"Epoch {epoch}: train_loss={3 / epoch:.4f} lr=0.001" for epoch in range(1, 10)]
+    said = [f"{record}\n{line}" if epoch % every == 0 else record for epoch, record in enumerate(lines)]
+    run = read(tmp_path, "\n".join(said) + "\n")
+    assert run.series.keys() == {"loss", "learning_rate"}
+    assert run["loss"].value.tolist() == pytest.approx([3 / epoch for epoch in range(1, 10)], abs=1e-4)
+    assert {*run["learning_rate"].value.tolist()} == {0.001}
+
+
+@pytest.mark.parametrize("line", ["val_loss: 0.31", "  Validation loss = 0.31", "val_loss: 0.31, val_acc: 0.8"])
+def test_a_metric_that_comes_below_its_epoch_is_of_that_epoch(tmp_path: Path, line: str) -> None:
+    lines = [f"Epoch {epoch}: train_loss={3 / epoch:.4f}\n{line}" for epoch in range(1, 10)]
+    assert points(read(tmp_path, "\n".join(lines) + "\n"), "eval_loss") == dict.fromkeys(range(1, 10), 0.31)

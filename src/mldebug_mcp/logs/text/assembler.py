@@ -510,7 +510,7 @@ class Assembler:
         ):
             self._add(parsed.metrics)  # a row of a block: "Mean episode length: 21.5"
         elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
-            self._add(_known(parsed))
+            self._add({name: value for name, value in _known(parsed).items() if self._lacks([name])})
             self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
 
     def _take_heading(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
@@ -751,7 +751,7 @@ class Assembler:
         if self._counters and (self._heading or number - self._line <= MAX_LINES_BELOW_RECORD):
             if not self._heading and self._fails(number, metrics):
                 return
-            if self._block.keys().isdisjoint(metrics):
+            if self._lacks(metrics):
                 self._add(metrics)
                 self._line = number if self._heading else self._line
                 return
@@ -781,6 +781,10 @@ class Assembler:
             self._loss = name
             self._losses.add(name)
         return metrics
+
+    def _lacks(self, names: Iterable[str]) -> bool:
+        """Say whether the open record has none of these metrics, by any name: one that it has is of something else."""
+        return {canonical(name) for name in self._block}.isdisjoint(map(canonical, names))
 
     def _add(self, metrics: Mapping[str, float]) -> None:
         for name, value in metrics.items():

@@ -19,7 +19,7 @@ MAX_REDRAWS = 20_000
 """Drawings at one count that wait for the next count; with more, the first one alone is read."""
 MIN_BATCHES_AT_COUNT = 3
 """Batches drawn at one count from which on that is no chance, in a bar whose beginning is missing. Chosen by hand."""
-MIN_COUNTS_OF_ORDER = 3
+MIN_COUNTS_OF_ORDER = 8
 """Counts without such drawings after which a loop is taken for one that counts first. Chosen by hand."""
 
 

@@ -61,6 +61,8 @@ _OF_TWO = regex(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
 _NOT_A_NUMBER_INSIDE = regex(r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?) (?P<rest>.+)", re.IGNORECASE)
 """What was no number is a word among those of the next name."""
 _PER = regex(r"[a-z]/(?:s|sec|second|min|it|step|batch)$", re.IGNORECASE)
+_SUPPOSING = frozenset({"when", "if", "until", "unless", "should", "would", "expected", "baseline"})
+"""Words before the name of a metric whose number was not measured here: "stop when val_loss: 0.1", "expected loss"."""
 _LISTED_WORDS = 5
 _LISTS = regex(r"[,;:|]\s?$")
 _ARTICLES = frozenset({"the", "this", "that", "it", "there", "a", "an", "which", "what"})
@@ -240,6 +242,8 @@ def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str |
     if re.match(r"train(?:ing)? (?!loss|acc|err)", phrase, re.IGNORECASE) and explicit:
         phrase = phrase.split(" ", 1)[1]
     phrase = _without_stop(phrase)
+    if " " in phrase and not _SUPPOSING.isdisjoint(phrase.lower().split(" ")):
+        return None
     if is_known(phrase):
         return phrase
     whole = words = phrase.split(" ")
