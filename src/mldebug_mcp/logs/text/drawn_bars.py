@@ -145,11 +145,12 @@ class DrawnBars:
         """Give drawings to the records whose count is known."""
         for at, (number, drawing, epoch) in placed:
             values = dict(drawing.counters)
-            place = Counters(values, first_epoch=0.0 if drawing.from_zero else None)
+            place = Counters(values, first_epoch=0.0 if drawing.from_zero else None, planned=drawing.planned)
             if "epoch" in values:
                 place.batch = (at, drawing.bar.total)
             else:
                 values["step"] = float(at + bar.before)
+                place.planned += (("step", drawing.bar.total),)
                 if epoch is not None:  # a heading that comes before the last drawing ends is of the next one
                     values["epoch"] = epoch
             self._take_parsed(number, Parsed(place, dict(drawing.metrics), None, telling=True))
@@ -216,14 +217,16 @@ class DrawnBars:
             counters.setdefault("step", np.trunc(at) + before)
             if self._records.epoch is not None:
                 counters.setdefault("epoch", np.full(size, self._records.epoch))
-        place = Counters(dict.fromkeys(counters, 0.0), first_epoch=0.0 if like.from_zero else None)
+        place = Counters(
+            dict.fromkeys(counters, 0.0), first_epoch=0.0 if like.from_zero else None, planned=like.planned
+        )
         parsed = Parsed(place, others, None, telling=True)
         if not self._records.is_steady(parsed):
             return False
         logged: dict[str, NDArray[np.bool_]] = {}
         if shown:
-            before = [np.append(self._shown.get(name, math.nan), metrics[name][:-1]) for name in shown]
-            news = np.asarray(np.any([metrics[name] != one for name, one in zip(shown, before, strict=True)], axis=0))
+            last = [np.append(self._shown.get(name, math.nan), metrics[name][:-1]) for name in shown]
+            news = np.asarray(np.any([metrics[name] != one for name, one in zip(shown, last, strict=True)], axis=0))
             logged = dict.fromkeys(shown, news)
             self._shown |= {name: float(metrics[name][-1]) for name in shown}
         self._records.many(parsed, counters, batch, metrics, logged)
@@ -277,7 +280,7 @@ class DrawnBars:
 
     def _drawn(self, number: int, drawing: Drawing) -> _Last:
         bar, values, evaluation = drawing.bar, dict(drawing.counters), drawing.evaluation
-        place = Counters(values, first_epoch=0.0 if drawing.from_zero else None)
+        place = Counters(values, first_epoch=0.0 if drawing.from_zero else None, planned=drawing.planned)
         parsed = Parsed(place, dict(drawing.metrics), None, telling=True, evaluation=evaluation)
         if bar.keras:
             epoch = self._records.epoch

@@ -97,7 +97,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         of_evaluation = next(turned, evaluation)
         phrase = _without_unit(line, match)
         explicit = match["sep"].strip() != "" or _is_listed(line, match.start(), phrase)
-        prose = not explicit and _is_prose(phrase)
+        prose = _supposes(phrase) or (not explicit and _is_prose(phrase))
         name = None if prose else _metric_name(phrase, explicit=explicit, of=match["of"])
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
         mean = match["mean"] if of_evaluation and not match["whole"] else None
@@ -219,6 +219,11 @@ def _in_units(name: str, number: float, unit: str) -> tuple[str, float]:
     return name, number * (_THOUSANDS.get(unit, 1.0) if factor is None else factor)
 
 
+def _supposes(phrase: str) -> bool:
+    """Say whether a phrase before a number tells that it was not measured here: "stop when val_loss"."""
+    return " " in phrase and not _SUPPOSING.isdisjoint(phrase.lower().split(" "))
+
+
 def _is_prose(phrase: str) -> bool:
     """Say whether a phrase before a number is surely prose, at a glance: several words of one sentence, no name."""
     several = " " in phrase and ". " not in phrase and not phrase.endswith((" is", " was"))
@@ -242,8 +247,6 @@ def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str |
     if re.match(r"train(?:ing)? (?!loss|acc|err)", phrase, re.IGNORECASE) and explicit:
         phrase = phrase.split(" ", 1)[1]
     phrase = _without_stop(phrase)
-    if " " in phrase and not _SUPPOSING.isdisjoint(phrase.lower().split(" ")):
-        return None
     if is_known(phrase):
         return phrase
     whole = words = phrase.split(" ")

@@ -355,6 +355,7 @@ class Drawing:
         evaluation: It is drawn by an evaluation.
         from_zero: Its epochs count from 0 (Lightning).
         telling: It reports a metric that only training or evaluation has.
+        planned: How many epochs there are to be, where its head says so.
     """
 
     bar: Bar
@@ -365,6 +366,7 @@ class Drawing:
     evaluation: bool
     from_zero: bool
     telling: bool
+    planned: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -442,7 +444,8 @@ def drawing_of(bar: Bar) -> Drawing:
     if counters.values:
         head = (*head, *counters.values.values())
     telling = any(map(is_telling, metrics))
-    return Drawing(bar, words, head, counters.values, metrics, evaluation, "v_num" in bar.metrics, telling)
+    from_zero = "v_num" in bar.metrics
+    return Drawing(bar, words, head, counters.values, metrics, evaluation, from_zero, telling, counters.planned)
 
 
 def _number(text: str) -> float:
