@@ -493,3 +493,36 @@ def test_a_line_below_a_record_that_measures_nothing_adds_nothing_to_it(tmp_path
 def test_a_metric_that_comes_below_its_epoch_is_of_that_epoch(tmp_path: Path, line: str) -> None:
     lines = [f"Epoch {epoch}: train_loss={3 / epoch:.4f}\n{line}" for epoch in range(1, 10)]
     assert points(read(tmp_path, "\n".join(lines) + "\n"), "eval_loss") == dict.fromkeys(range(1, 10), 0.31)
+
+
+GROUPS = {
+    "Epoch 1, batch {step}, loss[loss=0.71, simple_loss=0.65, over 19000.00 frames. ], tot_loss[loss=0.60, "
+    "simple_loss=0.59, over 37500000.00 frames. ], batch size: 130, lr: 2.73e-02": {
+        "loss": 0.71,
+        "simple_loss": 0.65,
+        "tot_loss/loss": 0.60,
+        "tot_loss/simple_loss": 0.59,
+        "batch size": 130,
+        "learning_rate": 0.0273,
+    },
+    "step {step} train(loss=0.5, acc=0.6) val(loss=0.7, acc=0.55)": {
+        "loss": 0.5,
+        "accuracy": 0.6,
+        "eval_loss": 0.7,
+        "eval_accuracy": 0.55,
+    },
+    "step {step} actor[loss: 0.1, entropy: 0.2] critic[loss: 0.3]": {
+        "loss": 0.1,
+        "entropy": 0.2,
+        "value_loss": 0.3,
+    },
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), GROUPS.items())
+def test_members_of_groups_that_share_a_name_are_columns_of_their_own(
+    tmp_path: Path, line: str, expected: Mapping[str, float]
+) -> None:
+    run = read(tmp_path, "".join(f"{line.format(step=step)}\n" for step in range(10, 110, 10)))
+    for name, value in expected.items():
+        assert points(run, name) == dict.fromkeys(range(10, 110, 10), value), name

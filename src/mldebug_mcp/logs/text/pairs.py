@@ -364,6 +364,29 @@ _TERSE = regex(
 _TERSE_LOSS = regex(r"(?<!\S)L(?=\s?=)")
 
 
+_GROUP = regex(
+    r"(?P<name>[A-Za-z][\w./-]{0,60}) ?(?:\[(?P<listed>[^\[\]()]{3,600})\]|\((?P<called>[^\[\]()]{3,600})\))"
+)
+"""Members in brackets behind a name: "tot_loss[loss=0.60, simple_loss=0.59, over 375.00 frames. ]"."""
+_MEMBER = regex(rf"(?<![\w./-])(?P<name>[A-Za-z][\w./-]{{0,60}})(?=\s?[=:]\s?{NUMBER}(?!\w))", re.IGNORECASE)
+_OVER = regex(r"\bover (?=\d[\d.,]* [a-z]+\b)")
+
+
+def _grouped(line: str) -> str:
+    """Put the name of its group before each member where groups have members of the same names, but "loss[loss=1]"."""
+    groups = [(group, {member["name"] for member in _MEMBER.finditer(group[0])}) for group in _GROUP.finditer(line)]
+    groups = [(group, names) for group, names in groups if names]
+    shared = {name for at, (_, names) in enumerate(groups) for _, others in groups[:at] for name in names & others}
+    for group, names in reversed(groups):
+        if shared.isdisjoint(names):
+            continue
+        inside = _OVER.sub("", group["listed"] or group["called"])
+        if group["name"] not in names:
+            inside = _MEMBER.sub(rf"{group['name']}/\g<name>", inside)
+        line = f"{line[: group.start()]}{inside}{line[group.end() :]}"
+    return line
+
+
 def _terse(line: str) -> str:
     """Write out counters of one letter: of an epoch, of an iteration, step, batch or update; V is of validation."""
     found = _TERSE.match(line)
@@ -419,6 +442,8 @@ def written_out(line: str) -> str:
     for mark, form, meant in _FORMS:
         if mark in line:
             line = form.sub(meant, line)
+    if line.count("[") + line.count("(") > 1 and ("=" in line or ":" in line):
+        line = _grouped(line)
     if "(" in line or "episodes" in line or "games" in line:
         line = _FLOWER.sub(r"round \1, eval_loss: \2, ", _ASIDE.sub("", line))
     if _AT_COUNTER.search(line):
