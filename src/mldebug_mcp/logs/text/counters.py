@@ -64,7 +64,8 @@ _EPISODE = regex(
 )
 _CHINESE = regex(r"第\s*(?:(?P<epoch>\d+)\s*(?:轮|个?epoch)|(?P<episode>\d+)\s*回合|(?P<step>\d+)\s*步)", re.IGNORECASE)
 _STEP = regex(
-    rf"(?<![\w/])(?<!per )(?<!fps )(?<!episode ){_STEP_WORD}"
+    r"(?<![\w/])(?<!per )(?<!fps )(?<!episode )(?:(?P<before>val(?:id(?:ation)?)?|eval(?:uation)?|test)[ _])?"
+    rf"{_STEP_WORD}"
     rf"{_SPLIT}\s*+(?:[:=#]|\.{{3}})?\s*+[\[(]?\s*+{_SINCE}(?P<step>{_WHOLE})"
     rf"(?P<unit>[KM](?!\w))?(?![\w%-]|\.\d){_OF}(?:\s*+\(\s*+[\d.]+\s*+%\))?\s*+[\])]?",
     re.IGNORECASE,
@@ -73,6 +74,7 @@ _PLURAL = regex(r"(?:steps|iters|iterations|batches|updates|epochs|frames)\b", r
 _BARE = regex(
     r"\s*+(?:(?:(?P<colon>\d{1,9})\s*+[:|]|\[\s{0,8}(?P<bracket>\d{1,9})(?:/(?P<brackets>\d{1,9}))?\])\s++"
     r"(?=[\d.]+,|[A-Za-z]|\d+ [a-z])"
+    r"|#(?P<hash>\d{1,9})[:|]?\s++(?=[A-Za-z])"
     r"|(?P<number>\d{1,9})\s(?=\[[A-Za-z][\w ]{0,30}:))"  # Keras-GAN: "0 [D loss: 0.7, acc.: 50.00%]"
 )
 _BEFORE_EPISODE = regex(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
@@ -167,7 +169,8 @@ def find_counters(line: str) -> Counters:
 
 def _take(found: Counters, match: re.Match[str]) -> None:
     groups = match.groupdict()
-    evaluation = names_evaluation(groups.get("phase") or "")
+    phase = groups.get("phase") or groups.get("before") or ""
+    evaluation = names_evaluation(phase)
     if groups.get("inner"):
         _take_inner(found, groups["inner"], evaluation=evaluation)
     if groups.get("epoch"):
@@ -179,7 +182,7 @@ def _take(found: Counters, match: re.Match[str]) -> None:
     found.planned += tuple(
         (name, _integer(groups[total])) for name, total in _TOTALS if groups.get(total) and not evaluation
     )
-    bare = groups.get("colon") or groups.get("bracket") or groups.get("number")
+    bare = groups.get("colon") or groups.get("bracket") or groups.get("hash") or groups.get("number")
     if bare:
         found.values["step"] = float(bare)
     if groups.get("step") and groups.get("total") and evaluation:
@@ -193,7 +196,7 @@ def _take(found: Counters, match: re.Match[str]) -> None:
         found.total = _integer(groups["total"]) if groups.get("total") else None
         found.step_name = found.step_name or _NO_WORD.sub("", match[0]).lower()
     found.weak = found.weak or match.re is _BARE or _PLURAL.search(match[0]) is not None
-    found.phase = found.phase or groups.get("phase")
+    found.phase = found.phase or phase or None
     if _TIMM.match(match[0]):
         found.first_epoch = 0.0
     found.rest = _without(found.rest, match)

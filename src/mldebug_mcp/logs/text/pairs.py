@@ -330,6 +330,12 @@ _BOTH = regex(
     re.IGNORECASE,
 )
 """Two phases and one name: "(train/val) loss: 1.26/1.34"."""
+_BOTH_BEHIND = regex(
+    rf"(?<![\w./-])(?P<name>[A-Za-z][\w ]{{0,30}}?)\s?[(\[](?P<train>train(?:ing)?)\s?/\s?"
+    rf"(?P<eval>val(?:id(?:ation)?)?|test|eval|dev)[)\]]\s*[:=]\s*(?P<first>{NUMBER})(?:\s?/\s?|,\s?|\s+)(?P<second>{NUMBER})",
+    re.IGNORECASE,
+)
+"""The same behind the name: "loss (train/val): 1.26 / 1.34"."""
 _AFTER = regex(
     r"^(?P<before>\W{0,8})after (?P<count>\d[\d,]*) (?P<unit>steps?|iterations?|updates?|epochs?|episodes?)\b",
     re.IGNORECASE,
@@ -431,6 +437,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     (" second", _DURATION, _seconds),
     (">=", _TAGGED, ""),
     ("/", _BOTH, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
+    ("/", _BOTH_BEHIND, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
     ("fter ", _AFTER, r"\g<before>\g<unit> \g<count>: "),
 )
 """What stands in each line of a form, its pattern, and what it is written out as."""
