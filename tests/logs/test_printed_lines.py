@@ -526,3 +526,49 @@ def test_members_of_groups_that_share_a_name_are_columns_of_their_own(
     run = read(tmp_path, "".join(f"{line.format(step=step)}\n" for step in range(10, 110, 10)))
     for name, value in expected.items():
         assert points(run, name) == dict.fromkeys(range(10, 110, 10), value), name
+
+
+PHASES = {
+    "a dict of each phase in a line": "Epoch {at}: train={{'loss': {loss}, 'acc': 0.5}} val={{'loss': {other}}}",
+    "a dict of each phase on a line": "epoch {at} train: {{'loss': {loss}}}\nepoch {at} val: {{'loss': {other}}}",
+    "nested dicts": "{{'epoch': {at}, 'train': {{'loss': {loss}}}, 'val': {{'loss': {other}}}}}",
+    "numbers of NumPy": "epoch {at} train={{'loss': np.float64({loss})}} val={{'loss': np.float64({other})}}",
+    "two phases behind a name": "Epoch {at}/20 - loss (train/val): {loss} / {other} - lr: 0.001",
+    "the evaluation in brackets": "Epoch {at} | loss: {loss} (val: {other}) | lr: 0.001",
+}
+
+
+@pytest.mark.parametrize("form", PHASES.values(), ids=PHASES)
+def test_each_phase_has_the_loss_that_is_printed_for_it(tmp_path: Path, form: str) -> None:
+    lines = [form.format(at=at, loss=3 / at, other=3.5 / at) for at in range(1, 13)]
+    run = read(tmp_path, "\n".join(lines) + "\n")
+    assert points(run, "loss") == pytest.approx({at: 3 / at for at in range(1, 13)})
+    assert points(run, "eval_loss") == pytest.approx({at: 3.5 / at for at in range(1, 13)})
+
+
+def test_batches_of_a_validation_are_no_steps(tmp_path: Path) -> None:
+    lines = [
+        f"Epoch {epoch} | batch {batch}/4 | loss {epoch + batch / 10}\n"
+        + f"Epoch {epoch} | val batch {batch}/4 | val loss {2 * epoch}\n" * (batch == 4)
+        for epoch in range(1, 5)
+        for batch in range(1, 5)
+    ]
+    run = read(tmp_path, "".join(lines))
+    assert points(run, "loss") == {4 * (e - 1) + b: e + b / 10 for e in range(1, 5) for b in range(1, 5)}
+    assert points(run, "eval_loss") == {4 * epoch: 2 * epoch for epoch in range(1, 5)}
+
+
+@pytest.mark.parametrize(
+    ("form", "step_name"),
+    [("#{at:04d} loss → {loss}", "step"), ("Epoch {at}: loss 9.5 -> {loss}", "epoch")],
+    ids=["a counter behind a number sign", "what it was before"],
+)
+def test_an_arrow_leads_to_the_value(tmp_path: Path, form: str, step_name: str) -> None:
+    run = read(tmp_path, "".join(f"{form.format(at=at, loss=3 / at)}\n" for at in range(1, 13)))
+    assert_holds(run, step_name, {"loss": {at: 3 / at for at in range(1, 13)}})
+
+
+def test_a_percent_sign_in_a_table_is_read_as_in_a_line(tmp_path: Path) -> None:
+    rows = [f"{at:>5}   {3 / at:>10.4f}   {50 + at:>6.2f}%\n" for at in range(1, 13)]
+    run = read(tmp_path, "Epoch   Train Loss   Val Acc\n-------------------------\n" + "".join(rows))
+    assert points(run, "eval_accuracy") == pytest.approx({at: 0.5 + at / 100 for at in range(1, 13)})

@@ -336,6 +336,16 @@ _BOTH_BEHIND = regex(
     re.IGNORECASE,
 )
 """The same behind the name: "loss (train/val): 1.26 / 1.34"."""
+_EVALUATION_BEHIND = regex(
+    rf"(?<![\w./-])(?P<pair>(?P<name>[A-Za-z]\w{{0,30}})(?:\s?[=:]\s?|\s){NUMBER}(?:\s?%)?)\s?"
+    rf"[(\[](?P<eval>val(?:id(?:ation)?)?|test|eval|dev)\s?[=:]?\s?(?P<second>{NUMBER}(?:\s?%)?)[)\]]",
+    re.IGNORECASE,
+)
+"""The evaluation in brackets: "loss: 1.26 (val: 1.34)"."""
+_BEFORE_ARROW = regex(
+    rf"(?<=[=:\w] ){NUMBER}\s?(?:->|=>|[→⇒➜])\s?(?={NUMBER})|(?<=[=:]){NUMBER}\s?(?:->|[→⇒➜])\s?(?={NUMBER})"
+)
+"""What a value was before: "loss 2.50 -> 2.19"."""
 _AFTER = regex(
     r"^(?P<before>\W{0,8})after (?P<count>\d[\d,]*) (?P<unit>steps?|iterations?|updates?|epochs?|episodes?)\b",
     re.IGNORECASE,
@@ -438,6 +448,10 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     (">=", _TAGGED, ""),
     ("/", _BOTH, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
     ("/", _BOTH_BEHIND, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
+    (")", _EVALUATION_BEHIND, r"\g<pair>, \g<eval> \g<name>: \g<second>"),
+    ("]", _EVALUATION_BEHIND, r"\g<pair>, \g<eval> \g<name>: \g<second>"),
+    ("->", _BEFORE_ARROW, ""),
+    ("→", _BEFORE_ARROW, ""),
     ("fter ", _AFTER, r"\g<before>\g<unit> \g<count>: "),
 )
 """What stands in each line of a form, its pattern, and what it is written out as."""
