@@ -180,6 +180,30 @@ def test_a_loop_that_shows_seldom_and_counts_first_gives_values_at_their_own_ste
     assert points(run, "loss") == {step: loss_of(step) for step in range(1, BATCHES, 10)}
 
 
+def test_lines_that_are_written_above_a_bar_change_nothing(tmp_path: Path, clock: Clock) -> None:
+    def loop(clock: Clock, out: StringIO, seconds: float) -> None:
+        bar = tqdm(range(BATCHES), file=out)
+        for batch in bar:
+            clock.now += seconds
+            bar.set_postfix(loss=loss_of(batch + 1))
+            if batch % 10 == 9:
+                tqdm.write(f"saved the model to model_{batch}.pt", file=out)
+
+    assert points(_read(tmp_path, clock, loop, FAST), "loss") == {step: loss_of(step) for step in range(1, BATCHES + 1)}
+
+
+@pytest.mark.parametrize("share", [0.1, 0.35, 0.6])
+def test_a_log_that_begins_within_a_bar_has_no_loss_of_another_batch(
+    tmp_path: Path, clock: Clock, share: float
+) -> None:
+    out = StringIO()
+    iterate(clock, out, FAST)
+    text = out.getvalue()
+    read_at = points(read(tmp_path, text[int(share * len(text)) :]), "loss")
+    assert len(read_at) > 10
+    assert read_at == {step: loss_of(int(step)) for step in read_at}
+
+
 def test_epochs_of_training_and_validation_keep_their_own_losses(tmp_path: Path, clock: Clock) -> None:
     def loop(clock: Clock, out: StringIO, seconds: float) -> None:
         for epoch in range(4):

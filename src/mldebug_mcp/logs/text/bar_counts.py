@@ -18,7 +18,7 @@ from mldebug_mcp.core.lazy import dataclass
 MAX_REDRAWS = 20_000
 """Drawings at one count that wait for the next count; with more, the first one alone is read."""
 MIN_BATCHES_AT_COUNT = 3
-"""Batches drawn at one count from which on that is no chance, in a bar whose beginning is missing. Chosen by hand."""
+"""Different metrics below the first ones at one count, from which on they are of several batches. Chosen by hand."""
 MIN_COUNTS_OF_ORDER = 8
 """Counts without such drawings after which a loop is taken for one that counts first. Chosen by hand."""
 
@@ -87,9 +87,11 @@ class BarCounts(Generic[S]):
         self._total = total
         self.at = first.at
         self._own: S | None = None if order.shows_first and not first.at else first.shown
+        self._first: S | None = None  # of a bar that is drawn from here on, what it showed first here is not known
         self._again: list[S] = [] if self._own is not None else [first.shown]
         self._drawn = len(self._again)
         self._done = 0
+        self._changes = 0
         self._is_carried = False
         self._last_new = first.at
         self._is_placed = False
@@ -114,7 +116,8 @@ class BarCounts(Generic[S]):
                 else:
                     yield placed
             self.at, self._done, self._drawn, self._again, self._is_carried = at, 0, 0, [], is_carried
-            self._own = shown
+            self._changes = 0
+            self._own = self._first = shown
             if order.shows_first and pending is not None and not is_carried:
                 self._own = pending
                 self._take_again(shown)
@@ -146,11 +149,14 @@ class BarCounts(Generic[S]):
         self._order.shown = metrics
 
     def _take_again(self, shown: S) -> None:
-        if not self._order.shows_first or self.at >= self._total:
-            self._own = shown
         self._drawn += 1
+        self._changes += shown.metrics != self._order.shown
         if self._drawn <= MAX_REDRAWS:
             self._again.append(shown)
+        if self._order.shows_first is None and self._changes >= MIN_BATCHES_AT_COUNT:
+            self._order.shows_first, self._own = True, self._first
+        if not self._order.shows_first or self.at >= self._total:
+            self._own = shown
 
     def _leave(self, at: int, *, is_carried: bool) -> Iterator[Placed[S]]:
         """Yield what was drawn at the last count.
@@ -170,6 +176,9 @@ class BarCounts(Generic[S]):
                 self._again.insert(0, self._own)  # the first drawing is of the next batch, which shows the same numbers
                 self._drawn += 1
             yield self._placed(self.at, self._own)
+        if is_carried and not _fits(self._drawn, counted):
+            self._again = self._distinct()
+            self._drawn = self._done + len(self._again)
         if _fits(self._drawn, counted) and (is_carried or counted == 1):
             order.drawings = self._drawn // counted
             yield from self._spread(at, order.drawings)
@@ -187,12 +196,15 @@ class BarCounts(Generic[S]):
         order.counts += 1
         order.are_single = order.are_single and not self._drawn and counted > 1
         order.lengths.add(counted)
-        if self._drawn == counted >= MIN_BATCHES_AT_COUNT:
-            order.shows_first = True
-        elif order.counts >= MIN_COUNTS_OF_ORDER:
+        if order.counts >= MIN_COUNTS_OF_ORDER:
             order.shows_first = False
             # Drawn as time passes alone, it may be drawn before the metrics of its batch are set.
             order.lag = int(order.are_single and len(order.lengths) > 1)
+
+    def _distinct(self) -> list[S]:
+        """Return the drawings at this count that differ from the one before: `tqdm.write` draws the bar once more."""
+        before = [self._own, *self._again]
+        return [shown for shown, last in zip(self._again, before, strict=False) if shown.metrics != _metrics_of(last)]
 
     def _is_old(self) -> bool:
         """Say whether this count shows nothing but what was set at one before, where metrics are set seldom."""
@@ -208,6 +220,10 @@ class BarCounts(Generic[S]):
     def _placed(self, at: int, shown: S) -> Placed[S]:
         self._is_placed = True
         return Placed(at, shown)
+
+
+def _metrics_of(shown: Shown | None) -> Mapping[str, float] | None:
+    return None if shown is None else shown.metrics
 
 
 def _fits(drawn: int, counted: int) -> bool:
