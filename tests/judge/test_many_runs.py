@@ -15,7 +15,7 @@ from scipy import stats
 from mldebug_mcp import InputError, compare_runs, diagnose_run, diagnose_runs
 from mldebug_mcp.cli import main
 from mldebug_mcp.judge.group_comparison import contest
-from mldebug_mcp.judge.runs import answered
+from mldebug_mcp.judge.runs import answered, code_mark
 from mldebug_mcp.judge.sweep import Answered, fisher, shared_settings
 from mldebug_mcp.logs.files import RunFolder
 from mldebug_mcp.models.runs import RunRow
@@ -135,6 +135,26 @@ def test_more_runs_than_a_single_diagnosis_looks_at_are_all_found(sweep: Path, m
     monkeypatch.setattr("mldebug_mcp.core.access.MAX_ENTRIES", 10)
     answer = diagnose_runs(sweep)
     assert (len(answer.rows), answer.notes) == (13, [])
+
+
+def test_answers_that_other_code_of_the_same_version_gave_are_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, folder, package = tmp_path / "kept.jsonl", write(tmp_path / "runs" / "a", 1), tmp_path / "package"
+    judged: list[str] = []
+
+    def judge(place: RunFolder) -> list[Answered]:
+        judged.append(place.name)
+        return answered(place)
+
+    monkeypatch.setattr("mldebug_mcp.judge.runs.answered", judge)
+    monkeypatch.setattr("mldebug_mcp.judge.runs._mark_of_code", lambda: code_mark(package))
+    (package / "checks").mkdir(parents=True)
+    for code, times in (("LIMIT = 1\n", 1), ("LIMIT = 20\n", 2)):
+        (package / "checks" / "loss.py").write_text(code, encoding="utf-8")
+        for _ in range(2):
+            diagnose_runs(folder.parent, cache=cache, processes=1)
+            assert len(judged) == times
 
 
 def test_a_run_that_changed_is_read_again_and_a_broken_cache_is_made_anew(tmp_path: Path) -> None:

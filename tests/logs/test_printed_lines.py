@@ -465,3 +465,110 @@ def test_a_number_in_which_a_log_breaks_off_is_left_out(end: str, last: float | 
 def test_a_short_number_at_the_end_is_kept_where_numbers_are_of_any_length(tmp_path: Path) -> None:
     run = read(tmp_path, "".join(f"step {step} loss {4 - step / 1000}\n" for step in range(1, 101))[:-1])
     assert points(run, "loss")[100] == 3.9
+
+
+BELOW = {
+    "a sentence that names a metric of the record": "Note: learning rate = 0.1 and loss = 2.0 in the paper",
+    "a value that is expected": "expected loss: 2.302",
+    "a value to compare with": "baseline val_loss: 0.1, ours is lower",
+    "a condition": "stops when val_loss: 0.1",
+    "counts of files": "Saved 3 files: total=12 size=44",
+    "settings": "batch_size=64 learning_rate=0.5 patience=3",
+    "a warning": "UserWarning: lr_scheduler: patience=3 factor=0.5",
+}
+
+
+@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("line", BELOW.values(), ids=BELOW)
+def test_a_line_below_a_record_that_measures_nothing_adds_nothing_to_it(tmp_path: Path, line: str, every: int) -> None:
+    lines = [f"Epoch {epoch}: train_loss={3 / epoch:.4f} lr=0.001" for epoch in range(1, 10)]
+    said = [f"{record}\n{line}" if epoch % every == 0 else record for epoch, record in enumerate(lines)]
+    run = read(tmp_path, "\n".join(said) + "\n")
+    assert run.series.keys() == {"loss", "learning_rate"}
+    assert run["loss"].value.tolist() == pytest.approx([3 / epoch for epoch in range(1, 10)], abs=1e-4)
+    assert {*run["learning_rate"].value.tolist()} == {0.001}
+
+
+@pytest.mark.parametrize("line", ["val_loss: 0.31", "  Validation loss = 0.31", "val_loss: 0.31, val_acc: 0.8"])
+def test_a_metric_that_comes_below_its_epoch_is_of_that_epoch(tmp_path: Path, line: str) -> None:
+    lines = [f"Epoch {epoch}: train_loss={3 / epoch:.4f}\n{line}" for epoch in range(1, 10)]
+    assert points(read(tmp_path, "\n".join(lines) + "\n"), "eval_loss") == dict.fromkeys(range(1, 10), 0.31)
+
+
+GROUPS = {
+    "Epoch 1, batch {step}, loss[loss=0.71, simple_loss=0.65, over 19000.00 frames. ], tot_loss[loss=0.60, "
+    "simple_loss=0.59, over 37500000.00 frames. ], batch size: 130, lr: 2.73e-02": {
+        "loss": 0.71,
+        "simple_loss": 0.65,
+        "tot_loss/loss": 0.60,
+        "tot_loss/simple_loss": 0.59,
+        "batch size": 130,
+        "learning_rate": 0.0273,
+    },
+    "step {step} train(loss=0.5, acc=0.6) val(loss=0.7, acc=0.55)": {
+        "loss": 0.5,
+        "accuracy": 0.6,
+        "eval_loss": 0.7,
+        "eval_accuracy": 0.55,
+    },
+    "step {step} actor[loss: 0.1, entropy: 0.2] critic[loss: 0.3]": {
+        "loss": 0.1,
+        "entropy": 0.2,
+        "value_loss": 0.3,
+    },
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), GROUPS.items())
+def test_members_of_groups_that_share_a_name_are_columns_of_their_own(
+    tmp_path: Path, line: str, expected: Mapping[str, float]
+) -> None:
+    run = read(tmp_path, "".join(f"{line.format(step=step)}\n" for step in range(10, 110, 10)))
+    for name, value in expected.items():
+        assert points(run, name) == dict.fromkeys(range(10, 110, 10), value), name
+
+
+PHASES = {
+    "a dict of each phase in a line": "Epoch {at}: train={{'loss': {loss}, 'acc': 0.5}} val={{'loss': {other}}}",
+    "a dict of each phase on a line": "epoch {at} train: {{'loss': {loss}}}\nepoch {at} val: {{'loss': {other}}}",
+    "nested dicts": "{{'epoch': {at}, 'train': {{'loss': {loss}}}, 'val': {{'loss': {other}}}}}",
+    "numbers of NumPy": "epoch {at} train={{'loss': np.float64({loss})}} val={{'loss': np.float64({other})}}",
+    "two phases behind a name": "Epoch {at}/20 - loss (train/val): {loss} / {other} - lr: 0.001",
+    "the evaluation in brackets": "Epoch {at} | loss: {loss} (val: {other}) | lr: 0.001",
+}
+
+
+@pytest.mark.parametrize("form", PHASES.values(), ids=PHASES)
+def test_each_phase_has_the_loss_that_is_printed_for_it(tmp_path: Path, form: str) -> None:
+    lines = [form.format(at=at, loss=3 / at, other=3.5 / at) for at in range(1, 13)]
+    run = read(tmp_path, "\n".join(lines) + "\n")
+    assert points(run, "loss") == pytest.approx({at: 3 / at for at in range(1, 13)})
+    assert points(run, "eval_loss") == pytest.approx({at: 3.5 / at for at in range(1, 13)})
+
+
+def test_batches_of_a_validation_are_no_steps(tmp_path: Path) -> None:
+    lines = [
+        f"Epoch {epoch} | batch {batch}/4 | loss {epoch + batch / 10}\n"
+        + f"Epoch {epoch} | val batch {batch}/4 | val loss {2 * epoch}\n" * (batch == 4)
+        for epoch in range(1, 5)
+        for batch in range(1, 5)
+    ]
+    run = read(tmp_path, "".join(lines))
+    assert points(run, "loss") == {4 * (e - 1) + b: e + b / 10 for e in range(1, 5) for b in range(1, 5)}
+    assert points(run, "eval_loss") == {4 * epoch: 2 * epoch for epoch in range(1, 5)}
+
+
+@pytest.mark.parametrize(
+    ("form", "step_name"),
+    [("#{at:04d} loss → {loss}", "step"), ("Epoch {at}: loss 9.5 -> {loss}", "epoch")],
+    ids=["a counter behind a number sign", "what it was before"],
+)
+def test_an_arrow_leads_to_the_value(tmp_path: Path, form: str, step_name: str) -> None:
+    run = read(tmp_path, "".join(f"{form.format(at=at, loss=3 / at)}\n" for at in range(1, 13)))
+    assert_holds(run, step_name, {"loss": {at: 3 / at for at in range(1, 13)}})
+
+
+def test_a_percent_sign_in_a_table_is_read_as_in_a_line(tmp_path: Path) -> None:
+    rows = [f"{at:>5}   {3 / at:>10.4f}   {50 + at:>6.2f}%\n" for at in range(1, 13)]
+    run = read(tmp_path, "Epoch   Train Loss   Val Acc\n-------------------------\n" + "".join(rows))
+    assert points(run, "eval_accuracy") == pytest.approx({at: 0.5 + at / 100 for at in range(1, 13)})

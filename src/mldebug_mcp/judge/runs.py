@@ -10,7 +10,8 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from functools import partial
+from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,9 +21,8 @@ from mldebug_mcp.checks.results import result_of
 from mldebug_mcp.core.access import is_folder, require
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint, must_judge_now
-from mldebug_mcp.core.paths import CACHE_VARIABLE, cache_folder, expanded
+from mldebug_mcp.core.paths import CACHE_VARIABLE, cache_folder, expanded, knowledge_folder
 from mldebug_mcp.core.text import shorten
-from mldebug_mcp.judge.calibration import FITTED_FILE
 from mldebug_mcp.judge.diagnosis import diagnose_run, gather
 from mldebug_mcp.judge.hypotheses import judge_causes
 from mldebug_mcp.judge.next_call import diagnose_call
@@ -64,11 +64,38 @@ def cache_file(path: str) -> Path | None:
     return None if folder is None else folder / f"runs-{name}.jsonl"
 
 
+@lru_cache(maxsize=1)
+def _mark_of_code() -> str:
+    knowledge = knowledge_folder()
+    menus = (knowledge / "PLAYBOOK.md").stat()
+    below = code_mark(Path(__file__).parents[1], knowledge / "evidence", knowledge / "references")
+    return f"{below} {menus.st_size} {menus.st_mtime_ns}"
+
+
+def code_mark(*places: Path) -> str:
+    """Return what changes with the code and the knowledge in these folders, which a version does not tell apart.
+
+    It is made of names, sizes and times, so that it takes a few milliseconds.
+    """
+    digest = hashlib.blake2b(__version__.encode(), digest_size=16)
+    for path, size, changed in sorted(chain.from_iterable(map(_files_below, places))):
+        digest.update(f"\0{path}\0{size}\0{changed}".encode(errors="surrogateescape"))
+    return digest.hexdigest()
+
+
+def _files_below(place: str | Path) -> Iterator[tuple[str, int, int]]:
+    with os.scandir(place) as entries:
+        for entry in entries:
+            if entry.is_file():
+                status = entry.stat()
+                yield entry.path, status.st_size, status.st_mtime_ns
+            elif entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
+                yield from _files_below(entry.path)
+
+
 def fingerprint(place: RunFolder) -> str:
-    """Return what changes with the files of a place, with its name, and with the version that judges them."""
-    digest = hashlib.blake2b(
-        f"{__version__}\0{FITTED_FILE.stat().st_mtime_ns}\0{place.folder}".encode(), digest_size=16
-    )
+    """Return what changes with the files of a place, with its name, and with the code that judges them."""
+    digest = hashlib.blake2b(f"{_mark_of_code()}\0{place.folder}".encode(), digest_size=16)
     for file in sorted((*place.all_files(), *(one.path for one in place.config()))):
         try:
             status = file.stat()

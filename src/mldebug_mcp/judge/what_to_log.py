@@ -228,6 +228,8 @@ FEW = 6
 """... or where nothing is seen and fewer symptoms than this could be judged: the hypotheses are those of any run."""
 LEAST_STEPS = 5
 """... or the log has fewer steps than this, too few to show a course; chosen by hand."""
+_OF_THE_END = frozenset({"log_stops"})
+"""Symptoms of how far the log goes, which say nothing on how the training went."""
 LEADING, MOST_LEADING = 0.05, 8
 """Hypotheses from this probability on are to be separated; for a run that could hardly be judged, the first eight."""
 LEAST_BITS = 0.03
@@ -258,10 +260,11 @@ def what_to_log(
 
 
 def hardly_judged(findings: Sequence[Finding], run: Run) -> bool:
-    """Say whether nothing is seen in a log, because hardly anything could be judged."""
+    """Say whether nothing is seen in a log, but for where it ends, because hardly anything could be judged."""
     states = [one.state for one in findings if one.state is not State.UNKNOWN]
     steps = max((len(series) for series in run.series.values()), default=0)
-    return (len(states) < FEW or steps < LEAST_STEPS) and State.PRESENT not in states
+    seen = {one.symptom for one in findings if one.state is State.PRESENT}
+    return (len(states) < FEW or steps < LEAST_STEPS) and seen <= _OF_THE_END
 
 
 def metrics_that_split(

@@ -98,7 +98,8 @@ class RunBuilder:
     """Collects records in file order.
 
     Readers call `record` (or `columns`), `note` and `configure`; `build` makes the Run. `wanted_run` is the id or the
-    name of the run to read from a store that holds several, `holds_runs` whether one had to be chosen.
+    name of the run to read from a store that holds several, `holds_runs` whether one had to be chosen. `planned` is how
+    many epochs, steps or episodes there are to be, as far as the records say so.
     """
 
     def __init__(self) -> None:
@@ -111,6 +112,7 @@ class RunBuilder:
         self._settings = Settings()
         self._of_ranks: dict[str, tuple[int, Mapping[int, tuple[Floats, Floats]]]] = {}
         self.formats: list[str] = []
+        self.planned: dict[str, float] = {}
         self.wanted_run = ""
         self.holds_runs = False
         self.notes: list[str] = []
@@ -301,6 +303,7 @@ class RunBuilder:
         other._of_ranks = dict(self._of_ranks)
         other._last_record = self._last_record
         other._settings, other.formats, other.notes = self._settings, list(self.formats), list(self.notes)
+        other.planned = dict(self.planned)
         other.wanted_run, other.holds_runs = self.wanted_run, self.holds_runs
         return other
 
@@ -350,6 +353,7 @@ class RunBuilder:
             attempts=whole.attempts,
             ending=next(one.ending for one in whole.attempts if one.judged),
             incidents=tuple(self._incidents),
+            planned=dict(self.planned),
             notes=tuple(self.notes),
         )
 

@@ -7,6 +7,7 @@ have paths that differ in numbers alone; whether such a number is a rank is deci
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -226,6 +227,7 @@ class RunFolder:
         files: What may be its logs.
         checkpoints: The folders of a Trainer's checkpoints, which hold the configuration of the model.
         ranks: The files of each rank, where each of them wrote its own; which of them are read, their ends tell.
+        consoles: Those of its files that stand above its folder: what the process printed, by its framework's layout.
     """
 
     name: str
@@ -233,6 +235,11 @@ class RunFolder:
     files: list[Path] = field(default_factory=list)
     checkpoints: list[Path] = field(default_factory=list)
     ranks: dict[tuple[str, ...], list[Path]] = field(default_factory=dict)
+    consoles: list[Path] = field(default_factory=list)
+
+    def name_of(self, file: Path) -> str:
+        """Return the name of one of its files, relative to its folder."""
+        return os.path.relpath(file, self.folder)
 
     def config(
         self, texts: Sequence[Path] = (), logs: Sequence[Path] = (), *, is_shared: bool = False
@@ -279,11 +286,80 @@ def runs_in(folder: Path, notes: list[str], most: int | None = None) -> list[Run
             run.files.append(path)
     for job in jobs:
         _add_job(folder, found, job)
+    _add_consoles(found)
+    _add_dated(found)
     for run in found.values():
         states = [path.parent for path in run.files if path.name == "trainer_state.json"]
         run.checkpoints = [place for place in states if place != run.folder]
         run.files = _newest_state(run.files)
     return sorted(found.values(), key=lambda run: (run.name != ".", run.name))
+
+
+_VERSION = regex(r"version_(\d{1,9})")
+_CONSOLES = (".log", ".out", ".err", ".txt")
+_OF_VERSION = regex(rb"\bv_num[=:]\s{0,4}(\d{1,9})\b")
+"""The version of its run that Lightning prints at its bar."""
+_OF_LIGHTNING = regex(rb"GPU available: |`Trainer\.fit`|\bTrainer already configured")
+"""What it prints without a bar."""
+
+
+def _add_consoles(found: dict[Path, RunFolder]) -> None:
+    """Add what a process printed above the folders of its runs to them, as Lightning lays them out.
+
+    It writes `lightning_logs/version_0` below the folder that it is started in. A text there is of the version whose
+    number it prints; one of Lightning that prints none is of the only version, if it is the only text.
+    """
+    versions: dict[Path, dict[int, RunFolder]] = {}
+    for place, run in found.items():
+        number = _VERSION.fullmatch(place.name)
+        if number is not None:
+            versions.setdefault(place.parent.parent, {})[int(number[1])] = run
+    for root, by_number in versions.items():
+        above = found.get(root)
+        texts = [path for path in above.files if path.suffix.lower() in _CONSOLES] if above is not None else []
+        for path in texts:
+            only = next(iter(by_number)) if len(by_number) == len(texts) == 1 else None
+            version = by_number.get(_version_in(path, only))
+            if above is not None and version is not None:
+                above.files.remove(path)
+                version.files.append(path)
+                version.consoles.append(path)
+        if above is not None and not above.files and not above.ranks:
+            del found[root]
+
+
+def _version_in(path: Path, only: int | None) -> int:
+    """Return the version that a text prints, or the `only` one for a text of Lightning that prints none; -1 for none.
+
+    A text that prints several is of several runs.
+    """
+    try:
+        with open_input(path) as file:
+            head = file.read(HEAD_BYTES)
+    except (InputError, OSError):
+        return -1
+    numbers = {int(number) for number in _OF_VERSION.findall(head)}
+    if not numbers and only is not None and _OF_LIGHTNING.search(head):
+        return only
+    return numbers.pop() if len(numbers) == 1 else -1
+
+
+_DATED = regex(r"[A-Z][a-z]{2}\d{2}_\d{2}-\d{2}-\d{2}_.+")
+"""What TensorBoard's writer for PyTorch, and so the Trainer, names a folder of events: "Nov28_12-00-00_host"."""
+
+
+def _add_dated(found: dict[Path, RunFolder]) -> None:
+    """Add the only `runs/DATE_HOST` below a run's folder to it, as the Trainer lays it out: what it holds tells."""
+    dated: dict[Path, list[Path]] = {}
+    for place in found:
+        if _DATED.fullmatch(place.name) and place.parent.name == "runs":
+            root = place.parent.parent
+            while root not in found and root.name.lower() in _PARTS:
+                root = root.parent
+            dated.setdefault(root, []).append(place)
+    for root, places in dated.items():
+        if root in found and len(places) == 1:
+            found[root].files += found.pop(places[0]).files
 
 
 def _without_repeats(paths: list[Path]) -> list[Path]:

@@ -216,6 +216,9 @@ def _rewarded(metrics: Container[str]) -> str:
 
 ROUNDING = 1e-3
 """Share of an interval that rounding makes."""
+MIN_RECORDS_OF_EPOCH = 3
+"""Records in each epoch from which on those of the last one tell how much of it is done. Chosen by hand: one record of
+training and one of evaluation are of its end."""
 TOTALS = ("total_steps", "max_steps", "total_iterations", "num_training_steps")
 """Metrics by which some trainers log the plan in each record."""
 
@@ -225,7 +228,7 @@ class Plan:
     """A plan and what of it was reached.
 
     Args:
-        unit: "step" or "epoch".
+        unit: "step", "epoch" or "episode".
         planned: How many of them.
         reached: Where the log ends.
         interval: Distance between records.
@@ -247,21 +250,29 @@ class Plan:
 
 
 def plan_of(run: Run) -> Plan | None:
-    """Return the plan in the unit in which the log counts; None if there is none, or the log goes far beyond it."""
-    steps = run.setting("max_steps")
+    """Return the plan in the unit in which the log counts; None if there is none, or the log goes far beyond it.
+
+    What was set comes before what the counters of the log say ("Epoch 3/10").
+    """
+    steps, epochs = run.setting("max_steps"), run.setting("num_train_epochs")
+    if not steps or steps < 0:
+        steps = run.planned.get("step") if not epochs or run.planned.get("epoch") == epochs else None
+    epochs = epochs or run.planned.get("epoch")
     logged = next((run[name].finite for name in TOTALS if name in run and len(run[name].finite)), None)
     if logged is not None:
         steps = float(logged.value[-1])
-    epochs = run.setting("num_train_epochs")
     counted = _counted_steps(run) if steps is not None and steps > 0 else None
     if counted is None and epochs is not None and epochs > 0:
         steps, counted = epochs, _counted_epochs(run)
+    if counted is None and run.step_name == "episode" and "episode" in run.planned and run.series:
+        steps, counted = run.planned["episode"], ("episode", max(run.series.values(), key=len).step)
     if counted is None or steps is None:
         return None
     unit, counter = counted
     reached = float(counter[-1])
     if not 0 < reached <= 1.05 * steps:
         return None
+    reached = reached if unit == "step" else min(reached, steps)
     return Plan(unit, steps, reached, _interval(counter), from_zero=float(counter[0]) == 0)
 
 
@@ -276,10 +287,32 @@ def _counted_epochs(run: Run) -> tuple[str, Floats] | None:
     if run.step_name == "epoch" and run.series:
         counter = distinct(max(run.series.values(), key=len).step)
     elif "epoch" in run and len(run["epoch"].finite):
-        counter = distinct(run["epoch"].finite.value)
+        epochs = run["epoch"].finite.value
+        begun = _epochs_done(epochs)
+        counter = distinct(epochs) if begun is None else begun
     else:
         return None
     return "epoch", counter
+
+
+def _epochs_done(epochs: Floats) -> Floats | None:
+    """Return how many epochs are done at each record, where an epoch is a whole number and has several records.
+
+    The last one is as far as its records are, of as many as the others have. None elsewhere.
+
+    Args:
+        epochs: The epoch of each record, shape (n,).
+    """
+    numbers, counts = np.unique(epochs, return_counts=True)
+    if len(numbers) < 2 or len(numbers) == len(epochs) or not np.all(np.diff(numbers) == 1) or numbers[0] % 1:
+        return None
+    usual = median(counts[:-1])
+    if usual < MIN_RECORDS_OF_EPOCH:
+        return None
+    first = min(1.0, float(numbers[0]))
+    within = np.concatenate([np.arange(1, count + 1) for count in counts]) / usual
+    done: Floats = np.sort(epochs) - first + np.minimum(within, 1.0)
+    return done
 
 
 def _interval(steps: Floats) -> float:

@@ -7,7 +7,7 @@ without a result in common, such as one of training and one of evaluation, belon
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -335,11 +335,19 @@ _STREAMS = frozenset({"err", "out", "stdout", "stderr", "nohup", "slurm", "conso
 """Words that name the output of a process."""
 
 
-def grouped(runs: list[Named]) -> list[list[Named]]:
-    """Put together the logs that are of one run, each group under its fullest log."""
+def grouped(runs: list[Named], consoles: Collection[str] = ()) -> list[list[Named]]:
+    """Put together the logs that are of one run, each group under its fullest log.
+
+    Args:
+        runs: The logs by name.
+        consoles: Names of those that a framework's layout ties to the first group, whatever is in them.
+    """
     groups: list[list[Named]] = []
     with_series = [item for item in runs if item[1].series]
-    for item in sorted(with_series, key=lambda item: -item[1].records):
+    for item in sorted(with_series, key=lambda item: (item[0] in consoles, -item[1].records)):
+        if item[0] in consoles and groups:
+            groups[0].append(item)
+            continue
         own = next((group for group in groups if _belongs(item, group)), None)
         if own is None:
             groups.append([item])

@@ -7,6 +7,7 @@ run, add its settings and what follows from them.
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
@@ -112,8 +113,8 @@ def _what_it_holds(path: Path) -> str:
 def file_names(place: RunFolder) -> set[str]:
     """Return the names by which a log in the folder of a run can be asked for."""
     beside = "" if place.name == "." else f"{place.name}/"
-    names = {str(file.relative_to(place.folder)) for file in place.files}
-    return {f"{beside}{name}" for name in names} | {Path(f"{beside}{name}").stem for name in names}
+    names = {os.path.normpath(f"{beside}{place.name_of(file)}") for file in place.files}
+    return names | {Path(name).stem for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,18 +205,18 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
         below = files[0].parent != place.folder and files[0].parent.name.lower() in EVALUATION_FOLDERS
         if below or holds_evaluation(files[0].name, [other.name for other in place.files]):
             run = of_evaluation(run)
-        name = shorten(str(files[0].relative_to(place.folder)), 80)
+        name = shorten(place.name_of(files[0]), 80)
         logs[name] = files[0]
         runs.append((name, run))
     if any(run.formats == (RECORDER,) for _, run in runs):
         from mldebug_mcp.logs.rank_recordings import joined_ranks, with_its_hang
 
         runs = [(name, with_its_hang(run, place.folder)) for name, run in joined_ranks(runs)]
-    groups = grouped(runs)
+    groups = grouped(runs, {place.name_of(path) for path in place.consoles})
     found = []
     is_shared = sum(bool(run.series) for group in groups for _, run in group[:1]) > 1
     for group in groups:
-        names = [name if place.name == "." else f"{place.name}/{name}" for name, _ in group]
+        names = [os.path.normpath(f"{place.name}/{name}") for name, _ in group]
         name = place.name if len(groups) == 1 else names[0]
         known = (*names, *(Path(one).stem for one in names))
         own = tuple(logs[one] for one, _ in group)

@@ -313,6 +313,7 @@ class Run:
         attempts: All attempts in the log, in order; the series, messages and settings are of the one that is judged.
         ending: How the attempt ends.
         incidents: What a recording holds on single steps besides its numbers.
+        planned: How many epochs, steps or episodes there are to be by the counters of the log ("Epoch 3/10").
         runs_in_folder: Runs in the folder, this one included.
         siblings: Other runs of the same sweep.
         ranks: What the files of its ranks tell, where each of them wrote its own.
@@ -335,6 +336,7 @@ class Run:
     attempts: tuple[Attempt, ...] = ()
     ending: Ending = field(default_factory=Ending)
     incidents: tuple[Incident, ...] = ()
+    planned: Mapping[str, float] = field(default_factory=dict)
     siblings: tuple[Sibling, ...] = ()
     runs_in_folder: int = 1
     ranks: RankSummary | None = None

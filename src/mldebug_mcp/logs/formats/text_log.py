@@ -296,6 +296,11 @@ class Text:
         self._records.bars.end()
         if self._records.bars.evaluated:
             self._builder.note("left out what Keras' evaluate() printed: it is not of the epoch under which it stands")
+        if lag := self._records.bars.lag:
+            self._builder.note(
+                f"a progress bar shows the metrics that were set last: they may be up to {lag} step(s) older than the "
+                "step they are read at"
+            )
         self._records.assembler.flush()
         self._records.dicts.histories.end(self._builder)
         self._records.assembler.end()

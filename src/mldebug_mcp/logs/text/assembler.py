@@ -113,6 +113,11 @@ class EpochBatches:
         step, epoch, count, total = map(figure, self._last)
         return f"lines count within an epoch, steps here count on: step {step} is {count} of {total} in epoch {epoch}"
 
+    @property
+    def are_over_all(self) -> bool:
+        """Whether batches are counted over all epochs."""
+        return self._over_all is True
+
     def correct(self, builder: RunBuilder, counters: dict[str, float]) -> None:
         """Correct the steps that were given before it was known that batches are counted over all epochs.
 
@@ -138,6 +143,48 @@ class EpochBatches:
         elif epoch > self._epoch and moved <= 0:
             self._over_all = False
         self._epoch, self._count = epoch, count
+
+
+# How far the run is to go, by its own counters: "Epoch 3/10", "step 5/240", "Epoch [3/10], Step [20/100]".
+
+
+class CountedPlan:
+    """Takes what counters say of their ends; what the last ones say counts."""
+
+    def __init__(self) -> None:
+        self._totals: dict[str, float] = {}
+        self._first_epoch: float | None = None
+        self._batches = 0.0
+        self._step = -math.inf
+
+    def take(self, counters: Counters, step: float | None, batches: float) -> None:
+        """Take the counters of a line of training.
+
+        Args:
+            counters: They.
+            step: The step that it is read at.
+            batches: Of how many batches of an epoch the line counts, 0 if it does not.
+        """
+        epoch = counters.values.get("epoch")
+        if self._first_epoch is None:
+            self._first_epoch = epoch if counters.first_epoch is None else counters.first_epoch
+        for name, total in counters.planned:
+            if name == "epoch" and self._first_epoch == 0 and (epoch == total or counters.first_epoch == 0):
+                total += 1  # "Epoch 0/9" is the first of ten  # noqa: PLW2901
+            if name == "step" and step is not None and step < self._step >= total:
+                total = 0  # it begins anew behind its end: a pass of several  # noqa: PLW2901
+            self._totals[name] = 0.0 if self._totals.get(name) == 0 else float(total)
+        self._batches = batches or self._batches
+        self._step = self._step if step is None else step
+
+    def totals(self, *, counts_over_all: bool) -> dict[str, float]:
+        """Return the planned number by counter; batches that are counted over all epochs are the steps of the run."""
+        totals = {name: total for name, total in self._totals.items() if total}
+        if self._batches and "epoch" in totals:
+            totals["step"] = self._batches * (1.0 if counts_over_all else totals["epoch"])
+        elif "epoch" in totals:
+            totals.pop("step", None)
+        return totals
 
 
 # Lines that may be records: metrics without a counter, or a counter beside names that nobody knows.
@@ -460,6 +507,7 @@ class Assembler:
         self._step: float | None = None
         self._total = 0
         self._batches = EpochBatches()
+        self._plan = CountedPlan()
         self._leftovers = Leftovers(builder)
         self._told = 0
         self._counted = 0
@@ -510,7 +558,7 @@ class Assembler:
         ):
             self._add(parsed.metrics)  # a row of a block: "Mean episode length: 21.5"
         elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
-            self._add(_known(parsed))
+            self._add({name: value for name, value in _known(parsed).items() if self._lacks([name])})
             self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
 
     def _take_heading(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
@@ -609,6 +657,9 @@ class Assembler:
             self._epoch = float(columns["epoch"][-1])
         elif self._epoch is not None:
             columns["epoch"] = np.full(size, self._epoch)
+        if not like.evaluation:
+            step = float(columns["step"][-1]) if "step" in columns else None
+            self._plan.take(like.counters, step, float(batch[1][-1]) if batch else 0)
         self._builder.columns({**columns, **metrics}, logged)
 
     def keeps_loss(self, lots: Sequence[Lot]) -> bool:
@@ -638,6 +689,8 @@ class Assembler:
         last = max((lot for lot in lots if lot.like is not None), key=lambda lot: lot.rows[-1], default=None)
         if last is not None and "step" in last.columns:
             self._step = float(last.columns["step"][-1])
+        if last is not None and last.like is not None and not last.like.evaluation:
+            self._plan.take(last.like.counters, self._step, 0)
         losses = [(int(lot.rows[-1]), _loss_in(lot.like.metrics)) for lot in lots if lot.like is not None]
         self._loss = max([(-1, self._loss), *(one for one in losses if one[1])])[1]
         self._losses.update(name for _, name in losses if name)
@@ -673,6 +726,7 @@ class Assembler:
         self._leftovers.end()
         self.ranks.end(self._builder)
         self._rounded.settle()
+        self._builder.planned |= self._plan.totals(counts_over_all=self._batches.are_over_all)
         if note := self._batches.note():
             self._builder.note(note)
         if self._counted and self._builder.formats[1:] == []:
@@ -697,6 +751,8 @@ class Assembler:
             values["step"] = self._step  # an evaluation that counts its own batches stands at the last step
         if parsed.telling:
             self._step = values.get("step", self._step)
+        if not parsed.evaluation:
+            self._plan.take(counters, values.get("step"), counters.batch[1] if counters.batch else 0)
         return values
 
     def _mark_second_pass(self, parsed: Parsed) -> None:
@@ -751,7 +807,7 @@ class Assembler:
         if self._counters and (self._heading or number - self._line <= MAX_LINES_BELOW_RECORD):
             if not self._heading and self._fails(number, metrics):
                 return
-            if self._block.keys().isdisjoint(metrics):
+            if self._lacks(metrics):
                 self._add(metrics)
                 self._line = number if self._heading else self._line
                 return
@@ -781,6 +837,10 @@ class Assembler:
             self._loss = name
             self._losses.add(name)
         return metrics
+
+    def _lacks(self, names: Iterable[str]) -> bool:
+        """Say whether the open record has none of these metrics, by any name: one that it has is of something else."""
+        return {canonical(name) for name in self._block}.isdisjoint(map(canonical, names))
 
     def _add(self, metrics: Mapping[str, float]) -> None:
         for name, value in metrics.items():

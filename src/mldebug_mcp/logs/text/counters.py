@@ -24,24 +24,24 @@ _EPOCH_AND_BATCH = tuple(
     for pattern in (
         # mmcv "Epoch [1][50/7330]", ImageNet "Epoch: [0][ 10/5005]", timm "Train: 0 [   0/1251 (  0%)]",
         # MNIST "Train Epoch: 1 [640/60000 (1%)]", MiniMind "Epoch:[1/6](100/44160)"
-        r"\b(?:epoch|train)(?:\s?\((?P<phase>\w+)\))?\s*+:?\s*+\[?\s*+(?P<epoch>\d+)(?:/\d+)?(?:\s*+\([\s\d]+%\))?\s*+\]?\s*+"
+        r"\b(?:epoch|train)(?:\s?\((?P<phase>\w+)\))?\s*+:?\s*+\[?\s*+(?P<epoch>\d+)(?:/(?P<epochs>\d+))?(?:\s*+\([\s\d]+%\))?\s*+\]?\s*+"
         r"[\[(]\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?:\s*+\([\s\d.]+%\))?\s*+[\])]",
         # DINOv2: "Training  [  40/5000000]"
         r"^\s*+train\w*\s*+:?\s*+\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
         # PyTorch's DCGAN: "[0/5][50/1583]", or without the number of epochs "[1][  0/37]"
-        r"^\s*+\[\s*+(?P<epoch>\d{1,6})(?:/\d+)?\s*+\]\s?\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
+        r"^\s*+\[\s*+(?P<epoch>\d{1,6})(?:/(?P<epochs>\d+))?\s*+\]\s?\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
         # CenterNet: "val: [125][1/6]"
-        r"\b(?P<phase>test|val|eval)\w*\s*+:?\s*+\[\s*+(?P<epoch>\d+)(?:/\d+)?\s*+\]\s*+"
+        r"\b(?P<phase>test|val|eval)\w*\s*+:?\s*+\[\s*+(?P<epoch>\d+)(?:/(?P<epochs>\d+))?\s*+\]\s*+"
         r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
         # timm and ImageNet in evaluation: "Test: [  48/48]"
         r"^\s*+(?P<phase>test|val|eval)\w*\s*+(?:\(\w+\))?:?\s*+"
         r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?:\s*+\([\s\d.]+%\))?\s*+\]",
         # fairseq "epoch 001:    100 / 1000", OpenNMT-py "Epoch  1,   50/725;", PyTorch's word language model
         # "| epoch   1 |   200/ 2983 batches", MiniMind "Epoch:[0/19](100/24681)"
-        r"\bepoch\s*+:?\s*+\[?\s*+(?P<epoch>\d+)(?:\s*+/\s*+\d+)?+(?:\s*+\])?+(?:\s*+[:,|]\s*+|\s++|(?=\())\(?"
+        r"\bepoch\s*+:?\s*+\[?\s*+(?P<epoch>\d+)(?:\s*+/\s*+(?P<epochs>\d+))?+(?:\s*+\])?+(?:\s*+[:,|]\s*+|\s++|(?=\())\(?"
         r"(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?![\d.%]|\s*+/)\)?(?:\s*+batches\b)?",
         # "Epoch [1/10], Step [100/600]", "Epoch 1/10 | Batch 20/100"
-        r"\bepoch\s*+[:=]?\s*+\[?\s*+(?P<epoch>\d+)(?:\s*+/\s*+\d+)?\s*+\]?\s*+[,|;-]?\s*+"
+        r"\bepoch\s*+[:=]?\s*+\[?\s*+(?P<epoch>\d+)(?:\s*+/\s*+(?P<epochs>\d+))?\s*+\]?\s*+[,|;-]?\s*+"
         r"\(?(?:mini)?[ _-]?(?:step|batch|iter(?:ation)?)s?\s*+[:=#]?\s*+\[?\s*+"
         r"(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]?",
         # PyTorch's quickstart "loss: 2.302  [ 6400/60000]"
@@ -53,26 +53,28 @@ _FRACTION = regex(r"\d\s*+/\s*+\d")
 _EPOCH = regex(
     r"(?<![\w/])(?<!over )(?<!per )"
     r"(?:epochs?|num_epochs?|ep(?=\s{0,4}=?\s?\d{1,4}(?:\.\d{1,6}|/\d{1,4})?[\s,](?!.{0,300}(?:reward|return|score)).{1,300}(?:loss|acc))|epch|epoche|[eé]poca|[eé]poque|эпоха|エポック|에포크|轮次|ep\.)"
-    r"(?:\s?\((?P<phase>\w+)\))?\s*+(?:[:=#]|\.{3})?\s*+[\[(]?\s*+"
-    r"(?P<epoch>\d+(?:\.\d+)?)(?![\w%-])(?:\s*+(?:/|of)\s*+\d+(?:\.\d+)?)?\s*+\]?",
+    r"(?:\s?\((?P<phase>\w+)\))?\s*+(?:[:=#]|\.{3}|-(?=\s?\d{1,6}\s?/))?\s*+[\[(]?\s*+"
+    r"(?P<epoch>\d+(?:\.\d+)?)(?![\w%-])(?:\s*+(?:/|\(?(?:out )?of)\s*+(?P<epochs>\d+)(?:\.\d+)?)?\s*+\]?",
     re.IGNORECASE,
 )
 _EPISODE = regex(
     r"(?<![\w/])(?:episode|i_episode|episodio|эпизод|エピソード|에피소드|回合|ep\.?(?=.{1,200}(?:reward|return|score)))\s*+[:=#]?\s*+[\[(]?\s*+"
-    r"(?P<episode>\d[\d,]*)(?![\w%-]|\.\d)(?:\s*+(?:/|of)\s*+\d[\d,]*)?\s*+[\])]?",
+    r"(?P<episode>\d[\d,]*)(?![\w%-]|\.\d)(?:\s*+(?:/|(?:out )?of)\s*+(?P<episodes>\d[\d,]*))?\s*+[\])]?",
     re.IGNORECASE,
 )
 _CHINESE = regex(r"第\s*(?:(?P<epoch>\d+)\s*(?:轮|个?epoch)|(?P<episode>\d+)\s*回合|(?P<step>\d+)\s*步)", re.IGNORECASE)
 _STEP_WORDS = regex(
-    rf"(?<![\w/])(?<!per )(?<!fps )(?<!episode ){_STEP_WORD}"
+    r"(?<![\w/])(?<!per )(?<!fps )(?<!episode )(?:(?P<before>val(?:id(?:ation)?)?|eval(?:uation)?|test)[ _])?"
+    rf"{_STEP_WORD}"
     rf"{_SPLIT}\s*+(?:[:=#]|\.{{3}})?\s*+[\[(]?\s*+{_SINCE}(?P<step>{_WHOLE})"
     rf"(?P<unit>[KM](?!\w))?(?![\w%-]|\.\d){_OF}(?:\s*+\(\s*+[\d.]+\s*+%\))?\s*+[\])]?",
     re.IGNORECASE,
 )
 _PLURAL = regex(r"(?:steps|iters|iterations|batches|updates|epochs|frames)\b", re.IGNORECASE)
 _BARE = regex(
-    r"\s*+(?:(?:(?P<colon>\d{1,9})\s*+[:|]|\[\s{0,8}(?P<bracket>\d{1,9})(?:/\d{1,9})?\])\s++"
+    r"\s*+(?:(?:(?P<colon>\d{1,9})\s*+[:|]|\[\s{0,8}(?P<bracket>\d{1,9})(?:/(?P<brackets>\d{1,9}))?\])\s++"
     r"(?=[\d.]+,|[A-Za-z]|\d+ [a-z])"
+    r"|#(?P<hash>\d{1,9})[:|]?\s++(?=[A-Za-z])"
     r"|(?P<number>\d{1,9})\s(?=\[[A-Za-z][\w ]{0,30}:))"  # Keras-GAN: "0 [D loss: 0.7, acc.: 50.00%]"
 )
 _BEFORE_EPISODE = regex(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
@@ -88,7 +90,7 @@ _TORCHTUNE = regex(r"\s*+(?P<epoch>\d+)\|(?P<step>\d+)\|(?=\w)")
 _LOGGABLE = regex(r"(?:\s*+[\w :|]{0,80}?\s)?(?P<step>\d{1,9})it/(?P<total>\d{1,9})it(?=\srate:)")
 """tqdm-loggable: "Progress on:train 10it/240it rate:2.1it/s"."""
 _PHASE_AND_EPOCH = regex(
-    r"\s*+(?P<phase>train|val|test)\w*\s\((?P<epoch>\d{1,6})/\d{1,6}\)(?=\s[A-Za-z])", re.IGNORECASE
+    r"\s*+(?P<phase>train|val|test)\w*\s\((?P<epoch>\d{1,6})/(?P<epochs>\d{1,6})\)(?=\s[A-Za-z])", re.IGNORECASE
 )
 """Catalyst: "valid (3/24) loss: 1.2"."""
 _AT_BEGINNING = (
@@ -106,6 +108,8 @@ _OF_COUNTER = regex(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(
 _VALUE = regex(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)
 _NO_WORD = regex(r"[^A-Za-z_ ]|^ +| +$")
 _UNITS = {"k": 1e3, "m": 1e6}
+_TOTALS = (("epoch", "epochs"), ("episode", "episodes"), ("step", "total"), ("step", "brackets"))
+"""Counters, and the groups that hold how many there are of them."""
 
 
 @dataclass(slots=True)
@@ -122,6 +126,7 @@ class Counters:
         rest: The line without its counters.
         step_name: What the step is called in the line, in lower case.
         total: How many steps there are of it, where the line says so ("step 5/240").
+        planned: How many epochs, steps or episodes there are to be, where the line says so ("Epoch 3/10").
     """
 
     values: dict[str, float] = field(default_factory=dict)
@@ -133,6 +138,7 @@ class Counters:
     rest: str = ""
     step_name: str = ""
     total: int | None = None
+    planned: tuple[tuple[str, int], ...] = ()
 
 
 def find_counters(line: str) -> Counters:
@@ -163,7 +169,8 @@ def find_counters(line: str) -> Counters:
 
 def _take(found: Counters, match: re.Match[str]) -> None:
     groups = match.groupdict()
-    evaluation = names_evaluation(groups.get("phase") or "")
+    phase = groups.get("phase") or groups.get("before") or ""
+    evaluation = names_evaluation(phase)
     if groups.get("inner"):
         _take_inner(found, groups["inner"], evaluation=evaluation)
     if groups.get("epoch"):
@@ -172,7 +179,10 @@ def _take(found: Counters, match: re.Match[str]) -> None:
         found.values["episode"] = float(groups["episode"].replace(",", ""))
     if groups.get("batch"):
         found.batch = (whole_number(groups["batch"]), whole_number(groups["batches"]))
-    bare = groups.get("colon") or groups.get("bracket") or groups.get("number")
+    found.planned += tuple(
+        (name, _integer(groups[total])) for name, total in _TOTALS if groups.get(total) and not evaluation
+    )
+    bare = groups.get("colon") or groups.get("bracket") or groups.get("hash") or groups.get("number")
     if bare:
         found.values["step"] = float(bare)
     if groups.get("step") and groups.get("total") and evaluation:
@@ -186,7 +196,7 @@ def _take(found: Counters, match: re.Match[str]) -> None:
         found.total = _integer(groups["total"]) if groups.get("total") else None
         found.step_name = found.step_name or _NO_WORD.sub("", match[0]).lower()
     found.weak = found.weak or match.re is _BARE or _PLURAL.search(match[0]) is not None
-    found.phase = found.phase or groups.get("phase")
+    found.phase = found.phase or phase or None
     if _TIMM.match(match[0]):
         found.first_epoch = 0.0
     found.rest = _without(found.rest, match)

@@ -1,4 +1,4 @@
-"""Bars that report metrics → records: the last drawing for a step counts.
+"""Bars that report metrics → records; see `bar_counts` for the step that a drawing belongs to.
 
 A printed dict that tells only the epoch takes its step from the bar around it.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import NamedTuple
 
@@ -20,12 +20,17 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Column, Floats, Rows, stretches_of
 from mldebug_mcp.logs.names.metrics import is_evaluation
 from mldebug_mcp.logs.text.assembler import Assembler, FirstPass
+from mldebug_mcp.logs.text.bar_counts import BarCounts, Order, Placed
 from mldebug_mcp.logs.text.bars import Bar
 from mldebug_mcp.logs.text.counters import Counters
 from mldebug_mcp.logs.text.pairs import evaluation_name
 from mldebug_mcp.logs.text.parsed_line import Drawing, Parsed
 
-# Bars that report metrics → records: the last drawing for a step counts.
+# Bars that report metrics → records.
+
+
+MAX_DRAWN_BARS = 64
+"""Bars whose last drawing is remembered: those that are drawn in turns."""
 
 
 class _Last(NamedTuple):
@@ -35,8 +40,26 @@ class _Last(NamedTuple):
     keras: bool
 
 
+class _Drawn(NamedTuple):
+    number: int
+    drawing: Drawing
+    epoch: float | None
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        return self.drawing.metrics
+
+
+@dataclass(slots=True)
+class _CountedBar:
+    """A bar that counts steps, and the steps of those before it that were drawn alike to their ends."""
+
+    counts: BarCounts[_Drawn]
+    before: int
+
+
 class DrawnBars:
-    """Holds the last drawing of a bar until another step is drawn.
+    """Holds drawings of a bar until it is known which step they belong to.
 
     Args:
         records: Where the records go.
@@ -45,6 +68,10 @@ class DrawnBars:
     def __init__(self, records: Assembler) -> None:
         self._records = records
         self._last: _Last | None = None
+        self._orders: dict[str, Order] = {}
+        self._bars: dict[tuple[object, ...], _CountedBar] = {}
+        self._current: _CountedBar | None = None
+        self._shown_last: dict[str, float] = {}
         self._shown: dict[str, float] = {}
         self._finished: Bar | None = None
         self._first = FirstPass()
@@ -53,7 +80,7 @@ class DrawnBars:
     @property
     def open(self) -> bool:
         """Whether a drawing waits for the next one."""
-        return self._last is not None
+        return self._last is not None or self._current is not None
 
     def take(self, number: int, drawing: Drawing) -> None:
         """Take a drawing that reports a metric of training."""
@@ -63,12 +90,70 @@ class DrawnBars:
             return
         if self._is_second_of_epoch(drawing):
             drawing = _of_evaluation(drawing, self._first.epoch or 0.0)
+        if _counts(drawing):
+            self._take_count(_Drawn(number, drawing, self._records.epoch))
+            return
         last = self._drawn(number, drawing)
-        if self._last is not None and (self._last.key != last.key or self._begins_unheaded_epoch(last)):
-            if bar.at == 0 and drawing.metrics == self._last.parsed.metrics:
-                return  # Lightning opens the bar of the next epoch with what the last one showed
+        if self._current is not None or (
+            self._last is not None and (self._last.key != last.key or self._begins_unheaded_epoch(last))
+        ):
             self.end()
         self._last = last
+
+    @property
+    def lag(self) -> int:
+        """How many steps what bars show may be older than their counts, at most."""
+        return max((order.lag for order in self._orders.values()), default=0)
+
+    def shows_last(self, like: Drawing, at: Floats) -> bool:
+        """Say whether of drawings like one, at counts of shape (n,), the last one at each shows the metrics of it."""
+        order = self._orders.get(like.words)
+        moved = np.diff(at)
+        moved = moved[moved > 0]
+        apart = float(moved.min()) if len(moved) else math.inf
+        return not _counts(like) or (order is not None and order.shows_first is False and apart >= order.interval)
+
+    def _take_count(self, drawn: _Drawn) -> None:
+        """Take a drawing of a bar that counts steps."""
+        drawing, bar = drawn.drawing, drawn.drawing.bar
+        key = (drawing.words, drawing.head, bar.total)
+        order = self._orders.setdefault(drawing.words, Order())
+        counted = self._bars.get(key)
+        if counted is None or counted is not self._current:
+            self.end()
+        if counted is None or bar.at < counted.counts.at:
+            if bar.at == 0 and drawn.metrics == self._shown_last:
+                return  # Lightning opens the bar of the next epoch with what the last one showed
+            if counted is not None:
+                self._place(counted, counted.counts.pause())
+            if drawing.from_zero:  # Lightning's: it counts first
+                order.shows_first = False
+            elif bar.at == 0:
+                order.begins(drawn.metrics)
+            counts = BarCounts(order, bar.total, Placed(bar.at, drawn))
+            before = 0
+            if counted is not None and counted.counts.is_finished:
+                before = counted.before + bar.total
+            counted = self._bars[key] = _CountedBar(counts, before)
+            if len(self._bars) > MAX_DRAWN_BARS:
+                del self._bars[next(iter(self._bars))]
+        else:
+            self._place(counted, counted.counts.take(bar.at, drawn))
+        self._current, self._shown_last = counted, drawn.metrics
+
+    def _place(self, bar: _CountedBar, placed: Iterable[Placed[_Drawn]]) -> None:
+        """Give drawings to the records whose count is known."""
+        for at, (number, drawing, epoch) in placed:
+            values = dict(drawing.counters)
+            place = Counters(values, first_epoch=0.0 if drawing.from_zero else None, planned=drawing.planned)
+            if "epoch" in values:
+                place.batch = (at, drawing.bar.total)
+            else:
+                values["step"] = float(at + bar.before)
+                place.planned += (("step", drawing.bar.total),)
+                if epoch is not None:  # a heading that comes before the last drawing ends is of the next one
+                    values["epoch"] = epoch
+            self._take_parsed(number, Parsed(place, dict(drawing.metrics), None, telling=True))
 
     def _begins_unheaded_epoch(self, last: _Last) -> bool:
         """Say whether a bar of Keras follows one that ended its epoch, in a log without headings of epochs."""
@@ -117,26 +202,37 @@ class DrawnBars:
             return False
         if not self._are_all_first(columns[0], columns[1], counters.get("epoch")):
             return False
-        self.end()
         at, total, size = columns[0], columns[1], len(columns[0])
+        bar = self._bars.get((like.words, tuple(float(column[0]) for column in columns[2:behind]), int(total[0])))
+        before = 0
+        if _counts(like) and "epoch" not in counters:
+            before = 0 if bar is None else bar.before
+            if bool(np.any(np.diff(at) < 0)) or any(bool(np.any(one != one[0])) for one in columns[1:behind]):
+                return False
+        self.end()
         batch: list[Floats] = []
         if "epoch" in counters and "step" not in counters:
             batch = [at, total]
         else:
-            counters.setdefault("step", np.trunc(at))
+            counters.setdefault("step", np.trunc(at) + before)
             if self._records.epoch is not None:
                 counters.setdefault("epoch", np.full(size, self._records.epoch))
-        place = Counters(dict.fromkeys(counters, 0.0), first_epoch=0.0 if like.from_zero else None)
+        place = Counters(
+            dict.fromkeys(counters, 0.0), first_epoch=0.0 if like.from_zero else None, planned=like.planned
+        )
         parsed = Parsed(place, others, None, telling=True)
         if not self._records.is_steady(parsed):
             return False
         logged: dict[str, NDArray[np.bool_]] = {}
         if shown:
-            before = [np.append(self._shown.get(name, math.nan), metrics[name][:-1]) for name in shown]
-            news = np.asarray(np.any([metrics[name] != one for name, one in zip(shown, before, strict=True)], axis=0))
+            last = [np.append(self._shown.get(name, math.nan), metrics[name][:-1]) for name in shown]
+            news = np.asarray(np.any([metrics[name] != one for name, one in zip(shown, last, strict=True)], axis=0))
             logged = dict.fromkeys(shown, news)
             self._shown |= {name: float(metrics[name][-1]) for name in shown}
         self._records.many(parsed, counters, batch, metrics, logged)
+        self._shown_last = {name: float(column[-1]) for name, column in metrics.items()}
+        if bar is not None:
+            bar.counts.passes(int(at[-1]), self._shown_last)
         return True
 
     def heading(self, epoch: float, *, bare: bool) -> None:
@@ -154,19 +250,25 @@ class DrawnBars:
             self.end()
 
     def end(self) -> None:
-        """Give the last drawing to the records."""
-        if self._last is None:
-            return
-        drawing, self._last = self._last, None
-        metrics = drawing.parsed.metrics
-        for belongs in () if drawing.keras else _GOES_ON:
+        """Give what was drawn last to the records."""
+        if self._current is not None:
+            bar, self._current = self._current, None
+            self._place(bar, bar.counts.pause())
+        if self._last is not None:
+            last, self._last = self._last, None
+            self._shown_last = dict(last.parsed.metrics)
+            self._take_parsed(last.number, last.parsed, keras=last.keras)
+
+    def _take_parsed(self, number: int, parsed: Parsed, *, keras: bool = False) -> None:
+        metrics = parsed.metrics
+        for belongs in () if keras else _GOES_ON:
             shown = {name: value for name, value in metrics.items() if belongs(name)}
             # A bar goes on showing the last evaluation: what has not changed is not new.
             if len(metrics) > len(shown) and all(self._shown.get(name) == value for name, value in shown.items()):
                 for name in shown:
                     del metrics[name]
             self._shown |= shown
-        self._records.take(drawing.number, drawing.parsed)
+        self._records.take(number, parsed)
 
     def _is_evaluation(self, bar: Bar) -> bool:
         """Say whether a bar of Keras is that of `evaluate`, which comes under the heading of the last epoch."""
@@ -178,22 +280,22 @@ class DrawnBars:
 
     def _drawn(self, number: int, drawing: Drawing) -> _Last:
         bar, values, evaluation = drawing.bar, dict(drawing.counters), drawing.evaluation
-        place = Counters(values, first_epoch=0.0 if drawing.from_zero else None)
+        place = Counters(values, first_epoch=0.0 if drawing.from_zero else None, planned=drawing.planned)
         parsed = Parsed(place, dict(drawing.metrics), None, telling=True, evaluation=evaluation)
         if bar.keras:
             epoch = self._records.epoch
             if epoch is not None:
                 values["epoch"] = epoch
             return _Last(("epoch", epoch), number, parsed, keras=True)
-        named = evaluation or "step" in values
-        key = (drawing.words, drawing.head, None if named else bar.at, bar.total)
+        key = (drawing.words, drawing.head, bar.total)
         if "epoch" in values and "step" not in values:
             place.batch = (bar.at, bar.total)
-        elif not evaluation:
-            values.setdefault("step", float(bar.at))
-            if self._records.epoch is not None:  # a heading that comes before the last drawing ends is of the next one
-                values.setdefault("epoch", self._records.epoch)
         return _Last(key, number, parsed, keras=False)
+
+
+def _counts(drawing: Drawing) -> bool:
+    """Say whether the count of a bar is a step: not that of Keras or of an evaluation, nor where a step is named."""
+    return not drawing.bar.keras and not drawing.evaluation and "step" not in drawing.counters
 
 
 def _of_evaluation(drawing: Drawing, epoch: float) -> Drawing:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from io import BytesIO
 from itertools import pairwise
@@ -636,7 +637,7 @@ def _outline(said: LineContent) -> _Outline | None:
     if said.drawing is not None:
         drawing, bar = said.drawing, said.drawing.bar
         words += [drawing.words, bar.keras, bar.line, drawing.evaluation, drawing.from_zero, drawing.telling]
-        words += [tuple(drawing.counters), tuple(drawing.metrics), len(drawing.head)]
+        words += [tuple(drawing.counters), tuple(drawing.metrics), len(drawing.head), drawing.planned]
         numbers += [bar.at, bar.total, *drawing.head, *drawing.counters.values(), *drawing.metrics.values()]
     if said.record is not None:
         words += ["record", *said.record]
@@ -649,7 +650,7 @@ def _outline(said: LineContent) -> _Outline | None:
         bare = counters.rest.strip(" |:-") == ""
         words += [tuple(counters.values), tuple(parsed.metrics), parsed.rank, parsed.telling, parsed.evaluation, bare]
         words += [counters.batch is None, counters.phase, counters.rounded, counters.weak, counters.first_epoch]
-        words += [is_remark(parsed), counters.total]
+        words += [is_remark(parsed), counters.total, counters.planned]
         numbers += [*counters.values.values(), *(counters.batch or ()), *parsed.metrics.values()]
     return _Outline(tuple(words), tuple(numbers)) if words else None
 
@@ -681,6 +682,7 @@ def _rebuilt(like: LineContent, values: list[float]) -> LineContent:
             counters.rest,
             counters.step_name,
             counters.total,
+            counters.planned,
         )
         said.plain = type(parsed)(place, metrics, parsed.rank, parsed.telling, parsed.evaluation)
     return said
@@ -695,8 +697,7 @@ def _rebuilt_drawing(like: Drawing, values: list[float]) -> tuple[Drawing, int]:
     counters = dict(zip(like.counters, values[first:second], strict=True))
     metrics = dict(zip(like.metrics, values[second:last], strict=True))
     head = tuple(values[2:first])
-    drawing = Drawing(bar, like.words, head, counters, metrics, like.evaluation, like.from_zero, like.telling)
-    return drawing, last
+    return replace(like, bar=bar, head=head, counters=counters, metrics=metrics), last
 
 
 def _counter(value: float) -> int:

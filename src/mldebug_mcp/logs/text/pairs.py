@@ -61,6 +61,8 @@ _OF_TWO = regex(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
 _NOT_A_NUMBER_INSIDE = regex(r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?) (?P<rest>.+)", re.IGNORECASE)
 """What was no number is a word among those of the next name."""
 _PER = regex(r"[a-z]/(?:s|sec|second|min|it|step|batch)$", re.IGNORECASE)
+_SUPPOSING = frozenset({"when", "if", "until", "unless", "should", "would", "expected", "baseline"})
+"""Words before the name of a metric whose number was not measured here: "stop when val_loss: 0.1", "expected loss"."""
 _LISTED_WORDS = 5
 _LISTS = regex(r"[,;:|]\s?$")
 _ARTICLES = frozenset({"the", "this", "that", "it", "there", "a", "an", "which", "what"})
@@ -95,7 +97,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         of_evaluation = next(turned, evaluation)
         phrase = _without_unit(line, match)
         explicit = match["sep"].strip() != "" or _is_listed(line, match.start(), phrase)
-        prose = not explicit and _is_prose(phrase)
+        prose = _supposes(phrase) or (not explicit and _is_prose(phrase))
         name = None if prose else _metric_name(phrase, explicit=explicit, of=match["of"])
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
         mean = match["mean"] if of_evaluation and not match["whole"] else None
@@ -136,6 +138,11 @@ def _pairs(line: str) -> Iterator[re.Match[str]]:
     while _MAY_BE_NUMBER.search(line, at) and (match := pattern.search(line, at)):
         yield match
         at = match.end()
+
+
+def before_metrics(text: str) -> str:
+    """Return a text up to the first metric that is known in it."""
+    return next((text[: match.start()] for match in _pairs(text) if is_known(match["name"])), text)
 
 
 def _is_listed(line: str, start: int, phrase: str) -> bool:
@@ -210,6 +217,11 @@ def _in_units(name: str, number: float, unit: str) -> tuple[str, float]:
             return name, number * _SECONDS[unit.lower()]
     factor = factor_in(name, unit) if unit else 1.0
     return name, number * (_THOUSANDS.get(unit, 1.0) if factor is None else factor)
+
+
+def _supposes(phrase: str) -> bool:
+    """Say whether a phrase before a number tells that it was not measured here: "stop when val_loss"."""
+    return " " in phrase and not _SUPPOSING.isdisjoint(phrase.lower().split(" "))
 
 
 def _is_prose(phrase: str) -> bool:
@@ -318,6 +330,22 @@ _BOTH = regex(
     re.IGNORECASE,
 )
 """Two phases and one name: "(train/val) loss: 1.26/1.34"."""
+_BOTH_BEHIND = regex(
+    rf"(?<![\w./-])(?P<name>[A-Za-z][\w ]{{0,30}}?)\s?[(\[](?P<train>train(?:ing)?)\s?/\s?"
+    rf"(?P<eval>val(?:id(?:ation)?)?|test|eval|dev)[)\]]\s*[:=]\s*(?P<first>{NUMBER})(?:\s?/\s?|,\s?|\s+)(?P<second>{NUMBER})",
+    re.IGNORECASE,
+)
+"""The same behind the name: "loss (train/val): 1.26 / 1.34"."""
+_EVALUATION_BEHIND = regex(
+    rf"(?<![\w./-])(?P<pair>(?P<name>[A-Za-z]\w{{0,30}})(?:\s?[=:]\s?|\s){NUMBER}(?:\s?%)?)\s?"
+    rf"[(\[](?P<eval>val(?:id(?:ation)?)?|test|eval|dev)\s?[=:]?\s?(?P<second>{NUMBER}(?:\s?%)?)[)\]]",
+    re.IGNORECASE,
+)
+"""The evaluation in brackets: "loss: 1.26 (val: 1.34)"."""
+_BEFORE_ARROW = regex(
+    rf"(?<=[=:\w] ){NUMBER}\s?(?:->|=>|[→⇒➜])\s?(?={NUMBER})|(?<=[=:]){NUMBER}\s?(?:->|[→⇒➜])\s?(?={NUMBER})"
+)
+"""What a value was before: "loss 2.50 -> 2.19"."""
 _AFTER = regex(
     r"^(?P<before>\W{0,8})after (?P<count>\d[\d,]*) (?P<unit>steps?|iterations?|updates?|epochs?|episodes?)\b",
     re.IGNORECASE,
@@ -350,6 +378,29 @@ _TERSE = regex(
 )
 """Counters of one letter, glued to their number, before metrics: "E001 I00012 L=2.136", "V E001 I00012 L=2.0"."""
 _TERSE_LOSS = regex(r"(?<!\S)L(?=\s?=)")
+
+
+_GROUP = regex(
+    r"(?P<name>[A-Za-z][\w./-]{0,60}) ?(?:\[(?P<listed>[^\[\]()]{3,600})\]|\((?P<called>[^\[\]()]{3,600})\))"
+)
+"""Members in brackets behind a name: "tot_loss[loss=0.60, simple_loss=0.59, over 375.00 frames. ]"."""
+_MEMBER = regex(rf"(?<![\w./-])(?P<name>[A-Za-z][\w./-]{{0,60}})(?=\s?[=:]\s?{NUMBER}(?!\w))", re.IGNORECASE)
+_OVER = regex(r"\bover (?=\d[\d.,]* [a-z]+\b)")
+
+
+def _grouped(line: str) -> str:
+    """Put the name of its group before each member where groups have members of the same names, but "loss[loss=1]"."""
+    groups = [(group, {member["name"] for member in _MEMBER.finditer(group[0])}) for group in _GROUP.finditer(line)]
+    groups = [(group, names) for group, names in groups if names]
+    shared = {name for at, (_, names) in enumerate(groups) for _, others in groups[:at] for name in names & others}
+    for group, names in reversed(groups):
+        if shared.isdisjoint(names):
+            continue
+        inside = _OVER.sub("", group["listed"] or group["called"])
+        if group["name"] not in names:
+            inside = _MEMBER.sub(rf"{group['name']}/\g<name>", inside)
+        line = f"{line[: group.start()]}{inside}{line[group.end() :]}"
+    return line
 
 
 def _terse(line: str) -> str:
@@ -396,6 +447,11 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     (" second", _DURATION, _seconds),
     (">=", _TAGGED, ""),
     ("/", _BOTH, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
+    ("/", _BOTH_BEHIND, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
+    (")", _EVALUATION_BEHIND, r"\g<pair>, \g<eval> \g<name>: \g<second>"),
+    ("]", _EVALUATION_BEHIND, r"\g<pair>, \g<eval> \g<name>: \g<second>"),
+    ("->", _BEFORE_ARROW, ""),
+    ("→", _BEFORE_ARROW, ""),
     ("fter ", _AFTER, r"\g<before>\g<unit> \g<count>: "),
 )
 """What stands in each line of a form, its pattern, and what it is written out as."""
@@ -407,6 +463,8 @@ def written_out(line: str) -> str:
     for mark, form, meant in _FORMS:
         if mark in line:
             line = form.sub(meant, line)
+    if line.count("[") + line.count("(") > 1 and ("=" in line or ":" in line):
+        line = _grouped(line)
     if "(" in line or "episodes" in line or "games" in line:
         line = _FLOWER.sub(r"round \1, eval_loss: \2, ", _ASIDE.sub("", line))
     if _AT_COUNTER.search(line):

@@ -6,7 +6,7 @@ It may be a drawing of a bar, a printed dict, a printed history, or counters and
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from itertools import islice
 
@@ -14,7 +14,7 @@ from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.documents import records_in
 from mldebug_mcp.logs.json_yaml import is_column, objects_in
-from mldebug_mcp.logs.line_prefixes import is_of_evaluation, names_evaluation, without_prefix
+from mldebug_mcp.logs.line_prefixes import is_of_evaluation, names_evaluation, names_phase, without_prefix
 from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.metrics import (
     COUNTERS,
@@ -28,7 +28,7 @@ from mldebug_mcp.logs.numbers import NUMBER, parse_number, to_number, whole_numb
 from mldebug_mcp.logs.settings.values import NotAnObjectError, parse_object
 from mldebug_mcp.logs.text.bars import Bar, bar_in
 from mldebug_mcp.logs.text.counters import Counters, find_counters
-from mldebug_mcp.logs.text.pairs import pairs_in, written_out
+from mldebug_mcp.logs.text.pairs import before_metrics, evaluation_name, pairs_in, written_out
 
 # One line of text, read: its counters, its metrics, the rank that printed it.
 
@@ -158,6 +158,13 @@ _PAIR = regex(
     re.IGNORECASE,
 )
 
+MAX_LABEL = 60
+"""Characters before a dict in which the phase that it is of is looked for."""
+_PHASE_BEFORE = regex(
+    r"(?:^|[\s|,;:})\]\[(-])(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|test|eval(?:uation)?|dev)"
+    r"(?:[ _](?:metrics?|results?|stats?|scores?|set|dict|logs?))?[)\]]?\s{0,3}[:=]?\s{0,3}$",
+    re.IGNORECASE,
+)
 _BARE_PAIR = regex(
     rf"(?:^|[{{,\s])([A-Za-z_$][\w$]{{0,80}})\s{{0,4}}:\s{{0,4}}({NUMBER})(?=\s*(?:,|\}}|$))", re.IGNORECASE
 )
@@ -203,15 +210,40 @@ def dict_in(line: str) -> dict[str, object]:
             return dict(values)
     record: dict[str, object] = {}
     if _NESTED.search(line):
-        for name, text in _PAIR.findall(line, line.find("{")):
-            record.setdefault(name, parse_number(text))
-        return record
-    for braces in _BRACES.findall(line):
-        for name, text in _PAIR.findall(braces):
+        return _nested_in(line)
+    for braces in _BRACES.finditer(line):
+        label = _PHASE_BEFORE.search(line, max(0, braces.start() - MAX_LABEL), braces.start())
+        evaluates = label is not None and names_evaluation(label["phase"])
+        for name, text in _PAIR.findall(braces[0]):
             number = parse_number(text)
             if number is not None:
-                record[name] = number
+                record[evaluation_name(name) if evaluates else name] = number
     return record
+
+
+def _nested_in(line: str) -> dict[str, object]:
+    """Return what nested dicts hold; those of a phase keep its name: "{'train': {'loss': 1}, 'val': {'loss': 2}}"."""
+    start = line.find("{")
+    pairs = _PAIR.findall(line, start)
+    record: dict[str, object] = {}
+    try:
+        values, _ = parse_object(line, start)
+    except NotAnObjectError:
+        values = None
+    numbers = dict(_numbers_in(values)) if isinstance(values, Mapping) else {}
+    if len(numbers) >= len(pairs):
+        return dict(numbers)
+    for name, text in pairs:
+        record.setdefault(name, parse_number(text))
+    return record
+
+
+def _numbers_in(values: Mapping[str, object], phase: str = "", depth: int = 3) -> Iterator[tuple[str, float]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping) and depth > 0:
+            yield from _numbers_in(value, str(name) if names_phase(str(name)) else phase, depth - 1)
+        elif (number := to_number(value)) is not None:
+            yield (f"{phase}/{name}" if phase else str(name)), number
 
 
 def opens_dict(line: str) -> bool:
@@ -349,12 +381,13 @@ class Drawing:
     Args:
         bar: The bar; its texts are read.
         words: Its head without the numbers in it, which are `head`: both together tell bars apart.
-        head: Those numbers.
+        head: Those numbers, as far as they stand before metrics or count.
         counters: Counters that stand in its head.
         metrics: What it reports.
         evaluation: It is drawn by an evaluation.
         from_zero: Its epochs count from 0 (Lightning).
         telling: It reports a metric that only training or evaluation has.
+        planned: How many epochs there are to be, where its head says so.
     """
 
     bar: Bar
@@ -365,6 +398,7 @@ class Drawing:
     evaluation: bool
     from_zero: bool
     telling: bool
+    planned: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -438,9 +472,12 @@ def drawing_of(bar: Bar) -> Drawing:
         if canonical(name) not in ("step", "epoch")
     }
     words = _IN_HEAD.sub("0", bar.head)
-    head = tuple(_number(text) for text in _IN_HEAD.findall(bar.head))
+    head = tuple(_number(text) for text in _IN_HEAD.findall(before_metrics(bar.head)))
+    if counters.values:
+        head = (*head, *counters.values.values())
     telling = any(map(is_telling, metrics))
-    return Drawing(bar, words, head, counters.values, metrics, evaluation, "v_num" in bar.metrics, telling)
+    from_zero = "v_num" in bar.metrics
+    return Drawing(bar, words, head, counters.values, metrics, evaluation, from_zero, telling, counters.planned)
 
 
 def _number(text: str) -> float:

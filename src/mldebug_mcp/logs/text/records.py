@@ -613,8 +613,11 @@ class Records:
             keys = [*columns[2 : 2 + len(like.head)], total, *([] if named else [at])]
             differs = np.any([key[1:] != key[:-1] for key in keys], axis=0)
             counts = np.append(differs, True)
+            if not self.bars.shows_last(like, at[counts]):
+                counts[:] = True
         chosen = np.flatnonzero(counts)
         several = not like.bar.keras and len(chosen) >= MIN_LINES_TOGETHER and bool(np.all(at[chosen] != 0))
+        several = several and self.bars.shows_last(like, at[chosen])
         inside = chosen[1:-2]  # the last one waits for the next, and the one before it for what stands below
         for index in chosen.tolist():
             self._take_at(index, numbers, shape, rows)

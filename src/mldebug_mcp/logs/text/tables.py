@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.line_prefixes import names_evaluation
-from mldebug_mcp.logs.names.metrics import canonical, counts_rows, is_known, is_telling, may_hold_names
+from mldebug_mcp.logs.names.metrics import canonical, counts_rows, factor_in, is_known, is_telling, may_hold_names
 from mldebug_mcp.logs.numbers import parse_number
 from mldebug_mcp.logs.text.pairs import evaluation_name
 
@@ -250,7 +250,7 @@ class Table:
         if at is None:
             return {}
         before = zip(self._names, cells[:at], strict=False)
-        values = {name: number for name, cell in before if (number := _cell(cell)) is not None}
+        values = {name: number for name, cell in before if (number := _value(name, cell)) is not None}
         number = _evaluated(cells[at])
         return values if number is None else {**values, evaluation_name(self._names[at]): number}
 
@@ -264,7 +264,7 @@ class Table:
         surplus = len(cells) - len(self._names)
         if len(cells) < len(self._names) or (surplus > 0 and not (self._spaced or self._and_more)):
             return None
-        values = {name: _cell(cell) for name, cell in zip(self._names, cells, strict=False)}
+        values = {name: _value(name, cell) for name, cell in zip(self._names, cells, strict=False)}
         numbers = {name: value for name, value in values.items() if value is not None}
         if self._names[0] == "Class":
             if _OF_TOTAL.fullmatch(cells[0]):  # an epoch
@@ -298,6 +298,13 @@ def _evaluated(cell: str) -> float | None:
 def may_be_row(line: str) -> bool:
     """Say whether a line may be a row of a table whose header stands anywhere above it."""
     return _ULTRALYTICS_ROW.match(line) is not None
+
+
+def _value(name: str, cell: str) -> float | None:
+    """Return the number of a cell, in the unit that its metric is read in: "37.1%" of an accuracy is 0.371."""
+    number = _cell(cell)
+    factor = factor_in(name, "%") if number is not None and cell.endswith("%") else None
+    return number if number is None or factor is None else number * factor
 
 
 def _cell(text: str) -> float | None:
