@@ -100,7 +100,8 @@ def test_a_loss_at_ln_2_is_compared_with_the_share_of_labels_that_are_one() -> N
         {"loss": lambda step: 0.6932 + 1e-4 * NOISE[step]},
         {"val_loss": lambda _: 0.6932, "val_label_mean": lambda _: 0.05, "val_auc": lambda step: 0.6 + 0.0001 * step},
     )
-    assert "with 5% of the labels 1, the constant guess alone reaches 0.1985" in fact(answer, "rests_at_bound").text
+    said = "with 5% of the labels 1, the constant guess alone reaches 0.1985"
+    assert said in fact(answer, "worse_than_constant").text
 
 
 def test_a_score_of_one_from_the_first_evaluation_is_stated() -> None:
@@ -114,6 +115,14 @@ def test_scores_of_one_evaluation_that_cannot_both_be_right_are_stated_together(
         {"val_pixel_acc": lambda step: 1 - 0.3 * math.exp(-step / 40), "val_miou": lambda step: 0.003 - step * 1e-5},
     )
     assert "are expected to rise together" in fact(answer, "scores_contradict").text
+
+
+def test_an_evaluation_that_is_right_where_training_is_not_is_stated() -> None:
+    answer = run_of(
+        {"loss": falling(), "accuracy": lambda step: min(0.6, step / 100)},
+        {"eval_loss": falling(), "eval_accuracy": lambda step: min(1.0, 0.5 + step / 80)},
+    )
+    assert "at least as well where both are asked" in fact(answer, "training_behind").text
 
 
 def test_completions_at_their_limit_are_stated_with_the_limit() -> None:
@@ -173,3 +182,17 @@ def test_an_evaluation_as_low_as_training_after_many_passes_is_stated() -> None:
     loss = falling(4.0, 0.02, 1e-4)
     answer = run_of({"loss": loss}, {"eval_loss": loss}, train_rows=100, per_device_train_batch_size=20, steps=320)
     assert "after 64 passes" in fact(answer, "evaluation_as_low").text
+
+
+@pytest.mark.parametrize(("columns", "evaluated", "settings", "cause"), [
+    ({"loss": lambda step: 4 * falling()(step)}, {"eval_loss": falling()}, {"gradient_accumulation_steps": 4},
+     "grad_accum_scaling"),
+    ({"loss": falling(), "update_ratio": lambda _: 4e-4}, {}, {"precision": "bf16-pure"}, "low_precision_update"),
+    ({"loss": falling()}, {"val_pixel_acc": lambda step: 1 - 0.3 * math.exp(-step / 40),
+                           "val_miou": lambda step: 0.003 - step * 1e-5}, {}, "metric_bug"),
+])  # fmt: skip
+def test_the_ranking_follows_what_arithmetic_says(
+    columns: dict[str, Value], evaluated: dict[str, Value], settings: dict[str, Any], cause: str
+) -> None:
+    leading = [one.cause for one in run_of(columns, evaluated, **settings).hypotheses[:2]]
+    assert cause in leading
