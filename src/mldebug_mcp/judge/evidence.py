@@ -17,6 +17,7 @@ from mldebug_mcp.checks.learning_rate import peak_of, rate_of
 from mldebug_mcp.checks.progress import passes_at, uniform_loss
 from mldebug_mcp.checks.reference_settings import USUAL, Usual, peak_rate, usual_for, usual_instead, usual_rates
 from mldebug_mcp.checks.results import AmongSiblings, among_siblings
+from mldebug_mcp.checks.run.end_of_run import OF_DEVICE
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.comparison import WORSE, faults_of, settings_with_rate
@@ -261,9 +262,31 @@ def told_by_errors(run: Run) -> list[CauseEvidence]:
         (message, row) for message in run.fatal if (row := _row(match(message.text, code=message.code))) is not None
     ]
     if not known:
-        return []
+        return _told_by_fault(run)
     message, row = min(known, key=lambda one: one[1].role is Role.ECHO)
     return _told(row, f"the error in line {message.line} ({row.id})")
+
+
+BEFORE_FAULT, AFTER_FAULT, JUMPS = 4, 2, 1.5
+"""Records of the loss around the report of a fault, and the factor by which it jumps there. Chosen: by hand."""
+
+
+def _told_by_fault(run: Run) -> list[CauseEvidence]:
+    """Return what it says that a device reported a fault where the loss jumps, though training went on."""
+    loss = run["loss"] if "loss" in run and run.records else None
+    if loss is None:
+        return []
+    for message in (one for one in run.messages if OF_DEVICE.search(one.text)):
+        at = round(message.records * len(loss) / run.records)
+        row = _row(match(message.text, code=message.code, warnings=True))
+        if row is None or not BEFORE_FAULT <= at < len(loss):
+            continue
+        before, after = median(loss.value[at - BEFORE_FAULT : at]), loss.value[at : at + AFTER_FAULT]
+        jumped = float(np.nan_to_num(after, nan=np.inf).max())
+        if jumped > JUMPS * abs(before):
+            jump = f"the loss goes from about {figure(before)} to {figure(jumped)} at {run.place(float(loss.step[at]))}"
+            return _told(row, f"the fault in line {message.line} ({row.id}), where {jump}")
+    return []
 
 
 def told_by_error(text: str) -> list[CauseEvidence]:
