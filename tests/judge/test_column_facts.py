@@ -184,6 +184,13 @@ def test_an_evaluation_as_low_as_training_after_many_passes_is_stated() -> None:
     assert "after 64 passes" in fact(answer, "evaluation_as_low").text
 
 
+def test_a_language_model_that_is_too_good_within_one_pass_is_stated() -> None:
+    settings = {"task": "language modeling", "vocab_size": 1000, "train_rows": 8000, "per_device_train_batch_size": 16}
+    answer = run_of({"loss": falling(6.9, 0.2, 1e-3)}, steps=320, **settings)
+    assert "within 0.64 passes over the data" in fact(answer, "too_low_for_one_pass").text
+    assert "too_low_for_one_pass" not in facts(run_of({"loss": falling(6.9, 2.0, 1e-3)}, steps=320, **settings))
+
+
 @pytest.mark.parametrize(("columns", "evaluated", "settings", "cause"), [
     ({"loss": lambda step: 4 * falling()(step)}, {"eval_loss": falling()}, {"gradient_accumulation_steps": 4},
      "grad_accum_scaling"),
