@@ -52,7 +52,6 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "scores_contradict": {"metric_bug": 7.0},
     "majority_alone": {"class_imbalance": 2.0},
     "cut_at_limit": {"completion_limit_low": 5.0},
-    "norm_grows": {"missing_zero_grad": 3.0},
     "update_below_spacing": {"low_precision_update": 10.0},
     "too_low_for_one_pass": {"label_shift_error": 4.0, "causal_mask_missing": 4.0},
     "worse_than_constant": {"double_softmax": 6.0},
@@ -60,8 +59,8 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
 }
 """Bits for the causes that explain a fact. By hand: eight where a half of the runs with the cause show it and one in
 five hundred healthy ones. Of 407 healthy runs of the data set none shows a multiple, a contradiction, training that is
-behind or a loss too low for one pass; 2 show completions at their limit and 3 a norm that grows. What two causes
-explain counts less for each. Arithmetic without a way out counts most."""
+behind or a loss too low for one pass. What two causes explain counts less for each, and arithmetic without a way out
+most. What three or more healthy runs show, such as a norm that grows, is stated and does not weigh."""
 
 
 def told_by_columns(run: Run) -> list[CauseEvidence]:
@@ -340,8 +339,9 @@ def _training_behind(run: Run) -> Iterator[DerivedFact]:
 # A length that stands at its limit.
 
 
-NEAR_LIMIT, MANY_CUT = 0.85, 0.3
-"""Share of the limit that the mean length comes to, and share of completions that are cut. Chosen."""
+NEAR_LIMIT, MANY_CUT, ALL_CUT = 0.85, 0.3, 0.97
+"""Share of the limit that the mean length comes to, share of completions that are cut, and share from which on none ends
+by itself, which no limit explains. Chosen."""
 
 
 def _at_limit(run: Run) -> Iterator[DerivedFact]:
@@ -359,7 +359,7 @@ def _at_limit(run: Run) -> Iterator[DerivedFact]:
     if longer and lengths and median(longer[0].value) > median(lengths[0].value) / NEAR_LIMIT:
         text += f", and {figure(median(longer[0].value))} in evaluation"
     yield DerivedFact(
-        fact="cut_at_limit",
+        fact="cut_at_limit" if median(cut[0].value) < ALL_CUT else "none_ends",
         text=f"{text}. What is cut before its answer earns nothing; a few per cent are expected.",
         values={"share": median(cut[0].value)},
     )
@@ -569,7 +569,7 @@ MANY_PASSES, AS_LOW, LEARNT = 10.0, 1.15, 0.05
 """Passes over the data after which rows are known by heart, evaluation over training that is as low, and the share of
 its start that training has come down to. Chosen."""
 FAR_BELOW = 0.08
-"""Share of ln(vocabulary) that no model of text reaches on rows that it has not seen. Chosen: good ones keep a sixth."""
+"""Share of ln(vocabulary) that no model of text reaches on new rows. Chosen: good ones keep a sixth."""
 SPACING = {"bf16": 2.0**-8, "fp16": 2.0**-11}
 """Distance of a number from the next as a share of it, at most: 8 and 11 bits of precision (IEEE 754, bfloat16)."""
 _PURE = ("pure", "full", "true", "weights")
