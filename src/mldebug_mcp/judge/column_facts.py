@@ -340,8 +340,8 @@ def _training_behind(run: Run) -> Iterator[DerivedFact]:
 
 
 NEAR_LIMIT, MANY_CUT, ALL_CUT = 0.85, 0.3, 0.97
-"""Share of the limit that the mean length comes to, share of completions that are cut, and share from which on none ends
-by itself, which no limit explains. Chosen."""
+"""Share of the limit that the mean length comes to, share of completions that are cut, and share from which on hardly
+one ends by itself, which no limit explains. Chosen."""
 
 
 def _at_limit(run: Run) -> Iterator[DerivedFact]:
