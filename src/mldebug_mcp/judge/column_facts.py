@@ -11,7 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import mad
+from mldebug_mcp.checks.curve import mad, sample
 from mldebug_mcp.checks.evaluation import beside_training
 from mldebug_mcp.checks.progress import passes_at, uniform_loss
 from mldebug_mcp.core.arrays import median
@@ -110,7 +110,7 @@ def _multiples(run: Run) -> Iterator[DerivedFact]:
     if len(loss) < LEAST_RECORDS or len(evaluation) < LEAST_PAIRS:
         return
     held = (evaluation.step >= loss.step[0]) & (evaluation.step <= loss.step[-1]) & (evaluation.value > 0)
-    train = np.interp(evaluation.step[held], loss.step, _smooth(loss.value))
+    train = _around(loss, evaluation.step[held])
     if len(train) < LEAST_PAIRS or not (train > 0).all():
         return
     times = train / evaluation.value[held]
@@ -133,11 +133,11 @@ def _multiples(run: Run) -> Iterator[DerivedFact]:
     )
 
 
-def _smooth(value: Floats) -> Floats:
-    """Return running medians of three."""
-    padded = np.concatenate([value[:1], value, value[-1:]])
-    smooth: Floats = np.median(np.stack([padded[:-2], padded[1:-1], padded[2:]]), axis=0)
-    return smooth
+def _around(series: Series, steps: Floats) -> Floats:
+    """Return the median of the three values around each step, shape (n,)."""
+    at = np.clip(np.searchsorted(series.step, steps), 1, len(series) - 2)
+    levels: Floats = np.median(series.value[at[:, np.newaxis] + np.arange(-1, 2)], axis=1)
+    return levels
 
 
 def _accuracies_agree(run: Run) -> bool:
@@ -384,8 +384,9 @@ def _growing(run: Run) -> Iterator[DerivedFact]:
         count = len(one)
         if count < 2 * LEAST_RECORDS:
             continue
-        ranks = np.argsort(np.argsort(one.value))
-        ordered = float(np.corrcoef(ranks, np.arange(count))[0, 1])
+        some = sample(one.value)
+        ranks = np.argsort(np.argsort(some))
+        ordered = float(np.corrcoef(ranks, np.arange(len(some)))[0, 1])
         tenth = max(LEAST_PAIRS, count // 10)
         first, last = median(one.value[:tenth]), median(one.value[-tenth:])
         if ordered < ORDERED or first <= 0 or last < GROWS * first:
@@ -508,6 +509,8 @@ def _parts_from_line(before: Series, after: Series) -> tuple[float, float, float
 CYCLES, EXPLAINS, LEAST_PERIOD = 4, 0.5, 3
 """Periods in a log, share of the variance without the trend that the place in the period explains, and records of a
 period. Chosen: of noise it explains period / records, a quarter at most."""
+MOST_OF_PERIODS, LONGEST_PERIOD = 4000, 200
+"""Records at the end that are looked at, and records of the longest period: bounds on what it costs."""
 _PERIODS = (
     "steps_per_epoch", "eval_steps", "save_steps", "gradient_accumulation_steps", "n_steps", "num_iterations",
     "sync_steps", "update_interval",
@@ -544,16 +547,16 @@ def _periods(run: Run) -> Iterator[DerivedFact]:
 def _period(series: Series) -> tuple[int, float] | None:
     """Return the period in records, and the share of the variance that it explains; None where nothing recurs."""
     count = len(series)
-    if count < CYCLES * LEAST_PERIOD + LEAST_RECORDS or len(set(np.diff(series.step).tolist())) > 1:
+    value, step = series.value[-MOST_OF_PERIODS:], series.step[-MOST_OF_PERIODS:]
+    if count < CYCLES * LEAST_PERIOD + LEAST_RECORDS or np.ptp(np.diff(step)) > 0:
         return None
-    value = series.value[-min(count, 4000) :]
     half = max(2, len(value) // 20)
     trend = np.convolve(np.pad(value, half, mode="edge"), np.ones(2 * half + 1) / (2 * half + 1), mode="valid")
     left = value - trend
     if float(np.std(left)) <= 1e-12 * (1 + float(np.max(np.abs(value)))):
         return None
     best: tuple[int, float] | None = None
-    for period in range(LEAST_PERIOD, min(len(left) // CYCLES, 200) + 1):
+    for period in range(LEAST_PERIOD, min(len(left) // CYCLES, LONGEST_PERIOD) + 1):
         whole = left[: len(left) // period * period].reshape(-1, period)
         explained = float(np.var(whole.mean(axis=0)) / np.var(whole))
         beyond = explained - 3 * (period / whole.size)
