@@ -6,7 +6,7 @@ Nothing here knows a name: what is asked is the quantity that a column holds, an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -21,6 +21,7 @@ from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.quantities import LOSSES as EVERY_LOSS
+from mldebug_mcp.models import Finding, State
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 LEAST_RECORDS = 8
@@ -63,11 +64,25 @@ behind or a loss too low for one pass. What two causes explain counts less for e
 most. What three or more healthy runs show, such as a norm that grows, is stated and does not weigh."""
 
 
-def told_by_columns(run: Run) -> list[CauseEvidence]:
-    """Return what the facts on the columns of a run say about the causes that explain them."""
+_SAID_BY: Mapping[str, Collection[str]] = {
+    "loss_multiple": ("loss_scale_suspicious",),
+    "cut_at_limit": ("completions_truncated", "completions_reach_limit"),
+    "training_behind": ("train_lags_eval",),
+    "scores_contradict": ("eval_metric_zero", "eval_score_behind_loss"),
+}
+"""Symptoms that say the same as a fact: what one phenomenon says counts once."""
+
+
+def told_by_columns(run: Run, findings: Sequence[Finding] = ()) -> list[CauseEvidence]:
+    """Return what the facts on the columns of a run say about the causes that explain them.
+
+    A fact that a finding states, too, is left out.
+    """
+    present = {one.symptom for one in findings if one.state is State.PRESENT}
     return [
         CauseEvidence(cause, bits, fact.text, "log", fact.fact)
         for fact in column_facts(run)
+        if present.isdisjoint(_SAID_BY.get(fact.fact, ()))
         for cause, bits in _SUGGESTS.get(fact.fact, {}).items()
     ]
 

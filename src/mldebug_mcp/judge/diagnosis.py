@@ -271,7 +271,7 @@ def told_by_run(run: Run, findings: Sequence[Finding]) -> list[CauseEvidence]:
         *told_by_errors(run),
         *told_by_needs(run),
         *told_by_settings(run),
-        *told_by_columns(run),
+        *told_by_columns(run, findings),
         *_told_by_nothing_learnt(findings),
         *_told_by_little(findings, run),
         *_told_by_no_result(run),
