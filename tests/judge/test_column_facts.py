@@ -203,3 +203,10 @@ def test_the_ranking_follows_what_arithmetic_says(
 ) -> None:
     leading = [one.cause for one in run_of(columns, evaluated, **settings).hypotheses[:2]]
     assert cause in leading
+
+
+@pytest.mark.parametrize("settings", [{"hidden_size": 2}, {"d_model": 1}])
+def test_a_model_that_is_far_too_small_leads_where_neither_set_is_fitted(settings: dict[str, Any]) -> None:
+    loss = falling(2.3, 1.85, 0.005)
+    answer = run_of({"loss": loss}, {"eval_loss": lambda step: loss(step) + 0.03}, num_labels=10, **settings)
+    assert "too_little_capacity" in [one.cause for one in answer.hypotheses[:2]]

@@ -332,10 +332,20 @@ _ASKED = ("weight_decay", "max_grad_norm", "effective_batch", "beta", "gamma", "
 """Settings that questions ask after: what is unusual about them is a finding, and weighed as one."""
 
 
+SIZES, SIZE_BITS = ("hidden_size",), 3.0
+"""Sizes of a model, and bits more where one is below what is usual: in all 7 such runs that are labelled the model is too
+small for its task, and no healthy run has one."""
+
+
 def told_by_settings(run: Run) -> list[CauseEvidence]:
     """Return the causes that unusual settings suggest."""
     return [
-        CauseEvidence(cause, min(MOST_BITS, UNUSUAL_BITS + beyond), said, "log")
+        CauseEvidence(
+            cause,
+            min(MOST_BITS, UNUSUAL_BITS + beyond) + SIZE_BITS * (name in SIZES and direction < 0),
+            said,
+            "log",
+        )
         for name, direction, beyond, said in _unusual(run)
         for cause in faults_of(name, direction)
     ]
