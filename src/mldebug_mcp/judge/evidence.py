@@ -333,7 +333,7 @@ _ASKED = ("weight_decay", "max_grad_norm", "effective_batch", "beta", "gamma", "
 
 
 SIZES, SIZE_BITS = ("hidden_size",), 3.0
-"""Sizes of a model, and bits more where one is below what is usual: in all 7 such runs that are labelled the model is too
+"""Sizes of a model, and bits more where one is below what is usual: in all 7 labelled runs with one the model is too
 small for its task, and no healthy run has one."""
 
 
