@@ -53,7 +53,7 @@ def unrelated(count: int) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float6
     }
 
 
-@pytest.mark.parametrize("log", own_logs()[::6], ids=lambda log: log.name)
+@pytest.mark.parametrize("log", own_logs()[::7], ids=lambda log: log.name)
 def test_columns_beside_training_move_no_cause_of_any_sample(log: Labelled) -> None:
     try:
         run = read_run(log.path)

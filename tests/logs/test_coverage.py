@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,13 @@ def test_a_compressed_log_has_the_same_kinds(tmp_path: Path) -> None:
     assert read_coverage(packed).kinds == read_coverage(plain).kinds
 
 
+def test_an_archive_has_the_kinds_of_the_log_in_it(tmp_path: Path) -> None:
+    plain, packed = text_of(tmp_path, LOG), tmp_path / "run.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.write(plain, "train.log")
+    assert read_coverage(packed).kinds == read_coverage(plain).kinds
+
+
 def test_a_log_of_very_many_kinds_of_lines_gets_a_bounded_answer(tmp_path: Path) -> None:
     words = ("".join(chr(97 + one // 26**place % 26) for place in range(3)) for one in range(3000))
     odd = "".join(f"{word} 1 2 3 4 5\n" for word in words)
@@ -96,6 +104,8 @@ def test_the_command_prints_the_kinds_and_their_share(tmp_path: Path, capsys: py
     printed = capsys.readouterr().out
     assert "10 lines with numbers, 80% accounted for" in " ".join(printed.split())
     assert "cache # # # #" in printed
+    assert main(["read", str(path), "loss", "--coverage"]) == 2
+    assert "leave the names of metrics out" in capsys.readouterr().err
     assert main(["read", str(path), "--coverage", "--json"]) == 0
     assert Coverage.model_validate_json(capsys.readouterr().out) == read_coverage(path)
 

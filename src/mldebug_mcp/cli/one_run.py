@@ -219,8 +219,10 @@ def _read_coverage(options: argparse.Namespace) -> int:
 
     if options.path == "-":
         raise InputError("--coverage looks at a file; name it instead of -")
+    if options.metrics:
+        raise InputError("--coverage looks at all lines of a log; leave the names of metrics out")
     with shown_progress():
-        answer = read_coverage(options.path, options.run)
+        answer = read_coverage(options.path, options.run, options.names)
     if options.json:
         print_json(answer)
     else:

@@ -9,8 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from mldebug_mcp.core.access import is_folder
-from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.access import is_folder, require
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import clean, shorten
@@ -23,10 +22,12 @@ from mldebug_mcp.logs.json_yaml import parse_object
 from mldebug_mcp.logs.line_prefixes import without_prefix
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.names import may_mean, role_of
+from mldebug_mcp.logs.names.grammar import given_names
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical
 from mldebug_mcp.logs.names.records import named_of_evaluation, numbers_in
 from mldebug_mcp.logs.names.settings import settings_of
 from mldebug_mcp.logs.read import Refused, read_one, read_places, read_run, texts_with_metrics
+from mldebug_mcp.logs.remote_files import Choice, brought_in
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.logs.text.parsed_line import LineContent, content_of, straightened
 from mldebug_mcp.models.runs import Coverage, LineKind, LineUse
@@ -74,23 +75,25 @@ class _Seen(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-def read_coverage(path: str | Path, run: str = "") -> Coverage:
+def read_coverage(path: str | Path, run: str = "", names: Mapping[str, str] | None = None) -> Coverage:
     """Return the kinds of lines with numbers in a log, with their counts, an example and what was made of each.
 
     Numbers of what stands before a message, such as its time, do not count.
 
     Args:
-        path: A log file or a run folder.
+        path: A log file, a run folder or an archive of one.
         run: Which run to read, if the path holds several.
+        names: What names of the log mean that do not say it, such as {"L": "loss"}.
 
     Raises:
         InputError: the path cannot be used; the message says why and what to do.
     """
-    known = read_run(path, None, run)
     kinds = _Kinds()
     notes: list[str] = []
-    for file in _files(expanded(path), run):
-        _take_file(file, kinds, notes)
+    with given_names(names or {}), brought_in(path, Choice(run)) as place:
+        for log, known in _logs(expanded(place), run):
+            _take_file(log, known, kinds, notes)
+            notes += known.notes[:MOST_NOTES]
     found = sorted(kinds.found, key=lambda one: (one.use != NOT_READ, -one.count))
     lines = sum(one.count for one in found)
     left = sum(one.count for one in found if one.use == NOT_READ)
@@ -99,7 +102,7 @@ def read_coverage(path: str | Path, run: str = "") -> Coverage:
         lines=lines,
         accounted_for=(lines - left) / lines if lines else 1.0,
         kinds=found,
-        notes=[*notes, *known.notes[:MOST_NOTES]],
+        notes=list(dict.fromkeys(notes)),
     )
 
 
@@ -131,32 +134,33 @@ class _Kinds:
         ]
 
 
-def _files(path: Path, run: str) -> Iterator[Path]:
-    """Yield the logs that are read of a path."""
+def _logs(path: Path, run: str) -> list[tuple[Path, Run]]:
+    """Return the logs that are read of a path, each with the run that it is of."""
+    require(path)
     if not is_folder(path):
-        yield path
-        return
-    places = runs_in(path, []) or texts_with_metrics(path)
-    read = read_places(places, Refused(), read_one, [])
+        return [(path, read_one(path, run)[0])]
+    read = read_places(runs_in(path, []), Refused(), read_one, [])
     if not any(one.run.series for one in read):
         read = read_places(texts_with_metrics(path), Refused(), read_one, [])
     wanted = [one for one in read if run in (one.name, one.place.name, *one.files)] or read
-    yield from dict.fromkeys(log for one in wanted for log in one.logs)
+    logs = {log: one.run for one in wanted for log in one.logs}
+    if not logs:
+        read_run(path, None, run)  # says why there is none
+    return list(logs.items())
 
 
-def _take_file(path: Path, kinds: _Kinds, notes: list[str]) -> None:
-    """Take the lines of a file."""
+def _take_file(path: Path, run: Run, kinds: _Kinds, notes: list[str]) -> None:
+    """Take the lines of a log of a run."""
     file = LogFile.open(path)
     reader = reader_of(file)
     by_line = {"text": _uses_in_text, "jsonl": _uses_in_objects}.get(reader.NAME)
     if by_line is None:
-        count = read_one(path)[0].records if file.binary else sum(map(_has_number, file.lines()))
+        count = run.records if file.binary else sum(map(_has_number, file.lines()))
         kinds.add(f"({reader.NAME}, read as a whole)", "records", count, 0, path.name)
         return
-    run, lines = _run_of(path), file.lines()
-    names = frozenset() if run is None else frozenset(run.series)
+    lines = file.lines()
     settings, setup = _settings_of(run), _Setup()
-    for number, (line, use) in enumerate(by_line(islice(lines, MOST_LINES), names), start=1):
+    for number, (line, use) in enumerate(by_line(islice(lines, MOST_LINES), run.series), start=1):
         if use is not None:
             kinds.take(line, setup.use_of(line, _of_settings(line, settings, use)), number)
     if next(lines, None) is not None:
@@ -295,18 +299,9 @@ def _names_what_is_known(line: str) -> bool:
 # Settings: a line that holds the key and the value of one.
 
 
-def _run_of(path: Path) -> Run | None:
-    """Return the run that a log holds, None where it holds none by itself."""
-    try:
-        return read_one(path)[0]
-    except InputError:
-        return None
-
-
-def _settings_of(run: Run | None) -> Mapping[str, str]:
-    """Return the settings that a log holds: the last part of each key, with its value as text."""
-    known = () if run is None else run.settings.values()
-    return {one.key.rpartition("/")[2]: str(one.value) for one in known}
+def _settings_of(run: Run) -> Mapping[str, str]:
+    """Return the settings of a run: the last part of each key, with its value as text."""
+    return {one.key.rpartition("/")[2]: str(one.value) for one in run.settings.values()}
 
 
 def _of_settings(line: str, settings: Mapping[str, str], use: LineUse) -> LineUse:
