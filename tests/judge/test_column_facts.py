@@ -66,6 +66,12 @@ def test_a_training_loss_that_is_a_multiple_of_the_evaluation_loss_is_stated_bes
     assert "About 1 is expected" in found.text
 
 
+def test_an_evaluation_loss_that_stays_above_is_a_gap_and_no_multiple() -> None:
+    loss = falling(2.3, 0.5)
+    answer = run_of({"loss": loss}, {"eval_loss": lambda step: 4 * loss(step)}, gradient_accumulation_steps=4)
+    assert not {"loss_multiple", "loss_on_another_scale"} & {*facts(answer)}
+
+
 def test_a_part_of_the_loss_that_stays_while_the_others_fall_is_named_with_the_sum() -> None:
     first, second = (lambda step: 2.303 + 0.002 * NOISE[step]), falling(6.0, 0.5)
     answer = run_of({"loss": lambda step: first(step) + second(step), "loss_cls": first, "loss_reg": second})

@@ -134,7 +134,8 @@ def _multiples(run: Run) -> Iterator[DerivedFact]:
     known = [(name, run.setting(name)) for name in _FACTORS]
     near = [(n, v) for n, v in known if v is not None and v > 1 and abs(math.log(far / v)) < NEAR_SETTING]
     steady = spread <= MOST_SPREAD and np.ptp(np.log(times)) <= 3 * MOST_SPREAD
-    if far < LEAST_MULTIPLE or not steady or not (near or (factor > 1 and _accuracies_agree(run))):
+    # Below 1 it may be a gap that stays as it is, but for accuracies that agree.
+    if far < LEAST_MULTIPLE or not steady or not (_accuracies_agree(run) if factor < 1 or not near else near):
         return
     low, high = figure(float(times.min())), figure(float(times.max()))
     where = f"{low} to {high} times {_name(evaluation)} at {len(times)} evaluations"
