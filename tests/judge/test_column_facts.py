@@ -14,14 +14,16 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 
 Value = Callable[[int], float]
 RNG = np.random.default_rng(3)
-NOISE = RNG.normal(0, 1, 1000)
+NOISE: list[float] = RNG.normal(0, 1, 1000).tolist()
 
 
 def falling(high: float = 2.3, low: float = 0.4, noise: float = 0.01) -> Value:
     return lambda step: low + (high - low) * math.exp(-step / 40) + noise * float(NOISE[step % 1000])
 
 
-def run_of(columns: dict[str, Value], evaluated: dict[str, Value] | None = None, steps: int = 160, **settings: Any):  # noqa: ANN201
+def run_of(
+    columns: dict[str, Value], evaluated: dict[str, Value] | None = None, steps: int = 160, **settings: Any
+) -> RunDiagnosis:
     records = []
     for step in range(2, steps + 1, 2):
         record = {"step": float(step)} | {name: value(step) for name, value in columns.items()}
@@ -73,7 +75,11 @@ def test_an_evaluation_loss_that_stays_above_is_a_gap_and_no_multiple() -> None:
 
 
 def test_a_part_of_the_loss_that_stays_while_the_others_fall_is_named_with_the_sum() -> None:
-    first, second = (lambda step: 2.303 + 0.002 * NOISE[step]), falling(6.0, 0.5)
+    second = falling(6.0, 0.5)
+
+    def first(step: int) -> float:
+        return 2.303 + 0.002 * NOISE[step]
+
     answer = run_of({"loss": lambda step: first(step) + second(step), "loss_cls": first, "loss_reg": second})
     found = fact(answer, "part_stays")
     assert "loss = 1 x loss_cls + 1 x loss_reg" in found.text
@@ -191,7 +197,12 @@ def test_an_evaluation_as_low_as_training_after_many_passes_is_stated() -> None:
 
 
 def test_a_language_model_that_is_too_good_within_one_pass_is_stated() -> None:
-    settings = {"task": "language modeling", "vocab_size": 1000, "train_rows": 8000, "per_device_train_batch_size": 16}
+    settings: dict[str, Any] = {
+        "task": "language modeling",
+        "vocab_size": 1000,
+        "train_rows": 8000,
+        "per_device_train_batch_size": 16,
+    }
     answer = run_of({"loss": falling(6.9, 0.2, 1e-3)}, steps=320, **settings)
     assert "within 0.64 passes over the data" in fact(answer, "too_low_for_one_pass").text
     assert "too_low_for_one_pass" not in facts(run_of({"loss": falling(6.9, 2.0, 1e-3)}, steps=320, **settings))
