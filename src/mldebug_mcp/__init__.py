@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.core.errors import CatalogueError, InputError, MissingExtraError, MLDebugError, UnknownIdError
     from mldebug_mcp.judge.batch import inspect_batch
     from mldebug_mcp.judge.checkpoints import choose_checkpoint
+    from mldebug_mcp.judge.coverage import read_coverage
     from mldebug_mcp.judge.explain import explain
     from mldebug_mcp.judge.explain_error import explain_error
     from mldebug_mcp.judge.group_comparison import compare_runs
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.models.batch import RowsAt
     from mldebug_mcp.models.checkpoints import CheckpointChoice
     from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
-    from mldebug_mcp.models.runs import Contest, News, Runs
+    from mldebug_mcp.models.runs import Contest, Coverage, News, Runs
     from mldebug_mcp.models.script import ScriptReport
     from mldebug_mcp.models.tried import Record
 
@@ -57,6 +58,7 @@ __all__ = [
     "CatalogueError",
     "CheckpointChoice",
     "Contest",
+    "Coverage",
     "Diagnosis",
     "ErrorExplanation",
     "Explanation",
@@ -93,6 +95,7 @@ __all__ = [
     "inspect_batch",
     "inspect_script",
     "probe_overfit",
+    "read_coverage",
     "read_metric",
     "read_record",
     "read_run",
@@ -144,6 +147,8 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "News": "models.runs",
             "update_diagnosis": "judge.update",
             "watch_run": "judge.watch",
+            "read_coverage": "judge.coverage",
+            "Coverage": "models.runs",
             "read_metric": "judge.read_metric",
             "search_folklore": "judge.search",
             "probe_overfit": "judge.probe",

@@ -128,8 +128,9 @@ def test_groups_that_the_log_counts_itself_are_taken_as_counted() -> None:
 
 def test_a_run_whose_groups_nearly_all_teach_something_and_a_fine_tuning_run_hear_nothing_of_it() -> None:
     assert fact(diagnosed(grpo()), "rollouts_without_gradient") is None
-    tuned = [{"step": float(step), "loss": 2 / step, "entropy": 1.5 - step / 200, "mean_token_accuracy": 0.6,
-              "num_tokens": 100.0 * step} for step in range(1, 200)]  # fmt: skip
+    tuned = [{"step": float(step), "loss": 2 / step, "entropy": 1.5 - step / 200,
+              "mean_token_accuracy": 0.6 + step / 1e4, "num_tokens": 100.0 * step}
+             for step in range(1, 200)]  # fmt: skip
     assert diagnosed(tuned).sheet.facts == []
 
 

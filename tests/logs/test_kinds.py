@@ -24,6 +24,7 @@ from mldebug_mcp.logs.settings import Scalar, Settings
         (("reward", "policy_objective"), {}, "rl"),
         (("reward", "kl", "entropy"), {}, "grpo"),
         (("reward", "kl", "value_loss"), {}, "ppo"),
+        (("reward", "kl", "eval_accuracy"), {"num_generations": 8}, "grpo"),
         (("loss", "skipped_iterations"), {}, "pretraining"),
         (("loss", "eval_accuracy"), {}, "supervised"),
         (("loss",), {"num_labels": 3}, "supervised"),

@@ -332,3 +332,13 @@ def test_a_history_that_is_written_out_with_its_epochs_beside_it_is_read(tmp_pat
     run = read_run(path)
     assert run["loss"].value.tolist() == history["loss"]
     assert run["eval_loss"].value.tolist() == history["val_loss"]
+
+
+@pytest.mark.parametrize(("head", "side"), [("┃", "│"), ("│", "│"), ("║", "║"), ("|", "|")])
+def test_a_table_with_drawn_sides_is_read_as_one_with_typed_ones(tmp_path: Path, head: str, side: str) -> None:
+    rows = [f"{side} {step:>4} {side} {3 - step / 100:.4f} {side} {1 + step / 7:.3f} {side}" for step in range(1, 61)]
+    evaluated = f"{side}   60 {side}      - {side}      - {side}"
+    text = "\n".join(["┏━━━━━━┳━━━━━━┳━━━━━━┓", f"{head} step {head} loss {head} gnorm {head}", *rows, evaluated, ""])
+    run = _read(tmp_path, "console.txt", text)
+    assert run["loss"].value.tolist() == pytest.approx([3 - step / 100 for step in range(1, 61)])
+    assert run["grad_norm"].step.tolist() == list(range(1, 61))

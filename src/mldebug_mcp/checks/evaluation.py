@@ -515,7 +515,7 @@ def planned_rise(run: Run, onset: float, end: float) -> Series | None:
             continue
         value, step = series.finite.value, series.finite.step
         strides = np.diff(value)
-        if len(value) < 2 * TERMS_LEAST or not (strides >= 0).all() or step[-1] == value[-1]:
+        if len(value) < 2 * TERMS_LEAST or not (strides >= 0).all() or _counts(step, value):
             continue
         wide = strides[strides > 0]
         if len(wide) < TERMS_LEAST or len({f"{one:.2g}" for one in wide}) > STRIDES:
@@ -524,6 +524,15 @@ def planned_rise(run: Run, onset: float, end: float) -> Series | None:
         if before is not None and after is not None and after > RAISED * before >= 0:
             return series
     return None
+
+
+def _counts(step: Floats, value: Floats) -> bool:
+    """Say whether values count records or steps, by whatever name: whole numbers in one stride all the way."""
+    strides = np.diff(value)
+    is_even = bool((strides == strides[0]).all()) or bool(
+        np.allclose(strides * (step[1] - step[0]), strides[0] * np.diff(step))
+    )
+    return bool(step[-1] == value[-1]) or (is_even and bool((value == np.floor(value)).all()))
 
 
 def measured_term(run: Run) -> Series | None:

@@ -187,12 +187,17 @@ def add_read(verbs: Commands) -> None:
     read.add_argument("--first", type=float, metavar="STEP", help="the first step")
     read.add_argument("--last", type=float, metavar="STEP", help="the last step")
     read.add_argument("--points", type=count, default=60, metavar="N", help="about how many points of each curve")
+    read.add_argument(
+        "--coverage", action="store_true", help="list the kinds of lines with numbers, and what was made of each"
+    )
     add_json(read)
     read.set_defaults(command=do_read)
 
 
 def do_read(options: argparse.Namespace) -> int:
-    """Print values of metrics."""
+    """Print values of metrics, or what was made of the lines of the log."""
+    if options.coverage:
+        return _read_coverage(options)
     from mldebug_mcp.judge.read_metric import read_curves, require_points
 
     require_points(options.points)
@@ -206,6 +211,25 @@ def do_read(options: argparse.Namespace) -> int:
         from mldebug_mcp.report.runs_terminal import print_reading
 
         print_reading(console_for(), answer)
+    return DONE
+
+
+def _read_coverage(options: argparse.Namespace) -> int:
+    from mldebug_mcp.judge.coverage import read_coverage
+
+    if options.path == "-":
+        raise InputError("--coverage looks at a file; name it instead of -")
+    if options.metrics:
+        raise InputError("--coverage looks at all lines of a log; leave the names of metrics out")
+    with shown_progress():
+        answer = read_coverage(options.path, options.run, options.names)
+    if options.json:
+        print_json(answer)
+    else:
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.runs_terminal import print_coverage
+
+        print_coverage(console_for(), answer)
     return DONE
 
 

@@ -52,6 +52,7 @@ FAULTS: Mapping[tuple[str, int], tuple[str, ...]] = {
     ("momentum", +1): ("lr_too_high",),
     ("shuffle", -1): ("unshuffled_data",),
     ("hidden_size", -1): ("too_little_capacity",),
+    ("lora_r", -1): ("too_little_capacity",),
     ("planned_passes", +1): ("overfitting", "duplicated_data"),
     ("temperature", -1): ("no_reward_variance", "entropy_collapse"),
     ("temperature", +1): ("kl_blowup",),

@@ -19,6 +19,7 @@ from mldebug_mcp.judge.calibration import fitted
 from mldebug_mcp.judge.causes import HARDLY, told_by_needs, with_fitting_fixes
 from mldebug_mcp.judge.checkpoints import checkpoint_choice
 from mldebug_mcp.judge.classifier import shipped, told_by_likeness
+from mldebug_mcp.judge.column_facts import told_by_columns
 from mldebug_mcp.judge.comparison import compare, suspects
 from mldebug_mcp.judge.evidence import told_by_errors, told_by_settings, told_by_siblings, with_answers
 from mldebug_mcp.judge.hypotheses import backgrounds, candidates, describe_ties, judge_causes
@@ -271,6 +272,7 @@ def told_by_run(run: Run, findings: Sequence[Finding]) -> list[CauseEvidence]:
         *told_by_errors(run),
         *told_by_needs(run),
         *told_by_settings(run),
+        *told_by_columns(run, findings),
         *_told_by_nothing_learnt(findings),
         *_told_by_little(findings, run),
         *_told_by_no_result(run),

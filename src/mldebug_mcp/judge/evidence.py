@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from mldebug_mcp.checks.learning_rate import peak_of, rate_of
 from mldebug_mcp.checks.progress import passes_at, uniform_loss
 from mldebug_mcp.checks.reference_settings import USUAL, Usual, peak_rate, usual_for, usual_instead, usual_rates
 from mldebug_mcp.checks.results import AmongSiblings, among_siblings
+from mldebug_mcp.checks.run.end_of_run import OF_DEVICE
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.comparison import WORSE, faults_of, settings_with_rate
@@ -261,9 +263,35 @@ def told_by_errors(run: Run) -> list[CauseEvidence]:
         (message, row) for message in run.fatal if (row := _row(match(message.text, code=message.code))) is not None
     ]
     if not known:
-        return []
+        return _told_by_fault(run)
     message, row = min(known, key=lambda one: one[1].role is Role.ECHO)
     return _told(row, f"the error in line {message.line} ({row.id})")
+
+
+BEFORE_FAULT, AFTER_FAULT, JUMPS = 4, 2, 1.5
+"""Records of the loss around the report of a fault, and the factor by which it jumps there. Chosen: by hand."""
+AT_A_JUMP = 7.0
+"""Bits more where both stand together: by chance they do in one of a hundred records. Chosen: by hand."""
+
+
+def _told_by_fault(run: Run) -> list[CauseEvidence]:
+    """Return what it says that a device reported a fault where the loss jumps, though training went on."""
+    loss = run["loss"] if "loss" in run and run.records else None
+    if loss is None:
+        return []
+    for message in (one for one in run.messages if OF_DEVICE.search(one.text)):
+        at = round(message.records * len(loss) / run.records)
+        row = _row(match(message.text, code=message.code, warnings=True))
+        if row is None or not BEFORE_FAULT <= at < len(loss):
+            continue
+        before = median(loss.value[at - BEFORE_FAULT : at])
+        highest = at + int(np.nan_to_num(loss.value[at : at + AFTER_FAULT], nan=np.inf).argmax())
+        jumped, place = float(loss.value[highest]), run.place(float(loss.step[highest]))
+        if not jumped <= JUMPS * abs(before):
+            jump = f"the loss goes from about {figure(before)} to {figure(jumped)} at {place}"
+            said = f"the fault in line {message.line} ({row.id}), where {jump}"
+            return [replace(one, bits=one.bits + AT_A_JUMP) for one in _told(row, said)]
+    return []
 
 
 def told_by_error(text: str) -> list[CauseEvidence]:
@@ -304,10 +332,20 @@ _ASKED = ("weight_decay", "max_grad_norm", "effective_batch", "beta", "gamma", "
 """Settings that questions ask after: what is unusual about them is a finding, and weighed as one."""
 
 
+SIZES, SIZE_BITS = ("hidden_size",), 3.0
+"""Sizes of a model, and bits more where one is below what is usual: in all 7 labelled runs with one the model is too
+small for its task, and no healthy run has one."""
+
+
 def told_by_settings(run: Run) -> list[CauseEvidence]:
     """Return the causes that unusual settings suggest."""
     return [
-        CauseEvidence(cause, min(MOST_BITS, UNUSUAL_BITS + beyond), said, "log")
+        CauseEvidence(
+            cause,
+            min(MOST_BITS, UNUSUAL_BITS + beyond) + SIZE_BITS * (name in SIZES and direction < 0),
+            said,
+            "log",
+        )
         for name, direction, beyond, said in _unusual(run)
         for cause in faults_of(name, direction)
     ]

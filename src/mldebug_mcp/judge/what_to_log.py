@@ -226,6 +226,8 @@ DOUBT = 0.15
 alone is logged it has 0.1."""
 FEW = 6
 """... or where nothing is seen and fewer symptoms than this could be judged: the hypotheses are those of any run."""
+OF_RESOURCES = ("step_time", "data_wait_high", "memory_grows")
+"""Questions about pace and memory."""
 LEAST_STEPS = 5
 """... or the log has fewer steps than this, too few to show a course; chosen by hand."""
 _OF_THE_END = frozenset({"log_stops"})
@@ -260,11 +262,17 @@ def what_to_log(
 
 
 def hardly_judged(findings: Sequence[Finding], run: Run) -> bool:
-    """Say whether nothing is seen in a log, but for where it ends, because hardly anything could be judged."""
-    states = [one.state for one in findings if one.state is not State.UNKNOWN]
+    """Say whether nothing is seen in a log, but for where it ends, because hardly anything of training could be judged.
+
+    What is judged of pace and memory does not count: it says nothing of what was learnt.
+    """
+    known = symptoms()
+    judged = [one for one in findings if one.state is not State.UNKNOWN]
+    asked = [known[one.symptom].question.id for one in judged if one.symptom in known]
+    of_training = sum(question not in OF_RESOURCES for question in asked)
     steps = max((len(series) for series in run.series.values()), default=0)
-    seen = {one.symptom for one in findings if one.state is State.PRESENT}
-    return (len(states) < FEW or steps < LEAST_STEPS) and seen <= _OF_THE_END
+    seen = {one.symptom for one in judged if one.state is State.PRESENT}
+    return (of_training < FEW or steps < LEAST_STEPS) and seen <= _OF_THE_END
 
 
 def metrics_that_split(

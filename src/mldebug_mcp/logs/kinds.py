@@ -120,6 +120,8 @@ def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float 
     for kind, names in (("sft", _OF_FINE_TUNING), ("boosting", _OF_BOOSTING)):
         if any(name in settings for name in names):
             return kind
+    if "reward" in metrics and any(name in settings for name in _OF_POLICIES):
+        return "ppo" if "value_loss" in metrics else "grpo"
     for kind, marks in _MARKS:
         by_vocabulary = kind == "pretraining" and _begins_at_uniform(settings, first_loss)
         if by_vocabulary or any(mark in metrics for mark in marks):

@@ -199,3 +199,32 @@ class MetricReading(Model):
     others: list[str] = Field(default_factory=list, description="Other curves in the log.")
     next_step: NextCall = None
     notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")
+
+
+# The answer of `read_coverage`: the kinds of lines with numbers of a log.
+
+
+LineUse = Literal["records", "settings", "progress", "event", "end", "error", "setup", "prose", "not read"]
+"""What was made of a line: values of the run or of one of its ranks; settings; where the run is, without values; a
+resume or a skipped step; the end of the run; an error; what a program prints of its environment, data and model; a
+sentence that holds a number; nothing."""
+
+
+class LineKind(Model):
+    """Lines of a log that are alike but for their numbers."""
+
+    pattern: Text = Field(description="The line without its prefix, # for each number.")
+    count: int = Field(description="How many such lines there are.")
+    use: LineUse = Field(description="What was made of them.")
+    line: int = Field(description="Number of the first of them; 0 where a file is read as a whole.")
+    example: Text = Field(description="The first of them.")
+
+
+class Coverage(Model):
+    """The kinds of lines with numbers of a log, those that were not read first."""
+
+    path: Text = Field(description="The file or folder, as it was named.")
+    lines: int = Field(description="Lines with numbers.")
+    accounted_for: Number = Field(description="Share of them, 0 to 1, of which something was made, or which are prose.")
+    kinds: list[LineKind] = Field(description="What is not read first, then the most frequent.")
+    notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")

@@ -17,7 +17,17 @@ from mldebug_mcp.judge.sweep import SWEPT_LEVEL
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.models.checkpoints import CheckpointChoice, CheckpointFact
-from mldebug_mcp.models.runs import BestSetting, MetricReading, MetricValues, News, RunRow, Runs, SharedSetting, Sweep
+from mldebug_mcp.models.runs import (
+    BestSetting,
+    Coverage,
+    MetricReading,
+    MetricValues,
+    News,
+    RunRow,
+    Runs,
+    SharedSetting,
+    Sweep,
+)
 from mldebug_mcp.report.console import bullets, console_for, plain_table, print_section
 from mldebug_mcp.report.curves import Scale, scale_of
 
@@ -172,6 +182,23 @@ def print_reading(console: Console, reading: MetricReading) -> None:
             console.print(Text(line), no_wrap=True, crop=True)
     if reading.others:
         console.print(Text(f"also logged: {', '.join(shorten(one, 40) for one in reading.others)}", style="dim"))
+
+
+MOST_KINDS = 40
+"""Kinds of lines that are printed; JSON has all."""
+
+
+def print_coverage(console: Console, coverage: Coverage) -> None:
+    """Print the kinds of lines with numbers, those that were not read first."""
+    share = percent(coverage.accounted_for)
+    console.print(Text(f"{coverage.path}: {coverage.lines:,} lines with numbers, {share} accounted for", style="bold"))
+    for kind in coverage.kinds[:MOST_KINDS]:
+        style = "yellow" if kind.use == "not read" else ""
+        where = f"line {kind.line}" if kind.line else "whole file"
+        console.print(Text(f"{kind.count:>8,}  {kind.use:<8}  {kind.pattern}", style=style), no_wrap=True, crop=True)
+        console.print(Text(f"{'':>8}  {where}: {kind.example}", style="dim"), no_wrap=True, crop=True)
+    if len(coverage.kinds) > MOST_KINDS:
+        console.print(Text(f"and {len(coverage.kinds) - MOST_KINDS} more kinds; --json lists them", style="dim"))
 
 
 def picture(values: MetricValues, width: int) -> list[str]:

@@ -85,8 +85,9 @@ def test_without_either_it_cannot_be_told() -> None:
 
 
 def test_logits_that_grow_on_without_end_while_the_loss_falls_are_present() -> None:
-    grows = run_of({"logz": np.linspace(1.8, 15.5, 36)}, loss=decay(36, 1.8, 0.1))
-    assert state("logits_grow", grows) is State.PRESENT
+    for name in ("logz", "lse_mean", "train/logsumexp", "log_sum_exp_max"):
+        grows = run_of({name: np.linspace(1.8, 15.5, 36)}, loss=decay(36, 1.8, 0.1))
+        assert state("logits_grow", grows) is State.PRESENT
     settles = run_of({"logz": 15.5 - 13.7 * np.exp(-np.arange(36) / 5)}, loss=decay(36, 1.8, 0.1))
     assert state("logits_grow", settles) is State.ABSENT
 

@@ -221,3 +221,11 @@ def test_a_loss_that_rises_with_a_weight_that_a_plan_raises_cannot_tell(name: st
     assert state("loss_divergence", run_of({name: plan}, loss=loss)) is State.UNKNOWN
     assert state("loss_divergence", run_of({name: noisy(plan, 0.02)}, loss=loss)) is State.PRESENT
     assert state("loss_divergence", run_of({name: np.full(80, 3.0)}, loss=loss)) is State.PRESENT
+
+
+@pytest.mark.parametrize("count", [np.arange(80.0), np.arange(80.0) * 128, np.arange(80.0) + 7])
+def test_a_counter_by_any_name_is_no_plan_that_raises_the_loss(
+    count: np.ndarray[tuple[int], np.dtype[np.float64]],
+) -> None:
+    loss = noisy(np.linspace(1.0, 6.0, 80), 0.05)
+    assert state("loss_divergence", run_of({"zork_total": count}, loss=loss)) is State.PRESENT

@@ -58,6 +58,7 @@ def told(config: dict[str, Scalar], kind: str) -> list[str]:
     [
         ({"adam_epsilon": 1e-16}, "supervised", "adam_epsilon_tiny"),
         ({"adam_epsilon": 0.0, "optim": "adamw"}, "supervised", "adam_epsilon_tiny"),
+        ({"eps": 1e-30, "optimizer": "adam"}, "supervised", "adam_epsilon_tiny"),
         ({"adam_beta1": 0.99, "adam_beta2": 0.9}, "supervised", "adam_betas_odd"),
         ({"adam_beta2": 0.99999}, "supervised", "adam_betas_odd"),
         ({"gamma": 1.2}, "rl", "discount_above_one"),
@@ -77,6 +78,8 @@ def test_constants_with_which_nothing_is_learnt_are_present(
         ({"adam_epsilon": 1e-10, "adam_beta1": 0.9, "adam_beta2": 0.95}, "supervised"),
         ({"adam_epsilon": 1e-8, "adam_beta1": 0.0, "adam_beta2": 0.9}, "supervised"),
         ({"layer_norm_eps": 1e-12}, "supervised"),
+        ({"eps": 1e-30, "optimizer": "sgd"}, "supervised"),
+        ({"eps": 0.0, "optimizer": "adam"}, "supervised"),
         ({"optim": "lion", "adam_beta1": 0.95, "adam_beta2": 0.9}, "supervised"),
         ({"gamma": 1.0, "ent_coef": 0.0}, "ppo"),
         ({"gamma": 2.0}, "supervised"),

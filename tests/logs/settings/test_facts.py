@@ -24,6 +24,8 @@ def facts(kind: str = "supervised", **values: object) -> Facts:
         ({"precision": 16}, "fp16"),
         ({"mixed_precision": "bf16"}, "bf16"),
         ({"precision": "32-true"}, "fp32"),
+        ({"precision": "bf16-pure"}, "bf16"),
+        ({"precision": "pure"}, None),
         ({"fp16": False, "bf16": False}, "fp32"),
         ({"fp16": False}, "not fp16"),
         ({"fp16": {"enabled": False}, "bf16": {"enabled": True}}, "bf16"),

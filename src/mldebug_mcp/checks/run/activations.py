@@ -21,8 +21,11 @@ from mldebug_mcp.logs.run import Run, Series
 # What a log tells of activations: the logits, by their maximum or log Z, and how far apart embeddings are.
 
 
-_LOGITS = regex(r"(?:.*_)?(?:log_?z|z_loss|(?:max_)?(?:attn_|attention_)?logits?(?:_(?:max|norm|mean|abs_?max))?)")
-_LOG_Z = regex(r"log_?z")
+_LOGITS = regex(
+    r"(?:.*_)?(?:(?:log_?z|lse|log_?sum_?exp)(?:_(?:max|mean))?|z_loss"
+    r"|(?:max_)?(?:attn_|attention_)?logits?(?:_(?:max|norm|mean|abs_?max))?)"
+)
+_LOG_Z = regex(r"log_?z|lse|log_?sum_?exp")
 """The one of them that no answer needs to grow, as a constant in all logits leaves the answer as it is."""
 _NOT = regex(r"chosen|rejected|scale|eval")
 _SPREAD = regex(

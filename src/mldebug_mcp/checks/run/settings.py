@@ -32,6 +32,8 @@ LONG_MEMORY = 0.9999
 """A second moment that remembers 10,000 steps. Chosen: usual are .95 to .999."""
 NAMED = ("adam", "opti")
 """Parts of the key of an epsilon that is the optimizer's: normalisation layers and policies have others."""
+BARE = ("eps", "epsilon")
+"""... or the whole key, where Adam is the optimizer: no other epsilon is so small and not zero."""
 FAR_BELOW = 2.0
 """How far below the range, as a factor. Chosen: clearly outside."""
 LENGTH_NORMALISED = ("simpo", "orpo", "cpo")
@@ -69,7 +71,8 @@ def adam_epsilon_tiny(run: Run) -> Evidence | None:
     if epsilon is None:
         raise CannotTell("Adam's epsilon is not in the configuration")
     key = run.settings["adam_epsilon"].key.lower()
-    if not any(part in key for part in NAMED):
+    is_named = any(part in key for part in NAMED)
+    if not is_named and not (family_of(run) is Family.ADAM and key in BARE and epsilon > 0):
         raise CannotTell(f"it is not known what {key[:40]} is an epsilon of")
     said = f"Adam's epsilon is {figure(epsilon)}; {REFERENCE_SETTINGS_USUAL['adam_epsilon'][0]} are usual"
     return Evidence(said, values={"epsilon": epsilon}) if 0 <= epsilon <= TINY else None

@@ -306,6 +306,11 @@ class Text:
         self._records.assembler.end()
         self._records.bar_steps.settle(self._builder)
 
+    @property
+    def is_drawing(self) -> bool:
+        """Whether a printed dict, a box or a table goes on in the next line."""
+        return self._records.dicts.open or self._structures.is_open()
+
     def _is_settled(self, *, but_for_table: bool = False) -> bool:
         """Say whether no line above goes on in the next one, but for the open table, if so asked."""
         goes_on = (

@@ -17,6 +17,8 @@ _SINGLE = frozenset(
     {"no", "false", "none", "fp32", "float32", "32", "32 true", "single", "full", "tf32", "torch float32", "64",
      "float64", "fp64", "double"}
 )  # fmt: skip
+_HOW = frozenset({"pure", "only", "weights", "params", "autocast", "amp"})
+"""Words that say for what a number format is used."""
 _EIGHT = ("fp8", "float8", "e4m3", "transformer engine")
 _PRECISIONS = ("mixed_precision", "precision", "amp_dtype", "compute_type", "dtype")
 
@@ -153,8 +155,9 @@ def _precision_named(text: str) -> str | None:
     words = " ".join(text.lower().replace("-", " ").replace("_", " ").replace(".", " ").split())
     if any(name in words for name in _EIGHT):
         return "fp8"
+    kept = " ".join(word for word in words.split() if word not in _HOW) or words
     for name, known in (("fp16", _HALF), ("bf16", _BRAIN), ("fp32", _SINGLE)):
-        if words in known:
+        if words in known or kept in known:
             return name
     return None
 

@@ -49,6 +49,8 @@ MIN_NAMES_IN_TWO_LINES = 3
 """Columns of a table whose names stand in two lines."""
 _NAMES_NOTHING = regex(r"[\d:=|,;]")
 """What stands in no line of such names."""
+_DRAWN_SIDES = str.maketrans("│┃║", "|||")
+"""Sides of cells as rich and others draw them."""
 _HOLDS_NUMBER = regex(r"(?<![\w@.-])[-+]?\d")
 _FASTAI = regex(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*")
 _ULTRALYTICS_ROW = regex(r"\s*(?:(?P<all>all)|\d+/\d+)\s")
@@ -107,13 +109,14 @@ class Table:
 
     def is_in_order(self, line: str) -> bool:
         """Say whether the cells of a row are identified by their order, not by how far from the left they stand."""
-        cells = self._cells(line)
+        cells = self._cells(line.translate(_DRAWN_SIDES))
         return (
             not self._and_more and not self._is_indexed(cells) and (not self._starts or len(cells) >= len(self._names))
         )
 
     def take(self, line: str) -> dict[str, float] | None:
         """Take a line if it is the header or a row of a table."""
+        line = line.translate(_DRAWN_SIDES)
         if not self._names and _FASTAI.fullmatch(line):
             self._names = _fastai_names(len(self._cells(line)))
             self.guessed = "fastai prints them (guessed): epoch, train_loss, valid_loss, metrics"

@@ -1,0 +1,660 @@
+"""How columns stand to one another, to bounds, to the steps of events and to settings: facts with what is expected.
+
+Nothing here knows a name: what is asked is the quantity that a column holds, and arithmetic. A fact names no cause.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from mldebug_mcp.checks.curve import mad, sample
+from mldebug_mcp.checks.evaluation import beside_training
+from mldebug_mcp.checks.progress import passes_at, uniform_loss
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.text import figure, percent
+from mldebug_mcp.judge.ranking import CauseEvidence
+from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.quantities import LOSSES as EVERY_LOSS
+from mldebug_mcp.models import Finding, State
+from mldebug_mcp.models.diagnosis import DerivedFact
+
+LEAST_RECORDS = 8
+"""Records that tell of a level or a line. Chosen: a half of them is then a level."""
+LOSSES = tuple(sorted(EVERY_LOSS))
+POLICIES = ("grpo", "ppo", "rl")
+"""Kinds of runs whose losses are no measure of what was learnt, and whose models come trained."""
+MOST_FACTS = 6
+"""Facts of one run. Chosen: what an answer has room for."""
+
+
+def column_facts(run: Run) -> list[DerivedFact]:
+    """Return how the columns of a run stand to one another, to bounds and to settings, the sharpest kinds first."""
+    with np.errstate(all="ignore"):
+        found: Iterable[DerivedFact] = (
+            fact
+            for kind in (
+                _multiples, _arithmetic, _parts, _at_bounds, _contradictions, _training_behind, _at_limit, _growing,
+                _frozen, _at_events, _periods,
+            )
+            for fact in kind(run)
+        )  # fmt: skip
+        return list(found)[:MOST_FACTS]
+
+
+_SUGGESTS: Mapping[str, Mapping[str, float]] = {
+    "loss_multiple": {"grad_accum_scaling": 8.0},
+    "part_stays": {"params_not_training": 6.0},
+    "scores_contradict": {"metric_bug": 7.0},
+    "majority_alone": {"class_imbalance": 2.0},
+    "cut_at_limit": {"completion_limit_low": 5.0},
+    "update_below_spacing": {"low_precision_update": 10.0},
+    "too_low_for_one_pass": {"label_shift_error": 4.0, "causal_mask_missing": 4.0},
+    "worse_than_constant": {"double_softmax": 6.0},
+    "training_behind": {"label_noise": 6.0},
+}
+"""Bits for the causes that explain a fact. By hand: eight where a half of the runs with the cause show it and one in
+five hundred healthy ones. Of 407 healthy runs of the data set none shows a multiple, a contradiction, training that is
+behind or a loss too low for one pass. What two causes explain counts less for each, and arithmetic without a way out
+most. What three or more healthy runs show, such as a norm that grows, is stated and does not weigh."""
+
+
+_SAID_BY: Mapping[str, Collection[str]] = {
+    "loss_multiple": ("loss_scale_suspicious",),
+    "cut_at_limit": ("completions_truncated", "completions_reach_limit"),
+    "training_behind": ("train_lags_eval",),
+    "scores_contradict": ("eval_metric_zero", "eval_score_behind_loss"),
+}
+"""Symptoms that say the same as a fact: what one phenomenon says counts once."""
+
+
+def told_by_columns(run: Run, findings: Sequence[Finding] = ()) -> list[CauseEvidence]:
+    """Return what the facts on the columns of a run say about the causes that explain them.
+
+    A fact that a finding states, too, is left out.
+    """
+    present = {one.symptom for one in findings if one.state is State.PRESENT}
+    return [
+        CauseEvidence(cause, bits, fact.text, "log", fact.fact)
+        for fact in column_facts(run)
+        if present.isdisjoint(_SAID_BY.get(fact.fact, ()))
+        for cause, bits in _SUGGESTS.get(fact.fact, {}).items()
+    ]
+
+
+def _name(series: Series) -> str:
+    return series.logged_as or series.name
+
+
+def _of(run: Run, *quantities: Quantity, phase: str = "") -> list[Series]:
+    """Return the finite values of columns of some quantities that are stated in the unit of the quantity."""
+    found = run.with_role(*quantities, phase=phase, parts=True)
+    return [one.finite for one in found if one is run[one.name] and len(one.finite)]
+
+
+def _tail(series: Series) -> Floats:
+    """Return the values of the last third."""
+    return series.value[-max(1, len(series) // 3) :]
+
+
+# One column is a multiple of another: training and evaluation of the same loss.
+
+
+LEAST_MULTIPLE, MOST_SPREAD, NEAR_SETTING = 1.8, 0.2, 0.25
+"""Factor between two losses that are the same elsewhere, how far its logarithm varies at most, and how near a setting
+must be. Chosen: dropout and augmentation raise a training loss by less, and a gap changes while it opens."""
+LEAST_PAIRS = 3
+"""Evaluations at which the factor is known. Chosen."""
+SAME_SHARES = 0.05
+"""By how much accuracies of training and evaluation differ at most to be the same. Chosen: the error of 400 rows."""
+_SUMMED = ("gradient_accumulation_steps", "world_size")
+_FACTORS = ("gradient_accumulation_steps", "world_size", "per_device_train_batch_size", "sequence_length")
+"""Settings by which a loss is multiplied where it is summed instead of averaged."""
+
+
+def _multiples(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the training loss is a multiple of the evaluation loss all the way, though their accuracies agree."""
+    if "loss" not in run or "eval_loss" not in run:
+        return
+    loss, evaluation = run["loss"].finite, run["eval_loss"].finite
+    if len(loss) < LEAST_RECORDS or len(evaluation) < LEAST_PAIRS:
+        return
+    held = (evaluation.step >= loss.step[0]) & (evaluation.step <= loss.step[-1]) & (evaluation.value > 0)
+    train = _around(loss, evaluation.step[held])
+    if len(train) < LEAST_PAIRS or not (train > 0).all():
+        return
+    times = train / evaluation.value[held]
+    factor, spread = median(times), mad(np.log(times))
+    far = factor if factor > 1 else 1 / factor
+    known = [(name, run.setting(name)) for name in _FACTORS]
+    near = [(n, v) for n, v in known if v is not None and v > 1 and abs(math.log(far / v)) < NEAR_SETTING]
+    steady = spread <= MOST_SPREAD and np.ptp(np.log(times)) <= 3 * MOST_SPREAD
+    # Below 1 it may be a gap that stays as it is, but for accuracies that agree.
+    if far < LEAST_MULTIPLE or not steady or not (_accuracies_agree(run) if factor < 1 or not near else near):
+        return
+    low, high = figure(float(times.min())), figure(float(times.max()))
+    where = f"{low} to {high} times {_name(evaluation)} at {len(times)} evaluations"
+    set_to = f"; {near[0][0]} is {figure(near[0][1] or 0)}" if near else ""
+    agree = ", and accuracies of training and evaluation agree" if _accuracies_agree(run) else ""
+    yield DerivedFact(
+        fact="loss_multiple" if near and near[0][0] in _SUMMED else "loss_on_another_scale",
+        text=f"{_name(loss)} is {where}{set_to}{agree}. About 1 is expected where both are the same mean.",
+        values={"factor": factor, "low": float(times.min()), "high": float(times.max())},
+        steps=[float(evaluation.step[held][0])],
+    )
+
+
+def _around(series: Series, steps: Floats) -> Floats:
+    """Return the median of the three values around each step, shape (n,)."""
+    at = np.clip(np.searchsorted(series.step, steps), 1, len(series) - 2)
+    levels: Floats = np.median(series.value[at[:, np.newaxis] + np.arange(-1, 2)], axis=1)
+    return levels
+
+
+def _accuracies_agree(run: Run) -> bool:
+    shares = [_of(run, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, phase=one) for one in ("train", "eval")]
+    if not all(shares):
+        return False
+    return abs(median(_tail(shares[0][0])) - median(_tail(shares[1][0]))) < SAME_SHARES
+
+
+# A total and its parts: what share each has, and which part stays where the others move.
+
+
+FITS = 0.01
+"""Residual of a sum as a share of what the total varies by. Chosen: four printed digits leave less."""
+MOST_PARTS = 6
+RULES, STAYS, FALLS = 0.99, 0.03, 0.3
+"""Share of the total above which one part rules it; share of its level by which a part stays; share by which the rest
+falls meanwhile. Chosen."""
+
+
+def _parts(run: Run) -> Iterator[DerivedFact]:
+    """Yield a weighted sum of parts in which one part is nearly all, or one stays where the rest falls."""
+    if "loss" not in run or run.kind in POLICIES:
+        return
+    total = run["loss"].finite
+    parts = [
+        one
+        for one in _of(run, *LOSSES, phase="train")
+        if one.name != total.name and np.array_equal(one.step, total.step)
+    ][:MOST_PARTS]  # fmt: skip
+    if len(parts) < 2 or len(total) < 3 * len(parts):
+        return
+    columns = np.stack([one.value for one in parts], axis=1)
+    weights, *_ = np.linalg.lstsq(columns, total.value, rcond=None)
+    left = total.value - columns @ weights
+    varies = float(np.std(total.value))
+    if not np.isfinite(weights).all() or varies <= 0 or float(np.std(left)) > FITS * varies:
+        return
+    early, late = (np.median(columns[piece] * weights, axis=0) for piece in (slice(0, 3), slice(-3, None)))
+    shares = late / late.sum()
+    told = " + ".join(f"{figure(float(w))} x {_name(one)}" for w, one in zip(weights, parts, strict=True))
+    most = int(np.argmax(shares))
+    steady = np.abs(late - early) <= STAYS * np.abs(early)
+    rest_falls = [float(early.sum() - early[k]) * (1 - FALLS) > float(late.sum() - late[k]) for k in range(len(parts))]
+    for k, one in enumerate(parts):
+        if steady[k] and rest_falls[k] and weights[k] > 0 and early[k] > 0:
+            level = figure(float(np.median(one.value[-3:])))
+            text = f"{_name(total)} = {told}; {_name(one)} stays at {level} while the other parts fall."
+            expected = " A part that is trained falls, too."
+            yield DerivedFact(fact="part_stays", text=text + expected, values={"share": float(shares[k])})
+    if RULES < float(shares[most]) <= 1 + FITS and float(weights.min()) > FITS * float(weights.max()):
+        text = f"{_name(total)} = {told}; at the end {_name(parts[most])} is {percent(float(shares[most]))} of it."
+        yield DerivedFact(
+            fact="part_rules",
+            text=f"{text} The other parts have next to no gradient.",
+            values={"share": float(shares[most])},
+        )
+
+
+# Saturation: a column rests at a bound.
+
+
+EXACT = 0.004
+"""Share of a bound within which a loss rests at it. Chosen: the noise of a loss that learns nothing."""
+RESTS_FOR = 0.3
+"""Share of the records for which it rests. Chosen."""
+_GUESSED = (2, 3, 4, 5, 10, 100, 1000)
+"""Usual numbers of classes."""
+
+
+def _at_bounds(run: Run) -> Iterator[DerivedFact]:
+    """Yield losses that rest at the loss of a guess, and shares that are at their ceiling from their first record."""
+    uniform = uniform_loss(run)
+    bounds = {math.log(2): "ln 2", **({} if uniform is None else {uniform: f"ln {round(math.exp(uniform)):,}"})}
+    bounds |= {math.log(one): f"ln {one}" for one in _guesses(run)}
+    resting: dict[float, list[Series]] = {}
+    for one in _of(run, *LOSSES):
+        for bound in [bound for bound in bounds if _rests_at(one, bound)][:1]:
+            resting.setdefault(bound, []).append(one)
+    for bound, several in resting.items():
+        one = several[0]
+        since, off = _since(one, bound), abs(median(_tail(one)) / bound - 1)
+        text = (
+            f"{' and '.join(map(_name, several[:2]))} {'rests' if len(several) == 1 else 'rest'} at "
+            f"{figure(median(_tail(one)))} = {bounds[bound]} to within {100 * off:.2g} % from {run.place(since)} on. "
+            "That is the loss of equal probabilities for all classes"
+        )
+        share, fact = _share_of_ones(run), "rests_at_bound"
+        if bound == math.log(2) and share is not None:
+            entropy = -share * math.log(share) - (1 - share) * math.log(1 - share)
+            if entropy < (1 - RESTS_FOR) * bound:
+                fact = "worse_than_constant"
+                text += f"; with {percent(share)} of the labels 1, the constant guess alone reaches {figure(entropy)}"
+        yield DerivedFact(fact=fact, text=text + ".", values={"bound": bound, "off": off}, steps=[since])
+    for one in () if run.kind in POLICIES else _of(run, Quantity.AUC, Quantity.ACCURACY, phase="eval"):
+        if len(one) >= LEAST_PAIRS and float(one.value.min()) == 1.0 and "loss" in run:
+            text = f"{_name(one)} is exactly 1 at all {len(one)} evaluations, from {run.place(float(one.step[0]))} on."
+            yield DerivedFact(
+                fact="at_ceiling",
+                text=f"{text} A score that is learnt begins below it, and few tasks end there.",
+                steps=[float(one.step[0])],
+            )
+
+
+def _guesses(run: Run) -> list[int]:
+    """Return numbers of classes that a share which never moves tells: 0.1 of ten, where it is exact."""
+    found = []
+    for one in _of(run, Quantity.ACCURACY, phase="eval"):
+        level = median(one.value)
+        if len(one) >= LEAST_PAIRS and np.ptp(one.value) <= 0.02 and 0 < level <= 0.5:
+            found += [count for count in _GUESSED if abs(level * count - 1) <= 0.05]
+    return found
+
+
+def _rests_at(series: Series, bound: float) -> bool:
+    later = _tail(series)
+    if len(series) < LEAST_PAIRS or abs(median(later) / bound - 1) > EXACT:
+        return False
+    return bool(np.quantile(np.abs(later / bound - 1), 0.9) <= 3 * EXACT)
+
+
+def _since(series: Series, bound: float) -> float:
+    """Return the step from which a column stays near a bound."""
+    away = np.flatnonzero(np.abs(series.value / bound - 1) > 5 * EXACT)
+    first = 0 if not len(away) else min(int(away[-1]) + 1, len(series) - 1)
+    return float(series.step[first])
+
+
+def _share_of_ones(run: Run) -> float | None:
+    """Return the mean of the labels where it is logged as such: a column of shares that never moves."""
+    found = [
+        median(one.finite.value)
+        for name, one in run.series.items()
+        if "label" in name.lower() and "mean" in name.lower() and len(one.finite)
+    ]
+    return found[0] if found and 0 < found[0] < 1 else None
+
+
+# Two scores of one evaluation that cannot both be right.
+
+
+HIGH, LOW = 0.9, 0.05
+"""Shares of a good and of a hopeless model. Chosen."""
+_SCORES = (
+    Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.IOU, Quantity.DICE, Quantity.AVERAGE_PRECISION,
+)  # fmt: skip
+
+
+def _contradictions(run: Run) -> Iterator[DerivedFact]:
+    """Yield a score near 1 beside another of the same evaluation near 0 that does not rise with it."""
+    scores = [one for one in _of(run, *_SCORES, phase="eval") if len(one) >= LEAST_PAIRS]
+    for one, other in combinations(scores, 2):
+        good, bad = sorted((one, other), key=lambda series: -float(series.value[-1]))
+        if float(good.value[-1]) < HIGH or not 0 <= float(bad.value.max()) < LOW:
+            continue
+        if not np.array_equal(good.step, bad.step) or float(bad.value[-1]) > float(bad.value[0]):
+            continue
+        is_majority = bool(np.all(bad.value == bad.value[0])) and good.role is not None
+        yield DerivedFact(
+            fact="majority_alone" if is_majority else "scores_contradict",
+            text=(
+                f"{_name(good)} rises to {figure(float(good.value[-1]))} while {_name(bad)} is "
+                f"{figure(float(bad.value[0]))} at first and {figure(float(bad.value[-1]))} at the end. Both measure "
+                "the same answers and are expected to rise together."
+            ),
+            values={"good": float(good.value[-1]), "bad": float(bad.value[-1])},
+        )
+        return
+
+
+# Training that does worse than evaluation at the same: accuracies on one scale.
+
+
+AHEAD, GOOD = 0.2, 0.9
+"""By how much a share of right answers of evaluation is above that of training, and from where on. Chosen: dropout and
+augmentation cost less."""
+
+
+def _training_behind(run: Run) -> Iterator[DerivedFact]:
+    """Yield that evaluation answers nearly all while training answers far fewer at the same time."""
+    for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY):
+        train, held = (_of(run, quantity, phase=phase) for phase in ("train", "eval"))
+        if not train or not held or len(train[0]) < LEAST_RECORDS or len(held[0]) < LEAST_PAIRS:
+            continue
+        low, high = median(_tail(train[0])), median(_tail(held[0]))
+        if high < GOOD or high - low < AHEAD or high > 1:
+            continue
+        yield DerivedFact(
+            fact="training_behind",
+            text=(
+                f"{_name(held[0])} is {figure(high)} and {_name(train[0])} {figure(low)} (medians of the last third). "
+                "The same model answers training rows at least as well where both are asked and scored alike."
+            ),
+            values={"train": low, "eval": high},
+        )
+        return
+
+
+# A length that stands at its limit.
+
+
+NEAR_LIMIT, MANY_CUT, ALL_CUT = 0.85, 0.3, 0.97
+"""Share of the limit that the mean length comes to, share of completions that are cut, and share from which on hardly
+one ends by itself, which no limit explains. Chosen."""
+
+
+def _at_limit(run: Run) -> Iterator[DerivedFact]:
+    """Yield that completions stand at their limit, with the share that is cut."""
+    cut = _of(run, Quantity.CLIPPED_COMPLETIONS, phase="train")
+    lengths = _of(run, Quantity.COMPLETION_LENGTH, phase="train")
+    limit = run.setting("max_completion_length")
+    if not cut or len(cut[0]) < LEAST_RECORDS or median(cut[0].value) < MANY_CUT:
+        return
+    text = f"{percent(median(cut[0].value))} of the completions are cut at their limit (median of {len(cut[0])} records"
+    text += f"; {percent(median(_tail(cut[0])))} lately)"
+    if lengths and limit:
+        text += f"; the mean length is {figure(median(_tail(lengths[0])))} of at most {figure(limit)}"
+    longer = _of(run, Quantity.COMPLETION_LENGTH, phase="eval")
+    if longer and lengths and median(longer[0].value) > median(lengths[0].value) / NEAR_LIMIT:
+        text += f", and {figure(median(longer[0].value))} in evaluation"
+    yield DerivedFact(
+        fact="cut_at_limit" if median(cut[0].value) < ALL_CUT else "none_ends",
+        text=f"{text}. What is cut before its answer earns nothing; a few per cent are expected.",
+        values={"share": median(cut[0].value)},
+    )
+
+
+# What grows all the way: by the same amount at each step, or ever more slowly.
+
+
+ORDERED, STRAIGHT, GROWS = 0.9, 0.95, 3.0
+"""Rank correlation with the step, share of the variance that a straight line explains, factor of the growth. Chosen."""
+
+
+def _growing(run: Run) -> Iterator[DerivedFact]:
+    """Yield gradient norms that grow all the way while the loss does not rise."""
+    if "loss" not in run or len(run["loss"].finite) < LEAST_RECORDS or run.kind in POLICIES:
+        return
+    loss = run["loss"].finite.value
+    began, ends = median(loss[:LEAST_PAIRS]), median(loss[-LEAST_PAIRS:])
+    if ends > began:
+        return
+    for one in [one for one in _of(run, Quantity.GRADIENT_NORM) if one.role is not None and one.role.is_whole]:
+        count = len(one)
+        if count < 2 * LEAST_RECORDS:
+            continue
+        some = sample(one.value)
+        ranks = np.argsort(np.argsort(some))
+        ordered = float(np.corrcoef(ranks, np.arange(len(some)))[0, 1])
+        tenth = max(LEAST_PAIRS, count // 10)
+        first, last = median(one.value[:tenth]), median(one.value[-tenth:])
+        if ordered < ORDERED or first <= 0 or last < GROWS * first:
+            continue
+        line = np.polyval(np.polyfit(one.step, one.value, 1), one.step)
+        explained = 1 - float(np.var(one.value - line) / np.var(one.value))
+        how = "in a straight line" if explained >= STRAIGHT else "nearly without a break"
+        yield DerivedFact(
+            fact="norm_grows",
+            text=(
+                f"{_name(one)} grows {how} from {figure(first)} to {figure(last)} (medians of {tenth} records, rank "
+                f"correlation with the step {ordered:.2f}) while the loss goes from {figure(began)} to {figure(ends)}. "
+                "The gradient of fresh rows keeps its size or shrinks as the loss falls; a sum that is carried from "
+                "step to step grows."
+            ),
+            values={"from": first, "to": last, "order": ordered},
+        )
+
+
+# Frozen values: exactly the same while others move.
+
+
+FROZEN_FOR, NEARLY_ALL = 0.5, 0.9
+"""Share of the records for which a value is the same, and share of right answers from which on few are left to change.
+Chosen."""
+_FREEZES = (
+    Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.AUC, Quantity.IOU, Quantity.DICE,
+    Quantity.EXPLAINED_VARIANCE, *LOSSES,
+)  # fmt: skip
+
+
+def _frozen(run: Run) -> Iterator[DerivedFact]:
+    """Yield scores and losses that are exactly the same over many records while the training loss moves."""
+    if "loss" not in run or len(run["loss"].finite) < LEAST_RECORDS:
+        return
+    loss = run["loss"].finite
+    told = []
+    for one in _of(run, *_FREEZES):
+        is_share = one.role is not None and one.role.quantity not in LOSSES
+        if len(one) < LEAST_RECORDS // 2 or not one.value[-1] or (is_share and one.value[-1] >= NEARLY_ALL):
+            continue
+        same = np.flatnonzero(one.value != one.value[-1])
+        since = 0 if not len(same) else int(same[-1]) + 1
+        step = float(one.step[since])
+        moving = loss.value[loss.step >= step]
+        if len(one) - since < max(LEAST_RECORDS // 2, FROZEN_FOR * len(one)) or len(set(moving.tolist())) < LEAST_PAIRS:
+            continue
+        told.append((one, step, len(one) - since))
+    if told:
+        one, step, records = told[0]
+        more = f" (so are {', '.join(_name(other) for other, _, _ in told[1:3])})" if told[1:] else ""
+        yield DerivedFact(
+            fact="frozen",
+            text=(
+                f"{_name(one)} is exactly {figure(float(one.value[-1]))} in the last {records} of its {len(one)} "
+                f"records, from {run.place(step)} on, while the loss moves{more}. New weights give other answers to "
+                "some rows."
+            ),
+            values={"value": float(one.value[-1]), "records": float(records)},
+            steps=[step],
+        )
+
+
+# What a curve does where a run goes on from a checkpoint, and right after the first evaluation.
+
+
+BEFORE, AFTER, SIGMAS, LEAST_MOVE = 8, 4, 5.0, 0.1
+"""Records before and after an event, standard errors by which they part, and share of the level. Chosen."""
+
+
+def _at_events(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the loss or the gradient norm parts from its line where the run resumes, or is evaluated first."""
+    resumes = sorted({*run.resumes, *(one.first_step for one in run.segments[1:])})[:2]
+    evaluated = [float(run["eval_loss"].step[0])] if "eval_loss" in run and len(run["eval_loss"]) >= 2 else []
+    events = [(step, "the resume", "A whole state goes on at the level that it had") for step in resumes]
+    events += [
+        (step, "the first evaluation", "An evaluation changes nothing of training") for step in evaluated
+        if step not in resumes
+    ]  # fmt: skip
+    for series in (run[name].finite for name in ("loss", "grad_norm") if name in run):
+        for step, what, expected in events if series.name == "loss" else events[: len(resumes)]:
+            behind = what == "the first evaluation"
+            before = series.where(series.step <= step if behind else series.step < step)
+            after = series.where(series.step > step if behind else series.step >= step)
+            moved = _parts_from_line(before, after)
+            if moved is None or (moved[1] - moved[0]) * moved[2] < 0 or (behind and moved[2] < 0):
+                continue  # a fall that slows down, or one that quickens: both are usual
+            yield DerivedFact(
+                fact="moves_at_event",
+                text=(
+                    f"{_name(series)} is {figure(moved[0])} in the {BEFORE} records before {what} at {run.place(step)} "
+                    f"and {figure(moved[1])} in the {AFTER} after it, {figure(moved[2])} off its line. {expected}."
+                ),
+                values={"before": moved[0], "after": moved[1], "off": moved[2]},
+                steps=[step],
+            )
+
+
+def _parts_from_line(before: Series, after: Series) -> tuple[float, float, float] | None:
+    """Return the means before and after, and how far the line through the records before is missed, if it is."""
+    if len(before) < BEFORE or len(after) < AFTER:
+        return None
+    step, value = before.step[-BEFORE:], before.value[-BEFORE:]
+    later, held = after.step[:AFTER], after.value[:AFTER]
+    slope, start = np.polyfit(step, value, 1)
+    noise = float(np.std(value - (start + slope * step), ddof=2))
+    spread = float(np.sum((step - step.mean()) ** 2))
+    error = noise * math.sqrt(1 / AFTER + 1 / BEFORE + float(later.mean() - step.mean()) ** 2 / spread)
+    off = float(np.mean(held - (start + slope * later)))
+    level = abs(float(value.mean()))
+    from_level = abs(float(held.mean()) - float(value.mean()))
+    if abs(off) <= max(SIGMAS * error, LEAST_MOVE * level) or from_level <= LEAST_MOVE * level:
+        return None
+    return float(value.mean()), float(held.mean()), off
+
+
+# Saw-teeth: what recurs with a period, and which setting has it.
+
+
+CYCLES, EXPLAINS, LEAST_PERIOD = 4, 0.5, 3
+"""Periods in a log, share of the variance without the trend that the place in the period explains, and records of a
+period. Chosen: of noise it explains period / records, a quarter at most."""
+MOST_OF_PERIODS, LONGEST_PERIOD = 4000, 200
+"""Records at the end that are looked at, and records of the longest period: bounds on what it costs."""
+_PERIODS = (
+    "steps_per_epoch", "eval_steps", "save_steps", "gradient_accumulation_steps", "n_steps", "num_iterations",
+    "sync_steps", "update_interval",
+)  # fmt: skip
+_SAWS = (
+    *LOSSES, Quantity.GRADIENT_NORM, Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.CLIP_FRACTION,
+    Quantity.POLICY_RATIO, Quantity.ENTROPY, Quantity.REWARD, Quantity.COMPLETION_LENGTH,
+)  # fmt: skip
+
+
+def _periods(run: Run) -> Iterator[DerivedFact]:
+    """Yield columns that go up and down with a period, with the setting of that period."""
+    found = [(one, period) for one in _of(run, *_SAWS, phase="train") if (period := _period(one)) is not None]
+    if not found:
+        return
+    one, (records, explained) = max(found, key=lambda item: item[1][1])
+    interval = median(np.diff(one.step))
+    steps = records * interval
+    known = {name: run.setting(name) for name in _PERIODS} | {"a pass over the data": run.facts.steps_per_pass}
+    same = [name for name, value in known.items() if value and abs(value - steps) <= 0.5 * interval]
+    named = f"; {same[0]} is as long" if same else ""
+    others = [_name(other) for other, (length, _) in found if other is not one and length == records][:2]
+    yield DerivedFact(
+        fact="recurs_with_period",
+        text=(
+            f"{_name(one)}{''.join(f' and {other}' for other in others)} goes up and down every {figure(steps)} "
+            f"{run.step_name}s (the place in that period explains {percent(explained)} of what it varies by){named}. "
+            "Rows in a new order each time leave no period."
+        ),
+        values={"period": steps, "explained": explained},
+    )
+
+
+def _period(series: Series) -> tuple[int, float] | None:
+    """Return the period in records, and the share of the variance that it explains; None where nothing recurs."""
+    count = len(series)
+    value, step = series.value[-MOST_OF_PERIODS:], series.step[-MOST_OF_PERIODS:]
+    if count < CYCLES * LEAST_PERIOD + LEAST_RECORDS or np.ptp(np.diff(step)) > 0:
+        return None
+    half = max(2, len(value) // 20)
+    trend = np.convolve(np.pad(value, half, mode="edge"), np.ones(2 * half + 1) / (2 * half + 1), mode="valid")
+    left = value - trend
+    if float(np.std(left)) <= 1e-12 * (1 + float(np.max(np.abs(value)))):
+        return None
+    best: tuple[int, float] | None = None
+    for period in range(LEAST_PERIOD, min(len(left) // CYCLES, LONGEST_PERIOD) + 1):
+        whole = left[: len(left) // period * period].reshape(-1, period)
+        explained = float(np.var(whole.mean(axis=0)) / np.var(whole))
+        beyond = explained - 3 * (period / whole.size)
+        if beyond > EXPLAINS and (best is None or explained > best[1] + 0.1):
+            best = (period, explained)
+    return best
+
+
+# Arithmetic: what numbers of one run cannot be at once.
+
+
+MANY_PASSES, AS_LOW, LEARNT = 10.0, 1.15, 0.05
+"""Passes over the data after which rows are known by heart, evaluation over training that is as low, and the share of
+its start that training has come down to. Chosen."""
+FAR_BELOW = 0.08
+"""Share of ln(vocabulary) that no model of text reaches on new rows. Chosen: good ones keep a sixth."""
+SPACING = {"bf16": 2.0**-8, "fp16": 2.0**-11}
+"""Distance of a number from the next as a share of it, at most: 8 and 11 bits of precision (IEEE 754, bfloat16)."""
+_PURE = ("pure", "full", "true", "weights")
+"""Words that say that the weights themselves are kept in half precision."""
+
+
+def _arithmetic(run: Run) -> Iterator[DerivedFact]:
+    """Yield what passes over the data and the spacing of the number format do not allow."""
+    yield from _evaluation_after_passes(run)
+    yield from _too_low_for_one_pass(run)
+    precision = run.facts.precision
+    told = str(run.settings["precision"].value).lower() if "precision" in run.settings else ""
+    spacing = SPACING.get(precision or "", 0.0) if any(word in told for word in _PURE) else 0.0
+    for ratio in _of(run, Quantity.UPDATE_RATIO):
+        if spacing and ratio.role is not None and ratio.role.is_whole and 0 < median(ratio.value) < spacing / 2:
+            yield DerivedFact(
+                fact="update_below_spacing",
+                text=(
+                    f"{_name(ratio)} is {figure(median(ratio.value))} (median) and the weights are kept in {told}. "
+                    f"{precision} rounds a change below {figure(spacing / 2)} of a weight away, so most updates "
+                    "have no effect."
+                ),
+                values={"ratio": median(ratio.value), "spacing": spacing},
+            )
+
+
+def _too_low_for_one_pass(run: Run) -> Iterator[DerivedFact]:
+    uniform = uniform_loss(run)
+    if uniform is None or run.facts.tokens is None or "loss" not in run or len(run["loss"].finite) < LEAST_RECORDS:
+        return
+    loss = run["loss"].finite
+    low, passes = median(_tail(loss)), passes_at(run, loss.step[-1:])
+    if passes is None or float(passes[0]) > 1 or not 0 < low < FAR_BELOW * uniform:
+        return
+    yield DerivedFact(
+        fact="too_low_for_one_pass",
+        text=(
+            f"{_name(loss)} comes down to {figure(low)}, {percent(low / uniform)} of ln {round(math.exp(uniform)):,}, "
+            f"within {figure(float(passes[0]))} passes over the data. No row was seen twice, and on new text good "
+            "models keep a tenth or more of that."
+        ),
+        values={"loss": low, "passes": float(passes[0])},
+    )
+
+
+def _evaluation_after_passes(run: Run) -> Iterator[DerivedFact]:
+    if "loss" not in run or "eval_loss" not in run:
+        return
+    loss, evaluation = run["loss"].finite, run["eval_loss"]
+    if len(loss) < LEAST_RECORDS or len(evaluation.finite) < LEAST_PAIRS:
+        return
+    steps, train, held = beside_training(loss, evaluation)
+    passes = passes_at(run, steps[-1:]) if len(steps) else None
+    if passes is None or float(passes[0]) < MANY_PASSES:
+        return
+    low, start = median(train[-LEAST_PAIRS:]), float(np.median(loss.value[:3]))
+    late = median(held[-LEAST_PAIRS:])
+    if not 0 < low < LEARNT * start or late > AS_LOW * low:
+        return
+    yield DerivedFact(
+        fact="evaluation_as_low",
+        text=(
+            f"after {figure(float(passes[0]))} passes over the data the training loss is {figure(low)} and the "
+            f"evaluation loss {figure(late)}. Rows that were seen so often are known better than new ones, so "
+            "evaluation is expected above."
+        ),
+        values={"passes": float(passes[0]), "train": low, "eval": late},
+        steps=[float(steps[-1])],
+    )

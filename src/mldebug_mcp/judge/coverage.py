@@ -1,0 +1,311 @@
+"""The verb `read_coverage`: which kinds of lines with numbers a log holds, and what was made of each."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from mldebug_mcp.core.access import is_folder, require
+from mldebug_mcp.core.lazy import regex
+from mldebug_mcp.core.paths import expanded
+from mldebug_mcp.core.text import clean, shorten
+from mldebug_mcp.logs.attempts import is_resume, tells_resume
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.endings import FINISHED, ErrorLines
+from mldebug_mcp.logs.files import runs_in
+from mldebug_mcp.logs.formats import reader_of, text_log
+from mldebug_mcp.logs.json_yaml import parse_object
+from mldebug_mcp.logs.line_prefixes import without_prefix
+from mldebug_mcp.logs.log_file import LogFile
+from mldebug_mcp.logs.names import may_mean, role_of
+from mldebug_mcp.logs.names.grammar import given_names
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical
+from mldebug_mcp.logs.names.records import named_of_evaluation, numbers_in
+from mldebug_mcp.logs.names.settings import settings_of
+from mldebug_mcp.logs.read import Refused, read_one, read_places, read_run, texts_with_metrics
+from mldebug_mcp.logs.remote_files import Choice, brought_in
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.text.parsed_line import LineContent, content_of, straightened
+from mldebug_mcp.models.runs import Coverage, LineKind, LineUse
+
+# What a line is used for is asked of the parts of the reader itself. The text is read a line at a time, so that what
+# stands open above a line is known; lines that the reader takes by the block are read to the same result.
+
+MOST_LINES = 200_000
+"""Lines of a file that are looked at. Chosen: a minute on one core."""
+MOST_KINDS = 2000
+"""Kinds of lines that are told apart; further ones are counted together."""
+LONGEST_PATTERN, LONGEST_EXAMPLE = 120, 160
+MOST_NOTES = 3
+NOT_READ: LineUse = "not read"
+WORDS_EACH = 3
+"""Words for each number from which on a line without a pair of name and number is a sentence. Chosen."""
+
+_NUMBER = regex(r"(?<![\w.:/])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?%?(?![\w.-]*[A-Za-z_/]|:\d)")
+"""A number that stands by itself: none of a path, a version, a date, a time or a name."""
+_PAIR = regex(
+    r"(?P<name>[A-Za-z_][\w/.()-]{0,60}(?: [A-Za-z][\w/.()-]{0,60}){0,3})\s{0,3}[=:]\s{0,3}"
+    r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w./:-]*[A-Za-z_/:])"
+)
+_BAR = regex(r"\b\d+/\?|\bit/s\]|\bs/it\]")
+_MODULE = regex(r"^[\s|]*\([\w.]{1,80}\): (?:\d+ x )?[A-Z]\w*\(")
+_SHAPE = regex(r"\btorch\.Size\(")
+_WORD = regex(r"[A-Za-z]{2,}")
+_FRAME = regex(r'^\s*(?:File "[^"]{1,400}", line \d+|at .{1,200}:\d+\)?$)')
+_DIGITS = regex(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?|\b(?:nan|inf)\b", re.IGNORECASE)
+_HEX = regex(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|0x[0-9a-fA-F]+")
+_BLANKS = regex(r"\s+")
+
+
+class _Seen(NamedTuple):
+    """A line with numbers.
+
+    Args:
+        message: The line without its prefix.
+        use: What it was used for; None where that hangs on the names that the log turns out to have.
+        names: Those under which its numbers would be kept.
+    """
+
+    message: str
+    use: LineUse | None
+    names: tuple[str, ...] = ()
+
+
+def read_coverage(path: str | Path, run: str = "", names: Mapping[str, str] | None = None) -> Coverage:
+    """Return the kinds of lines with numbers in a log, with their counts, an example and what was made of each.
+
+    Numbers of what stands before a message, such as its time, do not count.
+
+    Args:
+        path: A log file, a run folder or an archive of one.
+        run: Which run to read, if the path holds several.
+        names: What names of the log mean that do not say it, such as {"L": "loss"}.
+
+    Raises:
+        InputError: the path cannot be used; the message says why and what to do.
+    """
+    kinds = _Kinds()
+    notes: list[str] = []
+    with given_names(names or {}), brought_in(path, Choice(run)) as place:
+        for log, known in _logs(expanded(place), run):
+            _take_file(log, known, kinds, notes)
+            notes += known.notes[:MOST_NOTES]
+    found = sorted(kinds.found, key=lambda one: (one.use != NOT_READ, -one.count))
+    lines = sum(one.count for one in found)
+    left = sum(one.count for one in found if one.use == NOT_READ)
+    return Coverage(
+        path=str(path),
+        lines=lines,
+        accounted_for=(lines - left) / lines if lines else 1.0,
+        kinds=found,
+        notes=list(dict.fromkeys(notes)),
+    )
+
+
+class _Kinds:
+    """Counts lines by their kind."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, LineUse]] = Counter()
+        self._first: dict[tuple[str, LineUse], tuple[int, str]] = {}
+
+    def take(self, line: str, use: LineUse, number: int) -> None:
+        """Take a line, its use and its number."""
+        self.add(_pattern(line), use, 1, number, line.strip())
+
+    def add(self, pattern: str, use: LineUse, count: int, number: int, example: str) -> None:
+        """Add lines of a pattern; `number` is that of the first."""
+        key = (pattern, use)
+        if key not in self._first and len(self._first) >= MOST_KINDS:
+            key = ("(further kinds)", use)
+        self._counts[key] += count
+        self._first.setdefault(key, (number, shorten(example, LONGEST_EXAMPLE)))
+
+    @property
+    def found(self) -> list[LineKind]:
+        """The kinds, each with its first line."""
+        return [
+            LineKind(pattern=key[0], count=count, use=key[1], line=self._first[key][0], example=self._first[key][1])
+            for key, count in self._counts.items()
+        ]
+
+
+def _logs(path: Path, run: str) -> list[tuple[Path, Run]]:
+    """Return the logs that are read of a path, each with the run that it is of."""
+    require(path)
+    if not is_folder(path):
+        return [(path, read_one(path, run)[0])]
+    read = read_places(runs_in(path, []), Refused(), read_one, [])
+    if not any(one.run.series for one in read):
+        read = read_places(texts_with_metrics(path), Refused(), read_one, [])
+    wanted = [one for one in read if run in (one.name, one.place.name, *one.files)] or read
+    logs = {log: one.run for one in wanted for log in one.logs}
+    if not logs:
+        read_run(path, None, run)  # says why there is none
+    return list(logs.items())
+
+
+def _take_file(path: Path, run: Run, kinds: _Kinds, notes: list[str]) -> None:
+    """Take the lines of a log of a run."""
+    file = LogFile.open(path)
+    reader = reader_of(file)
+    by_line = {"text": _uses_in_text, "jsonl": _uses_in_objects}.get(reader.NAME)
+    if by_line is None:
+        count = run.records if file.binary else sum(map(_has_number, file.lines()))
+        kinds.add(f"({reader.NAME}, read as a whole)", "records", count, 0, path.name)
+        return
+    lines = file.lines()
+    settings, setup = _settings_of(run), _Setup()
+    for number, (line, use) in enumerate(by_line(islice(lines, MOST_LINES), run.series), start=1):
+        if use is not None:
+            kinds.take(line, setup.use_of(line, _of_settings(line, settings, use)), number)
+    if next(lines, None) is not None:
+        notes.append(f"{path.name}: only the first {MOST_LINES:,} lines were looked at")
+
+
+def _has_number(line: str) -> bool:
+    return any(map(str.isdigit, line))
+
+
+def _pattern(line: str) -> str:
+    """Return a line with # for each number, which is its kind."""
+    without_numbers = _DIGITS.sub("#", _HEX.sub("#", line.strip()[: 4 * LONGEST_PATTERN]))
+    return shorten(_BLANKS.sub(" ", without_numbers), LONGEST_PATTERN)
+
+
+# Text: the reader is given a line at a time.
+
+
+def _uses_in_text(lines: Iterable[str], names: Collection[str]) -> Iterator[tuple[str, LineUse | None]]:
+    """Yield each line without its prefix, with its use; None for a line without a number."""
+    builder = RunBuilder()
+    text = text_log.Text(builder, learns=False)
+    errors = ErrorLines()
+    seen: list[_Seen | None] = []
+    for line in lines:
+        plain = clean(line)
+        rows, failed = builder.rows, errors.goes_on(plain) or errors.take(plain)
+        was_open = text.is_drawing
+        text.take_lines([line])
+        message = without_prefix(plain).message
+        if not _has_number(message):
+            seen.append(None)
+            continue
+        drawn = text.is_drawing or (was_open and builder.rows > rows)
+        content = content_of(straightened(plain))
+        if failed or _FRAME.match(message):
+            seen.append(_Seen(message, "error"))
+        elif drawn or (content.is_nothing and builder.rows > rows):
+            seen.append(_Seen(message, "records"))
+        elif tells_resume(message):
+            seen.append(_Seen(message, "event"))
+        else:
+            seen.append(_use_of(message, content))
+    text.end()
+    for one in seen:
+        yield ("", None) if one is None else (one.message, one.use or _by_names(one, builder, names))
+
+
+def _use_of(message: str, content: LineContent) -> _Seen:
+    """Return the use of a line by what it says by itself."""
+    if content.opens or content.record is not None or content.history:
+        return _Seen(message, "records")
+    if content.skipped is not None:
+        return _Seen(message, "event")
+    if content.drawing is not None:
+        return _Seen(message, "records" if content.drawing.telling else "progress")
+    if _BAR.search(message):
+        return _Seen(message, "progress")
+    plain = content.plain
+    if plain is not None and (plain.metrics or plain.counters.values):
+        names = (*plain.counters.values, *plain.metrics)
+        return _Seen(message, "records" if plain.telling and plain.counters.values else None, names)
+    return _Seen(message, _without_names(message))
+
+
+def _by_names(seen: _Seen, builder: RunBuilder, names: Collection[str]) -> LineUse:
+    """Return the use of a line by whether the run has its names."""
+    if all(canonical(name) in COUNTERS for name in seen.names):
+        return "progress"
+    spelled = [one for name in seen.names for one in (name, named_of_evaluation(name))]
+    is_read = any(builder.column(name) or canonical(name) in names for name in spelled)
+    return "records" if is_read else _without_names(seen.message)
+
+
+def _without_names(message: str) -> LineUse:
+    """Return the use of a line that is no record: what ends a run, a sentence, or nothing."""
+    if FINISHED.search(message):
+        return "end"
+    numbers, words = _NUMBER.findall(message), _WORD.findall(message)
+    is_sentence = not _PAIR.search(message) and len(words) >= WORDS_EACH * len(numbers)
+    return "prose" if is_sentence or not numbers else NOT_READ
+
+
+# JSON lines: each is a record or none.
+
+
+def _uses_in_objects(lines: Iterable[str], _: Collection[str]) -> Iterator[tuple[str, LineUse | None]]:
+    errors = ErrorLines()
+    for line in lines:
+        record = parse_object(line)
+        failed = record is None and (errors.goes_on(line) or errors.take(line))
+        if not _has_number(line):
+            yield line, None
+        elif record is not None:
+            yield line, _use_of_object(record)
+        else:
+            yield line, "error" if failed else "event" if tells_resume(line) else _without_names(line)
+
+
+def _use_of_object(record: Mapping[str, object]) -> LineUse:
+    if is_resume(record):
+        return "event"
+    return "records" if any(True for _ in numbers_in(record)) else NOT_READ
+
+
+# What a program prints of its environment, its data and its model before its first record, and when it starts again.
+
+
+class _Setup:
+    """Knows lines of the beginning, which may come again, and the modules of a printed model."""
+
+    def __init__(self) -> None:
+        self._patterns: set[str] = set()
+        self._began = False
+
+    def use_of(self, line: str, use: LineUse) -> LineUse:
+        """Return the use of the next line."""
+        if use != NOT_READ:
+            self._began = self._began or use == "records"
+            return use
+        if _MODULE.match(line) or _SHAPE.search(line):
+            return "setup"
+        pattern = _pattern(line)
+        if not self._began and not _names_what_is_known(line):
+            self._patterns.add(pattern)
+        return "setup" if pattern in self._patterns else use
+
+
+def _names_what_is_known(line: str) -> bool:
+    """Say whether a number of a line has the name of a metric or of a setting: it should have been read."""
+    names = [one["name"].strip("- ") for one in _PAIR.finditer(line)]
+    return any(settings_of(name) or (role_of(name) is not None and may_mean(name)) for name in names)
+
+
+# Settings: a line that holds the key and the value of one.
+
+
+def _settings_of(run: Run) -> Mapping[str, str]:
+    """Return the settings of a run: the last part of each key, with its value as text."""
+    return {one.key.rpartition("/")[2]: str(one.value) for one in run.settings.values()}
+
+
+def _of_settings(line: str, settings: Mapping[str, str], use: LineUse) -> LineUse:
+    if use not in (NOT_READ, "prose", "progress"):
+        return use
+    told = any(key in line and value.removesuffix(".0") in line for key, value in settings.items())
+    return "settings" if told else use

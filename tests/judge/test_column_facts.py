@@ -1,0 +1,229 @@
+"""How columns stand to one another, to bounds and to settings is stated with what is expected, of any name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mldebug_mcp import RunDiagnosis, diagnose_run
+from mldebug_mcp.models.diagnosis import DerivedFact
+
+Value = Callable[[int], float]
+RNG = np.random.default_rng(3)
+NOISE: list[float] = RNG.normal(0, 1, 1000).tolist()
+
+
+def falling(high: float = 2.3, low: float = 0.4, noise: float = 0.01) -> Value:
+    return lambda step: low + (high - low) * math.exp(-step / 40) + noise * float(NOISE[step % 1000])
+
+
+def run_of(
+    columns: dict[str, Value], evaluated: dict[str, Value] | None = None, steps: int = 160, **settings: Any
+) -> RunDiagnosis:
+    records = []
+    for step in range(2, steps + 1, 2):
+        record = {"step": float(step)} | {name: value(step) for name, value in columns.items()}
+        if step % 20 == 0:
+            record |= {name: value(step) for name, value in (evaluated or {}).items()}
+        records.append(record)
+    return diagnose_run(records, settings=settings or None)
+
+
+def fact(answer: RunDiagnosis, name: str) -> DerivedFact:
+    return next(one for one in answer.sheet.facts if one.fact == name)
+
+
+def facts(answer: RunDiagnosis) -> list[str]:
+    return [one.fact for one in answer.sheet.facts]
+
+
+def test_a_healthy_run_has_no_such_facts() -> None:
+    loss = falling()
+    answer = run_of(
+        {"loss": loss, "acc": lambda step: 0.9 - loss(step) / 4, "grad_norm": lambda step: 1 + 0.05 * NOISE[step]},
+        {"eval_loss": lambda step: loss(step) + 0.05, "eval_acc": lambda step: 0.88 - loss(step) / 4},
+        learning_rate=1e-3,
+    )
+    assert facts(answer) == []
+
+
+@pytest.mark.parametrize(("name", "times"), [("train/loss", 4), ("tr_loss", 8)])
+def test_a_training_loss_that_is_a_multiple_of_the_evaluation_loss_is_stated_beside_the_setting(
+    name: str, times: int
+) -> None:
+    loss = falling()
+    answer = run_of(
+        {name: lambda step: times * loss(step)},
+        {"val_loss": loss},
+        gradient_accumulation_steps=times,
+        learning_rate=1e-3,
+    )
+    found = fact(answer, "loss_multiple")
+    assert found.values["factor"] == pytest.approx(times, rel=0.1)
+    assert f"gradient_accumulation_steps is {times}" in found.text
+    assert "About 1 is expected" in found.text
+
+
+def test_an_evaluation_loss_that_stays_above_is_a_gap_and_no_multiple() -> None:
+    loss = falling(2.3, 0.5)
+    answer = run_of({"loss": loss}, {"eval_loss": lambda step: 4 * loss(step)}, gradient_accumulation_steps=4)
+    assert not {"loss_multiple", "loss_on_another_scale"} & {*facts(answer)}
+
+
+def test_a_part_of_the_loss_that_stays_while_the_others_fall_is_named_with_the_sum() -> None:
+    second = falling(6.0, 0.5)
+
+    def first(step: int) -> float:
+        return 2.303 + 0.002 * NOISE[step]
+
+    answer = run_of({"loss": lambda step: first(step) + second(step), "loss_cls": first, "loss_reg": second})
+    found = fact(answer, "part_stays")
+    assert "loss = 1 x loss_cls + 1 x loss_reg" in found.text
+    assert "loss_cls stays at 2.30" in found.text
+
+
+def test_a_part_that_is_nearly_all_of_the_loss_is_stated() -> None:
+    small, large = falling(0.004, 0.002, 1e-5), falling(9.0, 4.0)
+    answer = run_of({"loss": lambda step: small(step) + large(step), "loss_mask": small, "loss_box": large})
+    assert "loss_box is >99% of it" in fact(answer, "part_rules").text
+
+
+@pytest.mark.parametrize(("bound", "words", "settings"), [
+    (math.log(2), "ln 2", {}), (math.log(37), "ln 37", {"num_classes": 37}),
+])  # fmt: skip
+def test_a_loss_that_rests_at_that_of_a_guess_is_stated_with_how_near_and_since_when(
+    bound: float, words: str, settings: dict[str, Any]
+) -> None:
+    def loss(step: int) -> float:
+        return bound + max(0.0, 1.0 - step / 40) + 2e-4 * float(NOISE[step])
+
+    answer = run_of({"loss": loss}, {"eval_loss": lambda step: loss(step) + 1e-4}, **settings)
+    found = fact(answer, "rests_at_bound")
+    assert f"= {words} to within" in found.text
+    assert 36 <= found.steps[0] <= 44
+
+
+def test_a_loss_at_ln_2_is_compared_with_the_share_of_labels_that_are_one() -> None:
+    answer = run_of(
+        {"loss": lambda step: 0.6932 + 1e-4 * NOISE[step]},
+        {"val_loss": lambda _: 0.6932, "val_label_mean": lambda _: 0.05, "val_auc": lambda step: 0.6 + 0.0001 * step},
+    )
+    said = "with 5% of the labels 1, the constant guess alone reaches 0.1985"
+    assert said in fact(answer, "worse_than_constant").text
+
+
+def test_a_score_of_one_from_the_first_evaluation_is_stated() -> None:
+    answer = run_of({"loss": falling()}, {"eval_loss": falling(), "eval_auc": lambda _: 1.0})
+    assert "exactly 1 at all 8 evaluations" in fact(answer, "at_ceiling").text
+
+
+def test_scores_of_one_evaluation_that_cannot_both_be_right_are_stated_together() -> None:
+    answer = run_of(
+        {"loss": falling()},
+        {"val_pixel_acc": lambda step: 1 - 0.3 * math.exp(-step / 40), "val_miou": lambda step: 0.003 - step * 1e-5},
+    )
+    assert "are expected to rise together" in fact(answer, "scores_contradict").text
+
+
+def test_an_evaluation_that_is_right_where_training_is_not_is_stated() -> None:
+    answer = run_of(
+        {"loss": falling(), "accuracy": lambda step: min(0.6, step / 100)},
+        {"eval_loss": falling(), "eval_accuracy": lambda step: min(1.0, 0.5 + step / 80)},
+    )
+    assert "at least as well where both are asked" in fact(answer, "training_behind").text
+
+
+def test_completions_at_their_limit_are_stated_with_the_limit() -> None:
+    answer = run_of(
+        {
+            "loss": lambda step: 0.001 * NOISE[step], "reward": lambda step: 0.1 + 0.01 * NOISE[step],
+            "kl": lambda _: 0.01, "reward_std": lambda _: 0.2,
+            "completions/clipped_ratio": lambda step: 0.6 + 0.05 * NOISE[step],
+            "completions/mean_length": lambda step: 60 + 0.5 * NOISE[step],
+        },
+        max_completion_length=64, num_generations=8,
+    )  # fmt: skip
+    assert "of at most 64" in fact(answer, "cut_at_limit").text
+
+
+def test_a_gradient_norm_that_grows_in_a_straight_line_while_the_loss_falls_is_stated() -> None:
+    answer = run_of({"loss": falling(), "grad_norm": lambda step: 1 + 0.1 * step + 0.05 * NOISE[step]})
+    assert "grows in a straight line from" in fact(answer, "norm_grows").text
+
+
+def test_a_score_that_is_frozen_while_the_loss_moves_is_stated_with_its_step() -> None:
+    answer = run_of({"loss": falling()}, {"eval_accuracy": lambda step: 0.3 if step < 60 else 0.4137})
+    found = fact(answer, "frozen")
+    assert "exactly 0.4137" in found.text
+    assert found.steps == [60]
+
+
+def test_a_loss_that_leaves_its_line_right_after_the_first_evaluation_is_stated() -> None:
+    answer = run_of({"loss": lambda step: 1.0 + 0.02 * NOISE[step] + (step > 40) * 0.8}, {"eval_loss": lambda _: 1.1})
+    shifted = run_of(
+        {"loss": lambda step: 1.0 + 0.02 * NOISE[step] + (step > 20) * 0.8}, {"eval_loss": lambda step: 1 + step / 1e4}
+    )
+    assert "moves_at_event" not in facts(answer)
+    found = fact(shifted, "moves_at_event")
+    assert found.steps == [20]
+    assert "An evaluation changes nothing of training" in found.text
+
+
+def test_a_saw_tooth_is_stated_with_its_period_and_the_setting_of_that_length() -> None:
+    answer = run_of(
+        {"loss": falling(), "grad_norm": lambda step: 1 + 0.1 * ((step // 2) % 8) + 0.01 * NOISE[step]},
+        save_steps=16, learning_rate=1e-3,
+    )  # fmt: skip
+    found = fact(answer, "recurs_with_period")
+    assert found.values["period"] == 16
+    assert "save_steps is as long" in found.text
+
+
+def test_updates_below_the_spacing_of_the_number_format_are_stated_where_the_weights_are_kept_in_it() -> None:
+    columns: dict[str, Value] = {"loss": falling(), "update_ratio": lambda step: 4e-4 + 1e-6 * NOISE[step]}
+    assert "rounds a change below 0.001953" in fact(run_of(columns, precision="bf16-pure"), "update_below_spacing").text
+    assert "update_below_spacing" not in facts(run_of(columns, precision="bf16-mixed"))
+    assert "update_below_spacing" not in facts(run_of(columns, precision="fp32"))
+
+
+def test_an_evaluation_as_low_as_training_after_many_passes_is_stated() -> None:
+    loss = falling(4.0, 0.02, 1e-4)
+    answer = run_of({"loss": loss}, {"eval_loss": loss}, train_rows=100, per_device_train_batch_size=20, steps=320)
+    assert "after 64 passes" in fact(answer, "evaluation_as_low").text
+
+
+def test_a_language_model_that_is_too_good_within_one_pass_is_stated() -> None:
+    settings: dict[str, Any] = {
+        "task": "language modeling",
+        "vocab_size": 1000,
+        "train_rows": 8000,
+        "per_device_train_batch_size": 16,
+    }
+    answer = run_of({"loss": falling(6.9, 0.2, 1e-3)}, steps=320, **settings)
+    assert "within 0.64 passes over the data" in fact(answer, "too_low_for_one_pass").text
+    assert "too_low_for_one_pass" not in facts(run_of({"loss": falling(6.9, 2.0, 1e-3)}, steps=320, **settings))
+
+
+@pytest.mark.parametrize(("columns", "evaluated", "settings", "cause"), [
+    ({"loss": lambda step: 4 * falling()(step)}, {"eval_loss": falling()}, {"gradient_accumulation_steps": 4},
+     "grad_accum_scaling"),
+    ({"loss": falling(), "update_ratio": lambda _: 4e-4}, {}, {"precision": "bf16-pure"}, "low_precision_update"),
+    ({"loss": falling()}, {"val_pixel_acc": lambda step: 1 - 0.3 * math.exp(-step / 40),
+                           "val_miou": lambda step: 0.003 - step * 1e-5}, {}, "metric_bug"),
+])  # fmt: skip
+def test_the_ranking_follows_what_arithmetic_says(
+    columns: dict[str, Value], evaluated: dict[str, Value], settings: dict[str, Any], cause: str
+) -> None:
+    leading = [one.cause for one in run_of(columns, evaluated, **settings).hypotheses[:2]]
+    assert cause in leading
+
+
+@pytest.mark.parametrize("settings", [{"hidden_size": 2}, {"d_model": 1}])
+def test_a_model_that_is_far_too_small_leads_where_neither_set_is_fitted(settings: dict[str, Any]) -> None:
+    loss = falling(2.3, 1.85, 0.005)
+    answer = run_of({"loss": loss}, {"eval_loss": lambda step: loss(step) + 0.03}, num_labels=10, **settings)
+    assert "too_little_capacity" in [one.cause for one in answer.hypotheses[:2]]
