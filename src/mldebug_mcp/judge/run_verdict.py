@@ -177,8 +177,7 @@ def verdict_of(
     leader = hypotheses[0]
     present = [one for one in findings if one.state is State.PRESENT]
     unusual = [one for one in present if one.symptom not in usual_symptoms()]
-    rival = next((one for one in hypotheses[1:] if one.cause not in NO_FAULTS), None)
-    named = [leader.cause, *([rival.cause] if rival is not None and _is_near(rival) else [])]
+    rival, named = _rival(hypotheses), _named(hypotheses)
     if leader.cause == SOUND:
         return RunVerdict(
             kind="healthy",
@@ -188,18 +187,16 @@ def verdict_of(
             next=_if_unsure(leader, rival, steps) or _after_healthy(run, missing),
         )
     if leader.cause == OTHER:
-        others = [f"the likeliest is {_with_share(rival)}"] if rival is not None else []
-        headline = f"No listed cause fits well ({percent(leader.probability)})"
         return RunVerdict(
             kind="unclear",
-            headline=_sentence([headline, *others, *_healthy_share(hypotheses)], named),
+            headline=headline_of(hypotheses),
             causes=named,
             facts=_seen(unusual),
             next=whole_sentences(steps[0].action, MAX_NEXT_CHARACTERS) if steps else "",
         )
     return RunVerdict(
         kind="fault",
-        headline=_fault(hypotheses, rival, named),
+        headline=headline_of(hypotheses),
         causes=named,
         facts=_facts(leader, rival, present),
         next=_first_check(leader, steps),
@@ -253,9 +250,25 @@ def not_judged(run: RunSummary, why: str, missing: Sequence[MetricToLog]) -> Run
     )
 
 
-def _fault(hypotheses: Sequence[Hypothesis], rival: Hypothesis | None, named: Sequence[str]) -> str:
-    leader = hypotheses[0]
+def _rival(hypotheses: Sequence[Hypothesis]) -> Hypothesis | None:
+    """Return the first fault behind the leading hypothesis."""
+    return next((one for one in hypotheses[1:] if one.cause not in NO_FAULTS), None)
+
+
+def _named(hypotheses: Sequence[Hypothesis]) -> list[str]:
+    """Return the ids of the hypotheses that a headline names."""
+    rival = _rival(hypotheses)
+    return [hypotheses[0].cause, *([rival.cause] if rival is not None and _is_near(rival) else [])]
+
+
+def headline_of(hypotheses: Sequence[Hypothesis]) -> str:
+    """Return what leads and what comes second, where a fault leads or none fits."""
+    leader, rival, named = hypotheses[0], _rival(hypotheses), _named(hypotheses)
     share = leader.probability
+    if leader.cause == OTHER:
+        others = [f"the likeliest is {_with_share(rival)}"] if rival is not None else []
+        headline = f"No listed cause fits well ({percent(share)})"
+        return _sentence([headline, *others, *_healthy_share(hypotheses)], named)
     if share >= ALMOST_CERTAIN:
         word = "Almost certainly"
     elif share >= PROBABLE:

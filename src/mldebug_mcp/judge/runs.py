@@ -22,6 +22,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint, must_judge_now
 from mldebug_mcp.core.paths import CACHE_VARIABLE, cache_folder, expanded
 from mldebug_mcp.core.text import shorten
+from mldebug_mcp.judge.at_a_glance import glance_at_runs
 from mldebug_mcp.judge.calibration import FILE
 from mldebug_mcp.judge.diagnosis import diagnose_run, gather
 from mldebug_mcp.judge.hypotheses import judge_causes
@@ -234,10 +235,11 @@ def diagnose_runs(
     if choice is not None and choice.notes:
         found = found.model_copy(update={"notes": [*choice.notes, *found.notes]})
     if place == path:
-        return found
+        return found.model_copy(update={"at_a_glance": glance_at_runs(found)})
     rows = [one.model_copy(update={"path": str(path)}) for one in found.rows]
     look = diagnose_call(LOOK, str(path), run=rows[0].name)
-    return found.model_copy(update={"path": str(path), "rows": rows, "next_step": look})
+    found = found.model_copy(update={"path": str(path), "rows": rows, "next_step": look})
+    return found.model_copy(update={"at_a_glance": glance_at_runs(found)})
 
 
 def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None, work: Work) -> Runs:

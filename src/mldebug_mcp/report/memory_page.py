@@ -18,7 +18,8 @@ from mldebug_mcp.memory.tables import GIB, MIB, Ints, size
 from mldebug_mcp.memory.timeline import Timeline, timeline
 from mldebug_mcp.models.memory import MemoryReport, MemoryTotals
 from mldebug_mcp.report.chart import GRID, figure_class
-from mldebug_mcp.report.web_page import prose, web_page, write_file
+from mldebug_mcp.report.sections import block_of
+from mldebug_mcp.report.web_page import block_html, prose, web_page, write_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -152,7 +153,7 @@ def memory_html(snapshot: MemorySnapshot, report: MemoryReport) -> str:
     read = report.snapshot
     pictures = [_picture(one) for device in snapshot.devices if (one := timeline(device, WIDTH)) is not None]
     parts = [
-        f"<h1>GPU memory: {escape(read.path)}</h1>",
+        f"<h1>GPU memory: {escape(read.path)}</h1>{block_html(block_of(report.at_a_glance))}",
         f"<p class=dim>{escape(read.layout)}; {counted(read.devices, 'device')}, {read.trace_events:,} events; "
         f"{_peak(read)}</p>",
         *pictures,

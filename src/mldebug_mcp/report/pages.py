@@ -13,6 +13,7 @@ import numpy as np
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import counted, figure, percent, shorten
+from mldebug_mcp.judge.at_a_glance import shared_line
 from mldebug_mcp.judge.diagnosis import diagnose
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.models.base import SOUND
@@ -40,8 +41,9 @@ from mldebug_mcp.report.data_terminal import (
     shard_lines,
 )
 from mldebug_mcp.report.diagnosis_html import diagnosis_html
-from mldebug_mcp.report.runs_terminal import headline, rank_lines, result_of_row, shared_line, sweep_lines
-from mldebug_mcp.report.web_page import prose, web_page, write_file
+from mldebug_mcp.report.runs_terminal import rank_lines, result_of_row, sweep_lines
+from mldebug_mcp.report.sections import block_of
+from mldebug_mcp.report.web_page import block_html, prose, web_page, write_file
 
 # An inspection as one HTML file: what was found, and the rows with what is trained on.
 
@@ -75,7 +77,7 @@ def page(inspection: BatchInspection) -> str:
         "".join(map(_finding, quoted_once(inspection.findings))) or f"<p>{nothing_wrong(batch).capitalize()}.</p>"
     )
     parts = [
-        f"<h1>{escape(batch.path)}</h1>",
+        f"<h1>{escape(batch.path)}</h1>{block_html(block_of(inspection.at_a_glance))}",
         _table(batch),
         f"<h2>{in_sample('Found', batch)}</h2>{findings}",
         "<h2>Rows</h2><p class=legend><span class=trained>trained on</span> · <span class=masked>masked</span> · "
@@ -269,7 +271,7 @@ def runs_html(answer: Runs, pages: Mapping[str, str] | None = None) -> str:
     more = [linked] if linked else []
     more += [f"{counted(left, 'further run')} not drawn: --json or --csv FILE has all"] if left else []
     parts = [
-        f"<h1>{escape(answer.path)}</h1><p>{escape(headline(answer))}</p>",
+        f"<h1>{escape(answer.path)}</h1>{block_html(block_of(answer.at_a_glance))}",
         _section("Ranks", rank_lines(answer)),
         _section("What they share", [shared_line(one) for one in answer.shared]),
         _section("Best settings", sweep_lines(answer.sweep)),
