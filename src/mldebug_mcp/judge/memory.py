@@ -438,6 +438,8 @@ def _by_settings(device: DeviceMemory) -> list[tuple[str, int, str]]:
 
 
 TOP = 10
+MAX_LEVERS = 10
+"""Ways to save memory that are listed: those behind save hardly anything. Chosen."""
 LEAST_PROBABILITY = 0.02
 _LEAKS = ("leak", "graph_kept_alive")
 
@@ -478,7 +480,7 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
         top_allocations=sites,
         devices=[device_summary(device) for device in snapshot.devices],
         oom=_oom(fullest),
-        levers=_levers(fullest, judged) if fullest is not None else [],
+        levers=_levers(fullest, judged)[:MAX_LEVERS] if fullest is not None else [],
         hypotheses=_hypotheses(judged) if _can_be_judged(snapshot, judged) else [],
         comparison=compare(snapshot, other) if other is not None else None,
         next_step=after_memory(snapshot.path, sites, findings, focused=bool(focus)),

@@ -242,8 +242,8 @@ def concise_error(answer: ErrorExplanation) -> ErrorExplanation:
 
 
 MAX_FINDINGS = 6
-MAX_SITES = 6
-MAX_LEVERS = 5
+MAX_SITES = 5
+MAX_LEVERS = 4
 MAX_DEVICES = 3
 MAX_HYPOTHESES = 3
 MEMORY_CONCISE_MAX_NOTES = 5
@@ -266,6 +266,7 @@ def concise_memory(report: MemoryReport) -> MemoryReport:
                 update={
                     "summary": shorten(one.summary, MAX_SENTENCE // 2),
                     "against": [],
+                    "symptoms": [],
                     "fix": "" if fix else one.fix,
                 }
             )
