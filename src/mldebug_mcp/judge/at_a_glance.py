@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from mldebug_mcp.core.text import counted, figure, percent, plain, shorten
 from mldebug_mcp.judge.next_call import as_command
-from mldebug_mcp.judge.run_verdict import headline_of, name_of, whole_clauses, whole_sentences
+from mldebug_mcp.judge.run_verdict import MAX_FIX_CHARACTERS, headline_of, name_of, whole_clauses, whole_sentences
 from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.knowledge.advice import advice_for
 from mldebug_mcp.models import Call, RunVerdict, State
 from mldebug_mcp.models.base import NO_FAULTS, SOUND, Glance
 
@@ -352,7 +353,7 @@ def glance_at_runs(answer: Runs) -> Glance:
         facts=[*map(_row_line, sick[:2]), *shared][:MAX_FACTS],
         next=look or f"Nothing has to be done. To see the curves of {shorten(first.name, MAX_NAME_CHARACTERS)}:",
         command=_command(answer.next_step),
-        fix=_fix_of(common[0][0], common[0][1], len(sick)) if common else "",
+        fix=_fix_of(common[0][0], common[0][1], sick) if common else "",
     )
 
 
@@ -380,13 +381,18 @@ def shared_line(one: SharedSetting) -> str:
 
 def _row_line(row: RunRow) -> str:
     since = "" if row.onset is None else f" since {row.step_name} {figure(row.onset)}"
-    return f"{shorten(row.name, MAX_NAME_CHARACTERS)}: {name_of(row.leader)} ({percent(row.probability)}){since}"
+    return (
+        f"{shorten(row.name, MAX_NAME_CHARACTERS)}: {name_of(row.leader, row.kind)} ({percent(row.probability)}){since}"
+    )
 
 
-def _fix_of(cause: str, count: int, sick: int) -> str:
-    known = catalogue().causes.get(cause)
-    where = f"For {name_of(cause)} ({count} of {sick}): " if sick > 1 else ""
-    return "" if known is None else f"{where}{plain(known.fix)}"
+def _fix_of(cause: str, count: int, sick: Sequence[RunRow]) -> str:
+    """Return the usual fix of the commonest cause, for the kind of run that has it."""
+    kind = next(row.kind for row in sick if row.leader == cause)
+    known, advice = catalogue().causes.get(cause), advice_for(cause, kind)
+    where = f"For {name_of(cause, kind)} ({count} of {len(sick)}): " if len(sick) > 1 else ""
+    fix = advice.fix if advice is not None else "" if known is None else plain(known.fix)
+    return f"{where}{whole_sentences(fix, MAX_FIX_CHARACTERS)}" if fix else ""
 
 
 # A run whose hypotheses are ranked again: as it goes on, or after a check.

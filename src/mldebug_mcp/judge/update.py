@@ -14,7 +14,7 @@ from mldebug_mcp.checks import symptoms
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import percent
 from mldebug_mcp.judge.at_a_glance import glance_at_verdict
-from mldebug_mcp.judge.causes import with_fitting_fixes
+from mldebug_mcp.judge.causes import learner_of, of_learner, with_fitting_fixes
 from mldebug_mcp.judge.diagnosis import Known, gather
 from mldebug_mcp.judge.evidence import told_by_error, with_answers
 from mldebug_mcp.judge.hypotheses import judge_causes
@@ -80,14 +80,16 @@ def update_diagnosis(
     told = [*known.evidence, *told_by_error(error)]
     before = judge_causes(known.findings, known.kind, told, str(path) or "LOG")
     after = judge_causes(known.findings, known.kind, [*told, *checked], str(path) or "LOG")
-    remaining = without_made(after, outcomes)
+    remaining = after
     if logged is not None:
         remaining = with_fitting_fixes(logged, with_answers(logged, remaining, known.findings), known.findings)
-    remaining = with_what_separates(remaining)
+    else:
+        remaining = [of_learner(one, known.kind) for one in remaining]
+    remaining = with_what_separates(without_made(remaining, outcomes))
     remaining = remaining if logged is None else with_rows(logged, known.findings, remaining)
     next_steps = order_next_steps(remaining)
     return Update(
-        at_a_glance=_at_a_glance(logged, known.findings, remaining, next_steps, outcomes),
+        at_a_glance=_at_a_glance(logged, known, remaining, next_steps, outcomes),
         hypotheses=remaining,
         next_steps=next_steps,
         next_step=after_ranking(next_steps, remaining),
@@ -97,7 +99,7 @@ def update_diagnosis(
 
 def _at_a_glance(
     run: Run | None,
-    findings: Sequence[Finding],
+    known: Known,
     hypotheses: Sequence[Hypothesis],
     steps: Sequence[NextStep],
     outcomes: Mapping[str, Outcome],
@@ -106,7 +108,8 @@ def _at_a_glance(
     read = RunSummary(
         path="" if run is None else run.path, formats=[], steps=0, metrics=list(run.series) if run else []
     )
-    verdict = verdict_of(read, Sheet(), findings, hypotheses, steps=steps)
+    learner = known.kind if run is None else learner_of(run)
+    verdict = verdict_of(read, Sheet(), known.findings, hypotheses, steps=steps, learner=learner)
     asked = steps[0] if steps else None
     command = ""
     if asked is not None and asked.call:
