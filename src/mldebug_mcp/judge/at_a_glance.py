@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from mldebug_mcp.core.text import counted, figure, percent, plain, shorten
 from mldebug_mcp.judge.next_call import as_command
-from mldebug_mcp.judge.run_verdict import MAX_FIX_CHARACTERS, headline_of, name_of, whole_clauses, whole_sentences
+from mldebug_mcp.judge.run_verdict import headline_of, name_of, whole_clauses, whole_sentences
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.advice import advice_for
 from mldebug_mcp.models import Call, RunVerdict, State
@@ -393,7 +393,7 @@ def _fix_of(cause: str, count: int, sick: Sequence[RunRow]) -> str:
     known, advice = catalogue().causes.get(cause), advice_for(cause, kind)
     where = f"For {name_of(cause, kind)} ({count} of {len(sick)}): " if len(sick) > 1 else ""
     fix = advice.fix if advice is not None else "" if known is None else plain(known.fix)
-    return f"{where}{whole_sentences(fix, MAX_FIX_CHARACTERS)}" if fix else ""
+    return f"{where}{fix if advice is not None else whole_sentences(fix, 0)}" if fix else ""
 
 
 # A run whose hypotheses are ranked again: as it goes on, or after a check.

@@ -137,14 +137,15 @@ DIGITS = 6
 NEAR = 0.0
 
 
-def panel_json(panel: Panel, first: float, last: float) -> str:
-    """Return the panel over the steps from `first` to `last`, safe inside of an element of HTML.
+def panel_json(panel: Panel, run: Run) -> str:
+    """Return the panel over the steps of a run, safe inside of an element of HTML.
 
     Names were cleaned before they get here: what JSON escapes would come to life again.
     """
     data = {
-        "first": first,
-        "last": last,
+        "across": run.step_name,
+        "first": run.first_step,
+        "last": run.last_step,
         "low": panel.scale.low,
         "high": panel.scale.high,
         "logarithmic": panel.scale.logarithmic,
@@ -210,7 +211,7 @@ def panel_html(panel: Panel, run: Run) -> str:
         f"<figure class=panel><figcaption>{_key(panel, readings=True)}"
         "<p class=options hidden><label><input type=checkbox class=logarithmic> logarithmic</label></p></figcaption>"
         f'<div class=plot tabindex=0 role=group aria-label="Curves of {name}: {help_}">{picture}</div>'
-        f'<script type="application/json">{panel_json(panel, run.first_step, run.last_step)}</script></figure>'
+        f'<script type="application/json">{panel_json(panel, run)}</script></figure>'
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from base64 import b64encode
+from collections.abc import Callable
 from hashlib import sha256
 from html import escape
 from pathlib import Path
@@ -42,6 +43,9 @@ code { font: .9em/1.5 ui-monospace, monospace; }
 .verdict dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .2rem .8rem; margin: .6rem 0 0; }
 .verdict dt { font-weight: bold; } .verdict dd { margin: 0; } .verdict dd p { margin: 0 0 .2rem; }
 .verdict code { overflow-wrap: anywhere; }
+.on-narrow { display: none; } .on-narrow svg { max-width: 36rem; }
+@media (max-width: 60rem) { .on-wide { display: none; } .on-narrow { display: block; } }
+svg .over { paint-order: stroke; stroke: var(--back); stroke-width: 4px; stroke-linejoin: round; }
 .key { margin: 0; } .key bdi { display: inline-block; }
 .key span { display: inline-block; width: 11px; height: 11px; margin: 0 4px 0 12px; }
 :focus-visible { outline: 2px solid var(--info); outline-offset: 2px; }
@@ -68,6 +72,15 @@ def web_page(title: str, parts: list[str], style: str = "", script: str = "", *,
         f"<title>{escape(title)}</title><style>{_STYLE}\n{style.strip()}</style></head>\n"
         f"<body><main>{''.join(parts)}</main>{runs}</body></html>\n"
     )
+
+
+WIDE, NARROW = 960, 360
+"""Widths that a picture is drawn in: a phone would shrink the letters of the wide one."""
+
+
+def for_both_widths(draw: Callable[[int], str]) -> str:
+    """Return a picture drawn for a wide and for a narrow page, of which the page shows the one that fits."""
+    return f'<div class="on-wide">{draw(WIDE)}</div><div class="on-narrow">{draw(NARROW)}</div>'
 
 
 def policy_of(script: str, *, calls_home: bool = False) -> str:
