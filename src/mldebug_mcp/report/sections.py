@@ -210,7 +210,7 @@ def _to_run(diagnosis: Diagnosis) -> tuple[str, str]:
     if diagnosis.verdict.kind != "healthy" or diagnosis.comparison is not None:
         return "", ""
     command = f"mldebug-mcp diagnose {shlex.quote(diagnosis.run.path)} --reference OTHER_RUN"
-    return command, f"OTHER_RUN: {PLACEHOLDERS['OTHER_RUN']}"
+    return command, _needs(command)
 
 
 def _check(diagnosis: Diagnosis, step: NextStep) -> Check:
