@@ -370,7 +370,7 @@ def _fitted(x: Floats, y: Floats) -> tuple[float, float]:
 
 
 SMALLEST = 1e-12
-"""Keeps a variance of 0 from a division. Chosen."""
+"""Variance that stands for none, as nothing is divided by 0. Chosen: no norm is so even."""
 
 
 @question(
