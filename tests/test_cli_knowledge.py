@@ -18,7 +18,7 @@ def test_an_error_is_explained_as_text(capsys: pytest.CaptureFixture[str]) -> No
     assert main(["error", MESSAGE]) == 0
     said = capsys.readouterr().out
     assert "cuda_oom" in said
-    assert "fix:" in said
+    assert "\nFix   " in said
 
 
 def test_the_json_of_an_error_is_what_the_library_answers(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,8 +8,8 @@ import shlex
 import pytest
 
 from mldebug_mcp.cli.parser import make_parser
+from mldebug_mcp.judge.next_call import as_command
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.report.sections import as_command
 
 CALLS = sorted({step.call for cause in catalogue().causes.values() for step in cause.next_steps if step.call})
 

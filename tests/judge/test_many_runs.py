@@ -19,7 +19,6 @@ from mldebug_mcp.judge.runs import answered, code_mark
 from mldebug_mcp.judge.sweep import Answered, fisher, shared_settings
 from mldebug_mcp.logs.files import RunFolder
 from mldebug_mcp.models.runs import RunRow
-from mldebug_mcp.report.runs_terminal import headline
 
 HIGH, LOW = 0.03, 0.001
 
@@ -317,8 +316,9 @@ def test_a_clear_difference_is_told_apart_seed_by_seed(tmp_path: Path, capsys: p
     assert answer.high < 0
     assert main(["compare", *map(str, a), "--b", *map(str, b)]) == 0
     said = capsys.readouterr().out
-    assert "loss, lower is better: A - B is -" in said
-    assert said.endswith("a is better\n")
+    assert said.startswith("A is better: loss is 0.")
+    assert "(lower is better), more than chance does" in said
+    assert "A - B is -" in said
 
 
 def test_seeds_of_one_recipe_cannot_be_told_apart_and_it_is_said_what_could(
@@ -332,8 +332,9 @@ def test_seeds_of_one_recipe_cannot_be_told_apart_and_it_is_said_what_could(
     assert answer.detectable > abs(answer.difference)
     assert main(["compare", *map(str, a), "--b", *map(str, b)]) == 0
     said = capsys.readouterr().out
-    needed = "" if answer.runs_needed is None else f": about {answer.runs_needed} would be needed for this difference"
-    assert f"cannot tell with 3 runs of each{needed}; so few show one of" in said
+    needed = "More runs hardly help" if answer.runs_needed is None else f"Train about {answer.runs_needed} runs of each"
+    assert said.startswith("Cannot tell A from B: loss is ")
+    assert needed in said
 
 
 def test_the_sides_may_be_parted_by_two_dashes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -412,7 +413,7 @@ def test_a_run_that_logged_too_little_is_not_counted_as_healthy(tmp_path: Path) 
     short = next(row for row in answer.rows if row.name == "short")
     assert diagnose_run(tmp_path / "short").verdict.kind == "not judged"
     assert (short.cause, short.note) == ("", "cannot be judged: too little is logged")
-    assert "2 healthy, 1 logged too little to judge" in headline(answer)
+    assert "2 healthy, 1 logged too little to judge" in answer.at_a_glance.headline
 
 
 def test_diagnosis_of_a_folder_of_runs_says_first_that_it_is_of_one_of_them(tmp_path: Path) -> None:

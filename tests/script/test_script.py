@@ -475,4 +475,4 @@ def test_the_command_prints_text_and_annotations_and_sarif(tmp_path: Path, capsy
     assert result["ruleId"] == "losses_kept"
     assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 48
     assert main(["script", str(written(tmp_path, RIGHT, "right.py")), "--check"]) == 0
-    assert "nothing wrong found" in capsys.readouterr().out
+    assert "Nothing wrong found" in capsys.readouterr().out

@@ -113,11 +113,17 @@ def do_runs(options: argparse.Namespace) -> int:
 def do_compare(options: argparse.Namespace) -> int:
     """Compare two kinds of runs."""
     from mldebug_mcp.cli.inputs import matching
-    from mldebug_mcp.judge.group_comparison import compare_runs, told
+    from mldebug_mcp.judge.group_comparison import compare_runs
 
     with shown_progress():
         answer = compare_runs(matching(options.a), matching(options.b), options.metric, best=options.best)
-    print(answer.to_json(indent=2) if options.json else "\n".join([told(answer), *answer.notes]))
+    if options.json:
+        print_json(answer)
+    else:
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.runs_terminal import print_contest
+
+        print_contest(console_for(), answer)
     return DONE
 
 

@@ -41,14 +41,21 @@ def do_script(options: argparse.Namespace) -> int:
         print("\n".join(map(annotation, findings)))
     else:
         for report in reports:
-            print_json(report) if options.format == "json" else print("\n".join(lines_of(report)))
+            print_json(report) if options.format == "json" else _print(report)
     sure = any(one.certainty != "depends" for one in findings)
     return FOUND if options.check and sure else DONE
 
 
+def _print(report: ScriptReport) -> None:
+    from mldebug_mcp.report.console import console_for, print_first
+
+    print_first(console_for(), report.at_a_glance)
+    print("\n".join(lines_of(report)))
+
+
 def lines_of(report: ScriptReport) -> list[str]:
     """Return the answer as lines."""
-    lines = [f"{report.path}: {_count(report)}"]
+    lines = []
     for one in report.findings:
         lines += [
             f"{one.file}:{one.line}: {one.certainty}: {one.summary} [{one.cause}]",
@@ -58,11 +65,6 @@ def lines_of(report: ScriptReport) -> list[str]:
     if report.ruled_out:
         lines.append(f"done right: {', '.join(f'{one.summary} (line {one.line})' for one in report.ruled_out)}")
     return [*lines, *(f"note: {note}" for note in report.notes)]
-
-
-def _count(report: ScriptReport) -> str:
-    sure = sum(one.certainty != "depends" for one in report.findings)
-    return f"{sure} found" if sure else "nothing wrong found"
 
 
 def annotation(one: ScriptFinding) -> str:

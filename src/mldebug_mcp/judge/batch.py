@@ -18,6 +18,7 @@ from mldebug_mcp.batch.templates import spans
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.checks import Symptom, symptoms
 from mldebug_mcp.core.text import counted
+from mldebug_mcp.judge.at_a_glance import glance_at_batch
 from mldebug_mcp.judge.batch_pass import BatchCounts, PassOver, Progress, Tally, pass_over, row_views
 from mldebug_mcp.judge.corpus import corpus_view, overlap_notes
 from mldebug_mcp.judge.next_call import after_inspection
@@ -83,7 +84,7 @@ def inspect_batch(
     first, counts = passed.finish(overlap), passed.counts
     findings = _findings(passed.tallies)
     summary = counts.summary(first, findings, sampled=sample is not None)
-    return BatchInspection(
+    answer = BatchInspection(
         batch=summary,
         findings=findings,
         rows=row_views(first, findings),
@@ -98,6 +99,7 @@ def inspect_batch(
             *_advice(first, passed.prints.thinned, counts),
         ],
     )
+    return answer.model_copy(update={"at_a_glance": glance_at_batch(answer)})
 
 
 def _passes(ray: str | None) -> AbstractContextManager[PassOver]:

@@ -14,9 +14,34 @@ from mldebug_mcp.checks.reference_settings import USUAL
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.ranking import CauseEvidence
+from mldebug_mcp.knowledge.advice import LEARNERS, advice_for
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.names import Quantity
-from mldebug_mcp.models import Finding, Hypothesis, State
+from mldebug_mcp.models import Finding, Hypothesis, NextStep, State
+
+# What learns: most runs train a neural network, and advice for one is wrong for trees, linear models and clusters.
+
+
+_SIGNS: Mapping[str, tuple[frozenset[str], re.Pattern[str]]] = {
+    "boosting": (frozenset({"max depth"}), regex(r"(?i)xgb|lightgbm|\blgbm|catboost|gradient_?boost|\bgbdt\b")),
+    "linear": (
+        frozenset({"NNZs"}),
+        regex(r"(?i)\bsgd_?(?:classifier|regressor)|linear_?sv[cr]\b"),
+    ),
+    "clusters": (frozenset({"inertia", "ewa inertia", "mean batch inertia"}), regex(r"(?i)k-?_?means")),
+}
+"""By learner: metrics that only it logs, and names of its models."""
+_NAME_MODELS = ("model", "model_type", "model_name", "estimator", "classifier", "regressor", "algorithm", "booster")
+
+
+def learner_of(run: Run) -> str:
+    """Return what learns, as `knowledge.advice` knows it; empty for a neural network."""
+    if run.kind in LEARNERS:
+        return run.kind
+    named = " ".join(str(run.settings[name].value) for name in _NAME_MODELS if name in run.settings)
+    found = (one for one, (logged, words) in _SIGNS.items() if logged & run.series.keys() or words.search(named))
+    return next(found, "")
+
 
 # What a cause needs to be possible at all, and what the settings and facts of a run say of that.
 #
@@ -237,6 +262,22 @@ NO_WAY_TO_NAN = (
 )  # fmt: skip
 """Causes that make a loss high, flat or misleading, and no number that is not finite."""
 _FINITE = Need(_ends_not_finite)
+OF_NETWORKS_ALONE = (
+    "insufficient_warmup", "clip_too_tight", "weight_decay_too_high", "adam_instability", "vanishing_gradients",
+    "dead_units", "bad_init", "missing_zero_grad", "grad_accum_scaling", "fp16_overflow", "fp8_zero_scale",
+    "low_precision_update", "logit_drift", "double_softmax", "eval_mode_bug", "rows_mixed", "causal_mask_missing",
+    "label_shift_error", "tokenizer_mismatch", "prompt_not_masked", "all_labels_masked", "length_grouped_batches",
+    "representation_collapse", "dataloader_bottleneck", "adversarial_imbalance",
+)  # fmt: skip
+"""Causes that trees, linear models and clusters cannot have: they have no layers, no clipping and no collator."""
+_LEARNER_NAMES = {"boosting": "boosted trees", "linear": "a linear model", "clusters": "clusters"}
+
+
+def _no_network(run: Run) -> str | None:
+    learner = _LEARNER_NAMES.get(learner_of(run))
+    return f"it is a fault of neural networks, and {learner} are trained" if learner else None
+
+
 _BY_UPDATES = ("lr_too_high", "insufficient_warmup", "missing_zero_grad", "adam_instability", "logit_drift",
                "grad_accum_scaling", "value_instability", "exploding_gradients")  # fmt: skip
 """Causes that ruin a model by updates of it, after some steps."""
@@ -262,9 +303,10 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     cause: (
         *_OF_SETTINGS.get(cause, ()),
         *((_FINITE,) if cause in NO_WAY_TO_NAN else ()),
+        *((Need(_no_network),) if cause in OF_NETWORKS_ALONE else ()),
         *((Need(_lost_at_once, HARDLY), Need(_backward_alone_fails, HARDLY)) if cause in _BY_UPDATES else ()),
     )
-    for cause in dict.fromkeys((*_OF_SETTINGS, *NO_WAY_TO_NAN, *_BY_UPDATES))
+    for cause in dict.fromkeys((*_OF_SETTINGS, *NO_WAY_TO_NAN, *_BY_UPDATES, *OF_NETWORKS_ALONE))
 }
 """What each cause needs; those that are not listed need nothing that a run could lack."""
 
@@ -352,12 +394,25 @@ _OF_OTHERS = (
 
 def with_fitting_fixes(run: Run, hypotheses: Sequence[Hypothesis], findings: Sequence[Finding]) -> list[Hypothesis]:
     """Return the hypotheses, their fixes as this run needs them, without what its settings have already."""
+    learner = learner_of(run)
     return [
-        one.model_copy(update={"fix": as_seen(run, of_this_kind(run, fitting(run, one.fix)), findings)})
+        of_learner(one, learner)
+        if one.fix and advice_for(one.cause, learner)
+        else one.model_copy(update={"fix": as_seen(run, of_this_kind(run, fitting(run, one.fix)), findings)})
         if one.fix
         else one
         for one in hypotheses
     ]
+
+
+def of_learner(one: Hypothesis, learner: str) -> Hypothesis:
+    """Return a hypothesis with the fix and the check of a learner that has its own."""
+    advice = advice_for(one.cause, learner)
+    if advice is None or not one.fix:
+        return one
+    told = {name: getattr(advice, name) for name in ("action", "cost", "confirms", "refutes")}
+    check = NextStep.model_validate({"id": f"{one.cause}.1", **told})
+    return one.model_copy(update={"fix": advice.fix, "next_steps": [check]})
 
 
 _BY_A_FACTOR = "Lower the peak by a factor of 2 to 5"

@@ -26,6 +26,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import counted, figure, shorten
+from mldebug_mcp.judge.at_a_glance import glance_at_choice
 from mldebug_mcp.logs import Run, Series, read_run
 from mldebug_mcp.logs.checkpoints import Checkpoint, checkpoints_of
 from mldebug_mcp.logs.columns import Floats
@@ -109,7 +110,7 @@ def choose_checkpoint(
             f"{shorten(str(checkpoints or path), 200)}: no checkpoint found; name the folder that holds them with "
             "--checkpoints FOLDER (checkpoints=)"
         )
-    return found
+    return found.model_copy(update={"at_a_glance": glance_at_choice(found, str(path))})
 
 
 def checkpoint_choice(run: Run, metric: str = "") -> CheckpointChoice | None:

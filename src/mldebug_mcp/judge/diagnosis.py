@@ -16,7 +16,7 @@ from mldebug_mcp.core.arrays import distinct
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.judge.calibration import fitted
-from mldebug_mcp.judge.causes import HARDLY, told_by_needs, with_fitting_fixes
+from mldebug_mcp.judge.causes import HARDLY, learner_of, told_by_needs, with_fitting_fixes
 from mldebug_mcp.judge.checkpoints import checkpoint_choice
 from mldebug_mcp.judge.classifier import shipped, told_by_likeness
 from mldebug_mcp.judge.column_facts import told_by_columns
@@ -186,8 +186,8 @@ def diagnose(
 
         told += told_by_script(script)
     hypotheses = judge_causes(seen, run.kind, told, run.path)
-    hypotheses = with_fitting_fixes(run, with_answers(run, without_made(hypotheses, checked), seen), seen)
-    hypotheses = with_what_separates(hypotheses)
+    hypotheses = with_fitting_fixes(run, with_answers(run, hypotheses, seen), seen)
+    hypotheses = with_what_separates(without_made(hypotheses, checked))
     hypotheses = with_rows(run, seen, hypotheses)
     next_steps = order_next_steps(hypotheses)
     causes = {one.id: one for one in candidates(run.kind)}
@@ -200,7 +200,9 @@ def diagnose(
     if no_result or little:
         verdict = not_judged(summary, "".join(no_result), missing)
     else:
-        verdict = verdict_of(summary, sheet, seen, hypotheses, steps=next_steps, missing=missing)
+        verdict = verdict_of(
+            summary, sheet, seen, hypotheses, steps=next_steps, missing=missing, learner=learner_of(run)
+        )
     if summary.runs_in_folder > 1:
         headline = f"1 of {summary.runs_in_folder} runs in this folder, the longest. {verdict.headline}"
         verdict = verdict.model_copy(update={"headline": headline, "next": "Judge each of the runs."})

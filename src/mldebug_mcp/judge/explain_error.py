@@ -11,6 +11,7 @@ from mldebug_mcp.core.access import LONGEST_PATH, is_file, is_folder, require
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import counted, shorten
+from mldebug_mcp.judge.at_a_glance import glance_at_error
 from mldebug_mcp.judge.next_call import after_a_sound_log, after_error, after_words, without_error
 from mldebug_mcp.judge.search import search_folklore
 from mldebug_mcp.knowledge import catalogue
@@ -354,14 +355,22 @@ def explain_error(text: str) -> ErrorExplanation:
         return explain_lines(text.splitlines())
     if _is_file(name):
         answer = explain_lines(LogFile.open(expanded(name)).lines())
-        return answer if answer.error else answer.model_copy(update={"next_step": after_a_sound_log(name)})
+        return answer if answer.error else _followed_by(answer, after_a_sound_log(name))
     if _is_folder(name):
         raise InputError(f"{shorten(name, 200)}: a folder; name the log file in it that holds the error")
     if _FILE_NAME.fullmatch(name):
         missing = unreadable(name, FileNotFoundError())
         raise InputError(f"{missing}, though it reads like the path of a log; check the path")
     answer = explain_lines([name])
-    return answer if answer.error else answer.model_copy(update={"next_step": after_words(name)})
+    return answer if answer.error else _followed_by(answer, after_words(name))
+
+
+def _followed_by(answer: ErrorExplanation, call: Call) -> ErrorExplanation:
+    return _at_a_glance(answer.model_copy(update={"next_step": call}))
+
+
+def _at_a_glance(answer: ErrorExplanation) -> ErrorExplanation:
+    return answer.model_copy(update={"at_a_glance": glance_at_error(answer)})
 
 
 def explain_lines(lines: Iterable[str]) -> ErrorExplanation:
@@ -373,9 +382,9 @@ def explain_lines(lines: Iterable[str]) -> ErrorExplanation:
     judged = [_judge(failure) for failure in log.failures if id(failure) not in within_chains]
     judged = [one for one in judged if one.weight > 0]
     if not judged:
-        return _from_words("\n".join(head), log)
+        return _at_a_glance(_from_words("\n".join(head), log))
     first = _first(judged, log)
-    return _explanation(first, judged, log)
+    return _at_a_glance(_explanation(first, judged, log))
 
 
 def _is_file(name: str) -> bool:
@@ -466,7 +475,7 @@ def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> 
     )
     matches = [_match(row) for row in first.known[:MAX_MATCHES]]
     # The frame itself is text of the log's, and what stands in an advice is taken for ours.
-    where = " The line of your code is in `error.user_frame`." if error.user_frame else ""
+    where = " The line of your own code is given with the error." if error.user_frame else ""
     return ErrorExplanation(
         error=error,
         problem="known message" if first.known else problem.name,

@@ -15,7 +15,8 @@ import numpy as np
 
 from mldebug_mcp.checks.results import result_of
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.text import counted, figure, shorten
+from mldebug_mcp.core.text import counted, shorten
+from mldebug_mcp.judge.at_a_glance import glance_at_contest
 from mldebug_mcp.judge.next_call import diagnose_call
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.columns import Floats
@@ -63,7 +64,8 @@ def compare_runs(a: Sequence[str | Path], b: Sequence[str | Path], metric: str =
     results = list(zip([*of_a, *of_b], [*first, *second], strict=True))
     worst = (min if found.higher_is_better else max)(results, key=lambda one: one[0])[1]
     look = diagnose_call("what the log of the worst of them tells", worst.path)
-    return answer.model_copy(update={"next_step": look})
+    answer = answer.model_copy(update={"next_step": look})
+    return answer.model_copy(update={"at_a_glance": glance_at_contest(answer)})
 
 
 def contest(a: Sequence[float], b: Sequence[float], metric: str, *, higher: bool, paired: bool) -> Contest:
@@ -108,18 +110,6 @@ def contest(a: Sequence[float], b: Sequence[float], metric: str, *, higher: bool
         runs_needed=_needed(abs(difference) / spread, paired=paired) if spread and difference else None,
         notes=notes,
     )
-
-
-def told(answer: Contest) -> str:
-    """Return the answer in two lines: the difference, and what that says."""
-    interval = f"{figure(answer.difference)} (95 % interval {figure(answer.low)} to {figure(answer.high)})"
-    how = "seed by seed" if answer.paired else "not paired"
-    head = f"{answer.metric}, {answer.better} is better: A - B is {interval}, {how}, permutation p {figure(answer.p)}"
-    if answer.verdict != "cannot tell":
-        return f"{head}\n{answer.verdict}"
-    runs = counted(min(len(answer.a), len(answer.b)), "seed" if answer.paired else "run")
-    enough = "" if answer.runs_needed is None else f": about {answer.runs_needed} would be needed for this difference"
-    return f"{head}\ncannot tell with {runs} of each{enough}; so few show one of {figure(answer.detectable)}"
 
 
 def _value(run: Run, metric: str, *, best: bool) -> float:

@@ -12,6 +12,7 @@ from mldebug_mcp.checks import symptoms as symptoms_of
 from mldebug_mcp.checks.asking import Answer, answer_all
 from mldebug_mcp.core.errors import UnknownIdError
 from mldebug_mcp.core.text import plain, shorten
+from mldebug_mcp.judge.at_a_glance import glance_at_memory
 from mldebug_mcp.judge.next_call import after_memory
 from mldebug_mcp.judge.ranking import Candidate, Ranked, credence, in_bits, rank, weigh
 from mldebug_mcp.knowledge import catalogue
@@ -439,6 +440,8 @@ def _by_settings(device: DeviceMemory) -> list[tuple[str, int, str]]:
 
 
 TOP = 10
+MAX_LEVERS = 10
+"""Ways to save memory that are listed: those behind save hardly anything. Chosen."""
 LEAST_PROBABILITY = 0.02
 _LEAKS = ("leak", "graph_kept_alive")
 
@@ -473,18 +476,19 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
     if not _can_be_judged(snapshot, judged):
         notes.append("no cause is ranked: without a history, healthy and faulty memory look alike")
     sites = focused(snapshot, focus) if focus else call_sites(snapshot, TOP)
-    return MemoryReport(
+    answer = MemoryReport(
         snapshot=_totals(snapshot),
         findings=findings,
         top_allocations=sites,
         devices=[device_summary(device) for device in snapshot.devices],
         oom=_oom(fullest),
-        levers=_levers(fullest, judged) if fullest is not None else [],
+        levers=_levers(fullest, judged)[:MAX_LEVERS] if fullest is not None else [],
         hypotheses=_hypotheses(judged) if _can_be_judged(snapshot, judged) else [],
         comparison=compare(snapshot, other) if other is not None else None,
         next_step=after_memory(snapshot.path, sites, findings, focused=bool(focus)),
         notes=notes,
     )
+    return answer.model_copy(update={"at_a_glance": glance_at_memory(answer)})
 
 
 def _can_be_judged(snapshot: MemorySnapshot, judged: list[Answer]) -> bool:
@@ -606,11 +610,16 @@ def _hypotheses(judged: list[Answer]) -> list[Hypothesis]:
     evidence = weigh(candidates, [one.finding() for one in judged], background)
     ranked = rank({one.id: one.prior for one in candidates}, evidence)
     absent = {one.outcome.id for one in judged if one.state is State.ABSENT}
-    return [_hypothesis(one, absent) for one in ranked if one.probability >= LEAST_PROBABILITY]
+    present = {one.outcome.id for one in judged if one.state is State.PRESENT}
+    return [_hypothesis(one, absent, present) for one in ranked if one.probability >= LEAST_PROBABILITY]
 
 
-def _hypothesis(item: Ranked, absent: set[str]) -> Hypothesis:
+def _hypothesis(item: Ranked, absent: set[str], present: set[str]) -> Hypothesis:
+    speaking = sorted(
+        (symptom for symptom in present if item.bits.get(symptom, 0.0) > 0), key=lambda one: -item.bits[one]
+    )
     return Hypothesis(
+        symptoms=speaking,
         cause=item.id,
         probability=item.probability,
         credence=credence(item.probability),

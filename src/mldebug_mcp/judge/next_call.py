@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,45 @@ def ready(call: str | None, why: str = "") -> Call | None:
 def is_sendable(text: str) -> bool:
     """Return whether a name from outside survives the way to a client and back."""
     return clean(text) == text
+
+
+# The call of a tool as the command line takes it: who reads an answer in a terminal has no tools to call.
+
+
+_COMMANDS = {
+    "diagnose_run": ("diagnose", "path"),
+    "diagnose_runs": ("runs", "path"),
+    "read_metric": ("read", "path"),
+    "inspect_batch": ("batch", "path"),
+    "inspect_script": ("script", "path"),
+    "rows_at": ("rows", "path"),
+    "probe_overfit": ("probe", "batch"),
+    "check_memory": ("memory", "path"),
+    "estimate_memory": ("estimate", "config"),
+    "explain_error": ("error", "text"),
+    "search_folklore": ("search", "query"),
+    "explain": ("explain", "id"),
+}
+"""The command of each tool, and which of its arguments stands without a name."""
+
+
+def as_command(call: str | Call) -> str:
+    """Return a call such as `check_memory(path="a", against="b")` as a command; another call as it is."""
+    if isinstance(call, Call):
+        name, given = call.tool, {word: str(value) for word, value in call.arguments.items()}
+    else:
+        parsed = ast.parse(call or "''", mode="eval").body
+        if not isinstance(parsed, ast.Call) or not isinstance(parsed.func, ast.Name):
+            return call
+        name = parsed.func.id
+        given = {word.arg: str(ast.literal_eval(word.value)) for word in parsed.keywords if word.arg}
+    if name not in _COMMANDS:
+        return str(call)
+    command, bare = _COMMANDS[name]
+    words = [given.pop(bare)] if bare in given else []
+    for option, value in given.items():
+        words += [f"--{option.replace('_', '-')}", value]
+    return shlex.join(["mldebug-mcp", command, *words])
 
 
 def diagnose_call(why: str, path: str, run: str = "") -> Call | None:

@@ -28,6 +28,7 @@ from mldebug_mcp.checks.probe.measures import (
 )
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import figure, shorten
+from mldebug_mcp.judge.at_a_glance import glance_at_probe
 from mldebug_mcp.judge.hypotheses import judge_causes
 from mldebug_mcp.judge.next_call import after_ranking, is_sendable
 from mldebug_mcp.judge.next_steps import order_next_steps
@@ -279,7 +280,10 @@ async def probe(
     answer = await asyncio.to_thread(interpret, raw)
     given = {"batch": batch, "model": model, "entry": entry, "python": python}
     again = _with_more_time(raw, answer, given, {**settings, "time_limit": job.time_limit})
-    return answer if again is None else answer.model_copy(update={"next_step": again})
+    if again is None:
+        return answer
+    answer = answer.model_copy(update={"next_step": again})
+    return answer.model_copy(update={"at_a_glance": glance_at_probe(answer)})
 
 
 async def _read_in_thread(batch: str) -> ProbeBatch:
@@ -367,7 +371,7 @@ def interpret(raw: RawProbe) -> ProbeResult:
     hypotheses = _hypotheses(seen, findings, verdict.word) if verdict.word != "failed" else []
     next_steps = order_next_steps(hypotheses) if verdict.word != "failed" else []
     losses = seen.curve.losses if seen.curve else []
-    return ProbeResult(
+    answer = ProbeResult(
         verdict=verdict.word,
         summary=verdict.why,
         causes=[RankedCause(cause=one.cause, probability=one.probability) for one in hypotheses],
@@ -393,6 +397,7 @@ def interpret(raw: RawProbe) -> ProbeResult:
         output=_last_lines(raw.output) if verdict.word == "failed" else "",
         notes=[*raw.notes, *_random_loss(seen), *problems],
     )
+    return answer.model_copy(update={"at_a_glance": glance_at_probe(answer)})
 
 
 def _next_call(verdict: Decision, steps: list[NextStep], hypotheses: list[Hypothesis], output: str) -> Call:

@@ -388,7 +388,7 @@ def with_reader(diagnosis: Diagnosis, reader: Reader | None) -> Diagnosis:
     )
     verdict = verdict_of(
         diagnosis.run, diagnosis.sheet, diagnosis.findings, together, steps=order_next_steps(together),
-        missing=diagnosis.what_to_log,
+        missing=diagnosis.what_to_log, learner=diagnosis.run.kind,
     )  # fmt: skip
     return diagnosis.model_copy(update={"reader": opinion, "verdict": verdict})
 

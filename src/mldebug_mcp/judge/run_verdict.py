@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from mldebug_mcp.core.text import counted, figure, percent, shorten
 from mldebug_mcp.judge.hypotheses import usual_symptoms
+from mldebug_mcp.knowledge.advice import advice_for
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.names.metrics import is_loss
 from mldebug_mcp.logs.names.quantities import LOSSES, PAIRS, Quantity
@@ -123,8 +124,11 @@ NAMES = {
 """A noun phrase for each cause of PLAYBOOK.md."""
 
 
-def name_of(cause: str) -> str:
-    """Return what a cause is called in a sentence; its id in words where it has no name yet."""
+def name_of(cause: str, learner: str = "") -> str:
+    """Return what a cause is called in a sentence, of a learner too; its id in words where it has no name yet."""
+    advice = advice_for(cause, learner)
+    if advice is not None and advice.name:
+        return advice.name
     return NAMES.get(cause, cause.replace("_", " "))
 
 
@@ -162,6 +166,7 @@ def verdict_of(
     *,
     steps: Sequence[NextStep] = (),
     missing: Sequence[MetricToLog] = (),
+    learner: str = "",
 ) -> RunVerdict:
     """Return the verdict on a run that could be judged.
 
@@ -172,53 +177,51 @@ def verdict_of(
         hypotheses: Best first.
         steps: The checks that tell them apart, best first.
         missing: The metrics that would help, best first.
+        learner: What learns, as `knowledge.advice` knows it.
     """
     leader = hypotheses[0]
     present = [one for one in findings if one.state is State.PRESENT]
     unusual = [one for one in present if one.symptom not in usual_symptoms()]
-    rival = next((one for one in hypotheses[1:] if one.cause not in NO_FAULTS), None)
-    named = [leader.cause, *([rival.cause] if rival is not None and _is_near(rival) else [])]
+    rival, named = _rival(hypotheses), _named(hypotheses)
     if leader.cause == SOUND:
         return RunVerdict(
             kind="healthy",
-            headline=_healthy(run, sheet, present, leader, rival),
+            headline=_healthy(run, sheet, present, hypotheses, learner),
             causes=named,
             facts=[f"{fact} (unusual, but no listed fault explains it better)" for fact in _seen(unusual)],
-            next=_if_unsure(leader, rival, steps) or _after_healthy(run, missing),
+            next=_if_unsure(leader, rival, steps, learner) or _after_healthy(run, missing),
         )
     if leader.cause == OTHER:
-        others = [f"the likeliest is {_with_share(rival)}"] if rival is not None else []
-        headline = f"No listed cause fits well ({percent(leader.probability)})"
         return RunVerdict(
             kind="unclear",
-            headline=_sentence([headline, *others, *_healthy_share(hypotheses)], named),
+            headline=headline_of(hypotheses, learner),
             causes=named,
             facts=_seen(unusual),
             next=whole_sentences(steps[0].action, MAX_NEXT_CHARACTERS) if steps else "",
         )
     return RunVerdict(
         kind="fault",
-        headline=_fault(hypotheses, rival, named),
+        headline=headline_of(hypotheses, learner),
         causes=named,
-        facts=_facts(leader, rival, present),
-        next=_first_check(leader, steps),
+        facts=_facts(leader, rival, present, learner),
+        next=_first_check(leader, steps, learner),
         fix=_sentence_case(whole_sentences(leader.fix, MAX_FIX_CHARACTERS)),
     )
 
 
-def _first_check(leader: Hypothesis, steps: Sequence[NextStep]) -> str:
+def _first_check(leader: Hypothesis, steps: Sequence[NextStep], learner: str) -> str:
     """Return the first check, with the cause that it is about where that is not the leading one."""
     if not steps:
         return ""
     action, cause = whole_sentences(steps[0].action, MAX_NEXT_CHARACTERS), steps[0].id.partition(".")[0]
     if leader.cause in (cause, *steps[0].for_causes):
         return action
-    return f"First {name_of(cause)}, which is quicker to tell: {action[:1].lower()}{action[1:]}"
+    return f"First {name_of(cause, learner)}, which is quicker to tell: {action[:1].lower()}{action[1:]}"
 
 
-def _if_unsure(leader: Hypothesis, rival: Hypothesis | None, steps: Sequence[NextStep]) -> str:
+def _if_unsure(leader: Hypothesis, rival: Hypothesis | None, steps: Sequence[NextStep], learner: str) -> str:
     """Return the first check of a fault where healthy leads by little."""
-    return "" if is_surely(leader) or rival is None else _first_check(rival, about_faults(steps))
+    return "" if is_surely(leader) or rival is None else _first_check(rival, about_faults(steps), learner)
 
 
 def is_surely(leader: Hypothesis) -> bool:
@@ -252,31 +255,48 @@ def not_judged(run: RunSummary, why: str, missing: Sequence[MetricToLog]) -> Run
     )
 
 
-def _fault(hypotheses: Sequence[Hypothesis], rival: Hypothesis | None, named: Sequence[str]) -> str:
-    leader = hypotheses[0]
+def _rival(hypotheses: Sequence[Hypothesis]) -> Hypothesis | None:
+    """Return the first fault behind the leading hypothesis."""
+    return next((one for one in hypotheses[1:] if one.cause not in NO_FAULTS), None)
+
+
+def _named(hypotheses: Sequence[Hypothesis]) -> list[str]:
+    """Return the ids of the hypotheses that a headline names."""
+    rival = _rival(hypotheses)
+    return [hypotheses[0].cause, *([rival.cause] if rival is not None and _is_near(rival) else [])]
+
+
+def headline_of(hypotheses: Sequence[Hypothesis], learner: str = "") -> str:
+    """Return what leads and what comes second, where a fault leads or none fits."""
+    leader, rival, named = hypotheses[0], _rival(hypotheses), _named(hypotheses)
     share = leader.probability
+    if leader.cause == OTHER:
+        others = [f"the likeliest is {_with_share(rival, learner)}"] if rival is not None else []
+        headline = f"No listed cause fits well ({percent(share)})"
+        return _sentence([headline, *others, *_healthy_share(hypotheses)], named)
     if share >= ALMOST_CERTAIN:
         word = "Almost certainly"
     elif share >= PROBABLE:
         word = "Probably"
     else:
         word = "Perhaps" if share >= POSSIBLE else "No cause leads clearly; perhaps"
-    first = f"{word} {_with_share(leader)}"
+    first = f"{word} {_with_share(leader, learner)}"
     if rival is not None and _is_near(rival):
-        first += f", or {_with_share(rival)}"
+        first += f", or {_with_share(rival, learner)}"
     return _sentence([first, *_healthy_share(hypotheses)], named)
 
 
 def _healthy(
-    run: RunSummary, sheet: Sheet, present: Sequence[Finding], leader: Hypothesis, rival: Hypothesis | None
+    run: RunSummary, sheet: Sheet, present: Sequence[Finding], hypotheses: Sequence[Hypothesis], learner: str
 ) -> str:
+    leader, rival = hypotheses[0], _rival(hypotheses)
     sure = is_surely(leader)
     looked_at = _looked_at(run, sheet)
     what = "no fault shows" if present or not sure else "nothing unusual"
     word = "Healthy" if sure else "Not sure; perhaps healthy"
     parts = [f"{word} ({percent(leader.probability)}): {what}" + (f" in {looked_at}" if looked_at else "")]
     if rival is not None and (_is_near(rival) or not sure):
-        parts.append(f"the likeliest fault is {_with_share(rival)} [{rival.cause}]")
+        parts.append(f"the likeliest fault is {_with_share(rival, learner)} [{rival.cause}]")
     return f"{'; '.join(parts)}."
 
 
@@ -320,15 +340,15 @@ def _sentence(parts: Sequence[str], named: Sequence[str]) -> str:
     return "; ".join(parts) + (f" [{', '.join(ids)}]" if ids else "")
 
 
-def _with_share(one: Hypothesis) -> str:
-    return f"{name_of(one.cause)} ({percent(one.probability)})"
+def _with_share(one: Hypothesis, learner: str) -> str:
+    return f"{name_of(one.cause, learner)} ({percent(one.probability)})"
 
 
 def _is_near(one: Hypothesis) -> bool:
     return one.probability >= MIN_SHARE_OF_RUNNER_UP
 
 
-def _facts(leader: Hypothesis, rival: Hypothesis | None, present: Sequence[Finding]) -> list[str]:
+def _facts(leader: Hypothesis, rival: Hypothesis | None, present: Sequence[Finding], learner: str) -> list[str]:
     """Return the facts that weigh most for the leading cause, what is seen before what is not.
 
     A fact that rules against the second cause alone comes second: it tells the two apart.
@@ -344,16 +364,16 @@ def _facts(leader: Hypothesis, rival: Hypothesis | None, present: Sequence[Findi
     facts = list(dict.fromkeys(whole_clauses(one.fact) for one in reasons))
     if not facts:
         return [*_seen(present), *_of_all_curves(leader.reasons)][:MAX_FACTS]
-    against = _against(rival, leader) if rival is not None and _is_near(rival) else []
+    against = _against(rival, leader, learner) if rival is not None and _is_near(rival) else []
     return [*facts[:1], *against, *facts[1:]][:MAX_FACTS]
 
 
-def _against(rival: Hypothesis, leader: Hypothesis) -> list[str]:
+def _against(rival: Hypothesis, leader: Hypothesis, learner: str) -> list[str]:
     """Return the log's strongest fact against the second cause that is none against the first."""
     shared = {one.fact for one in leader.reasons if one.bits < 0}
     strong = [one for one in rival.reasons if one.kind == "log" and one.bits <= -MIN_BITS_AGAINST]
     facts = [one.fact for one in strong if one.fact not in shared]
-    return [f"against {name_of(rival.cause)}: {fact}" for fact in facts[:1]]
+    return [f"against {name_of(rival.cause, learner)}: {fact}" for fact in facts[:1]]
 
 
 def _of_all_curves(reasons: Sequence[Reason]) -> list[str]:

@@ -23,6 +23,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint, must_judge_now
 from mldebug_mcp.core.paths import CACHE_VARIABLE, cache_folder, expanded, knowledge_folder
 from mldebug_mcp.core.text import shorten
+from mldebug_mcp.judge.at_a_glance import glance_at_runs
 from mldebug_mcp.judge.diagnosis import diagnose_run, gather
 from mldebug_mcp.judge.hypotheses import judge_causes
 from mldebug_mcp.judge.next_call import diagnose_call
@@ -263,10 +264,11 @@ def diagnose_runs(
     if choice is not None and choice.notes:
         found = found.model_copy(update={"notes": [*choice.notes, *found.notes]})
     if place == path:
-        return found
+        return found.model_copy(update={"at_a_glance": glance_at_runs(found)})
     rows = [one.model_copy(update={"path": str(path)}) for one in found.rows]
     look = diagnose_call(LOOK, str(path), run=rows[0].name)
-    return found.model_copy(update={"path": str(path), "rows": rows, "next_step": look})
+    found = found.model_copy(update={"path": str(path), "rows": rows, "next_step": look})
+    return found.model_copy(update={"at_a_glance": glance_at_runs(found)})
 
 
 def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None, work: Work) -> Runs:

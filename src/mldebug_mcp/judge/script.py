@@ -10,6 +10,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import shorten
+from mldebug_mcp.judge.at_a_glance import glance_at_script
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models.base import Call
@@ -69,7 +70,7 @@ def inspect_script(path: str | Path) -> ScriptReport:
         trainer = any(roles.trains_elsewhere for roles, _ in scripts)
         where = "a trainer of a framework makes the loop" if trainer else "no call of backward() was found"
         notes.append(f"{where}: the loop itself was not judged")
-    return ScriptReport(
+    answer = ScriptReport(
         path=str(path),
         files=len(scripts),
         findings=findings,
@@ -77,6 +78,7 @@ def inspect_script(path: str | Path) -> ScriptReport:
         next_step=_next(findings),
         notes=notes[: MAX_NAMED + 2],
     )
+    return answer.model_copy(update={"at_a_glance": glance_at_script(answer)})
 
 
 def _python_files(folder: Path, notes: list[str]) -> list[Path]:

@@ -5,6 +5,7 @@ It keeps no state: the run is diagnosed again, or its findings are passed in.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,12 @@ from pathlib import Path
 from mldebug_mcp.checks import symptoms
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import percent
-from mldebug_mcp.judge.causes import with_fitting_fixes
+from mldebug_mcp.judge.at_a_glance import glance_at_verdict
+from mldebug_mcp.judge.causes import learner_of, of_learner, with_fitting_fixes
 from mldebug_mcp.judge.diagnosis import Known, gather
 from mldebug_mcp.judge.evidence import told_by_error, with_answers
 from mldebug_mcp.judge.hypotheses import judge_causes
-from mldebug_mcp.judge.next_call import after_ranking
+from mldebug_mcp.judge.next_call import after_ranking, as_command
 from mldebug_mcp.judge.next_steps import (
     Outcome,
     order_next_steps,
@@ -26,8 +28,10 @@ from mldebug_mcp.judge.next_steps import (
     with_what_separates,
     without_made,
 )
+from mldebug_mcp.judge.run_verdict import verdict_of
 from mldebug_mcp.logs import Run, read_run
-from mldebug_mcp.models import Finding, Hypothesis, State, Update
+from mldebug_mcp.models import Finding, Hypothesis, NextStep, RunSummary, Sheet, State, Update
+from mldebug_mcp.models.base import Glance
 
 OUTCOMES_ALONE = (
     "nothing but the outcomes is known here, as for any run: give the path, or the findings of diagnose_run"
@@ -76,18 +80,44 @@ def update_diagnosis(
     told = [*known.evidence, *told_by_error(error)]
     before = judge_causes(known.findings, known.kind, told, str(path) or "LOG")
     after = judge_causes(known.findings, known.kind, [*told, *checked], str(path) or "LOG")
-    remaining = without_made(after, outcomes)
+    remaining = after
     if logged is not None:
         remaining = with_fitting_fixes(logged, with_answers(logged, remaining, known.findings), known.findings)
-    remaining = with_what_separates(remaining)
+    else:
+        remaining = [of_learner(one, known.kind) for one in remaining]
+    remaining = with_what_separates(without_made(remaining, outcomes))
     remaining = remaining if logged is None else with_rows(logged, known.findings, remaining)
     next_steps = order_next_steps(remaining)
     return Update(
+        at_a_glance=_at_a_glance(logged, known, remaining, next_steps, outcomes),
         hypotheses=remaining,
         next_steps=next_steps,
         next_step=after_ranking(next_steps, remaining),
         notes=[*notes, *_moved(before, after, {one.cause for one in checked})],
     )
+
+
+def _at_a_glance(
+    run: Run | None,
+    known: Known,
+    hypotheses: Sequence[Hypothesis],
+    steps: Sequence[NextStep],
+    outcomes: Mapping[str, Outcome],
+) -> Glance:
+    """Return what leads after the checks, and the command of the check that comes next."""
+    read = RunSummary(
+        path="" if run is None else run.path, formats=[], steps=0, metrics=list(run.series) if run else []
+    )
+    learner = known.kind if run is None else learner_of(run)
+    verdict = verdict_of(read, Sheet(), known.findings, hypotheses, steps=steps, learner=learner)
+    asked = steps[0] if steps else None
+    command = ""
+    if asked is not None and asked.call:
+        command = as_command(asked.call)
+    elif asked is not None and run is not None:
+        made = [word for check, outcome in outcomes.items() for word in ("--outcome", f"{check}={outcome}")]
+        command = shlex.join(["mldebug-mcp", "diagnose", run.path, *made, "--outcome", f"{asked.id}=OUTCOME"])
+    return glance_at_verdict(verdict, command)
 
 
 def _moved(before: Sequence[Hypothesis], after: Sequence[Hypothesis], checked: Collection[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
@@ -12,6 +13,7 @@ from typing import Any
 from mldebug_mcp.checks.progress import has_finished
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, figure, percent
+from mldebug_mcp.judge.at_a_glance import glance_at_verdict
 from mldebug_mcp.judge.derived_facts import has_changed
 from mldebug_mcp.judge.diagnosis import diagnose
 from mldebug_mcp.judge.reader import Reader, opinion_lines, with_reader
@@ -19,7 +21,7 @@ from mldebug_mcp.judge.run_verdict import without_result
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.follow import FollowedRun
 from mldebug_mcp.models import Diagnosis, Finding, State
-from mldebug_mcp.models.base import NO_FAULTS
+from mldebug_mcp.models.base import NO_FAULTS, Glance
 from mldebug_mcp.models.diagnosis import DerivedFact
 from mldebug_mcp.models.runs import News
 
@@ -198,7 +200,12 @@ class Watch:
         if self._reader is not None:
             said += f"; {opinion_lines(read)[0] if read.reader is not None else read.notes[-1]}"
         alarm = leader not in NO_FAULTS and _agreed(read)
-        return [News(what="leader", text=said, **_where(run), causes=causes, alarm=alarm)]
+        return [
+            News(
+                what="leader", text=said, **_where(run), causes=causes, alarm=alarm,
+                at_a_glance=None if at_once else _at_a_glance(run, read),
+            )
+        ]  # fmt: skip
 
 
 def _agreed(diagnosis: Diagnosis) -> bool:
@@ -217,7 +224,13 @@ def _read_so_far(run: Run, diagnosis: Diagnosis) -> News:
         text=f"{counted(run.records, 'record')} so far, kind of run: {run.kind}; {_status(run, diagnosis)}",
         **_where(run),
         causes={leader.cause: round(leader.probability, 2)},
+        at_a_glance=_at_a_glance(run, diagnosis),
     )
+
+
+def _at_a_glance(run: Run, diagnosis: Diagnosis) -> Glance:
+    """Return the verdict, with the command that diagnoses the run whole."""
+    return glance_at_verdict(diagnosis.verdict, shlex.join(["mldebug-mcp", "diagnose", run.path]))
 
 
 def _where(run: Run) -> dict[str, Any]:

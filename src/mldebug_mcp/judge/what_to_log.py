@@ -9,6 +9,7 @@ import numpy as np
 from mldebug_mcp.checks import Symptom, symptoms
 from mldebug_mcp.checks.asking import not_logged_by
 from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.judge.causes import learner_of
 from mldebug_mcp.judge.next_steps import Likelihood, Worth
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, State
@@ -205,8 +206,27 @@ def framework(run: Run) -> str:
     return TRAINER if run.kind in ("grpo", "preference", "sft") and "epoch" in run else OTHER
 
 
+WITHOUT_A_NETWORK: Mapping[str, Mapping[str, str]] = {
+    "boosting": {
+        "eval_loss": "give the training an evaluation set (`evals`, `eval_set` or `valid_sets`)",
+        "loss": "give the training its own rows as a second evaluation set",
+        "configuration": GIVE_SETTING,
+    },
+    "linear": {
+        "eval_loss": "print the loss on held-out rows after each `partial_fit`",
+        "loss": "set `verbose=1`",
+        "configuration": GIVE_SETTING,
+    },
+    "clusters": {"loss": "set `verbose=1`, which prints the inertia", "configuration": GIVE_SETTING},
+}
+"""What a learner that is no neural network can be told to log, and how."""
+
+
 def how_to_log(metric: str, run: Run) -> str | None:
     """Return how to make a run log a metric, or None if its kind of run has no such metric."""
+    others = WITHOUT_A_NETWORK.get(learner_of(run))
+    if others is not None:
+        return others.get(metric)
     if metric == CONFIGURATION or (metric in SETTINGS and metric not in LOGGABLE):
         return GIVE_SETTING
     loggable = LOGGABLE.get(metric)

@@ -209,6 +209,20 @@ class Call(Model):
         return f"{self.tool}({given})"
 
 
+class Glance(Model):
+    """What to read first of an answer: what is wrong, what that rests on, what to run next, and the fix."""
+
+    kind: Literal["fault", "healthy", "unclear", "not judged"] = Field(
+        "unclear", description="healthy: nothing is wrong in what was looked at. not judged: nothing could be."
+    )
+    headline: Text = Field("", description="What is wrong; where nothing is, what was looked at.")
+    facts: list[Text] = Field(default_factory=list, description="Two or three facts that it rests on.")
+    next: Text = Field("", description="What to do next.")
+    command: Text = Field("", description="The command line for that, whole; empty where there is none.")
+    fix: Text = Field("", description="What usually helps.")
+
+
+AtAGlance = Annotated[Glance, Field(default_factory=Glance, description="What to read first.")]
 NextCall = Annotated[Call | None, Field(description="The call to make next, ready to send.")]
 
 

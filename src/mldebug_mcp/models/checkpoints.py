@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import Model, Number, Text
+from mldebug_mcp.models.base import Glance, Model, Number, Text
 
 
 class CheckpointFact(Model):
@@ -25,6 +25,7 @@ class CheckpointFact(Model):
 class CheckpointChoice(Model):
     """Which checkpoint of a run to keep, by the metric that its author chose."""
 
+    at_a_glance: Glance | None = Field(None, description="What to read first; null inside of a diagnosis.")
     keep: Text = Field("", description="The one to keep, from the folder of the run; empty where that is unknown.")
     verdict: Literal["clear", "within noise", "too few evaluations", "not evaluated"] = Field(
         description="clear: no other is as good. within noise: others may be as good."

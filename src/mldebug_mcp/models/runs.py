@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from mldebug_mcp.models.base import NO_FAULTS, Model, NextCall, Number, Text
+from mldebug_mcp.models.base import NO_FAULTS, AtAGlance, Glance, Model, NextCall, Number, Text
 from mldebug_mcp.models.citation import Citation
 from mldebug_mcp.models.reader import ReaderOpinion
 
@@ -119,6 +119,7 @@ class Sweep(Model):
 class Runs(Model):
     """The answer to "which of my runs is sick?": those that need attention first."""
 
+    at_a_glance: AtAGlance
     path: Text = Field(description="The folder, as it was named.")
     rows: list[RunRow] = Field(description="A line for each run, those that need attention first.")
     shared: list[SharedSetting] = Field(default_factory=list, description="The most certain first.")
@@ -130,6 +131,7 @@ class Runs(Model):
 class Contest(Model):
     """The answer to "is A better than B?": the difference of their means, next to what chance gives."""
 
+    at_a_glance: AtAGlance
     metric: Text = Field(description="The result that they are compared by.")
     better: Literal["higher", "lower"] = Field(description="Which way that is better.")
     a: list[Number] = Field(description="The result of each run of A.")
@@ -162,6 +164,7 @@ class News(Model):
         "nothing was written for long. finished: the log says that training ended."
     )
     text: Text = Field(description="In one sentence.")
+    at_a_glance: Glance | None = Field(None, description="The verdict on the run so far, where it is new.")
     step: Number | None = Field(None, description="How far the run had come.")
     step_name: str = Field("step", description="What a step is here: step, epoch or record.")
     symptom: str | None = Field(None, description="The symptom of a finding.")

@@ -26,10 +26,10 @@ from mldebug_mcp.models import (
     RunVerdict,
     State,
 )
+from mldebug_mcp.models.base import Glance
 from mldebug_mcp.models.batch import BatchInspection, Corpus, FedBatch, FedRow, RowsAt, RowView, TemplateView
 from mldebug_mcp.models.memory import CallSite, DeviceSummary, MemoryEstimate, MemoryFinding, MemoryReport
 from mldebug_mcp.models.runs import MetricReading, MetricValues, Runs, Sweep
-from mldebug_mcp.report.runs_terminal import headline
 
 # Making any answer fit a number of characters: long texts and lists are cut, evenly, until it does.
 #
@@ -100,7 +100,7 @@ def _cut_field(name: str, value: object, characters: int, entries: int) -> objec
 def _cut(value: object, characters: int, entries: int) -> object:
     if isinstance(value, str):
         return value if len(value) <= characters else value[: characters - 1] + "…"
-    if isinstance(value, Call | RunVerdict):  # what tells what to do is whole; a verdict bounds itself
+    if isinstance(value, Call | RunVerdict | Glance):  # what tells what to do is whole; a verdict bounds itself
         return value
     if isinstance(value, Model):
         return _cut_model(value, characters, entries)
@@ -242,8 +242,8 @@ def concise_error(answer: ErrorExplanation) -> ErrorExplanation:
 
 
 MAX_FINDINGS = 6
-MAX_SITES = 6
-MAX_LEVERS = 5
+MAX_SITES = 5
+MAX_LEVERS = 4
 MAX_DEVICES = 3
 MAX_HYPOTHESES = 3
 MEMORY_CONCISE_MAX_NOTES = 5
@@ -254,14 +254,22 @@ MAX_SENTENCE = 300
 def concise_memory(report: MemoryReport) -> MemoryReport:
     """Return the report in at most about 2,500 tokens."""
     fullest = max(report.devices, key=lambda one: one.peak_allocated_bytes or one.allocated_bytes, default=None)
+    fix = report.at_a_glance.fix
     short = {
-        "findings": [_finding(one) for one in report.findings[:MAX_FINDINGS]],
+        "findings": [_finding(one, told=fix) for one in report.findings[:MAX_FINDINGS]],
         "top_allocations": [_site(one) for one in report.top_allocations[:MAX_SITES]],
         "devices": [_device(one, full=one is fullest) for one in _shown(report.devices, fullest)],
         "levers": report.levers[:MAX_LEVERS],
         "oom": report.oom and report.oom.model_copy(update={"stack": []}),
         "hypotheses": [
-            one.model_copy(update={"summary": shorten(one.summary, MAX_SENTENCE // 2), "against": []})
+            one.model_copy(
+                update={
+                    "summary": shorten(one.summary, MAX_SENTENCE // 2),
+                    "against": [],
+                    "symptoms": [],
+                    "fix": "" if fix else one.fix,
+                }
+            )
             for one in rounded(report.hypotheses[:MAX_HYPOTHESES])
         ],
         "comparison": report.comparison and report.comparison.model_copy(update={"sites": report.comparison.sites[:5]}),
@@ -283,11 +291,12 @@ def concise_estimate(estimate: MemoryEstimate) -> MemoryEstimate:
     return estimate.model_copy(update={"sources": []})
 
 
-def _finding(one: MemoryFinding) -> MemoryFinding:
+def _finding(one: MemoryFinding, *, told: str) -> MemoryFinding:
+    """Return a finding in short; its fix is left out where it stands at the beginning of the answer already."""
     return one.model_copy(
         update={
             "stack": one.stack[:MAX_FRAMES],
-            "fix": shorten(one.fix, MAX_SENTENCE),
+            "fix": "" if one.fix.rstrip(".") == told.rstrip(".") else shorten(one.fix, MAX_SENTENCE),
             "citations": one.citations[:1] if one.severity != "info" else [],
             "values": {},
         }
@@ -411,7 +420,7 @@ def concise_runs(answer: Runs) -> Runs:
             "rows": rows,
             "shared": answer.shared[:MOST_SETTINGS],
             "sweep": None if answer.sweep is None else _concise_sweep(answer.sweep),
-            "notes": [headline(answer), *answer.notes],
+            "notes": [*answer.notes],
         }
     )
 

@@ -2,7 +2,7 @@
 // the pictures in the page stay as they are. The data stands beside each picture as JSON; nothing is loaded.
 
 const SVG = "http://www.w3.org/2000/svg";
-const LEFT = 58, RIGHT = 12, TOP = 22, BOTTOM = 20, HEIGHT = 230, NARROW = 8;
+const LEFT = 58, RIGHT = 12, TOP = 22, BOTTOM = 36, HEIGHT = 230, NARROW = 8;
 const view = { first: null, last: null, smoothing: 0, at: null, logarithmic: new Map() };
 let panels = [];
 
@@ -150,6 +150,8 @@ class Panel {
       const text = element("text", { x: this.x(step), y: TOP + HEIGHT + 15, "text-anchor": "middle" }, shown(step));
       picture.append(text);
     }
+    const middle = LEFT + this.width / 2;
+    picture.append(element("text", { x: middle, y: TOP + HEIGHT + 31, "text-anchor": "middle" }, this.data.across));
   }
 
   marks(picture) {

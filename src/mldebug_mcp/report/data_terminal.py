@@ -17,7 +17,6 @@ from mldebug_mcp.core.text import counted, figure, percent, quoted, shorten
 from mldebug_mcp.logs import Series
 from mldebug_mcp.memory.tables import size
 from mldebug_mcp.models import ProbeResult, State
-from mldebug_mcp.models.base import NO_FAULTS
 from mldebug_mcp.models.batch import (
     BatchFinding,
     BatchInspection,
@@ -43,7 +42,7 @@ from mldebug_mcp.models.memory import (
 )
 from mldebug_mcp.probe import Progress
 from mldebug_mcp.report.concise import quoted_once
-from mldebug_mcp.report.console import bullets, plain_table, print_section
+from mldebug_mcp.report.console import bullets, plain_table, print_first, print_section
 from mldebug_mcp.report.curves import sparkline
 
 # The numbers of a batch and its rows in words, the same in the terminal and on the page.
@@ -188,6 +187,7 @@ KINDS = {
 
 def print_inspection(console: Console, inspection: BatchInspection) -> None:
     """Print what was found, the numbers of the batch, and the decoded rows."""
+    print_first(console, inspection.at_a_glance)
     _print_summary(console, inspection.batch)
     found = [_finding(one) for one in quoted_once(inspection.findings, most=1)]
     print_section(console, in_sample("Found", inspection.batch), found or [Text(nothing_wrong(inspection.batch))])
@@ -286,6 +286,7 @@ PROBE_TERMINAL_SHOWN_STEPS = 3
 
 def print_probe(console: Console, result: ProbeResult) -> None:
     """Print the verdict, the curve, what was seen, what it may be and what to do next; of a failure, the failure."""
+    print_first(console, result.at_a_glance)
     console.print(Text.assemble((result.verdict, STYLE.get(result.verdict, "bold red")), ": ", result.summary))
     if result.verdict == "failed":  # nothing was measured: a list of what was not seen would read as an all-clear
         _print_lines(console, "Last lines of the probed code", result.output.splitlines())
@@ -300,9 +301,6 @@ def print_probe(console: Console, result: ProbeResult) -> None:
         _print_lines(console, "On the way to the first non-finite value", list(bad.before))
     causes = [f"{percent(one.probability):>4}  {one.cause}" for one in result.causes[:SHOWN_CAUSES]]
     _print_lines(console, "What it may be (hypotheses, not verdicts)", causes)
-    leading = next((one for one in result.hypotheses if one.cause not in NO_FAULTS), None)
-    if leading is not None and result.causes and result.causes[0].cause == leading.cause:
-        _print_lines(console, "Fix", [leading.fix])
     _print_lines(
         console, "Check next", [f"{one.action} ({one.cost})" for one in result.next_steps[:PROBE_TERMINAL_SHOWN_STEPS]]
     )
@@ -413,6 +411,7 @@ _COLOUR = {"error": "bold red", "warning": "bold yellow", "info": "bold"}
 def print_memory(console: Console, report: MemoryReport) -> None:
     """Print what is seen, who holds the memory, and what would save most."""
     read = report.snapshot
+    print_first(console, report.at_a_glance)
     console.print(
         Text.assemble(
             (read.path, "bold"),
@@ -435,7 +434,11 @@ def print_memory(console: Console, report: MemoryReport) -> None:
 
 
 def print_estimate(console: Console, estimate: MemoryEstimate) -> None:
-    """Print an estimate with its formulas."""
+    """Print whether it fits, where that was asked, then the estimate with its formulas."""
+    if estimate.fit is not None:
+        for line in _fit(estimate.fit):
+            console.print(line)
+        console.print()
     settings = ", ".join(f"{name} {value}" for name, value in estimate.settings.items())
     console.print(Text.assemble((estimate.model, "bold"), f": {estimate.parameters:,} parameters; {settings}"))
     table = plain_table("left", "right", "text")
@@ -445,8 +448,6 @@ def print_estimate(console: Console, estimate: MemoryEstimate) -> None:
     if estimate.measured_peak_bytes is not None:
         table.add_row("measured peak", size(estimate.measured_peak_bytes), "of the snapshot")
     console.print(Padding(table, (1, 0, 0, 2)))
-    if estimate.fit is not None:
-        print_section(console, "Does it fit?", _fit(estimate.fit))
     print_section(console, "Sources", bullets(estimate.sources))
     print_section(console, "Notes", bullets(estimate.notes))
 

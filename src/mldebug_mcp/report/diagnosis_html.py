@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mldebug_mcp.checks.results import Result, result_of
 from mldebug_mcp.core.text import clean, figure, percent, shorten
+from mldebug_mcp.judge.next_call import as_command
 from mldebug_mcp.judge.reader import opinion_lines
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.columns import Floats
@@ -20,10 +21,8 @@ from mldebug_mcp.report.curves import Curve, Panel, labels, panels
 from mldebug_mcp.report.sections import (
     ONCE_CHECKED,
     SHOWN_STEPS,
-    Block,
     Section,
     also_for,
-    as_command,
     checkpoint_lines,
     hypotheses_shown,
     leading_citations,
@@ -39,7 +38,7 @@ from mldebug_mcp.report.sections import (
     what_was_read,
     worth_showing,
 )
-from mldebug_mcp.report.web_page import prose, web_page, write_file
+from mldebug_mcp.report.web_page import block_html, prose, web_page, write_file
 
 # The sheet of a run as HTML: what ran, its settings, a line per quantity, and what happened when.
 
@@ -140,14 +139,15 @@ DIGITS = 6
 NEAR = 0.0
 
 
-def panel_json(panel: Panel, first: float, last: float) -> str:
-    """Return the panel over the steps from `first` to `last`, safe inside of an element of HTML.
+def panel_json(panel: Panel, run: Run) -> str:
+    """Return the panel over the steps of a run, safe inside of an element of HTML.
 
     Names were cleaned before they get here: what JSON escapes would come to life again.
     """
     data = {
-        "first": first,
-        "last": last,
+        "across": run.step_name,
+        "first": run.first_step,
+        "last": run.last_step,
         "low": panel.scale.low,
         "high": panel.scale.high,
         "logarithmic": panel.scale.logarithmic,
@@ -189,25 +189,6 @@ def opinions_html(diagnosis: Diagnosis) -> str:
     return f'<ul class="opinions">{"".join(f"<li>{prose(line)}</li>" for line in lines)}</ul>' if lines else ""
 
 
-def verdict_html(diagnosis: Diagnosis) -> str:
-    """Return the verdict block: what leads, why, the next check with its command, the fix."""
-    block = verdict_block(diagnosis)
-    rows = [(block.why, "".join(f"<p>{prose(fact)}</p>" for fact in block.facts))]
-    rows += [("Next", _next_html(block))] if block.next or block.command else []
-    rows += [("Fix", f"<p>{prose(block.fix)}</p>")] if block.fix else []
-    lines = "".join(f"<dt>{name}</dt><dd>{body}</dd>" for name, body in rows if body)
-    kind = block.kind.replace(" ", "-")
-    more = f"<dl>{lines}</dl>" if lines else ""
-    return f'<div class="verdict {kind}"><p><b>{prose(block.headline)}</b></p>{more}</div>'
-
-
-def _next_html(block: Block) -> str:
-    """Return what to do next; what a check shows stands folded below it."""
-    needs = f" ({block.needs})" if block.needs else ""
-    command = f"<p><code class=call>{escape(block.command)}</code></p>" if block.command else ""
-    return f"<p>{prose(block.next + needs)}</p>{command}"
-
-
 def section(title: str, body: str) -> str:
     """Return a titled part of a page; nothing where there is nothing in it."""
     return f"<h2>{escape(title)}</h2>{body}" if body else ""
@@ -232,7 +213,7 @@ def panel_html(panel: Panel, run: Run) -> str:
         f"<figure class=panel><figcaption>{_key(panel, readings=True)}"
         "<p class=options hidden><label><input type=checkbox class=logarithmic> logarithmic</label></p></figcaption>"
         f'<div class=plot tabindex=0 role=group aria-label="Curves of {name}: {help_}">{picture}</div>'
-        f'<script type="application/json">{panel_json(panel, run.first_step, run.last_step)}</script></figure>'
+        f'<script type="application/json">{panel_json(panel, run)}</script></figure>'
     )
 
 
@@ -340,12 +321,6 @@ def citation_html(one: Citation) -> str:
 
 
 _DIAGNOSIS_HTML_STYLE = """
-.verdict { font-size: 1.1rem; border-left: .35rem solid var(--line); padding: .5rem 1rem; margin: 1rem 0; }
-.verdict { font-size: 1rem; } .verdict > p { font-size: 1.15rem; } .verdict.fault { border-color: var(--warn); }
-.verdict.healthy { border-color: var(--good); }
-.verdict dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .2rem .8rem; margin: .6rem 0 0; }
-.verdict dt { font-weight: bold; } .verdict dd { margin: 0; } .verdict dd p { margin: 0 0 .2rem; }
-.verdict code { overflow-wrap: anywhere; }
 .panel { margin: 1rem 0; } figcaption { display: flex; flex-wrap: wrap; justify-content: space-between; }
 .key output { color: var(--dim); } .options { margin: 0; font-size: .85rem; }
 #tools { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; font-size: .85rem; margin: 1rem 0; }
@@ -444,7 +419,7 @@ def page_parts(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> 
     once = f"<p class=dim>{escape(ONCE_CHECKED)}</p>" if steps else ""
     return [
         f"<h1>{escape(diagnosis.run.path)}</h1>",
-        verdict_html(diagnosis),
+        block_html(verdict_block(diagnosis)),
         opinions_html(diagnosis),
         ran_html(diagnosis.sheet),
         *([_TOOLS, *pictures] if pictures else []),
@@ -501,6 +476,6 @@ def notebook_html(diagnosis: Diagnosis, run: Run, reference: Run | None = None) 
     return clean(
         f"<div class=mldebug><style>{_NOTEBOOK_HTML_STYLE}</style>"
         f"<p><b>{escape(diagnosis.run.path)}</b>: {escape(what_was_read(diagnosis, run))}</p>"
-        f"{verdict_html(diagnosis)}{''.join(picture_html(one, run) for one in drawn)}"
+        f"{block_html(verdict_block(diagnosis))}{''.join(picture_html(one, run) for one in drawn)}"
         f"{seen_html(diagnosis, seen)}{hypotheses_html(diagnosis)}</div>"
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.padding import Padding
@@ -11,20 +10,18 @@ from rich.text import Text
 
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, percent, shorten
-from mldebug_mcp.judge.run_verdict import whole_sentences
+from mldebug_mcp.judge.next_call import as_command
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, MetricToLog, NextStep, State
 from mldebug_mcp.models.base import NO_FAULTS, SOUND
-from mldebug_mcp.report.console import bullets, plain_table, print_section
+from mldebug_mcp.report.console import block_lines, bullets, plain_table, print_block, print_section, wrap
 from mldebug_mcp.report.curves import curve_lines
 from mldebug_mcp.report.knowledge_terminal import citation_text
 from mldebug_mcp.report.sections import (
     ONCE_CHECKED,
     SHOWN_STEPS,
-    Block,
     Section,
     also_for,
-    as_command,
     finding_line,
     hypotheses_shown,
     leading_citations,
@@ -40,29 +37,21 @@ from mldebug_mcp.report.sections import (
     worth_showing,
 )
 
-# The verdict block in a terminal: verdict, why, next check, fix; each wraps, none is cut.
+# What stands first: the verdict block, and the opinions of a reader.
 
 
 MAX_ROWS = 9
 """Rows of the block at 80 columns, as far as fewer facts and a shorter fix can do it. Chosen: read at a glance."""
-MIN_FACTS = 1
-_STYLES = {"fault": "bold red", "healthy": "bold green", "unclear": "bold yellow", "not judged": "bold yellow"}
-_INDENT = 6
-FILLED = 0.9
-"""Share of the rows that text fills where words are kept whole. Chosen."""
 
 
 def print_verdict(console: Console, diagnosis: Diagnosis) -> int:
     """Print the block and return its rows; a command is one line to copy, however wide the terminal is."""
-    lines = verdict_lines(verdict_block(diagnosis), console.width)
-    for line in lines:
-        console.print(line, no_wrap=True, crop=False, overflow="ignore")
-    return len(lines)
+    return print_block(console, verdict_block(diagnosis), MAX_ROWS)
 
 
 def print_opinions(console: Console, diagnosis: Diagnosis) -> int:
     """Print the opinions of reader and own ranking, and return the lines; nothing where no reader was asked."""
-    lines = [line for text in _opinions(diagnosis) for line in _wrap(text, console.width)]
+    lines = [line for text in _opinions(diagnosis) for line in wrap(text, console.width)]
     for line in lines:
         console.print(Text(line), no_wrap=True, crop=False, overflow="ignore")
     return len(lines)
@@ -74,46 +63,6 @@ def _opinions(diagnosis: Diagnosis) -> list[str]:
     from mldebug_mcp.judge.reader import opinion_lines
 
     return opinion_lines(diagnosis)
-
-
-def verdict_lines(block: Block, width: int) -> list[Text]:
-    """Return the block on lines of the width; a command keeps to one line, which a terminal may wrap."""
-    head = [Text(line, style=_STYLES[block.kind]) for line in _wrap(block.headline, width)]
-    check = _next_lines(block, width)
-    facts = list(block.facts)
-    why = _labelled(block.why, facts, width)
-    fix = _labelled("Fix", [_first_sentence(block.fix)], width, "green") if block.fix else []
-    while len(facts) > MIN_FACTS and len(head) + len(why) + len(check) + len(fix) > MAX_ROWS:
-        facts.pop()
-        why = _labelled(block.why, facts, width)
-    if block.fix:
-        room = (MAX_ROWS - len(head) - len(why) - len(check)) * (width - _INDENT)
-        fix = _labelled("Fix", [whole_sentences(block.fix, int(FILLED * room))], width, "green")
-    return [*head, *why, *check, *fix]
-
-
-def _first_sentence(text: str) -> str:
-    return whole_sentences(text, 0)
-
-
-def _next_lines(block: Block, width: int) -> list[Text]:
-    needs = f" ({block.needs})" if block.needs else ""
-    action = _labelled("Next", [f"{block.next}{needs}"], width) if block.next else []
-    command = [Text.assemble(" " * _INDENT, (block.command, "cyan"))] if block.command else []
-    return [*action, *command]
-
-
-def _labelled(label: str, texts: Iterable[str], width: int, style: str = "") -> list[Text]:
-    """Return texts below each other, the label in front of the first."""
-    lines: list[Text] = []
-    for text in texts:
-        for line in _wrap(text, width - _INDENT):
-            lines.append(Text.assemble((f"{'' if lines else label:<{_INDENT}}", "bold"), (line, style)))
-    return lines
-
-
-def _wrap(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, max(_INDENT, width), break_on_hyphens=False)
 
 
 # All of a diagnosis as text for a person: coloured where the output is a terminal, plain elsewhere.
@@ -384,7 +333,7 @@ def _check_in_full(diagnosis: Diagnosis, width: int) -> list[Text]:
     lines = [Text(f"Check {check.id} ({check.cost})", style="bold")]
     if check.confirms:
         lines += [*_wrapped(f"confirms: {check.confirms}", width), *_wrapped(f"refutes: {check.refutes}", width)]
-    if block.fix and not " ".join(map(str.strip, map(str, verdict_lines(block, width)))).endswith(block.fix):
+    if block.fix and not " ".join(map(str.strip, map(str, block_lines(block, width, MAX_ROWS)))).endswith(block.fix):
         lines += _wrapped(f"fix: {block.fix}", width)
     return lines
 

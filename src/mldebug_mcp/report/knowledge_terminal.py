@@ -13,7 +13,7 @@ from rich.text import Text
 from mldebug_mcp.core.text import plain
 from mldebug_mcp.knowledge import Cause, catalogue
 from mldebug_mcp.models import Citation, NextStep
-from mldebug_mcp.report.console import bullets, print_section
+from mldebug_mcp.report.console import bullets, print_first, print_section
 
 if TYPE_CHECKING:
     from mldebug_mcp.models import ErrorExplanation, ErrorMatch, EvidenceReport, Explanation, SearchResult
@@ -42,29 +42,24 @@ def citation_text(one: Citation) -> Text:
 
 
 def print_error(console: Console, answer: ErrorExplanation) -> None:
-    """Print the first real error, what it means and what to do."""
-    error = answer.error
-    if error is None:
-        console.print(Text("No error found.", style="bold"))
-    else:
-        ranks = f", rank{'s' if len(error.ranks) > 1 else ''} {', '.join(error.ranks)}" if error.ranks else ""
-        console.print(Text.assemble((f"line {error.line}{ranks}: ", "dim"), (error.text, "bold red")))
-        if error.user_frame:
-            console.print(Text(f"your code: {error.user_frame}", style="cyan"))
-    for match in answer.matches:
-        console.print()
-        console.print(_match(match))
-    if not answer.matches:
-        console.print(Text.assemble(("\nWhat it is: ", "bold"), answer.problem))
-        console.print(Text.assemble(("What to try: ", "bold"), answer.advice))
-    for note in bullets(answer.notes):
+    """Print what the first real error means and what to do, then where that is documented and what else it may be."""
+    print_first(console, answer.at_a_glance)
+    if answer.error is not None and answer.error.ranks:
+        ranks = answer.error.ranks
+        console.print(Text(f"said by rank{'s' if len(ranks) > 1 else ''} {', '.join(ranks)}", style="dim"))
+    for place, match in enumerate(answer.matches):
+        if place:
+            console.print()
+        console.print(_match(match, whole=place > 0))
+    for note in bullets(answer.notes[0 if answer.error else 1 :]):
         console.print(Padding(note, (0, 0, 0, 2)))
 
 
-def _match(match: ErrorMatch) -> Text:
-    text = Text.assemble((match.id, "bold yellow"), (f" ({match.credence})", "dim"), f"\ncause: {match.cause}")
-    text.append(f"\nfix:   {match.fix}")
-    if match.mistaken_for:
+def _match(match: ErrorMatch, *, whole: bool) -> Text:
+    text = Text.assemble((match.id, "bold yellow"), (f" ({match.credence})", "dim"))
+    if whole:
+        text.append(f"\ncause: {match.cause}\nfix:   {match.fix}")
+    if whole and match.mistaken_for:
         text.append(f"\nmistaken for: {match.mistaken_for}", style="dim")
     if match.causes:
         text.append(f"\nsee also: {', '.join(match.causes)}", style="dim")

@@ -18,7 +18,8 @@ from mldebug_mcp.memory.tables import GIB, MIB, Ints, size
 from mldebug_mcp.memory.timeline import Timeline, timeline
 from mldebug_mcp.models.memory import MemoryReport, MemoryTotals
 from mldebug_mcp.report.chart import GRID, figure_class
-from mldebug_mcp.report.web_page import prose, web_page, write_file
+from mldebug_mcp.report.sections import block_of
+from mldebug_mcp.report.web_page import WIDE, block_html, for_both_widths, prose, web_page, write_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -128,12 +129,8 @@ def _mark_failures(panel: Axes, one: Timeline) -> None:
 # The memory report as one HTML file: timeline as SVG, findings, call sites.
 
 
-WIDTH, HEIGHT, LEFT, BOTTOM = 960, 300, 70, 24
-WIDTHS = {"on-wide": WIDTH, "on-narrow": 360}
-"""Widths of the picture by the page that shows it: a phone would shrink the letters of the wide one."""
+HEIGHT, LEFT, BOTTOM = 300, 76, 24
 _STYLE = """
-.on-narrow { display: none; }
-@media (max-width: 40rem) { .on-wide { display: none; } .on-narrow { display: block; } }
 p, li { overflow-wrap: anywhere; }
 @media (max-width: 40rem) { td { overflow-wrap: anywhere; display: block; padding: 0; }
   td.number { text-align: left; font-weight: bold; }
@@ -150,9 +147,9 @@ def write_memory_html(snapshot: MemorySnapshot, report: MemoryReport, path: str 
 def memory_html(snapshot: MemorySnapshot, report: MemoryReport) -> str:
     """Return the page."""
     read = report.snapshot
-    pictures = [_picture(one) for device in snapshot.devices if (one := timeline(device, WIDTH)) is not None]
+    pictures = [_picture(one) for device in snapshot.devices if (one := timeline(device, WIDE)) is not None]
     parts = [
-        f"<h1>GPU memory: {escape(read.path)}</h1>",
+        f"<h1>GPU memory: {escape(read.path)}</h1>{block_html(block_of(report.at_a_glance))}",
         f"<p class=dim>{escape(read.layout)}; {counted(read.devices, 'device')}, {read.trace_events:,} events; "
         f"{_peak(read)}</p>",
         *pictures,
@@ -191,10 +188,10 @@ def _table(rows: Iterable[tuple[str, ...]]) -> str:
 def _picture(one: Timeline) -> str:
     """Return the timeline drawn for a wide and for a narrow page: letters of one size in both."""
     key = "".join(
-        f'<span style="background:{COLOURS[category]}"></span>{category.label.replace("_", " ")}'
+        f'<bdi><span style="background:{COLOURS[category]}"></span>{category.label.replace("_", " ")}</bdi> '
         for category in one.held
     )
-    pictures = "".join(f'<div class="{kind}">{_drawn(one, width)}</div>' for kind, width in WIDTHS.items())
+    pictures = for_both_widths(lambda width: _drawn(one, width))
     return (
         f"<h2>Device {one.device}</h2>{pictures}"
         f"<p class=key>{key}<span></span>- - reserved; {one.events:,} events, {len(one.steps)} steps</p>"
@@ -223,19 +220,20 @@ def _drawn(one: Timeline, width: int) -> str:
     marks.append(
         f'<path d="M{x:.1f} {y:.1f} l-5 -9 h10 z" fill="currentColor"/><text x="{x:.1f}" y="{y - 12:.1f}" '
         f'text-anchor="{anchor}" '
-        f'font-weight="bold">peak {size(one.peak_bytes)}</text>'
+        f'class="over" font-weight="bold">peak {size(one.peak_bytes)}</text>'
     )
     return (
-        f"<svg viewBox='0 -14 {width} {HEIGHT + BOTTOM + 14}' fill='currentColor' font-size='11' role='img' "
+        f"<svg viewBox='0 -14 {width} {HEIGHT + BOTTOM + 14}' fill='currentColor' font-size='12' role='img' "
         f"aria-label='memory held over the events of the allocator'>{''.join(grid + shapes + marks)}"
-        f"<text x='{LEFT}' y='{HEIGHT + BOTTOM - 6}'>event 0 of the allocator</text>"
+        f"<text x='{LEFT}' y='{HEIGHT + BOTTOM - 6}'>0: events of the allocator</text>"
         f"<text x='{width}' y='{HEIGHT + BOTTOM - 6}' text-anchor='end'>{one.events:,}</text></svg>"
     )
 
 
 def _failure(x: float) -> str:
     line = f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{HEIGHT}" stroke="#b00020" stroke-width="2"/>'
-    return f'{line}<text x="{max(LEFT + 80, x - 6):.1f}" y="{HEIGHT - 8}" text-anchor="end">out of memory</text>'
+    place = f'x="{max(LEFT + 90, x - 6):.1f}" y="{HEIGHT - 8}" text-anchor="end" class="over"'
+    return f"{line}<text {place}>out of memory</text>"
 
 
 def _x(one: Timeline, moment: int, width: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -13,6 +14,7 @@ import numpy as np
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import counted, figure, percent, shorten
+from mldebug_mcp.judge.at_a_glance import shared_line
 from mldebug_mcp.judge.diagnosis import diagnose
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.models.base import SOUND
@@ -40,8 +42,9 @@ from mldebug_mcp.report.data_terminal import (
     shard_lines,
 )
 from mldebug_mcp.report.diagnosis_html import diagnosis_html
-from mldebug_mcp.report.runs_terminal import headline, rank_lines, result_of_row, shared_line, sweep_lines
-from mldebug_mcp.report.web_page import prose, web_page, write_file
+from mldebug_mcp.report.runs_terminal import rank_lines, result_of_row, sweep_lines
+from mldebug_mcp.report.sections import block_of
+from mldebug_mcp.report.web_page import block_html, for_both_widths, prose, web_page, write_file
 
 # An inspection as one HTML file: what was found, and the rows with what is trained on.
 
@@ -75,7 +78,7 @@ def page(inspection: BatchInspection) -> str:
         "".join(map(_finding, quoted_once(inspection.findings))) or f"<p>{nothing_wrong(batch).capitalize()}.</p>"
     )
     parts = [
-        f"<h1>{escape(batch.path)}</h1>",
+        f"<h1>{escape(batch.path)}</h1>{block_html(block_of(inspection.at_a_glance))}",
         _table(batch),
         f"<h2>{in_sample('Found', batch)}</h2>{findings}",
         "<h2>Rows</h2><p class=legend><span class=trained>trained on</span> · <span class=masked>masked</span> · "
@@ -96,8 +99,10 @@ def _table(batch: BatchSummary) -> str:
     return f"<table>{rows}</table>"
 
 
-BAR_WIDTH = 12
 PICTURE_HEIGHT = 120
+LETTER = 12
+LETTER_WIDTH = 0.62
+"""Of the size of a letter: how wide a figure is."""
 
 
 def _corpus(corpus: Corpus, batch: BatchSummary) -> list[str]:
@@ -107,31 +112,47 @@ def _corpus(corpus: Corpus, batch: BatchSummary) -> list[str]:
     parts = [f"<h2>The corpus</h2><table>{rows}</table>"]
     lengths = {span: count for span, count in batch.lengths.histogram.items() if count}
     if corpus.rows_are == "documents" and len(lengths) > 1:
-        parts.append("<h3>Documents by their tokens</h3>" + _bars(list(lengths.items()), 5 * BAR_WIDTH))
+        parts.append("<h3>Documents by their tokens</h3>" + _bars(list(lengths.items()), "tokens", "documents"))
     if corpus.id_bands:
         width = corpus.id_limit / len(corpus.id_bands)
-        named = [
-            (f"{round(place * width):,}" if place % 16 == 0 else "", count)
-            for place, count in enumerate(corpus.id_bands)
-        ]
-        parts.append("<h3>Tokens by their id (fourth root)</h3>" + _bars(named, BAR_WIDTH, root=0.25))
+        named = [(f"{round(place * width):,}", count) for place, count in enumerate(corpus.id_bands)]
+        parts.append(
+            "<h3>Tokens by their id</h3>" + _bars(named, "token id", "tokens, as their fourth root", root=0.25)
+        )
     return parts
 
 
-def _bars(named: list[tuple[str, int]], width: int, root: float = 1.0) -> str:
-    """Return bars as SVG, each with its name below it and its count as a title."""
+def _bars(named: list[tuple[str, int]], across: str, up: str, root: float = 1.0) -> str:
+    """Return bars as SVG with the names of both axes, each bar with its count as a title.
+
+    Args:
+        named: What each bar stands for, and its count.
+        across: What the names are of.
+        up: What the counts are of.
+        root: The power of a count that its bar is as high as.
+    """
+    return for_both_widths(lambda width: _bars_of_width(named, (across, up), root, width))
+
+
+def _bars_of_width(named: list[tuple[str, int]], axes: tuple[str, str], root: float, width: int) -> str:
     most = max(count for _, count in named) or 1
-    drawn = []
+    each = width / len(named)
+    longest = max(len(name) for name, _ in named)
+    every = max(1, math.ceil((longest + 2) * LETTER_WIDTH * LETTER / each))
+    below = PICTURE_HEIGHT + LETTER + 2
+    drawn = [f'<text x="0" y="-4">{escape(axes[1])}, at most {most:,}</text>']
     for place, (name, count) in enumerate(named):
         height = PICTURE_HEIGHT * (count / most) ** root
         drawn.append(
-            f'<rect x="{place * width}" y="{PICTURE_HEIGHT - height:.1f}" width="{width - 1}" height="{height:.1f}" '
-            f'fill="{COLOURS[0]}"><title>{escape(name)}: {count:,}</title></rect>'
+            f'<rect x="{place * each:.1f}" y="{PICTURE_HEIGHT - height:.1f}" width="{max(1.0, each - 1):.1f}" '
+            f'height="{height:.1f}" fill="{COLOURS[0]}"><title>{escape(name)}: {count:,}</title></rect>'
         )
-        drawn.append(f'<text x="{place * width}" y="{PICTURE_HEIGHT + 14}">{escape(name)}</text>' if name else "")
+        if place % every == 0 and place * each + len(name) * LETTER_WIDTH * LETTER <= width:
+            drawn.append(f'<text x="{place * each:.1f}" y="{below}">{escape(name)}</text>')
+    drawn.append(f'<text x="{width}" y="{below + LETTER + 2}" text-anchor="end">{escape(axes[0])}</text>')
     return (
-        f'<svg viewBox="0 0 {len(named) * width} {PICTURE_HEIGHT + 20}" role="img" font-size="10" '
-        f'fill="currentColor">{"".join(drawn)}</svg>'
+        f'<svg viewBox="0 {-LETTER - 6} {width} {below + 2 * LETTER + 12}" role="img" font-size="{LETTER}" '
+        f'aria-label="{escape(axes[1])} by {escape(axes[0])}" fill="currentColor">{"".join(drawn)}</svg>'
     )
 
 
@@ -269,7 +290,7 @@ def runs_html(answer: Runs, pages: Mapping[str, str] | None = None) -> str:
     more = [linked] if linked else []
     more += [f"{counted(left, 'further run')} not drawn: --json or --csv FILE has all"] if left else []
     parts = [
-        f"<h1>{escape(answer.path)}</h1><p>{escape(headline(answer))}</p>",
+        f"<h1>{escape(answer.path)}</h1>{block_html(block_of(answer.at_a_glance))}",
         _section("Ranks", rank_lines(answer)),
         _section("What they share", [shared_line(one) for one in answer.shared]),
         _section("Best settings", sweep_lines(answer.sweep)),

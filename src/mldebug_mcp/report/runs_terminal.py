@@ -13,23 +13,36 @@ from rich.table import Table
 from rich.text import Text
 
 from mldebug_mcp.core.text import counted, figure, percent, quoted, shorten
+from mldebug_mcp.judge.at_a_glance import shared_line
 from mldebug_mcp.judge.sweep import SWEPT_LEVEL
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.models.checkpoints import CheckpointChoice, CheckpointFact
 from mldebug_mcp.models.runs import (
     BestSetting,
+    Contest,
     Coverage,
     MetricReading,
     MetricValues,
     News,
     RunRow,
     Runs,
-    SharedSetting,
     Sweep,
 )
-from mldebug_mcp.report.console import bullets, console_for, plain_table, print_section
+from mldebug_mcp.report.console import bullets, console_for, plain_table, print_first, print_section
 from mldebug_mcp.report.curves import Scale, scale_of
+
+# Two kinds of runs.
+
+
+def print_contest(console: Console, answer: Contest) -> None:
+    """Print which kind is better, and the result of each run."""
+    print_first(console, answer.at_a_glance)
+    for name, side in (("A", answer.a), ("B", answer.b)):
+        console.print(Text(f"{name}: {', '.join(map(figure, side))}", style="dim"))
+    for note in bullets(answer.notes):
+        console.print(note)
+
 
 # Many runs as a table for a terminal, and what the sick ones share.
 
@@ -50,7 +63,7 @@ def print_runs(console: Console, answer: Runs, most: int = MAX_TABLE_ROWS) -> No
         answer: The runs.
         most: Rows that are shown.
     """
-    console.print(Text(headline(answer), style="bold"))
+    print_first(console, answer.at_a_glance)
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     for title in ("run", "ends", "step", "result", "may be", "since"):
         table.add_column(title, justify="right" if title in ("step", "since") else "left", no_wrap=title != "may be")
@@ -66,28 +79,6 @@ def print_runs(console: Console, answer: Runs, most: int = MAX_TABLE_ROWS) -> No
     print_section(console, "What they share", [Text(shared_line(one)) for one in answer.shared])
     print_section(console, "Best settings", list(map(Text, sweep_lines(answer.sweep))))
     print_section(console, "Notes", bullets(answer.notes))
-
-
-def headline(answer: Runs) -> str:
-    """Return how many runs there are, and in how many a fault leads."""
-    unread = sum(one.ending == "unread" for one in answer.rows)
-    sick = sum(one.is_sick for one in answer.rows)
-    sound = sum(one.leader == SOUND for one in answer.rows)
-    little = sum(not one.leader and one.ending != "unread" for one in answer.rows)
-    rest = len(answer.rows) - unread - sick - sound
-    parts = [f"a fault leads in {sick}", f"{sound} healthy"]
-    parts += [f"{rest - little} unclear"] if rest > little else []
-    parts += [f"{little} logged too little to judge"] if little else []
-    parts += [f"{unread} could not be read"] if unread else []
-    return f"{counted(len(answer.rows), 'run')}: {', '.join(parts)}"
-
-
-def shared_line(one: SharedSetting) -> str:
-    """Return a setting that goes with a cause, in counts."""
-    return (
-        f"{one.cause}: {one.sick_with} of {one.sick} such runs have {one.setting} {one.condition}, "
-        f"{one.others_with} of {one.others} others (p {figure(one.p)})"
-    )
 
 
 def rank_lines(answer: Runs) -> list[str]:
@@ -254,6 +245,7 @@ def print_news(news: News) -> None:
         (f"{time.strftime('%H:%M:%S')} ", "dim"), come, (f"{news.symptom or news.what}: ", style), news.text
     )
     console_for().print(line, soft_wrap=True)
+    print_first(console_for(), news.at_a_glance)
 
 
 def print_status(status: str) -> None:
@@ -274,7 +266,7 @@ MAX_SHOWN_CHECKPOINTS = 40
 
 def print_choice(console: Console, choice: CheckpointChoice) -> None:
     """Print which checkpoint to keep, and the metric at each of them."""
-    console.print(Text(choice.summary, style="bold" if choice.keep else ""))
+    print_first(console, choice.at_a_glance)
     table = plain_table("left", "right", "right", "text")
     for one in choice.checkpoints[:MAX_SHOWN_CHECKPOINTS]:
         kept = one.name == choice.keep

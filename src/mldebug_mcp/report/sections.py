@@ -6,18 +6,19 @@ the fix. What tells what to do is whole. Then comes what was observed, then the 
 
 from __future__ import annotations
 
-import ast
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure, percent, shorten
+from mldebug_mcp.judge.next_call import as_command
 from mldebug_mcp.judge.run_verdict import about_faults, is_surely
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.run import Sibling
 from mldebug_mcp.models import Citation, Comparison, Diagnosis, Finding, Hypothesis, NextStep, State
-from mldebug_mcp.models.base import NO_FAULTS, SOUND
+from mldebug_mcp.models.base import NO_FAULTS, SOUND, Glance
 from mldebug_mcp.models.checkpoints import CheckpointChoice
 
 # What people are shown of a diagnosis, in a terminal and on a page alike.
@@ -90,35 +91,6 @@ def _value(value: str | float | None) -> str:
     return "not set" if value is None else value if isinstance(value, str) else figure(value)
 
 
-# The call of a tool as the command line takes it: who reads an answer in a terminal has no tools to call.
-
-
-_COMMANDS = {
-    "diagnose_run": ("diagnose", "path"),
-    "inspect_batch": ("batch", "path"),
-    "probe_overfit": ("probe", "batch"),
-    "check_memory": ("memory", "path"),
-    "estimate_memory": ("estimate", "config"),
-    "explain_error": ("error", "text"),
-    "search_folklore": ("search", "query"),
-    "explain": ("explain", "id"),
-}
-"""The command of each tool, and which of its arguments stands without a name."""
-
-
-def as_command(call: str) -> str:
-    """Return a call such as `check_memory(path="a", against="b")` as a command; another call as it is."""
-    parsed = ast.parse(call, mode="eval").body
-    if not isinstance(parsed, ast.Call) or not isinstance(parsed.func, ast.Name) or parsed.func.id not in _COMMANDS:
-        return call
-    command, bare = _COMMANDS[parsed.func.id]
-    given = {word.arg: str(ast.literal_eval(word.value)) for word in parsed.keywords if word.arg}
-    words = [given.pop(bare)] if bare in given else []
-    for name, value in given.items():
-        words += [f"--{name.replace('_', '-')}", value]
-    return shlex.join(["mldebug-mcp", command, *words])
-
-
 MAX_OTHER_HYPOTHESES = 4
 MIN_PROBABILITY, MIN_PROBABILITY_WITH_FACTS = 0.01, 0.05
 """Hypotheses below these are counted, not shown, and shown without their facts. Chosen."""
@@ -132,6 +104,7 @@ PLACEHOLDERS = {
     "SNAPSHOT.pickle": "a snapshot of GPU memory",
     "MESSAGE": "the error message",
     "DATA_IN_MEMORY": "a file of the log",
+    "LOG": "the log of the run",
 }
 """What a command needs of the reader, by how it stands in the command."""
 
@@ -220,25 +193,36 @@ def verdict_block(diagnosis: Diagnosis) -> Block:
     return Block(verdict.kind, verdict.headline, verdict.facts, verdict.next, check, command, needs, verdict.fix)
 
 
+def block_of(glance: Glance) -> Block:
+    """Return the verdict block of an answer other than a diagnosis."""
+    kind, command = glance.kind, glance.command
+    return Block(kind, glance.headline, glance.facts, glance.next, None, command, _needs(command), glance.fix)
+
+
+def _needs(command: str) -> str:
+    """Return what has to be filled in in a command, in words."""
+    words = set(re.findall(r"[^\s'\"=,()]+", command))
+    return ", ".join(f"{name}: {what}" for name, what in PLACEHOLDERS.items() if name in words)
+
+
 def _to_run(diagnosis: Diagnosis) -> tuple[str, str]:
     """Return what to run after an answer that asks for no check, and what has to be filled in."""
     if diagnosis.verdict.kind != "healthy" or diagnosis.comparison is not None:
         return "", ""
     command = f"mldebug-mcp diagnose {shlex.quote(diagnosis.run.path)} --reference OTHER_RUN"
-    return command, f"OTHER_RUN: {PLACEHOLDERS['OTHER_RUN']}"
+    return command, _needs(command)
 
 
 def _check(diagnosis: Diagnosis, step: NextStep) -> Check:
     """Return a check with the command that makes it; where none of ours does, the one that takes its outcome."""
     path = shlex.quote(diagnosis.run.path)
     command = as_command(step.call) if step.call else f"mldebug-mcp diagnose {path} --outcome {step.id}=OUTCOME"
-    needs = [f"{name}: {words}" for name, words in PLACEHOLDERS.items() if name in command]
     return Check(
         id=step.id,
         cost=step.cost,
         action=step.action,
         command=command,
-        needs=", ".join(needs),
+        needs=_needs(command),
         confirms=step.confirms,
         refutes=step.refutes,
         cause=step.id.partition(".")[0],

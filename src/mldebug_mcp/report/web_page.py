@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import secrets
 from base64 import b64encode
+from collections.abc import Callable
 from hashlib import sha256
 from html import escape
 from pathlib import Path
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import clean, shorten
+from mldebug_mcp.report.sections import Block
 
 # The frame of every page we write: one file, nothing loaded, light or dark as the reader has it.
 #
@@ -35,6 +37,15 @@ blockquote { margin: .6rem 0; padding-left: 1rem; border-left: .2rem solid var(-
 cite { display: block; font-style: normal; } a { color: inherit; }
 svg { width: 100%; height: auto; }
 code { font: .9em/1.5 ui-monospace, monospace; }
+.verdict { border-left: .35rem solid var(--line); padding: .5rem 1rem; margin: 1rem 0; }
+.verdict > p { font-size: 1.15rem; } .verdict.fault { border-color: var(--warn); }
+.verdict.healthy { border-color: var(--good); }
+.verdict dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .2rem .8rem; margin: .6rem 0 0; }
+.verdict dt { font-weight: bold; } .verdict dd { margin: 0; } .verdict dd p { margin: 0 0 .2rem; }
+.verdict code { overflow-wrap: anywhere; }
+.on-narrow { display: none; } .on-narrow svg { max-width: 36rem; }
+@media (max-width: 60rem) { .on-wide { display: none; } .on-narrow { display: block; } }
+svg .over { paint-order: stroke; stroke: var(--back); stroke-width: 4px; stroke-linejoin: round; }
 .key { margin: 0; } .key bdi { display: inline-block; }
 .key span { display: inline-block; width: 11px; height: 11px; margin: 0 4px 0 12px; }
 :focus-visible { outline: 2px solid var(--info); outline-offset: 2px; }
@@ -63,6 +74,15 @@ def web_page(title: str, parts: list[str], style: str = "", script: str = "", *,
     )
 
 
+WIDE, NARROW = 960, 360
+"""Widths that a picture is drawn in: a phone would shrink the letters of the wide one."""
+
+
+def for_both_widths(draw: Callable[[int], str]) -> str:
+    """Return a picture drawn for a wide and for a narrow page, of which the page shows the one that fits."""
+    return f'<div class="on-wide">{draw(WIDE)}</div><div class="on-narrow">{draw(NARROW)}</div>'
+
+
 def policy_of(script: str, *, calls_home: bool = False) -> str:
     """Return the Content-Security-Policy of a page with a script."""
     allowed = ["default-src 'none'", "style-src 'unsafe-inline'", "base-uri 'none'", "form-action 'none'"]
@@ -77,6 +97,27 @@ def policy_of(script: str, *, calls_home: bool = False) -> str:
 def prose(text: str) -> str:
     """Return text of ours as HTML, what stands between backticks as code."""
     return _CODE.sub(r"<code>\1</code>", escape(text))
+
+
+# The verdict block, first on every page of an answer that judges.
+
+
+def block_html(block: Block) -> str:
+    """Return the verdict block: what leads, why, the next check with its command, the fix."""
+    rows = [(block.why, "".join(f"<p>{prose(fact)}</p>" for fact in block.facts))]
+    rows += [("Next", _next_html(block))] if block.next or block.command else []
+    rows += [("Fix", f"<p>{prose(block.fix)}</p>")] if block.fix else []
+    lines = "".join(f"<dt>{name}</dt><dd>{body}</dd>" for name, body in rows if body)
+    kind = block.kind.replace(" ", "-")
+    more = f"<dl>{lines}</dl>" if lines else ""
+    return f'<div class="verdict {kind}"><p><b>{prose(block.headline)}</b></p>{more}</div>'
+
+
+def _next_html(block: Block) -> str:
+    """Return what to do next; what a check shows stands folded below it."""
+    needs = f" ({block.needs})" if block.needs else ""
+    command = f"<p><code class=call>{escape(block.command)}</code></p>" if block.command else ""
+    return f"<p>{prose(block.next + needs)}</p>{command}"
 
 
 # Writing the pages and pictures that the user asked for by name.

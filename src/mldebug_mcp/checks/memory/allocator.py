@@ -22,8 +22,8 @@ NAMED = 256 * 1024**2
 
 @memory_symptom(
     severity="error",
-    fix="Lower what `levers` names first. After catching the error, leave the except block before trying again: the "
-    "exception keeps the tensors alive.",
+    fix="Begin with what would save most (`levers`). After catching the error, leave the except block before trying "
+    "again: the exception keeps the tensors alive.",
     quotes=("axolotl_oom_batch", "pytorch_oom_handler"),
     background=0.0005,
 )
@@ -61,7 +61,7 @@ def _fix(event: OutOfMemoryEvent) -> str | None:
 
 _LIMIT_FIRST = (
     "The device has room that this process may not take: raise or drop `torch.cuda.set_per_process_memory_fraction`, "
-    "or the limit of the container. Otherwise lower what `levers` names first."
+    "or the limit of the container. Otherwise begin with what would save most (`levers`)."
 )
 
 

@@ -43,6 +43,8 @@ _OF_NETWORKS_TOO = frozenset(
 _OF_CATBOOST = frozenset({"learn", "test", "best"})
 _OF_CATBOOST_ALONE = frozenset({"eval_test", "eval_best", "eval_total", "eval_remaining"})
 """... where it works its measure out on the rows of evaluation alone."""
+_OF_HISTOGRAMS = frozenset({"max depth", "train loss"})
+"""What HistGradientBoosting of scikit-learn prints for each iteration."""
 _EXPORT = regex(r"(?P<run>.+?) - (?P<metric>.+?)(?P<bound>__MIN|__MAX)?")
 _DETECTOR_LOSS = regex(r"(?:box|iou|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss")
 """What Ultralytics calls the parts of a detector's loss."""
@@ -105,7 +107,7 @@ _OF_NETWORKS_ALONE = ("epoch", "loss", "grad_norm", "learning_rate")
 
 def is_boosted(columns: Columns) -> bool:
     """Say whether columns are named as XGBoost, LightGBM and CatBoost name theirs, and no neural network does."""
-    if columns.keys() >= _OF_CATBOOST or columns.keys() >= _OF_CATBOOST_ALONE:
+    if any(columns.keys() >= names for names in (_OF_CATBOOST, _OF_CATBOOST_ALONE, _OF_HISTOGRAMS)):
         return True
     found = [match for name in columns if (match := _BOOSTED.fullmatch(name)) and "/" not in name]
     return not any(canonical(name) in _OF_NETWORKS_ALONE for name in columns) and any(

@@ -1,0 +1,407 @@
+"""What to read first of an answer: what is wrong, what that rests on, what to run next, and the fix.
+
+A diagnosis has its own (`run_verdict`); here are those of all other answers. Terminal, pages and MCP show the same.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mldebug_mcp.core.text import counted, figure, percent, plain, shorten
+from mldebug_mcp.judge.next_call import as_command
+from mldebug_mcp.judge.run_verdict import headline_of, name_of, whole_clauses, whole_sentences
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.knowledge.advice import advice_for
+from mldebug_mcp.models import Call, RunVerdict, State
+from mldebug_mcp.models.base import NO_FAULTS, SOUND, Glance
+
+if TYPE_CHECKING:
+    from mldebug_mcp.models.batch import BatchInspection
+    from mldebug_mcp.models.checkpoints import CheckpointChoice
+    from mldebug_mcp.models.knowledge import ErrorExplanation
+    from mldebug_mcp.models.memory import MemoryReport
+    from mldebug_mcp.models.probe import ProbeResult
+    from mldebug_mcp.models.runs import Contest, RunRow, Runs, SharedSetting
+    from mldebug_mcp.models.script import ScriptFinding, ScriptReport
+
+MAX_FACTS = 2
+MAX_NAME_CHARACTERS = 60
+MAX_ERROR_CHARACTERS = 200
+AGAIN = "Repair it, then run this command again"
+
+
+def _glance(**fields: object) -> Glance:
+    """Return what is read first with every field set, so that all answers have the same ones."""
+    return Glance.model_validate({"facts": [], "next": "", "command": "", "fix": "", **fields})
+
+
+def _sentence(text: str) -> str:
+    """Return a text as a sentence."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
+
+
+def _command(call: Call | None) -> str:
+    return "" if call is None else as_command(call)
+
+
+def _going_on(call: Call | None) -> str:
+    """Return what the call to make next shows, as something to do."""
+    if call is None:
+        return ""
+    return f"{'Read' if call.tool == 'explain' else 'Look at'} {call.why}."
+
+
+def _others(counts: Counter[str]) -> str:
+    """Return how many further findings there are of each severity."""
+    words = [counted(counts[severity], severity) for severity in ("error", "warning") if counts[severity]]
+    return f" (and {' and '.join(words)} more)" if words else ""
+
+
+# A batch or data set.
+
+
+def glance_at_batch(answer: BatchInspection) -> Glance:
+    """Return what is wrong in a batch first: the gravest finding, why it harms, its fix."""
+    batch, bad = answer.batch, [one for one in answer.findings if one.severity != "info"]
+    remarks = [f"{one.summary} [{one.check}]" for one in answer.findings if one.severity == "info"]
+    if not bad:
+        return _glance(
+            kind="healthy",
+            headline=f"Nothing wrong in {_looked_at(answer)}.",
+            facts=remarks[:MAX_FACTS],
+            next=_after_healthy_batch(answer),
+            command=_command(answer.next_step),
+        )
+    first, *others = bad
+    word = "Wrong" if first.severity == "error" else "Harmful"
+    sample = f" in a sample of {counted(batch.rows, 'row')}" if batch.sampled else ""
+    return _glance(
+        kind="fault",
+        headline=f"{word}{sample}: {first.summary} [{first.check}]{_others(Counter(one.severity for one in others))}",
+        facts=[_sentence(first.why), *(f"{one.severity}: {one.summary} [{one.check}]" for one in others)][:MAX_FACTS],
+        next=f"{AGAIN}; how this is judged:",
+        command=_command(answer.next_step),
+        fix=_sentence(first.fix),
+    )
+
+
+def _looked_at(answer: BatchInspection) -> str:
+    batch = answer.batch
+    rows = f"a sample of {counted(batch.rows, 'row')}" if batch.sampled else counted(batch.rows, "row")
+    trained = "" if batch.trained_tokens is None else f", {batch.trained_tokens:,} of them trained on"
+    return f"{rows} with {batch.tokens:,} {batch.unit}{trained} (purpose: {batch.purpose})"
+
+
+def _after_healthy_batch(answer: BatchInspection) -> str:
+    if answer.next_step is not None and answer.next_step.tool == "probe_overfit":
+        return "Try whether a tiny model can memorise it."
+    return "Read what else keeps a model from learning."
+
+
+# The memory of a GPU.
+
+
+NO_HISTORY = "history_missing"
+"""The finding that too little was recorded to judge by."""
+
+
+def glance_at_memory(answer: MemoryReport) -> Glance:
+    """Return what filled the memory first: the leading cause, or the gravest finding where no cause can be ranked."""
+    found = [one for one in answer.findings if one.finding != SOUND]
+    leading = answer.hypotheses[0] if answer.hypotheses else None
+    order = {name: place for place, name in enumerate(leading.symptoms if leading is not None else ())}
+    bad = sorted((one for one in found if one.severity != "info"), key=lambda one: order.get(one.finding, len(order)))
+    facts = [whole_clauses(one.summary) for one in (bad or found)]
+    ranked = leading is not None and leading.cause != SOUND
+    if bad:
+        unjudged = not ranked and bad[0].finding == NO_HISTORY
+        headline = f"{'Cannot be judged: ' if unjudged else ''}{bad[0].summary} [{bad[0].finding}]"
+        return _glance(
+            kind="not judged" if unjudged else "fault",
+            headline=headline_of(answer.hypotheses) if ranked else headline,
+            facts=facts[0 if ranked else 1 :][:MAX_FACTS],
+            next=_going_on(answer.next_step),
+            command=_command(answer.next_step),
+            fix=_sentence(next((one.fix for one in bad if one.fix), "")),
+        )
+    from mldebug_mcp.memory.tables import size  # here, as it loads numpy
+
+    peak = answer.snapshot.peak_allocated_bytes or answer.snapshot.allocated_bytes
+    if not any(one.finding == SOUND for one in answer.findings):
+        return _glance(
+            kind="not judged",
+            headline="Cannot be judged: nothing in it speaks for or against a fault.",
+            facts=facts[:MAX_FACTS],
+            next=_going_on(answer.next_step),
+            command=_command(answer.next_step),
+        )
+    healthy = next((one for one in answer.hypotheses if one.cause == SOUND), None)
+    share = f" ({percent(healthy.probability)})" if healthy is not None else ""
+    sound = next(one.summary for one in answer.findings if one.finding == SOUND)
+    return _glance(
+        kind="healthy",
+        headline=f"Healthy{share} over {answer.snapshot.trace_events:,} events up to {size(peak)}: {sound}.",
+        facts=facts[:MAX_FACTS],
+        next=_going_on(answer.next_step),
+        command=_command(answer.next_step),
+    )
+
+
+# Whether a batch can be memorised.
+
+
+_RESULTS = {
+    "memorised": "The batch can be memorised",
+    "too_slow": "The batch is not memorised in time",
+    "cannot_learn": "The batch cannot be memorised",
+    "not_finite": "The loss or its gradient is not finite",
+    "failed": "The probe failed",
+}
+
+
+def glance_at_probe(answer: ProbeResult) -> Glance:
+    """Return whether the batch is memorised, and what stands in the way."""
+    result = _RESULTS[answer.verdict]
+    call = answer.next_step
+    out_of_time = call is not None and call.tool == "probe_overfit"
+    if answer.verdict == "failed":
+        head, *rest = answer.summary.splitlines() or [""]
+        message = next(iter(reversed(answer.output.split("\n"))), "") or head
+        return _glance(
+            kind="not judged",
+            headline=f"{result}, so nothing was measured: {head}",
+            facts=rest[:MAX_FACTS],
+            next="Give it more time." if out_of_time else "Repair what the error names; what such an error means:",
+            command=_command(call) if out_of_time else shlex.join(["mldebug-mcp", "error", message]),
+        )
+    leader = answer.hypotheses[0]
+    present = [one.summary for one in answer.findings if one.state is State.PRESENT]
+    facts = [answer.summary, *(one for one in present if one not in answer.summary)][:MAX_FACTS]
+    steps = answer.next_steps
+    if answer.verdict == "memorised" and leader.cause == SOUND:
+        return _glance(
+            kind="healthy",
+            headline=f"Healthy ({percent(leader.probability)}): {result[:1].lower()}{result[1:]}: {answer.summary}.",
+            facts=present[:MAX_FACTS],
+            next="Data, loss and gradient work on this batch: look for the fault in the log of the run.",
+            command="mldebug-mcp diagnose LOG",
+        )
+    return _glance(
+        kind="fault" if leader.cause not in NO_FAULTS else "unclear",
+        headline=f"{result}. {headline_of(answer.hypotheses)}"
+        if leader.cause != SOUND
+        else f"{result}, and no listed fault explains it.",
+        facts=facts,
+        next="Give it more time." if out_of_time else steps[0].action if steps else "",
+        command=_command(call) if out_of_time or not steps else as_command(steps[0].call or ""),
+        fix=_sentence(leader.fix) if leader.cause != SOUND else "",
+    )
+
+
+# A training script.
+
+
+_SUREST_FIRST = ("certain", "likely", "depends")
+
+
+def glance_at_script(answer: ScriptReport) -> Glance:
+    """Return the surest fault of a script, its line and its fix."""
+    findings = sorted(answer.findings, key=lambda one: _SUREST_FIRST.index(one.certainty))
+    sure = [one for one in findings if one.certainty != "depends"]
+    files = shorten(Path(answer.path).name, MAX_NAME_CHARACTERS) + (
+        f" ({answer.files} files)" if answer.files > 1 else ""
+    )
+    if findings:
+        first, others = findings[0], findings[1:]
+        word = {"certain": "Certainly wrong", "likely": "Probably wrong", "depends": "Perhaps wrong"}[first.certainty]
+        return _glance(
+            kind="fault" if sure else "unclear",
+            headline=f"{word} in {files}, line {first.line}: {first.summary} [{first.cause}]",
+            facts=[_line_of(one) for one in others][:MAX_FACTS] or [f"in a log: {first.shows}"],
+            next="Read how to confirm it and what else shows it.",
+            command=_command(answer.next_step),
+            fix=_sentence(first.fix),
+        )
+    right = [f"{one.summary} (line {one.line})" for one in answer.ruled_out]
+    unjudged = next((note for note in answer.notes if "loop itself was not judged" in note), "")
+    return _glance(
+        kind="unclear" if unjudged else "healthy",
+        headline=f"Nothing wrong found in {files}"
+        + (
+            f", but {unjudged}"
+            if unjudged
+            else f", its training loop included: {counted(len(right), 'thing')} done right"
+        ),
+        facts=right[:MAX_FACTS],
+        next="Where a run still goes wrong, diagnose its log together with the script.",
+        command=shlex.join(["mldebug-mcp", "diagnose", "LOG", "--script", answer.path]),
+    )
+
+
+def _line_of(one: ScriptFinding) -> str:
+    return f"line {one.line}: {one.summary} [{one.cause}]"
+
+
+# Which checkpoint to keep.
+
+
+def glance_at_choice(answer: CheckpointChoice, path: str) -> Glance:
+    """Return which checkpoint to keep, or why that cannot be told."""
+    headline = whole_sentences(answer.summary, 0)
+    rest = answer.summary[len(headline) :].strip()
+    facts = [one for one in (rest, *answer.notes) if one][:MAX_FACTS]
+    metric = answer.metric
+    read = shlex.join(["mldebug-mcp", "read", path, *([metric] if metric else [])])
+    if not answer.keep:
+        return _glance(
+            kind="not judged",
+            headline=headline,
+            facts=facts,
+            next="Name the metric that decides with --metric; these are logged:",
+            command=shlex.join(["mldebug-mcp", "read", path]),
+            fix="Evaluate whenever a checkpoint is saved.",
+        )
+    return _glance(
+        kind="healthy" if answer.verdict == "clear" else "unclear",
+        headline=headline,
+        facts=facts,
+        next="See the curve that decides.",
+        command=read,
+    )
+
+
+# Two kinds of runs.
+
+
+def glance_at_contest(answer: Contest) -> Glance:
+    """Return which kind of runs is better, or how many runs would tell."""
+    means = [sum(side) / len(side) for side in (answer.a, answer.b)]
+    levels = f"{answer.metric} is {figure(means[0])} in A and {figure(means[1])} in B ({answer.better} is better)"
+    interval = f"A - B is {figure(answer.difference)}, 95 % interval {figure(answer.low)} to {figure(answer.high)}"
+    how = "runs compared seed by seed" if answer.paired else "runs not paired by seed"
+    facts = [f"{interval}; {how}, permutation p {figure(answer.p)}"]
+    look = {} if answer.next_step is None else {"next": "Look at the worst run.", "command": _command(answer.next_step)}
+    if answer.verdict != "cannot tell":
+        headline = f"{answer.verdict[:1].upper()}{answer.verdict[1:]}: {levels}, more than chance does."
+        return _glance(kind="healthy", headline=headline, facts=facts, **look)
+    runs = counted(min(len(answer.a), len(answer.b)), "seed" if answer.paired else "run")
+    needed = f"Train about {answer.runs_needed} runs of each to tell" if answer.runs_needed else "More runs hardly help"
+    return _glance(
+        kind="unclear",
+        headline=f"Cannot tell A from B: {levels}; with {runs} of each chance alone does as much.",
+        facts=facts,
+        fix=f"{needed}. So few runs show a difference of {figure(answer.detectable)} or more.",
+        **look,
+    )
+
+
+# An error message.
+
+
+def glance_at_error(answer: ErrorExplanation) -> Glance:
+    """Return what an error means, where it stands, and what to do."""
+    error, match = answer.error, next(iter(answer.matches), None)
+    place = [] if error is None else [f"line {error.line}: {shorten(error.text, MAX_ERROR_CHARACTERS)}"]
+    place += [f"your code: {error.user_frame}"] if error is not None and error.user_frame else []
+    if match is not None:
+        facts = place + ([f"mistaken for: {match.mistaken_for}"] if match.mistaken_for else [])
+        return _glance(
+            kind="fault",
+            headline=f"{whole_sentences(match.cause, MAX_ERROR_CHARACTERS)} ({match.credence}) [{match.id}]",
+            facts=facts[:MAX_FACTS],
+            next="Read what else is known of this message.",
+            command=_command(answer.next_step),
+            fix=match.fix,
+        )
+    if error is None:
+        return _glance(
+            kind="not judged",
+            headline=_sentence(f"no error found: {answer.notes[0]}" if answer.notes else "no error found"),
+            next=answer.advice,
+            command=_command(answer.next_step),
+        )
+    what = (
+        "Not a known message" if answer.problem == "unknown" else f"Not a known message; a problem of {answer.problem}"
+    )
+    return _glance(
+        kind="unclear",
+        headline=f"{what}: {whole_clauses(shorten(error.text.splitlines()[0], MAX_ERROR_CHARACTERS))}",
+        facts=[f"it stands in line {error.line}", *place[1:]],
+        next=_going_on(answer.next_step),
+        command=_command(answer.next_step),
+        fix=answer.advice,
+    )
+
+
+# Many runs.
+
+
+def glance_at_runs(answer: Runs) -> Glance:
+    """Return how many runs have a fault, the worst of them, what they share, and the fix of the commonest fault."""
+    sick = [row for row in answer.rows if row.is_sick]
+    unread = [row for row in answer.rows if row.ending == "unread"]
+    shared = [shared_line(one) for one in answer.shared]
+    first = answer.rows[0]
+    common = Counter(row.leader for row in sick).most_common(1)
+    look = f"Look at {shorten(first.name, MAX_NAME_CHARACTERS)}, which needs attention first." if sick else ""
+    return _glance(
+        kind="fault" if sick else "healthy" if len(unread) < len(answer.rows) else "not judged",
+        headline=runs_headline(answer),
+        facts=[*map(_row_line, sick[:2]), *shared][:MAX_FACTS],
+        next=look or f"Nothing has to be done. To see the curves of {shorten(first.name, MAX_NAME_CHARACTERS)}:",
+        command=_command(answer.next_step),
+        fix=_fix_of(common[0][0], common[0][1], sick) if common else "",
+    )
+
+
+def runs_headline(answer: Runs) -> str:
+    """Return how many runs there are, and in how many a fault leads."""
+    unread = sum(one.ending == "unread" for one in answer.rows)
+    sick = sum(one.is_sick for one in answer.rows)
+    sound = sum(one.leader == SOUND for one in answer.rows)
+    little = sum(not one.leader and one.ending != "unread" for one in answer.rows)
+    rest = len(answer.rows) - unread - sick - sound
+    parts = [f"a fault leads in {sick}" if sick else "no fault leads", f"{sound} healthy"]
+    parts += [f"{rest - little} unclear"] if rest > little else []
+    parts += [f"{little} logged too little to judge"] if little else []
+    parts += [f"{unread} could not be read"] if unread else []
+    return f"{counted(len(answer.rows), 'run')}: {', '.join(parts)}"
+
+
+def shared_line(one: SharedSetting) -> str:
+    """Return a setting that goes with a cause, in counts."""
+    return (
+        f"{one.cause}: {one.sick_with} of {one.sick} such runs have {one.setting} {one.condition}, "
+        f"{one.others_with} of {one.others} others (p {figure(one.p)})"
+    )
+
+
+def _row_line(row: RunRow) -> str:
+    since = "" if row.onset is None else f" since {row.step_name} {figure(row.onset)}"
+    return (
+        f"{shorten(row.name, MAX_NAME_CHARACTERS)}: {name_of(row.leader, row.kind)} ({percent(row.probability)}){since}"
+    )
+
+
+def _fix_of(cause: str, count: int, sick: Sequence[RunRow]) -> str:
+    """Return the usual fix of the commonest cause, for the kind of run that has it."""
+    kind = next(row.kind for row in sick if row.leader == cause)
+    known, advice = catalogue().causes.get(cause), advice_for(cause, kind)
+    where = f"For {name_of(cause, kind)} ({count} of {len(sick)}): " if len(sick) > 1 else ""
+    fix = advice.fix if advice is not None else "" if known is None else plain(known.fix)
+    return f"{where}{fix if advice is not None else whole_sentences(fix, 0)}" if fix else ""
+
+
+# A run whose hypotheses are ranked again: as it goes on, or after a check.
+
+
+def glance_at_verdict(verdict: RunVerdict, command: str) -> Glance:
+    """Return a verdict on a run with the command that comes next."""
+    return _glance(
+        kind=verdict.kind, headline=verdict.headline, facts=verdict.facts, next=verdict.next, command=command,
+        fix=verdict.fix,
+    )  # fmt: skip
