@@ -372,7 +372,7 @@ def _are_ids_alone(side: Sequences, context: Context, table: Table) -> bool:
 
 
 def _labels_are_classes(side: Sequences) -> bool:
-    if side.labels is None or side.trained is None:
+    if side.labels is None or side.trained is None or side.labelled_by_itself:
         return False
     # Padding may be labelled with class 0, which is the padding token's number too.
     used = side.trained & side.content
@@ -504,10 +504,11 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         found.targets = of_speech(table)
     sides = split_preference_halves(sides, table, context.purpose)
     has_classes = classes is not None or found.has_classes
-    inferred = infer_purpose(
-        sides, floats, context, table, has_classes=has_classes, has_targets=found.targets is not None
+    purpose, because = (
+        infer_purpose(sides, floats, context, table, has_classes=has_classes, has_targets=found.targets is not None)
+        if context.purpose is None
+        else (context.purpose, "")
     )
-    purpose, because = (context.purpose, "") if context.purpose is not None else inferred
     rows = max([*counts, *([] if counts or classes is None else [len(classes)])], default=0)
     # Images of several sizes are one flat array of numbers, but as many rows as the column has.
     rows = rows or max((row_count(table.columns[name]) for name in (*floats, *cells)), default=0)

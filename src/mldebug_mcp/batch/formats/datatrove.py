@@ -17,7 +17,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, shorten
 
 NAME = "datatrove"
-CHUNK_TOKENS = 4 * 1024 * 1024
+CHUNK_TOKENS = 8 * 1024 * 1024
 """Tokens that one piece holds at least, unless the corpus ends before."""
 MAX_INDEX_BYTES = 1024**3
 MAX_METADATA_BYTES = 64 * 1024

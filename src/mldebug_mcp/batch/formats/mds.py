@@ -14,10 +14,11 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from mldebug_mcp.batch.formats.npz import FREE_BYTES, TIMES_UNPACKED
 from mldebug_mcp.batch.formats.offset_shard import MAX_BYTES, offsets_of_items
-from mldebug_mcp.batch.sequences import Ragged, offsets_of
+from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_file, is_folder, read_bytes
 from mldebug_mcp.core.errors import InputError, MissingExtraError
@@ -25,7 +26,8 @@ from mldebug_mcp.core.text import counted, shorten
 
 NAME = "mds"
 MAX_INDEX_BYTES = 256 * 1024**2
-TOKEN_COLUMNS = ("input_ids", "tokens")
+IDS = "input_ids"
+TOKEN_COLUMNS = (IDS, "tokens")
 COMPRESSIONS = ("", "zstd", "gz")
 """Compressions of shards that are unpacked here; none stands first."""
 _DTYPES: Mapping[int, str] = {8: "u1", 9: "i1", 16: "<u2", 17: "<i2", 32: "<u4", 33: "<i4", 64: "<u8", 65: "<i8"}
@@ -39,8 +41,11 @@ class _Shard:
     samples: int
     sizes: list[int | None]
     """Bytes of each column, None where each sample states them."""
-    column: int
+    names: list[str]
+    """Of the columns, that of token ids as `IDS`."""
+    encodings: list[str]
     encoding: str
+    """Of the token ids."""
     compression: str
     bytes: int
     """Of the shard unpacked."""
@@ -65,22 +70,36 @@ def tables(path: Path) -> Iterator[Table]:
     for shard in shards:
         name = shorten(str(shard.file), 200)
         try:
-            samples = _samples(shard)
+            columns = _columns(shard)
         except (ValueError, IndexError, KeyError):
             raise InputError(f"{name}: its samples do not fit its index; copy or write the shard again") from None
-        lengths = np.array([len(sample) for sample in samples], np.int64)
-        ids = Ragged(np.concatenate(samples) if samples else np.empty(0, np.int64), offsets_of(lengths))
+        ids = columns[IDS]
         note = f"read as {ids.flat.dtype.name} ids of {counted(total, 'sample')} ({shard.encoding}, MDS)"
-        yield Table({"input_ids": ids, "labels": ids}, notes=[note], shard=shard.file.name)
+        yield Table({IDS: ids, "labels": ids, **columns}, notes=[note], shard=shard.file.name)
 
 
-def _samples(shard: _Shard) -> list[np.ndarray[tuple[int], np.dtype[np.integer]]]:
+def _columns(shard: _Shard) -> dict[str, Ragged]:
+    """Return the token ids of a shard, and its other columns that hold arrays of whole numbers."""
     content = _content(shard)
-    offsets, cells = offsets_of_items(content, shard.samples), memoryview(content)
-    return [
-        _decode(shard.encoding, _cell(cells[start:stop], shard))
-        for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-    ]
+    offsets, data = offsets_of_items(content, shard.samples), np.frombuffer(content, np.uint8)
+    start, sizes = offsets[:-1], []
+    for stated in shard.sizes:  # sizes that no index states come first, then the values in order
+        sizes.append(np.full(len(start), stated) if stated else _whole_numbers(data, start))
+        start = start if stated else start + 4
+    if np.any(start + sum(sizes) != offsets[1:]):
+        raise ValueError("sizes")
+    columns = {}
+    for size, name, encoding in zip(sizes, shard.names, shard.encodings, strict=True):
+        if name == IDS or (_is_array(encoding) and name not in columns):
+            columns[name] = _arrays(data, start, start + size, encoding)
+        start = start + size
+    return columns
+
+
+def _whole_numbers(data: npt.NDArray[np.uint8], start: Ints) -> Ints:
+    """Return the four bytes at each of these places as whole numbers."""
+    numbers: Ints = data[start[:, None] + np.arange(4)].view("<u4").astype(np.int64)[:, 0]
+    return numbers
 
 
 def _content(shard: _Shard) -> bytes:
@@ -119,39 +138,39 @@ def _unpacked(content: bytes, compression: str, size: int) -> bytes:
         raise ValueError(str(error)) from None
 
 
-def _cell(sample: memoryview, shard: _Shard) -> memoryview:
-    """Return the bytes of the token column: sizes that no index states come first, then the values in order."""
-    place, sizes = 0, []
-    for stated in shard.sizes:
-        if stated:
-            sizes.append(stated)
-        else:
-            sizes.append(int.from_bytes(sample[place : place + 4], "little"))
-            place += 4
-    if place + sum(sizes) != len(sample):
-        raise ValueError("sizes")
-    place += sum(sizes[: shard.column])
-    return sample[place : place + sizes[shard.column]]
-
-
-def _decode(encoding: str, cell: memoryview) -> np.ndarray[tuple[int], np.dtype[np.integer]]:
+def _arrays(data: npt.NDArray[np.uint8], start: Ints, stop: Ints, encoding: str) -> Ragged:
+    """Return the arrays that lie at these places; raises ValueError or KeyError if they are none."""
     if encoding == "bytes":
-        ids = np.frombuffer(cell, "<i8")
-        if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < 2**31:
+        ids = _joined(data, start, stop, "<i8")
+        if len(ids.flat) and not 0 <= int(ids.flat.min()) <= int(ids.flat.max()) < 2**31:
             raise InputError(
                 "a token column of MDS holds bytes that are not ids of 8 bytes; write it as ndarray:uint16 or ndarray:"
                 "uint32"
             )
         return ids
     _, *stated = encoding.split(":")
-    place = 0
-    if stated:
-        dtype = _NAMES[stated[0]]
-    else:
-        dtype, place = _DTYPES[cell[0]], 1
-    if len(stated) < 2:
-        place += 1 + (cell[place] >> 2) * 2 ** (cell[place] % 4)
-    return np.frombuffer(cell[place:], dtype)
+    codes = np.empty(0, np.uint8)
+    if not stated:
+        codes, start = data[start], start + 1
+    if len(stated) < 2:  # the shape: a byte with its length and the width of its numbers, then these
+        shape = data[start].astype(np.int64)
+        start = start + 1 + (shape >> 2) * (1 << (shape & 3))
+    dtypes = [_NAMES[stated[0]]] if stated else [_DTYPES[code] for code in np.unique(codes).tolist()]
+    if len(dtypes) > 1:
+        raise InputError(
+            f"a column of MDS holds arrays of several types ({', '.join(dtypes)}); write it as ndarray:uint16 or "
+            "ndarray:uint32"
+        )
+    return _joined(data, start, stop, dtypes[0] if dtypes else "<i8")
+
+
+def _joined(data: npt.NDArray[np.uint8], start: Ints, stop: Ints, dtype: str) -> Ragged:
+    itemsize, places = np.dtype(dtype).itemsize, zip(start.tolist(), stop.tolist(), strict=True)
+    lengths = (stop - start) // itemsize
+    if np.any(lengths * itemsize != stop - start) or np.any(lengths < 0):
+        raise ValueError("lengths")
+    cells = data.data
+    return Ragged(np.frombuffer(b"".join([cells[first:last] for first, last in places]), dtype), offsets_of(lengths))
 
 
 def _shards(folder: Path) -> list[_Shard]:
@@ -202,4 +221,6 @@ def _shard(folder: Path, listed: Mapping[str, object]) -> _Shard:
             "unpack each shard in this folder under its name in the index, or save its samples as parquet"
         )
     stated = [size if isinstance(size, int) else None for size in sizes]
-    return _Shard(file, samples, stated, column, encoding, compression, int(raw["bytes"]))
+    ours = [IDS if place == column else str(one) for place, one in enumerate(names)]
+    kinds = [str(kind) for kind in encodings]
+    return _Shard(file, samples, stated, ours, kinds, encoding, compression, int(raw["bytes"]))

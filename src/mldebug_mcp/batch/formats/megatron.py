@@ -23,7 +23,7 @@ MAGIC = b"MMIDIDX\x00\x00"
 _HEADER = struct.Struct("<9sQBQQ")
 _DTYPES = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
 """The index's codes of the integer types of tokens."""
-CHUNK_TOKENS = 4 * 1024 * 1024
+CHUNK_TOKENS = 8 * 1024 * 1024
 """Tokens that one piece holds at least, unless the corpus ends before."""
 
 

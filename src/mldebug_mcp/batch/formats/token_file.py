@@ -24,7 +24,7 @@ ENDINGS = (".bin", ".npy")
 DTYPES = ("uint8", "uint16", "int16", "uint32", "int32", "uint64", "int64", ">u2", ">u4", ">i4", ">u8", ">i8")
 """Types of ids that can be stated; those with > have the most significant byte first."""
 WINDOW = 1024
-CHUNK_WINDOWS = 2048
+CHUNK_WINDOWS = 8192
 LOOKED_AT = 1 << 16
 """Bytes that are looked at to tell ids of two bytes from ids of four."""
 MOST_UPPER = 8
