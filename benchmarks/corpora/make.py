@@ -130,34 +130,34 @@ def datatrove(folder: Path, shards: Shards) -> None:
         file.close()
 
 
-def _mds(folder: Path, shards: Shards, compression: str | None) -> None:
+def _mds(folder: Path, shards: Shards, compression: str | None, shard_bytes: int) -> None:
     from streaming import MDSWriter
 
     with MDSWriter(
-        out=str(folder), columns={"tokens": "ndarray:uint16"}, compression=compression, size_limit=1 << 14
+        out=str(folder), columns={"tokens": "ndarray:uint16"}, compression=compression, size_limit=shard_bytes
     ) as writer:
         for shard in shards:
             for document in shard:
                 writer.write({"tokens": document.astype(np.uint16)})
 
 
-def mds(folder: Path, shards: Shards) -> None:
+def mds(folder: Path, shards: Shards, shard_bytes: int = 1 << 14) -> None:
     """As convert_dataset_hf.py of llm-foundry."""
-    _mds(folder, shards, None)
+    _mds(folder, shards, None, shard_bytes)
 
 
-def mds_zstd(folder: Path, shards: Shards) -> None:
+def mds_zstd(folder: Path, shards: Shards, shard_bytes: int = 1 << 14) -> None:
     """The same, compressed."""
-    _mds(folder, shards, "zstd")
+    _mds(folder, shards, "zstd", shard_bytes)
 
 
-def litdata(folder: Path, shards: Shards) -> None:
+def litdata(folder: Path, shards: Shards, chunk_tokens: int = 4096) -> None:
     """As litgpt's data modules: a tensor for each document, for the TokensLoader."""
     import torch
     from litdata.streaming.cache import Cache
     from litdata.streaming.item_loader import TokensLoader
 
-    cache = Cache(str(folder), chunk_size=4096, item_loader=TokensLoader(block_size=1))
+    cache = Cache(str(folder), chunk_size=chunk_tokens, item_loader=TokensLoader(block_size=1))
     place = 0
     for shard in shards:
         for document in shard:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
@@ -286,7 +286,7 @@ class DataSet:
         context = replace(self.context, first=first)
         words: Words | None = None
         if self.stated.names:
-            tables = (_renamed(table, dict(self.stated.names)) for table in tables)
+            tables = (_renamed(table, self.stated) for table in tables)
         if self.chosen is None:
             tables = (_as_documents(table, context) for table in tables)
         if self.sample is not None:
@@ -365,10 +365,11 @@ def _purpose(name: str) -> Purpose | None:
     return found
 
 
-def _renamed(table: Table, names: Mapping[str, str]) -> Table:
+def _renamed(table: Table, stated: Stated) -> Table:
     """Return the table with columns of the file under our names. Raises InputError if it has no such column."""
+    names = dict(stated.names)
     missing = [name for name in names if name not in table.columns]
-    if missing:
+    if missing and stated.all_named:
         have = ", ".join(shorten(name, 30) for name in list(table.columns)[:12])
         raise InputError(f"names: there is no column {shorten(missing[0], 60)!r}; the file has {have}")
     return replace(table, columns={names.get(name, name): column for name, column in table.columns.items()})

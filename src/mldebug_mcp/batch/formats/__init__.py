@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol, cast
@@ -81,11 +81,21 @@ class Stated:
         format: The name of a reader; empty to find it from name and content.
         dtype: The type of raw token ids, one of `token_file.DTYPES`; empty to infer it.
         names: Our name of a column by the file's.
+        all_named: Whether the file must have all of these columns.
     """
 
     format: str = ""
     dtype: str = ""
     names: tuple[tuple[str, str], ...] = ()
+    all_named: bool = True
+
+    def for_another(self, path: Path) -> Stated:
+        """Return what of it holds for another file: its type for raw ids, its format where that cannot be inferred."""
+        try:
+            name = format_of(path).NAME
+        except InputError:
+            return replace(self, all_named=False)
+        return replace(self, format="", dtype=self.dtype if name in RAW_IDS else "", all_named=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +120,8 @@ class _OfDtype:
 
 
 NOTHING_STATED = Stated()
+RAW_IDS = frozenset({token_file.NAME, shards.NAME})
+"""Formats that may hold ids of a type that the file does not state."""
 
 
 def format_of(path: Path, stated: Stated = NOTHING_STATED) -> Format:
@@ -128,7 +140,7 @@ def format_of(path: Path, stated: Stated = NOTHING_STATED) -> Format:
     if not folder and not head.strip():
         raise InputError(f"{name}: the file is empty; save the batch again, as {KINDS}")
     found = _named(stated.format) if stated.format else next((one for one in READERS if one.matches(path, head)), None)
-    if stated.dtype and (found is None or found.NAME in {token_file.NAME, shards.NAME}):
+    if stated.dtype and (found is None or found.NAME in RAW_IDS):
         if stated.dtype not in token_file.DTYPES:
             raise InputError(
                 f"dtype {shorten(stated.dtype, 40)!r} does not exist; use one of: {', '.join(token_file.DTYPES)}"

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mldebug_mcp.batch.formats.tf_example import columns_of, example
-from mldebug_mcp.batch.formats.tfrecord import NOTE
+from mldebug_mcp.batch.formats.tf_example import example, table_of
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, library_path, matching, open_input
 from mldebug_mcp.core.errors import InputError, MissingExtraError
@@ -53,7 +52,7 @@ def tables(path: Path) -> Iterator[Table]:
                         f"{shorten(str(file), 200)}: a record is no tf.train.Example ({error}); only those are read "
                         "from ArrayRecord files"
                     ) from None
-                yield Table(columns_of(found), notes=[NOTE], shard=file.name)
+                yield table_of(found, file)
 
 
 def _files(path: Path) -> list[Path]:

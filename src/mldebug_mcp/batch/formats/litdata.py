@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mldebug_mcp.batch.formats.offset_shard import MAX_BYTES, first_item, offsets_of_items
+from mldebug_mcp.batch.formats.offset_shard import MAX_BYTES, first_item, in_pieces, offsets_of_items
 from mldebug_mcp.batch.sequences import Ints, Ragged
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, matching, read_bytes
@@ -60,7 +60,8 @@ def tables(path: Path) -> Iterator[Table]:
         ids = np.frombuffer(content, dtype, offset=first_item(size))
         items = Ragged(ids, (offsets - offsets[0]) // dtype.itemsize)
         note = f"read as {dtype.name} ids of {counted(total, 'item')}, as LitData's index states"
-        yield Table({"input_ids": items, "labels": items}, notes=[note], shard=chunk.name)
+        for piece in in_pieces({"input_ids": items}, "input_ids"):
+            yield Table(piece | {"labels": piece["input_ids"]}, notes=[note], shard=chunk.name)
 
 
 def _offsets(content: bytes, size: int, dtype: np.dtype[np.integer]) -> Ints:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.formats.npz import FREE_BYTES, TIMES_UNPACKED
-from mldebug_mcp.batch.formats.offset_shard import MAX_BYTES, offsets_of_items
+from mldebug_mcp.batch.formats.offset_shard import MAX_BYTES, in_pieces, offsets_of_items
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_file, is_folder, read_bytes
@@ -75,7 +75,8 @@ def tables(path: Path) -> Iterator[Table]:
             raise InputError(f"{name}: its samples do not fit its index; copy or write the shard again") from None
         ids = columns[IDS]
         note = f"read as {ids.flat.dtype.name} ids of {counted(total, 'sample')} ({shard.encoding}, MDS)"
-        yield Table({IDS: ids, "labels": ids, **columns}, notes=[note], shard=shard.file.name)
+        for piece in in_pieces(columns, IDS):
+            yield Table({IDS: piece[IDS], "labels": piece[IDS], **piece}, notes=[note], shard=shard.file.name)
 
 
 def _columns(shard: _Shard) -> dict[str, Ragged]:
@@ -88,7 +89,7 @@ def _columns(shard: _Shard) -> dict[str, Ragged]:
         start = start if stated else start + 4
     if np.any(start + sum(sizes) != offsets[1:]):
         raise ValueError("sizes")
-    columns = {}
+    columns: dict[str, Ragged] = {}
     for size, name, encoding in zip(sizes, shard.names, shard.encodings, strict=True):
         if name == IDS or (_is_array(encoding) and name not in columns):
             columns[name] = _arrays(data, start, start + size, encoding)

@@ -5,9 +5,12 @@ All are little-endian 32-bit whole numbers. LitData took it over from MDS; see t
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 
-from mldebug_mcp.batch.sequences import Ints
+from mldebug_mcp.batch.sequences import Ints, Ragged
+from mldebug_mcp.batch.table import Column
 
 MAX_BYTES = 4 * 1024**3
 """Bytes of a shard: its offsets count no more."""
@@ -29,3 +32,17 @@ def offsets_of_items(content: bytes, count: int) -> Ints:
 def first_item(count: int) -> int:
     """Return where the first of so many items begins."""
     return 4 * (count + 2)
+
+
+PIECE_TOKENS = 8 * 1024 * 1024
+"""Tokens that one piece holds at least, unless the shard ends before."""
+
+
+def in_pieces(columns: Mapping[str, Ragged], leading: str) -> Iterator[dict[str, Column]]:
+    """Yield the rows of a shard some millions of tokens at a time, by the lengths of one column."""
+    ends, first = columns[leading].offsets[1:], 0
+    while first < len(ends):
+        start = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, start + PIECE_TOKENS)))
+        yield {name: column.between(first, last) for name, column in columns.items()}
+        first = last

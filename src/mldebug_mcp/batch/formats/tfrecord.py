@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from mldebug_mcp.batch.formats.tf_example import columns_of, example
+from mldebug_mcp.batch.formats.tf_example import example, table_of
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, matching, open_input
 from mldebug_mcp.core.crc32c import masked_crc32c_of
@@ -21,7 +21,6 @@ NAME = "tfrecord"
 CHUNK_BYTES = 16 * 1024**2
 """Bytes of messages that one piece holds at least, unless the file ends before."""
 MAX_MESSAGE = 1024**3
-NOTE = "read as examples of TensorFlow (tf.train.Example)"
 _HEADER = struct.Struct("<QI")
 _FOOTER = 4
 _NAMED = re.compile(r"\.tfrecords?(?:$|[-.])|-of-\d{5}$")
@@ -53,10 +52,10 @@ def tables(path: Path) -> Iterator[Table]:
                 ) from None
             size, count = size + len(message), count + 1
             if size > CHUNK_BYTES:
-                yield Table(columns_of(kept), notes=[NOTE], shard=file.name)
+                yield table_of(kept, file)
                 kept, size = [], 0
         if kept:
-            yield Table(columns_of(kept), notes=[NOTE], shard=file.name)
+            yield table_of(kept, file)
 
 
 def _files(path: Path) -> list[Path]:
