@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences, offsets_of
+from mldebug_mcp.batch.sequences import IGNORE, Floats, Ints, Ragged, Sequences, offsets_of
 
 MAX_VOCABULARY = 2**22
 """Ids below this are counted one by one: no vocabulary is as large."""
@@ -27,27 +27,46 @@ WINDOW = 1024
 # A stream of tokens is cut into its documents where the end or the beginning of a document is known.
 
 
-def documents_of(stream: Ragged, ends: frozenset[int], bos: int | None) -> Ragged | None:
-    """Return the rows of a stream cut anew, at its documents; None where none of these ids stands in it.
+class DocumentCuts:
+    """Where documents of a stream begin, told by the ids that end or begin them.
 
     Args:
-        stream: Rows that follow each other without a gap.
         ends: Ids that end a document.
         bos: The id that begins one, which is used where no end stands.
     """
-    flat = stream.flat
-    found = [
-        first + np.flatnonzero(flat[first : first + COUNTED_AT_ONCE] == end)
-        for first in range(0, len(flat), COUNTED_AT_ONCE)
-        for end in ends  # one after the other is faster than looking up each token among a few
-    ]
-    cuts = np.sort(np.concatenate([np.empty(0, np.int64), *found])) + 1
-    if not len(cuts) and bos is not None:
-        cuts = np.flatnonzero(flat == bos)
-    cuts = cuts[(cuts > 0) & (cuts < len(flat))]
-    if not len(cuts):
-        return None
-    return Ragged(flat, np.concatenate([[0], cuts, [len(flat)]]).astype(np.int64))
+
+    def __init__(self, ends: frozenset[int], bos: int | None) -> None:
+        self.ends, self.bos = ends, bos
+        self.ends_begin: bool | None = None
+        """Whether the end tokens stand before documents, as in the corpora of llm.c; not known before the first one."""
+
+    def documents(self, stream: Ragged, *, is_start: bool) -> Ragged | None:
+        """Return the rows of a piece of the stream cut anew at its documents; None where no such id stands in it.
+
+        Args:
+            stream: Rows that follow each other without a gap.
+            is_start: Whether it is the start of a file.
+        """
+        flat = stream.flat
+        found = [
+            first + np.flatnonzero(flat[first : first + COUNTED_AT_ONCE] == end)
+            for first in range(0, len(flat), COUNTED_AT_ONCE)
+            for end in self.ends  # one after the other is faster than looking up each token among a few
+        ]
+        places = np.sort(np.concatenate([np.empty(0, np.int64), *found]))
+        if len(places) and is_start and self.ends_begin is None:
+            self.ends_begin = bool(places[0] == 0 and places[-1] < len(flat) - 1)
+        # Of end tokens that follow each other the last one, or the first one, is the edge.
+        if self.ends_begin:
+            cuts = places[np.diff(places, prepend=-2) > 1]
+        else:
+            cuts = places[np.diff(places, append=len(flat) + 2) > 1] + 1
+        if not len(cuts) and self.bos is not None:
+            cuts = np.flatnonzero(flat == self.bos)
+        cuts = cuts[(cuts > 0) & (cuts < len(flat))]
+        if not len(cuts):
+            return None
+        return Ragged(flat, np.concatenate([[0], cuts, [len(flat)]]).astype(np.int64))
 
 
 def unpacked(side: Sequences, document_lengths: Ragged | None) -> Sequences:
@@ -64,7 +83,12 @@ def unpacked(side: Sequences, document_lengths: Ragged | None) -> Sequences:
     places = np.cumsum(side.content)[edges] - 1
     flat = side.ids.flat[side.content]
     ids = Ragged(flat, np.append(places, len(flat)))
-    return Sequences("", ids, np.arange(ids.rows, dtype=np.int64))
+    labels = None
+    if side.shifted_by_design and side.labels is not None and side.trained is not None:
+        # The token after the last one of a document may stand in its labels alone.
+        following = np.where(side.trained, side.labels.flat, IGNORE)[side.content]
+        labels = Ragged(following, ids.offsets)
+    return Sequences("", ids, np.arange(ids.rows, dtype=np.int64), labels, shifted_by_design=labels is not None)
 
 
 def _starts_inside(side: Sequences, lengths: Ragged | None) -> Ints | None:
@@ -249,11 +273,13 @@ class CorpusCounts:
         counts: How often each id below `MAX_VOCABULARY` occurs.
         negative, huge: Ids below 0 and those that no vocabulary reaches.
         first, last: How often documents begin and end with an id.
+        doubled: How often they begin or end with an id that stands there twice.
         lengths: Documents by their tokens; those of `MAX_VOCABULARY` and more count as one less than that.
         longest_last: How often the longest documents end with an id.
         rising, falling, level: Documents that are longer, shorter or as long as the one before.
         zeros: Zeros at even and at odd places, of `pairs` each.
         crossed: Documents that go on over the edge of a window of `window` tokens, laid end to end.
+        cut_off: Bytes behind the last whole id, by the name of the file.
         composition: Which ids are common where.
         shards: By the name of the file.
     """
@@ -268,6 +294,7 @@ class CorpusCounts:
     huge: int = 0
     first: IdCounts = field(default_factory=IdCounts)
     last: IdCounts = field(default_factory=IdCounts)
+    doubled: IdCounts = field(default_factory=IdCounts)
     lengths: IdCounts = field(default_factory=IdCounts)
     longest: int = 0
     longest_last: IdCounts = field(default_factory=IdCounts)
@@ -277,6 +304,7 @@ class CorpusCounts:
     zeros: tuple[int, int] = (0, 0)
     pairs: int = 0
     crossed: int = 0
+    cut_off: dict[str, int] = field(default_factory=dict)
     composition: Composition = field(default_factory=Composition)
     shards: dict[str, ShardCounts] = field(default_factory=dict)
     _before: int = 0
@@ -296,8 +324,10 @@ class CorpusCounts:
         self.documents += side.rows
         self.tokens += int(side.lengths.sum())
 
-    def add_tail(self, tail: npt.NDArray[np.integer] | None, shard: str) -> None:
-        """Count the tokens of a stream behind the last whole window of a file, shape (n,)."""
+    def add_tail(self, tail: npt.NDArray[np.integer] | None, shard: str, cut_off: int = 0) -> None:
+        """Count the tokens of a stream behind the last whole window of a file, shape (n,), and the bytes after them."""
+        if cut_off and len(self.cut_off) < MAX_SHARDS:
+            self.cut_off[shard] = cut_off
         if tail is None:
             return
         self.counts.add(tail)
@@ -316,8 +346,15 @@ class CorpusCounts:
         lengths = side.lengths
         self.lengths.add(np.minimum(lengths, MAX_VOCABULARY - 1))
         last = side.ids.flat[stop[some] - 1]
-        self.first.add(side.ids.flat[start[some]])
+        if side.shifted_by_design and side.labels is not None:
+            following = side.labels.flat[stop[some] - 1]
+            last = np.where(following == IGNORE, last, following)
+        first = side.ids.flat[start[some]]
+        self.first.add(first)
         self.last.add(last)
+        longer = lengths[some] > 1
+        for edge, inner in ((last, stop[some] - 2), (first, start[some] + 1)):
+            self.doubled.add(edge[longer][edge[longer] == side.ids.flat[inner[longer]]])
         longest = int(lengths.max(initial=0))
         if longest > self.longest:
             self.longest, self.longest_last = longest, IdCounts()
@@ -354,7 +391,10 @@ class CorpusCounts:
         """Add the counts of pieces further on in the data."""
         self.windows |= later.windows
         self.stored = self.stored or later.stored
-        for mine, theirs in ((self.counts, later.counts), (self.first, later.first), (self.last, later.last)):
+        for mine, theirs in (
+            (self.counts, later.counts), (self.first, later.first), (self.last, later.last),
+            (self.doubled, later.doubled),
+        ):  # fmt: skip
             mine.merge(theirs)
         for name in ("documents", "tokens", "negative", "huge", "rising", "falling", "level", "pairs"):
             setattr(self, name, getattr(self, name) + getattr(later, name))
@@ -367,6 +407,7 @@ class CorpusCounts:
         self.zeros = (self.zeros[0] + later.zeros[0], self.zeros[1] + later.zeros[1])
         self.composition.merge(later.composition)
         self.shards.update(later.shards)
+        self.cut_off.update(later.cut_off)
 
     # What follows from the counts.
 

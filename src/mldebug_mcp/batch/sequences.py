@@ -297,8 +297,10 @@ class Sequences:
         """Where the loss is computed; None if neither labels nor a loss mask tell."""
         if self.labels is None and self.loss_mask is None:
             return None
-        whole = self.labels is None or (self.labelled_by_itself and self.ids.flat.dtype.kind == "u")
-        trained = np.ones(len(self.ids.flat), np.bool_) if whole else self.labels.flat != IGNORE
+        if self.labels is None or (self.labelled_by_itself and self.ids.flat.dtype.kind == "u"):
+            trained = np.ones(len(self.ids.flat), np.bool_)
+        else:
+            trained = self.labels.flat != IGNORE
         return trained if self.loss_mask is None else trained & (self.loss_mask.flat != 0)
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -28,7 +28,7 @@ from mldebug_mcp.batch.formats import (
     webdataset,
 )
 from mldebug_mcp.batch.table import Part, Table
-from mldebug_mcp.core.access import entries, is_file, is_folder, open_input, require
+from mldebug_mcp.core.access import entries, is_file, is_folder, matching, open_input, require
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.paths import unreadable
 from mldebug_mcp.core.text import shorten
@@ -65,6 +65,10 @@ READERS: tuple[Format, ...] = (
 )  # fmt: skip
 IN_PARTS: Mapping[str, PartedFormat] = {reader.NAME: reader for reader in (arrow_folder, parquet)}
 """Readers by name, of the formats whose parts can be read separately."""
+FILES_IN: Mapping[str, Callable[[Path], list[Path]]] = {
+    reader.NAME: reader.files_in for reader in (parquet, webdataset, array_record, tfrecord, shards)
+}
+"""By the name of a format: the files of a folder, held out ones included, of which one corpus is read."""
 HEAD_BYTES = 4096
 KINDS = (
     "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, "
@@ -149,12 +153,31 @@ def format_of(path: Path, stated: Stated = NOTHING_STATED) -> Format:
     if stated.dtype and found is not None:
         raise InputError(f"{name}: {found.NAME} states the type of its ids; leave out dtype, or state format tokens")
     if found is None:
-        what = "a folder without Arrow, parquet or JSON lines files" if folder else "not a format of batches"
+        what = _unknown(path, head)
         raise InputError(
             f"{name}: {what}; give {KINDS}, or save one with mldebug_mcp.capture.save_batch; of raw token ids "
             "state --format tokens and --dtype"
         )
     return found
+
+
+PACKED: Mapping[bytes, str] = {
+    b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz",
+}  # fmt: skip
+"""First bytes of files that are packed, and by what."""
+PACKED_ENDINGS = (".gz", ".zst", ".zstd", ".bz2", ".xz")
+
+
+def _unknown(path: Path, head: bytes) -> str:
+    """Return what is known of a file or folder that is in no known format."""
+    if not is_folder(path):
+        packed = next((name for magic, name in PACKED.items() if head.startswith(magic)), None)
+        return f"packed by {packed}: unpack it first" if packed else "not a format of batches"
+    if matching(path, ".idx"):
+        return "a folder with indexes of Megatron, whose .bin files are missing: copy both files into one folder"
+    if any(matching(path, ending) for ending in PACKED_ENDINGS):
+        return "a folder of packed files: unpack them first"
+    return "a folder without Arrow, parquet or JSON lines files"
 
 
 def _named(name: str) -> Format:

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.formats.npz import FREE_BYTES, TIMES_UNPACKED
-from mldebug_mcp.batch.formats.offset_shard import MAX_BYTES, in_pieces, offsets_of_items
-from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
+from mldebug_mcp.batch.formats.offset_shard import MAX_BYTES, in_pieces, joined, offsets_of_items, values_of
+from mldebug_mcp.batch.sequences import Ints, Ragged
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_file, is_folder, read_bytes
 from mldebug_mcp.core.errors import InputError, MissingExtraError
@@ -83,24 +83,12 @@ def _columns(shard: _Shard) -> dict[str, Ragged]:
     """Return the token ids of a shard, and its other columns that hold arrays of whole numbers."""
     content = _content(shard)
     offsets, data = offsets_of_items(content, shard.samples), np.frombuffer(content, np.uint8)
-    start, sizes = offsets[:-1], []
-    for stated in shard.sizes:  # sizes that no index states come first, then the values in order
-        sizes.append(np.full(len(start), stated) if stated else _whole_numbers(data, start))
-        start = start if stated else start + 4
-    if np.any(start + sum(sizes) != offsets[1:]):
-        raise ValueError("sizes")
     columns: dict[str, Ragged] = {}
-    for size, name, encoding in zip(sizes, shard.names, shard.encodings, strict=True):
+    cells = values_of(data, offsets, shard.sizes)
+    for (start, stop), name, encoding in zip(cells, shard.names, shard.encodings, strict=True):
         if name == IDS or (_is_array(encoding) and name not in columns):
-            columns[name] = _arrays(data, start, start + size, encoding)
-        start = start + size
+            columns[name] = _arrays(data, start, stop, encoding)
     return columns
-
-
-def _whole_numbers(data: npt.NDArray[np.uint8], start: Ints) -> Ints:
-    """Return the four bytes at each of these places as whole numbers."""
-    numbers: Ints = data[start[:, None] + np.arange(4)].view("<u4").astype(np.int64)[:, 0]
-    return numbers
 
 
 def _content(shard: _Shard) -> bytes:
@@ -142,7 +130,7 @@ def _unpacked(content: bytes, compression: str, size: int) -> bytes:
 def _arrays(data: npt.NDArray[np.uint8], start: Ints, stop: Ints, encoding: str) -> Ragged:
     """Return the arrays that lie at these places; raises ValueError or KeyError if they are none."""
     if encoding == "bytes":
-        ids = _joined(data, start, stop, "<i8")
+        ids = joined(data, start, stop, "<i8")
         if len(ids.flat) and not 0 <= int(ids.flat.min()) <= int(ids.flat.max()) < 2**31:
             raise InputError(
                 "a token column of MDS holds bytes that are not ids of 8 bytes; write it as ndarray:uint16 or ndarray:"
@@ -162,16 +150,7 @@ def _arrays(data: npt.NDArray[np.uint8], start: Ints, stop: Ints, encoding: str)
             f"a column of MDS holds arrays of several types ({', '.join(dtypes)}); write it as ndarray:uint16 or "
             "ndarray:uint32"
         )
-    return _joined(data, start, stop, dtypes[0] if dtypes else "<i8")
-
-
-def _joined(data: npt.NDArray[np.uint8], start: Ints, stop: Ints, dtype: str) -> Ragged:
-    itemsize, places = np.dtype(dtype).itemsize, zip(start.tolist(), stop.tolist(), strict=True)
-    lengths = (stop - start) // itemsize
-    if np.any(lengths * itemsize != stop - start) or np.any(lengths < 0):
-        raise ValueError("lengths")
-    cells = data.data
-    return Ragged(np.frombuffer(b"".join([cells[first:last] for first, last in places]), dtype), offsets_of(lengths))
+    return joined(data, start, stop, dtypes[0] if dtypes else "<i8")
 
 
 def _shards(folder: Path) -> list[_Shard]:

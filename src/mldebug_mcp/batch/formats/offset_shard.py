@@ -5,11 +5,13 @@ All are little-endian 32-bit whole numbers. LitData took it over from MDS; see t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 
 import numpy as np
+import numpy.typing as npt
 
-from mldebug_mcp.batch.sequences import Ints, Ragged
+from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.batch.table import Column
 
 MAX_BYTES = 4 * 1024**3
@@ -32,6 +34,46 @@ def offsets_of_items(content: bytes, count: int) -> Ints:
 def first_item(count: int) -> int:
     """Return where the first of so many items begins."""
     return 4 * (count + 2)
+
+
+def values_of(data: npt.NDArray[np.uint8], offsets: Ints, sizes: Sequence[int | None]) -> list[tuple[Ints, Ints]]:
+    """Return where the values of each item begin and end, one pair of arrays for each value.
+
+    Args:
+        data: The shard.
+        offsets: Where its items begin, and the end of the last one.
+        sizes: Bytes of each value, None where each item states them: in its first bytes, before all values.
+
+    Raises:
+        ValueError: the values do not fill their items.
+        IndexError: an item is outside of the shard.
+    """
+    start, found = offsets[:-1], []
+    for size in sizes:
+        stated = size is not None
+        found.append(np.full(len(start), size) if stated else _whole_numbers(data, start))
+        start = start if stated else start + 4
+    if np.any(start + sum(found) != offsets[1:]):
+        raise ValueError("sizes")
+    ends = [start + length for length in accumulate(found)]
+    return list(zip([start, *ends[:-1]], ends, strict=True))
+
+
+def _whole_numbers(data: npt.NDArray[np.uint8], start: Ints) -> Ints:
+    """Return the four bytes at each of these places as whole numbers."""
+    numbers: Ints = data[start[:, None] + np.arange(4)].view("<u4").astype(np.int64)[:, 0]
+    return numbers
+
+
+def joined(data: npt.NDArray[np.uint8], start: Ints, stop: Ints, dtype: str | np.dtype[np.integer]) -> Ragged:
+    """Return the numbers that lie at these places as rows; raises ValueError if they are no whole ones."""
+    itemsize, places = np.dtype(dtype).itemsize, zip(start.tolist(), stop.tolist(), strict=True)
+    lengths = (stop - start) // itemsize
+    if np.any(lengths * itemsize != stop - start) or np.any(lengths < 0):
+        raise ValueError("lengths")
+    cells = data.data
+    flat: npt.NDArray[np.integer] = np.frombuffer(b"".join([cells[first:last] for first, last in places]), dtype)
+    return Ragged(flat, offsets_of(lengths))
 
 
 PIECE_TOKENS = 8 * 1024 * 1024

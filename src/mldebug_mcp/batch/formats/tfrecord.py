@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+from mldebug_mcp.batch.formats.splits import without_held_out
 from mldebug_mcp.batch.formats.tf_example import example, table_of
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, matching, open_input
@@ -58,10 +59,13 @@ def tables(path: Path) -> Iterator[Table]:
             yield table_of(kept, file)
 
 
+def files_in(folder: Path) -> list[Path]:
+    """Return the files of this format in a folder."""
+    return [file for file in matching(folder, "") if _NAMED.search(file.name)]
+
+
 def _files(path: Path) -> list[Path]:
-    if not is_folder(path):
-        return [path]
-    return [file for file in matching(path, "") if _NAMED.search(file.name)]
+    return without_held_out(files_in(path)) if is_folder(path) else [path]
 
 
 def _messages(file: Path, *, skipping: bool = False) -> Iterator[bytes]:
