@@ -221,8 +221,13 @@ WRITERS: Mapping[str, Callable[[Path, Shards], Any]] = {
 
 
 def write(out: Path, corpora: Sequence[str] = ("healthy", *FAULTS, "validation"), count: int = DOCUMENTS) -> None:
-    """Write these corpora of so many documents in each format below a folder, and configurations of models."""
+    """Write these corpora of so many documents in each format below a folder, and configurations of models.
+
+    Formats that are there already are left as they are: not all libraries go together in one environment.
+    """
     for name, writer in WRITERS.items():
+        if (out / name / corpora[-1]).is_dir():
+            continue
         try:
             for corpus in corpora:
                 folder = out / name / corpus
