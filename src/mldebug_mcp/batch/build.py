@@ -30,7 +30,7 @@ from mldebug_mcp.batch.columns import (
     row_count,
 )
 from mldebug_mcp.batch.roles import Words
-from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Ragged, Sequences, hides_words
+from mldebug_mcp.batch.sequences import IGNORE, SHIFTS, Bools, Ints, Ragged, Sequences, hides_words
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.templates import ASSISTANT
 from mldebug_mcp.core.errors import InputError
@@ -190,7 +190,7 @@ def _are_neighbours(x: Column, y: Column, share: float = NEARLY_ALL) -> bool:
         return False
     if ids.rows != targets.rows or bool(np.any(ids.lengths != targets.lengths)) or len(ids.flat) < 2 * ids.rows + 2:
         return False
-    return any(_shifted_share(ids, targets, shift) >= share for shift in (1, -1, 2, 0))
+    return any(_shifted_share(ids, targets, shift) >= share for shift in (*SHIFTS, 0))
 
 
 def _shifted_share(ids: Ragged, targets: Ragged, shift: int) -> float:
