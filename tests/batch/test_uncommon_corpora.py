@@ -13,7 +13,7 @@ import pytest
 from datasets import Dataset
 from tests.batch.test_corpora import END, Document, config, documents, found
 from tests.batch.test_corpus_formats import example, write_tfrecord
-from tests.batch.test_pretraining_corpora import write_datatrove, write_megatron
+from tests.batch.test_pretraining_corpora import write_datatrove, write_mds, write_megatron
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import inspect_batch
@@ -251,3 +251,44 @@ def test_labels_of_mds_are_heeded(tmp_path: Path) -> None:
     answer = inspect_batch(folder, None, config(tmp_path))
     trained = sum(len(one) - len(one) // 2 for one in documents(60))
     assert (answer.batch.purpose, answer.batch.trained_tokens) == ("sft", trained)
+
+
+def test_an_index_of_mds_may_name_shards_in_folders_below_and_none_outside(tmp_path: Path) -> None:
+    corpus = documents(60)
+    folder = write_mds(tmp_path / "train", corpus, "ndarray:uint16", "<u2")
+    index = json.loads((folder / "index.json").read_text())
+    (folder / "0").mkdir()
+    (folder / "shard.00000.mds").rename(folder / "0" / "shard.00000.mds")
+    for basename, refused in (
+        ("0/shard.00000.mds", ""),
+        ("1/shard.00000.mds", "No such file"),
+        ("../other.mds", "not an index of MDS"),
+    ):
+        index["shards"][0]["raw_data"]["basename"] = basename
+        (folder / "index.json").write_text(json.dumps(index))
+        if refused:
+            with pytest.raises(InputError, match=refused):
+                inspect_batch(folder)
+        else:
+            assert inspect_batch(folder).batch.rows == 60
+
+
+def test_whole_numbers_stored_as_fractions_are_a_corpus_and_others_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ids.npy"
+    ids = np.concatenate(documents(100)).astype(np.float32)
+    np.save(path, ids)
+    answer = inspect_batch(path, None, config(tmp_path))
+    assert (answer.batch.purpose, answer.batch.rows) == ("pretraining", 100)
+    np.save(path, ids + 0.5)
+    with pytest.raises(InputError, match="fractions where token ids"):
+        inspect_batch(path)
+
+
+def test_a_folder_that_is_no_corpus_says_what_is_in_it(tmp_path: Path) -> None:
+    (tmp_path / "shards").mkdir()
+    raw(tmp_path / "shards" / "a.bin", documents(30))
+    with pytest.raises(InputError, match=r"with folders \(shards\): give one of them"):
+        inspect_batch(tmp_path)
+    np.save(tmp_path / "shards" / "b.npy", documents(1)[0])
+    with pytest.raises(InputError, match=r"a folder of \.bin and \.npy files"):
+        inspect_batch(tmp_path / "shards")

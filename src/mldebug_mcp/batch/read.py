@@ -269,9 +269,17 @@ class DataSet:
             raise InputError(f"{shorten(self.context.path, 200)}: holds no rows; save the batch again")
 
     def _tables(self) -> Iterator[Table]:
-        if self.chosen is not None:
-            return picked(self.file, self.chosen)
-        return format_of(self.file, self.stated).tables(self.file)
+        try:
+            if self.chosen is not None:
+                yield from picked(self.file, self.chosen)
+            else:
+                yield from format_of(self.file, self.stated).tables(self.file)
+        except OSError as error:  # such as a shard that an index names and that is not there
+            which = shorten(str(error.filename or self.file.name), 100)
+            raise InputError(
+                f"{shorten(self.context.path, 200)}: cannot be read ({error.strerror or error}: {which}); check that "
+                "all of its files are there"
+            ) from None
 
     def parts(self) -> list[Part]:
         """Return the parts that can be read separately, in order; only one if the format is read in one go."""

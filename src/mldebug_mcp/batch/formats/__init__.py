@@ -165,6 +165,7 @@ PACKED: Mapping[bytes, str] = {
     b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz",
 }  # fmt: skip
 """First bytes of files that are packed, and by what."""
+MAX_FOLDERS = 1000
 PACKED_ENDINGS = (".gz", ".zst", ".zstd", ".bz2", ".xz")
 
 
@@ -177,6 +178,12 @@ def _unknown(path: Path, head: bytes) -> str:
         return "a folder with indexes of Megatron, whose .bin files are missing: copy both files into one folder"
     if any(matching(path, ending) for ending in PACKED_ENDINGS):
         return "a folder of packed files: unpack them first"
+    endings = [ending for ending in shards.ENDINGS if matching(path, ending)]
+    if len(endings) > 1:
+        return f"a folder of {' and '.join(endings)} files: put those of one ending, which are one corpus, in a folder"
+    below = [] if endings else [folder.name for folder in entries(path, MAX_FOLDERS) if is_folder(folder)]
+    if below:
+        return f"a folder without data, but with folders ({shorten(', '.join(below), 80)}): give one of them"
     return "a folder without Arrow, parquet or JSON lines files"
 
 

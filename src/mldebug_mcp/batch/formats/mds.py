@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 import numpy.typing as npt
@@ -163,6 +163,14 @@ def _shards(folder: Path) -> list[_Shard]:
         raise InputError(f"{name}: not an index of MDS, version 2; write the folder again") from None
 
 
+def _inside(folder: Path, basename: object) -> Path:
+    """Return a file of the folder, or of one below it, as merged indexes name it; ValueError for one outside."""
+    path = PurePosixPath(str(basename))
+    if path.is_absolute() or ".." in path.parts:
+        raise ValueError("outside")
+    return folder / path
+
+
 def _is_array(encoding: str) -> bool:
     kind, *stated = encoding.split(":")
     return kind == "ndarray" and (not stated or stated[0] in _NAMES)
@@ -175,7 +183,7 @@ def _shard(folder: Path, listed: Mapping[str, object]) -> _Shard:
         raise ValueError("version")
     if not (isinstance(names, list) and isinstance(encodings, list) and isinstance(sizes, list)):
         raise TypeError("columns")
-    file = folder / Path(str(raw["basename"])).name
+    file = _inside(folder, raw["basename"])
     arrays = [place for place, kind in enumerate(encodings) if _is_array(str(kind))]
     column = next((names.index(known) for known in TOKEN_COLUMNS if known in names), None)
     column = arrays[0] if column is None and len(arrays) == 1 else column
@@ -192,7 +200,7 @@ def _shard(folder: Path, listed: Mapping[str, object]) -> _Shard:
     compression = ""
     if not is_file(file) and isinstance(packed, dict):
         file, compression = (
-            folder / Path(str(packed["basename"])).name,
+            _inside(folder, packed["basename"]),
             str(listed.get("compression")).partition(":")[0],
         )
     if compression not in COMPRESSIONS or int(raw["bytes"]) > MAX_BYTES:
