@@ -110,20 +110,21 @@ def main() -> None:
     options = parser.parse_args()
     folder, shards = options.folder, max(2, round(options.gigabytes * 1e9 / 2 / SHARD_TOKENS))
     raw, data, model, other = (folder / name for name in ("nanogpt", "megatron", "config.json", "validation.bin"))
+    passes: dict[str, tuple[Callable[..., int], tuple[object, ...]]] = {
+        "np.memmap, np.bincount": (bare_pass, (raw,)),
+        "counts of nanoGPT's shards, cut at end tokens": (count, (raw, model)),
+        "counts of nanoGPT's shards in windows": (count, (raw, None)),
+        "counts of Megatron's shards": (count, (data, model)),
+        "all of nanoGPT's shards": (inspect, (raw, model, None, None)),
+        "all of Megatron's shards, against a validation corpus": (inspect, (data, model, other, None)),
+        "a sample of 10,000 documents of Megatron's shards": (inspect, (data, model, None, 10_000)),
+        "a sample of 10,000 rows of nanoGPT's shards": (inspect, (raw, model, None, 10_000)),
+    }
     with ProcessPoolExecutor(1, max_tasks_per_child=1) as apart:
         apart.submit(write, folder, shards).result()
-        for what, given in {
-            "np.memmap, np.bincount": (bare_pass, raw),
-            "counts of nanoGPT's shards, cut at end tokens": (count, raw, model),
-            "counts of nanoGPT's shards in windows": (count, raw, None),
-            "counts of Megatron's shards": (count, data, model),
-            "all of nanoGPT's shards": (inspect, raw, model, None, None),
-            "all of Megatron's shards, against a validation corpus": (inspect, data, model, other, None),
-            "a sample of 10,000 documents of Megatron's shards": (inspect, data, model, None, 10_000),
-            "a sample of 10,000 rows of nanoGPT's shards": (inspect, raw, model, None, 10_000),
-        }.items():
+        for what, (run, given) in passes.items():
             print(f"{what} (load {os.getloadavg()[0]:.1f})", flush=True)
-            apart.submit(timed, *given).result()
+            apart.submit(timed, run, *given).result()
 
 
 if __name__ == "__main__":

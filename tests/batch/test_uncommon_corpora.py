@@ -32,7 +32,7 @@ def write_tree(folder: Path, items: Sequence[dict[str, Document]], *, plain: boo
     offsets = 4 * (len(packed) + 2) + np.concatenate([[0], np.cumsum([len(item) for item in packed])])
     content = struct.pack("<I", len(packed)) + offsets.astype("<u4").tobytes() + b"".join(packed)
     (folder / "chunk-0-0.bin").write_bytes(content)
-    leaf = {"type": None, "context": None, "children_spec": []}
+    leaf: dict[str, object] = {"type": None, "context": None, "children_spec": []}
     keys = list(items[0])
     tree = {"type": "builtins.dict", "context": json.dumps(keys), "children_spec": [leaf] * len(keys)}
     listed = {
