@@ -343,7 +343,9 @@ def _of_tokens(side: Sequences, context: Context, table: Table) -> Inferred:
         return Inferred("classification", "its labels are few classes, and not the tokens at their places")
     if hides_words(side, context.tokenizer.mask if context.tokenizer is not None else None, table.columns):
         return Inferred("pretraining", "words are hidden at random, and their labels are the words")
-    masked, content = int((side.content & ~side.trained).sum()), int(side.content.sum())
+    masked, content = 0, len(side.ids.flat)
+    if not side.labelled_by_itself:
+        masked, content = int((side.content & ~side.trained).sum()), int(side.content.sum())
     # A packed batch masks the first token of each document; an instruction batch masks prompts.
     share = f"{masked / max(content, 1):.0%} of its tokens are masked"
     if masked <= MAX_MASKED_IN_PRETRAINING * content and not _has_roles(side, context):
@@ -372,7 +374,7 @@ def _are_ids_alone(side: Sequences, context: Context, table: Table) -> bool:
 
 
 def _labels_are_classes(side: Sequences) -> bool:
-    if side.labels is None or side.trained is None or side.labelled_by_itself:
+    if side.labels is None or side.labelled_by_itself or side.trained is None:
         return False
     # Padding may be labelled with class 0, which is the padding token's number too.
     used = side.trained & side.content

@@ -290,7 +290,7 @@ class Sequences:
     @property
     def labelled_by_itself(self) -> bool:
         """Whether the labels are the ids themselves, as the readers of corpora give them: then none differs."""
-        return self.labels is not None and self.labels.flat is self.ids.flat
+        return self.labels is not None and self.labels.flat is self.ids.flat and self.loss_mask is None
 
     @cached_property
     def trained(self) -> Bools | None:
