@@ -43,19 +43,19 @@ def documents(count: int, seed: int, end: int | None = END, vocabulary: int = 50
     return made
 
 
-def planted(fault: str) -> list[list[Document]]:
-    """Return the shards of a corpus with a fault; "healthy" has none."""
-    corpus = documents(DOCUMENTS, 0)
+def planted(fault: str, count: int = DOCUMENTS) -> list[list[Document]]:
+    """Return three shards of a corpus of so many documents with a fault; "healthy" has none."""
+    third, corpus = count // 3, documents(count, 0)
     if fault == "end missing":
-        corpus = documents(DOCUMENTS, 0, None)
+        corpus = documents(count, 0, None)
     elif fault == "end wrong":
-        corpus = documents(DOCUMENTS, 0, 0)
+        corpus = documents(count, 0, 0)
     elif fault == "documents twice":
-        corpus = corpus[: DOCUMENTS // 2] + corpus[DOCUMENTS // 4 : 3 * DOCUMENTS // 4]
+        corpus = corpus[: count // 2] + corpus[count // 4 : 3 * count // 4]
     elif fault == "shard twice":
-        return [corpus[:100], corpus[100:200], corpus[:100]]
+        return [corpus[:third], corpus[third : 2 * third], corpus[:third]]
     elif fault == "ids wrapped":
-        corpus = [document % 65_536 for document in documents(DOCUMENTS, 0, LARGE_END, 128_000)]
+        corpus = [document % 65_536 for document in documents(count, 0, LARGE_END, 128_000)]
     elif fault == "width misread":
         flat = np.concatenate(corpus).astype("<u4").view("<u2").astype(np.int64)
         ends = np.cumsum(np.array([len(document) for document in corpus])) * 2
@@ -65,14 +65,15 @@ def planted(fault: str) -> list[list[Document]]:
     elif fault == "sorted by length":
         corpus = sorted(corpus, key=len)
     elif fault == "sorted by source":
-        half = DOCUMENTS // 2
+        half = count // 2
         corpus[:half] = [np.append((document[:-1] * 7 + 13) % 50_000, END) for document in corpus[:half]]
-    return [corpus[:100], corpus[100:200], corpus[200:]]
+    return [corpus[:third], corpus[third : 2 * third], corpus[2 * third :]]
 
 
-def validation() -> list[list[Document]]:
-    """Return a validation corpus of which a third stands in the healthy one."""
-    return [documents(80, 1) + documents(DOCUMENTS, 0)[100:140]]
+def validation(count: int = DOCUMENTS) -> list[list[Document]]:
+    """Return a validation corpus of which a third stands in the healthy one of so many documents."""
+    third = count // 3
+    return [documents(4 * third // 5, 1) + documents(count, 0)[third : third + 2 * third // 5]]
 
 
 def _raw(folder: Path, shards: Shards, ending: str = ".bin", header: bool = False) -> None:
@@ -130,34 +131,34 @@ def datatrove(folder: Path, shards: Shards) -> None:
         file.close()
 
 
-def _mds(folder: Path, shards: Shards, compression: str | None) -> None:
+def _mds(folder: Path, shards: Shards, compression: str | None, shard_bytes: int) -> None:
     from streaming import MDSWriter
 
     with MDSWriter(
-        out=str(folder), columns={"tokens": "ndarray:uint16"}, compression=compression, size_limit=1 << 14
+        out=str(folder), columns={"tokens": "ndarray:uint16"}, compression=compression, size_limit=shard_bytes
     ) as writer:
         for shard in shards:
             for document in shard:
                 writer.write({"tokens": document.astype(np.uint16)})
 
 
-def mds(folder: Path, shards: Shards) -> None:
+def mds(folder: Path, shards: Shards, shard_bytes: int = 1 << 14) -> None:
     """As convert_dataset_hf.py of llm-foundry."""
-    _mds(folder, shards, None)
+    _mds(folder, shards, None, shard_bytes)
 
 
-def mds_zstd(folder: Path, shards: Shards) -> None:
+def mds_zstd(folder: Path, shards: Shards, shard_bytes: int = 1 << 14) -> None:
     """The same, compressed."""
-    _mds(folder, shards, "zstd")
+    _mds(folder, shards, "zstd", shard_bytes)
 
 
-def litdata(folder: Path, shards: Shards) -> None:
+def litdata(folder: Path, shards: Shards, chunk_tokens: int = 4096) -> None:
     """As litgpt's data modules: a tensor for each document, for the TokensLoader."""
     import torch
     from litdata.streaming.cache import Cache
     from litdata.streaming.item_loader import TokensLoader
 
-    cache = Cache(str(folder), chunk_size=4096, item_loader=TokensLoader(block_size=1))
+    cache = Cache(str(folder), chunk_size=chunk_tokens, item_loader=TokensLoader(block_size=1))
     place = 0
     for shard in shards:
         for document in shard:
@@ -219,16 +220,19 @@ WRITERS: Mapping[str, Callable[[Path, Shards], Any]] = {
 }  # fmt: skip
 
 
-def main() -> None:
-    """Write every corpus below a folder."""
-    out = Path(sys.argv[1])
-    for name, write in WRITERS.items():
+def write(out: Path, corpora: Sequence[str] = ("healthy", *FAULTS, "validation"), count: int = DOCUMENTS) -> None:
+    """Write these corpora of so many documents in each format below a folder, and configurations of models.
+
+    Formats that are there already are left as they are: not all libraries go together in one environment.
+    """
+    for name, writer in WRITERS.items():
+        if (out / name / corpora[-1]).is_dir():
+            continue
         try:
-            for fault in ("healthy", *FAULTS, "validation"):
-                folder = out / name / fault
+            for corpus in corpora:
+                folder = out / name / corpus
                 folder.mkdir(parents=True)
-                shards = validation() if fault == "validation" else planted(fault)
-                write(folder, shards)
+                writer(folder, validation(count) if corpus == "validation" else planted(corpus, count))
             print(f"{name}: written")
         except ImportError as error:
             print(f"{name}: left out ({error})")
@@ -237,4 +241,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    write(Path(sys.argv[1]))

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from datasets import Dataset
+from mcp import Client
 from tests.batch.test_corpora import Document, config, documents, found, write
 from tests.batch.test_pretraining_corpora import write_mds, write_megatron
 from trl import pack_dataset
@@ -24,6 +25,7 @@ from mldebug_mcp.cli import main
 from mldebug_mcp.core.crc32c import masked_crc32c_of
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import inspect_batch
+from mldebug_mcp.server import make_server
 
 
 def field(number: int, content: bytes) -> bytes:
@@ -260,3 +262,33 @@ def test_columns_are_named_by_the_user(tmp_path: Path, capsys: pytest.CaptureFix
         inspect_batch(path, names={"input_ids": "code"})
     assert main(["batch", str(path), "--names", "input_ids=codes", "--purpose", "pretraining"]) == 0
     assert "50" in capsys.readouterr().out
+
+
+@pytest.mark.anyio
+async def test_agents_state_format_type_and_names_as_people_do(tmp_path: Path) -> None:
+    corpus = documents(200)
+    raw = write(tmp_path, "raw", corpus, "stream").rename(tmp_path / "tokens.dat")
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("\n".join(json.dumps({"codes": document.tolist()}) for document in corpus))
+    async with Client(make_server(), raise_exceptions=True) as client:
+        stated = {"path": str(raw), "format": "tokens", "dtype": "uint16", "sample": 10, "against": str(raw)}
+        raw_answer = await client.call_tool("inspect_batch", stated)
+        named = {"path": str(rows), "names": {"input_ids": "codes"}}
+        named_answer = await client.call_tool("inspect_batch", named)
+    assert raw_answer.structured_content["batch"]["formats"] == ["tokens"]
+    assert raw_answer.structured_content["batch"]["sampled"]
+    assert named_answer.structured_content["batch"]["rows"] == 200
+
+
+def test_what_is_stated_holds_for_the_other_set_where_it_fits(tmp_path: Path) -> None:
+    corpus = documents(200)
+    names = {"input_ids": "codes"}
+    for place, column in (("train", "codes"), ("validation", "input_ids")):
+        text = "\n".join(json.dumps({column: document.tolist()}) for document in corpus)
+        (tmp_path / f"{place}.jsonl").write_text(text)
+    train, other = tmp_path / "train.jsonl", tmp_path / "validation.jsonl"
+    assert "split_leakage" in found(inspect_batch(train, names=names, against=other))
+    raw = write(tmp_path, "raw", corpus, "stream").rename(tmp_path / "tokens.dat")
+    assert "split_leakage" in found(
+        inspect_batch(raw, format="tokens", dtype="uint16", against=write_megatron(tmp_path, corpus))
+    )

@@ -26,11 +26,14 @@ def columns(kind: str, ids: Rows, labels: Rows) -> dict[str, npt.NDArray[np.gene
     if kind == "megatron":
         places = np.broadcast_to(np.arange(WIDTH), ids.shape)
         return {"tokens": ids, "labels": labels, "loss_mask": np.ones(ids.shape, np.float32), "position_ids": places}
-    return {"x": ids, "y": labels} if kind == "x and y" else {"input_ids": ids, kind: labels}
+    if " and " in kind:
+        first, second = kind.split(" and ")
+        return {first: ids, second: labels}
+    return {"input_ids": ids, kind: labels}
 
 
-@pytest.mark.parametrize("shift", [-1, 0, 1, 2])
-@pytest.mark.parametrize("kind", ["labels", "targets", "x and y", "megatron"])
+@pytest.mark.parametrize("shift", [-2, -1, 0, 1, 2])
+@pytest.mark.parametrize("kind", ["labels", "targets", "x and y", "inputs and targets", "megatron"])
 def test_labels_at_other_places_than_the_loss_takes_them_from_are_reported(
     kind: str, shift: int, tmp_path: Path
 ) -> None:

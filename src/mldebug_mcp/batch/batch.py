@@ -566,7 +566,7 @@ class Batch:
         overlap: What rows share, once all of the data has been read.
         totals: Lengths and classes of all rows, once all of the data has been read.
         role_budget: Tokens that may be decoded to look for role markers.
-        shard, windows: As of the table that was read.
+        shard, windows, tail, cut_off: As of the table that was read.
         document_lengths: Tokens of the documents in each row, where a column of that name tells.
         stored: The type of the ids in the file, such as uint16.
         corpus: What a tokenized corpus holds, once all of it has been read.
@@ -601,6 +601,7 @@ class Batch:
     role_budget: int = MAX_ROLE_TOKENS
     shard: str = ""
     tail: npt.NDArray[np.integer] | None = None
+    cut_off: int = 0
     windows: bool = False
     document_lengths: Ragged | None = None
     stored: str = ""

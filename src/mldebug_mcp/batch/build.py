@@ -30,7 +30,7 @@ from mldebug_mcp.batch.columns import (
     row_count,
 )
 from mldebug_mcp.batch.roles import Words
-from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Ragged, Sequences, hides_words
+from mldebug_mcp.batch.sequences import IGNORE, SHIFTS, Bools, Ints, Ragged, Sequences, hides_words
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.templates import ASSISTANT
 from mldebug_mcp.core.errors import InputError
@@ -190,7 +190,7 @@ def _are_neighbours(x: Column, y: Column, share: float = NEARLY_ALL) -> bool:
         return False
     if ids.rows != targets.rows or bool(np.any(ids.lengths != targets.lengths)) or len(ids.flat) < 2 * ids.rows + 2:
         return False
-    return any(_shifted_share(ids, targets, shift) >= share for shift in (1, -1, 2, 0))
+    return any(_shifted_share(ids, targets, shift) >= share for shift in (*SHIFTS, 0))
 
 
 def _shifted_share(ids: Ragged, targets: Ragged, shift: int) -> float:
@@ -343,7 +343,9 @@ def _of_tokens(side: Sequences, context: Context, table: Table) -> Inferred:
         return Inferred("classification", "its labels are few classes, and not the tokens at their places")
     if hides_words(side, context.tokenizer.mask if context.tokenizer is not None else None, table.columns):
         return Inferred("pretraining", "words are hidden at random, and their labels are the words")
-    masked, content = int((side.content & ~side.trained).sum()), int(side.content.sum())
+    masked, content = 0, len(side.ids.flat)
+    if not side.labelled_by_itself:
+        masked, content = int((side.content & ~side.trained).sum()), int(side.content.sum())
     # A packed batch masks the first token of each document; an instruction batch masks prompts.
     share = f"{masked / max(content, 1):.0%} of its tokens are masked"
     if masked <= MAX_MASKED_IN_PRETRAINING * content and not _has_roles(side, context):
@@ -372,7 +374,7 @@ def _are_ids_alone(side: Sequences, context: Context, table: Table) -> bool:
 
 
 def _labels_are_classes(side: Sequences) -> bool:
-    if side.labels is None or side.trained is None:
+    if side.labels is None or side.labelled_by_itself or side.trained is None:
         return False
     # Padding may be labelled with class 0, which is the padding token's number too.
     used = side.trained & side.content
@@ -504,10 +506,11 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         found.targets = of_speech(table)
     sides = split_preference_halves(sides, table, context.purpose)
     has_classes = classes is not None or found.has_classes
-    inferred = infer_purpose(
-        sides, floats, context, table, has_classes=has_classes, has_targets=found.targets is not None
+    purpose, because = (
+        infer_purpose(sides, floats, context, table, has_classes=has_classes, has_targets=found.targets is not None)
+        if context.purpose is None
+        else (context.purpose, "")
     )
-    purpose, because = (context.purpose, "") if context.purpose is not None else inferred
     rows = max([*counts, *([] if counts or classes is None else [len(classes)])], default=0)
     # Images of several sizes are one flat array of numbers, but as many rows as the column has.
     rows = rows or max((row_count(table.columns[name]) for name in (*floats, *cells)), default=0)

@@ -41,6 +41,7 @@ LEAST_ROWS_OF_CLASS = 2
 """Characters of a class's name, and rows that there are of each on average: what is longer or rarer is text."""
 DOCUMENT_MARKS = (
     "seq_lengths",
+    "seq_start_id",
     "cu_seq_lens_q",
     "cu_seqlens",
     "cu_seq_lens",

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import zlib
+import hashlib
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences, offsets_of
+from mldebug_mcp.batch.sequences import IGNORE, Floats, Ints, Ragged, Sequences, offsets_of
 
 MAX_VOCABULARY = 2**22
 """Ids below this are counted one by one: no vocabulary is as large."""
 MAX_TOKENS_FOR_ZEROS = 1 << 14
 """Tokens of each piece that are looked at for zeros in every second place."""
 MAX_SHARDS = 100_000
+ENDS_BYTES = 64 * 1024
+"""Bytes at either end of a piece of a shard that its checksum is of."""
+COUNTED_AT_ONCE = 2**19
+"""Ids that are counted together. Chosen by trial: numpy makes 8 bytes of each, which the processor's cache can hold."""
 BIG_ENDIAN = "most significant byte first"
 """What is added to the type of ids in the byte order that hardly any trainer reads."""
 WINDOW = 1024
@@ -23,23 +27,46 @@ WINDOW = 1024
 # A stream of tokens is cut into its documents where the end or the beginning of a document is known.
 
 
-def documents_of(stream: Ragged, ends: frozenset[int], bos: int | None) -> Ragged | None:
-    """Return the rows of a stream cut anew, at its documents; None where none of these ids stands in it.
+class DocumentCuts:
+    """Where documents of a stream begin, told by the ids that end or begin them.
 
     Args:
-        stream: Rows that follow each other without a gap.
         ends: Ids that end a document.
         bos: The id that begins one, which is used where no end stands.
     """
-    flat = stream.flat
-    found = [np.flatnonzero(flat == end) for end in ends]  # faster than looking up each token among a few
-    cuts = np.sort(np.concatenate([np.empty(0, np.int64), *found])) + 1
-    if not len(cuts) and bos is not None:
-        cuts = np.flatnonzero(flat == bos)
-    cuts = cuts[(cuts > 0) & (cuts < len(flat))]
-    if not len(cuts):
-        return None
-    return Ragged(flat, np.concatenate([[0], cuts, [len(flat)]]).astype(np.int64))
+
+    def __init__(self, ends: frozenset[int], bos: int | None) -> None:
+        self.ends, self.bos = ends, bos
+        self.ends_begin: bool | None = None
+        """Whether the end tokens stand before documents, as in the corpora of llm.c; not known before the first one."""
+
+    def documents(self, stream: Ragged, *, is_start: bool) -> Ragged | None:
+        """Return the rows of a piece of the stream cut anew at its documents; None where no such id stands in it.
+
+        Args:
+            stream: Rows that follow each other without a gap.
+            is_start: Whether it is the start of a file.
+        """
+        flat = stream.flat
+        found = [
+            first + np.flatnonzero(flat[first : first + COUNTED_AT_ONCE] == end)
+            for first in range(0, len(flat), COUNTED_AT_ONCE)
+            for end in self.ends  # one after the other is faster than looking up each token among a few
+        ]
+        places = np.sort(np.concatenate([np.empty(0, np.int64), *found]))
+        if len(places) and is_start and self.ends_begin is None:
+            self.ends_begin = bool(places[0] == 0 and places[-1] < len(flat) - 1)
+        # Of end tokens that follow each other the last one, or the first one, is the edge.
+        if self.ends_begin:
+            cuts = places[np.diff(places, prepend=-2) > 1]
+        else:
+            cuts = places[np.diff(places, append=len(flat) + 2) > 1] + 1
+        if not len(cuts) and self.bos is not None:
+            cuts = np.flatnonzero(flat == self.bos)
+        cuts = cuts[(cuts > 0) & (cuts < len(flat))]
+        if not len(cuts):
+            return None
+        return Ragged(flat, np.concatenate([[0], cuts, [len(flat)]]).astype(np.int64))
 
 
 def unpacked(side: Sequences, document_lengths: Ragged | None) -> Sequences:
@@ -56,7 +83,12 @@ def unpacked(side: Sequences, document_lengths: Ragged | None) -> Sequences:
     places = np.cumsum(side.content)[edges] - 1
     flat = side.ids.flat[side.content]
     ids = Ragged(flat, np.append(places, len(flat)))
-    return Sequences("", ids, np.arange(ids.rows, dtype=np.int64))
+    labels = None
+    if side.shifted_by_design and side.labels is not None and side.trained is not None:
+        # The token after the last one of a document may stand in its labels alone.
+        following = np.where(side.trained, side.labels.flat, IGNORE)[side.content]
+        labels = Ragged(following, ids.offsets)
+    return Sequences("", ids, np.arange(ids.rows, dtype=np.int64), labels, shifted_by_design=labels is not None)
 
 
 def _starts_inside(side: Sequences, lengths: Ragged | None) -> Ints | None:
@@ -84,6 +116,8 @@ BLOCK_DOCUMENTS = 32
 LOOKED_AT_TOKENS = 256
 """Tokens of a document that are looked at."""
 MAX_DOCUMENTS_OF_PIECE = 512
+LEAST_DOCUMENTS_OF_PIECE = 64
+"""Of the pieces of a large corpus fewer documents are looked at, the more have been."""
 DISTANCE_QUANTILE = 0.9
 """Quantile of the distances that is compared: a source that makes up a twentieth of the corpus shows in it."""
 
@@ -98,18 +132,19 @@ class Composition:
     def add(self, side: Sequences) -> None:
         """Count the documents of a piece; of many, evenly spread ones."""
         start, stop = side.bounds
-        step = max(1, len(start) // MAX_DOCUMENTS_OF_PIECE)
+        most = max(LEAST_DOCUMENTS_OF_PIECE, MAX_DOCUMENTS_OF_PIECE * BLOCK_DOCUMENTS // self._size)
+        step = max(1, len(start) // most)
         start, stop = start[::step], np.minimum(stop[::step], start[::step] + LOOKED_AT_TOKENS)
-        size = self._size
-        for first in range(0, len(start), size):
-            block = np.zeros((2, BUCKETS))
-            for parity in (0, 1):
-                chosen = slice(first + parity, min(first + size, len(start)), 2)
-                parts = [side.ids.flat[a:b] for a, b in zip(start[chosen].tolist(), stop[chosen].tolist(), strict=True)]
-                if parts:
-                    ids = np.concatenate(parts).astype(np.int64)
-                    block[parity] = np.bincount(ids % BUCKETS, minlength=BUCKETS)
-            self.blocks.append(block)
+        lengths = np.maximum(stop - start, 0)
+        places = np.repeat(start - offsets_of(lengths)[:-1], lengths) + np.arange(int(lengths.sum()))
+        ids = side.ids.flat[places].astype(np.uint32)
+        number = np.arange(len(start))
+        rows = (2 * (number // self._size) + number % self._size % 2).astype(np.uint32)
+        blocks = -(-len(start) // self._size)
+        # Numpy divides by one number much faster than it takes the remainder.
+        keys = np.repeat(rows, lengths) * np.uint32(BUCKETS) + (ids - ids // BUCKETS * BUCKETS)
+        counts = np.bincount(keys, minlength=2 * blocks * BUCKETS).astype(np.float64)
+        self.blocks += list(counts.reshape(blocks, 2, BUCKETS))
         self._join()
 
     def merge(self, later: Composition) -> None:
@@ -161,13 +196,22 @@ class IdCounts:
 
     counts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def add(self, ids: npt.NDArray[np.integer]) -> None:
-        """Count ids."""
-        if (ids.dtype.kind == "i" or ids.dtype.itemsize > 2) and len(ids):
-            low, high = int(ids.min()), int(ids.max())
-            if low < 0 or high >= MAX_VOCABULARY:
-                ids = ids[(ids >= 0) & (ids < MAX_VOCABULARY)]
-        self._add(np.bincount(ids.astype(np.int64) if ids.dtype.itemsize > 4 else ids).astype(np.int64))
+    def add(self, ids: npt.NDArray[np.integer]) -> tuple[int, int]:
+        """Count ids; returns how many of them are negative, and how many no vocabulary reaches."""
+        negative = huge = 0
+        # As unsigned numbers negative ids are huge, so that one look at the greatest tells whether all can be counted.
+        unsigned = ids.view(f"u{ids.dtype.itemsize}")
+        if ids.dtype.itemsize > 2 and int(unsigned.max(initial=0)) >= MAX_VOCABULARY:
+            negative = int((ids < 0).sum()) if ids.dtype.kind == "i" else 0
+            unsigned = unsigned[unsigned < MAX_VOCABULARY]
+            huge = len(ids) - len(unsigned) - negative
+        elif ids.dtype.kind == "i" and ids.dtype.itemsize <= 2:
+            unsigned = unsigned[ids >= 0]
+            negative = len(ids) - len(unsigned)
+        counted = unsigned.view(np.int64) if ids.dtype.itemsize > 4 else unsigned
+        for first in range(0, len(counted), COUNTED_AT_ONCE):
+            self._add(np.bincount(counted[first : first + COUNTED_AT_ONCE]).astype(np.int64, copy=False))
+        return negative, huge
 
     def merge(self, later: IdCounts) -> None:
         """Add other counts."""
@@ -200,13 +244,22 @@ class ShardCounts:
 
     documents: int = 0
     tokens: int = 0
-    checksum: int = 0
+    checksum: bytes = b""
     """Of its tokens."""
 
     def take(self, ids: npt.NDArray[np.integer], tokens: int) -> None:
-        """Count further ids, so many of them not padding, shape (n,)."""
+        """Count further ids, so many of them not padding, shape (n,).
+
+        The checksum is of their sum, eight bytes at a time, and of the first and last of them: a checksum of all takes
+        longer than all other counts.
+        """
         self.tokens += tokens
-        self.checksum = zlib.crc32(np.ascontiguousarray(ids).data, self.checksum)
+        data = np.ascontiguousarray(ids).view(np.uint8)
+        total = int(data[: len(data) // 8 * 8].view(np.uint64).sum(dtype=np.uint64))
+        summed = hashlib.blake2b(self.checksum + total.to_bytes(8, "little"), digest_size=16)
+        summed.update(data[:ENDS_BYTES].data)
+        summed.update(data[-ENDS_BYTES:].data)
+        self.checksum = summed.digest()
 
 
 @dataclass(slots=True)
@@ -220,11 +273,13 @@ class CorpusCounts:
         counts: How often each id below `MAX_VOCABULARY` occurs.
         negative, huge: Ids below 0 and those that no vocabulary reaches.
         first, last: How often documents begin and end with an id.
+        doubled: How often they begin or end with an id that stands there twice.
         lengths: Documents by their tokens; those of `MAX_VOCABULARY` and more count as one less than that.
         longest_last: How often the longest documents end with an id.
         rising, falling, level: Documents that are longer, shorter or as long as the one before.
         zeros: Zeros at even and at odd places, of `pairs` each.
         crossed: Documents that go on over the edge of a window of `window` tokens, laid end to end.
+        cut_off: Bytes behind the last whole id, by the name of the file.
         composition: Which ids are common where.
         shards: By the name of the file.
     """
@@ -239,6 +294,7 @@ class CorpusCounts:
     huge: int = 0
     first: IdCounts = field(default_factory=IdCounts)
     last: IdCounts = field(default_factory=IdCounts)
+    doubled: IdCounts = field(default_factory=IdCounts)
     lengths: IdCounts = field(default_factory=IdCounts)
     longest: int = 0
     longest_last: IdCounts = field(default_factory=IdCounts)
@@ -248,6 +304,7 @@ class CorpusCounts:
     zeros: tuple[int, int] = (0, 0)
     pairs: int = 0
     crossed: int = 0
+    cut_off: dict[str, int] = field(default_factory=dict)
     composition: Composition = field(default_factory=Composition)
     shards: dict[str, ShardCounts] = field(default_factory=dict)
     _before: int = 0
@@ -267,8 +324,10 @@ class CorpusCounts:
         self.documents += side.rows
         self.tokens += int(side.lengths.sum())
 
-    def add_tail(self, tail: npt.NDArray[np.integer] | None, shard: str) -> None:
-        """Count the tokens of a stream behind the last whole window of a file, shape (n,)."""
+    def add_tail(self, tail: npt.NDArray[np.integer] | None, shard: str, cut_off: int = 0) -> None:
+        """Count the tokens of a stream behind the last whole window of a file, shape (n,), and the bytes after them."""
+        if cut_off and len(self.cut_off) < MAX_SHARDS:
+            self.cut_off[shard] = cut_off
         if tail is None:
             return
         self.counts.add(tail)
@@ -277,12 +336,9 @@ class CorpusCounts:
             self.shards[shard].take(tail, len(tail))
 
     def _count_ids(self, side: Sequences) -> None:
-        flat = side.ids.flat
-        if flat.dtype.kind == "i" and len(flat) and int(flat.min()) < 0:
-            self.negative += int((flat < 0).sum())
-        if flat.dtype.itemsize > 2 and len(flat) and int(flat.max()) >= MAX_VOCABULARY:
-            self.huge += int((flat >= MAX_VOCABULARY).sum())
-        self.counts.add(flat)
+        negative, huge = self.counts.add(side.ids.flat)
+        self.negative += negative
+        self.huge += huge
 
     def _count_boundaries(self, side: Sequences) -> None:
         start, stop = side.bounds
@@ -290,8 +346,15 @@ class CorpusCounts:
         lengths = side.lengths
         self.lengths.add(np.minimum(lengths, MAX_VOCABULARY - 1))
         last = side.ids.flat[stop[some] - 1]
-        self.first.add(side.ids.flat[start[some]])
+        if side.shifted_by_design and side.labels is not None:
+            following = side.labels.flat[stop[some] - 1]
+            last = np.where(following == IGNORE, last, following)
+        first = side.ids.flat[start[some]]
+        self.first.add(first)
         self.last.add(last)
+        longer = lengths[some] > 1
+        for edge, inner in ((last, stop[some] - 2), (first, start[some] + 1)):
+            self.doubled.add(edge[longer][edge[longer] == side.ids.flat[inner[longer]]])
         longest = int(lengths.max(initial=0))
         if longest > self.longest:
             self.longest, self.longest_last = longest, IdCounts()
@@ -328,7 +391,10 @@ class CorpusCounts:
         """Add the counts of pieces further on in the data."""
         self.windows |= later.windows
         self.stored = self.stored or later.stored
-        for mine, theirs in ((self.counts, later.counts), (self.first, later.first), (self.last, later.last)):
+        for mine, theirs in (
+            (self.counts, later.counts), (self.first, later.first), (self.last, later.last),
+            (self.doubled, later.doubled),
+        ):  # fmt: skip
             mine.merge(theirs)
         for name in ("documents", "tokens", "negative", "huge", "rising", "falling", "level", "pairs"):
             setattr(self, name, getattr(self, name) + getattr(later, name))
@@ -341,6 +407,7 @@ class CorpusCounts:
         self.zeros = (self.zeros[0] + later.zeros[0], self.zeros[1] + later.zeros[1])
         self.composition.merge(later.composition)
         self.shards.update(later.shards)
+        self.cut_off.update(later.cut_off)
 
     # What follows from the counts.
 
@@ -370,7 +437,7 @@ class CorpusCounts:
 
     def copies(self) -> list[tuple[str, str]]:
         """Return the shards that hold the same tokens as an earlier one, each with that one."""
-        known: dict[tuple[int, int, int], str] = {}
+        known: dict[tuple[bytes, int, int], str] = {}
         found = []
         for name, shard in self.shards.items():
             first = known.setdefault((shard.checksum, shard.tokens, shard.documents), name)

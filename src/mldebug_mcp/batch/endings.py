@@ -43,8 +43,13 @@ def document_starts(batch: Batch, side: Sequences) -> Ints:
     if _ends_are_turns(batch):
         found = np.union1d(_second_systems(batch, side), _separated(batch, side))
         return np.union1d(found, _after_end_of_text(batch, side))
-    ends = np.flatnonzero(np.isin(side.ids.flat, np.fromiter(batch.ends, np.int64))) if batch.ends else NOWHERE
-    return _inside(side, ends + 1, None)
+    if not batch.ends:
+        return NOWHERE
+    is_end = np.isin(side.ids.flat, np.fromiter(batch.ends, np.int64))
+    # An end token at the very beginning of a row begins it, and of those that follow each other the last one counts.
+    is_end[side.bounds[0][side.ids.lengths > 0]] = False
+    last = is_end & ~np.append(is_end[1:], False)
+    return _inside(side, np.flatnonzero(last) + 1, None)
 
 
 def _begins_turns(batch: Batch) -> bool:

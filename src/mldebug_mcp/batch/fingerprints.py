@@ -95,6 +95,8 @@ MANY_PIECES = 1000
 """Pieces whose lists are kept apart: with more of them, counting at each piece would take longer than joining them."""
 ANCHOR_BITS = 3
 """An anchor is where the hash of two tokens begins with this many zero bits: one place in eight."""
+MARKED_AT_ONCE = 2**18
+"""Tokens whose marks are computed together. Chosen by trial: so many stay in the processor's cache."""
 WIDTH = 6
 LEAST_ANCHORS = 4
 MIN_ROW_SIMILARITY = 0.8
@@ -162,8 +164,9 @@ class Passages:
             besides: Numbers of rows that are left out: copies that were found as such.
         """
         hashes, owners = _hashes(self.hashes), _joined(self.owners)
-        kept = ~np.isin(owners, besides)
-        hashes, owners = hashes[kept], owners[kept]
+        if len(besides):
+            kept = ~np.isin(owners, besides)
+            hashes, owners = hashes[kept], owners[kept]
         pairs = _first_of_same(owners, hashes.view(np.int64))
         return len(hashes), len(pairs), pairs[:1]
 
@@ -172,7 +175,12 @@ class Passages:
         here, there = _hashes(self.hashes), _hashes(other.hashes)
         if self.level > other.level:
             there = there[there >> np.uint64(64 - self.level) == 0]
-        return len(there), int(np.isin(there, here).sum())
+        if not len(here):
+            return len(there), 0
+        here = np.sort(here)  # much faster than numpy's own search for members, which makes a table of their hashes
+        there = np.sort(there)
+        place = np.minimum(np.searchsorted(here, there), len(here) - 1)
+        return len(there), int((here[place] == there).sum())
 
 
 class Fingerprints:
@@ -275,16 +283,19 @@ def anchors_of(side: Sequences) -> tuple[Hashes, Ints]:
     flat = side.ids.flat
     if len(flat) < WIDTH:
         return np.empty(0, np.uint64), np.empty(0, np.int64)
-    small = flat.astype(np.uint32, copy=False)
-    mark = small[:-1] * np.uint32(0x9E3779B1) + small[1:] * np.uint32(0x85EBCA77)
-    places = np.flatnonzero(mark >> np.uint32(32 - ANCHOR_BITS) == 0)
+    found = []
+    for first in range(0, len(flat) - 1, MARKED_AT_ONCE):
+        small = flat[first : first + MARKED_AT_ONCE + 1].astype(np.uint32, copy=False)
+        mark = small[:-1] * np.uint32(0x9E3779B1) + small[1:] * np.uint32(0x85EBCA77)
+        found.append(first + np.flatnonzero(mark < np.uint32(1 << (32 - ANCHOR_BITS))))
+    places = _joined(found)
     row = side.ids.row_of(places)
     _, stop = side.bounds
     inside = places + WIDTH <= stop[row]
     places = places[inside]
     value = np.zeros(len(places), np.uint64)
     for step in range(WIDTH):
-        value = (value ^ small[places + step].astype(np.uint64)) * _FACTORS[step]
+        value = (value ^ flat[places + step].astype(np.uint32).astype(np.uint64)) * _FACTORS[step]
         value ^= value >> np.uint64(29)
     value *= np.uint64(0x9E3779B97F4A7C15)
     return value, places

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
@@ -23,14 +23,15 @@ from mldebug_mcp.batch.build import build, with_usual_names
 from mldebug_mcp.batch.chat_problems import chat_problems
 from mldebug_mcp.batch.columns import depth, find, is_float, is_text, numbers, row_count
 from mldebug_mcp.batch.conversations import with_plain_texts
-from mldebug_mcp.batch.corpus import BIG_ENDIAN, documents_of
-from mldebug_mcp.batch.formats import IN_PARTS, NOTHING_STATED, Stated, at_prefix, format_of, jsonl
+from mldebug_mcp.batch.corpus import BIG_ENDIAN, DocumentCuts
+from mldebug_mcp.batch.formats import FILES_IN, IN_PARTS, NOTHING_STATED, Stated, at_prefix, format_of, jsonl
+from mldebug_mcp.batch.formats.splits import held_out_note
 from mldebug_mcp.batch.roles import Words
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.batch.table import Column, Part, Table, from_records
 from mldebug_mcp.batch.text_problems import text_problems
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
-from mldebug_mcp.core.access import open_input
+from mldebug_mcp.core.access import is_folder, open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.paths import expanded
@@ -268,9 +269,17 @@ class DataSet:
             raise InputError(f"{shorten(self.context.path, 200)}: holds no rows; save the batch again")
 
     def _tables(self) -> Iterator[Table]:
-        if self.chosen is not None:
-            return picked(self.file, self.chosen)
-        return format_of(self.file, self.stated).tables(self.file)
+        try:
+            if self.chosen is not None:
+                yield from picked(self.file, self.chosen)
+            else:
+                yield from format_of(self.file, self.stated).tables(self.file)
+        except OSError as error:  # such as a shard that an index names and that is not there
+            which = shorten(str(error.filename or self.file.name), 100)
+            raise InputError(
+                f"{shorten(self.context.path, 200)}: cannot be read ({error.strerror or error}: {which}); check that "
+                "all of its files are there"
+            ) from None
 
     def parts(self) -> list[Part]:
         """Return the parts that can be read separately, in order; only one if the format is read in one go."""
@@ -286,9 +295,9 @@ class DataSet:
         context = replace(self.context, first=first)
         words: Words | None = None
         if self.stated.names:
-            tables = (_renamed(table, dict(self.stated.names)) for table in tables)
+            tables = (_renamed(table, self.stated) for table in tables)
         if self.chosen is None:
-            tables = (_as_documents(table, context) for table in tables)
+            tables = _as_documents(tables, context)
         if self.sample is not None:
             tables = thinned(tables, self.rows, self.sample, first)
         any_rows = False
@@ -299,6 +308,7 @@ class DataSet:
             words = None if context.tokenizer is not None or not is_text(table.columns) else words or Words()
             stored = _stored(table)
             batch = build(_tokenized(table, context, words), context, words)
+            notes = (*batch.notes, *(() if any_rows or first else self._left_out()))
             first = context.first
             written = (*text_problems(table, first), *chat_problems(table, context.tokenizer, first))
             problems = (*batch.problems, *written, *rollout_problems(table, first))
@@ -307,9 +317,15 @@ class DataSet:
             context = replace(context, first=context.first + batch.rows, purpose=context.purpose or batch.purpose)
             yield replace(
                 batch, purpose_given=self.purpose_given, role_budget=budget, problems=problems, shard=table.shard,
-                windows=table.windows, tail=table.tail, stored=stored, document_lengths=_document_lengths(table),
+                windows=table.windows, tail=table.tail, cut_off=table.cut_off, stored=stored, notes=notes,
+                document_lengths=_document_lengths(table),
             )  # fmt: skip
             any_rows = True
+
+    def _left_out(self) -> list[str]:
+        """Return the note on files of the folder that are held out by their names."""
+        lists = FILES_IN.get(self.context.formats[0])
+        return held_out_note(lists(self.file)) if lists is not None and is_folder(self.file) else []
 
 
 def open_data(  # noqa: PLR0917 - what a data set is, and how it is read
@@ -365,37 +381,55 @@ def _purpose(name: str) -> Purpose | None:
     return found
 
 
-def _renamed(table: Table, names: Mapping[str, str]) -> Table:
+def _renamed(table: Table, stated: Stated) -> Table:
     """Return the table with columns of the file under our names. Raises InputError if it has no such column."""
+    names = dict(stated.names)
     missing = [name for name in names if name not in table.columns]
-    if missing:
+    if missing and stated.all_named:
         have = ", ".join(shorten(name, 30) for name in list(table.columns)[:12])
         raise InputError(f"names: no column is called {shorten(missing[0], 60)!r}; the file has {have}")
     return replace(table, columns={names.get(name, name): column for name, column in table.columns.items()})
 
 
-def _as_documents(table: Table, context: Context) -> Table:
-    """Return the table of a stream cut at its documents, where tokenizer or configuration name their end."""
-    ids = table.columns.get("input_ids")
+def _as_documents(tables: Iterator[Table], context: Context) -> Iterator[Table]:
+    """Yield the tables of a stream cut at its documents, where tokenizer or configuration name their end."""
     tokenizer, model = context.tokenizer, context.model
-    if not table.windows or not isinstance(ids, Ragged):
-        return table
     ends = frozenset(model.eos) if tokenizer is None else tokenizer.ends
-    if table.tail is not None and len(table.tail):
-        flat = np.concatenate([ids.flat, table.tail])
-        ids = Ragged(flat, np.append(ids.offsets, len(flat)))
-    found = documents_of(ids, ends, model.bos if tokenizer is None else tokenizer.bos)
-    if found is None:
-        return table
-    note = "cut into documents where the end token of the tokenizer or the configuration stands"
-    columns: dict[str, Column] = {"input_ids": found, "labels": found}
-    return replace(table, columns=columns, windows=False, tail=None, notes=[*table.notes, note])
+    cuts, shard = DocumentCuts(ends, model.bos if tokenizer is None else tokenizer.bos), None
+    for table in tables:
+        ids = table.columns.get("input_ids")
+        is_start, shard = table.shard != shard, table.shard
+        if not table.windows or not isinstance(ids, Ragged):
+            yield table
+            continue
+        if table.tail is not None and len(table.tail):
+            flat = np.concatenate([ids.flat, table.tail])
+            ids = Ragged(flat, np.append(ids.offsets, len(flat)))
+        found = cuts.documents(ids, is_start=is_start)
+        if found is None:
+            yield table
+            continue
+        note = "cut into documents where the end token of the tokenizer or the configuration stands"
+        columns: dict[str, Column] = {"input_ids": found, "labels": found}
+        yield replace(table, columns=columns, windows=False, tail=None, notes=[*table.notes, note])
 
 
 def _document_lengths(table: Table) -> Ragged | None:
-    """Return the lengths of the documents of each row, as TRL's packing writes them."""
-    column = table.columns.get("seq_lengths")
-    return column if isinstance(column, Ragged) else None
+    """Return the lengths of the documents of each row, as TRL's packing writes them, or by their starts, as NeMo does.
+
+    Source: https://github.com/NVIDIA/NeMo/blob/main/nemo/utils/sequence_packing_utils.py
+    """
+    lengths, starts = (table.columns.get(name) for name in ("seq_lengths", "seq_start_id"))
+    if isinstance(lengths, Ragged):
+        return lengths
+    name = find(table.columns, "", "ids")
+    ids = None if name is None else table.columns[name]
+    if not isinstance(starts, Ragged) or not isinstance(ids, Ragged) or starts.rows != ids.rows:
+        return None
+    # The lengths are how far apart starts are, the last one of a row to the end of the row.
+    places = starts.flat.astype(np.int64) + np.repeat(ids.offsets[:-1], starts.lengths)
+    found = np.diff(places, append=ids.offsets[-1:])
+    return Ragged(found, starts.offsets) if len(found) and int(found.min()) >= 0 else None
 
 
 def _stored(table: Table) -> str:

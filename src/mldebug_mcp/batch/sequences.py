@@ -73,6 +73,11 @@ class Ragged:
         """Return one row."""
         return self.flat[self.offsets[index] : self.offsets[index + 1]]
 
+    def between(self, first: int, last: int) -> Ragged:
+        """Return the rows from one up to another, without copying them."""
+        offsets = self.offsets[first : last + 1]
+        return Ragged(self.flat[offsets[0] : offsets[-1]], offsets - offsets[0])
+
     def take(self, rows: Ints) -> Ragged:
         """Return the given rows."""
         parts = [self.row(int(row)) for row in rows]
@@ -282,12 +287,20 @@ class Sequences:
         """Whether any row has padding."""
         return int(self.lengths.sum()) < len(self.ids.flat)
 
+    @property
+    def labelled_by_itself(self) -> bool:
+        """Whether the labels are the ids themselves, as the readers of corpora give them: then none differs."""
+        return self.labels is not None and self.labels.flat is self.ids.flat and self.loss_mask is None
+
     @cached_property
     def trained(self) -> Bools | None:
         """Where the loss is computed; None if neither labels nor a loss mask tell."""
         if self.labels is None and self.loss_mask is None:
             return None
-        trained = np.ones(len(self.ids.flat), np.bool_) if self.labels is None else self.labels.flat != IGNORE
+        if self.labels is None or (self.labelled_by_itself and self.ids.flat.dtype.kind == "u"):
+            trained = np.ones(len(self.ids.flat), np.bool_)
+        else:
+            trained = self.labels.flat != IGNORE
         return trained if self.loss_mask is None else trained & (self.loss_mask.flat != 0)
 
     @cached_property
@@ -312,7 +325,7 @@ class Sequences:
     @cached_property
     def disagreeing(self) -> Ints:
         """Flat positions where a label is trained on and is not the token at its place."""
-        if self.labels is None or self.trained is None:
+        if self.labels is None or self.trained is None or self.labelled_by_itself:
             return np.empty(0, np.int64)
         return np.flatnonzero((self.labels.flat != self.ids.flat) & self.trained)
 

@@ -35,6 +35,7 @@ class Table:
         shard: Which file of several it is from.
         padded: Whether rows may be padded; the text of a stream and of its documents is not.
         tail: The last tokens of a stream, fewer than a window.
+        cut_off: Bytes behind the last whole token.
         windows: Whether rows are cuts of a stream at a fixed width, and not documents.
     """
 
@@ -47,6 +48,7 @@ class Table:
     windows: bool = False
     padded: bool = True
     tail: npt.NDArray[np.integer] | None = None
+    cut_off: int = 0
 
     def __post_init__(self) -> None:
         scalars = [name for name, column in self.columns.items() if getattr(column, "shape", None) == ()]

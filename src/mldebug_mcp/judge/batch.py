@@ -11,12 +11,13 @@ import numpy as np
 
 from mldebug_mcp.batch import Batch
 from mldebug_mcp.batch.batch import Overlap
-from mldebug_mcp.batch.formats import Stated
+from mldebug_mcp.batch.formats import Stated, at_prefix
 from mldebug_mcp.batch.read import open_data
 from mldebug_mcp.batch.roles import NOTE
 from mldebug_mcp.batch.templates import spans
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.checks import Symptom, symptoms
+from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import counted
 from mldebug_mcp.judge.at_a_glance import glance_at_batch
 from mldebug_mcp.judge.batch_pass import BatchCounts, PassOver, Progress, Tally, pass_over, row_views
@@ -79,7 +80,8 @@ def inspect_batch(
         if against is not None:
             # With the same purpose, so that the same columns are compared.
             first_purpose = purpose if passed.first is None else passed.first.purpose
-            other = passing(open_data(against, loaded, model, first_purpose), judging=False).prints
+            read_as = stated.for_another(at_prefix(expanded(against)))
+            other = passing(open_data(against, loaded, model, first_purpose, stated=read_as), judging=False).prints
     overlap = passed.prints.overlap(other, "" if against is None else str(against))
     first, counts = passed.finish(overlap), passed.counts
     findings = _findings(passed.tallies)

@@ -377,7 +377,7 @@ class BatchPass:
             self.corpus = self.corpus or CorpusCounts(window=batch.model.max_positions or WINDOW)
             documents = unpacked(batch.sides[0], batch.document_lengths)
             self.corpus.add(documents, batch.stored, batch.shard, windows=batch.windows)
-            self.corpus.add_tail(batch.tail, batch.shard)
+            self.corpus.add_tail(batch.tail, batch.shard, batch.cut_off)
         for check in symptoms("batch").values():
             checkpoint(f"looking for {check.id}, row {self.counts.rows:,}")
             if not check.question.whole and (not further or check.id in OF_EACH_PIECE or batch.is_labelled):

@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 def check_memory(
     path: Annotated[
         str,
-        Field(description="The pickle (or .gz), or a text: a message, torch.cuda.memory_summary(), nvidia-smi"),
+        Field(description="The pickle (or .gz) or text: a message, memory_summary(), nvidia-smi"),
     ],
     against: str | None = None,
     focus: Annotated[
         str | None,
-        Field(description="An id in top_allocations or a category, to list with whole stacks"),
+        Field(description="An id of top_allocations or a category: whole stacks"),
     ] = None,
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, MemoryReport]:
@@ -61,7 +61,7 @@ def check_memory(
 
 
 def estimate_memory(
-    config: Annotated[str, Field(description="The model's config.json or its folder")],
+    config: Annotated[str, Field(description="config.json or its folder")],
     *,
     batch_size: int = 1,
     length: int | None = None,
@@ -82,7 +82,7 @@ def estimate_memory(
     pipeline_parallel: int = 1,
     gpu: Annotated[
         str | None,
-        Field(description="H100, 4090 or GiB (24): does it fit"),
+        Field(description="H100, 4090 or GiB (24)"),
     ] = None,
     snapshot: str | None = None,
     offload: Offload = "none",
@@ -143,8 +143,8 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     entry: Annotated[
         str | None,
         Field(
-            description="FILE.py:function; returns a dict or object: model, batch, loss(model, batch), optionally "
-            "optimizer, train_step; it is run"
+            description="FILE.py:function, which is run; returns a dict or object: model, batch, loss(model, batch), "
+            "optimizer?, train_step?"
         ),
     ] = None,
     python: Annotated[

@@ -95,7 +95,7 @@ Paths = Annotated[list[str], Field(min_length=2, max_length=MOST_COMPARED)]
 
 
 def diagnose_runs(
-    path: Annotated[str, Field(description="A folder of runs", max_length=4096)],
+    path: Annotated[str, Field(max_length=4096)],
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, Runs]:
     """Diagnose every run of a sweep folder: which of these runs failed, and what do the failed ones have in common?
@@ -110,8 +110,8 @@ def diagnose_runs(
 
 
 def compare_runs(
-    a: Annotated[Paths, Field(description="Runs of one kind, such as the seeds of a recipe")],
-    b: Annotated[Paths, Field(description="Runs of the other kind")],
+    a: Annotated[Paths, Field(description="Runs of one kind, such as seeds")],
+    b: Annotated[Paths, Field(description="The other runs")],
     metric: Annotated[str, Field(description="Default: evaluation loss, reward or score")] = "",
     best: Annotated[bool, Field(description="Best values, not last levels")] = False,
     detail: Detail = "concise",
@@ -129,7 +129,7 @@ def compare_runs(
 
 
 def diagnose_run(  # noqa: PLR0917 - MCP calls by name
-    path: Annotated[str, Field(description="A training log or a run folder")],
+    path: Annotated[str, Field(description="A log or a run folder")],
     config: str | None = None,
     run: Annotated[str, Field(description="Of several: a name from the notes, or 'attempt N'")] = "",
     reference: str | None = None,
@@ -180,18 +180,18 @@ def read_metric(  # noqa: PLR0917 - MCP calls by name
 def update_diagnosis(  # noqa: PLR0917 - MCP calls by name
     outcomes: Annotated[
         dict[str, Literal["confirms", "refutes"]],
-        Field(description="By the id of the next step: {'lr_too_high.1': 'refutes'}"),
+        Field(description="By next step: {'lr_too_high.1': 'refutes'}"),
     ],
     findings: Annotated[
         dict[str, Literal["present", "absent", "unknown"]] | None,
         Field(description="Without `path`: all, {'loss_spike': 'present'}; else changes"),
     ] = None,
-    kind: Annotated[str, Field(description="Without `path`: run.kind of the diagnosis", max_length=40)] = "unknown",
+    kind: Annotated[str, Field(description="Without `path`: run.kind", max_length=40)] = "unknown",
     path: Annotated[
         str,
         Field(description="As for diagnose_run (preferred)", max_length=4096),
     ] = "",
-    error: Annotated[str, Field(description="Without `path`: the error that ended the run")] = "",
+    error: Annotated[str, Field(description="Without `path`: the run's last error")] = "",
     config: str | None = None,
     run: str = "",
     reference: str | None = None,
@@ -216,12 +216,15 @@ def inspect_batch(  # noqa: PLR0917 - MCP calls by name
     ],
     tokenizer: Annotated[
         str | None,
-        Field(description="Its local folder or tokenizer.json, to decode"),
+        Field(description="Its local folder or tokenizer.json"),
     ] = None,
-    model: Annotated[str | None, Field(description="Its local config.json, to check ids and lengths")] = None,
+    model: Annotated[str | None, Field(description="Its local config.json")] = None,
     purpose: Literal["auto", "sft", "pretraining", "dpo", "generation", "classification", "embedding", "vlm"] = "auto",
     sample: Annotated[int | None, Field(ge=1)] = None,
     against: str | None = None,
+    format: Annotated[str, Field(description="megatron, tokens, ...")] = "",  # noqa: A002 - the word that users see
+    dtype: Annotated[str, Field(description="Of raw ids: uint16, >u2, ...")] = "",
+    names: Annotated[dict[str, str] | None, Field(description="{'input_ids': 'my_column'}")] = None,
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, BatchInspection]:
     """Inspect training data, a tokenized batch or dataset: is my tokenization right, are my labels masked correctly?
@@ -235,7 +238,10 @@ def inspect_batch(  # noqa: PLR0917 - MCP calls by name
     from mldebug_mcp.judge.batch import inspect_batch as inspect
     from mldebug_mcp.report.concise import concise_inspection
 
-    return reply(inspect(path, tokenizer, model, purpose, sample=sample, against=against), detail, concise_inspection)
+    answer = inspect(
+        path, tokenizer, model, purpose, sample=sample, against=against, format=format, dtype=dtype, names=names
+    )
+    return reply(answer, detail, concise_inspection)
 
 
 def search_folklore(
@@ -263,7 +269,7 @@ def search_folklore(
 
 def explain(
     id: Annotated[  # noqa: A002 - the word that users see
-        str, Field(description="Such as loss_spike, lr_too_high or a quote's id")
+        str, Field(description="loss_spike, lr_too_high, a quote's id")
     ],
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, Explanation]:
@@ -279,7 +285,7 @@ def explain(
 
 
 def explain_error(
-    text: Annotated[str, Field(description="A message, a traceback, log text of any length, or a path")],
+    text: Annotated[str, Field(description="A message, traceback, log text or path")],
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, ErrorExplanation]:
     """Explain an error message, traceback or crash: what does it mean, how do I fix it, which rank failed first?

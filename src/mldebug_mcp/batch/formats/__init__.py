@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol, cast
@@ -28,7 +28,7 @@ from mldebug_mcp.batch.formats import (
     webdataset,
 )
 from mldebug_mcp.batch.table import Part, Table
-from mldebug_mcp.core.access import entries, is_file, is_folder, open_input, require
+from mldebug_mcp.core.access import entries, is_file, is_folder, matching, open_input, require
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.paths import unreadable
 from mldebug_mcp.core.text import shorten
@@ -65,6 +65,10 @@ READERS: tuple[Format, ...] = (
 )  # fmt: skip
 IN_PARTS: Mapping[str, PartedFormat] = {reader.NAME: reader for reader in (arrow_folder, parquet)}
 """Readers by name, of the formats whose parts can be read separately."""
+FILES_IN: Mapping[str, Callable[[Path], list[Path]]] = {
+    reader.NAME: reader.files_in for reader in (parquet, webdataset, array_record, tfrecord, shards)
+}
+"""By the name of a format: the files of a folder, held out ones included, of which one corpus is read."""
 HEAD_BYTES = 4096
 KINDS = (
     "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, "
@@ -81,11 +85,21 @@ class Stated:
         format: The name of a reader; empty to find it from name and content.
         dtype: The type of raw token ids, one of `token_file.DTYPES`; empty to infer it.
         names: Our name of a column by the file's.
+        all_named: Whether the file must have all of these columns.
     """
 
     format: str = ""
     dtype: str = ""
     names: tuple[tuple[str, str], ...] = ()
+    all_named: bool = True
+
+    def for_another(self, path: Path) -> Stated:
+        """Return what of it holds for another file: its type for raw ids, its format where that cannot be inferred."""
+        try:
+            name = format_of(path).NAME
+        except InputError:
+            return replace(self, all_named=False)
+        return replace(self, format="", dtype=self.dtype if name in RAW_IDS else "", all_named=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +124,8 @@ class _OfDtype:
 
 
 NOTHING_STATED = Stated()
+RAW_IDS = frozenset({token_file.NAME, shards.NAME})
+"""Formats that may hold ids of a type that the file does not state."""
 
 
 def format_of(path: Path, stated: Stated = NOTHING_STATED) -> Format:
@@ -128,7 +144,7 @@ def format_of(path: Path, stated: Stated = NOTHING_STATED) -> Format:
     if not folder and not head.strip():
         raise InputError(f"{name}: the file is empty; save the batch again, as {KINDS}")
     found = _named(stated.format) if stated.format else next((one for one in READERS if one.matches(path, head)), None)
-    if stated.dtype and (found is None or found.NAME in {token_file.NAME, shards.NAME}):
+    if stated.dtype and (found is None or found.NAME in RAW_IDS):
         if stated.dtype not in token_file.DTYPES:
             raise InputError(
                 f"dtype {shorten(stated.dtype, 40)!r} does not exist; use one of: {', '.join(token_file.DTYPES)}"
@@ -137,12 +153,38 @@ def format_of(path: Path, stated: Stated = NOTHING_STATED) -> Format:
     if stated.dtype and found is not None:
         raise InputError(f"{name}: {found.NAME} states the type of its ids; leave out dtype, or state format tokens")
     if found is None:
-        what = "a folder without Arrow, parquet or JSON lines files" if folder else "not a format of batches"
+        what = _unknown(path, head)
         raise InputError(
             f"{name}: {what}; give {KINDS}, or save one with mldebug_mcp.capture.save_batch; of raw token ids "
             "state --format tokens and --dtype"
         )
     return found
+
+
+PACKED: Mapping[bytes, str] = {
+    b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz",
+}  # fmt: skip
+"""First bytes of files that are packed, and by what."""
+MAX_FOLDERS = 1000
+PACKED_ENDINGS = (".gz", ".zst", ".zstd", ".bz2", ".xz")
+
+
+def _unknown(path: Path, head: bytes) -> str:
+    """Return what is known of a file or folder that is in no known format."""
+    if not is_folder(path):
+        packed = next((name for magic, name in PACKED.items() if head.startswith(magic)), None)
+        return f"packed by {packed}: unpack it first" if packed else "not a format of batches"
+    if matching(path, ".idx"):
+        return "a folder with indexes of Megatron, whose .bin files are missing: copy both files into one folder"
+    if any(matching(path, ending) for ending in PACKED_ENDINGS):
+        return "a folder of packed files: unpack them first"
+    endings = [ending for ending in shards.ENDINGS if matching(path, ending)]
+    if len(endings) > 1:
+        return f"a folder of {' and '.join(endings)} files: put those of one ending, which are one corpus, in a folder"
+    below = [] if endings else [folder.name for folder in entries(path, MAX_FOLDERS) if is_folder(folder)]
+    if below:
+        return f"a folder without data, but with folders ({shorten(', '.join(below), 80)}): give one of them"
+    return "a folder without Arrow, parquet or JSON lines files"
 
 
 def _named(name: str) -> Format:

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mldebug_mcp.batch.formats.tf_example import columns_of, example
-from mldebug_mcp.batch.formats.tfrecord import NOTE
+from mldebug_mcp.batch.formats.splits import without_held_out
+from mldebug_mcp.batch.formats.tf_example import example, table_of
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, library_path, matching, open_input
 from mldebug_mcp.core.errors import InputError, MissingExtraError
@@ -53,11 +53,16 @@ def tables(path: Path) -> Iterator[Table]:
                         f"{shorten(str(file), 200)}: a record is not a tf.train.Example ({error}); only those are read "
                         "from ArrayRecord files"
                     ) from None
-                yield Table(columns_of(found), notes=[NOTE], shard=file.name)
+                yield table_of(found, file)
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Return the files of this format in a folder."""
+    return [file for ending in ENDINGS for file in matching(folder, ending)]
 
 
 def _files(path: Path) -> list[Path]:
-    return [file for ending in ENDINGS for file in matching(path, ending)] if is_folder(path) else [path]
+    return without_held_out(files_in(path)) if is_folder(path) else [path]
 
 
 @contextmanager

@@ -9,17 +9,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
-from mldebug_mcp.batch.table import Table
+from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.core.access import is_file, is_folder, open_input, read_bytes
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, shorten
 
 NAME = "datatrove"
-CHUNK_TOKENS = 4 * 1024 * 1024
+CHUNK_TOKENS = 8 * 1024 * 1024
 """Tokens that one piece holds at least, unless the corpus ends before."""
 MAX_INDEX_BYTES = 1024**3
+MAX_LOSS_BYTES = 8 * 1024**3
 MAX_METADATA_BYTES = 64 * 1024
 _WIDTHS: Mapping[int, np.dtype[np.integer]] = {2: np.dtype("<u2"), 4: np.dtype("<u4")}
 
@@ -50,6 +52,7 @@ def tables(path: Path) -> Iterator[Table]:
             )
         dtype: np.dtype[np.integer] = _WIDTHS[fitting[0]]
         note = f"read as {dtype.name} ids of {counted(len(ends), 'document')}, as size and index state"
+        mask = _loss_mask(path, tokens)
         file.seek(0)
         first = 0
         while first < len(ends):
@@ -58,7 +61,10 @@ def tables(path: Path) -> Iterator[Table]:
             lengths = np.diff(ends[first:last], prepend=start)
             ids = np.frombuffer(file.read(int(lengths.sum()) * dtype.itemsize), dtype)
             documents = Ragged(ids, offsets_of(lengths))
-            yield Table({"input_ids": documents, "labels": documents}, notes=[note], padded=False)
+            trained: dict[str, Column] = {"labels": documents}
+            if mask is not None:
+                trained = {"loss_mask": Ragged(mask[start : start + len(ids)], documents.offsets)}
+            yield Table({"input_ids": documents, **trained}, notes=[note], padded=False)
             first = last
 
 
@@ -72,6 +78,19 @@ def _ends(path: Path) -> Ints:
     if len(content) % 8 or np.any(np.diff(ends, prepend=0) < 0):
         raise InputError(f"{shorten(str(_index_of(path)), 200)}: not rising numbers of 8 bytes; write the index again")
     return ends
+
+
+def _loss_mask(path: Path, tokens: int) -> npt.NDArray[np.uint8] | None:
+    """Return which tokens are trained on, where a `.ds.loss` says it with a byte for each; None without it."""
+    loss = path.with_name(f"{path.name}.loss")
+    if not is_file(loss):
+        return None
+    mask = np.frombuffer(read_bytes(loss, MAX_LOSS_BYTES), np.uint8)
+    if len(mask) != tokens:
+        raise InputError(
+            f"{shorten(str(loss), 200)}: it holds {len(mask):,} bytes for {tokens:,} tokens; write the files again"
+        )
+    return mask
 
 
 def _stated_width(path: Path) -> int | None:

@@ -1,18 +1,28 @@
-"""Folders of LitData: chunks of tensors of token ids, listed in `index.json`.
+"""Folders of LitData: chunks of arrays of token ids, listed in `index.json`.
 
-Layout: https://github.com/Lightning-AI/litdata/blob/main/src/litdata/streaming/writer.py (_create_chunk)
+An item is the tokens themselves (TokensLoader), or a tree of arrays: the bytes of each, then their content. Layout:
+https://github.com/Lightning-AI/litdata/blob/main/src/litdata/streaming (writer.py, item_loader.py, serializers.py)
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from mldebug_mcp.batch.formats.offset_shard import MAX_SHARD_BYTES, first_item, offsets_of_items
-from mldebug_mcp.batch.sequences import Ints, Ragged
+from mldebug_mcp.batch.columns import find
+from mldebug_mcp.batch.formats.offset_shard import (
+    MAX_SHARD_BYTES,
+    first_item,
+    in_pieces,
+    joined,
+    offsets_of_items,
+    values_of,
+)
+from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, matching, read_bytes
 from mldebug_mcp.core.errors import InputError
@@ -20,6 +30,8 @@ from mldebug_mcp.core.text import counted, shorten
 
 NAME = "litdata"
 MAX_INDEX_BYTES = 256 * 1024**2
+TOKENS_LOADER = "TokensLoader"
+IDS = "input_ids"
 _DTYPES: Mapping[str, np.dtype[np.integer]] = {
     "no_header_tensor:11": np.dtype("u1"),
     "no_header_tensor:13": np.dtype("<i2"),
@@ -29,8 +41,29 @@ _DTYPES: Mapping[str, np.dtype[np.integer]] = {
     "no_header_tensor:17": np.dtype("<i8"),
     "no_header_tensor:18": np.dtype("<i8"),
     "no_header_tensor:20": np.dtype("<u2"),
+    "no_header_numpy:0": np.dtype("i1"),
+    "no_header_numpy:1": np.dtype("<i2"),
+    "no_header_numpy:2": np.dtype("<i4"),
+    "no_header_numpy:3": np.dtype("<i8"),
+    "no_header_numpy:4": np.dtype("u1"),
+    "no_header_numpy:5": np.dtype("<u2"),
+    "no_header_numpy:6": np.dtype("<u4"),
+    "no_header_numpy:7": np.dtype("<u8"),
 }
-"""Data formats of tensors of whole numbers with one dimension (litdata/constants.py, _TORCH_DTYPES_MAPPING)."""
+"""Data formats of arrays of whole numbers with one dimension (litdata/constants.py, _TORCH_DTYPES_MAPPING and
+_NUMPY_DTYPES_MAPPING)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    file: Path
+    items: int
+    columns: Mapping[str, int]
+    """Places of the arrays of whole numbers in an item, by their names."""
+    formats: Sequence[str]
+    """Of all values of an item."""
+    bare: bool
+    """Whether an item is its tokens alone."""
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -41,34 +74,42 @@ def matches(path: Path, head: bytes) -> bool:
 
 def rows(path: Path) -> int:
     """Return how many items the index lists."""
-    return sum(size for _, size, _ in _chunks(path))
+    return sum(chunk.items for chunk in _chunks(path))
 
 
 def tables(path: Path) -> Iterator[Table]:
     """Yield the items chunk by chunk. Raises InputError if a chunk contradicts the index or holds no token ids."""
     total = rows(path)
-    for chunk, size, dtype in _chunks(path):
-        name = shorten(str(chunk), 200)
-        content = read_bytes(chunk, MAX_SHARD_BYTES, "write chunks of at most 4 GiB")
+    for chunk in _chunks(path):
+        content = read_bytes(chunk.file, MAX_SHARD_BYTES, "write chunks of at most 4 GiB")
         try:
-            offsets = _offsets(content, size, dtype)
-        except ValueError:
+            columns = _columns(content, chunk)
+        except (ValueError, IndexError):
             raise InputError(
-                f"{name}: its offsets do not fit {counted(size, 'item')} of {dtype.name} and {len(content):,} bytes, "
-                "as the index states; copy or write the chunk again"
+                f"{shorten(str(chunk.file), 200)}: its offsets do not fit {counted(chunk.items, 'item')} of "
+                f"{', '.join(chunk.formats)} and {len(content):,} bytes, as the index states; copy or write the chunk "
+                "again"
             ) from None
-        ids = np.frombuffer(content, dtype, offset=first_item(size))
-        items = Ragged(ids, (offsets - offsets[0]) // dtype.itemsize)
-        note = f"read as {dtype.name} ids of {counted(total, 'item')}, as LitData's index states"
-        yield Table({"input_ids": items, "labels": items}, notes=[note], shard=chunk.name)
+        ids = find(columns, "", "ids") or next(iter(columns))
+        note = f"read as {columns[ids].flat.dtype.name} ids of {counted(total, 'item')}, as LitData's index states"
+        for piece in in_pieces(columns, ids):
+            first = piece.pop(ids)
+            yield Table({IDS: first, **(piece or {"labels": first})}, notes=[note], shard=chunk.file.name)
 
 
-def _offsets(content: bytes, size: int, dtype: np.dtype[np.integer]) -> Ints:
-    """Return where the items begin, and the end; raises ValueError unless whole ids follow the offsets at once."""
-    offsets = offsets_of_items(content, size)
-    if int(offsets[0]) != first_item(size) or np.any(np.diff(offsets) % dtype.itemsize):
+def _columns(content: bytes, chunk: _Chunk) -> dict[str, Ragged]:
+    """Return the arrays of a chunk by name; raises ValueError or IndexError unless they fill it."""
+    offsets, data = offsets_of_items(content, chunk.items), np.frombuffer(content, np.uint8)
+    if int(offsets[0]) != first_item(chunk.items):
         raise ValueError("items")
-    return offsets
+    if chunk.bare:
+        dtype = _DTYPES[chunk.formats[0]]
+        if np.any(np.diff(offsets) % dtype.itemsize):
+            raise ValueError("items")
+        ids = np.frombuffer(content, dtype, offset=first_item(chunk.items))
+        return {IDS: Ragged(ids, (offsets - offsets[0]) // dtype.itemsize)}
+    places = values_of(data, offsets, [None] * len(chunk.formats))
+    return {name: joined(data, *places[place], _DTYPES[chunk.formats[place]]) for name, place in chunk.columns.items()}
 
 
 def _indexes(folder: Path) -> list[Path]:
@@ -82,8 +123,8 @@ def _text(index: Path) -> str:
     return read_bytes(index, MAX_INDEX_BYTES).decode("utf-8", "replace")
 
 
-def _chunks(folder: Path) -> list[tuple[Path, int, np.dtype[np.integer]]]:
-    """Return the chunks, each with its number of items and the type of its ids."""
+def _chunks(folder: Path) -> list[_Chunk]:
+    """Return the chunks, each with its number of items and their layout."""
     found = []
     for index in _indexes(folder):
         name = shorten(str(index), 200)
@@ -91,20 +132,36 @@ def _chunks(folder: Path) -> list[tuple[Path, int, np.dtype[np.integer]]]:
             content = json.loads(_text(index))
             config, listed = content["config"], content["chunks"]
             chunks = [(str(chunk["filename"]), int(chunk["chunk_size"])) for chunk in listed]
-            formats, compression = config["data_format"], config["compression"]
-            encryption = config.get("encryption")
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            formats = [str(kind) for kind in config["data_format"]]
+            packed, encrypted = config["compression"], config.get("encryption")
+            names = _names(config, len(formats))
+            loader = config.get("item_loader", TOKENS_LOADER)
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
             raise InputError(f"{name}: not an index of LitData; write the folder again") from None
-        dtype = _DTYPES.get(str(formats[0])) if isinstance(formats, list) and len(formats) == 1 else None
-        if dtype is None or compression or encryption:
-            what = (
-                "compressed" if compression else "encrypted" if encryption else f"items of {shorten(str(formats), 80)}"
-            )
+        columns = {column: place for place, column in enumerate(names) if formats[place] in _DTYPES}
+        if not columns or packed or encrypted:
+            what = "compressed" if packed else "encrypted" if encrypted else f"items of {shorten(str(formats), 80)}"
             raise InputError(
                 f"{name}: a folder of LitData with {what} is not read; read it with litdata.StreamingDataset, and save "
                 "the token ids of its items as parquet"
             )
         if any(Path(chunk).name != chunk for chunk, _ in chunks):
             raise InputError(f"{name}: it names a chunk outside its folder; write the folder again")
-        found += [(folder / chunk, size, dtype) for chunk, size in chunks]
+        bare = len(formats) == 1 and loader == TOKENS_LOADER
+        found += [_Chunk(folder / chunk, items, columns, formats, bare) for chunk, items in chunks]
     return found
+
+
+def _names(config: Mapping[str, object], count: int) -> list[str]:
+    """Return the names of the values of an item: the keys of its dictionary, or one name for its only value.
+
+    The index holds the tree as PyTorch dumps it (torch/utils/_pytree.py, treespec_dumps).
+    """
+    if count == 1 and not config.get("data_spec"):
+        return [IDS]
+    tree = json.loads(str(config["data_spec"]))[1]
+    if tree["type"] == "builtins.dict":
+        names = [str(name) for name in json.loads(tree["context"])]
+        if len(names) == count:
+            return names
+    return [IDS] if count == 1 else [f"value_{place}" for place in range(count)]

@@ -11,13 +11,14 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
+import numpy.typing as npt
 
 from mldebug_mcp.batch.formats.npz import FREE_BYTES, TIMES_UNPACKED
-from mldebug_mcp.batch.formats.offset_shard import MAX_SHARD_BYTES, offsets_of_items
-from mldebug_mcp.batch.sequences import Ragged, offsets_of
+from mldebug_mcp.batch.formats.offset_shard import MAX_SHARD_BYTES, in_pieces, joined, offsets_of_items, values_of
+from mldebug_mcp.batch.sequences import Ints, Ragged
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_file, is_folder, read_bytes
 from mldebug_mcp.core.errors import InputError, MissingExtraError
@@ -25,7 +26,8 @@ from mldebug_mcp.core.text import counted, shorten
 
 NAME = "mds"
 MAX_INDEX_BYTES = 256 * 1024**2
-TOKEN_COLUMNS = ("input_ids", "tokens")
+IDS = "input_ids"
+TOKEN_COLUMNS = (IDS, "tokens")
 COMPRESSIONS = ("", "zstd", "gz")
 """Compressions of shards that are unpacked here; none stands first."""
 _DTYPES: Mapping[int, str] = {8: "u1", 9: "i1", 16: "<u2", 17: "<i2", 32: "<u4", 33: "<i4", 64: "<u8", 65: "<i8"}
@@ -39,8 +41,11 @@ class _Shard:
     samples: int
     sizes: list[int | None]
     """Bytes of each column, None where each sample states them."""
-    column: int
+    names: list[str]
+    """Of the columns, that of token ids as `IDS`."""
+    encodings: list[str]
     encoding: str
+    """Of the token ids."""
     compression: str
     bytes: int
     """Of the shard unpacked."""
@@ -65,22 +70,25 @@ def tables(path: Path) -> Iterator[Table]:
     for shard in shards:
         name = shorten(str(shard.file), 200)
         try:
-            samples = _samples(shard)
+            columns = _columns(shard)
         except (ValueError, IndexError, KeyError):
             raise InputError(f"{name}: its samples do not fit its index; copy or write the shard again") from None
-        lengths = np.array([len(sample) for sample in samples], np.int64)
-        ids = Ragged(np.concatenate(samples) if samples else np.empty(0, np.int64), offsets_of(lengths))
+        ids = columns[IDS]
         note = f"read as {ids.flat.dtype.name} ids of {counted(total, 'sample')} ({shard.encoding}, MDS)"
-        yield Table({"input_ids": ids, "labels": ids}, notes=[note], shard=shard.file.name)
+        for piece in in_pieces(columns, IDS):
+            yield Table({IDS: piece[IDS], "labels": piece[IDS], **piece}, notes=[note], shard=shard.file.name)
 
 
-def _samples(shard: _Shard) -> list[np.ndarray[tuple[int], np.dtype[np.integer]]]:
+def _columns(shard: _Shard) -> dict[str, Ragged]:
+    """Return the token ids of a shard, and its other columns that hold arrays of whole numbers."""
     content = _content(shard)
-    offsets, cells = offsets_of_items(content, shard.samples), memoryview(content)
-    return [
-        _decode(shard.encoding, _cell(cells[start:stop], shard))
-        for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-    ]
+    offsets, data = offsets_of_items(content, shard.samples), np.frombuffer(content, np.uint8)
+    columns: dict[str, Ragged] = {}
+    cells = values_of(data, offsets, shard.sizes)
+    for (start, stop), name, encoding in zip(cells, shard.names, shard.encodings, strict=True):
+        if name == IDS or (_is_array(encoding) and name not in columns):
+            columns[name] = _arrays(data, start, stop, encoding)
+    return columns
 
 
 def _content(shard: _Shard) -> bytes:
@@ -119,39 +127,30 @@ def _unpacked(content: bytes, compression: str, size: int) -> bytes:
         raise ValueError(str(error)) from None
 
 
-def _cell(sample: memoryview, shard: _Shard) -> memoryview:
-    """Return the bytes of the token column: sizes that no index states come first, then the values in order."""
-    place, sizes = 0, []
-    for stated in shard.sizes:
-        if stated:
-            sizes.append(stated)
-        else:
-            sizes.append(int.from_bytes(sample[place : place + 4], "little"))
-            place += 4
-    if place + sum(sizes) != len(sample):
-        raise ValueError("sizes")
-    place += sum(sizes[: shard.column])
-    return sample[place : place + sizes[shard.column]]
-
-
-def _decode(encoding: str, cell: memoryview) -> np.ndarray[tuple[int], np.dtype[np.integer]]:
+def _arrays(data: npt.NDArray[np.uint8], start: Ints, stop: Ints, encoding: str) -> Ragged:
+    """Return the arrays that lie at these places; raises ValueError or KeyError if they are none."""
     if encoding == "bytes":
-        ids = np.frombuffer(cell, "<i8")
-        if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < 2**31:
+        ids = joined(data, start, stop, "<i8")
+        if len(ids.flat) and not 0 <= int(ids.flat.min()) <= int(ids.flat.max()) < 2**31:
             raise InputError(
                 "a token column of MDS holds bytes that are not ids of 8 bytes; write it as ndarray:uint16 or ndarray:"
                 "uint32"
             )
         return ids
     _, *stated = encoding.split(":")
-    place = 0
-    if stated:
-        dtype = _NAMES[stated[0]]
-    else:
-        dtype, place = _DTYPES[cell[0]], 1
-    if len(stated) < 2:
-        place += 1 + (cell[place] >> 2) * 2 ** (cell[place] % 4)
-    return np.frombuffer(cell[place:], dtype)
+    codes = np.empty(0, np.uint8)
+    if not stated:
+        codes, start = data[start], start + 1
+    if len(stated) < 2:  # the shape: a byte with its length and the width of its numbers, then these
+        shape = data[start].astype(np.int64)
+        start = start + 1 + (shape >> 2) * (1 << (shape & 3))
+    dtypes = [_NAMES[stated[0]]] if stated else [_DTYPES[code] for code in np.unique(codes).tolist()]
+    if len(dtypes) > 1:
+        raise InputError(
+            f"a column of MDS holds arrays of several types ({', '.join(dtypes)}); write it as ndarray:uint16 or "
+            "ndarray:uint32"
+        )
+    return joined(data, start, stop, dtypes[0] if dtypes else "<i8")
 
 
 def _shards(folder: Path) -> list[_Shard]:
@@ -162,6 +161,14 @@ def _shards(folder: Path) -> list[_Shard]:
         return [_shard(folder, shard) for shard in listed]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise InputError(f"{name}: not an index of MDS, version 2; write the folder again") from None
+
+
+def _inside(folder: Path, basename: object) -> Path:
+    """Return a file of the folder, or of one below it, as merged indexes name it; ValueError for one outside."""
+    path = PurePosixPath(str(basename))
+    if path.is_absolute() or ".." in path.parts:
+        raise ValueError("outside")
+    return folder / path
 
 
 def _is_array(encoding: str) -> bool:
@@ -176,7 +183,7 @@ def _shard(folder: Path, listed: Mapping[str, object]) -> _Shard:
         raise ValueError("version")
     if not (isinstance(names, list) and isinstance(encodings, list) and isinstance(sizes, list)):
         raise TypeError("columns")
-    file = folder / Path(str(raw["basename"])).name
+    file = _inside(folder, raw["basename"])
     arrays = [place for place, kind in enumerate(encodings) if _is_array(str(kind))]
     column = next((names.index(known) for known in TOKEN_COLUMNS if known in names), None)
     column = arrays[0] if column is None and len(arrays) == 1 else column
@@ -193,7 +200,7 @@ def _shard(folder: Path, listed: Mapping[str, object]) -> _Shard:
     compression = ""
     if not is_file(file) and isinstance(packed, dict):
         file, compression = (
-            folder / Path(str(packed["basename"])).name,
+            _inside(folder, packed["basename"]),
             str(listed.get("compression")).partition(":")[0],
         )
     if compression not in COMPRESSIONS or int(raw["bytes"]) > MAX_SHARD_BYTES:
@@ -202,4 +209,6 @@ def _shard(folder: Path, listed: Mapping[str, object]) -> _Shard:
             "unpack each shard in this folder under its name in the index, or save its samples as parquet"
         )
     stated = [size if isinstance(size, int) else None for size in sizes]
-    return _Shard(file, samples, stated, column, encoding, compression, int(raw["bytes"]))
+    ours = [IDS if place == column else str(one) for place, one in enumerate(names)]
+    kinds = [str(kind) for kind in encodings]
+    return _Shard(file, samples, stated, ours, kinds, encoding, compression, int(raw["bytes"]))

@@ -23,14 +23,16 @@ MAGIC = b"MMIDIDX\x00\x00"
 _HEADER = struct.Struct("<9sQBQQ")
 _DTYPES = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
 """The index's codes of the integer types of tokens."""
-CHUNK_TOKENS = 4 * 1024 * 1024
+CHUNK_TOKENS = 8 * 1024 * 1024
 """Tokens that one piece holds at least, unless the corpus ends before."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Index:
     dtype: np.dtype[np.integer]
+    sequences: int
     lengths: Ints
+    """Tokens of each document: of its sequences together."""
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -41,12 +43,12 @@ def matches(path: Path, head: bytes) -> bool:
 
 
 def rows(path: Path) -> int:
-    """Return how many sequences the index lists."""
+    """Return how many documents the index lists."""
     return len(_index(path).lengths)
 
 
 def tables(path: Path) -> Iterator[Table]:
-    """Yield the sequences, some millions of tokens at a time. Raises InputError if the two files contradict."""
+    """Yield the documents, some millions of tokens at a time. Raises InputError if the two files contradict."""
     index, data = _index(path), path.with_suffix(".bin")
     name = shorten(str(data), 200)
     if not is_file(data):
@@ -66,9 +68,10 @@ def tables(path: Path) -> Iterator[Table]:
             last = max(first + 1, int(np.searchsorted(ends, start + CHUNK_TOKENS)))
             lengths = index.lengths[first:last]
             ids = np.frombuffer(file.read(int(lengths.sum()) * index.dtype.itemsize), index.dtype)
-            sequences = Ragged(ids, offsets_of(lengths))
-            note = f"read as {index.dtype.name} ids of {counted(len(ends), 'sequence')}, as the index states"
-            yield Table({"input_ids": sequences, "labels": sequences}, notes=[note], padded=False)
+            documents = Ragged(ids, offsets_of(lengths))
+            sequences = f" in {index.sequences:,} sequences" * (index.sequences != len(ends))
+            note = f"read as {index.dtype.name} ids of {counted(len(ends), 'document')}{sequences}, as the index states"
+            yield Table({"input_ids": documents, "labels": documents}, notes=[note], padded=False)
             first = last
 
 
@@ -91,6 +94,13 @@ def _index(path: Path) -> _Index:
         if size < needed:
             raise InputError(f"{name}: it holds {size:,} of at least {needed:,} bytes; copy the index again")
         lengths = np.frombuffer(file.read(sequences * 4), "<i4").astype(np.int64)
+        file.seek(sequences * 8, 1)
+        firsts = np.frombuffer(file.read(documents * 8), "<i8").astype(np.int64)
     if sequences and int(lengths.min()) < 0:
         raise InputError(f"{name}: it lists a sequence of negative length; preprocess the data again")
-    return _Index(np.dtype(_DTYPES[code]), lengths)
+    if not len(firsts) or firsts[0] != 0 or firsts[-1] != sequences or np.any(np.diff(firsts) < 0):
+        raise InputError(
+            f"{name}: its documents do not begin at sequences from 0 to {sequences:,}; preprocess the data again"
+        )
+    starts = offsets_of(lengths)
+    return _Index(np.dtype(_DTYPES[code]), sequences, np.diff(starts[firsts]))

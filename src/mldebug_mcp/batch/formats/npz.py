@@ -98,8 +98,12 @@ def tables(path: Path) -> Iterator[Table]:
         problem = shorten(str(error), 120)
         raise InputError(f"{name}: not an archive of plain arrays ({problem}); save it with numpy.savez") from None
     ids = columns["input_ids"] if head_is_array else None
-    if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu" and len(ids) > WINDOW:
-        yield _windows(as_integers(ids))
+    if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iuf" and len(ids) > WINDOW:
+        try:
+            stream = as_integers(ids)
+        except ValueError as error:
+            raise InputError(f"{name}: {error}; give token ids as whole numbers") from None
+        yield _windows(stream)
         return
     yield Table(columns)
 

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
+from mldebug_mcp.batch.formats.splits import without_held_out
 from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.batch.table import Column, Part, Table, packed
 from mldebug_mcp.core.access import is_folder, library_path, matching, open_input
@@ -100,8 +101,13 @@ def rows(path: Path) -> int:
     return count
 
 
+def files_in(folder: Path) -> list[Path]:
+    """Return the files of this format in a folder."""
+    return matching(folder, ".parquet")
+
+
 def _files(path: Path) -> list[Path]:
-    return matching(path, ".parquet") if is_folder(path) else [path]
+    return without_held_out(files_in(path)) if is_folder(path) else [path]
 
 
 def tables(path: Path) -> Iterator[Table]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
+
 from mldebug_mcp.batch.formats import datatrove, megatron, npz, token_file
+from mldebug_mcp.batch.formats.splits import without_held_out
 from mldebug_mcp.batch.table import Table
-from mldebug_mcp.core.access import is_folder, matching, open_input
+from mldebug_mcp.core.access import is_file, is_folder, matching, open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, shorten
 
@@ -30,7 +33,7 @@ def rows(path: Path, dtype: str = "") -> int | None:
     """Return how many rows there are, or None where the shards are arrays, which tell it when they are read."""
     files = _files(path)
     reader = _reader(_known_format(files[0], dtype))
-    stated = _stated(reader, dtype, path)
+    stated = _stated(reader, files, dtype, path)
     return None if reader is npz else sum(reader.rows(file, **stated) or 0 for file in files)
 
 
@@ -39,7 +42,9 @@ def tables(path: Path, dtype: str = "") -> Iterator[Table]:
     files = _files(path)
     found = _known_format(files[0], dtype)
     reader = _reader(found)
-    stated = _stated(reader, dtype, path)
+    stated = _stated(reader, files, dtype, path)
+    _check_indexes(path)
+    looks = _unlike(files, stated) if reader is token_file and not dtype else []
     note = f"read as one corpus of {counted(len(files), 'shard')} ({found})"
     for file in files:
         other = _known_format(file, dtype)
@@ -49,20 +54,59 @@ def tables(path: Path, dtype: str = "") -> Iterator[Table]:
                 f"{found}; give shards of one format as one folder"
             )
         for table in reader.tables(file, **stated):
-            yield replace(table, notes=[note, *table.notes], shard=file.name)
+            yield replace(table, notes=[note, *looks, *table.notes], shard=file.name)
 
 
-def _files(folder: Path) -> list[Path]:
-    """Return the shards of a folder; none if it holds files of several endings."""
+def files_in(folder: Path) -> list[Path]:
+    """Return the shards in a folder; none if it holds files of several endings."""
     found = [files for ending in ENDINGS if (files := matching(folder, ending))]
     return found[0] if len(found) == 1 else []
 
 
-def _stated(reader: ModuleType, dtype: str, path: Path) -> dict[str, str]:
-    """Return the type of ids that the user states. Raises InputError if the shards state their own."""
-    if dtype and reader is not token_file:
+def _files(folder: Path) -> list[Path]:
+    return without_held_out(files_in(folder))
+
+
+def _size(file: Path) -> int:
+    with open_input(file) as opened:
+        return opened.seek(0, 2)
+
+
+def _unlike(files: Sequence[Path], stated: Mapping[str, str]) -> list[str]:
+    """Return the note that some shards of raw ids look like another type than the one with which all are read."""
+    others = {file.name: shown for file in files if (shown := token_file.inferred_type(file)[0]) != stated["dtype"]}
+    if not others:
+        return []
+    name, shown = next(iter(others.items()))
+    return [
+        f"{counted(len(others), 'shard')} of {len(files)} alone would be read as another type than the others "
+        f"({shorten(name, 60)} as {np.dtype(shown).name}); all are read as {np.dtype(stated['dtype']).name}"
+    ]
+
+
+def _check_indexes(folder: Path) -> None:
+    """Raise InputError if an index of Megatron has no data next to it, as then a part of the corpus is missing."""
+    for index in matching(folder, ".idx"):
+        if not is_file(index.with_suffix(".bin")):
+            raise InputError(
+                f"{shorten(str(index.with_suffix('.bin')), 200)}: this file is missing next to its index; copy both "
+                "files into one folder"
+            )
+
+
+def _stated(reader: ModuleType, files: Sequence[Path], dtype: str, path: Path) -> dict[str, str]:
+    """Return the type of raw ids, as the user states it or as the largest shard shows it: it is the same in all shards.
+
+    Raises InputError if the user states it and the shards state their own.
+    """
+    if reader is token_file and not dtype:
+        shown, evidence = token_file.inferred_type(max(files, key=_size))
+        return {"dtype": shown, "evidence": evidence}
+    if reader is token_file:
+        return {"dtype": dtype}
+    if dtype:
         raise InputError(f"{shorten(str(path), 200)}: {reader.NAME} states the type of its ids; leave out dtype")
-    return {"dtype": dtype} if dtype else {}
+    return {}
 
 
 def _reader(found: str) -> ModuleType:

@@ -7,17 +7,32 @@ https://protobuf.dev/programming-guides/encoding/
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
-from mldebug_mcp.batch.table import Column
+from mldebug_mcp.batch.sequences import Ragged
+from mldebug_mcp.batch.table import Column, Table
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.protobuf import fields
+from mldebug_mcp.core.text import shorten
 
 BYTES_LIST, FLOAT_LIST, INT64_LIST = 1, 2, 3
+LAST_BYTE = 127
+"""Greatest value of the last byte of a number; the bytes before it are greater."""
+MOST_BYTES = 10
+"""Of a number of 64 bits."""
 
-Value = Ints | npt.NDArray[np.float32] | list[bytes]
+
+class Packed(NamedTuple):
+    """Whole numbers as the message holds them; they are decoded for many messages at once."""
+
+    data: bytes
+
+
+Value = Packed | npt.NDArray[np.float32] | list[bytes]
 
 
 def example(message: bytes) -> dict[str, Value]:
@@ -45,7 +60,10 @@ def _feature(data: memoryview) -> Value | None:
     for kind, listed in _fields(data):
         if kind == INT64_LIST:
             packed = [content for field, content in _fields(listed) if field == 1]
-            return _varints(np.frombuffer(b"".join(packed), np.uint8))
+            whole = b"".join(packed)
+            if whole and whole[-1] > LAST_BYTE:
+                raise ValueError("a number is cut off")
+            return Packed(whole)
         if kind == FLOAT_LIST:
             return np.frombuffer(b"".join(content for _, content in _fields(listed)), "<f4")
         if kind == BYTES_LIST:
@@ -54,17 +72,23 @@ def _feature(data: memoryview) -> Value | None:
     return None
 
 
-def _varints(data: npt.NDArray[np.uint8]) -> Ints:
-    """Return the whole numbers of a packed list. Raises ValueError if the last one is cut off or one is too long."""
-    last = np.flatnonzero(data < 128)
-    if len(data) and (not len(last) or last[-1] != len(data) - 1):
-        raise ValueError("a number is cut off")
-    starts = np.concatenate([[0], last[:-1] + 1]).astype(np.int64) if len(last) else last
-    place = np.arange(len(data)) - np.repeat(starts, np.diff(np.append(starts, len(data))))
-    if len(data) and int(place.max()) > 9:
-        raise ValueError("a number of more than ten bytes")
-    parts = (data & 127).astype(np.uint64) << (7 * place).astype(np.uint64)
-    return np.add.reduceat(parts, starts).view(np.int64) if len(data) else np.empty(0, np.int64)
+def _whole_numbers(lists: Sequence[Packed]) -> Ragged:
+    """Return the numbers of packed lists. Raises ValueError if one is too long.
+
+    A number has seven bits in each of its bytes, the least significant ones first.
+    """
+    data = np.frombuffer(b"".join(packed.data for packed in lists), np.uint8)
+    last = np.flatnonzero(data <= LAST_BYTE)
+    start = np.concatenate([[0], last[:-1] + 1]) if len(last) else last
+    further = last - start
+    numbers = (data[start] & 127).astype(np.uint64)
+    for place in range(1, int(further.max(initial=0)) + 1):
+        if place == MOST_BYTES:
+            raise ValueError("a number of more than ten bytes")
+        longer = np.flatnonzero(further >= place)
+        numbers[longer] |= (data[start[longer] + place] & 127).astype(np.uint64) << np.uint64(7 * place)
+    ends = np.searchsorted(last, np.cumsum([len(packed.data) for packed in lists]))
+    return Ragged(numbers.view(np.int64), np.concatenate([[0], ends]).astype(np.int64))
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, memoryview]]:
@@ -73,19 +97,34 @@ def _fields(data: memoryview) -> Iterator[tuple[int, memoryview]]:
         yield part.number, data[part.start : part.end]
 
 
-def columns_of(examples: Sequence[Mapping[str, Value]]) -> dict[str, Column]:
-    """Return the features that all of some examples have as columns: numbers as they are, bytes as text."""
-    shared = [name for name in examples[0] if all(name in one for one in examples)]
-    return {name: _column([one[name] for one in examples]) for name in shared}
+NOTE = "read as examples of TensorFlow (tf.train.Example)"
+
+
+def table_of(examples: Sequence[Mapping[str, Value]], file: Path) -> Table:
+    """Return the features that all of some examples of a file have as columns: numbers as they are, bytes as text.
+
+    Raises:
+        InputError: a number is too long.
+    """
+    shared = [name for name in examples[0] if all(name in example for example in examples)]
+    try:
+        columns = {name: _column([example[name] for example in examples]) for name in shared}
+    except ValueError as error:
+        raise InputError(f"{shorten(str(file), 200)}: a record is no tf.train.Example ({error})") from None
+    return Table(columns, notes=[NOTE], shard=file.name)
 
 
 def _column(values: Sequence[Value]) -> Column:
-    arrays = [value for value in values if isinstance(value, np.ndarray)]
-    if len(arrays) < len(values):
-        return [_text(value) if isinstance(value, list) else value.tolist() for value in values]
-    if arrays[0].dtype.kind == "i":
-        return Ragged(np.concatenate(arrays), offsets_of(np.array([len(array) for array in arrays], np.int64)))
-    return list(arrays)
+    packed = [value for value in values if isinstance(value, Packed)]
+    if len(packed) == len(values):
+        return _whole_numbers(packed)
+    return [_listed(value) for value in values]
+
+
+def _listed(value: Value) -> object:
+    if isinstance(value, Packed):
+        return _whole_numbers([value]).flat.tolist()
+    return _text(value) if isinstance(value, list) else value
 
 
 def _text(values: list[bytes]) -> object:

@@ -10,7 +10,8 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from mldebug_mcp.batch.formats.tf_example import columns_of, example
+from mldebug_mcp.batch.formats.splits import without_held_out
+from mldebug_mcp.batch.formats.tf_example import example, table_of
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, matching, open_input
 from mldebug_mcp.core.crc32c import masked_crc32c_of
@@ -21,7 +22,6 @@ NAME = "tfrecord"
 CHUNK_BYTES = 16 * 1024**2
 """Bytes of messages that one piece holds at least, unless the file ends before."""
 MAX_MESSAGE = 1024**3
-NOTE = "read as examples of TensorFlow (tf.train.Example)"
 _HEADER = struct.Struct("<QI")
 _FOOTER = 4
 _NAMED = re.compile(r"\.tfrecords?(?:$|[-.])|-of-\d{5}$")
@@ -53,16 +53,19 @@ def tables(path: Path) -> Iterator[Table]:
                 ) from None
             size, count = size + len(message), count + 1
             if size > CHUNK_BYTES:
-                yield Table(columns_of(kept), notes=[NOTE], shard=file.name)
+                yield table_of(kept, file)
                 kept, size = [], 0
         if kept:
-            yield Table(columns_of(kept), notes=[NOTE], shard=file.name)
+            yield table_of(kept, file)
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Return the files of this format in a folder."""
+    return [file for file in matching(folder, "") if _NAMED.search(file.name)]
 
 
 def _files(path: Path) -> list[Path]:
-    if not is_folder(path):
-        return [path]
-    return [file for file in matching(path, "") if _NAMED.search(file.name)]
+    return without_held_out(files_in(path)) if is_folder(path) else [path]
 
 
 def _messages(file: Path, *, skipping: bool = False) -> Iterator[bytes]:

@@ -23,8 +23,10 @@ NAME = "tokens"
 ENDINGS = (".bin", ".npy")
 DTYPES = ("uint8", "uint16", "int16", "uint32", "int32", "uint64", "int64", ">u2", ">u4", ">i4", ">u8", ">i8")
 """Types of ids that can be stated; those with > have the most significant byte first."""
+STATED = "as you state"
+"""Evidence of a type that the user states."""
 WINDOW = 1024
-CHUNK_WINDOWS = 2048
+CHUNK_WINDOWS = 8192
 MAX_BYTES_FOR_WIDTH = 1 << 16
 """Bytes that are looked at to tell ids of two bytes from ids of four."""
 MOST_UPPER = 8
@@ -70,33 +72,43 @@ def matches(path: Path, head: bytes) -> bool:
     return len(ids) > 0 and int(np.bincount(ids).max()) >= LEAST_COMMONEST * len(ids)
 
 
-def rows(path: Path, dtype: str = "") -> int:
+def rows(path: Path, dtype: str = "", evidence: str = STATED) -> int:
     """Return how many windows there are; `dtype` is one of `DTYPES` that the user states."""
     with open_input(path) as file:
-        layout = _layout(file, path, dtype)
+        layout = _layout(file, path, dtype, evidence)
         size = file.seek(0, 2) - layout.header
     return max(1, size // layout.dtype.itemsize // WINDOW)
 
 
-def tables(path: Path, dtype: str = "") -> Iterator[Table]:
-    """Yield the windows, some thousands at a time; the last tokens, fewer than a window, are left out."""
+def tables(path: Path, dtype: str = "", evidence: str = STATED) -> Iterator[Table]:
+    """Yield the windows, some thousands at a time; the last tokens, fewer than a window, are their tail."""
     with open_input(path) as file:
-        layout = _layout(file, path, dtype)
+        layout = _layout(file, path, dtype, evidence)
+        width, size = layout.dtype.itemsize, file.seek(0, 2) - layout.header
+        note = f"read as ids of {width} bytes ({layout.evidence}) without documents, in rows of {WINDOW} tokens"
         file.seek(layout.header)
-        note = (
-            f"read as ids of {layout.dtype.itemsize} bytes ({layout.evidence}) without documents, in rows of {WINDOW} "
-            "tokens"
-        )
-        first = True
-        while content := file.read(CHUNK_WINDOWS * WINDOW * layout.dtype.itemsize):
-            ids = np.frombuffer(content[: len(content) // layout.dtype.itemsize * layout.dtype.itemsize], layout.dtype)
-            width = min(WINDOW, len(ids)) if first else WINDOW
-            whole = len(ids) // width * width if width else 0
-            if whole:
-                windows = Ragged.rectangle(ids[:whole].reshape(-1, width))
-                columns: dict[str, Column] = {"input_ids": windows, "labels": windows}
-                yield Table(columns, notes=[note], windows=True, padded=False, tail=ids[whole:])
-            first = False
+        left = size // width
+        while left:
+            count = min(left, CHUNK_WINDOWS * WINDOW)
+            count = left if left - count < WINDOW else count
+            ids = np.frombuffer(file.read(count * width), layout.dtype)
+            left = left - count if len(ids) == count else 0
+            whole = len(ids) // WINDOW * WINDOW
+            shorter = 0 < len(ids) < WINDOW
+            windows = Ragged.rectangle(ids.reshape(1, -1) if shorter else ids[:whole].reshape(-1, WINDOW))
+            columns: dict[str, Column] = {"input_ids": windows, "labels": windows}
+            if windows.rows:
+                yield Table(
+                    columns, notes=[note], windows=True, padded=False, tail=ids[len(windows.flat) :],
+                    cut_off=0 if left else size % width,
+                )  # fmt: skip
+
+
+def inferred_type(path: Path) -> tuple[str, str]:
+    """Return the type of the ids of a file, as numpy names it, and what shows it."""
+    with open_input(path) as file:
+        layout = _layout(file, path, "", "")
+    return layout.dtype.str, layout.evidence
 
 
 def _is_text(head: bytes) -> bool:
@@ -123,7 +135,7 @@ def _has_offsets(head: bytes) -> bool:
     return int(offsets[0]) == after or (int(offsets[0]) > after and follows in (b'{"', b""))
 
 
-def _layout(file: BinaryIO, path: Path, dtype: str) -> _Layout:
+def _layout(file: BinaryIO, path: Path, dtype: str, evidence: str) -> _Layout:
     name = shorten(str(path), 200)
     size = file.seek(0, 2)
     file.seek(0)
@@ -134,7 +146,7 @@ def _layout(file: BinaryIO, path: Path, dtype: str) -> _Layout:
     if magic in _MAGIC:
         return _of_header(head, size, name)
     if dtype:
-        return _Layout(np.dtype(dtype), 0, "as you state")
+        return _Layout(np.dtype(dtype), 0, evidence)
     return _of_order(head, "<", "") or _of_order(head, ">", "most significant byte first, ") or _of_two_bytes(head)
 
 

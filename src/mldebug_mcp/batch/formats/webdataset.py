@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mldebug_mcp.batch.formats.splits import without_held_out
 from mldebug_mcp.batch.sequences import Ragged, offsets_of
 from mldebug_mcp.batch.table import Column, Table, from_records
 from mldebug_mcp.core.access import is_folder, matching, open_input
@@ -61,8 +62,13 @@ def tables(path: Path) -> Iterator[Table]:
         )
 
 
+def files_in(folder: Path) -> list[Path]:
+    """Return the files of this format in a folder."""
+    return matching(folder, ".tar")
+
+
 def _files(path: Path) -> list[Path]:
-    return matching(path, ".tar") if is_folder(path) else [path]
+    return without_held_out(files_in(path)) if is_folder(path) else [path]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.corpus import BIG_ENDIAN, CorpusCounts, IdCounts
 from mldebug_mcp.checks.batch.affected_rows import batch_evidence
 from mldebug_mcp.checks.check import Evidence, batch_check
-from mldebug_mcp.core.text import quoted
+from mldebug_mcp.core.text import counted, quoted
 
 MIN_DOCUMENTS = 20
 """Documents from which their ends, lengths and order are judged. Chosen: fewer end or rise alike by chance."""
@@ -43,7 +43,9 @@ def separators(batch: Batch, corpus: CorpusCounts) -> tuple[frozenset[int], int]
         return known, -1
     inside = corpus.is_stream
     ended = sum(corpus.occurs(end) if inside else corpus.last[end] for end in known)
-    begun = 0 if batch.bos is None else corpus.occurs(batch.bos) if inside else corpus.first[batch.bos]
+    # GPT-2's one token for both stands before each document in the corpora of llm.c.
+    begin = known if batch.bos is None else known | {batch.bos}
+    begun = sum(corpus.occurs(number) if inside else corpus.first[number] for number in begin)
     return known, max(ended, begun)
 
 
@@ -168,6 +170,42 @@ def document_end_wrong(batch: Batch) -> Evidence | None:
     )
 
 
+TWICE = 0.1
+"""Share of documents whose end or beginning stands twice. Chosen: an empty document leaves two now and then."""
+
+
+@batch_check(
+    severity="warning",
+    why="One of the two is added by the tokenizer and one by the script: the model learns to say its end twice, and "
+    "windows hold less text.",
+    fix="Append the end token only where the tokenizer does not, or encode with add_special_tokens=False.",
+    fixes={"Megatron": "preprocess_data.py without --append-eod, if the tokenizer ends each text itself."},
+    quotes=("hf_packing_boundaries",),
+    purposes=("pretraining",),
+    whole=True,
+)
+def document_end_twice(batch: Batch) -> Evidence | None:
+    """One document in ten or more ends with two end tokens, or begins with two first tokens.
+
+    Not this when: neither tokenizer nor configuration names them, and documents end with other ids.
+    """
+    corpus = batch.corpus
+    if corpus is None or corpus.is_stream or corpus.documents < MIN_DOCUMENTS:
+        return None
+    edges = batch.ends | ({batch.bos} if batch.bos is not None else frozenset())
+    number, count = max(((edge, corpus.doubled[edge]) for edge in edges), key=lambda one: one[1], default=(-1, 0))
+    if not batch.ends:
+        number, count = _top(corpus.doubled)
+        if count < NEARLY_ALL * corpus.documents:
+            return None
+    if count < TWICE * corpus.documents:
+        return None
+    return batch_evidence(
+        f"{_name(batch, number)} stands twice in a row at the edge of {count:,} of {corpus.documents:,} documents",
+        values={"documents": count, "id": number},
+    )
+
+
 # Ids that were stored in too few bytes, or are read in another width or order than they were written.
 
 
@@ -235,7 +273,8 @@ MOST_HUGE = 0.01
 def dtype_misread(batch: Batch) -> Evidence | None:
     """Every second token is 0, ids lie beyond any vocabulary, or the lower byte of ids varies less than the upper one.
 
-    Each is what ids look like that are read in another width or byte order than they were written.
+    Or a file ends inside an id. Each is what ids look like that are read in another width or byte order than they were
+    written.
 
     Not this when: there are fewer than 1,000 tokens.
     """
@@ -247,8 +286,22 @@ def dtype_misread(batch: Batch) -> Evidence | None:
             f"the ids are stored with the {BIG_ENDIAN}; most trainers read the other order, and would see other ids",
             severity="warning",
         )
-    said = _misread(corpus)
+    said = _misread(corpus) or _cut_off(corpus)
     return batch_evidence(said) if said else None
+
+
+def _cut_off(corpus: CorpusCounts) -> str:
+    """Return what shows that files end inside an id; empty if none does."""
+    if not corpus.cut_off:
+        return ""
+    shard, left = next(iter(corpus.cut_off.items()))
+    where = f"{shard} ends" if shard else "the file ends"
+    left_bytes = counted(left, "byte")
+    others = f", and {len(corpus.cut_off) - 1} more do" if len(corpus.cut_off) > 1 else ""
+    return (
+        f"{where} {left_bytes} behind the last whole id{others}: it is cut off, or its ids have another width than "
+        f"those of {corpus.stored}"
+    )
 
 
 def _misread(corpus: CorpusCounts) -> str:

@@ -60,6 +60,8 @@ def duplicate_rows(batch: Batch) -> Evidence | None:
 # Rows without content.
 
 
+FEW_EMPTY = 0.01
+"""Share of empty documents up to which they are a remark. Chosen: blank lines of a corpus become such documents."""
 MAX_SHORT_ROW_TOKENS = 8
 """Tokens up to which a row is looked at whole. Chosen: longer ones hold more than special tokens."""
 
@@ -84,7 +86,10 @@ def empty_row(batch: Batch) -> Evidence | None:
     )
     rows = rows_where(sides, lambda side: _nothing_but(side, np.array(sorted(special), np.int64)))
     if len(rows):
-        return batch_evidence(f"{rows_that(rows, batch.rows, 'is', 'are')} empty", rows)
+        few = batch.is_corpus and len(rows) <= FEW_EMPTY * batch.rows
+        return batch_evidence(
+            f"{rows_that(rows, batch.rows, 'is', 'are')} empty", rows, severity="info" if few else None
+        )
     if batch.purpose not in ("sft", "dpo", "vlm"):
         return None
     rows = rows_where(batch.trained_sides, lambda side: _ends_at_once(batch, side))
