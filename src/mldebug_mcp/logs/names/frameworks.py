@@ -267,8 +267,22 @@ def cross_entropy(columns: Columns) -> str | None:
     return ", ".join(told) or None
 
 
+_RETURNS = ("mean", "median", "stdev", "max", "min")
+"""What PFRL and ChainerRL call the returns of the episodes of an evaluation."""
+
+
+def returns_of_pfrl(columns: Columns) -> str | None:
+    """PFRL's `scores.txt` has the mean return of each evaluation as `mean`, with its spread and the updates so far."""
+    if not {*_RETURNS, "n_updates"} <= columns.keys():
+        return None
+    for name in _RETURNS:
+        columns["eval_reward" if name == "mean" else f"eval_reward_{name}"] = columns.pop(name)
+    return "mean, median, stdev, max and min are the returns of an evaluation (PFRL)"
+
+
 OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     gym_monitor,
+    returns_of_pfrl,
     episodes,
     boosted_trees,
     boosted_scores,
