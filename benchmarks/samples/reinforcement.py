@@ -99,7 +99,7 @@ def tianshou(factor: float, path: Path) -> None:
     algorithm = DQN(policy=policy, optim=AdamOptimizerFactory(lr=3e-3 * factor), gamma=0.9, target_update_freq=100)
     folder = emptied(path)
     with tempfile.TemporaryDirectory() as place, printed_to(Path(place) / "bars"):
-        logger = TensorboardLogger(SummaryWriter(str(folder)), training_interval=100, update_interval=20)
+        logger = TensorboardLogger(SummaryWriter(str(folder)))
         train_collector = Collector(algorithm, training, VectorReplayBuffer(2000, 2), exploration_noise=True)
         train_collector.reset()
         train_collector.collect(n_step=64, random=True)

@@ -249,6 +249,14 @@ def test_the_scores_of_pfrl_are_returns_of_evaluations(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_the_time_of_all_updates_of_tianshou_is_no_time_of_one(kind: str) -> None:
+    run = read_run(FAR / "tianshou" / kind)
+    assert "step_time" not in run
+    assert run["eval_reward"].step.tolist() == list(range(0, 2401, 300))
+    assert run["epoch"].value.tolist() == list(range(1, 9))
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_long_table_of_dagshub_is_read(kind: str) -> None:
     factor = 1.0 if kind == "healthy" else 1000.0
     run = read_run(FAR / "dagshub" / kind)

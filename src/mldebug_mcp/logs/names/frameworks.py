@@ -280,6 +280,18 @@ def returns_of_pfrl(columns: Columns) -> str | None:
     return "mean, median, stdev, max and min are the returns of an evaluation (PFRL)"
 
 
+_TIANSHOU_UPDATES = "info/timing/train_time_update"
+"""What Tianshou calls the seconds that all updates took so far."""
+
+
+def times_of_tianshou(columns: Columns) -> str | None:
+    """Tianshou's `train_time_update` grows over the run: it is no time of one update."""
+    if _TIANSHOU_UPDATES not in columns:
+        return None
+    columns["info/timing/updates_so_far"] = columns.pop(_TIANSHOU_UPDATES)
+    return f"{_TIANSHOU_UPDATES} is the time of all updates so far, not of one (Tianshou)"
+
+
 OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     gym_monitor,
     returns_of_pfrl,
@@ -287,6 +299,7 @@ OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     boosted_trees,
     boosted_scores,
     times_of_espnet,
+    times_of_tianshou,
     spacy_table,
     linear_model,
     natural_gradient_boosting,
