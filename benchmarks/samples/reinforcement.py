@@ -47,7 +47,7 @@ def pfrl(factor: float, path: Path) -> None:
     import torch
     from pfrl import agents, experiments, explorers, q_functions, replay_buffers, utils
 
-    class Environment(gymnasium.Wrapper):  # type: ignore[type-arg] # of the interface that PFRL was written for
+    class Environment(gymnasium.Wrapper):  # type: ignore[misc] # of the interface that PFRL was written for
         def reset(self, **_: Any) -> Any:
             return self.env.reset(seed=0)[0]
 

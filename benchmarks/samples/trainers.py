@@ -78,7 +78,7 @@ def pytorch_pfn_extras(factor: float, path: Path) -> None:
                     optimizer.zero_grad()
                     loss = torch.nn.functional.cross_entropy(model(x), y)
                     ppe.reporting.report({"train/loss": loss.item()})
-                    loss.backward()
+                    loss.backward()  # type: ignore[no-untyped-call]
                     optimizer.step()
         shutil.copy(Path(place) / "log", path.with_name(f"{path.stem}.json"))
 
@@ -154,13 +154,13 @@ def coqui_trainer(factor: float, path: Path) -> None:
     wide = [torch.nn.Linear(8, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 1024), torch.nn.ReLU()]
     network = torch.nn.Sequential(*wide, torch.nn.Linear(1024, 2))
     x, y = (torch.tensor(array) for array in classes())
-    rows = [{"x": x[at], "y": y[at]} for at in range(300)]
+    rows: Any = [{"x": x[at], "y": y[at]} for at in range(300)]
     train, held_out = (
         torch.utils.data.DataLoader(rows[:240], 16, shuffle=True),
         torch.utils.data.DataLoader(rows[240:], 16),
     )
 
-    class Model(TrainerModel):
+    class Model(TrainerModel):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.network = network
@@ -221,7 +221,7 @@ def graphgym(factor: float, path: Path) -> None:
                     loss = torch.nn.functional.cross_entropy(logits, y)
                     if name == "train":
                         optimizer.zero_grad()
-                        loss.backward()
+                        loss.backward()  # type: ignore[no-untyped-call]
                         optimizer.step()
                     scores = logits.detach().nan_to_num(0).log_softmax(-1)
                     loggers[name].update_stats(
