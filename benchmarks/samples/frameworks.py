@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -585,8 +585,13 @@ def without_machine(folder: Path) -> None:
         path.write_bytes(named.encode())
 
 
-if __name__ == "__main__":
+def write_samples(makers: Mapping[str, Callable[[float, Path], None]]) -> None:
+    """Write the samples of the framework that the command line names into the folder that it names."""
     framework, into = sys.argv[1], Path(sys.argv[2]).resolve()
     for name, times in HEALTHY_AND_TOO_HIGH.items():
-        FRAMEWORKS[framework](times, into / framework / f"{name}.log")
+        makers[framework](times, into / framework / f"{name}.log")
     without_machine(into / framework)
+
+
+if __name__ == "__main__":
+    write_samples(FRAMEWORKS)

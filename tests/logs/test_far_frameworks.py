@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 from benchmarks.samples.frameworks import FRAMEWORKS, logged_losses
 
@@ -31,11 +32,18 @@ class Printed(NamedTuple):
 
 PRINTED = {
     "brain_js": Printed("step", r"iterations: (\d+),", {"loss": r"training error: (\S+)"}),
+    "coqui_trainer": Printed(
+        "step",
+        r"GLOBAL_STEP: (\d+)",
+        {"loss": r"\| > loss: (\S+)", "learning_rate": r"current_lr: (\S+)", "eval_loss": r"avg_loss:\s*(\S+)"},
+    ),
+    "d3rlpy": Printed("step", r" step=(\d+)$", {"loss": r"'loss': ([^,}]+)"}),
     "darknet": Printed("step", r"^(\d+), \S+: ", {"loss": r"^\d+, \S+: (\S+),", "learning_rate": r"avg, (\S+) rate"}),
     "gradient_boosting": Printed("step", r"^ +(\d+) +\S+ +\S+s$", {"loss": r"^ +\d+ +(\S+) +\S+s$"}),
     "hist_gradient_boosting": Printed(
         "step", r"^\[(\d+)/", {"loss": r"train loss: ([\d.]+)", "eval_loss": r"val loss: ([\d.]+)"}
     ),
+    "implicit": Printed("step", r"\| (\d+)/12 \[.*loss=", {"loss": r"loss=([^\],]+)"}),
     "labml": Printed(
         "step", r"^ *(\d+): ", {"loss": r"loss\.train: +(\S+)", "eval_accuracy": r"accuracy\.valid: +(\S+)"}
     ),
@@ -43,6 +51,9 @@ PRINTED = {
     "lightgbm": Printed("step", r"^\[(\d+)\]", {"loss": r"train's \w+: (\S+)", "eval_loss": r"valid's \w+: (\S+)"}),
     "mlx_lm": Printed("step", r"^ +(\d+) +\S+ [▼▲]", {"loss": r"^ +\d+ +(\S+) [▼▲]"}),
     "mlp_classifier": Printed("step", r"^Iteration (\d+)", {"loss": r"loss = (\S+)"}),
+    "ngboost": Printed("step", r"^\[iter (\d+)\]", {"loss": r" loss=(\S+)", "grad_norm": r" norm=(\S+)"}),
+    "pytorch_pfn_extras": Printed("step", r"^.*?\d+ +(\d+) +[\dn]", {"loss": r"^.*?\d+ +\d+ +(\S+)"}),
+    "river": Printed("step", r"^\[([\d,]+)\]", {"loss": r"LogLoss: (\S+)"}),
     "rsl_rl": Printed(
         "step", r"Learning iteration (\d+)/", {"reward": r"Mean reward: (\S+)", "value_loss": r"Mean value loss: (\S+)"}
     ),
@@ -53,6 +64,7 @@ PRINTED = {
     "stable_baselines3": Printed("step", r"total_timesteps +\| (\S+)", {"reward": r"ep_rew_mean +\| (\S+)"}),
     "tabnet": Printed("epoch", r"^epoch (\d+) ", {"loss": r"\| loss: ([\d.]+)"}),
     "tensorflow_js": Printed("epoch", r"^(\d+) {", {"loss": r"^  loss: (\S+?),", "eval_loss": r"^  val_loss: (\S+?),"}),
+    "tsne": Printed("step", r"Iteration (\d+):", {"loss": r"error = ([^,]+),", "grad_norm": r"norm = (\S+)"}),
     "vowpal_wabbit": Printed("sample", r"^\S+ \S+ +(\d+) ", {"loss": r"^(\d\.\d+) \S+ +\d+ "}),
 }
 
@@ -62,13 +74,14 @@ PRINTED = {
 def test_every_value_a_framework_prints_is_read(framework: str, kind: str) -> None:
     printed, path = PRINTED[framework], FAR / framework / f"{kind}.log"
     text = clean(path.read_text().replace("\r", "\n"))
-    steps = [float(one) for one in re.findall(printed.step, text, re.MULTILINE)]
+    steps = [float(one.replace(",", "")) for one in re.findall(printed.step, text, re.MULTILINE)]
     run = read_run(path)
     steps = steps[: run.records]  # LightGBM prints its best iteration once more
     assert (run.step_name, len(run.attempts)) == (printed.step_name, 1)
     for name, pattern in printed.metrics.items():
         values = [float(one.replace(",", "")) for one in re.findall(pattern, text, re.MULTILINE)][: len(steps)]
-        assert run[name].step.tolist() == steps
+        if not name.startswith("eval_"):
+            assert run[name].step.tolist() == steps
         np.testing.assert_array_equal(run[name].value, values)
 
 
@@ -147,6 +160,131 @@ def test_the_two_files_of_flair_are_one_run(kind: str) -> None:
     assert run["eval_loss"].step.tolist() == [10, 20, 30, 40, 50]
 
 
+COLUMNS = {
+    "pytorch_pfn_extras": ("json", "iteration", "train/loss", "val/loss"),
+    "poutyne": ("csv", "epoch", "loss", "val_loss"),
+}
+"""Frameworks that write a table or a list: its ending, what its steps and both losses are called in it."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("framework", COLUMNS)
+def test_every_value_of_a_table_is_read(framework: str, kind: str) -> None:
+    ending, step, *losses = COLUMNS[framework]
+    path = FAR / framework / f"{kind}.{ending}"
+    frame = pd.read_json(path, precise_float=True) if ending == "json" else pd.read_csv(path)
+    run = read_run(path)
+    for name, column in zip(("loss", "eval_loss"), losses, strict=True):
+        logged = frame[[step, column]].dropna(subset=[step])
+        if kind == "healthy":
+            logged = logged.dropna()
+            assert run[name].step.tolist() == logged[step].tolist()
+            np.testing.assert_allclose(run[name].value, logged[column], rtol=1e-12)
+    assert math.isnan(run["loss"].value[-1]) == (kind == "diverged")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("framework", "files"), [("catalyst", "{}.csv"), ("graphgym", "{}/stats.json")])
+def test_the_tables_of_training_and_validation_are_one_run(framework: str, files: str, kind: str) -> None:
+    sets = {"loss": "train", "eval_loss": "valid" if framework == "catalyst" else "val"}
+    for run in (read_run(FAR / framework / kind), read_run(FAR / framework / f"{kind}.log")):
+        for name, set_name in sets.items():
+            path = FAR / framework / kind / files.format(set_name)
+            frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_json(path, lines=True, precise_float=True)
+            np.testing.assert_allclose(run[name].value, frame["loss"].astype(float), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_curves_of_d3rlpy_are_one_run(kind: str) -> None:
+    folder = FAR / "d3rlpy" / kind
+    rows = [line.split(",") for line in (folder / "loss.csv").read_text().splitlines()]
+    run = read_run(folder)
+    assert run["loss"].step.tolist() == [50.0 * (at + 1) for at in range(10)]
+    assert run["loss"].value.tolist() == [float(row[2]) for row in rows]
+    assert run["epoch"].value.tolist() == [float(row[0]) for row in rows]
+    assert run.setting("learning_rate") == pytest.approx(6e-5 if kind == "healthy" else 0.06)
+    assert run.setting("per_device_train_batch_size") == 32
+    assert run.runs_in_folder == 1
+    alone = read_run(folder / "loss.csv")
+    assert alone["loss"].value.tolist() == run["loss"].value.tolist()
+    assert alone["loss"].step.tolist() == run["loss"].step.tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_bars_of_poutyne_count_validation_apart(kind: str) -> None:
+    text = (FAR / "poutyne" / f"{kind}.log").read_text()
+    run = read_run(FAR / "poutyne" / f"{kind}.log")
+    batches = re.findall(r"ETA: \S+ loss: (\S+)", text)
+    assert run["loss"].step.tolist() == list(range(1, 91))
+    np.testing.assert_array_equal(run["loss"].value, [float(one) for one in batches])
+    assert run["eval_loss"].step.tolist() == [15, 30, 45, 60, 75, 90]
+    np.testing.assert_array_equal(
+        run["eval_loss"].value, [float(one) for one in re.findall(r"Val steps.*val_loss: (\S+)", text)]
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_bars_of_torchbearer_count_epochs_in_front(kind: str) -> None:
+    run = read_run(FAR / "torchbearer" / f"{kind}.log")
+    assert len(run.attempts) == 1
+    assert run["running_loss"].step.tolist() == list(range(1, 76))
+    assert run["eval_loss"].step.tolist() == [15, 30, 45, 60, 75]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_lines_of_monai_count_within_epochs(kind: str) -> None:
+    text = (FAR / "monai" / f"{kind}.log").read_text()
+    run = read_run(FAR / "monai" / f"{kind}.log")
+    assert run["loss"].step.tolist() == list(range(1, 61))
+    np.testing.assert_array_equal(run["loss"].value, [float(one) for one in re.findall(r"train_loss: (\S+)", text)])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_scores_of_pfrl_are_returns_of_evaluations(kind: str) -> None:
+    frame = pd.read_csv(FAR / "pfrl" / kind / "scores.txt", sep="\t")
+    run = read_run(FAR / "pfrl" / kind)
+    assert run["eval_reward"].value.tolist() == frame["mean"].tolist()
+    assert run["eval_reward"].step.tolist() == frame["steps"].tolist()
+    assert run["loss"].value.tolist() == frame["average_loss"].tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_time_of_all_updates_of_tianshou_is_no_time_of_one(kind: str) -> None:
+    run = read_run(FAR / "tianshou" / kind)
+    assert "step_time" not in run
+    assert run["eval_reward"].step.tolist() == list(range(0, 2401, 300))
+    assert run["epoch"].value.tolist() == list(range(1, 9))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_long_table_of_dagshub_is_read(kind: str) -> None:
+    factor = 1.0 if kind == "healthy" else 1000.0
+    run = read_run(FAR / "dagshub" / kind)
+    np.testing.assert_array_equal(run["loss"].value, logged_losses(factor))
+    assert run["loss"].step.tolist() == list(range(20))
+    assert run.setting("learning_rate") == 0.001 * factor
+    assert run.setting("per_device_train_batch_size") == 32
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_flags_of_guild_are_settings(kind: str) -> None:
+    factor = 1.0 if kind == "healthy" else 1000.0
+    run = read_run(FAR / "guild" / kind)
+    np.testing.assert_allclose(run["loss"].value, logged_losses(factor), rtol=1e-6)
+    assert run.setting("learning_rate") == 0.001 * factor
+    assert run.setting("per_device_train_batch_size") == 32
+
+
+def test_a_gradient_norm_that_is_not_measured_is_left_out() -> None:
+    run = read_run(FAR / "coqui_trainer" / "healthy.log")
+    assert "grad_norm" not in run
+    assert any("grad_norm is 0 at all records" in note for note in run.notes)
+
+
+def test_the_parameters_that_flair_prints_are_settings() -> None:
+    assert read_run(FAR / "flair" / "healthy").setting("learning_rate") == 0.1
+
+
 def test_a_nan_that_ended_fasttext_is_a_loss() -> None:
     assert math.isnan(read_run(FAR / "fasttext" / "diverged.log")["loss"].value[-1])
 
@@ -168,10 +306,13 @@ HEALTHY = sorted(path.name for path in FAR.iterdir() if path.name not in ("optun
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_run_is_accused_of_nothing(name: str) -> None:
     path = FAR / name / "healthy"
-    assert diagnose_run(path if path.exists() else path.with_suffix(".log")).hypotheses[0].cause == "healthy"
+    for found in filter(Path.exists, (path, *(path.with_suffix(f".{ending}") for ending in ("log", "csv", "json")))):
+        assert diagnose_run(found).hypotheses[0].cause == "healthy"
 
 
 def test_each_sample_has_what_makes_it() -> None:
+    from benchmarks.samples.reinforcement import LIBRARIES
     from benchmarks.samples.trackers import TRACKERS
+    from benchmarks.samples.trainers import TRAINERS
 
-    assert {path.name for path in FAR.iterdir()} <= {*FRAMEWORKS, *TRACKERS}
+    assert {path.name for path in FAR.iterdir()} <= {*FRAMEWORKS, *TRACKERS, *TRAINERS, *LIBRARIES}

@@ -277,7 +277,7 @@ QUALITY_EARLY, FALL, LEAST_LOSSES = 4, 0.03, 4
 evaluations. Chosen: a quarter, as frequencies come first; beyond noise; both halves then hold two."""
 _CLOCKS = regex(
     r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
-    r"|learning_rate|length|ppl_max|std|support|threshold"
+    r"|learning_rate|momentum|weight_decay|length|ppl_max|std|support|threshold"
 )
 
 

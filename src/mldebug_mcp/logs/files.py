@@ -184,9 +184,11 @@ MAX_DEPTH = 4
 
 _CHECKPOINT = regex(r"(?:checkpoint|step|global_step|epoch)[-_]?(\d+)(?:\.\w+)?")
 _TIME_IN_NAME = regex(r"\d{10}\.\d+")
+GUILD = ".guild"
+"""The folder of a run that Guild keeps its events in."""
 _PARTS = frozenset(
     {"logs", "log", "tensorboard", "tb", "tb_logs", "files", "csv", "csv_logs", "metrics", "train", "eval", "val",
-     "validation",
+     "validation", GUILD,
      "test", "events", "runs", "summaries", "output", "outputs", "results", "vis_data", "out"}
 )  # fmt: skip
 _IGNORED = frozenset(
@@ -385,7 +387,8 @@ def _add_job(folder: Path, found: dict[Path, RunFolder], job: Job) -> None:
 
 
 def _may_hold_logs(folder: Path) -> bool:
-    return may_hold_curves(folder) or (folder.name not in _IGNORED and not folder.name.startswith("."))
+    is_hidden = folder.name.startswith(".") and folder.name != GUILD
+    return may_hold_curves(folder) or (folder.name not in _IGNORED and not is_hidden)
 
 
 RECORD = "mldebug-record.jsonl"
@@ -397,7 +400,10 @@ def may_be_log(path: PurePath) -> bool:
     name = log_name(path.name)
     if name in _NOT_LOGS or name.startswith(".") or name.endswith(RECORD) or _STATES.fullmatch(name):
         return False
-    is_named_so = name.lower() in STREAMS or "tfevents" in name or name == EVALUATIONS or curve_name(path) != ""
+    is_of_guild = name == "output" and path.parent.name == GUILD  # what the script printed; the events lack NaN
+    is_named_so = (
+        is_of_guild or name.lower() in STREAMS or "tfevents" in name or name == EVALUATIONS or curve_name(path) != ""
+    )
     return is_named_so or name.lower().endswith(LOG_SUFFIXES)
 
 

@@ -55,7 +55,7 @@ from mldebug_mcp.logs.run import RECORDER, Run, Sibling, require_logged
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.files import SettingsFile, find_settings, read_found, read_settings
 from mldebug_mcp.logs.settings.settings import Setting
-from mldebug_mcp.logs.spread import curve_name, scalars_tag
+from mldebug_mcp.logs.spread import bare_curves, curve_name, scalars_tag
 
 # The logs at one place → the runs that they tell: a file by itself, or the files of a folder that belong together.
 
@@ -91,7 +91,7 @@ def read_one(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tuple[R
     """
     builder = RunBuilder()
     builder.wanted_run = wanted
-    is_one_of_many = "tfevents" in path.name or (more and curve_name(path))
+    is_one_of_many = "tfevents" in path.name or (more and (curve_name(path) or bare_curves((path, *more))))
     read_files([LogFile.open(one) for one in (path, *more)] if is_one_of_many else [LogFile.open(path, more)], builder)
     run = builder.build(str(path))
     if not run.series and not run.messages:
@@ -270,12 +270,15 @@ def _together(files: list[Path]) -> list[list[Path]]:
     events = [path for path in files if "tfevents" in path.name and path.stat().st_size]
     curves = [path for path in files if curve_name(path)]
     homes = {path: path.parent.parent if scalars_tag(path) else path.parent for path in events}
-    older = rotated(path for path in files if path not in events and path not in curves)
+    bare = bare_curves(files)
+    known = {*events, *curves, *(path for some in bare for path in some)}
+    older = rotated(path for path in files if path not in known)
     parts = {path for some in older.values() for path in some}
     return [
         *([path for path in events if homes[path] == home] for home in sorted(set(homes.values()))),
         *([curves] if curves else []),
-        *([path, *older.get(path, ())] for path in files if path not in {*events, *curves, *parts}),
+        *bare,
+        *([path, *older.get(path, ())] for path in files if path not in {*known, *parts}),
     ]
 
 

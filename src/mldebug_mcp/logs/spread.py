@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path, PurePath
 
 from mldebug_mcp.core.access import entries, is_folder, open_input
@@ -19,6 +20,12 @@ REPEATS = re.compile(r"(?:(?:learn|test\d*)/events\.out\.tfevents|(?:learn|test)
 """The files next to it that repeat it, by their path below its folder."""
 HEAD_BYTES = 64 * 1024
 """Bytes of an event file in which its first tag is looked for."""
+MAX_LINE_BYTES = 200
+"""Bytes of the first line of a table of one curve without a header: three numbers take no more."""
+_BARE_ROW = re.compile(rb"\d{1,18},(?:\d{1,18},)?(?:[-+]?\d[\d.eE+-]{0,40}|[-+]?(?:nan|inf))\r?\n", re.IGNORECASE)
+"""A row of such a table: d3rlpy's epoch, step and value, torchrl's step and value."""
+_BESIDE_BARE = re.compile(rb"epoch,step,[\w,]+\r?\n")
+"""The header of a table that d3rlpy writes of a parameter's gradient, beside those of one curve."""
 _EVENTS = re.compile(r"events\.out\.tfevents\.\d+\.(?P<writer>.+\.\d+)\.\d+")
 """What event files are called: the time, then the machine and the process that wrote them, then a number."""
 
@@ -35,6 +42,31 @@ def curve_name(path: PurePath) -> str:
     if at is None:
         return ""
     return "/".join((*parts[at + 2 : -1], path.stem))
+
+
+def bare_curves(files: Iterable[Path]) -> list[list[Path]]:
+    """Return the tables of one curve without a header that stand together, by folder: those of one run.
+
+    d3rlpy and torchrl write `loss.csv` with rows of counters and a value. The name of the file is the metric's.
+    """
+    places: dict[Path, dict[Path, bytes]] = {}
+    for path in files:
+        if path.suffix == ".csv" and (line := _first_line(path)):
+            places.setdefault(path.parent, {})[path] = line
+    tables = [
+        [path for path, line in lines.items() if _BARE_ROW.fullmatch(line) or _BESIDE_BARE.fullmatch(line)]
+        for lines in places.values()
+        if sum(_BARE_ROW.fullmatch(line) is not None for line in lines.values()) > 1
+    ]
+    return [some for some in tables if some]
+
+
+def _first_line(path: Path) -> bytes:
+    try:
+        with open_input(path) as file:
+            return file.read(MAX_LINE_BYTES).partition(b"\n")[0] + b"\n"
+    except (InputError, OSError):
+        return b""
 
 
 def home_of_curve(path: Path) -> Path | None:

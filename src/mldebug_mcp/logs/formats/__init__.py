@@ -17,7 +17,7 @@ from mldebug_mcp.logs.endings import tail_of
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.run import RECORDER
 from mldebug_mcp.logs.settings.printed import settings_in_head
-from mldebug_mcp.logs.spread import curve_name
+from mldebug_mcp.logs.spread import bare_curves, curve_name
 
 # The list of readers: the modules of `formats`.
 #
@@ -115,6 +115,11 @@ def read_files(files: Sequence[LogFile], builder: RunBuilder) -> None:
 
         builder.formats.append(curve_files.FORMATS[files[0].path.suffix])
         curve_files.read_together(files, builder)
+    elif len(files) > 1 and bare_curves(file.path for file in files) == [[file.path for file in files]]:
+        from mldebug_mcp.logs.formats import curve_files
+
+        builder.formats.append(curve_files.BARE)
+        curve_files.read_bare(files, builder)
     else:
         for file in files:
             read_file(file, builder)

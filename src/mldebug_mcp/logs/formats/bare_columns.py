@@ -49,7 +49,8 @@ def _is_counted(rows: list[list[float]], lines: int) -> bool:
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the columns.
 
-    The one that goes up by whole numbers is the step. The first of the others is the loss if the file's name says so;
+    The one that goes up by whole numbers is the step; of two in front of the values, the first is the epoch. The first
+    of the others is the loss if the file's name says so,
     or if what stands between the numbers is of models and checkpoints.
     """
     rows = []
@@ -63,13 +64,18 @@ def read(file: LogFile, builder: RunBuilder) -> None:
         elif line.strip():
             skipped += 1
     table = np.array(rows)
-    steps = [index for index in range(width) if _counts(table[:, index])] if width > 1 else []
-    step = steps[0] if steps else None
-    values = [index for index in range(width) if index != step]
+    counters = [index for index in range(width) if _counts(table[:, index])] if width > 1 else []
+    step = counters[0] if counters else None
+    epoch = None
+    if counters[:2] == [0, 1] and width > len(counters[:2]) and np.ptp(table[:, 1]) > np.ptp(table[:, 0]):
+        epoch, step = 0, 1  # d3rlpy: "1,50,0.0029"
+    values = [index for index in range(width) if index not in (epoch, step)]
     metric = _metric(file, alone=len(values) == 1)
     names = {index: metric if number == 0 else f"column_{index + 1}" for number, index in enumerate(values)}
     if step is not None:
         names[step] = "step"
+    if epoch is not None:
+        names[epoch] = "epoch"
     builder.columns({name: table[:, index] for index, name in names.items()}, {})
     told = ", ".join(f"column {index + 1} = {name}" for index, name in sorted(names.items()))
     builder.note(f"columns without names: {told} (guessed from the numbers and the name of the file)")

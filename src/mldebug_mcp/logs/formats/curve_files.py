@@ -1,6 +1,7 @@
 """Tables of one curve each, which together are a run.
 
 DVCLive keeps them in `plots/metrics/**/*.tsv`, Polyaxon in `events/metric/**/*.plx` with bars between the cells.
+d3rlpy and torchrl write them without a header: `loss.csv` with rows of an epoch, a step and a value.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from mldebug_mcp.logs.spread import curve_name
 FORMATS = {".tsv": "dvclive", ".plx": "polyaxon"}
 _DELIMITERS = {".tsv": "\t", ".plx": "|"}
 _STEP = "step"
+BARE = "curves"
+"""The format of tables without a header."""
 
 
 def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
@@ -37,3 +40,33 @@ def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
     table.give(builder)
     if broken:
         builder.note(f"skipped {broken} row(s) without a number")
+
+
+def read_bare(files: Sequence[LogFile], builder: RunBuilder) -> None:
+    """Read the curves of a folder: the last column is the metric, which the file is named after, before it the step.
+
+    A column before the step is the epoch. A table with a header beside them has several metrics.
+    """
+    table, broken = LongTable(), 0
+    epochs: dict[float, float] = {}
+    for file in files:
+        rows = csv.reader(file.lines())
+        names = [file.path.stem]
+        for row in rows:
+            numbers = [number for cell in row if (number := to_number(cell)) is not None]
+            before = len(numbers) - len(names)
+            if not numbers and row[:2] == ["epoch", _STEP]:
+                names = [f"{file.path.stem}/{name}" for name in row[2:]]
+            elif len(numbers) != len(row) or before not in (1, 2):
+                broken += 1
+            else:
+                step = numbers[before - 1]
+                for name, value in zip(names, numbers[before:], strict=True):
+                    table.add(name, step, value)
+                if before > 1:
+                    epochs[step] = numbers[0]
+    for step, epoch in epochs.items():
+        table.add("epoch", step, epoch)
+    table.give(builder)
+    if broken:
+        builder.note(f"skipped {broken} row(s) that are not counters and a number")

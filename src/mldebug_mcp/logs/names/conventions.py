@@ -308,12 +308,32 @@ def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> Held:
     return Held(notes, settings)
 
 
+LEAST_ZERO_NORMS = 5
+"""Records whose gradient norm is zero before it counts as not measured; chosen by hand."""
+
+
+def unmeasured_norm(columns: Columns) -> str | None:
+    """Coqui's trainer logs a gradient norm of 0 where it clips nothing: while the loss moves, that was not measured."""
+    norms = [name for name in columns if canonical(name) == "grad_norm"]
+    losses = [name for name in columns if canonical(name) == "loss"]
+    if not norms or not losses or len(columns[norms[0]]) < LEAST_ZERO_NORMS or columns[norms[0]].arrays()[1].any():
+        return None
+    values = columns[losses[0]].arrays()[1]
+    finite = np.isfinite(values)
+    moves = len(np.unique(values[finite])) > len(values) // 2 or (finite[:1].all() and not finite[-1:].any())
+    if len(values) < LEAST_ZERO_NORMS or not moves:
+        return None
+    del columns[norms[0]]
+    return f"{norms[0]} is 0 at all records while the loss moves: it was not measured and is left out"
+
+
 _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     *OF_FRAMEWORKS,
     counters_of_composer,
     episodes_as_ep,
     abbreviations,
     clipped_gradients,
+    unmeasured_norm,
     shares_of_phases,
     time_and_data,
     clock,

@@ -269,12 +269,39 @@ def cross_entropy(columns: Columns) -> str | None:
     return ", ".join(told) or None
 
 
+_RETURNS = ("mean", "median", "stdev", "max", "min")
+"""What PFRL and ChainerRL call the returns of the episodes of an evaluation."""
+
+
+def returns_of_pfrl(columns: Columns) -> str | None:
+    """PFRL's `scores.txt` has the mean return of each evaluation as `mean`, with its spread and the updates so far."""
+    if not {*_RETURNS, "n_updates"} <= columns.keys():
+        return None
+    for name in _RETURNS:
+        columns["eval_reward" if name == "mean" else f"eval_reward_{name}"] = columns.pop(name)
+    return "mean, median, stdev, max and min are the returns of an evaluation (PFRL)"
+
+
+_TIANSHOU_UPDATES = "info/timing/train_time_update"
+"""What Tianshou calls the seconds that all updates took so far."""
+
+
+def times_of_tianshou(columns: Columns) -> str | None:
+    """Tianshou's `train_time_update` grows over the run: it is no time of one update."""
+    if _TIANSHOU_UPDATES not in columns:
+        return None
+    columns["info/timing/updates_so_far"] = columns.pop(_TIANSHOU_UPDATES)
+    return f"{_TIANSHOU_UPDATES} is the time of all updates so far, not of one (Tianshou)"
+
+
 OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     gym_monitor,
+    returns_of_pfrl,
     episodes,
     boosted_trees,
     boosted_scores,
     times_of_espnet,
+    times_of_tianshou,
     spacy_table,
     linear_model,
     natural_gradient_boosting,

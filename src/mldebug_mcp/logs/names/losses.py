@@ -247,14 +247,14 @@ def _is_share(columns: Columns, name: str) -> bool:
 
 
 def objective_alone(columns: Columns) -> str | None:
-    """`obj` or `error` of a phase is the loss where nothing else is, and so is `f` next to the norm of its gradient.
+    """`obj` or `error` of a phase is the loss where nothing else is, and so is `f` or `error` next to a gradient norm.
 
     Next to boxes and classes `obj` is a part of a detector's loss.
     """
     names = {canonical(name) for name in columns}
     found = {name: phase for name in columns if (phase := _phase_of_objective(name)) is not None}
-    if "grad_norm" in names and "f" in columns:
-        found["f"] = ""
+    if "grad_norm" in names:
+        found |= {name: "" for name in ("f", "error") if name in columns}
     if not found or not names.isdisjoint({"loss", "eval_loss"}) or any(_OF_BOXES.search(name) for name in columns):
         return None
     told = []

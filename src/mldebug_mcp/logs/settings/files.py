@@ -29,11 +29,11 @@ PARAMETERS = {"task.json": "hyperparams", "run.plx.json": "inputs"}
 FILE_NAMES = (
     "config.json", "config.yaml", "config.yml", "training_args.json", "train_args.json", "training_config.json",
     "args.json", "args.yaml", "hparams.yaml", "hparams.json", "params.json", "params.yaml", "train_config.yaml",
-    "train_config.json",
+    "train_config.json", "params.yml",
     "training_args.yaml", "run_config.json", ".hydra/config.yaml", "adapter_config.json", "config.toml", "config.ini",
     "ds_config.json", "deepspeed_config.json", "args.txt", "opt.txt", "train_opt.txt", "cmd.txt", "command.txt",
     "command", "cmd", "cmd.sh", "command.sh", ".hydra/overrides.yaml", "overrides.yaml", "wandb-metadata.json",
-    "training_args.bin", *PARAMETERS,
+    ".guild/attrs/flags", "training_args.bin", *PARAMETERS,
 )  # fmt: skip
 """Where trainers leave their configuration, in the order in which they are believed."""
 

@@ -47,6 +47,11 @@ _LABEL = regex(
     re.IGNORECASE,
 )
 """What stands before settings on a line."""
+_HEADING = regex(
+    r"\b(?:config(?:uration)?s?|(?:hyper-?)?param(?:eter)?s?|settings|arguments|args|options)\s?:\s{0,10}$",
+    re.IGNORECASE,
+)
+"""A line above a block that says that settings follow: Flair's "Training Params:"."""
 _COMMON = regex(r"\b(?:lr|learning|batch|epochs?|optim)", re.IGNORECASE)
 MIN_ON_A_LINE = 3
 """Settings that make a line one of settings."""
@@ -171,8 +176,10 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
             continue
         block = _block_at(lines, at)
         if len(block) > 1:
-            values, is_marked = settings_in_block(block)
-            if is_configuration(values, is_marked=is_marked) and (is_marked or not _measures(values)):
+            is_headed = _HEADING.search(block[0]) is not None
+            values, is_marked = settings_in_block(block[1:] if is_headed else block)
+            headed = is_headed and len(Settings.of(values).known) >= LEAST_ONCE
+            if (headed or is_configuration(values, is_marked=is_marked)) and (is_marked or not _measures(values)):
                 yield at, values
             at += len(block)
             continue

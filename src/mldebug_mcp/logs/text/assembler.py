@@ -18,7 +18,7 @@ from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
 from mldebug_mcp.logs.names import Quantity, role_of
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_known, is_telling
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_evaluation, is_known, is_telling
 from mldebug_mcp.logs.names.quantities import LOSSES
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.text.counters import Counters
@@ -105,6 +105,18 @@ class EpochBatches:
             self._early.update(zip(within[other].tolist(), count[other].tolist(), strict=True))
         self._last = float(within[-1]), float(epoch[-1]), float(count[-1]), float(total[-1])
         return count if self._over_all else within
+
+    def is_another(self, count: float, total: float) -> bool:
+        """Say whether a batch is of another pass than the last one was, which counts anew and to another end."""
+        _, _, last, length = self._last
+        return 0 < length != total and count <= total and last >= count
+
+    def is_whole_epoch(self, counters: Mapping[str, float]) -> bool:
+        """Say whether a line of an epoch names as its step how many batches the epoch has: it stands at its end."""
+        _, epoch, last, total = self._last
+        return (
+            self._over_all is not True and counters.get("epoch") == epoch and counters.get("step") == last == total > 0
+        )
 
     def note(self) -> str:
         """Return how steps are counted where the lines begin anew in each epoch; empty elsewhere."""
@@ -508,6 +520,7 @@ class Assembler:
         self._total = 0
         self._batches = EpochBatches()
         self._plan = CountedPlan()
+        self._of_batch: frozenset[str] = frozenset()
         self._leftovers = Leftovers(builder)
         self._told = 0
         self._counted = 0
@@ -742,6 +755,11 @@ class Assembler:
         settings = counters.weak and not parsed.telling and values.keys() == {"epoch"}  # "lr=0.1 epochs=24"
         if "epoch" in values and not settings:
             self._epoch = values["epoch"]
+        if counters.batch is None and not parsed.evaluation and self._batches.is_whole_epoch(values):
+            counters.batch = (int(values["step"]), int(values.pop("step")))  # Poutyne: "Epoch: 2/5 Train steps: 15"
+            parsed.metrics = {name: value for name, value in parsed.metrics.items() if name not in self._of_batch}
+        elif counters.batch and parsed.telling and not parsed.evaluation:
+            self._of_batch = frozenset(parsed.metrics)
         if counters.batch and "step" not in values and not parsed.evaluation:
             if self._epoch is not None:  # no sooner: a heading may tell how many there are
                 self._batches.begin(self._epoch, counters.first_epoch)
@@ -757,6 +775,9 @@ class Assembler:
 
     def _mark_second_pass(self, parsed: Parsed) -> None:
         """Take "step 5/60" for a batch of an evaluation where the epoch was trained on in "step 5/240"."""
+        batch = parsed.counters.batch
+        if batch and parsed.metrics and all(map(is_evaluation, parsed.metrics)):
+            parsed.evaluation = parsed.evaluation or self._batches.is_another(*batch)
         if not self._is_in_pass(parsed):
             return
         at, total, first = parsed.counters.values["step"], parsed.counters.total or 0, self._first_pass

@@ -72,7 +72,8 @@ _STEP_WORDS = regex(
 )
 _PLURAL = regex(r"(?:steps|iters|iterations|batches|updates|epochs|frames)\b", re.IGNORECASE)
 _BARE = regex(
-    r"\s*+(?:(?:(?P<colon>\d{1,9})\s*+[:|]|\[\s{0,8}(?P<bracket>\d{1,9})(?:/(?P<brackets>\d{1,9}))?\])\s++"
+    r"\s*+(?:(?:(?P<colon>\d{1,9})\s*+[:|]"
+    r"|\[\s{0,8}(?P<bracket>\d{1,9}|\d{1,3}(?:,\d{3}){1,3})(?:/(?P<brackets>\d{1,9}))?\])\s++"
     r"(?=[\d.]+,|[A-Za-z]|\d+ [a-z])"
     r"|#(?P<hash>\d{1,9})[:|]?\s++(?=[A-Za-z])"
     r"|(?P<number>\d{1,9})\s(?=\[[A-Za-z][\w ]{0,30}:))"  # Keras-GAN: "0 [D loss: 0.7, acc.: 50.00%]"
@@ -184,7 +185,7 @@ def _take(found: Counters, match: re.Match[str]) -> None:
     )
     bare = groups.get("colon") or groups.get("bracket") or groups.get("hash") or groups.get("number")
     if bare:
-        found.values["step"] = float(bare)
+        found.values["step"] = float(bare.replace(",", ""))  # river: "[1,000] LogLoss: 0.3"
     if groups.get("step") and groups.get("total") and evaluation:
         found.batch = (_integer(groups["step"]), _integer(groups["total"]))  # MMEngine: "Iter(val) [4/4]"
     elif groups.get("step") and evaluation and "[" in match[0]:

@@ -60,6 +60,7 @@ _SCALE_IN_NAME = regex(r"\((1e-?\d+)\)$")
 _OF_TWO = regex(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
 _NOT_A_NUMBER_INSIDE = regex(r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?) (?P<rest>.+)", re.IGNORECASE)
 """What was no number is a word among those of the next name."""
+_OF_MEAN = regex(r"(?:avg|average|mean)(?![a-z])", re.IGNORECASE)
 _PER = regex(r"[a-z]/(?:s|sec|second|min|it|step|batch)$", re.IGNORECASE)
 _SUPPOSING = frozenset({"when", "if", "until", "unless", "should", "would", "expected", "baseline"})
 """Words before the name of a metric whose number was not measured here: "stop when val_loss: 0.1", "expected loss"."""
@@ -77,6 +78,11 @@ _MAX_LISTED = 10_000
 """Characters of a list of values, one per class, that are read."""
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0}
 _THOUSANDS = {"K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+
+
+def _is_change(name: str, behind: str | None) -> bool:
+    """Say whether the number in brackets behind a value is how far it has moved: "avg_loss: 0.64 (-0.07)"."""
+    return behind is not None and (behind.startswith("+") or _OF_MEAN.match(name) is not None)
 
 
 def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
@@ -100,7 +106,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         prose = _supposes(phrase) or (not explicit and _is_prose(phrase))
         name = None if prose else _metric_name(phrase, explicit=explicit, of=match["of"])
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
-        mean = match["mean"] if of_evaluation and not match["whole"] else None
+        mean = match["mean"] if of_evaluation and not match["whole"] and not _is_change(phrase, match["mean"]) else None
         number = parse_number(mean or match["number"])
         if (failed := _NOT_A_NUMBER_INSIDE.fullmatch(phrase)) and is_telling(failed["name"]):  # "loss nan lr 0.1"
             record.setdefault(failed["name"], parse_number(failed["number"]) or math.nan)

@@ -462,10 +462,19 @@ def content_of(line: str, *, evaluation: bool = False) -> LineContent:
     return said
 
 
+_EPOCH_OF_BAR = regex(
+    r"[\[(]?(?P<epoch>\d{1,6})\s?/\s?\d{1,6}[\])]?(?:\s?\((?P<phase>[a-z]{1,12})\))?\s?:?", re.IGNORECASE
+)
+"""A bar that is headed by nothing but an epoch, of how many, and torchbearer's letter for training or validation."""
+
+
 def drawing_of(bar: Bar) -> Drawing:
     """Read the texts of a bar."""
     counters = find_counters(bar.head)
     evaluation = is_of_evaluation(bar.head)
+    if (epoch := _EPOCH_OF_BAR.fullmatch(bar.head)) and not bar.keras:
+        counters = Counters({"epoch": float(epoch["epoch"])})
+        evaluation = names_evaluation(epoch["phase"] or "") or epoch["phase"] in ("v", "e")
     metrics = {
         name: value
         for name, value in pairs_in(f"{counters.rest} | {bar.metrics}", evaluation=evaluation).items()
@@ -501,6 +510,8 @@ def _read_dict(said: LineContent, message: str) -> None:
         return
     before = parse_line(message.partition("{")[0])
     told = {name: value for name, value in before.metrics.items() if is_telling(name)}
+    if before.evaluation:  # GraphGym: "val: {'epoch': 0, 'loss': 0.65}"
+        record = {evaluation_name(name): value for name, value in record.items()}
     values: dict[str, object] = {**before.counters.values, **told, **record}
     if is_record(values):
         said.record = values

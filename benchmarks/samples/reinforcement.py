@@ -1,0 +1,126 @@
+"""Train an agent as it should be and with a far too high learning rate, and keep what its library writes.
+
+Run as `python -m benchmarks.samples.reinforcement LIBRARY FOLDER` with the package installed; see
+`benchmarks/samples/frameworks.py` for what is kept.
+"""
+
+# ruff: noqa: ANN401 - the classes of frameworks have no types, and their names are written small
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.samples.frameworks import printed_to, write_samples
+from benchmarks.samples.trainers import emptied
+
+
+def d3rlpy(factor: float, path: Path) -> None:
+    """d3rlpy's lines, its folder of a table for each metric, and its `params.json`."""
+    import d3rlpy as package
+    import numpy as np
+
+    package.seed(0)
+    random = np.random.default_rng(0)
+    observations = random.normal(size=(600, 4)).astype("float32")
+    dataset = package.dataset.MDPDataset(
+        observations, (observations[:, :1] > 0).astype("int64"), observations[:, 0] * 0.1,
+        (np.arange(600) % 20 == 19).astype("float32"),
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as place, printed_to(path):
+        agent = package.algos.DQNConfig(learning_rate=6e-5 * factor, batch_size=32).create(device="cpu")
+        agent.fit(
+            dataset, n_steps=500, n_steps_per_epoch=50, show_progress=False, save_interval=100,
+            logger_adapter=package.logging.FileAdapterFactory(place),
+        )  # fmt: skip
+        (run,) = Path(place).iterdir()
+        shutil.copytree(run, emptied(path), dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.d3"))
+
+
+def pfrl(factor: float, path: Path) -> None:
+    """PFRL's table `scores.txt`."""
+    import gymnasium
+    import torch
+    from pfrl import agents, experiments, explorers, q_functions, replay_buffers, utils
+
+    class Environment(gymnasium.Wrapper):  # type: ignore[misc] # of the interface that PFRL was written for
+        def reset(self, **_: Any) -> Any:
+            return self.env.reset(seed=0)[0]
+
+        def step(self, action: Any) -> Any:
+            observation, reward, ended, cut, more = self.env.step(action)
+            return observation, reward, ended or cut, more
+
+    utils.set_random_seed(0)
+    environment = Environment(gymnasium.make("CartPole-v1"))
+    q_function = q_functions.FCStateQFunctionWithDiscreteAction(4, 2, 32, 1)
+    agent = agents.DQN(
+        q_function, torch.optim.Adam(q_function.parameters(), 1e-3 * factor), replay_buffers.ReplayBuffer(10000), 0.99,
+        explorers.ConstantEpsilonGreedy(0.2, environment.action_space.sample), replay_start_size=64, minibatch_size=32,
+        target_update_interval=100, phi=lambda x: x.astype("float32"),
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as place, printed_to(path):
+        logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="", force=True)
+        experiments.train_agent_with_evaluation(
+            agent, environment, 1500, None, 3, 150, place, eval_env=Environment(gymnasium.make("CartPole-v1"))
+        )
+        shutil.copy(Path(place) / "scores.txt", emptied(path) / "scores.txt")
+
+
+def tianshou(factor: float, path: Path) -> None:
+    """Tianshou's event file."""
+    import gymnasium
+    import numpy as np
+    import torch
+    from tianshou.algorithm import DQN
+    from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
+    from tianshou.algorithm.optim import AdamOptimizerFactory
+    from tianshou.data import Collector, VectorReplayBuffer
+    from tianshou.env import DummyVectorEnv
+    from tianshou.trainer import OffPolicyTrainerParams
+    from tianshou.utils import TensorboardLogger
+    from tianshou.utils.net.common import Net
+    from torch.utils.tensorboard import SummaryWriter
+
+    np.random.seed(0)
+    torch.manual_seed(0)
+    environment = gymnasium.make("CartPole-v1")
+    training, test = (DummyVectorEnv([lambda: gymnasium.make("CartPole-v1")] * 2) for _ in range(2))
+    training.seed(0)
+    test.seed(0)
+    network = Net(state_shape=(4,), action_shape=2, hidden_sizes=[32])
+    policy = DiscreteQLearningPolicy(
+        model=network, action_space=environment.action_space, eps_training=0.1, eps_inference=0.0
+    )
+    algorithm = DQN(policy=policy, optim=AdamOptimizerFactory(lr=3e-3 * factor), gamma=0.9, target_update_freq=100)
+    folder = emptied(path)
+    with tempfile.TemporaryDirectory() as place, printed_to(Path(place) / "bars"):
+        logger = TensorboardLogger(SummaryWriter(str(folder)))
+        train_collector = Collector(algorithm, training, VectorReplayBuffer(2000, 2), exploration_noise=True)
+        train_collector.reset()
+        train_collector.collect(n_step=64, random=True)
+        algorithm.run_training(
+            OffPolicyTrainerParams(
+                training_collector=train_collector,
+                test_collector=Collector(algorithm, test),
+                max_epochs=8,
+                epoch_num_steps=300,
+                collection_step_num_env_steps=10,
+                test_step_num_episodes=2,
+                batch_size=32,
+                update_step_num_gradient_steps_per_sample=0.5,
+                logger=logger,
+            )
+        )
+
+
+LIBRARIES: dict[str, Callable[[float, Path], None]] = {
+    function.__name__: function for function in (d3rlpy, pfrl, tianshou)
+}
+
+if __name__ == "__main__":
+    write_samples(LIBRARIES)
