@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Runs, Sequences, count_rows
+from mldebug_mcp.batch.roles import RowRoles
+from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Runs, Sequences, count_rows, hides_words
+from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.checks.batch.affected_rows import (
     NO_ROWS,
     NO_SPOTS,
@@ -217,3 +222,87 @@ def _cut_runs(side: Sequences, found: Runs) -> Ints:
     length = found.stop - found.start
     _, stop = side.bounds
     return np.flatnonzero((found.stop == stop[found.row]) & (length < length.max()))
+
+
+# Token ids are those of another tokenizer.
+
+
+ROWS_COMPARED = 32
+TOKENS_COMPARED = 512
+"""Tokens of a row that are compared."""
+MIN_TOKENS_COMPARED = 64
+MIN_STRETCH = 4
+"""Tokens between special tokens that are compared. Chosen: where a stretch begins, a space may be lost."""
+MAX_LOST_AT_EDGES = 2
+"""Tokens of a stretch that may not come back because it begins or ends inside a word."""
+MAX_SHARE_LOST = 0.2
+"""Share of further tokens that do not come back. Chosen: of another tokenizer's ids most are lost."""
+MIN_SHARE_REPEATED = 0.95
+"""Share of tokens that come back when the text of the first attempt is tokenized again: else nothing can be told."""
+
+
+@batch_check(
+    severity="warning",
+    why="The model reads other words than were written: all it knows of its tokens is wrong for them.",
+    fix="Tokenize with the tokenizer of the model that is trained; prepare cached data sets again.",
+    fixes={
+        "Axolotl": "delete last_run_prepared and prepare the data again.",
+        "LLaMA-Factory": "set overwrite_cache: true once.",
+    },
+    quotes=("hfcourse_decode_inputs",),
+)
+def tokenizer_mismatch(batch: Batch) -> Evidence | None:
+    """The ids decode to a text of which this tokenizer makes other ids.
+
+    Not this when: the tokenizer does not give the same ids for a text that it wrote; words are hidden at random; words
+    are split at random on purpose (subword regularisation).
+    """
+    tokenizer = batch.tokenizer
+    if tokenizer is None:
+        return None
+    hidden = [side for side in batch.sides if hides_words(side, batch.mask, batch.columns)]
+    seen = kept = again = lost = 0
+    rows: list[int] = []
+    for row in batch.roles[:ROWS_COMPARED]:
+        if any(row.side is side for side in hidden):
+            continue
+        counts = [_survivors(tokenizer, stretch) for stretch in _stretches(row, tokenizer.special_ids)]
+        total, back, repeated = (sum(count[place] for count in counts) for place in range(3))
+        seen, kept, again = seen + total, kept + back, again + repeated
+        lost += (lost_here := total - back - MAX_LOST_AT_EDGES * len(counts))
+        if lost_here > MAX_SHARE_LOST * total:
+            rows.append(row.number)
+    if seen < MIN_TOKENS_COMPARED or lost <= MAX_SHARE_LOST * seen or again < MIN_SHARE_REPEATED * seen:
+        return None
+    numbers = np.unique(np.array(rows, np.int64))
+    return batch_evidence(
+        f"of {seen} tokens this tokenizer makes {kept} again from their own text: they may be those of another one",
+        numbers,
+        values={"tokens": seen, "kept": kept},
+    )
+
+
+def _stretches(row: RowRoles, special: frozenset[int]) -> Iterator[list[int]]:
+    """Yield the ids between special tokens."""
+    stretch: list[int] = []
+    start = int(row.side.ids.offsets[row.index]) + row.first
+    for token in row.side.ids.flat[start : start + min(TOKENS_COMPARED, len(row.edges) - 1)].tolist():
+        if token not in special:
+            stretch.append(token)
+            continue
+        if len(stretch) >= MIN_STRETCH:
+            yield stretch
+        stretch = []
+    if len(stretch) >= MIN_STRETCH:
+        yield stretch
+
+
+def _survivors(tokenizer: Tokenizer, ids: list[int]) -> tuple[int, int, int]:
+    """Return how many tokens there are, how many come back from their text, and of as many from its text once more."""
+    if max(ids) >= tokenizer.size or min(ids) < 0:
+        return 0, 0, 0
+    once = tokenizer.encode(tokenizer.text(ids), special=False)
+    twice = tokenizer.encode(tokenizer.text(once), special=False)
+    back = (Counter(ids) & Counter(once)).total()
+    repeated = (Counter(once) & Counter(twice)).total() / max(1, len(once))
+    return len(ids), back, round(repeated * len(ids))
