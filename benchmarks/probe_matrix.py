@@ -384,11 +384,10 @@ def no_grad_around_the_body() -> Pipeline:
 
 
 def head_replaced_after_the_optimizer() -> Pipeline:
-    model: Any = gpt()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    model.resize_token_embeddings(64)
-    ids = tokens()
-    return Pipeline(model=model, batch={"input_ids": ids, "labels": ids}, loss=loss_of_output, optimizer=optimizer)
+    model: Any = bert()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    model.classifier = nn.Linear(48, 4)
+    return Pipeline(model=model, batch=padded_text(), loss=loss_of_output, optimizer=optimizer)
 
 
 def loss_of_another_tensor() -> Pipeline:
