@@ -14,7 +14,7 @@ from .here import probe_here
 
 QUICK_FAULTS = (
     "constant_labels", "constant_inputs", "loss_detached", "loss_of_another_tensor", "target_scale",
-    "no_grad_around_the_body", "graph_kept_between_steps", "batch_changed_in_place", "copies_get_the_gradients",
+    "no_grad_around_the_body", "batch_changed_in_place", "copies_get_the_gradients",
 )  # fmt: skip
 QUICK_HEALTHY = ("contrastive", "stochastic_depth", "quantisation_aware", "mixture_of_experts")
 

@@ -100,7 +100,7 @@ class Boxes:
     def _outside(self, slack: float) -> Bools:
         """Return which boxes of centre and size leave the image by more than this share of it."""
         ends, starts = self.values[:, :2] + self.values[:, 2:] / 2, self.values[:, :2] - self.values[:, 2:] / 2
-        outside: Bools = ((ends > 1 + slack) | (starts < -slack)).any(axis=1)
+        outside: Bools = np.any((ends > 1 + slack) | (starts < -slack), axis=1)
         return outside
 
     def _wrong_in_coco(self) -> tuple[str, Ints]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -235,8 +236,12 @@ MIN_STRETCH = 4
 """Tokens between special tokens that are compared. Chosen: where a stretch begins, a space may be lost."""
 MAX_LOST_AT_EDGES = 2
 """Tokens of a stretch that may not come back because it begins or ends inside a word."""
-MAX_SHARE_LOST = 0.2
-"""Share of further tokens that do not come back. Chosen: of another tokenizer's ids most are lost."""
+MAX_SHARE_LOST = 0.08
+"""Share of further tokens that do not come back. Chosen: of a tokenizer's own ids none is lost, but where texts that
+were tokenized apart meet."""
+MAX_SHARE_UNREADABLE = 0.02
+"""Characters that no bytes make, for each token. Chosen: text has none but where it is cut inside a character."""
+UNREADABLE = "\ufffd"
 MIN_SHARE_REPEATED = 0.95
 """Share of tokens that come back when the text of the first attempt is tokenized again: else nothing can be told."""
 
@@ -261,25 +266,49 @@ def tokenizer_mismatch(batch: Batch) -> Evidence | None:
     if tokenizer is None:
         return None
     hidden = [side for side in batch.sides if hides_words(side, batch.mask, batch.columns)]
-    seen = kept = again = lost = 0
+    found: list[_Comparison] = []
     rows: list[int] = []
     for row in batch.roles[:ROWS_COMPARED]:
         if any(row.side is side for side in hidden):
             continue
-        counts = [_survivors(tokenizer, stretch) for stretch in _stretches(row, tokenizer.special_ids)]
-        total, back, repeated = (sum(count[place] for count in counts) for place in range(3))
-        seen, kept, again = seen + total, kept + back, again + repeated
-        lost += (lost_here := total - back - MAX_LOST_AT_EDGES * len(counts))
-        if lost_here > MAX_SHARE_LOST * total:
+        compared = [_compared(tokenizer, stretch) for stretch in _stretches(row, tokenizer.special_ids)]
+        if _are_of_another(compared):
             rows.append(row.number)
-    if seen < MIN_TOKENS_COMPARED or lost <= MAX_SHARE_LOST * seen or again < MIN_SHARE_REPEATED * seen:
+        found += compared
+    tokens = sum(one.tokens for one in found)
+    if tokens < MIN_TOKENS_COMPARED or not _are_of_another(found):
         return None
     numbers = np.unique(np.array(rows, np.int64))
+    kept = sum(one.kept for one in found)
     return batch_evidence(
-        f"of {seen} tokens this tokenizer makes {kept} again from their own text: they may be those of another one",
+        f"of {tokens} tokens this tokenizer makes {kept} again from their own text: they may be those of another one",
         numbers,
-        values={"tokens": seen, "kept": kept},
+        values={"tokens": tokens, "kept": kept},
     )
+
+
+class _Comparison(NamedTuple):
+    """What becomes of tokens whose text is tokenized again.
+
+    Args:
+        tokens: How many there are.
+        kept: How many come back.
+        repeated: Of as many, how many come back from the text of the first attempt.
+        unreadable: Characters of their text that no bytes make.
+    """
+
+    tokens: int
+    kept: int
+    repeated: float
+    unreadable: int
+
+
+def _are_of_another(found: list[_Comparison]) -> bool:
+    tokens, edges = sum(one.tokens for one in found), MAX_LOST_AT_EDGES * len(found)
+    lost = tokens - sum(one.kept for one in found) - edges
+    unreadable = sum(one.unreadable for one in found) - edges
+    steady = sum(one.repeated for one in found) >= MIN_SHARE_REPEATED * tokens
+    return unreadable > MAX_SHARE_UNREADABLE * tokens or (steady and lost > MAX_SHARE_LOST * tokens)
 
 
 def _stretches(row: RowRoles, special: frozenset[int]) -> Iterator[list[int]]:
@@ -297,12 +326,12 @@ def _stretches(row: RowRoles, special: frozenset[int]) -> Iterator[list[int]]:
         yield stretch
 
 
-def _survivors(tokenizer: Tokenizer, ids: list[int]) -> tuple[int, int, int]:
-    """Return how many tokens there are, how many come back from their text, and of as many from its text once more."""
+def _compared(tokenizer: Tokenizer, ids: list[int]) -> _Comparison:
     if max(ids) >= tokenizer.size or min(ids) < 0:
-        return 0, 0, 0
-    once = tokenizer.encode(tokenizer.text(ids), special=False)
+        return _Comparison(0, 0, 0.0, 0)
+    text = tokenizer.text(ids)
+    once = tokenizer.encode(text, special=False)
     twice = tokenizer.encode(tokenizer.text(once), special=False)
-    back = (Counter(ids) & Counter(once)).total()
+    kept = (Counter(ids) & Counter(once)).total()
     repeated = (Counter(once) & Counter(twice)).total() / max(1, len(once))
-    return len(ids), back, round(repeated * len(ids))
+    return _Comparison(len(ids), kept, repeated * len(ids), text.count(UNREADABLE))
