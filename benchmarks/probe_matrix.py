@@ -174,7 +174,7 @@ class Recogniser(nn.Module):
 
     def forward(self, frames: Tensor) -> Tensor:
         hidden, _ = self.body(frames)
-        return self.head(hidden)  # type: ignore[no-any-return]
+        return self.head(hidden)
 
 
 def speech() -> dict[str, Tensor]:
@@ -244,7 +244,7 @@ def head_made_in_forward() -> Pipeline:
 
         def forward(self, ids: Tensor) -> Tensor:
             hidden, _ = self.body(self.ids(ids))
-            return nn.Linear(48, 7)(hidden)  # type: ignore[no-any-return]
+            return nn.Linear(48, 7)(hidden)
 
     def loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
         return functional.cross_entropy(model(batch["input_ids"]).flatten(0, 1), batch["labels"].flatten())
@@ -347,7 +347,7 @@ def zero_grad_missing() -> Pipeline:
 
     def train_step() -> Tensor:
         loss = evidence_bound(pipeline.model, pipeline.batch)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
         return loss.detach()
 
@@ -378,7 +378,7 @@ def no_grad_around_the_body() -> Pipeline:
         def forward(self, inputs: Tensor) -> Tensor:
             with torch.no_grad():
                 hidden = self.body(inputs)
-            return self.head(hidden)  # type: ignore[no-any-return]
+            return self.head(hidden)
 
     return Pipeline(model=Tower(), batch=(features(), classes()), loss=classify)
 
@@ -415,7 +415,7 @@ def graph_kept_between_steps() -> Pipeline:
 
         def forward(self, inputs: Tensor) -> Tensor:
             self.state = self.cell(inputs, self.state)
-            return self.head(self.state)  # type: ignore[no-any-return]
+            return self.head(self.state)
 
     return Pipeline(model=Remembers(), batch=(features(), classes()), loss=classify)
 
@@ -462,7 +462,7 @@ def contrastive() -> Pipeline:
 
         def forward(self, pictures: Tensor, captions: Tensor) -> Tensor:
             image, text = (functional.normalize(e, dim=1) for e in (self.image(pictures), self.text(captions)))
-            return self.scale.exp() * image @ text.T  # type: ignore[no-any-return]
+            return self.scale.exp() * image @ text.T
 
     def loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
         scores = model(batch["pictures"], batch["captions"])
@@ -527,7 +527,7 @@ def carried_state() -> Pipeline:
         def forward(self, ids: Tensor) -> Tensor:
             hidden, state = self.body(self.ids(ids), self.state)
             self.state = (state[0].detach(), state[1].detach())
-            return self.head(hidden)  # type: ignore[no-any-return]
+            return self.head(hidden)
 
     def loss(model: nn.Module, batch: Tensor) -> Tensor:
         return functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
@@ -584,7 +584,7 @@ def gradient_checkpointing() -> Pipeline:
             mask = nn.Transformer.generate_square_subsequent_mask(ids.shape[1])
             for layer in self.layers:
                 hidden = checkpoint(layer, hidden, mask, use_reentrant=False)
-            return self.head(hidden)  # type: ignore[no-any-return]
+            return self.head(hidden)
 
     def loss(model: nn.Module, batch: Tensor) -> Tensor:
         return functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
@@ -606,7 +606,7 @@ def stochastic_depth() -> Pipeline:
                     hidden = hidden + 0.8 * block(hidden)
                 elif torch.rand(()) < 0.8:
                     hidden = hidden + block(hidden)
-            return self.last(hidden)  # type: ignore[no-any-return]
+            return self.last(hidden)
 
     return Pipeline(model=Deep(), batch=(features(), classes()), loss=classify)
 

@@ -240,7 +240,7 @@ def in_full_precision(subject: Subject) -> dict[str, Any]:
     try:
         loss = loss_in(subject.loss(model, batch))
         if loss.requires_grad:
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
         finite = all(bool(torch.isfinite(one.grad).all()) for one in model.parameters() if one.grad is not None)
         return {"loss": float(loss.detach()), "gradients_finite": finite}
     except RuntimeError:

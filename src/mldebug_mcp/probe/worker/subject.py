@@ -68,9 +68,13 @@ class Subject:
         if self.draws is not None:
             seed_everything(self.draws)
         if self.dtype is torch.float32:
-            return loss_in(self.loss(self.model, self.batch))
+            return self._loss()
         with torch.autocast(self.device.type, dtype=self.dtype):
-            return loss_in(self.loss(self.model, self.batch))
+            return self._loss()
+
+    def _loss(self) -> torch.Tensor:
+        loss: torch.Tensor = loss_in(self.loss(self.model, self.batch))
+        return loss
 
     def step(self) -> float:
         """Do one step of the user's own and return its loss."""
