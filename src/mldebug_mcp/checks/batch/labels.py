@@ -61,9 +61,12 @@ def labels_mismatch(batch: Batch) -> Evidence | None:
 # Words are to be hidden from a masked language model, and none is.
 
 
-MIN_SHARE_CHOSEN, MAX_SHARE_CHOSEN = 0.02, 0.5
-"""Shares of the tokens that a masked language model is trained on: BERT takes 0.15, others up to 0.4."""
+MIN_SHARE_CHOSEN = 0.02
+"""Share of the tokens that a masked language model is trained on. Chosen: BERT takes 0.15, short rows less."""
+MAX_SHARE_CHOSEN = 0.5
+"""The largest such share. Chosen: models take up to 0.4."""
 MIN_WORDS_CHOSEN = 4
+"""Stretches that are trained on, from which they look drawn. Chosen: an answer is one."""
 MAX_RUN_CHOSEN = 3.0
 """Mean length of stretches of them. Chosen: words have one to three tokens, answers have more."""
 
@@ -136,6 +139,7 @@ def labels_misplaced(batch: Batch) -> Evidence | None:
 
 
 MIN_ROWS_COPIED = 4
+"""Rows that are no accident. Chosen: fewer may be short answers that repeat the question."""
 MIN_SHARE_COPIED = 0.9
 """Share of the rows whose target is their source. Chosen: correction of text leaves many rows as they are."""
 

@@ -192,6 +192,7 @@ def _padded_left(side: Sequences) -> Bools:
 
 
 MIN_ROWS_FOR_WIDTH = 4
+"""Rows from which their longest says what rows need. Chosen: a batch has as many."""
 MAX_SHARE_FILLED = 0.5
 """Share of the width that the longest row fills. Chosen: half of the time goes into padding from there on."""
 

@@ -229,9 +229,11 @@ def _cut_runs(side: Sequences, found: Runs) -> Ints:
 
 
 ROWS_COMPARED = 32
+"""Rows that are compared. Chosen: all rows of a data set have the same tokenizer."""
 TOKENS_COMPARED = 512
-"""Tokens of a row that are compared."""
+"""Tokens of a row that are compared. Chosen: a text of some paragraphs."""
 MIN_TOKENS_COMPARED = 64
+"""Tokens from which a share of them tells. Chosen: of fewer, edges explain it."""
 MIN_STRETCH = 4
 """Tokens between special tokens that are compared. Chosen: where a stretch begins, a space may be lost."""
 MAX_LOST_AT_EDGES = 2
@@ -243,7 +245,8 @@ MAX_SHARE_UNREADABLE = 0.02
 """Characters that no bytes make, for each token. Chosen: text has none but where it is cut inside a character."""
 UNREADABLE = "\ufffd"
 MIN_SHARE_REPEATED = 0.95
-"""Share of tokens that come back when the text of the first attempt is tokenized again: else nothing can be told."""
+"""Share of tokens that come back when the text of the first attempt is tokenized again. Chosen: one that keeps its own text gives
+1."""
 
 
 @batch_check(

@@ -82,8 +82,9 @@ def empty_thinking(batch: Batch) -> Evidence | None:
 
 
 MIN_PAIRS = 4
+"""Pairs of a tokenized batch with one positive. Chosen: two or three happen."""
 MIN_SHARE = 0.25
-"""Pairs of a tokenized batch with one positive, and their share of it, that are no accident. Chosen."""
+"""Their share of the batch. Chosen: then most anchors meet their positive as a negative."""
 
 
 def _anchor_and_positive(batch: Batch) -> tuple[Sequences, Sequences] | None:

@@ -96,7 +96,7 @@ def probe_layers_made_in_call(seen: Measured) -> Evidence | None:
     """
     if not seen.made_in_call or seen.memorised:
         return None
-    return Evidence(f"each call makes new layers, whose weights no optimizer holds: {', '.join(seen.made_in_call[:4])}")
+    return Evidence(f"each call makes new layers, whose weights no optimizer holds: {', '.join(seen.made_in_call)}")
 
 
 # A weight matrix begins with a deviation far above what its width asks for.

@@ -94,7 +94,7 @@ def probe_optimizer_stale(seen: Measured) -> Evidence | None:
         return None
     return Evidence(
         f"the optimizer holds {seen.parameters.stale_in_optimizer} tensors that the model no longer has, and lacks "
-        f"{', '.join(seen.parameters.not_in_optimizer[:3])}"
+        f"{', '.join(seen.parameters.not_in_optimizer)}"
     )
 
 
