@@ -245,8 +245,8 @@ MAX_SHARE_UNREADABLE = 0.02
 """Characters that no bytes make, for each token. Chosen: text has none but where it is cut inside a character."""
 UNREADABLE = "\ufffd"
 MIN_SHARE_REPEATED = 0.95
-"""Share of tokens that come back when the text of the first attempt is tokenized again. Chosen: one that keeps its own text gives
-1."""
+"""Share of tokens that come back when the text of the first attempt is tokenized again. Chosen: where all is kept it
+is 1."""
 
 
 @batch_check(

@@ -79,8 +79,8 @@ def probe_optimizer_incomplete(seen: Measured) -> Evidence | None:
 
 @probe_symptom(
     needs=("parameters",),
-    effects={"params_not_training": "rarely"},
-    background=0.0001,
+    effects={"params_not_training": "sometimes"},
+    background=0.000002,
 )
 def probe_optimizer_stale(seen: Measured) -> Evidence | None:
     """The optimizer holds tensors that are no parameters of the model, and lacks some that are: it is older than they.
