@@ -296,7 +296,7 @@ BROKEN = {
     "padding_mask_inverted": ({"memorised", "cannot_learn"}, "train_eval_mismatch"),
     "equal_weights": ({"cannot_learn", "too_slow"}, "bad_init"),
     "targets_drawn_anew": ({"cannot_learn"}, "unknown"),
-    "labels_in_another_order_at_each_call": ({"cannot_learn"}, "unknown"),
+    "labels_in_another_order_at_each_call": ({"cannot_learn"}, "label_noise"),
     "gradients_cleared_before_the_step": ({"cannot_learn"}, "params_not_training"),
     "log_of_zero_under_autocast": ({"not_finite"}, "invalid_math"),
 }

@@ -29,6 +29,35 @@ def test_time_that_is_up_is_not_blamed_on_the_rate_that_the_probe_chose(losses: 
     assert states == {("time", 0.03): "unknown", ("steps", 0.03): "present", ("time", None): "present"}
 
 
+def test_a_random_loss_is_not_called_unlearnable_where_time_was_up_before_its_draws_were_repeated() -> None:
+    seen = {
+        "initial_loss": 1.0,
+        "memorised": False,
+        "repeated_losses": [1.0, 0.9, 1.1, 0.95],
+        "replayed_losses": [1.0, 1.0],
+        "loss_rounding": 1e-7,
+        "gradients": {"norm": 1.0, "trainable": 4},
+        "curve": {"losses": [1.0, 0.95] * 60, "ended": "time", "learning_rate": 0.01},
+    }
+
+    result = interpret(RawProbe(measured=Measured.model_validate(seen)))
+
+    assert result.verdict == "too_slow"
+    assert "time was up" in result.summary
+    assert result.causes[0].cause == "unknown"
+
+
+def test_only_a_batch_that_is_memorised_can_be_healthy() -> None:
+    for ended, losses in (("time", [4.0] * 90), ("steps", [4.0] * 90), ("time", [8.0, 7.0]), ("time", [4.0, 4.0])):
+        curve = {"losses": losses, "ended": ended, "learning_rate": 0.01}
+        seen = {"initial_loss": 4.0, "goal": 0.2, "memorised": False, "curve": curve}
+
+        result = interpret(RawProbe(measured=Measured.model_validate(seen)))
+
+        assert result.verdict != "memorised"
+        assert "healthy" not in [one.cause for one in result.causes]
+
+
 def test_the_next_call_gives_more_time(tmp_path: Path) -> None:
     path = tmp_path / "batch.json"
     path.write_text(json.dumps({"input_ids": ROWS, "labels": ROWS}))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from mldebug_mcp.batch.columns import ROW_NUMBERS, depth, row_count
 from mldebug_mcp.batch.roles import END, Encoder, RowRoles, Words, read_roles
-from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences, count_into
+from mldebug_mcp.batch.sequences import Bools, Floats, Ints, Ragged, Sequences, count_into
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.core.config_files import read_config_json
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 BOX_COLUMNS = ("labels", "targets", "target")
 EDGE = 0.02
 """Share of an image by which a box may reach beyond it: rounding."""
+MAX_OVERHANG = 0.1
+"""Share of an image by which a box of centre and size may reach beyond it: annotators draw what is cut off. Chosen."""
 MIN_SHARE_OUTSIDE = 0.05
 """Share of the boxes that leave the image from which they have another form. Chosen."""
 LARGEST_SHARE = 1.5
@@ -66,10 +68,7 @@ class Boxes:
         """Return what is wrong with boxes, and in which images; empty where nothing is."""
         values = self.values
         if self.form == "shares":
-            beyond = np.unique(self.rows[(values > LARGEST_SHARE).any(axis=1)])
-            if not len(beyond) and self._are_corners():
-                return "boxes are read as centre and size, and fit the image only as corners", np.unique(self.rows)
-            return f"boxes reach {np.nanmax(values, initial=0):.4g}, where shares of the image are wanted", beyond
+            return self._wrong_in_shares()
         if self.form == "coco":
             return self._wrong_in_coco()
         turned = ~((values[:, 2] > values[:, 0]) & (values[:, 3] > values[:, 1]))
@@ -82,6 +81,27 @@ class Boxes:
             return np.hstack([first - second / 2, first + second / 2])
         last = first + second if self.form == "coco" else second
         return np.hstack([first, last]) / np.hstack([self.sizes, self.sizes])
+
+    def _wrong_in_shares(self) -> tuple[str, Ints]:
+        values = self.values
+        beyond = np.unique(self.rows[(values > LARGEST_SHARE).any(axis=1)])
+        if len(beyond):
+            return f"boxes reach {np.nanmax(values, initial=0):.4g}, where shares of the image are wanted", beyond
+        if self._are_corners():
+            return "boxes are read as centre and size, and fit the image only as corners", np.unique(self.rows)
+        flat = ~(values[:, 2:] > 0).all(axis=1)
+        if flat.any():
+            return f"{int(flat.sum())} boxes have no width or height", np.unique(self.rows[flat])
+        outside = self._outside(MAX_OVERHANG)
+        if outside.mean() <= MIN_SHARE_OUTSIDE:
+            return "", np.empty(0, np.int64)
+        return f"{int(outside.sum())} boxes reach beyond their image", np.unique(self.rows[outside])
+
+    def _outside(self, slack: float) -> Bools:
+        """Return which boxes of centre and size leave the image by more than this share of it."""
+        ends, starts = self.values[:, :2] + self.values[:, 2:] / 2, self.values[:, :2] - self.values[:, 2:] / 2
+        outside: Bools = np.any((ends > 1 + slack) | (starts < -slack), axis=1)
+        return outside
 
     def _wrong_in_coco(self) -> tuple[str, Ints]:
         values, sizes = self.values, self.sizes
@@ -103,9 +123,7 @@ class Boxes:
 
     def _are_corners(self) -> bool:
         """Return whether boxes leave the image as centre and size and lie in it as corners."""
-        values = self.values
-        ends, starts = values[:, :2] + values[:, 2:] / 2, values[:, :2] - values[:, 2:] / 2
-        outside = ((ends > 1 + EDGE) | (starts < -EDGE)).any(axis=1)
+        values, outside = self.values, self._outside(EDGE)
         inside = (values >= -EDGE).all() and (values <= 1 + EDGE).all()
         return bool(inside and (values[:, 2:] > values[:, :2]).all() and outside.mean() > MIN_SHARE_OUTSIDE)
 
@@ -333,12 +351,14 @@ class Totals:
         lengths: By the name of the side.
         classes: Rows of each class label from 0 up.
         labels: Class labels in all.
+        token_classes: Tokens of each class, where tokens are classified.
         cells: By the name of the column of a table of measurements.
     """
 
     lengths: dict[str, LengthCounts] = field(default_factory=dict)
     classes: Counter[int] = field(default_factory=Counter)
     labels: int = 0
+    token_classes: Counter[int] = field(default_factory=Counter)
     cells: dict[str, CellCounts] = field(default_factory=dict)
 
     def add_cells(self, name: str, column: Column, numbers: Ints) -> None:
@@ -356,12 +376,18 @@ class Totals:
         count_into(self.classes, labels)
         self._forget()
 
+    def add_token_classes(self, labels: Ints) -> None:
+        """Count the classes of tokens; negative ones mark tokens without one."""
+        count_into(self.token_classes, labels[labels >= 0])
+        self._forget()
+
     def merge(self, later: Totals) -> None:
         """Add what rows further on in the file have shown."""
         for side, counts in later.lengths.items():
             self.lengths.setdefault(side, LengthCounts()).merge(counts)
         self.labels += later.labels
         self.classes.update(later.classes)
+        self.token_classes.update(later.token_classes)
         for name, cells in later.cells.items():
             self.cells.setdefault(name, CellCounts()).merge(cells)
         self._forget()
@@ -369,6 +395,8 @@ class Totals:
     def _forget(self) -> None:
         if len(self.classes) > MAX_CLASSES:
             self.classes = Counter(dict(self.classes.most_common(MAX_CLASSES // 2)))
+        if len(self.token_classes) > MAX_CLASSES:
+            self.token_classes = Counter(dict(self.token_classes.most_common(MAX_CLASSES // 2)))
 
 
 def arrays_of(counts: Counter[int]) -> tuple[Ints, Ints]:

@@ -266,10 +266,14 @@ _THOUGHT = re.compile(r"</?think(?:ing)?>")
 
 def is_preference(side: Sequences, table: Table, purpose: Purpose | None) -> bool:
     """Whether the rows are chosen completions followed by the rejected ones of the same prompts."""
-    if side.loss_mask is None or side.labels is not None or side.rows < 2 or side.rows % 2:
+    if side.labels is not None or side.rows < 2 or side.rows % 2:
         return False
     if purpose is not None:
-        return purpose == "dpo"
+        # A reward model's batch has no mask of completions, but a mask of padding and rows of one length.
+        padded = side.attention is not None and bool(np.all(side.ids.lengths == side.ids.lengths[0]))
+        return purpose == "dpo" and (side.loss_mask is not None or padded)
+    if side.loss_mask is None:
+        return False
     if "completion_mask" not in table.columns or side.attention is None:
         return False
     return _shares_prompts(side)

@@ -16,6 +16,8 @@ from mldebug_mcp.core.errors import is_failure
 
 MAX_RENDERED = 64
 """Conversations that are rendered: a template drops calls of all rows or of none. Chosen."""
+COMPARED = 40
+"""Characters of a system message that are looked for in the rendered text."""
 MIN_SHARE_OF_ONE_POSITIVE = 0.1
 """Share of the pairs with the same positive from which a usual batch holds it twice. Chosen."""
 MIN_PAIRS = 8
@@ -34,7 +36,8 @@ def chat_problems(table: Table, tokenizer: Tokenizer | None, first: int = 0) -> 
         first: The number of the table's first row.
     """
     found = [*_pairs(table), *_empty_sides(table)]
-    name = next((name for name in CHATS if isinstance(table.columns.get(name), list)), None)
+    columns = (*CHATS, "prompt", "chosen")
+    name = next((name for name in columns if isinstance(table.columns.get(name), list)), None)
     column = table.columns[name] if name is not None else []
     if isinstance(column, list):
         chats = [(place, chat) for place, value in enumerate(column) if (chat := messages(value))]
@@ -88,6 +91,9 @@ def _rendering(chats: _Chats, tokenizer: Tokenizer | None, *, has_tools: bool) -
         )
     if template is None:
         return
+    silent = [place for place, chat, text in texts if text and any(words not in text for words in _instructions(chat))]
+    if silent:
+        yield "system_prompt_dropped", "the chat template does not render the system message", silent
     dropped = [place for place, chat, text in texts if text and any(name not in text for name in _called(chat))]
     if dropped:
         turns = [message for _, chat, _ in texts for message in chat if message.get("role") == ASSISTANT]
@@ -119,6 +125,14 @@ def _only_empty_thinking(chat: Sequence[Mapping[str, object]], text: str) -> boo
     answers = sum(message.get("role") == ASSISTANT for message in chat)
     blocks = len(re.findall(r"<(?:think|thinking|thought|reasoning)>", text))
     return answers > 0 and blocks > 0 and len(EMPTY_THINKING.findall(text)) == blocks
+
+
+def _instructions(chat: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    """Yield how each system message begins; templates leave out at most the spaces around it."""
+    for message in chat:
+        content = message.get("content")
+        if message.get("role") in ("system", "developer") and isinstance(content, str) and content.strip():
+            yield content.strip()[:COMPARED]
 
 
 def _called(chat: Sequence[Mapping[str, object]]) -> Iterator[str]:

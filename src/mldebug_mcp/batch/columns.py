@@ -390,6 +390,10 @@ _PAIR_SCORES_NAMES = tuple(
 )
 
 
+MARGIN = "margin"
+"""By how much the chosen completion is better, in the data of TRL's RewardTrainer."""
+
+
 def score_names(table: Table) -> tuple[str, ...]:
     """Return the columns of the chosen and the rejected completion's score; empty if there are none."""
     return next((pair for pair in _PAIR_SCORES_NAMES if set(pair) <= set(table.columns)), ())
@@ -397,6 +401,10 @@ def score_names(table: Table) -> tuple[str, ...]:
 
 def exchanged_pairs(table: Table) -> tuple[str, Ints]:
     """Return the places of the pairs whose rejected completion has the higher score, and of how many, in words."""
+    margins = numbers(table.columns[MARGIN]) if MARGIN in table.columns else None
+    if margins is not None and (margins > 0).any():
+        margins = margins.reshape(-1)
+        return f"of {int((margins != 0).sum())} pairs with a {MARGIN}", np.flatnonzero(margins < 0)
     names = score_names(table)
     columns = [numbers(table.columns[name]) for name in names]
     if len(columns) != 2 or columns[0] is None or columns[1] is None or columns[0].shape != columns[1].shape:

@@ -10,6 +10,7 @@ from mldebug_mcp.batch.columns import (
     ASKED_AND_SAID,
     CLASS_NAMES,
     CONTRASTED,
+    MARGIN,
     RAW,
     has_known_texts,
     holds_classes,
@@ -317,6 +318,7 @@ def _ended(ids: list[int], tokenizer: Encoder) -> list[int]:
 def _preferences(table: Table, tokenizer: Encoder) -> Table:
     # Beside whole conversations a prompt says nothing more, as in UltraFeedback.
     explicit = "prompt" in table.columns and not (_is_chat(table, "chosen") and not _is_chat(table, "prompt"))
+    scores = (*score_names(table), *((MARGIN,) if MARGIN in table.columns else ()))
     columns: dict[str, list[list[int]]] = {}
     for side in ("chosen", "rejected"):
         names = ("prompt", side) if explicit else (side,)
@@ -332,7 +334,7 @@ def _preferences(table: Table, tokenizer: Encoder) -> Table:
         columns[f"{side}_input_ids"] = [row.ids for row in rows]
         if explicit:
             columns[f"{side}_labels"] = [row.labels for row in rows]
-    return _made(table, columns, "took both sides of each pair as TRL does", *score_names(table))
+    return _made(table, columns, "took both sides of each pair as TRL does", *scores)
 
 
 def _is_chat(table: Table, name: str) -> bool:

@@ -287,8 +287,14 @@ class Tokenizer:
 
     @property
     def bos(self) -> int | None:
-        """The id of the token that begins a text, or None if it has none."""
-        return _id(self.hf.bos_token_id)
+        """The id of the token that begins a text (BERT's is its class token), or None if it has none."""
+        first = _id(self.hf.bos_token_id)
+        return first if first is not None else _id(self.hf.cls_token_id)
+
+    @property
+    def bos_text(self) -> str:
+        """The text of the token that begins a text, or "" if it has none."""
+        return str(self.hf.bos_token or self.hf.cls_token or "")
 
     @property
     def eos(self) -> int | None:
@@ -395,6 +401,11 @@ class Tokenizer:
             return self._templates[source].render(
                 messages, self.hf.special_tokens_map, add_generation_prompt=add_generation_prompt
             )
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Return the text that ids stand for together."""
+        with quiet():
+            return str(self.hf.decode(list(ids), clean_up_tokenization_spaces=False))
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the text of each token, spaces kept; an id that it does not know reads `<unknown id N>`."""

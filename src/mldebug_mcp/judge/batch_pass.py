@@ -55,6 +55,10 @@ class BatchCounts:
                 self._use(side)
         if batch.classes is not None:
             self.totals.add_classes(batch.classes)
+        elif batch.purpose == "classification":
+            for side in batch.trained_sides:
+                if side.labels is not None and side.trained is not None:
+                    self.totals.add_token_classes(side.labels.flat[side.trained & side.content].astype(np.int64))
         for name, column in batch.cells.items():
             self.totals.add_cells(name, column, batch.numbers)
         self._count_turns(batch)

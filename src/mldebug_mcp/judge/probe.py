@@ -20,6 +20,7 @@ from mldebug_mcp.checks.asking import answer_all
 from mldebug_mcp.checks.probe.measures import (
     FEW_STEPS,
     is_random,
+    lacks_time,
     learns,
     still_falling,
     takes_turns,
@@ -44,7 +45,9 @@ from mldebug_mcp.probe.measured import Failure, Measured, Operation
 # the process did not get to a loss → failed a token id has no embedding, or no label is trained on → cannot_learn the
 # loss, at the start or later, is not finite → not_finite the loss came down to the goal → memorised it was still
 # falling when steps or time were up → too_slow its steps are tiny, and larger ones memorise the batch → too_slow
-# otherwise → cannot_learn
+# time was up and nothing else was seen → too_slow otherwise → cannot_learn
+#
+# The leading cause agrees with it: only a batch that is memorised can be healthy.
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +92,21 @@ def _learning(seen: Measured, present: dict[str, str]) -> Decision:
             return Decision("cannot_learn", f"{story}; {present[blocking]}")
     if seen.memorised or (learns(seen) and not present.keys() - OF_THE_GOAL):
         return Decision("memorised", story if seen.memorised else f"{story}; {_why_learnt(seen)}")
-    out_of_time = seen.curve is not None and seen.curve.ended == "time"
-    if still_falling(losses) or (out_of_time and len(losses) < FEW_STEPS):
-        return Decision(
-            "too_slow", f"{story} {'when time was up' if out_of_time else 'and was falling'}; {_goal(seen)}"
-        )
-    if (tiny := _tiny_steps(seen, present)) is not None:
-        return Decision("too_slow", f"{story}; {tiny}; {_goal(seen)}")
+    if (slow := _slow(seen, present)) is not None:
+        return Decision("too_slow", f"{story}{slow}; {_goal(seen)}")
     noise = "".join(f"; {observation}" for observation in _random_loss(seen))
     return Decision("cannot_learn", f"{story} and stays there; {_goal(seen)}{noise}")
+
+
+def _slow(seen: Measured, present: dict[str, str]) -> str | None:
+    """Return what shows that more steps, larger steps or more time may do; None where nothing does."""
+    losses = seen.curve.losses if seen.curve is not None else []
+    out_of_time = seen.curve is not None and seen.curve.ended == "time"
+    if still_falling(losses) or (out_of_time and len(losses) < FEW_STEPS):
+        return " when time was up" if out_of_time else " and was falling"
+    if (tiny := _tiny_steps(seen, present)) is not None:
+        return f"; {tiny}"
+    return " when time was up" if lacks_time(seen) and not present.keys() - OF_THE_GOAL else None
 
 
 OF_THE_GOAL = frozenset(
@@ -414,7 +423,9 @@ def _with_more_time(
     limit = min(MORE * float(str(settings["time_limit"])), MAX_SUGGESTED_SECONDS)
     paths = {name: str(value) for name, value in given.items() if value is not None}
     stopped = answer.verdict == "failed" and raw.failure is not None and raw.failure.kind == "time"
-    short = stopped or (answer.verdict == "too_slow" and was_cut_short(raw.measured))
+    present = {one.symptom for one in answer.findings if one.state is State.PRESENT}
+    lacking = was_cut_short(raw.measured) or (lacks_time(raw.measured) and not present - OF_THE_GOAL)
+    short = stopped or (answer.verdict == "too_slow" and lacking)
     if not short or not all(map(is_sendable, paths.values())):
         return None
     usual = Job().model_dump(include={"steps", "dtype"})
@@ -450,11 +461,12 @@ def _hypotheses(seen: Measured, findings: list[Finding], verdict: Verdict) -> li
     judged = {*probe_effects(), *NO_FAULTS}
     if seen.watched is None and seen.rates_tried is not None:
         judged -= OF_A_STEP
-    if verdict in ("cannot_learn", "not_finite"):
-        judged.discard(SOUND)  # what was seen contradicts it
-        if not seen.memorised and (is_random(seen) or takes_turns(seen)):
-            shown = {one.symptom for one in findings if one.state is State.PRESENT}
-            judged &= {cause for cause, effects in probe_effects().items() if shown & effects.keys()} | {"unknown"}
+    if verdict != "memorised":
+        judged.discard(SOUND)  # what was seen contradicts it, or time was up before it could be seen
+    compared = not (is_random(seen) or takes_turns(seen) or lacks_time(seen))
+    if verdict != "memorised" and not seen.memorised and not compared:
+        shown = {one.symptom for one in findings if one.state is State.PRESENT}
+        judged &= {cause for cause, effects in probe_effects().items() if shown & effects.keys()} | {"unknown"}
     kind = "unknown" if seen.targets == "tokens" else "supervised"
     ranked = judge_causes(findings, kind, [], "", only=judged)
     # The probe has been made: do not suggest it again.

@@ -30,6 +30,7 @@ class Parameters(_Part):
     nonfinite_at_start: list[str] = Field(default_factory=list)
     not_in_optimizer: list[str] = Field(default_factory=list)
     not_in_optimizer_share: float | None = None
+    stale_in_optimizer: int = 0
     learning_rates: list[float] | None = None
     optimizer: str | None = None
     decay_per_step: float | None = None
@@ -226,6 +227,10 @@ class Measured(_Part):
     parameters_finite_at_end: bool | None = None
     causal: bool | None = None
     distinct_inputs: int | None = None
+    distinct_given: int | None = None
+    made_in_call: list[str] | None = None
+    changed_in_call: list[str] | None = None
+    targets_drawn: str | None = None
     vocabulary: str | None = None
     in_training_mode: bool | None = None
     mode_modules: list[str] = Field(default_factory=list)

@@ -300,7 +300,7 @@ def equal_columns(batch: Batch) -> Evidence | None:
     quotes=("karpathy_recipe_visualize_before_net",),
 )
 def box_out_of_range(batch: Batch) -> Evidence | None:
-    """Boxes with `class_labels` reach beyond the image, or boxes with `labels` have no width or height.
+    """Boxes reach beyond the image, have no width or height, or are corners where centre and size are read.
 
     Not this when: a box reaches a little over the image's edge; the columns are those of another library.
     """

@@ -138,7 +138,7 @@ def missing_bos(batch: Batch) -> Evidence | None:
     if not len(rows):
         return None
     does = rows_that(rows, batch.rows, "does", "do")
-    return batch_evidence(f"{does} not begin with {tokenizer.hf.bos_token} (id {bos})", rows)
+    return batch_evidence(f"{does} not begin with {tokenizer.bos_text} (id {bos})", rows)
 
 
 def _begins_otherwise(side: Sequences, bos: int) -> Bools:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.endings import content
 from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Sequences, hides_words, shift_of
 from mldebug_mcp.checks.batch.affected_rows import (
     NO_ROWS,
@@ -55,6 +56,119 @@ def labels_mismatch(batch: Batch) -> Evidence | None:
         return None
     said = f"{total} of {trained} trained labels, in {of_rows(rows, batch.rows)}, are not the tokens at their places"
     return batch_evidence(said, rows, spots, {"labels": total}, None if total > 0.01 * trained else "warning")
+
+
+# Words are to be hidden from a masked language model, and none is.
+
+
+MIN_SHARE_CHOSEN = 0.02
+"""Share of the tokens that a masked language model is trained on. Chosen: BERT takes 0.15, short rows less."""
+MAX_SHARE_CHOSEN = 0.5
+"""The largest such share. Chosen: models take up to 0.4."""
+MIN_WORDS_CHOSEN = 4
+"""Stretches that are trained on, from which they look drawn. Chosen: an answer is one."""
+MAX_RUN_CHOSEN = 3.0
+"""Mean length of stretches of them. Chosen: words have one to three tokens, answers have more."""
+
+
+@batch_check(
+    severity="error",
+    why="The model sees each token that it is to predict: the loss falls to zero and nothing is learnt.",
+    fix="Let the collator hide the chosen tokens (mask_replace_prob=0.8), and do not write the inputs back afterwards.",
+    quotes=("hfcourse_decode_inputs",),
+    purposes=("sft", "pretraining"),
+)
+def nothing_hidden(batch: Batch) -> Evidence | None:
+    """The tokenizer has a mask token, single words are trained on, and the inputs there are the words themselves.
+
+    Not this when: the tokenizer has no mask token, or it stands in the rows; longer stretches are trained on.
+    """
+    if batch.mask is None:
+        return None
+    sides = [side for side in batch.trained_sides if side.labels is not None and _chooses_words(side)]
+    if not sides or any(len(side.disagreeing) or batch.mask in side.ids.flat for side in sides):
+        return None
+    rows = rows_where(sides, lambda side: side.trained_per_row > 0)
+    return batch_evidence(f"none of the words that are to be predicted in {of_rows(rows, batch.rows)} is hidden", rows)
+
+
+def _chooses_words(side: Sequences) -> bool:
+    trained, runs = int(side.trained_per_row.sum()), side.trained_runs
+    share = trained / max(1, int(side.lengths.sum()))
+    return bool(
+        runs is not None
+        and len(runs) >= MIN_WORDS_CHOSEN
+        and MIN_SHARE_CHOSEN <= share <= MAX_SHARE_CHOSEN
+        and trained / len(runs) <= MAX_RUN_CHOSEN
+    )
+
+
+# Classes of tokens stand at special tokens.
+
+
+@batch_check(
+    severity="warning",
+    why="The labels of all words are off by a place, or special tokens are trained as words.",
+    fix="Set labels by encoding.word_ids(): -100 where it is None, and the word's label at its first token.",
+    quotes=("hfcourse_decode_inputs",),
+    purposes=("classification",),
+)
+def labels_misplaced(batch: Batch) -> Evidence | None:
+    """Classes of tokens other than 0 stand at special tokens, such as [CLS] and [SEP].
+
+    Not this when: special tokens have class 0, which stands for none; no tokenizer is given.
+    """
+    if batch.tokenizer is None:
+        return None
+    special = np.fromiter(batch.tokenizer.special_ids, np.int64)
+    rows, spots, seen = NO_ROWS, NO_SPOTS, 0
+    for side in batch.sides:
+        if side.labels is None:
+            continue
+        wrong = np.flatnonzero((side.labels.flat > 0) & np.isin(side.ids.flat, special) & side.content)
+        rows = np.union1d(rows, side.numbers[np.unique(side.ids.row_of(wrong))])
+        spots, seen = spots or spots_at(side, wrong), seen + len(wrong)
+    if not seen:
+        return None
+    return batch_evidence(
+        f"{seen} special tokens in {of_rows(rows, batch.rows)} have the class of a word", rows, spots, {"labels": seen}
+    )
+
+
+# The text that is to be written is the text that is read.
+
+
+MIN_ROWS_COPIED = 4
+"""Rows that are no accident. Chosen: fewer may be short answers that repeat the question."""
+MIN_SHARE_COPIED = 0.9
+"""Share of the rows whose target is their source. Chosen: correction of text leaves many rows as they are."""
+
+
+@batch_check(
+    severity="warning",
+    why="The model learns to copy: the loss falls to zero, and the task is not learnt.",
+    fix="See that source and target come from different columns.",
+    quotes=("hfcourse_decode_inputs",),
+    purposes=("sft",),
+)
+def target_equals_source(batch: Batch) -> Evidence | None:
+    """The labels of an encoder-decoder are its inputs, special tokens left out, in nearly all rows.
+
+    Not this when: some words of the inputs are hidden or changed, as where a model learns to restore text.
+    """
+    source, targets = batch.side(""), batch.targets
+    if source is None or targets is None or source.rows != targets.rows or source.rows < MIN_ROWS_COPIED:
+        return None
+    special = batch.tokenizer.special_ids if batch.tokenizer is not None else batch.ends | {batch.bos}
+    same = [_words(source, row, special) == _words(targets, row, special) != [] for row in range(source.rows)]
+    if sum(same) < MIN_SHARE_COPIED * source.rows:
+        return None
+    rows = source.numbers[np.flatnonzero(same)]
+    return batch_evidence(f"the target of {of_rows(rows, batch.rows)} is its source", rows)
+
+
+def _words(side: Sequences, row: int, special: frozenset[int | None]) -> list[int]:
+    return [token for token in content(side, row).tolist() if token not in special]
 
 
 # Labels are shifted against the inputs although the model shifts by itself.
@@ -153,7 +267,7 @@ def _shown_to_decoder(batch: Batch) -> Evidence | None:
         "LLaMA-Factory": "set template to the model's own, and raise cutoff_len.",
     },
     quotes=("unsloth_all_masked", "axolotl_plateau_mask"),
-    purposes=("sft", "pretraining", "dpo", "vlm"),
+    purposes=("sft", "pretraining", "dpo", "vlm", "classification"),
 )
 def all_labels_masked(batch: Batch) -> Evidence | None:
     """No label of the whole batch is trained on: every one is the ignore index, or the loss mask is zero.
@@ -316,15 +430,21 @@ DOMINANT = 0.9
 def class_imbalance(batch: Batch) -> Evidence | None:
     """At least nine labels in ten are of one class (among 16 or more), or all of them (among 8 or more).
 
-    Not this when: the batch is so small that chance explains it. One in ten is the ratio that karpathy_recipe names.
+    Not this when: the batch is so small that chance explains it; tokens are classified, of which most belong to no
+    entity, and some do. One in ten is the ratio that karpathy_recipe names.
     """
-    if batch.totals is None or batch.totals.labels < LEAST_LABELS:
+    if batch.totals is None:
         return None
-    classes, labels = batch.totals.classes, batch.totals.labels
+    of_tokens = not batch.totals.labels
+    classes = batch.totals.token_classes if of_tokens else batch.totals.classes
+    labels = classes.total()
+    if labels < LEAST_LABELS:
+        return None
     common = max(classes, key=classes.__getitem__)
     share = classes[common] / labels
     only = len(classes) == 1
-    if not (only or (share >= DOMINANT and labels >= 2 * LEAST_LABELS)):
+    # Most tokens are of no entity: there a common class is as it should be.
+    if not (only or (share >= DOMINANT and labels >= 2 * LEAST_LABELS and not of_tokens)):
         return None
     what = "all" if only else f"{share:.0%} of"
     name = quoted(batch.class_names[common]) if common in batch.class_names else common

@@ -159,8 +159,11 @@ def padding_side_wrong(batch: Batch) -> Evidence | None:
     distances between tokens count (rotary positions) and a mask hides the padding, the left side is only a remark.
     """
     sides = [side for side in batch.sides if side.name in ("", "prompt") and side.padded]
-    generation = batch.purpose == "generation"
-    if generation and not batch.purpose_given:
+    prompt, completion = batch.side("prompt"), batch.side("completion")
+    # Completions that stand apart were generated from the prompts.
+    rollout = prompt is not None and prompt.attention is not None and completion is not None
+    generation = batch.purpose == "generation" or rollout
+    if generation and not batch.purpose_given and not rollout:
         # Rows without labels may be anything: only their user knows.
         return None
     rows = rows_where(sides, _padded_right if generation else _padded_left)
@@ -183,6 +186,44 @@ def _padded_left(side: Sequences) -> Bools:
     if side.positions is not None:
         left &= side.positions.flat[np.minimum(start, len(side.ids.flat) - 1)] != 0
     return left
+
+
+# Rows are padded far beyond the longest of them.
+
+
+MIN_ROWS_FOR_WIDTH = 4
+"""Rows from which their longest says what rows need. Chosen: a batch has as many."""
+MAX_SHARE_FILLED = 0.5
+"""Share of the width that the longest row fills. Chosen: half of the time goes into padding from there on."""
+
+
+@batch_check(
+    severity="info",
+    why="The model computes every position: most of the time and memory goes into padding.",
+    fix="Pad each batch to its longest row: padding=True, not padding='max_length'; or pack the rows.",
+    fixes={"TPU, torch.compile": "rows of one length are meant there; then lower max_length."},
+    quotes=("karpathy_recipe_inspect_data",),
+)
+def padding_excessive(batch: Batch) -> Evidence | None:
+    """All rows have one length, of which the longest fills less than half; the rest is padding.
+
+    Not this when: there are fewer than four rows; another side of the batch needs the length.
+    """
+    judged = [side for side in batch.sides if side.rows >= MIN_ROWS_FOR_WIDTH]
+    if not judged or not all(map(_is_wide, judged)):
+        return None
+    side = judged[0]
+    width, longest = int(side.ids.lengths[0]), int(side.lengths.max())
+    return batch_evidence(
+        f"all rows are padded to {width} tokens, and the longest holds {longest}",
+        values={"width": width, "longest": longest},
+    )
+
+
+def _is_wide(side: Sequences) -> bool:
+    lengths = side.ids.lengths
+    same = bool(np.all(lengths == lengths[0])) and side.padded
+    return same and 0 < int(side.lengths.max()) <= MAX_SHARE_FILLED * int(lengths[0])
 
 
 # The tokenizer has no padding token.

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Runs, Sequences, count_rows
+from mldebug_mcp.batch.roles import RowRoles
+from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Runs, Sequences, count_rows, hides_words
+from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.checks.batch.affected_rows import (
     NO_ROWS,
     NO_SPOTS,
@@ -217,3 +223,118 @@ def _cut_runs(side: Sequences, found: Runs) -> Ints:
     length = found.stop - found.start
     _, stop = side.bounds
     return np.flatnonzero((found.stop == stop[found.row]) & (length < length.max()))
+
+
+# Token ids are those of another tokenizer.
+
+
+ROWS_COMPARED = 32
+"""Rows that are compared. Chosen: all rows of a data set have the same tokenizer."""
+TOKENS_COMPARED = 512
+"""Tokens of a row that are compared. Chosen: a text of some paragraphs."""
+MIN_TOKENS_COMPARED = 64
+"""Tokens from which a share of them tells. Chosen: of fewer, edges explain it."""
+MIN_STRETCH = 4
+"""Tokens between special tokens that are compared. Chosen: where a stretch begins, a space may be lost."""
+MAX_LOST_AT_EDGES = 2
+"""Tokens of a stretch that may not come back because it begins or ends inside a word."""
+MAX_SHARE_LOST = 0.08
+"""Share of further tokens that do not come back. Chosen: of a tokenizer's own ids none is lost, but where texts that
+were tokenized apart meet."""
+MAX_SHARE_UNREADABLE = 0.02
+"""Characters that no bytes make, for each token. Chosen: text has none but where it is cut inside a character."""
+UNREADABLE = "\ufffd"
+MIN_SHARE_REPEATED = 0.95
+"""Share of tokens that come back when the text of the first attempt is tokenized again. Chosen: where all is kept it
+is 1."""
+
+
+@batch_check(
+    severity="warning",
+    why="The model reads other words than were written: all it knows of its tokens is wrong for them.",
+    fix="Tokenize with the tokenizer of the model that is trained; prepare cached data sets again.",
+    fixes={
+        "Axolotl": "delete last_run_prepared and prepare the data again.",
+        "LLaMA-Factory": "set overwrite_cache: true once.",
+    },
+    quotes=("hfcourse_decode_inputs",),
+)
+def tokenizer_mismatch(batch: Batch) -> Evidence | None:
+    """The ids decode to a text of which this tokenizer makes other ids.
+
+    Not this when: the tokenizer does not give the same ids for a text that it wrote; words are hidden at random; words
+    are split at random on purpose (subword regularisation).
+    """
+    tokenizer = batch.tokenizer
+    if tokenizer is None:
+        return None
+    hidden = [side for side in batch.sides if hides_words(side, batch.mask, batch.columns)]
+    found: list[_Comparison] = []
+    rows: list[int] = []
+    for row in batch.roles[:ROWS_COMPARED]:
+        if any(row.side is side for side in hidden):
+            continue
+        compared = [_compared(tokenizer, stretch) for stretch in _stretches(row, tokenizer.special_ids)]
+        if _are_of_another(compared):
+            rows.append(row.number)
+        found += compared
+    tokens = sum(one.tokens for one in found)
+    if tokens < MIN_TOKENS_COMPARED or not _are_of_another(found):
+        return None
+    numbers = np.unique(np.array(rows, np.int64))
+    kept = sum(one.kept for one in found)
+    return batch_evidence(
+        f"of {tokens} tokens this tokenizer makes {kept} again from their own text: they may be those of another one",
+        numbers,
+        values={"tokens": tokens, "kept": kept},
+    )
+
+
+class _Comparison(NamedTuple):
+    """What becomes of tokens whose text is tokenized again.
+
+    Args:
+        tokens: How many there are.
+        kept: How many come back.
+        repeated: Of as many, how many come back from the text of the first attempt.
+        unreadable: Characters of their text that no bytes make.
+    """
+
+    tokens: int
+    kept: int
+    repeated: float
+    unreadable: int
+
+
+def _are_of_another(found: list[_Comparison]) -> bool:
+    tokens, edges = sum(one.tokens for one in found), MAX_LOST_AT_EDGES * len(found)
+    lost = tokens - sum(one.kept for one in found) - edges
+    unreadable = sum(one.unreadable for one in found) - edges
+    steady = sum(one.repeated for one in found) >= MIN_SHARE_REPEATED * tokens
+    return unreadable > MAX_SHARE_UNREADABLE * tokens or (steady and lost > MAX_SHARE_LOST * tokens)
+
+
+def _stretches(row: RowRoles, special: frozenset[int]) -> Iterator[list[int]]:
+    """Yield the ids between special tokens."""
+    stretch: list[int] = []
+    start = int(row.side.ids.offsets[row.index]) + row.first
+    for token in row.side.ids.flat[start : start + min(TOKENS_COMPARED, len(row.edges) - 1)].tolist():
+        if token not in special:
+            stretch.append(token)
+            continue
+        if len(stretch) >= MIN_STRETCH:
+            yield stretch
+        stretch = []
+    if len(stretch) >= MIN_STRETCH:
+        yield stretch
+
+
+def _compared(tokenizer: Tokenizer, ids: list[int]) -> _Comparison:
+    if max(ids) >= tokenizer.size or min(ids) < 0:
+        return _Comparison(0, 0, 0.0, 0)
+    text = tokenizer.text(ids)
+    once = tokenizer.encode(text, special=False)
+    twice = tokenizer.encode(tokenizer.text(once), special=False)
+    kept = (Counter(ids) & Counter(once)).total()
+    repeated = (Counter(once) & Counter(twice)).total() / max(1, len(once))
+    return _Comparison(len(ids), kept, repeated * len(ids), text.count(UNREADABLE))

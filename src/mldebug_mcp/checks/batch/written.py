@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.checks.batch.affected_rows import batch_evidence, of_rows
+from mldebug_mcp.batch.columns import CONTRASTED
+from mldebug_mcp.batch.endings import content, pairs
+from mldebug_mcp.batch.sequences import Sequences
+from mldebug_mcp.checks.batch.affected_rows import NO_ROWS, batch_evidence, of_rows
 from mldebug_mcp.checks.check import Evidence, batch_check
 
 
@@ -37,6 +42,24 @@ def tool_calls_dropped(batch: Batch) -> Evidence | None:
     return _evidence(batch, "tool_calls_dropped")
 
 
+# System messages that the chat template leaves out.
+
+
+@batch_check(
+    severity="error",
+    why="The model never sees its instructions: it learns answers that they do not explain, and ignores them in use.",
+    fix="Use a chat template that renders system messages, or put their words before the first question.",
+    quotes=("karpathy_recipe_inspect_data",),
+    purposes=("sft", "dpo", "vlm", "pretraining", "generation"),
+)
+def system_prompt_dropped(batch: Batch) -> Evidence | None:
+    """The words of a system message do not appear in the rendered conversation.
+
+    Not this when: no tokenizer with a chat template is given; the rows are tokenized already.
+    """
+    return _evidence(batch, "system_prompt_dropped")
+
+
 # Reasoning blocks without reasoning.
 
 
@@ -58,6 +81,23 @@ def empty_thinking(batch: Batch) -> Evidence | None:
 # Pairs for embeddings that share their positive.
 
 
+MIN_PAIRS = 4
+"""Pairs of a tokenized batch with one positive. Chosen: two or three happen."""
+MIN_SHARE = 0.25
+"""Their share of the batch. Chosen: then most anchors meet their positive as a negative."""
+
+
+def _anchor_and_positive(batch: Batch) -> tuple[Sequences, Sequences] | None:
+    """Return the tokenized sides of pairs for embeddings."""
+    sides = {side.name: side for side in batch.sides}
+    names = next((group[:2] for group in CONTRASTED if set(group[:2]) <= sides.keys()), None)
+    return None if names is None or batch.words is not None else (sides[names[0]], sides[names[1]])
+
+
+def _texts(side: Sequences) -> list[bytes]:
+    return [content(side, row).astype(np.int64).tobytes() for row in range(side.rows)]
+
+
 @batch_check(
     severity="warning",
     why="Losses with in-batch negatives push the anchor from the same text when another pair of the batch holds it.",
@@ -69,9 +109,21 @@ def empty_thinking(batch: Batch) -> Evidence | None:
 def positives_shared(batch: Batch) -> Evidence | None:
     """One text is the positive of at least 8 pairs and of a tenth of all, with different anchors.
 
+    In a tokenized batch it is that of at least 4 pairs and of a quarter of all.
+
     Not this when: the positives recur seldom, so that a usual batch does not hold one twice.
     """
-    return _evidence(batch, "positives_shared")
+    found = _evidence(batch, "positives_shared")
+    sides = _anchor_and_positive(batch)
+    if found is not None or sides is None or len(set(_texts(sides[0]))) < sides[0].rows:
+        return found
+    texts = _texts(sides[1])
+    shared = {text for text, n in Counter(texts).items() if n >= max(MIN_PAIRS, MIN_SHARE * len(texts))}
+    if not shared:
+        return None
+    rows = sides[1].numbers[[place for place, text in enumerate(texts) if text in shared]]
+    said = f"{len(rows)} pairs share {len(shared)} positive text(s), in {of_rows(rows, batch.rows)}"
+    return batch_evidence(said, rows)
 
 
 # Pairs for embeddings whose texts are the same.
@@ -89,9 +141,10 @@ def anchor_equals_positive(batch: Batch) -> Evidence | None:
 
     Not this when: all pairs are so, as in SimCSE, where dropout tells the two apart.
     """
-    found = _evidence(batch, "anchor_equals_positive")
-    if found is None or len(found.rows.numbers) >= batch.rows:
+    found, sides = _evidence(batch, "anchor_equals_positive"), _anchor_and_positive(batch)
+    rows = NO_ROWS if found is None else found.rows.numbers
+    if sides is not None:
+        rows = np.array([pair.number for pair in pairs(*sides) if pair.same], np.int64)
+    if not len(rows) or len(rows) >= batch.rows:
         return None
-    return batch_evidence(
-        f"anchor and positive are the same in {of_rows(found.rows.numbers, batch.rows)}", found.rows.numbers
-    )
+    return batch_evidence(f"anchor and positive are the same in {of_rows(rows, batch.rows)}", rows)

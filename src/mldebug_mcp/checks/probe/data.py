@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, probe_symptom
-from mldebug_mcp.checks.probe.measures import is_random
+from mldebug_mcp.checks.probe.measures import is_random, learns
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import Measured
 
@@ -35,11 +35,81 @@ def probe_input_ignored(seen: Measured) -> Evidence | None:
     effects={"no_signal": "sometimes", "bad_batch": "rarely"},
 )
 def probe_inputs_constant(seen: Measured) -> Evidence | None:
-    """All rows have the same input though their labels differ."""
-    assert seen.reference is not None
-    if seen.distinct_inputs != 1 or seen.reference.least <= 0:
+    """All rows have the same input, or the model is given the same for all, though their labels differ."""
+    known = seen.reference
+    assert known is not None
+    if seen.distinct_inputs == 1 and known.least > 0:
+        return Evidence("all rows have the same input, with different labels")
+    differ = (known.distinct_labels or 0) > 1 or (known.variance or 0.0) > 0
+    if seen.distinct_given != 1 or not differ or seen.memorised:
         return None
-    return Evidence("all rows have the same input, with different labels")
+    return Evidence("the model is given the same for all rows, with different labels")
+
+
+# All labels are the same.
+
+
+MIN_ROWS_OF_ONE_LABEL = 8
+"""Rows from which one label for all is no accident. Chosen: of two equal classes one batch in 128 has it."""
+
+
+@probe_symptom(
+    needs=("reference",),
+    effects={"class_imbalance": "usually", "no_signal": "sometimes", "unshuffled_data": "sometimes"},
+    background=0.0005,
+)
+def probe_labels_constant(seen: Measured) -> Evidence | None:
+    """All labels of at least 8 are the same, so that an output that ignores its input is right.
+
+    Not this when: labels are 0 and 1 alone, which losses on pairs take as marks; there are fewer.
+    """
+    known = seen.reference
+    assert known is not None
+    if known.trained_labels < MIN_ROWS_OF_ONE_LABEL or seen.targets == "binary":
+        return None
+    if known.distinct_labels != 1 and known.variance != 0:
+        return None
+    return Evidence(f"all {known.trained_labels} labels are the same", values={"labels": known.trained_labels})
+
+
+# What the outputs are compared with is drawn anew at each call.
+
+
+@probe_symptom(
+    needs=("targets_drawn",),
+    effects={"label_noise": "usually", "unknown": "rarely"},
+    background=0.0002,
+)
+def probe_targets_drawn(seen: Measured) -> Evidence | None:
+    """Labels or targets are drawn anew at each call: the model is given others, or only its outputs stay the same.
+
+    Not this when: the batch is learnt all the same, as where words are hidden at random.
+    """
+    if not is_random(seen):
+        raise CannotTell("calls with nothing changed give the same loss")
+    if not seen.targets_drawn or seen.memorised or learns(seen):
+        return None
+    if seen.targets_drawn == "labels":
+        return Evidence("the model is given other labels at each call of the loss")
+    return Evidence("the outputs stay the same from call to call and the loss does not: targets are drawn anew")
+
+
+# The call changes its own batch.
+
+
+@probe_symptom(
+    needs=("changed_in_call",),
+    effects={"bad_batch": "sometimes", "no_signal": "rarely", "unknown": "sometimes"},
+    background=0.0002,
+)
+def probe_batch_changed(seen: Measured) -> Evidence | None:
+    """Each call of the loss changes the batch in place, so that no two steps train on the same.
+
+    Not this when: the batch is memorised; a second call leaves it as it is.
+    """
+    if not seen.changed_in_call or seen.memorised:
+        return None
+    return Evidence(f"each call of the loss changes the batch in place: {', '.join(seen.changed_in_call)}")
 
 
 # The batch itself holds NaN or infinity.

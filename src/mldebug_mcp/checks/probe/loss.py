@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, probe_symptom
-from mldebug_mcp.checks.probe.measures import still_falling, was_cut_short
+from mldebug_mcp.checks.probe.measures import is_random, steps_are_tiny, still_falling, was_cut_short
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import Measured
 
@@ -44,6 +44,41 @@ def probe_initial_loss_high(seen: Measured) -> Evidence | None:
     )
 
 
+# The targets lie far from where outputs begin.
+
+
+FAR_TARGETS = 10.0
+"""Size of targets, and times their deviation that their mean lies from 0. Chosen: standardised ones have 1 and 0."""
+
+
+@probe_symptom(
+    needs=("reference", "memorised"),
+    effects={"bad_init": "usually", "lr_too_low": "sometimes", "bad_batch": "sometimes"},
+    sources=("karpathy_recipe",),
+    background=0.0001,
+)
+def probe_targets_far(seen: Measured) -> Evidence | None:
+    """Values to be predicted are on a scale that outputs do not begin at, and the batch is not memorised.
+
+    karpathy_recipe: the last bias is to begin at the mean of the targets.
+
+    Not this when: the batch is memorised; targets have a size near one.
+    """
+    known = seen.reference
+    assert known is not None
+    if seen.targets != "values" or known.variance is None:
+        raise CannotTell("no values are to be predicted")
+    if seen.memorised:
+        return None
+    size, deviation = math.sqrt(max(known.uniform, 0.0)), math.sqrt(max(known.variance, 0.0))
+    if not math.isfinite(size) or size < FAR_TARGETS * max(1.0, deviation if deviation < FAR_TARGETS else 1.0):
+        return None
+    return Evidence(
+        f"targets have a size of {figure(size)} and a deviation of {figure(deviation)}; outputs begin near 0",
+        values={"size": size, "deviation": deviation},
+    )
+
+
 # The loss compares each output with every label.
 
 
@@ -75,6 +110,7 @@ def probe_loss_broadcast(seen: Measured) -> Evidence | None:
         "lr_too_low": "sometimes",
         "lr_schedule_bug": "rarely",
         "vanishing_gradients": "rarely",
+        "wrong_loss": "rarely",
         "dead_units": "sometimes",
     },
     background=0.001,
@@ -90,6 +126,89 @@ def probe_loss_constant(seen: Measured) -> Evidence | None:
     ):
         return None
     return Evidence(f"the loss is {figure(losses[0])} at each of {len(losses)} steps")
+
+
+# The loss is zero from the first call on, and so is its gradient.
+
+
+@probe_symptom(
+    needs=("gradients", "initial_loss"),
+    effects={"wrong_loss": "sometimes"},
+    background=0.0001,
+)
+def probe_loss_zero(seen: Measured) -> Evidence | None:
+    """The loss is 0 at the first call and its gradient is 0 everywhere, though labels are there to be trained on.
+
+    Not this when: no label is trained on (`probe_labels_masked`).
+    """
+    assert seen.gradients is not None
+    if seen.trained_labels == 0:
+        raise CannotTell("no label is trained on")
+    if seen.initial_loss != 0 or seen.gradients.norm != 0 or not seen.gradients.trainable or seen.gradients.none_share:
+        return None
+    return Evidence("the loss is 0 before training, and none of its gradients is other than 0")
+
+
+# Training changes the parameters, and the loss stays what it was.
+
+
+LN_2 = math.log(2)
+UNMOVED = 1e-5
+"""Nats within which a loss is the same. Chosen: rounding of a sum in 32 bits is below."""
+
+
+def _unmoved(seen: Measured) -> bool:
+    """Tell whether the loss in evaluation mode is the same before and after training that changed the parameters."""
+    assert seen.outcome is not None
+    assert seen.repeated_losses is not None
+    if seen.memorised or is_random(seen) or steps_are_tiny(seen):
+        return False
+    before, after = seen.repeated_losses[0], seen.outcome.evaluation.loss
+    return math.isfinite(before) and abs(after - before) <= UNMOVED * max(1.0, abs(before))
+
+
+@probe_symptom(
+    needs=("outcome", "repeated_losses", "movement"),
+    effects={"wrong_loss": "sometimes"},
+    background=0.0005,
+)
+def probe_loss_unmoved(seen: Measured) -> Evidence | None:
+    """Training changes the parameters and the loss stays the same: it depends on them in no way that counts.
+
+    Not this when: the steps are tiny; the parameters did not move; the loss stays at ln 2, as of pairs without a
+    preference.
+    """
+    assert seen.movement is not None
+    assert seen.outcome is not None
+    if seen.movement.still_share > MAX_STILL or not _unmoved(seen) or _is_at_ln_2(seen):
+        return None
+    return Evidence(f"training moves the parameters, and the loss stays at {figure(seen.outcome.evaluation.loss)}")
+
+
+MAX_STILL = 0.5
+"""Share of the trainable elements that may stand still where parameters count as moved."""
+
+
+def _is_at_ln_2(seen: Measured) -> bool:
+    assert seen.outcome is not None
+    return abs(seen.outcome.evaluation.loss - LN_2) <= UNMOVED
+
+
+@probe_symptom(
+    needs=("outcome", "repeated_losses"),
+    effects={"no_preference_signal": "usually", "wrong_loss": "sometimes"},
+    background=0.0005,
+)
+def probe_preference_absent(seen: Measured) -> Evidence | None:
+    """The loss stays at ln 2, the loss of a pair whose two sides are equally likely.
+
+    Not this when: the steps are tiny; two classes are told apart, whose loss leaves ln 2 as soon as weights move.
+    """
+    if not _unmoved(seen) or not _is_at_ln_2(seen):
+        return None
+    return Evidence(
+        "the loss is ln 2 before and after training: chosen and rejected, or policy and reference, are the same"
+    )
 
 
 # The loss is a usual one with the wrong sign.

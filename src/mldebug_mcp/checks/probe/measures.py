@@ -122,6 +122,13 @@ def was_cut_short(seen: Measured) -> bool:
     return len(curve.losses) < FEW_STEPS or still_falling(curve.losses)
 
 
+def lacks_time(seen: Measured) -> bool:
+    """Tell whether time was up in training, or in the loop that decides what a loss without a known floor came to."""
+    loops = [seen.curve]
+    loops += [seen.same_draws] * is_random(seen) + [seen.contrast] * takes_turns(seen)
+    return any(loop is None or loop.ended == "time" for loop in loops)
+
+
 def steps_are_tiny(seen: Measured) -> bool:
     """Tell whether the user's steps change the weights by next to nothing, where that was measured."""
     return seen.watched is not None and seen.update_ratio is not None and seen.update_ratio < SMALL_UPDATE

@@ -50,6 +50,7 @@ def probe_parameters_nonfinite(seen: Measured) -> Evidence | None:
         "lr_too_low": "sometimes",
         "lr_schedule_bug": "rarely",
         "dead_units": "often",
+        "wrong_loss": "rarely",
         "vanishing_gradients": "rarely",
     },
     background=0.002,
@@ -78,6 +79,24 @@ def probe_parameters_unregistered(seen: Measured) -> Evidence | None:
     if not seen.unregistered:
         return None
     return Evidence(f"not registered with the model: {', '.join(seen.unregistered[:4])}")
+
+
+# Layers are made anew in each call.
+
+
+@probe_symptom(
+    needs=("made_in_call",),
+    effects={"params_not_training": "rarely"},
+    background=0.0001,
+)
+def probe_layers_made_in_call(seen: Measured) -> Evidence | None:
+    """Layers are made anew in each call of the loss, so that no optimizer holds their weights.
+
+    Not this when: the batch is memorised, as where the new layers begin as the identity.
+    """
+    if not seen.made_in_call or seen.memorised:
+        return None
+    return Evidence(f"each call makes new layers, whose weights no optimizer holds: {', '.join(seen.made_in_call)}")
 
 
 # A weight matrix begins with a deviation far above what its width asks for.

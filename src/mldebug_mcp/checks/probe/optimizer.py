@@ -74,6 +74,30 @@ def probe_optimizer_incomplete(seen: Measured) -> Evidence | None:
     )
 
 
+# The optimizer holds parameters that the model no longer has.
+
+
+@probe_symptom(
+    needs=("parameters",),
+    effects={"params_not_training": "sometimes"},
+    background=0.000002,
+)
+def probe_optimizer_stale(seen: Measured) -> Evidence | None:
+    """The optimizer holds tensors that are no parameters of the model, and lacks some that are: it is older than they.
+
+    Not this when: those tensors get a gradient, as the parameters of a loss do.
+    """
+    assert seen.parameters is not None
+    if seen.parameters.not_in_optimizer_share is None:
+        raise CannotTell("the optimizer is the probe's own")
+    if not seen.parameters.stale_in_optimizer or not seen.parameters.not_in_optimizer:
+        return None
+    return Evidence(
+        f"the optimizer holds {seen.parameters.stale_in_optimizer} tensors that the model no longer has, and lacks "
+        f"{', '.join(seen.parameters.not_in_optimizer)}"
+    )
+
+
 # The user's step computes a loss but never calls the optimizer's step.
 
 

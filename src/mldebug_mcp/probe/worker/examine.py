@@ -10,19 +10,21 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook, register_module_parameter_registration_hook
 from torch.overrides import TorchFunctionMode
 
 from .outputs import Capture, spans, token_ids
-from .parameters import gradients
+from .parameters import LISTED, gradients
 from .report import KnownFailure
 from .subject import Attributes, Subject, seed_everything
+from .tree import LABEL_NAMES, inputs, labels_path, leaves, mapped
 from .tree import Path as TreePath
-from .tree import inputs, labels_path, leaves, mapped
 
 CALLS = 4
 """Calls of each kind. Chosen: two alike by chance are rare, four are not met."""
@@ -41,6 +43,7 @@ def repeated_losses(subject: Subject) -> dict[str, Any]:
     """
     modes = [(module, module.training) for module in subject.model.modules()]
     attributes = Attributes(subject.model)
+    calls: list[Call] = []
     cards = [subject.device] if subject.device.type == "cuda" else []
     free: list[float] = []
     replayed: list[float] = []
@@ -51,7 +54,10 @@ def repeated_losses(subject: Subject) -> dict[str, Any]:
                 subject.model.eval()
                 if number >= CALLS:
                     seed_everything(0)
-                loss = subject.compute_loss()
+                with CallWatch(subject) as watch:
+                    loss = subject.compute_loss()
+                if number < CALLS:
+                    calls.append(watch.call)
                 (free if number < CALLS else replayed).append(float(loss))
             rounding = torch.finfo(loss.dtype).eps
     except Exception:  # noqa: BLE001 - the user's code, which may not bear evaluation mode or a pass without gradients
@@ -60,7 +66,104 @@ def repeated_losses(subject: Subject) -> dict[str, Any]:
         attributes.restore()
         for module, training in modes:
             module.training = training
-    return {"repeated_losses": free, "replayed_losses": replayed, "loss_rounding": rounding}
+    return {
+        "repeated_losses": free,
+        "replayed_losses": replayed,
+        "loss_rounding": rounding,
+        "made_in_call": calls[-1].made[:LISTED],
+        "changed_in_call": calls[-1].changed[:LISTED],
+        "targets_drawn": targets_drawn(calls),
+    }
+
+
+@dataclass
+class Call:
+    """What one call of the loss did.
+
+    Args:
+        made: Modules that registered parameters, so that they were made in the call.
+        changed: Tensors of the batch that the call changed.
+        labels: The labels that the model was given.
+        parts: Whether the loss called parts of the model by themselves, so that its output is not all that counts.
+        output: Sum and norm of the model's main output, which may be too large to keep.
+    """
+
+    made: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    labels: torch.Tensor | None = None
+    parts: bool = False
+    output: tuple[float, float] | None = None
+
+
+class CallWatch:
+    """Watches one call of the loss while it is entered."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._known = {id(module) for module in subject.model.modules()}
+        self._before = [(path, one, one.detach().clone()) for path, one in leaves(subject.batch)]
+        self._capture = Capture(subject.model)
+        self._inside = False
+        self.call = Call()
+
+    def __enter__(self) -> CallWatch:
+        self._handles = [
+            register_module_parameter_registration_hook(self._registered),
+            self._subject.model.register_forward_pre_hook(self._given, with_kwargs=True),
+            self._subject.model.register_forward_hook(self._done),
+            register_module_forward_pre_hook(self._called),
+        ]
+        self._capture.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._capture.__exit__(*error)
+        for handle in self._handles:
+            handle.remove()
+        output = self._capture.tensor()
+        self.call.output = None if output is None else (float(output.sum()), float(output.norm()))
+        self.call.changed = [
+            ".".join(map(str, path)) or "the batch" for path, one, kept in self._before if not same(one, kept)
+        ]
+
+    def _registered(self, module: nn.Module, name: str, parameter: nn.Parameter) -> None:
+        if parameter is not None and id(module) not in self._known:
+            self.call.made.append(f"{type(module).__name__}.{name}")
+
+    def _given(self, module: nn.Module, arguments: Any, keywords: dict[str, Any]) -> None:
+        del module, arguments
+        self._inside = True
+        labels = next((keywords[name] for name in LABEL_NAMES if isinstance(keywords.get(name), torch.Tensor)), None)
+        self.call.labels = None if labels is None else labels.detach().clone()
+
+    def _done(self, module: nn.Module, arguments: Any, output: Any) -> None:
+        del module, arguments, output
+        self._inside = False
+
+    def _called(self, module: nn.Module, arguments: Any) -> None:
+        del arguments
+        if not self._inside and module is not self._subject.model and id(module) in self._known:
+            self.call.parts = True
+
+
+def same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return whether two tensors hold the same, NaN included."""
+    return one.shape == other.shape and bool(((one == other) | (one.isnan() & other.isnan())).all())
+
+
+def targets_drawn(calls: list[Call]) -> str:
+    """Return what shows that targets are drawn anew: "labels" that the model is given, "outputs" that stay, or "".
+
+    Outputs that stay the same while the loss changes are compared with something that does not.
+    """
+    labels = [call.labels for call in calls if call.labels is not None]
+    alike = [one for one in labels if one.shape == labels[0].shape]
+    # Labels that are left out here and there hide words at random: what stands in them is compared.
+    if any(bool(((one != labels[0]) & (one >= 0) & (labels[0] >= 0)).any()) for one in alike):
+        return "labels"
+    first = calls[0].output
+    whole = first is not None and not any(call.parts for call in calls)
+    return "outputs" if whole and all(call.output == first for call in calls) else ""
 
 
 @contextlib.contextmanager
@@ -236,6 +339,7 @@ def first_pass(subject: Subject) -> tuple[dict[str, Any], torch.Tensor | None]:
         "frames": sorted(trace.frames, key=lambda one: -(one["largest_out"] or 0.0))[:MAX_SHOWN_FRAMES],
         "output_dtype": str(capture.output.dtype) if isinstance(capture.output, torch.Tensor) else None,
         "model_calls": capture.calls,
+        "distinct_given": distinct_given(capture.given),
         "in_training_mode": capture.in_training_mode,
     }
     if not math.isfinite(result["initial_loss"]):
@@ -246,6 +350,18 @@ def first_pass(subject: Subject) -> tuple[dict[str, Any], torch.Tensor | None]:
         if result["gradients"]["nonfinite_count"]:
             result["first_nonfinite"] = first_bad_backward(subject)
     return result, capture.tensor()
+
+
+def distinct_given(given: list[torch.Tensor]) -> int | None:
+    """Return how many rows of what the model is given differ; None where it has no rows."""
+    rows = {len(one) for one in given if one.ndim > 1}
+    if len(rows) != 1 or (count := rows.pop()) < MIN_ROWS_COMPARED:
+        return None
+    tensors = [one for one in given if one.ndim and len(one) == count]
+    return 1 if all(same(one, one[:1].expand_as(one)) for one in tensors) else count
+
+
+MIN_ROWS_COMPARED = 2
 
 
 def first_bad_backward(subject: Subject) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from .outputs import IGNORED, Capture, Targets, targets_of, token_ids
 from .parameters import has_batch_norm
-from .subject import Subject
+from .subject import Subject, loss_in
 from .training import Curve
 from .tree import inputs, mapped
 
@@ -238,9 +238,9 @@ def in_full_precision(subject: Subject) -> dict[str, Any]:
 
     torch.autocast.__init__ = disabled  # type: ignore[method-assign]
     try:
-        loss = subject.loss(model, batch)
+        loss = loss_in(subject.loss(model, batch))
         if loss.requires_grad:
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
         finite = all(bool(torch.isfinite(one.grad).all()) for one in model.parameters() if one.grad is not None)
         return {"loss": float(loss.detach()), "gradients_finite": finite}
     except RuntimeError:

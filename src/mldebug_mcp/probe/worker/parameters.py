@@ -71,7 +71,15 @@ def describe(subject: Subject) -> dict[str, Any]:
             float(group["lr"]) * float(group.get("weight_decay", 0.0)) for group in subject.optimizer.param_groups
         )
         result["optimizer"] = type(subject.optimizer).__name__
+        result["stale_in_optimizer"] = len(stale(subject))
     return result
+
+
+def stale(subject: Subject) -> list[nn.Parameter]:
+    """Return what the optimizer holds that is no parameter of the model and got no gradient, as far as is known."""
+    known = {id(one) for _, one in subject.parameters()}
+    groups = subject.optimizer.param_groups if subject.optimizer is not None else []
+    return [one for group in groups for one in group["params"] if id(one) not in known and one.grad is None]
 
 
 def _share(marked: Iterator[tuple[nn.Parameter, bool]]) -> float:
@@ -89,8 +97,11 @@ def initial_scale(model: nn.Module) -> dict[str, Any]:
     default of torch for a linear layer is the latter: uniform within 1 / sqrt(fan_in).
     """
     layers = []
+    embeddings = {id(one.weight) for one in model.modules() if isinstance(one, nn.Embedding)}
     for name, module in model.named_modules():
         weight = getattr(module, "weight", None)
+        if not isinstance(module, nn.Embedding) and id(weight) in embeddings:
+            continue  # a head that shares the weights of an embedding begins as that does
         if isinstance(weight, nn.Parameter) and weight.ndim >= 2 and weight.is_floating_point():
             hidden = weight.shape[1] if isinstance(module, nn.Embedding) else weight[0].numel()
             deviation = float(weight.detach().float().std(unbiased=False))

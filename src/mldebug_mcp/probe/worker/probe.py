@@ -12,7 +12,7 @@ import torch
 from .examine import Trace, dependence, first_pass, repeated_losses
 from .losses import Yardstick, in_full_precision, is_low
 from .outputs import describe_batch, targets_of
-from .parameters import LISTED, Movement, alike_units, describe, gradients, initial_scale, mode_modules
+from .parameters import LISTED, Movement, alike_units, describe, gradients, initial_scale, mode_modules, stale
 from .report import Report
 from .subject import State, Subject
 from .training import Curve, Plan, find_rate, train, train_as_user, watch_steps
@@ -143,6 +143,8 @@ class Probe:
                 for one in group["params"]}  # fmt: skip
         used = [name for name, one in self.subject.hidden if one.grad is not None and id(one) not in held]
         self.measured["unregistered"] = used[:LISTED]
+        if self.subject.optimizer is not None:
+            self.measured["parameters"]["stale_in_optimizer"] = len(stale(self.subject))
 
     def _dependence(self) -> None:
         found = dependence(self.subject)

@@ -68,21 +68,37 @@ class Subject:
         if self.draws is not None:
             seed_everything(self.draws)
         if self.dtype is torch.float32:
-            return self.loss(self.model, self.batch)
+            return self._loss()
         with torch.autocast(self.device.type, dtype=self.dtype):
-            return self.loss(self.model, self.batch)
+            return self._loss()
+
+    def _loss(self) -> torch.Tensor:
+        loss: torch.Tensor = loss_in(self.loss(self.model, self.batch))
+        return loss
 
     def step(self) -> float:
         """Do one step of the user's own and return its loss."""
         assert self.train_step is not None
         if self.draws is not None:
             seed_everything(self.draws)
-        value = _call_step(self.train_step, self)
+        value = loss_in(_call_step(self.train_step, self))
         return float(value.detach()) if isinstance(value, torch.Tensor) else float(value)
 
     def parameters(self) -> list[tuple[str, nn.Parameter]]:
         """Return the parameters with their names, the unregistered ones last."""
         return [*self.model.named_parameters(), *self.hidden]
+
+
+def loss_in(value: Any) -> Any:
+    """Return the loss of what a loss function or a step gave: itself, or its `loss`, as Transformers' outputs have it.
+
+    Of several numbers without that name the first is taken, as Lightning and Keras log the loss first.
+    """
+    if isinstance(value, Mapping):
+        return value["loss"] if "loss" in value else next(iter(value.values()), value)
+    if isinstance(value, (list, tuple)) and value and not hasattr(value, "loss"):
+        return value[0]
+    return getattr(value, "loss", value)
 
 
 def _call_step(train_step: Callable[..., Any], subject: Subject) -> Any:
