@@ -26,8 +26,7 @@ from mldebug_mcp.judge.calibration import (
     fingerprint,
     fit_sharpness,
 )
-from mldebug_mcp.judge.classifier import ABOUT, Likeness, has_a_course
-from mldebug_mcp.judge.classifier import FITTED_FILE as LIKENESS
+from mldebug_mcp.judge.classifier import ABOUT, LIKENESS_FILE, Likeness, has_a_course
 from mldebug_mcp.judge.classifier import write as write_likeness
 from mldebug_mcp.judge.hypotheses import backgrounds, candidates
 from mldebug_mcp.judge.ranking import Candidate, CauseEvidence, Ranked, not_too_sure, rank, weigh
@@ -216,7 +215,7 @@ def write(numbers: Fitted, likeness: Likeness, folder: Path | None = None) -> No
     write_powers(numbers, folder / FITTED_FILE.name if folder else FITTED_FILE)
     counted = {**numbers.causes, SOUND: numbers.healthy}
     write_links(with_counts(read_links(), counted), folder or FOLDER)
-    write_likeness(likeness, folder / LIKENESS.name if folder else LIKENESS)
+    write_likeness(likeness, folder / LIKENESS_FILE.name if folder else LIKENESS_FILE)
 
 
 def write_powers(numbers: Fitted, path: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_change_is_compared_by_seeds_and_a_verdict_that_they_do_not_support_is
     assert "better with the change" in entry.compared
     assert entry.measured["loss difference"] == pytest.approx(-0.5, abs=0.05)
     assert (entry.predicted, record.confirmed) == ("the loss ends lower", ["lr_too_low"])
-    with pytest.raises(InputError, match="no ground for a verdict"):
+    with pytest.raises(InputError, match="does not support a verdict"):
         record_check(without[0], change="another seed", cause="lr_too_low", outcome="refutes", against=same,
                      baseline=without[1:])  # fmt: skip
 

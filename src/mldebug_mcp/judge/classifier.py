@@ -28,7 +28,7 @@ from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.kinds import plan_of
 
 Floats = NDArray[np.float32]
-FILE = Path(__file__).parent / "likeness.npz"
+LIKENESS_FILE = Path(__file__).parent / "likeness.npz"
 ABOUT = "likeness"
 """What stands for this among the questions whose trust is fitted."""
 EVEN = 0.5
@@ -137,7 +137,7 @@ def has_a_course(vector: Mapping[str, float]) -> bool:
     return not RESULTS.isdisjoint(vector)
 
 
-def write(model: Likeness, path: Path = FILE) -> None:
+def write(model: Likeness, path: Path = LIKENESS_FILE) -> None:
     """Write the model, its weights in 8 bits each, as steps of a 127th of the largest."""
     scale = float(np.abs(model.weights).max()) / 127 or 1.0
     np.savez_compressed(
@@ -155,9 +155,9 @@ def write(model: Likeness, path: Path = FILE) -> None:
 @lru_cache(maxsize=1)
 def shipped() -> Likeness | None:
     """Return the model that ships with the package, or None if nothing has been fitted yet."""
-    if not FILE.is_file():
+    if not LIKENESS_FILE.is_file():
         return None
-    with np.load(FILE, allow_pickle=False) as held:
+    with np.load(LIKENESS_FILE, allow_pickle=False) as held:
         return Likeness(
             tuple(held["causes"].tolist()),
             held["shares"],

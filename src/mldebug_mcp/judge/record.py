@@ -165,12 +165,14 @@ def _compared(own: Run, of: _Comparison, outcome: Outcome | None) -> tuple[str, 
     metric, against = of.metric, of.against
     without = [of.path, *of.baseline]
     if len(against) > 1 and len(without) > 1:
-        from mldebug_mcp.judge.group_comparison import compare_runs, told
+        from mldebug_mcp.judge.group_comparison import compare_runs
 
         answer = compare_runs([str(one) for one in against], [str(one) for one in without], metric)
         if answer.verdict == "cannot tell" and outcome is not None:
-            raise InputError(f"the comparison cannot tell, so it does not support a verdict: {told(answer)}")
-        words = told(answer).replace("\n", ": ").replace("A - B", "with the change less without it")
+            unclear = answer.at_a_glance.headline
+            raise InputError(f"the comparison cannot tell, so it does not support a verdict: {unclear}")
+        words = f"{answer.metric}, {answer.better} is better: {'; '.join(answer.at_a_glance.facts)}: {answer.verdict}"
+        words = words.replace("A - B", "with the change less without it")
         verdict = {"a is better": "better with the change", "b is better": "worse with the change"}
         words = words.replace(answer.verdict, verdict.get(answer.verdict, answer.verdict))
         return words, {f"{answer.metric} difference": answer.difference, "low": answer.low, "high": answer.high}

@@ -222,7 +222,7 @@ class Glance(Model):
     fix: Text = Field("", description="What usually helps.")
 
 
-AtAGlance = Annotated[Glance, Field(default_factory=Glance, description="What to read first.")]
+AtAGlance = Annotated[Glance, Field(description="What to read first.")]
 NextCall = Annotated[Call | None, Field(description="The call to make next, ready to send.")]
 
 

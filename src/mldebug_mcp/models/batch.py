@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import AtAGlance, Model, NextCall, Number, Page, Severity, Text
+from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Number, Page, Severity, Text
 from mldebug_mcp.models.citation import Citation
 
 # The answer of `inspect_batch`.
@@ -217,7 +217,7 @@ class Leak(Model):
 class BatchInspection(Model):
     """The answer to "what is the model really trained on?"."""
 
-    at_a_glance: AtAGlance
+    at_a_glance: AtAGlance = Field(default_factory=Glance)
     batch: BatchSummary = Field(description="What was read, and how much of it is trained on.")
     findings: list[BatchFinding] = Field(description="Only what is present, most severe first.")
     rows: list[RowView] = Field(default_factory=list, description="Some rows, decoded; those with findings first.")

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from mldebug_mcp.core.errors import MissingExtraError
 from mldebug_mcp.core.text import percent
-from mldebug_mcp.models.base import AtAGlance, Model, NextCall, Number, Text
+from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Number, Text
 from mldebug_mcp.models.checkpoints import CheckpointChoice
 from mldebug_mcp.models.citation import Citation
 from mldebug_mcp.models.reader import ReaderOpinion
@@ -257,7 +257,7 @@ class Tie(Model):
 class Update(Model):
     """The hypotheses after the outcomes of checks."""
 
-    at_a_glance: AtAGlance
+    at_a_glance: AtAGlance = Field(default_factory=Glance)
     hypotheses: list[Hypothesis] = Field(description="Best first; probabilities sum to 1.")
     next_steps: list[NextStep] = Field(description="The checks that remain, what tells most for its cost first.")
     next_step: NextCall = None

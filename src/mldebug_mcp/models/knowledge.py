@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import AtAGlance, Model, NextCall, Page, Text
+from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Page, Text
 from mldebug_mcp.models.citation import Citation
 
 # What the catalogue answers: citations, search results, explanations.
@@ -84,7 +84,7 @@ class ErrorMatch(Model):
 class ErrorExplanation(Model):
     """What an error message means and what to do."""
 
-    at_a_glance: AtAGlance
+    at_a_glance: AtAGlance = Field(default_factory=Glance)
     error: FirstError | None = Field(description="null if nothing in the text reads like an error.")
     problem: Text = Field("", description="The class of problem.")
     matches: list[ErrorMatch] = Field(default_factory=list, description="Known messages that fit, likeliest first.")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import AtAGlance, Model, NextCall, Number, Severity, Text
+from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Number, Severity, Text
 from mldebug_mcp.models.citation import Citation
 from mldebug_mcp.models.diagnosis import Hypothesis
 
@@ -194,7 +194,7 @@ class MemoryComparison(Model):
 class MemoryReport(Model):
     """The answer to "what filled the GPU, what leaks, why did it run out?"."""
 
-    at_a_glance: AtAGlance
+    at_a_glance: AtAGlance = Field(default_factory=Glance)
     snapshot: MemoryTotals = Field(description="What was read.")
     findings: list[MemoryFinding] = Field(description="Only what is present, worst first.")
     top_allocations: list[CallSite] = Field(description="What holds most at the moment shown.")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import AtAGlance, Model, NextCall, Number, Page, RankedCause, Text
+from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Number, Page, RankedCause, Text
 from mldebug_mcp.models.diagnosis import Finding, Hypothesis, NextStep
 
 Verdict = Literal["memorised", "too_slow", "cannot_learn", "not_finite", "failed"]
@@ -43,7 +43,7 @@ class ResistingRow(Model):
 class ProbeResult(Model):
     """The answer to "can this batch be memorised here?"."""
 
-    at_a_glance: AtAGlance
+    at_a_glance: AtAGlance = Field(default_factory=Glance)
     verdict: Verdict = Field(description="What came of it.")
     summary: Text = Field(description="The verdict in words, with its evidence.")
     causes: list[RankedCause] = Field(description="Best first; probabilities sum to 1. Empty for a failed probe.")

@@ -119,7 +119,7 @@ class Sweep(Model):
 class Runs(Model):
     """The answer to "which of my runs is sick?": those that need attention first."""
 
-    at_a_glance: AtAGlance
+    at_a_glance: AtAGlance = Field(default_factory=Glance)
     path: Text = Field(description="The folder, as it was named.")
     rows: list[RunRow] = Field(description="A line for each run, those that need attention first.")
     shared: list[SharedSetting] = Field(default_factory=list, description="The most certain first.")
@@ -131,7 +131,7 @@ class Runs(Model):
 class Contest(Model):
     """The answer to "is A better than B?": the difference of their means, next to what chance gives."""
 
-    at_a_glance: AtAGlance
+    at_a_glance: AtAGlance = Field(default_factory=Glance)
     metric: Text = Field(description="The result that they are compared by.")
     better: Literal["higher", "lower"] = Field(description="Which way that is better.")
     a: list[Number] = Field(description="The result of each run of A.")

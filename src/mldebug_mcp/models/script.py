@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import AtAGlance, Model, NextCall, Text
+from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Text
 from mldebug_mcp.models.citation import Citation
 
 
@@ -38,7 +38,7 @@ class RuledOut(Model):
 class ScriptReport(Model):
     """The answer of `inspect_script`: what is wrong in a training script, read and never run."""
 
-    at_a_glance: AtAGlance
+    at_a_glance: AtAGlance = Field(default_factory=Glance)
     path: Text = Field(description="The file or folder, as it was named.")
     files: int = Field(description="Files that were read.")
     findings: list[ScriptFinding] = Field(default_factory=list, description="By file and line.")
