@@ -141,8 +141,8 @@ def gradients_of_evaluation(roles: Roles) -> Iterator[Fault]:
         return
     for call in roles.script.calls:
         evaluates = EVALUATES.search(call.function) and call.function not in {one.function for one in roles.backwards}
-        off = any(NO_GRAD.search(guard) for guard in call.guards) or roles.uses("set_grad_enabled", "inference_mode")
-        if evaluates and not off and call.loops and re.search(r"(?:^|\.)(?:model|net|network)$", call.name):
+        forward = re.search(r"(?:^|\.)(?:model|net|network)$", call.name)
+        if evaluates and call.loops and forward and not roles.gradients_off(call):
             says = "the model is evaluated with gradients on: memory is held for them"
             yield fault("gradients_in_evaluation", call.line, "depends", says)
             return
