@@ -293,6 +293,21 @@ class Roles:
         called = dotted(node.func) if isinstance(node, ast.Call) else ""
         return called.endswith("Sequential") or called in {module.name for module in self.modules}
 
+    @cached_property
+    def _calls_by_node(self) -> dict[int, Call]:
+        return {id(call.node): call for call in self.script.calls}
+
+    def call_of(self, node: ast.Call) -> Call | None:
+        """Return the call that a part of the syntax tree is; None inside a lambda."""
+        return self._calls_by_node.get(id(node))
+
+    def evaluates(self, function: str) -> bool:
+        """Say whether a function evaluates: it says so by its name, or by eval(), and computes no gradients."""
+        if not function or any(one.function == function for one in self.backwards):
+            return False
+        switched = any(call.function == function and call.owner for call in self.script.named("eval"))
+        return switched or bool(EVALUATES.search(function.rpartition(".")[2]))
+
     def calls_model(self, node: ast.Call) -> bool:
         """Say whether a call is the forward pass of a model."""
         name = dotted(node.func)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.loaders import Loader, definition_of, draws_anew, loaders_of, rows_of
 from mldebug_mcp.script.roles import EVALUATES, Roles
 
 
@@ -100,18 +101,7 @@ def _is_switched_off(roles: Roles, step: Call, definition: ast.FunctionDef, argu
 
 def evaluation_data(roles: Roles) -> Iterator[Fault]:
     """Training and evaluation share data."""
-    loaders = [
-        (name, made) for name, made in roles.loaders.items() if isinstance(made.value, ast.Call) and made.value.args
-    ]
-    for name, made in loaders:
-        for other, trained in loaders:
-            if not EVALUATES.search(name) or EVALUATES.search(other) or name == other:
-                continue
-            if isinstance(made.value, ast.Call) and isinstance(trained.value, ast.Call):
-                same = ast.unparse(made.value.args[0]) == ast.unparse(trained.value.args[0])
-                if same and _assigned_once(roles, made.value.args[0]):
-                    says = f"{name} and {other} read the same data: {ast.unparse(made.value.args[0])}"
-                    yield fault("same_data", made.line, "certain", says)
+    yield from _same_rows(roles)
     splits = [one for one in roles.script.calls if one.method in ("train_test_split", "random_split")]
     fitted = re.compile(r"(?:Scaler|Vectorizer|PCA|Imputer|Encoder|SelectKBest|Normalizer|Transformer)$")
     for call in roles.script.named("fit_transform", "fit"):
@@ -140,8 +130,40 @@ def evaluation_data(roles: Roles) -> Iterator[Fault]:
             yield fault("evaluates_training_data", line, "likely", says)
 
 
-def _assigned_once(roles: Roles, node: ast.expr) -> bool:
-    return not isinstance(node, ast.Name) or sum(one.target == node.id for one in roles.script.assignments) <= 1
+def _same_rows(roles: Roles) -> Iterator[Fault]:
+    """Yield loaders of evaluation that read the same rows as one of training."""
+    rows: dict[str, Loader] = {}
+    loaders = loaders_of(roles)
+    for loader in loaders:
+        if loader.use == "train":
+            rows.setdefault(_rows(roles, loader), loader)
+    for loader in loaders:
+        trained = rows.get(_rows(roles, loader)) if loader.use == "evaluate" else None
+        if trained is not None:
+            same_name = ast.unparse(loader.dataset) == ast.unparse(trained.dataset)
+            made = None if same_name else definition_of(roles, loader.dataset, loader.call)
+            says = f"{loader.name} and {trained.name} read the same data: {ast.unparse(loader.dataset)}"
+            yield fault("same_data", made.line if made else loader.call.line, "certain", says)
+
+
+def _rows(roles: Roles, loader: Loader) -> str:
+    samplers = [loader.call.keywords[name] for name in ("sampler", "batch_sampler") if name in loader.call.keywords]
+    return " by ".join(rows_of(roles, node, loader.call) for node in (loader.dataset, *samplers))
+
+
+def augmented_evaluation(roles: Roles) -> Iterator[Fault]:
+    """Rows of the evaluation go through random transforms."""
+    if any(
+        re.search(r"\w\.(?:transforms?|augment)$", made.target.removeprefix("self."))
+        for made in roles.script.assignments
+    ):
+        return
+    for loader in loaders_of(roles):
+        transform = draws_anew(roles, loader.dataset, loader.call) if loader.use == "evaluate" else ""
+        if transform:
+            made = definition_of(roles, loader.dataset, loader.call)
+            says = f"{loader.name} evaluates rows that {transform} changes at random"
+            yield fault("augmented_evaluation", made.line if made else loader.call.line, "likely", says)
 
 
 SEEDS = re.compile(r"(?:manual_seed|manual_seed_all|seed_everything|set_seed|(?:np|numpy)\.random\.seed|random\.seed)$")
