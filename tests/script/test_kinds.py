@@ -486,6 +486,101 @@ for epoch in range(5):
 }
 
 HEALTHY = {
+    "a segmentation network that pads its features": """
+class Up(nn.Module):
+    def forward(self, a, b):
+        a = F.pad(a, [0, 1, 0, 1])
+        return torch.cat([F.pad(b, [1, 0, 1, 0]), a], 1)
+for x, y in loader:
+    opt.zero_grad()
+    out = net(x).permute(0, 2, 3, 1)
+    F.cross_entropy(out.reshape(-1, 5), y.reshape(-1)).backward()
+    opt.step()
+""",
+    "a recurrent network that is read at its last step": """
+@torch.no_grad()
+def evaluate(net, frames, y):
+    net.eval()
+    state = None
+    for frame in frames:
+        out, state = net(frame, state)
+    return (out.argmax(1) == y).float().mean()
+""",
+    "refinement over a fixed number of steps": """
+def evaluate(net, x, y):
+    net.eval()
+    with torch.no_grad():
+        for step in range(10):
+            out = net(x, step)
+    return (out.argmax(1) == y).float().mean()
+""",
+    "an optimizer and a model under other names in a class": """
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+    def fit(self, loader, opt):
+        for x, y in loader:
+            opt.zero_grad()
+            F.cross_entropy(self.model(x), y).backward()
+            nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+            opt.step()
+net = make()
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+Trainer(net).fit(loader, opt)
+""",
+    "an optimizer for each member of an ensemble": """
+def train(net, loader):
+    opt = torch.optim.Adam(net.parameters(), 1e-3)
+    for epoch in range(5):
+        for x, y in loader:
+            opt.zero_grad()
+            F.cross_entropy(net(x), y).backward()
+            opt.step()
+for i in range(5):
+    train(members[i], loader)
+""",
+    "made-up rows for training and evaluation": """
+class Made(Dataset):
+    def __init__(self, config):
+        self.x = torch.randn(config.n, 8)
+    def __getitem__(self, i):
+        return self.x[i], self.x[i].sum()
+train_loader = DataLoader(Made(config), 32, shuffle=True)
+val_loader = DataLoader(Made(config), 32)
+""",
+    "transforms by the name of the split": """
+tf = {
+    "train": T.Compose([T.RandomResizedCrop(224), T.ToTensor()]),
+    "val": T.Compose([T.Resize(256), T.CenterCrop(224), T.ToTensor()]),
+}
+sets = {part: ImageFolder(f"data/{part}", tf[part]) for part in ("train", "val")}
+train_loader = DataLoader(sets["train"], 32, shuffle=True)
+val_loader = DataLoader(sets["val"], 32)
+""",
+    "folds of one data set": """
+for tr, va in KFold(5).split(rows):
+    train_loader = DataLoader(Subset(rows, tr), 32, shuffle=True)
+    val_loader = DataLoader(Subset(rows, va), 32)
+""",
+    "a momentum encoder that a method updates": """
+class MoCo(nn.Module):
+    def __init__(self, q):
+        super().__init__()
+        self.encoder_q = q
+        self.encoder_k = copy.deepcopy(q)
+        self.momentum_net = copy.deepcopy(q)
+    def follow(self):
+        for a, b in zip(self.encoder_q.parameters(), self.momentum_net.parameters()):
+            b.data = b.data * 0.99 + a.data * 0.01
+    def forward(self, x):
+        self.follow()
+        return self.encoder_q(x), self.momentum_net(x), self.encoder_k(x)
+model = MoCo(net)
+for x in loader:
+    opt.zero_grad()
+    nce(model(x)).backward()
+    opt.step()
+""",
     "padding that targets mark with -100": """
 def collate(rows):
     ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=-100)

@@ -134,11 +134,30 @@ def _rows_of_call(roles: Roles, node: ast.Call, call: Call, depth: int) -> str:
     given += [(keyword.arg or "", keyword.value) for keyword in node.keywords]
     kept = [arg for parameter, arg in given if not CHANGES_VIEW.search(parameter)]
     plain = all(isinstance(arg, ast.Constant) and not isinstance(arg.value, str) for arg in kept)
-    if plain or not READS.search(name.rpartition(".")[2]) or isinstance(own, ast.FunctionDef):
+    drawn = isinstance(own, ast.FunctionDef) or (isinstance(own, ast.ClassDef) and _draws_rows(own))
+    if plain or drawn or not READS.search(name.rpartition(".")[2]):
         return f"{name}#{id(node)}"
     if name.rpartition(".")[2] == "Subset" and len(kept) == 2:
         return f"{rows_of(roles, kept[0], call, depth)}[{rows_of(roles, kept[1], call, depth)}]"
     return f"{name}({', '.join(rows_of(roles, arg, call, depth) for arg in kept)})"
+
+
+DRAWS = re.compile(r"rand|choice|sample|normal|uniform|shuffle")
+
+
+def _draws_rows(own: ast.ClassDef) -> bool:
+    """Say whether a data set makes up its rows: it draws them where it is made, or without regard to the index."""
+    for part in own.body:
+        if isinstance(part, ast.FunctionDef) and part.name == "__init__":
+            if any(DRAWS.search(dotted(node.func)) for node in ast.walk(part) if isinstance(node, ast.Call)):
+                return True
+        elif isinstance(part, ast.FunctionDef) and part.name in ("__getitem__", "__iter__"):
+            index = part.args.args[-1].arg
+            read = any(isinstance(node, ast.Name) and node.id == index for node in ast.walk(part))
+            drawn = any(DRAWS.search(dotted(node.func)) for node in ast.walk(part) if isinstance(node, ast.Call))
+            if drawn and not read:
+                return True
+    return False
 
 
 RANDOM = re.compile(

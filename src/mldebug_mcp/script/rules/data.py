@@ -151,12 +151,18 @@ def _rows(roles: Roles, loader: Loader) -> str:
     return " by ".join(rows_of(roles, node, loader.call) for node in (loader.dataset, *samplers))
 
 
+VIEWS = re.compile(r"simclr|byol|moco|dino|contrastive|nt_?xent|info_?nce|barlow|vicreg|twocrop|two_crop|\btta\b", re.I)
+"""What is evaluated on random views on purpose."""
+
+
 def augmented_evaluation(roles: Roles) -> Iterator[Fault]:
     """Rows of the evaluation go through random transforms."""
     if any(
         re.search(r"\w\.(?:transforms?|augment)$", made.target.removeprefix("self."))
         for made in roles.script.assignments
     ):
+        return
+    if VIEWS.search(roles.source):
         return
     for loader in loaders_of(roles):
         transform = draws_anew(roles, loader.dataset, loader.call) if loader.use == "evaluate" else ""

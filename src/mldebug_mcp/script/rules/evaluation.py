@@ -209,6 +209,8 @@ def _read_after(roles: Roles, line: int, function: str) -> Iterator[Fault]:
         return
     inside = [made for made in roles.script.assignments if line in made.loops]
     kept = {made.target for made in inside if made.adds or made.target in names_in(made.value) or made.conditions}
+    if any(_hands_on_state(roles, made) for made in inside) or dotted(loop.iter) == "range":
+        return
     kept |= {made.target for made in inside if made.loops[-1] != line}
     set_anew = {made.target: made for made in inside if made.target not in kept}
     end = loop.end_lineno or line
@@ -224,6 +226,12 @@ def _read_after(roles: Roles, line: int, function: str) -> Iterator[Fault]:
             says = f"{name} is set anew in each batch of the loop, and read after it: the metric is of the last batch"
             yield fault("last_batch_only", set_anew[name].line if scores else node.lineno, "certain", says)
             return
+
+
+def _hands_on_state(roles: Roles, made: Assignment) -> bool:
+    """Say whether a model is given what it gave in the round before, as a recurrent one is."""
+    calls = [node for node in ast.walk(made.value) if isinstance(node, ast.Call) and roles.calls_model(node)]
+    return any(made.target in names_in(arg) for node in calls for arg in node.args)
 
 
 def _is_of_outputs(roles: Roles, made: Assignment) -> bool:

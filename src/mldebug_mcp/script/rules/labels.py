@@ -179,6 +179,7 @@ def _padded_targets(roles: Roles, call: Call) -> str:
     pads = [
         one for one in pads if not one.name.endswith(("full", "full_like")) or "pad" in ast.unparse(one.node).lower()
     ]
+    pads = [one for one in pads if one.method != "pad" or "tokenizer" in one.name or "value" in one.keywords]
     named = [ast.unparse(one.node)[:60] for one in pads]
     named += [ast.unparse(node)[:60] for node in ast.walk(roles.script.tree) if _repeats_padding(node)]
     target = call.node.args[1]

@@ -141,6 +141,8 @@ def clips_another_model(roles: Roles) -> Iterator[Fault]:
         steps = [one for one in roles.unit(clip) if one in roles.steps and one.order > clip.order]
         stepped = [_models_of(roles.optimizers[one.owner]) if one.owner in roles.optimizers else set() for one in steps]
         known = [next(iter(models)) for models in stepped if models]
+        if any("." not in one.owner and roles.is_parameter(one.owner, clip.function) for one in steps if clip.function):
+            continue
         if not steps or len(known) < len(steps) or any(_may_be_same(roles, model, name, clip) for name in known):
             continue
         says = f"the gradients of {model} are clipped, and {steps[0].name}() changes {known[0]}"
@@ -152,6 +154,8 @@ def _may_be_same(roles: Roles, model: str, other: str, call: Call) -> bool:
     if model == other or model.startswith(f"{other}.") or other.startswith(f"{model}."):
         return True
     if call.function and any("." not in name and roles.is_parameter(name, call.function) for name in (model, other)):
+        return True
+    if model.startswith("self.") != other.startswith("self."):
         return True
     related = [
         made

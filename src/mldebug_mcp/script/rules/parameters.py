@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TypeGuard
 
-from mldebug_mcp.script.calls import Assignment, calls_in, constant_of, dotted
+from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted
 from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.roles import MODULE, OPTIMIZERS, Roles
 
@@ -87,7 +88,8 @@ def parameters_left_out(roles: Roles) -> Iterator[Fault]:
 
 ONE_TRAINING = re.compile(r"epoch|step|iter|loader|batch|range\(", re.IGNORECASE)
 SEVERAL_TRAININGS = re.compile(
-    r"fold|seed|config|stage|phase|task|grid|trial|run|client|lrs|rates|sizes|experience", re.IGNORECASE
+    r"fold|seed|config|stage|phase|task|grid|trial|run|client|lrs|rates|sizes|experience|round|cycle|domain|models|member",
+    re.IGNORECASE,
 )
 """What loops over parts of one training go through, and what loops over trainings of their own."""
 
@@ -98,10 +100,12 @@ def _made_anew_by_callers(roles: Roles, name: str, made: Assignment) -> Iterator
     trains = [backward for backward in roles.backwards if backward.function == made.function]
     models = set(re.findall(r"(\w[\w.]*)\.(?:named_)?parameters\(\)", ast.unparse(made.value)))
     local = any(one.target in models and one.function == made.function for one in roles.script.assignments)
-    if call is None or made.loops or made.conditions or not trains or not models or local:
+    own_epochs = any(len(backward.loops) > 1 for backward in trains)
+    if call is None or made.loops or made.conditions or not trains or not models or local or own_epochs:
         return
     for caller in roles.precise_callers(made.function):
-        through = roles.script.loops.get(caller.loops[-1], "") if caller.loops else ""
+        loop = next((node for node in ast.walk(roles.script.tree) if _is_loop_of(node, caller)), None)
+        through = f"{ast.unparse(loop.target)} in {ast.unparse(loop.iter)}" if loop is not None else ""
         definition = roles.definitions.get(made.function.rpartition(".")[2])
         parameters = [one.arg for one in definition.args.args] if isinstance(definition, ast.FunctionDef) else []
         given = {*map(dotted, caller.node.args), *map(dotted, caller.keywords.values()), *models}
@@ -116,6 +120,11 @@ def _made_anew_by_callers(roles: Roles, name: str, made: Assignment) -> Iterator
             )
             yield fault("optimizer_made_anew", made.line, certainty, says)
             return
+
+
+def _is_loop_of(node: ast.AST, call: Call) -> TypeGuard[ast.For]:
+    """Say whether a part of the syntax tree is the innermost loop around a call."""
+    return isinstance(node, ast.For) and node.lineno in call.loops[-1:]
 
 
 def unfrozen_outside_optimizer(roles: Roles) -> Iterator[Fault]:
