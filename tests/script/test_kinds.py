@@ -64,6 +64,16 @@ for images, captions in loader:
     ],
     "layers_in_a_list": [
         """
+class Experts(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.experts = [self.make() for _ in range(n)]
+    def make(self):
+        return nn.Linear(4, 4)
+    def forward(self, x):
+        return sum(expert(x) for expert in self.experts)
+""",
+        """
 class Tower(nn.Module):
     def __init__(self, widths):
         super().__init__()
@@ -472,6 +482,17 @@ model = GPT2LMHeadModel(config)
 Trainer(model, args, train_dataset=Blocks()).train()
 """,
     ],
+    "outside_optimizer": [
+        """
+body = BertModel.from_pretrained("b")
+opt = torch.optim.AdamW(body.parameters(), 1e-5)
+head = nn.Linear(768, 2)
+for x, y in loader:
+    opt.zero_grad()
+    F.cross_entropy(head(body(x).pooler_output), y).backward()
+    opt.step()
+""",
+    ],
     "accumulation_leftover": [
         """
 for epoch in range(5):
@@ -486,6 +507,18 @@ for epoch in range(5):
 }
 
 HEALTHY = {
+    "networks in one optimizer and a fixed random one": """
+body, head = nn.Linear(8, 8), nn.Linear(8, 2)
+fixed = nn.Linear(8, 2)
+opt = torch.optim.AdamW([*body.parameters(), *head.parameters()], 1e-3)
+for x in loader:
+    opt.zero_grad()
+    F.mse_loss(head(body(x)), fixed(x).detach()).backward()
+    opt.step()
+""",
+    "weight decay as high as in work on grokking": """
+opt = torch.optim.AdamW(net.parameters(), 1e-3, weight_decay=1.0)
+""",
     "a segmentation network that pads its features": """
 class Up(nn.Module):
     def forward(self, a, b):

@@ -40,6 +40,7 @@ RULES: tuple[Rule, ...] = (
     parameters.unfrozen_outside_optimizer,
     networks.target_never_updated,
     networks.ema_never_applied,
+    networks.network_without_optimizer,
     networks.clips_another_model,
     networks.generator_in_discriminator_loss,
     arguments.settings_contradict,

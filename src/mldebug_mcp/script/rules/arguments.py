@@ -16,6 +16,8 @@ HIGHEST_SGD = 50.0
 """Learning rate with SGD above which it is likely wrong. Chosen: linear probes of MoCo use 30."""
 OTHER_SCALE = re.compile(r"gpytorch|pyro|PromptTuning|PrefixTuning|LambdaLR")
 """What moves the usual range of learning rates: Gaussian processes, prompts, factors of a schedule."""
+HIGHEST_DECAY = 1.0
+"""Weight decay above which it is likely wrong. Chosen: experiments on grokking use 1.0."""
 TIGHTEST_CLIP = 0.01
 """Limit of the gradient norm below which it is likely wrong. Chosen: recipes use 0.1 to 10."""
 
@@ -85,7 +87,7 @@ def _far_outside(roles: Roles, given: _Given) -> Iterator[Fault]:
     if rate is not None and rate > highest and _is_of_network(roles, call):
         yield fault("rate_far_too_high", call.line, "likely", f"{call.name} has a learning rate of {rate}")
     decay = given.number("weight_decay")
-    if decay is not None and decay >= 1:
+    if decay is not None and decay > HIGHEST_DECAY:
         yield fault("decay_far_too_high", call.line, "likely", f"{call.name} has a weight decay of {decay}")
     limit = given.number("max_norm", 1) if call.method == "clip_grad_norm_" else given.number("max_grad_norm")
     if limit is not None and 0 < limit < TIGHTEST_CLIP:

@@ -246,7 +246,7 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
         summed = is_running_sum(added) and added.loops and added.target not in lost
         if not summed or added.function not in training:
             continue
-        names = (_names_of(added.value) & lost) - {added.target}
+        names = (_names_of(added.value) & lost) - {added.target} - roles.model_names
         cut = any(name.rpartition(".")[2] in CUT for name in calls_in(added.value))
         read = any(isinstance(node, ast.Attribute) and node.attr in ("data", "shape") for node in ast.walk(added.value))
         if names and not cut and not read and not _set_anew(roles, added):

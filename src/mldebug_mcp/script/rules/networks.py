@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, dotted, names_in
 from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.roles import NO_GRAD, Roles
+from mldebug_mcp.script.rules.parameters import HAS_PARAMETERS
 
 FOLLOWS = re.compile(r"target|momentum|slow|(?:^|_)ema(?:$|_)", re.IGNORECASE)
 """Names of networks that are meant to follow another."""
@@ -125,6 +126,42 @@ def _models_of(made: Assignment) -> set[str]:
     if isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr == "parameters":
         return {dotted(given.func.value)}
     return set()
+
+
+KEPT_FIXED = re.compile(r"teacher|ref|frozen|fixed|random|rnd|old|perceptual|vgg|lpips", re.IGNORECASE)
+"""Names of networks that are left as they are on purpose."""
+
+
+def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
+    """A network is made beside others, used in the loss, and given to no optimizer."""
+    owned = [_models_of(made) for made in roles.optimizers.values()]
+    given = set[str]().union(*owned)
+    if not owned or not all(owned):
+        return
+    training = {backward.function for backward in roles.backwards}
+    places = {made.function for made in roles.optimizers.values()}
+    for made in roles.script.assignments:
+        last = made.target.rpartition(".")[2]
+        wanted = made.function in places and _has_layers(roles, made.value) and "." not in made.target
+        if not wanted or made.target in given or KEPT_FIXED.search(last) or FOLLOWS.search(last):
+            continue
+        uses = list(_uses(roles, last))
+        called = [
+            roles.call_of(parent) for node, parent in uses if isinstance(parent, ast.Call) and parent.func is node
+        ]
+        only_called = len(called) + sum(
+            isinstance(parent, ast.Attribute) and parent.attr in ("to", "cuda", "train", "float") for _, parent in uses
+        ) == len(uses)
+        trained = [call for call in called if call and call.function in training and not roles.gradients_off(call)]
+        if trained and only_called:
+            says = f"{made.target} is used in the loss, and no optimizer is given its parameters"
+            yield fault("outside_optimizer", made.line, "likely", says)
+
+
+def _has_layers(roles: Roles, node: ast.expr) -> bool:
+    """Say whether a value is a layer with parameters, or a model of this file."""
+    names = calls_in(node) if isinstance(node, ast.Call) else []
+    return any(HAS_PARAMETERS.search(name) or name in {module.name for module in roles.modules} for name in names)
 
 
 def clips_another_model(roles: Roles) -> Iterator[Fault]:

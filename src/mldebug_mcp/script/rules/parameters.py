@@ -220,7 +220,11 @@ def _put_into(module: ast.ClassDef, names: set[str]) -> list[ast.expr]:
 
 def _makes_layers(roles: Roles, name: str) -> bool:
     """Say whether a call makes something with parameters: a layer of PyTorch, or a model of this file."""
-    return bool(HAS_PARAMETERS.search(name)) or name in {module.name for module in roles.modules}
+    if HAS_PARAMETERS.search(name) or name in {module.name for module in roles.modules}:
+        return True
+    helper = roles.definitions.get(name.rpartition(".")[2])
+    returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return)] if helper is not None else []
+    return any(HAS_PARAMETERS.search(called) for value in returned if value is not None for called in calls_in(value))
 
 
 REGISTERS = re.compile(r"(?:ModuleList|ModuleDict|Sequential|ParameterList|add_module|register_module|setattr)$")
