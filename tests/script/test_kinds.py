@@ -507,6 +507,26 @@ for epoch in range(5):
 }
 
 HEALTHY = {
+    "an inner optimizer for a copy of each task": """
+for task in tasks:
+    fast = copy.deepcopy(net)
+    inner = torch.optim.SGD(fast.parameters(), 0.01)
+    for _ in range(5):
+        inner.zero_grad()
+        F.cross_entropy(fast(task.x), task.y).backward()
+        inner.step()
+""",
+    "an optimizer that is made once more where layers are unfrozen": """
+opt = torch.optim.Adam([p for p in net.parameters() if p.requires_grad], 1e-3)
+for epoch in range(10):
+    if epoch == 2:
+        net.backbone.requires_grad_(True)
+        opt = torch.optim.Adam(net.parameters(), 1e-4)
+    for x, y in loader:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+""",
     "networks in one optimizer and a fixed random one": """
 body, head = nn.Linear(8, 8), nn.Linear(8, 2)
 fixed = nn.Linear(8, 2)

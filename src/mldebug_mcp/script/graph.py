@@ -69,7 +69,7 @@ def _is_plain(node: ast.Attribute | ast.Subscript) -> bool:
 
 
 def _last_made(roles: Roles, name: str, function: str, order: int) -> Assignment | None:
-    made = [one for one in roles.script.assignments if one.target == name and one.function == function]
+    made = roles.assignments_by_name.get((function, name), [])
     return next((one for one in reversed(made) if one.order <= order and not is_running_sum(one)), None)
 
 

@@ -303,10 +303,51 @@ class Roles:
 
     def evaluates(self, function: str) -> bool:
         """Say whether a function evaluates: it says so by its name, or by eval(), and computes no gradients."""
-        if not function or any(one.function == function for one in self.backwards):
-            return False
-        switched = any(call.function == function and call.owner for call in self.script.named("eval"))
-        return switched or bool(EVALUATES.search(function.rpartition(".")[2]))
+        by_name = bool(EVALUATES.search(function.rpartition(".")[2]))
+        return bool(function) and function not in self._trained_in and (by_name or function in self._switched_in)
+
+    @cached_property
+    def _trained_in(self) -> set[str]:
+        return {backward.function for backward in self.backwards}
+
+    @cached_property
+    def _switched_in(self) -> set[str]:
+        return {call.function for call in self.script.named("eval") if call.owner}
+
+    @cached_property
+    def assignments_by_name(self) -> dict[tuple[str, str], list[Assignment]]:
+        """The assignments in order, by function and name."""
+        found: dict[tuple[str, str], list[Assignment]] = {}
+        for made in self.script.assignments:
+            found.setdefault((made.function, made.target), []).append(made)
+        return found
+
+    @cached_property
+    def reads(self) -> dict[str, list[tuple[ast.expr, ast.AST]]]:
+        """Where names are read outside of functions that nothing calls, each with what is around, by the last part."""
+        dead = self._dead_functions()
+        found: dict[str, list[tuple[ast.expr, ast.AST]]] = {}
+        stack: list[ast.AST] = [self.script.tree]
+        while stack:
+            parent = stack.pop()
+            for node in ast.iter_child_nodes(parent):
+                if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+                    found.setdefault(dotted(node).rpartition(".")[2], []).append((node, parent))
+                if not (isinstance(node, ast.FunctionDef) and node.name in dead):
+                    stack.append(node)
+        return found
+
+    def _dead_functions(self) -> set[str]:
+        """Return the functions that this file defines and never names, where it is run and not imported."""
+        if not any(not call.function and call.method in self.definitions for call in self.script.calls):
+            return set()
+        named = {node.id for node in ast.walk(self.script.tree) if isinstance(node, ast.Name)}
+        named |= {node.attr for node in ast.walk(self.script.tree) if isinstance(node, ast.Attribute)}
+        return {
+            name
+            for name, node in self.definitions.items()
+            if not isinstance(node, ast.ClassDef) and name not in named and not node.decorator_list
+        } - {"__init__", "__call__", "forward"}
 
     def calls_model(self, node: ast.Call) -> bool:
         """Say whether a call is the forward pass of a model."""
@@ -317,6 +358,15 @@ class Roles:
 
     def precise_callers(self, function: str) -> list[Call]:
         """Return the calls of a function, or of a method on `self` or on an instance that this file makes."""
+        if function not in self._callers:
+            self._callers[function] = self._find_callers(function)
+        return self._callers[function]
+
+    @cached_property
+    def _callers(self) -> dict[str, list[Call]]:
+        return {}
+
+    def _find_callers(self, function: str) -> list[Call]:
         owner, _, name = function.rpartition(".")
         if not name:
             return []
@@ -343,7 +393,7 @@ class Roles:
     def runs(self, call: Call, depth: int = 3) -> list[Run]:
         """Return where a call runs: in its function, or in the callers of this file that lead to it."""
         here = Run(call.function, call.loops, call.conditions, call.guards, (call.order,))
-        callers = self.precise_callers(call.function) if depth else []
+        callers = self.precise_callers(call.function)[:MAX_RUNS] if depth else []
         found = [here.inside(outer) for caller in callers for outer in self.runs(caller, depth - 1)]
         return found[:MAX_RUNS] or [here]
 

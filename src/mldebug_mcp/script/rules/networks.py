@@ -29,7 +29,7 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
         last = made.target.rpartition(".")[2]
         if not FOLLOWS.search(last) or not _is_copy(roles, made):
             continue
-        uses = list(_uses(roles, last))
+        uses = roles.reads.get(last, [])
         called = any(isinstance(parent, ast.Call) and parent.func is node for node, parent in uses)
         if called and all(_leaves_as_it_is(roles, node, parent, made) for node, parent in uses):
             says = f"{made.target} is copied once and never updated: it keeps the weights of the beginning"
@@ -48,34 +48,6 @@ def _is_first_copy(call: Call, made: Assignment) -> bool:
     """Say whether weights are loaded once, where a network is made."""
     from_other = call.node.args and dotted(call.node.args[0]).endswith("state_dict")
     return bool(from_other) and call.function == made.function and call.loops == made.loops
-
-
-def _uses(roles: Roles, last: str) -> Iterator[tuple[ast.expr, ast.AST]]:
-    """Yield where something of a name is read, outside of functions that nothing calls, each with what is around."""
-    dead = _dead_functions(roles)
-    stack: list[tuple[ast.AST, bool]] = [(roles.script.tree, False)]
-    while stack:
-        parent, skipped = stack.pop()
-        for node in ast.iter_child_nodes(parent):
-            named = (isinstance(node, ast.Name) and node.id == last) or (
-                isinstance(node, ast.Attribute) and node.attr == last
-            )
-            if named and isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load) and not skipped:
-                yield node, parent
-            stack.append((node, skipped or (isinstance(node, ast.FunctionDef) and node.name in dead)))
-
-
-def _dead_functions(roles: Roles) -> set[str]:
-    """Return the functions that this file defines and never names, where it is run and not imported."""
-    if not any(not call.function and call.method in roles.definitions for call in roles.script.calls):
-        return set()
-    named = {node.id for node in ast.walk(roles.script.tree) if isinstance(node, ast.Name)}
-    named |= {node.attr for node in ast.walk(roles.script.tree) if isinstance(node, ast.Attribute)}
-    return {
-        name
-        for name, node in roles.definitions.items()
-        if not isinstance(node, ast.ClassDef) and name not in named and not node.decorator_list
-    } - {"__init__", "__call__", "forward"}
 
 
 def _leaves_as_it_is(roles: Roles, node: ast.expr, parent: ast.AST, made: Assignment) -> bool:
@@ -110,7 +82,7 @@ def ema_never_applied(roles: Roles) -> Iterator[Fault]:
         if not isinstance(made.value, ast.Call) or not AVERAGES.search(dotted(made.value.func)):
             continue
         last = made.target.rpartition(".")[2]
-        uses = list(_uses(roles, last))
+        uses = roles.reads.get(last, [])
         updated = any(isinstance(parent, ast.Attribute) and parent.attr.startswith("update") for _, parent in uses)
         if updated and all(isinstance(parent, ast.Attribute) and parent.attr in ONLY_UPDATES for _, parent in uses):
             says = f"{made.target} averages the weights, and nothing evaluates or saves the average"
@@ -145,7 +117,7 @@ def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
         wanted = made.function in places and _has_layers(roles, made.value) and "." not in made.target
         if not wanted or made.target in given or KEPT_FIXED.search(last) or FOLLOWS.search(last):
             continue
-        uses = list(_uses(roles, last))
+        uses = roles.reads.get(last, [])
         called = [
             roles.call_of(parent) for node, parent in uses if isinstance(parent, ast.Call) and parent.func is node
         ]

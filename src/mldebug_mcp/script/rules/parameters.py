@@ -76,7 +76,7 @@ def parameters_left_out(roles: Roles) -> Iterator[Fault]:
             one.function == made.function and one.loops[: len(made.loops)] == made.loops for one in roles.backwards
         )
         nested = made.loops and any(len(one.loops) > len(made.loops) for one in roles.backwards)
-        if again and not _is_sweep(roles, made):
+        if again and not made.conditions and not _is_sweep(roles, made, model):
             certainty: Certainty = "likely" if nested else "certain"
             says = f"{name} is made anew inside the loop: its moments are lost each time"
             yield fault("optimizer_made_anew", made.line, certainty, says)
@@ -165,13 +165,16 @@ def _switches(roles: Roles) -> Iterator[tuple[str, bool, int, int]]:
             yield call.owner, value, call.line, call.order
 
 
-def _is_sweep(roles: Roles, made: Assignment) -> bool:
+def _is_sweep(roles: Roles, made: Assignment, model: str) -> bool:
     """Say whether a model is made in the same loop: each round is a training of its own."""
     return any(
-        one.loops == made.loops and one.function == made.function and re.search(r"model|net", one.target)
-        and isinstance(one.value, ast.Call) and not re.search(r"\.to$|\.cuda$|\.train$", dotted(one.value))
+        one.loops == made.loops
+        and one.function == made.function
+        and (one.target == model or re.search(r"model|net", one.target))
+        and isinstance(one.value, ast.Call)
+        and not re.search(r"\.to$|\.cuda$|\.train$", dotted(one.value))
         for one in roles.script.assignments
-    )  # fmt: skip
+    )
 
 
 def _layers_in_a_list(roles: Roles) -> Iterator[Fault]:
