@@ -507,6 +507,27 @@ for epoch in range(5):
 }
 
 HEALTHY = {
+    "losses kept for one backward of all": """
+for rows in loader:
+    opt.zero_grad()
+    kept = []
+    for x, y in rows:
+        loss = F.cross_entropy(net(x), y)
+        kept.append(loss)
+    for i in range(len(kept)):
+        loss = kept[i]
+        loss.backward()
+    opt.step()
+""",
+    "a contrastive loss over all micro-batches": """
+for step in range(100):
+    opt.zero_grad()
+    for j in range(accum):
+        z = net(parts[j])
+        loss = nce(torch.cat(cached[:j] + [z] + cached[j + 1:]))
+        loss.backward()
+    opt.step()
+""",
     "an inner optimizer for a copy of each task": """
 for task in tasks:
     fast = copy.deepcopy(net)

@@ -238,6 +238,9 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
         arg = call.node.args[0] if call.node.args else None
         name = dotted(arg) if isinstance(arg, ast.Name | ast.Attribute) else ""
         again = any(made.target == call.owner and made.loops == call.loops for made in roles.script.assignments)
+        again = again or any(
+            made.target in lost and call.owner in _names_of(made.value) for made in roles.script.assignments
+        )
         if name in lost and call.loops and not again and not _is_detached(roles, name, call):
             says = f"{call.owner} keeps {name} with its graph"
             yield fault("losses_kept", call.line, "certain", says, fix=f"{call.owner}.append({name}.item())")
