@@ -316,7 +316,7 @@ def _inner_loop_not_divided(roles: Roles) -> Iterator[Fault]:
         through = roles.script.loops.get(backward.loops[-1], "") if backward.loops else ""
         if not ACCUMULATES.search(through) or _is_divided(roles, backward) or _gradients_are_divided(roles):
             continue
-        if any(call.method == "cat" and call.loops == backward.loops for call in roles.unit(backward)):
+        if any(call.method == "cat" for call in roles.unit(backward)):
             continue  # each loss is that of all micro-batches together, as contrastive losses are
         after = [
             step
