@@ -71,6 +71,7 @@ class Assignment:
         function: The function around it.
         adds: It adds to what the name held: "total += loss".
         conditions: The tests of the `if` statements around it inside its function, as text.
+        place: Which part of the value it is, where a value that is not written out is unpacked; None for all of it.
     """
 
     target: str
@@ -81,6 +82,7 @@ class Assignment:
     function: str
     adds: bool = False
     conditions: tuple[str, ...] = ()
+    place: int | None = None
 
 
 @dataclass(slots=True)
@@ -151,8 +153,24 @@ class _Reader:
     def body(self, statements: Sequence[ast.stmt], around: _Around) -> None:
         for statement in statements:
             self._statement(statement, around)
-            if _skips_most_rounds(statement):
-                around = around.inside(condition=negation(statement.test))
+            if _goes_on_early(statement):
+                test = self._spelled_out(statement.test, around)
+                if _has_modulo(test):
+                    around = around.inside(condition=negation(test))
+
+    def _spelled_out(self, test: ast.expr, around: _Around) -> ast.expr:
+        """Return a test whose names are replaced by what they stand for where that tells every n-th round."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            return ast.UnaryOp(ast.Not(), self._spelled_out(test.operand, around))
+        if isinstance(test, ast.BoolOp):
+            return ast.BoolOp(test.op, [self._spelled_out(part, around) for part in test.values])
+        if not isinstance(test, ast.Name | ast.Attribute):
+            return test
+        made = self._script.assigned(dotted(test))
+        known = made is not None and made.function == around.function and made.place is None and not made.adds
+        if made is None or not known or not _has_modulo(made.value):
+            return test
+        return self._spelled_out(made.value, around)
 
     def _statement(self, node: ast.stmt, around: _Around) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -161,8 +179,9 @@ class _Reader:
             self._loop(node, around)
         elif isinstance(node, ast.If):
             self._calls(node.test, around)
-            self.body(node.body, around.inside(condition=ast.unparse(node.test)))
-            self.body(node.orelse, around.inside(condition=negation(node.test)))
+            test = self._spelled_out(node.test, around)
+            self.body(node.body, around.inside(condition=ast.unparse(test)))
+            self.body(node.orelse, around.inside(condition=negation(test)))
         elif isinstance(node, ast.With | ast.AsyncWith):
             for item in node.items:
                 self._calls(item.context_expr, around)
@@ -200,15 +219,22 @@ class _Reader:
         if isinstance(target, ast.Tuple | ast.List):
             values = value.elts if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts) else None
             for place, one in enumerate(target.elts):
-                self._assign(one, values[place] if values else value, line, around)
+                if values is None and not isinstance(one, ast.Tuple | ast.List):
+                    self._add(one, value, line, around, adds=False, place=place)
+                else:
+                    self._assign(one, values[place] if values else value, line, around)
         else:
             self._add(target, value, line, around, adds=False)
 
-    def _add(self, target: ast.expr, value: ast.expr, line: int, around: _Around, *, adds: bool) -> None:
-        order = len(self._script.calls)
+    def _add(
+        self, target: ast.expr, value: ast.expr, line: int, around: _Around, *, adds: bool, place: int | None = None
+    ) -> None:
         self._script.assignments.append(
-            Assignment(dotted(target), value, line, order, around.loops, around.function, adds, around.conditions)
-        )
+            Assignment(
+                dotted(target), value, line, len(self._script.calls), around.loops, around.function, adds,
+                around.conditions, place,
+            )
+        )  # fmt: skip
 
     def _calls(self, node: ast.AST, around: _Around) -> None:
         for call in _in_order(node):
@@ -220,11 +246,13 @@ class _Reader:
             )  # fmt: skip
 
 
-def _skips_most_rounds(node: ast.stmt) -> TypeGuard[ast.If]:
-    """Say whether a statement goes on with the next round but in every n-th: `if step % n != 0: continue`."""
-    if not isinstance(node, ast.If) or node.orelse or not isinstance(node.body[-1], ast.Continue):
-        return False
-    return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(node.test))
+def _goes_on_early(node: ast.stmt) -> TypeGuard[ast.If]:
+    """Say whether a statement goes on with the next round under a test: `if step % n != 0: continue`."""
+    return isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], ast.Continue)
+
+
+def _has_modulo(node: ast.expr) -> bool:
+    return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(node))
 
 
 def negation(test: ast.expr) -> str:

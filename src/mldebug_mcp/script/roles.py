@@ -22,6 +22,39 @@ NO_GRAD = re.compile(r"(?:no_grad|inference_mode)$")
 MODULE = re.compile(r"(?:^|\.)nn\.[A-Z]\w*$")
 
 
+MAX_RUNS = 20
+"""Ways that lead to a call which are followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Where a call runs, with its callers of this file.
+
+    Args:
+        function: The outermost function.
+        loops: All loops around it, the outermost first, by their lines.
+        conditions: All conditions around it.
+        guards: All `with` blocks and decorators around it.
+        order: The place of the outermost caller among all calls, of the next, and so on to the call.
+    """
+
+    function: str
+    loops: tuple[int, ...]
+    conditions: tuple[str, ...]
+    guards: tuple[str, ...]
+    order: tuple[int, ...]
+
+    def inside(self, outer: Run) -> Run:
+        """Return the same with what is around its caller."""
+        return Run(
+            outer.function,
+            (*outer.loops, *self.loops),
+            (*outer.conditions, *self.conditions),
+            (*outer.guards, *self.guards),
+            (*outer.order, *self.order),
+        )
+
+
 @dataclass(frozen=True)
 class Roles:
     """What the names of a script stand for.
@@ -150,9 +183,10 @@ class Roles:
         if found:
             return found[-1].value
         outside = [made for made in self.script.assignments if made.target == node.id and not made.function]
-        return outside[0].value if len(outside) == 1 and not self._is_parameter(node.id, call.function) else node
+        return outside[0].value if len(outside) == 1 and not self.is_parameter(node.id, call.function) else node
 
-    def _is_parameter(self, name: str, function: str) -> bool:
+    def is_parameter(self, name: str, function: str) -> bool:
+        """Say whether a name is a parameter of a function; of one that is not known it may be."""
         definition = self.definitions.get(function.rpartition(".")[2])
         if not isinstance(definition, ast.FunctionDef):
             return True
@@ -160,12 +194,14 @@ class Roles:
 
     @cached_property
     def modules(self) -> list[ast.ClassDef]:
-        """The classes of models."""
-        return [
-            one
-            for one in ast.walk(self.script.tree)
-            if isinstance(one, ast.ClassDef) and any(dotted(base).endswith("Module") for base in one.bases)
-        ]
+        """The classes of models, those that inherit from another of this file as well."""
+        classes = [node for node in ast.walk(self.script.tree) if isinstance(node, ast.ClassDef)]
+        found: dict[str, ast.ClassDef] = {}
+        for node in classes:
+            bases = [dotted(base).rpartition(".")[2] for base in node.bases]
+            if any(re.search(r"(?<!Data)Module$|^PreTrainedModel$", base) or base in found for base in bases):
+                found[node.name] = node
+        return list(found.values())
 
     @cached_property
     def sequentials(self) -> dict[str, ast.expr]:
@@ -242,6 +278,139 @@ class Roles:
             new = found - names
             names |= new
         return names
+
+    @cached_property
+    def model_names(self) -> set[str]:
+        """The last parts of the names of models: what parameters, modes or weights are asked of."""
+        asked = self.script.named("parameters", "named_parameters", "eval", "train", "state_dict", "zero_grad")
+        optimizers = {name.rpartition(".")[2] for name in (*self.optimizers, *self.schedules)}
+        names = {call.owner.rpartition(".")[2] for call in asked if call.owner and not call.node.args}
+        made = {one.target.rpartition(".")[2] for one in self.script.assignments if self._makes_model(one.value)}
+        others = {name for name in names if re.search(r"opt|sched|scaler|trainer", name.lower())}
+        return {*names, *made} - optimizers - others - {"self", ""}
+
+    def _makes_model(self, node: ast.expr) -> bool:
+        called = dotted(node.func) if isinstance(node, ast.Call) else ""
+        return called.endswith("Sequential") or called in {module.name for module in self.modules}
+
+    @cached_property
+    def _calls_by_node(self) -> dict[int, Call]:
+        return {id(call.node): call for call in self.script.calls}
+
+    def call_of(self, node: ast.Call) -> Call | None:
+        """Return the call that a part of the syntax tree is; None inside a lambda."""
+        return self._calls_by_node.get(id(node))
+
+    def evaluates(self, function: str) -> bool:
+        """Say whether a function evaluates: it says so by its name, or by eval(), and computes no gradients."""
+        by_name = bool(EVALUATES.search(function.rpartition(".")[2]))
+        return bool(function) and function not in self._trained_in and (by_name or function in self._switched_in)
+
+    @cached_property
+    def _trained_in(self) -> set[str]:
+        return {backward.function for backward in self.backwards}
+
+    @cached_property
+    def _switched_in(self) -> set[str]:
+        return {call.function for call in self.script.named("eval") if call.owner}
+
+    @cached_property
+    def assignments_by_name(self) -> dict[tuple[str, str], list[Assignment]]:
+        """The assignments in order, by function and name."""
+        found: dict[tuple[str, str], list[Assignment]] = {}
+        for made in self.script.assignments:
+            found.setdefault((made.function, made.target), []).append(made)
+        return found
+
+    @cached_property
+    def reads(self) -> dict[str, list[tuple[ast.expr, ast.AST]]]:
+        """Where names are read outside of functions that nothing calls, each with what is around, by the last part."""
+        dead = self._dead_functions()
+        found: dict[str, list[tuple[ast.expr, ast.AST]]] = {}
+        stack: list[ast.AST] = [self.script.tree]
+        while stack:
+            parent = stack.pop()
+            for node in ast.iter_child_nodes(parent):
+                if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+                    found.setdefault(dotted(node).rpartition(".")[2], []).append((node, parent))
+                if not (isinstance(node, ast.FunctionDef) and node.name in dead):
+                    stack.append(node)
+        return found
+
+    def _dead_functions(self) -> set[str]:
+        """Return the functions that this file defines and never names, where it is run and not imported."""
+        if not any(not call.function and call.method in self.definitions for call in self.script.calls):
+            return set()
+        named = {node.id for node in ast.walk(self.script.tree) if isinstance(node, ast.Name)}
+        named |= {node.attr for node in ast.walk(self.script.tree) if isinstance(node, ast.Attribute)}
+        return {
+            name
+            for name, node in self.definitions.items()
+            if not isinstance(node, ast.ClassDef) and name not in named and not node.decorator_list
+        } - {"__init__", "__call__", "forward"}
+
+    def calls_model(self, node: ast.Call) -> bool:
+        """Say whether a call is the forward pass of a model."""
+        name = dotted(node.func)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("forward", "module"):
+            name = dotted(node.func.value)
+        return name == "self" or name.rpartition(".")[2] in self.model_names
+
+    def precise_callers(self, function: str) -> list[Call]:
+        """Return the calls of a function, or of a method on `self` or on an instance that this file makes."""
+        if function not in self._callers:
+            self._callers[function] = self._find_callers(function)
+        return self._callers[function]
+
+    @cached_property
+    def _callers(self) -> dict[str, list[Call]]:
+        return {}
+
+    def _find_callers(self, function: str) -> list[Call]:
+        owner, _, name = function.rpartition(".")
+        if not name:
+            return []
+        if owner not in self.definitions:
+            return [call for call in self.script.named(name) if call.name == name and call.function != function]
+        return [
+            call
+            for call in self.script.named(name)
+            if call.function != function and self._is_of_class(call.owner, owner, call.function)
+        ]
+
+    def _is_of_class(self, owner: str, name: str, function: str) -> bool:
+        if owner in ("self", "cls"):
+            return function.startswith(f"{name}.")
+        if owner == name:
+            return True
+        last = owner.rpartition(".")[2]
+        return any(
+            made.target.rpartition(".")[2] == last
+            for made in self.script.assignments
+            if isinstance(made.value, ast.Call) and dotted(made.value.func) == name
+        )
+
+    def runs(self, call: Call, depth: int = 3) -> list[Run]:
+        """Return where a call runs: in its function, or in the callers of this file that lead to it."""
+        here = Run(call.function, call.loops, call.conditions, call.guards, (call.order,))
+        callers = self.precise_callers(call.function)[:MAX_RUNS] if depth else []
+        found = [here.inside(outer) for caller in callers for outer in self.runs(caller, depth - 1)]
+        return found[:MAX_RUNS] or [here]
+
+    def gradients_off(self, call: Call) -> bool:
+        """Say whether a call runs without gradients: in a block, under a decorator, or where all callers are."""
+        if self.uses("set_grad_enabled"):
+            return True
+        return all(any(self._turns_gradients_off(guard) for guard in run.guards) for run in self.runs(call))
+
+    def _turns_gradients_off(self, guard: str) -> bool:
+        if NO_GRAD.search(guard):
+            return True
+        decorator = self.definitions.get(guard.rpartition(".")[2])
+        if decorator is None:
+            return False
+        names = [dotted(node) for node in ast.walk(decorator) if isinstance(node, ast.Attribute | ast.Name)]
+        return any(NO_GRAD.search(name) for name in names)
 
     def callers(self, function: str) -> list[Call]:
         """Return the calls of a function or method of this file."""

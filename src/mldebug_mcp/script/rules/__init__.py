@@ -6,7 +6,7 @@ the script does right is found as well, as it rules causes out.
 
 from mldebug_mcp.script.faults import Fault, Rule
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.rules import arguments, data, evaluation, labels, loss, parameters, schedule, step
+from mldebug_mcp.script.rules import arguments, data, evaluation, labels, loss, networks, parameters, schedule, step
 
 RULES: tuple[Rule, ...] = (
     step.gradients_never_cleared,
@@ -22,6 +22,7 @@ RULES: tuple[Rule, ...] = (
     evaluation.modes,
     evaluation.gradients_of_evaluation,
     evaluation.metrics_computed_wrongly,
+    evaluation.last_batch_only,
     loss.activation_twice,
     loss.loss_without_graph,
     loss.losses_kept,
@@ -30,10 +31,18 @@ RULES: tuple[Rule, ...] = (
     loss.keras_logits,
     labels.labels_shifted,
     labels.shifted_in_the_data,
+    labels.padding_in_loss,
     data.data_order,
     data.evaluation_data,
+    data.augmented_evaluation,
     data.seeds_set_again,
     parameters.parameters_left_out,
+    parameters.unfrozen_outside_optimizer,
+    networks.target_never_updated,
+    networks.ema_never_applied,
+    networks.network_without_optimizer,
+    networks.clips_another_model,
+    networks.generator_in_discriminator_loss,
     arguments.settings_contradict,
 )
 

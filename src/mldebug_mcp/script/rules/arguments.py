@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -9,9 +10,14 @@ from mldebug_mcp.script.calls import Call, constant_of
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 
-HIGHEST_ADAM, HIGHEST_SGD = 0.05, 10.0
-"""Learning rates above which a script is likely wrong. Chosen: published recipes with Adam stay below 0.01, with SGD
-below 5."""
+HIGHEST_ADAM = 0.05
+"""Learning rate of a network with Adam above which it is likely wrong. Chosen: published recipes stay below 0.01."""
+HIGHEST_SGD = 50.0
+"""Learning rate with SGD above which it is likely wrong. Chosen: linear probes of MoCo use 30."""
+OTHER_SCALE = re.compile(r"gpytorch|pyro|PromptTuning|PrefixTuning|LambdaLR")
+"""What moves the usual range of learning rates: Gaussian processes, prompts, factors of a schedule."""
+HIGHEST_DECAY = 1.0
+"""Weight decay above which it is likely wrong. Chosen: experiments on grokking use 1.0."""
 TIGHTEST_CLIP = 0.01
 """Limit of the gradient norm below which it is likely wrong. Chosen: recipes use 0.1 to 10."""
 
@@ -78,14 +84,22 @@ def _far_outside(roles: Roles, given: _Given) -> Iterator[Fault]:
         else None
     )
     highest = HIGHEST_SGD if call.method == "SGD" else HIGHEST_ADAM
-    if rate is not None and rate > highest and not roles.uses("LambdaLR"):
+    if rate is not None and rate > highest and _is_of_network(roles, call):
         yield fault("rate_far_too_high", call.line, "likely", f"{call.name} has a learning rate of {rate}")
     decay = given.number("weight_decay")
-    if decay is not None and decay >= 1:
+    if decay is not None and decay > HIGHEST_DECAY:
         yield fault("decay_far_too_high", call.line, "likely", f"{call.name} has a weight decay of {decay}")
     limit = given.number("max_norm", 1) if call.method == "clip_grad_norm_" else given.number("max_grad_norm")
     if limit is not None and 0 < limit < TIGHTEST_CLIP:
         yield fault("clip_far_too_tight", call.line, "likely", f"gradients are clipped at {limit}")
+
+
+def _is_of_network(roles: Roles, call: Call) -> bool:
+    """Say whether a learning rate is for the layers of a network, and nothing moves its usual range."""
+    given = roles.source_of(call.node.args[0], call) if call.node.args else None
+    points = isinstance(given, ast.List | ast.Tuple) and "parameters(" not in ast.unparse(given)
+    clipped = call.method == "SGD" and bool(roles.script.named("clip_grad_norm_", "clip_grad_value_"))
+    return not points and not clipped and not OTHER_SCALE.search(roles.source)
 
 
 def _contradictions(given: _Given) -> Iterator[Fault]:

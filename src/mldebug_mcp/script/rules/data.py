@@ -6,24 +6,22 @@ import ast
 import re
 from collections.abc import Iterator
 
-from mldebug_mcp.script.calls import Call, calls_in, constant_of, dotted, names_in
+from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.loaders import Loader, definition_of, draws_anew, loaders_of, rows_of
 from mldebug_mcp.script.roles import EVALUATES, Roles
 
 
 def data_order(roles: Roles) -> Iterator[Fault]:
     """Training data come in a fixed order, or always the first batch comes."""
-    stepped = {line for step in roles.steps for line in step.loops}
-    loops = {line for backward in roles.backwards for line in backward.loops}
-    trained = {roles.script.loops.get(line, "") for line in (loops & stepped or loops if roles.steps else ())}
     for name, made in roles.loaders.items():
         if not isinstance(made.value, ast.Call):
             continue
         given = {one.arg: one.value for one in made.value.keywords}
         if None in given and "shuffle" not in given:
             continue
-        over = any(re.search(rf"\b{re.escape(name)}\b", text) for text in trained) or _trains_as_argument(roles, name)
-        trains = over or ("train" in name.lower() and roles.trains_by_hand)
+        by_name = "train" in name.lower() and roles.trains_by_hand
+        trains = _trains_over(roles, name, made) or _trains_as_argument(roles, name) or by_name
         ordered = "shuffle" not in given or constant_of(given["shuffle"]) is False
         sampled = {"sampler", "batch_sampler"} & set(given) or len(made.value.args) > 2
         streamed = re.search(r"Iterable|stream|shuffle\(|WebDataset|permutation", roles.source)
@@ -43,32 +41,67 @@ def data_order(roles: Roles) -> Iterator[Fault]:
             yield fault("always_first_batch", call.line, "likely", says)
 
 
+def _trains_over(roles: Roles, name: str, made: Assignment) -> bool:
+    """Say whether a loop that trains goes through a loader by its own name."""
+    for call in roles.steps:
+        own = not roles.is_parameter(name, call.function) if not made.function else made.function == call.function
+        over = any(re.search(rf"\b{re.escape(name)}\b", roles.script.loops.get(line, "")) for line in call.loops)
+        if over and (own or "." in name):
+            return True
+    return False
+
+
 def _trains_as_argument(roles: Roles, name: str) -> bool:
-    """Say whether a function that trains is given a loader, and goes through it."""
-    given = roles.parameters_for(name)
-    return any(
-        function == step.function.rpartition(".")[2]
-        and re.search(rf"\b{parameter}\b", roles.script.loops.get(line, ""))
-        for function, parameter in given
-        for step in roles.steps
-        for line in step.loops
-    )
+    """Say whether a function that trains is given a loader, goes through it, and is not told to evaluate."""
+    for step in roles.steps:
+        definition = roles.definitions.get(step.function.rpartition(".")[2])
+        if not isinstance(definition, ast.FunctionDef) or not step.loops:
+            continue
+        for call in roles.callers(step.function):
+            arguments = _arguments(definition, call)
+            given = [parameter for parameter, value in arguments.items() if dotted(value) == name]
+            through = " ".join(roles.script.loops.get(line, "") for line in step.loops)
+            over = any(re.search(rf"\b{parameter}\b", through) for parameter in given)
+            if over and not _is_switched_off(roles, step, definition, arguments):
+                return True
+    return False
+
+
+def _arguments(definition: ast.FunctionDef, call: Call) -> dict[str, ast.expr]:
+    """Return the arguments of a call by the parameters of what it calls, defaults among them."""
+    parameters = [parameter.arg for parameter in definition.args.args if parameter.arg not in ("self", "cls")]
+    optional = [*definition.args.args, *definition.args.kwonlyargs]
+    values = [*definition.args.defaults, *(value or ast.Constant(None) for value in definition.args.kw_defaults)]
+    defaults = {parameter.arg: value for parameter, value in zip(reversed(optional), reversed(values), strict=False)}
+    return defaults | dict(zip(parameters, call.node.args, strict=False)) | dict(call.keywords)
+
+
+def _is_switched_off(roles: Roles, step: Call, definition: ast.FunctionDef, arguments: dict[str, ast.expr]) -> bool:
+    """Say whether a step hangs on a parameter that a call gives as None, False, or another text than that of training.
+
+    A parameter whose value is not known may switch it off as well.
+    """
+    skipped = [
+        node.test
+        for node in ast.walk(definition)
+        if isinstance(node, ast.If) and node.lineno < step.line and isinstance(node.body[-1], ast.Continue | ast.Return)
+    ]
+    tests = [*(ast.parse(test, mode="eval") for test in step.conditions), *skipped]
+    local = {made.target: made.value for made in roles.script.assignments if made.function == step.function}
+    names = set[str]().union(*map(names_in, tests))
+    names |= set[str]().union(*(names_in(local[name]) for name in names if name in local))
+    for switch in names & set(arguments):
+        value = roles.value_of(arguments[switch])
+        known = {constant_of(node) for test in tests for node in ast.walk(test) if isinstance(node, ast.Constant)}
+        constant = isinstance(arguments[switch], ast.Constant)
+        if constant and (value is None or value is False or (isinstance(value, str) and value not in known)):
+            return True
+    return False
 
 
 def evaluation_data(roles: Roles) -> Iterator[Fault]:
     """Training and evaluation share data."""
-    loaders = [
-        (name, made) for name, made in roles.loaders.items() if isinstance(made.value, ast.Call) and made.value.args
-    ]
-    for name, made in loaders:
-        for other, trained in loaders:
-            if not EVALUATES.search(name) or EVALUATES.search(other) or name == other:
-                continue
-            if isinstance(made.value, ast.Call) and isinstance(trained.value, ast.Call):
-                same = ast.unparse(made.value.args[0]) == ast.unparse(trained.value.args[0])
-                if same and _assigned_once(roles, made.value.args[0]):
-                    says = f"{name} and {other} read the same data: {ast.unparse(made.value.args[0])}"
-                    yield fault("same_data", made.line, "certain", says)
+    yield from _same_rows(roles)
     splits = [one for one in roles.script.calls if one.method in ("train_test_split", "random_split")]
     fitted = re.compile(r"(?:Scaler|Vectorizer|PCA|Imputer|Encoder|SelectKBest|Normalizer|Transformer)$")
     for call in roles.script.named("fit_transform", "fit"):
@@ -97,8 +130,46 @@ def evaluation_data(roles: Roles) -> Iterator[Fault]:
             yield fault("evaluates_training_data", line, "likely", says)
 
 
-def _assigned_once(roles: Roles, node: ast.expr) -> bool:
-    return not isinstance(node, ast.Name) or sum(one.target == node.id for one in roles.script.assignments) <= 1
+def _same_rows(roles: Roles) -> Iterator[Fault]:
+    """Yield loaders of evaluation that read the same rows as one of training."""
+    rows: dict[str, Loader] = {}
+    loaders = loaders_of(roles)
+    for loader in loaders:
+        if loader.use == "train":
+            rows.setdefault(_rows(roles, loader), loader)
+    for loader in loaders:
+        trained = rows.get(_rows(roles, loader)) if loader.use == "evaluate" else None
+        if trained is not None:
+            same_name = ast.unparse(loader.dataset) == ast.unparse(trained.dataset)
+            made = None if same_name else definition_of(roles, loader.dataset, loader.call)
+            says = f"{loader.name} and {trained.name} read the same data: {ast.unparse(loader.dataset)}"
+            yield fault("same_data", made.line if made else loader.call.line, "certain", says)
+
+
+def _rows(roles: Roles, loader: Loader) -> str:
+    samplers = [loader.call.keywords[name] for name in ("sampler", "batch_sampler") if name in loader.call.keywords]
+    return " by ".join(rows_of(roles, node, loader.call) for node in (loader.dataset, *samplers))
+
+
+VIEWS = re.compile(r"simclr|byol|moco|dino|contrastive|nt_?xent|info_?nce|barlow|vicreg|twocrop|two_crop|\btta\b", re.I)
+"""What is evaluated on random views on purpose."""
+
+
+def augmented_evaluation(roles: Roles) -> Iterator[Fault]:
+    """Rows of the evaluation go through random transforms."""
+    if any(
+        re.search(r"\w\.(?:transforms?|augment)$", made.target.removeprefix("self."))
+        for made in roles.script.assignments
+    ):
+        return
+    if VIEWS.search(roles.source):
+        return
+    for loader in loaders_of(roles):
+        transform = draws_anew(roles, loader.dataset, loader.call) if loader.use == "evaluate" else ""
+        if transform:
+            made = definition_of(roles, loader.dataset, loader.call)
+            says = f"{loader.name} evaluates rows that {transform} changes at random"
+            yield fault("augmented_evaluation", made.line if made else loader.call.line, "likely", says)
 
 
 SEEDS = re.compile(r"(?:manual_seed|manual_seed_all|seed_everything|set_seed|(?:np|numpy)\.random\.seed|random\.seed)$")

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from mldebug_mcp.script.calls import Call, calls_in, constant_of, dotted
+from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.roles import EVALUATES, NO_GRAD, Roles
 
@@ -141,8 +141,8 @@ def gradients_of_evaluation(roles: Roles) -> Iterator[Fault]:
         return
     for call in roles.script.calls:
         evaluates = EVALUATES.search(call.function) and call.function not in {one.function for one in roles.backwards}
-        off = any(NO_GRAD.search(guard) for guard in call.guards) or roles.uses("set_grad_enabled", "inference_mode")
-        if evaluates and not off and call.loops and re.search(r"(?:^|\.)(?:model|net|network)$", call.name):
+        forward = re.search(r"(?:^|\.)(?:model|net|network)$", call.name)
+        if evaluates and call.loops and forward and not roles.gradients_off(call):
             says = "the model is evaluated with gradients on: memory is held for them"
             yield fault("gradients_in_evaluation", call.line, "depends", says)
             return
@@ -182,3 +182,71 @@ def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
             ):
                 says = f"the class is looked for along the batch: {text[:60]}"
                 yield fault("argmax_over_batch", node.lineno, "likely", says)
+
+
+def last_batch_only(roles: Roles) -> Iterator[Fault]:
+    """A metric is computed from the outputs of the last batch alone."""
+    if not roles.trains_by_hand and not any(roles.evaluates(call.function) for call in roles.script.calls):
+        return
+    for line in roles.script.loops:
+        inside = [call for call in roles.script.calls if call.loops and call.loops[-1] == line]
+        forward = [call for call in inside if roles.calls_model(call.node)]
+        if not forward or any(line in backward.loops for backward in roles.backwards):
+            continue
+        function = forward[0].function
+        if not roles.evaluates(function) and not roles.gradients_off(forward[0]):
+            continue
+        yield from _read_after(roles, line, function)
+
+
+def _read_after(roles: Roles, line: int, function: str) -> Iterator[Fault]:
+    """Yield a metric after a loop over batches that reads what each batch sets anew."""
+    loop = next(
+        (node for node in ast.walk(roles.script.tree) if isinstance(node, ast.For) and node.lineno == line), None
+    )
+    scope = roles.definitions.get(function.rpartition(".")[2], roles.script.tree)
+    if loop is None or any(isinstance(node, ast.Break | ast.Return) for node in ast.walk(loop)):
+        return
+    inside = [made for made in roles.script.assignments if line in made.loops]
+    kept = {made.target for made in inside if made.adds or made.target in names_in(made.value) or made.conditions}
+    if any(_hands_on_state(roles, made) for made in inside) or dotted(loop.iter) == "range":
+        return
+    kept |= {made.target for made in inside if made.loops[-1] != line}
+    set_anew = {made.target: made for made in inside if made.target not in kept}
+    end = loop.end_lineno or line
+    for node in ast.walk(scope):
+        if not isinstance(node, ast.Return | ast.Assign) or node.value is None or node.lineno <= end:
+            continue
+        read = names_in(node.value) & {*set_anew, *names_in(loop.target)}
+        again = {one.target for one in roles.script.assignments if end < one.line < node.lineno}
+        outputs = sorted(name for name in read - again if name in set_anew and _is_of_outputs(roles, set_anew[name]))
+        scores = [name for name in outputs if _is_score(set_anew[name].value)]
+        if scores or (outputs and _is_score(node.value)):
+            name = (scores or outputs)[0]
+            says = f"{name} is set anew in each batch of the loop, and read after it: the metric is of the last batch"
+            yield fault("last_batch_only", set_anew[name].line if scores else node.lineno, "certain", says)
+            return
+
+
+def _hands_on_state(roles: Roles, made: Assignment) -> bool:
+    """Say whether a model is given what it gave in the round before, as a recurrent one is."""
+    calls = [node for node in ast.walk(made.value) if isinstance(node, ast.Call) and roles.calls_model(node)]
+    return any(made.target in names_in(arg) for node in calls for arg in node.args)
+
+
+def _is_of_outputs(roles: Roles, made: Assignment) -> bool:
+    """Say whether a value comes from the forward pass of a model."""
+    values = [made.value]
+    for name in names_in(made.value):
+        values += [one.value for one in roles.script.assignments if one.target == name and one.loops == made.loops]
+    calls = [node for value in values for node in ast.walk(value) if isinstance(node, ast.Call)]
+    return any(roles.calls_model(node) for node in calls)
+
+
+SCORE = re.compile(r"(?:_score|_loss|accuracy|cross_entropy|criterion|loss_fn)$", re.IGNORECASE)
+
+
+def _is_score(node: ast.expr) -> bool:
+    """Say whether an expression compares outputs with targets, or computes a metric or loss of them."""
+    compared = any(isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Eq) for part in ast.walk(node))
+    return compared or any(SCORE.search(name) for name in calls_in(node))

@@ -75,7 +75,7 @@ def shifted_in_the_data(roles: Roles) -> Iterator[Fault]:
         if not isinstance(function, ast.FunctionDef):
             continue
         inside = [call for call in roles.script.calls if call.function.rpartition(".")[2] == function.name]
-        within = inside[-1] if inside else _no_call(function)
+        within = inside[-1] if inside else _no_call(roles, function)
         for node in ast.walk(function):
             for inputs, labels in _pairs(node):
                 if _cut(roles, inputs, within) == "last" and _cut(roles, labels, within) == "first":
@@ -88,9 +88,11 @@ def _gives_labels(roles: Roles) -> bool:
     return any("labels" in call.keywords and "loss" not in call.name.lower() for call in roles.script.calls)
 
 
-def _no_call(function: ast.FunctionDef) -> Call:
-    """Return a place in a function that calls nothing."""
-    return Call("", ast.Call(ast.Name(""), [], []), function.lineno, 0, (), function.name, (), ())
+def _no_call(roles: Roles, function: ast.FunctionDef) -> Call:
+    """Return the end of a function that calls nothing."""
+    inside = [made for made in roles.script.assignments if made.function.rpartition(".")[2] == function.name]
+    name, order = (inside[-1].function, inside[-1].order) if inside else (function.name, 0)
+    return Call("", ast.Call(ast.Name(""), [], []), function.lineno, order, (), name, (), ())
 
 
 def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -100,3 +102,103 @@ def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
         yield entries["input_ids"], entries["labels"]
     if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) and len(node.value.elts) == 2:
         yield node.value.elts[0], node.value.elts[1]
+
+
+PADS = re.compile(
+    r"(?:^|\.)(?:pad_sequence|pad_packed_sequence|full_like|full)$|tokenizer\.pad$|(?:F|functional)\.pad$"
+)
+
+
+def padding_in_loss(roles: Roles) -> Iterator[Fault]:
+    """Targets are padded, and the loss counts their padding."""
+    if "-100" in roles.source or roles.uses("masked_select", "pack_padded_sequence", "one_hot"):
+        return
+    for call in roles.script.calls:
+        if not roles.is_cross_entropy(call) or len(call.node.args) < 2 or not _is_of_tokens(roles, call):
+            continue
+        made = roles.losses.get(call.name)
+        settings = {**(_keywords_of(made.value) if made else {}), **call.keywords}
+        if (
+            {"ignore_index", "weight", "reduction"} & set(settings)
+            or len(call.node.args) > 2
+            or _is_masked(roles, call)
+        ):
+            continue
+        padded = _padded_targets(roles, call)
+        if padded:
+            line = made.line if made is not None else call.line
+            says = f"targets are padded ({padded}), and the loss counts the padding: it has no ignore_index"
+            yield fault("padding_in_loss", line, "likely", says)
+
+
+def _keywords_of(node: ast.expr) -> dict[str, ast.expr]:
+    """Return the keyword arguments of a loss, and its first argument as its weight."""
+    if not isinstance(node, ast.Call):
+        return {}
+    return {
+        **({"weight": node.args[0]} if node.args else {}),
+        **{one.arg: one.value for one in node.keywords if one.arg},
+    }
+
+
+def _is_of_tokens(roles: Roles, call: Call) -> bool:
+    """Say whether a loss has a target for each place of a sequence: both are made flat, or classes put second."""
+    outputs, targets = (roles.source_of(arg, call) for arg in call.node.args[:2])
+    flat = [isinstance(node, ast.Call) and dotted(node).rpartition(".")[2] in FLATTENS for node in (outputs, targets)]
+    second = isinstance(outputs, ast.Call) and dotted(outputs).rpartition(".")[2] in (
+        "transpose",
+        "permute",
+        "swapaxes",
+    )
+    return all(flat) or second
+
+
+FLATTENS = ("view", "reshape", "flatten")
+
+
+def _is_masked(roles: Roles, call: Call) -> bool:
+    """Say whether a mask picks what the loss is given: `logits[mask]`."""
+    sources = [roles.source_of(_base(arg), call) for arg in call.node.args[:2]]
+    picked = [
+        node.slice
+        for part in (*call.node.args[:2], *sources)
+        for node in ast.walk(part)
+        if isinstance(node, ast.Subscript)
+    ]
+    inverted = any(isinstance(place, ast.UnaryOp) and isinstance(place.op, ast.Invert) for place in picked)
+    joined = any(isinstance(place, ast.BinOp) and isinstance(place.op, ast.BitAnd | ast.BitOr) for place in picked)
+    return inverted or joined or any(isinstance(place, ast.Name | ast.Compare) for place in picked)
+
+
+def _padded_targets(roles: Roles, call: Call) -> str:
+    """Return the call that pads targets; empty where inputs alone are padded.
+
+    Targets are padded where they are cut from the padded inputs, or where two or more things are padded.
+    """
+    pads = [one for one in roles.script.calls if PADS.search(one.name) and "mask" not in ast.unparse(one.node)]
+    pads = [
+        one for one in pads if not one.name.endswith(("full", "full_like")) or "pad" in ast.unparse(one.node).lower()
+    ]
+    pads = [one for one in pads if one.method != "pad" or "tokenizer" in one.name or "value" in one.keywords]
+    named = [ast.unparse(one.node)[:60] for one in pads]
+    named += [ast.unparse(node)[:60] for node in ast.walk(roles.script.tree) if _repeats_padding(node)]
+    target = call.node.args[1]
+    cut = "1:" in ast.unparse(roles.source_of(target, call)) or any(
+        _cut(roles, part, call) == "first" for part in (target, _base(target))
+    )
+    returned = [pair for node in ast.walk(roles.script.tree) for pair in _returned_pairs(node)]
+    cut = cut or any("1:" in ast.unparse(labels) and ":-1" in ast.unparse(inputs) for inputs, labels in returned)
+    return named[0] if named and (cut or len(named) > 1) else ""
+
+
+def _returned_pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    if isinstance(node, ast.Return | ast.Yield) and isinstance(node.value, ast.Tuple) and len(node.value.elts) >= 2:
+        yield node.value.elts[0], node.value.elts[1]
+
+
+def _repeats_padding(node: ast.AST) -> bool:
+    """Say whether a list of padding is repeated: `[PAD] * (longest - len(row))`."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return False
+    sides = [side for side in (node.left, node.right) if isinstance(side, ast.List) and len(side.elts) == 1]
+    return any("pad" in ast.unparse(side).lower() for side in sides)

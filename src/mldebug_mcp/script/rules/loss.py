@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.graph import CUT, NUMBERS, carries_graph, is_running_sum
 from mldebug_mcp.script.roles import NO_GRAD, Roles
 
 FORWARD = ("forward", "__call__", "call")
@@ -192,10 +193,6 @@ def _last_method(node: ast.expr) -> str:
     return dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
 
 
-NUMBERS = ("item", "tolist", "numpy", "float")
-"""Methods and functions that make plain numbers of a tensor."""
-CUT = (*NUMBERS, "detach")
-"""Methods after which a value has no gradient."""
 SAME_GRADIENT = ("mean", "sum", "float", "to", "cuda", "view", "reshape", "squeeze", "unsqueeze", "div", "mul", "clamp")
 """Methods of a tensor through which its gradient goes."""
 MAX_NAMES_FOLLOWED = 4
@@ -241,19 +238,53 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
         arg = call.node.args[0] if call.node.args else None
         name = dotted(arg) if isinstance(arg, ast.Name | ast.Attribute) else ""
         again = any(made.target == call.owner and made.loops == call.loops for made in roles.script.assignments)
+        again = again or any(
+            made.target in lost and call.owner in _names_of(made.value) for made in roles.script.assignments
+        )
         if name in lost and call.loops and not again and not _is_detached(roles, name, call):
             says = f"{call.owner} keeps {name} with its graph"
             yield fault("losses_kept", call.line, "certain", says, fix=f"{call.owner}.append({name}.item())")
     training = {backward.function for backward in roles.backwards}
     for added in roles.script.assignments:
-        if not added.adds or not added.loops or added.target in lost or added.function not in training:
+        summed = is_running_sum(added) and added.loops and added.target not in lost
+        if not summed or added.function not in training:
             continue
-        names = _names_of(added.value) & lost
+        names = (_names_of(added.value) & lost) - {added.target} - roles.model_names
         cut = any(name.rpartition(".")[2] in CUT for name in calls_in(added.value))
         read = any(isinstance(node, ast.Attribute) and node.attr in ("data", "shape") for node in ast.walk(added.value))
         if names and not cut and not read and not _set_anew(roles, added):
             says = f"{added.target} adds up {', '.join(sorted(names))} with its graph"
             yield fault("losses_kept", added.line, "certain", says, fix="add loss.item(), or loss.detach()")
+    yield from _kept_in_evaluation(roles)
+
+
+def _kept_in_evaluation(roles: Roles) -> Iterator[Fault]:
+    """Yield where evaluation with gradients on adds up or lists values with their graphs."""
+    kept = [
+        (made.target, made.value, made.line, made.order, made.loops, made.function)
+        for made in roles.script.assignments
+        if is_running_sum(made)
+    ]
+    kept += [
+        (call.owner, call.node.args[0], call.line, call.order, call.loops, call.function)
+        for call in roles.script.named("append")
+        if call.node.args
+    ]
+    for target, value, line, order, loops, function in kept:
+        if not loops or not roles.trains_by_hand or not roles.evaluates(function) or _starts_in(roles, target, loops):
+            continue
+        before = [call for call in roles.script.calls if call.function == function and call.order <= order]
+        on = bool(before) and not roles.gradients_off(before[-1])
+        if on and carries_graph(roles, value, function, order):
+            says = f"gradients are on in this evaluation, and {target} keeps the graph of every batch"
+            yield fault("losses_kept", line, "certain", says, fix="with torch.no_grad():")
+
+
+def _starts_in(roles: Roles, target: str, loops: tuple[int, ...]) -> bool:
+    """Say whether a sum or list begins anew in the loop in which it grows."""
+    return any(
+        made.target == target and made.loops == loops and not is_running_sum(made) for made in roles.script.assignments
+    )
 
 
 def _given_to(backward: Call) -> list[ast.expr]:
@@ -272,7 +303,7 @@ def _names_of(node: ast.expr) -> set[str]:
 def _set_anew(roles: Roles, added: Assignment) -> bool:
     """Say whether a sum begins anew in the loop in which it is added to, as that of a window of batches does."""
     return any(
-        made.target == added.target and not made.adds and made.loops == added.loops
+        made.target == added.target and not is_running_sum(made) and made.loops == added.loops
         for made in roles.script.assignments
         if made.function == added.function
     )
@@ -376,9 +407,22 @@ TALL = re.compile(r"\[:, None\]|(?:ones|zeros|full|Tensor|rand\w*)\([^\n]*, 1\)|
 """What makes columns besides reshaping: a new axis, shapes that are written out, columns of a table by a list."""
 
 
+MADE_BY_SIZE = ("rand", "randn", "zeros", "ones", "empty", "full", "uniform", "normal")
+"""Functions that make an array of a size that they are given."""
+
+
+def _is_column_by_size(call: Call) -> bool:
+    """Say whether an array of the shape (n, 1) is made: `torch.rand(n, 1)` or `np.zeros((n, 1))`."""
+    tuples = [arg for arg in (*call.node.args, *call.keywords.values()) if isinstance(arg, ast.Tuple | ast.List)]
+    sizes = [list(tuples[-1].elts)] if tuples else [call.node.args]
+    return any(len(size) >= 2 and constant_of(size[-1]) == 1 for size in sizes)
+
+
 def _makes_columns(roles: Roles) -> bool:
     """Say whether the file brings anything into the shape (n, 1), or a model of it gives outputs of shape (n,)."""
     if TALL.search(roles.source):
+        return True
+    if any(_is_column_by_size(call) for call in roles.script.named(*MADE_BY_SIZE)):
         return True
     shapes = [(_shape_after(call.method, call.node), call.function) for call in roles.script.named(*RESHAPES)]
     models = {module.name for module in roles.modules}
@@ -395,7 +439,18 @@ def _flattened_elsewhere(roles: Roles) -> bool:
 
 def _one_output(roles: Roles) -> bool:
     linear = [one for one in roles.script.named("Linear") if one.constant("out_features", 1) is not None]
-    return bool(linear) and linear[-1].constant("out_features", 1) == 1
+    last = linear[-1] if linear else None
+    one_output = last is not None and last.constant("out_features", 1) == 1 and not last.loops
+    return one_output and not any(_puts_together(module) for module in roles.modules)
+
+
+def _puts_together(module: ast.ClassDef) -> bool:
+    """Say whether the outputs of a model are put together from several."""
+    forward = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name in FORWARD]
+    returned = [
+        node.value for part in forward for node in ast.walk(part) if isinstance(node, ast.Return) and node.value
+    ]
+    return any(_outermost(value).rpartition(".")[2] in ("cat", "stack", "concat", "hstack") for value in returned)
 
 
 MEAN_LOSSES = re.compile(r"(?:^|\.)(?:F|functional)\.(?:\w*loss|\w*cross_entropy\w*)$")

@@ -131,6 +131,10 @@ def lightning_interval(roles: Roles) -> Iterator[Fault]:
     for name, made in roles.schedules.items():
         if made.function.rpartition(".")[2] != "configure_optimizers":
             continue
+        if "." not in name and not _is_used(roles, name, made):
+            says = f"{name} is made and not returned: Lightning does not step it"
+            yield fault("schedule_never_stepped", made.line, "certain", says, fix="return it with the optimizer")
+            continue
         if COUNTS_BATCHES_SURELY.search(ast.unparse(made.value)) or "stepping_batches" in ast.unparse(made.value):
             body = [
                 node

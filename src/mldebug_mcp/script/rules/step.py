@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.roles import Roles, Run
 
 
 def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
@@ -238,37 +238,76 @@ def accumulation(roles: Roles) -> Iterator[Fault]:
     if roles.uses("accelerator.accumulate"):
         return
     for step in roles.steps:
-        every = next((test for test in step.conditions if "%" in test and "not (" not in test), None)
-        backward = next(
-            (
-                backward
-                for backward in roles.backwards
-                if backward.function == step.function
-                and backward.loops == step.loops
-                and every not in backward.conditions
-            ),
-            None,
-        )
-        if every is None or backward is None or not step.loops:
-            continue
-        cleared = [call for call in roles.unit(backward) if call.method == "zero_grad"]
-        if cleared and all(not any("%" in test for test in clear.conditions) for clear in cleared):
-            says = (
-                f"zero_grad() is called at every batch, and step() only where {every}: all but the last batch are lost"
-            )
-            yield fault("accumulation_cleared", cleared[0].line, "certain", says)
-        if not _is_divided(roles, backward):
-            says = (
-                f"step() is called where {every}, and the loss is not divided by the number of batches that are added"
-            )
-            yield fault("accumulation_not_divided", backward.line, "likely", says)
-        ends = any("len(" in test or " or " in test for test in step.conditions)
-        later = [other for other in roles.steps if other.order > step.order and len(other.loops) < len(step.loops)]
-        passes = len(step.loops) > 1 or any(caller.loops for caller in roles.callers(step.function))
-        if passes and not ends and not later:
-            says = "batches that are left at the end of a pass make no step with the others of their window"
-            yield fault("accumulation_leftover", step.line, "depends", says)
+        window = next(filter(None, (_window(roles, run) for run in roles.runs(step))), None)
+        if window is not None:
+            yield from _accumulated(roles, step, *window)
     yield from _inner_loop_not_divided(roles)
+
+
+def _window(roles: Roles, run: Run) -> tuple[Run, str, Call] | None:
+    """Return where a step comes in every n-th round alone: its run, its test, the backward of each round."""
+    every = next((test for test in run.conditions if _is_every_nth(roles, test, run)), None)
+    if every is None or not run.loops:
+        return None
+    rounds = [
+        (backward, other)
+        for backward in roles.backwards
+        for other in roles.runs(backward)
+        if other.function == run.function and other.loops[: len(run.loops)] == run.loops
+    ]
+    own_backward = any(every in other.conditions for _, other in rounds)
+    backward = next((backward for backward, other in rounds if other.loops == run.loops), None)
+    return None if own_backward or backward is None else (run, every, backward)
+
+
+def _is_every_nth(roles: Roles, test: str, run: Run) -> bool:
+    """Say whether a test holds in every n-th round: a remainder, or a count that starts again when it is full."""
+    if "%" in test:
+        return "not (" not in test
+    full = re.fullmatch(r"(\w+) (?:==|>=) (\w[\w.]*)", test)
+    counted = [
+        made for made in roles.script.assignments if full and made.target == full[1] and made.function == run.function
+    ]
+    inside = [made for made in counted if made.loops == run.loops]
+    added = any(made.adds and test not in made.conditions for made in inside)
+    return added and any(constant_of(made.value) == 0 and test in made.conditions for made in inside)
+
+
+def _accumulated(roles: Roles, step: Call, run: Run, every: str, backward: Call) -> Iterator[Fault]:
+    """Yield what is wrong where a step is made from the gradients of several batches."""
+    cleared = [call for call in roles.unit(backward) if call.method == "zero_grad"]
+    if cleared and not any("%" in test or test == every for clear in cleared for test in clear.conditions):
+        says = f"zero_grad() is called at every batch, and step() only where {every}: all but the last batch are lost"
+        yield fault("accumulation_cleared", cleared[0].line, "certain", says)
+    if not _is_divided(roles, backward) and not _gradients_are_divided(roles):
+        says = f"step() is called where {every}, and the loss is not divided by the number of batches that are added"
+        yield fault("accumulation_not_divided", backward.line, "likely", says)
+    ends = any("len(" in test or " or " in test for test in run.conditions)
+    later = [other for other in roles.steps if other.order > step.order and len(other.loops) < len(step.loops)]
+    passes = len(run.loops) > 1 or any(caller.loops for caller in roles.callers(step.function))
+    if passes and not ends and not later and _restarts(roles, every, run):
+        says = "batches that are left at the end of a pass make no step with the others of their window"
+        yield fault("accumulation_leftover", step.line, "depends", says)
+
+
+def _restarts(roles: Roles, every: str, run: Run) -> bool:
+    """Say whether the number that a test counts by starts again in each pass; where it goes on, no batch is left.
+
+    A loop that is left early may stop at the last full window.
+    """
+    names = names_in(ast.parse(every, mode="eval"))
+    loops = [
+        node for node in ast.walk(roles.script.tree) if isinstance(node, ast.For) and node.lineno in run.loops[-1:]
+    ]
+    if any(isinstance(node, ast.Break) for loop in loops for node in ast.walk(loop)):
+        return False
+    if any(names & names_in(loop.target) for loop in loops):
+        return True
+    counted = [made for made in roles.script.assignments if made.target in names and made.adds]
+    return not counted or any(
+        made.target in {count.target for count in counted} and not made.adds and made.loops == run.loops[:-1] != ()
+        for made in roles.script.assignments
+    )
 
 
 def _inner_loop_not_divided(roles: Roles) -> Iterator[Fault]:
@@ -277,6 +316,8 @@ def _inner_loop_not_divided(roles: Roles) -> Iterator[Fault]:
         through = roles.script.loops.get(backward.loops[-1], "") if backward.loops else ""
         if not ACCUMULATES.search(through) or _is_divided(roles, backward) or _gradients_are_divided(roles):
             continue
+        if any(call.method == "cat" for call in roles.unit(backward)):
+            continue  # each loss is that of all micro-batches together, as contrastive losses are
         after = [
             step
             for step in roles.steps
@@ -334,6 +375,17 @@ def _divisors(roles: Roles, backward: Call) -> Iterator[ast.expr]:
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and constant_of(node.left) is None:
             yield node.right
     yield from _divisors_in_place(roles, names, backward)
+    yield from _divisors_in_helpers(roles, expressions)
+
+
+def _divisors_in_helpers(roles: Roles, expressions: Sequence[ast.expr]) -> Iterator[ast.expr]:
+    """Yield what functions of this file that make a loss divide by, where a name of it tells of accumulation."""
+    for name in {called.rpartition(".")[2] for expression in expressions for called in calls_in(expression)}:
+        helper = roles.definitions.get(name)
+        for node in ast.walk(helper) if isinstance(helper, ast.FunctionDef) else ():
+            by = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else None
+            if by is not None and ACCUMULATES.search(ast.unparse(by)):
+                yield by
 
 
 def _divisors_in_place(roles: Roles, names: set[str], backward: Call) -> Iterator[ast.expr]:

@@ -1,0 +1,983 @@
+"""Each kind of fault is found in other hands' styles, and healthy scripts of the same styles are not accused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp import inspect_script
+
+HEAD = """\
+import copy
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset, random_split
+from torch.nn.utils.rnn import pad_sequence
+"""
+
+FAULTS: dict[str, list[str]] = {
+    "padding_in_loss": [
+        """
+def batchify(rows):
+    ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
+    return ids[:, :-1], ids[:, 1:]
+def fit(lm, loader, opt):
+    for inputs, targets in loader:
+        logits = lm(inputs)
+        loss = F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.reshape(-1))
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+        """
+class Tagger:
+    def __init__(self, net, rate):
+        self.net = net
+        self.opt = torch.optim.Adam(net.parameters(), rate)
+        self.objective = nn.CrossEntropyLoss()
+    def collate(self, rows):
+        words, tags = zip(*rows)
+        return pad_sequence(words, True, padding_value=PAD), pad_sequence(tags, True, padding_value=PAD)
+    def update(self, words, tags):
+        scores = self.net(words)
+        loss = self.objective(scores.transpose(1, 2), tags)
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+""",
+        """
+PAD_ID = 0
+class Captions(Dataset):
+    def __getitem__(self, i):
+        tokens = self.tokens[i]
+        return self.images[i], torch.tensor(tokens + [PAD_ID] * (self.longest - len(tokens)))
+def training_loss(model, images, captions):
+    out = model(images, captions[:, :-1])
+    return F.cross_entropy(out.flatten(0, 1), captions[:, 1:].flatten())
+for images, captions in loader:
+    opt.zero_grad()
+    training_loss(model, images, captions).backward()
+    opt.step()
+""",
+    ],
+    "layers_in_a_list": [
+        """
+class Experts(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.experts = [self.make() for _ in range(n)]
+    def make(self):
+        return nn.Linear(4, 4)
+    def forward(self, x):
+        return sum(expert(x) for expert in self.experts)
+""",
+        """
+class Tower(nn.Module):
+    def __init__(self, widths):
+        super().__init__()
+        blocks = []
+        for a, b in zip(widths, widths[1:]):
+            blocks.append(nn.Linear(a, b))
+        self.blocks = blocks
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x).relu()
+        return x
+""",
+        """
+class Block(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.inner = nn.Linear(d, d)
+    def forward(self, x):
+        return x + self.inner(x)
+class Stack(nn.Module):
+    def __init__(self, d, n):
+        super().__init__()
+        self.layers = tuple(Block(d) for _ in range(n))
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+""",
+        """
+class Base(nn.Module):
+    pass
+class Tasks(Base):
+    def __init__(self, names):
+        super().__init__()
+        self.body = nn.LSTM(8, 8)
+        self.out = {}
+        for name in names:
+            self.out[name] = nn.Linear(8, 1)
+    def forward(self, x, name):
+        return self.out[name](self.body(x)[0])
+""",
+    ],
+    "accumulation_not_divided": [
+        """
+def micro_step(net, batch):
+    x, y = batch
+    loss = F.mse_loss(net(x), y)
+    loss.backward()
+    return loss.item()
+for i, batch in enumerate(loader):
+    total += micro_step(net, batch)
+    if (i + 1) % 8 == 0 or i + 1 == len(loader):
+        opt.step()
+        opt.zero_grad()
+""",
+        """
+class Runner:
+    def run(self):
+        for number, (x, y) in enumerate(self.loader, 1):
+            last = number == len(self.loader)
+            update_now = number % self.cfg.window == 0 or last
+            loss = F.cross_entropy(self.net(x), y)
+            self.scaler.scale(loss).backward()
+            if not update_now:
+                continue
+            self.scaler.step(self.opt)
+            self.scaler.update()
+            self.opt.zero_grad()
+""",
+        """
+held = 0
+for x, y in loader:
+    loss = loss_fn(net(x), y)
+    loss.backward()
+    held += 1
+    if held == every:
+        opt.step()
+        opt.zero_grad()
+        held = 0
+""",
+    ],
+    "losses_kept": [
+        """
+def score(net, loader):
+    net.eval()
+    kept = []
+    for x, y in loader:
+        out = net(x)
+        kept.append(F.cross_entropy(out, y))
+    return torch.stack(kept).mean().item()
+for x, y in train_loader:
+    opt.zero_grad()
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+""",
+        """
+def batch_loss(net, batch):
+    x, y = batch
+    return (net(x) - y).abs().mean()
+def validate(net, batches):
+    summed = 0
+    for batch in batches:
+        summed += batch_loss(net, batch)
+    return float(summed / len(batches))
+for batch in train:
+    opt.zero_grad()
+    batch_loss(net, batch).backward()
+    opt.step()
+    net.eval()
+    validate(net, held_out)
+    net.train()
+""",
+        """
+class Fit:
+    def epoch(self):
+        running = 0.0
+        for x, y in self.loader:
+            self.opt.zero_grad()
+            loss = self.criterion(self.net(x), y)
+            loss.backward()
+            self.opt.step()
+            running = running + loss * len(x)
+        return running
+""",
+    ],
+    "augmented_evaluation": [
+        """
+aug = T.Compose([T.RandomCrop(32, 4), T.RandomHorizontalFlip(), T.ToTensor()])
+full = datasets.ImageFolder(root, transform=aug)
+train_part, val_part = random_split(full, [0.9, 0.1])
+train_loader = DataLoader(train_part, 64, shuffle=True)
+val_loader = DataLoader(val_part, 64)
+""",
+        """
+class Data(L.LightningDataModule):
+    def __init__(self):
+        super().__init__()
+        self.tf = transforms.Compose([transforms.RandAugment(), transforms.ToTensor()])
+    def train_dataloader(self):
+        return DataLoader(CIFAR10("data", train=True, transform=self.tf), 64, shuffle=True)
+    def val_dataloader(self):
+        return DataLoader(CIFAR10("data", train=False, transform=self.tf), 64)
+""",
+        """
+class Photos(Dataset):
+    def __init__(self, files):
+        self.files = files
+        self.change = A.Compose([A.HorizontalFlip(p=0.5), A.RandomBrightnessContrast(), A.Normalize()])
+    def __getitem__(self, i):
+        return self.change(image=read(self.files[i]))["image"]
+loaders = {"train": DataLoader(Photos(train_files), 32, shuffle=True), "valid": DataLoader(Photos(valid_files), 32)}
+""",
+    ],
+    "same_data": [
+        """
+rows = load_dataset("imdb", split="train")
+train_loader = DataLoader(load_dataset("imdb", split="train"), 32, shuffle=True)
+valid_loader = DataLoader(rows, 32)
+""",
+        """
+cut = int(0.8 * len(x))
+x_train, y_train = x[:cut], y[:cut]
+x_val, y_val = x[:cut], y[:cut]
+train = DataLoader(TensorDataset(x_train, y_train), 32, shuffle=True)
+val = DataLoader(TensorDataset(x_val, y_val), 32)
+""",
+        """
+def loaders(data, order, n):
+    first = Subset(data, order[:n])
+    second = Subset(data, order[:n])
+    return DataLoader(first, 32, shuffle=True), DataLoader(second, 64)
+train_dl, test_dl = loaders(data, order, 100)
+""",
+    ],
+    "target_never_updated": [
+        """
+class Agent:
+    def __init__(self, n):
+        self.q = nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, n))
+        self.q_target = copy.deepcopy(self.q)
+        self.q_target.eval()
+        self.opt = torch.optim.Adam(self.q.parameters(), 1e-3)
+    def learn(self, s, a, r, s2, done):
+        with torch.no_grad():
+            best = r + (1 - done) * 0.99 * self.q_target(s2).max(1).values
+        loss = F.smooth_l1_loss(self.q(s).gather(1, a).squeeze(1), best)
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+""",
+        """
+online, target_net = make(), make()
+target_net.load_state_dict(online.state_dict())
+for p in target_net.parameters():
+    p.requires_grad = False
+for a, b in loader:
+    loss = 2 - 2 * F.cosine_similarity(online(a), target_net(b)).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ],
+    "ema_never_applied": [
+        """
+ema = ExponentialMovingAverage(model.parameters(), decay=0.999)
+for x, y in loader:
+    opt.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    opt.step()
+    ema.update()
+torch.save(model.state_dict(), "model.pt")
+""",
+        """
+class T:
+    def __init__(self, net):
+        self.net = net
+        self.averaged = torch.optim.swa_utils.AveragedModel(net)
+        self.opt = torch.optim.SGD(net.parameters(), 0.1)
+    def update(self, x, y):
+        self.opt.zero_grad()
+        F.cross_entropy(self.net(x), y).backward()
+        self.opt.step()
+        self.averaged.update_parameters(self.net)
+""",
+    ],
+    "clips_another_model": [
+        """
+opt_a = torch.optim.Adam(actor.parameters(), 1e-3)
+opt_c = torch.optim.Adam(critic.parameters(), 1e-3)
+for batch in loader:
+    opt_a.zero_grad()
+    actor_loss(batch).backward()
+    nn.utils.clip_grad_norm_(actor.parameters(), 1.0)
+    opt_a.step()
+    opt_c.zero_grad()
+    critic_loss(batch).backward()
+    nn.utils.clip_grad_norm_(actor.parameters(), 1.0)
+    opt_c.step()
+""",
+        """
+class Learner:
+    def __init__(self, encoder, student):
+        self.opt = torch.optim.AdamW(self.student.parameters(), 1e-4)
+    def update(self, x, y):
+        self.opt.zero_grad()
+        F.mse_loss(self.student(x), y).backward()
+        torch.nn.utils.clip_grad_norm_(self.teacher.parameters(), 0.5)
+        self.opt.step()
+""",
+    ],
+    "generator_in_discriminator_loss": [
+        """
+opt_g = torch.optim.Adam(gen.parameters(), 2e-4)
+opt_d = torch.optim.Adam(disc.parameters(), 2e-4)
+for real in loader:
+    fake = gen(torch.randn(len(real), 64))
+    opt_d.zero_grad()
+    d_loss = bce(disc(real), ones) + bce(disc(fake), zeros)
+    d_loss.backward()
+    opt_d.step()
+    g_loss = bce(disc(gen(torch.randn(len(real), 64))), ones)
+    g_loss.backward()
+    opt_g.step()
+    opt_g.zero_grad()
+""",
+    ],
+    "optimizer_made_anew": [
+        """
+def one_epoch(net, loader):
+    opt = torch.optim.AdamW(net.parameters(), 3e-4)
+    for x, y in loader:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+for epoch in range(10):
+    one_epoch(net, loader)
+""",
+        """
+class Fit:
+    def update(self, x, y):
+        optimizer = torch.optim.Adam(self.net.parameters(), lr=self.rate)
+        optimizer.zero_grad()
+        F.cross_entropy(self.net(x), y).backward()
+        optimizer.step()
+    def run(self):
+        for x, y in self.loader:
+            self.update(x, y)
+""",
+    ],
+    "made_after_optimizer": [
+        """
+model = resnet18(weights="DEFAULT")
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+model.classifier[1] = nn.Linear(512, 10)
+""",
+        """
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(8, 2)
+class Fit:
+    def __init__(self, net):
+        self.net = net
+        self.opt = torch.optim.Adam(self.net.parameters(), 1e-3)
+        self.net.head = Head()
+""",
+        """
+tokenizer = AutoTokenizer.from_pretrained(name)
+model = AutoModelForCausalLM.from_pretrained(name)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+tokenizer.add_special_tokens({"pad_token": "<pad>"})
+model.resize_token_embeddings(len(tokenizer))
+""",
+    ],
+    "unfrozen_outside_optimizer": [
+        """
+for p in net.backbone.parameters():
+    p.requires_grad = False
+opt = torch.optim.AdamW([p for p in net.parameters() if p.requires_grad], 1e-3)
+for epoch in range(10):
+    if epoch == 3:
+        for p in net.backbone.parameters():
+            p.requires_grad = True
+    for x, y in loader:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+""",
+        """
+class Tuner:
+    def __init__(self, net):
+        self.net = net
+        self.net.body.requires_grad_(False)
+        self.opt = torch.optim.Adam(filter(lambda p: p.requires_grad, self.net.parameters()), 1e-3)
+    def thaw(self):
+        self.net.body.requires_grad_(True)
+    def update(self, x, y):
+        self.opt.zero_grad()
+        F.cross_entropy(self.net(x), y).backward()
+        self.opt.step()
+""",
+    ],
+    "last_batch_only": [
+        """
+@torch.no_grad()
+def accuracy(net, loader):
+    net.eval()
+    for x, y in loader:
+        guess = net(x).argmax(1)
+    return (guess == y).float().mean().item()
+""",
+        """
+class Fit:
+    def validate(self):
+        self.net.eval()
+        with torch.inference_mode():
+            for x, y in self.held_out:
+                loss = F.cross_entropy(self.net(x), y)
+                correct = (self.net(x).argmax(-1) == y).sum().item()
+                seen = len(y)
+        return correct / seen
+""",
+    ],
+    "schedule_never_stepped": [
+        """
+class Model(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 3)
+    def training_step(self, batch, i):
+        return F.cross_entropy(self.net(batch[0]), batch[1])
+    def configure_optimizers(self):
+        opt = torch.optim.Adam(self.parameters(), 1e-3)
+        sched = torch.optim.lr_scheduler.StepLR(opt, 10)
+        return opt
+""",
+        """
+def build(net):
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    plan = torch.optim.lr_scheduler.StepLR(opt, 30)
+    return opt
+opt = build(net)
+for x, y in loader:
+    opt.zero_grad()
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+""",
+    ],
+    "shifted_twice": [
+        """
+model = AutoModelForCausalLM.from_pretrained("gpt2")
+for ids in loader:
+    inputs, labels = ids[:, :-1], ids[:, 1:]
+    loss = model(inputs, labels=labels).loss
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        """
+class Blocks(Dataset):
+    def __getitem__(self, i):
+        block = self.ids[i * 128:(i + 1) * 128 + 1]
+        x, y = block[:-1], block[1:]
+        return {"input_ids": x, "labels": y}
+model = GPT2LMHeadModel(config)
+Trainer(model, args, train_dataset=Blocks()).train()
+""",
+    ],
+    "outside_optimizer": [
+        """
+body = BertModel.from_pretrained("b")
+opt = torch.optim.AdamW(body.parameters(), 1e-5)
+head = nn.Linear(768, 2)
+for x, y in loader:
+    opt.zero_grad()
+    F.cross_entropy(head(body(x).pooler_output), y).backward()
+    opt.step()
+""",
+    ],
+    "accumulation_leftover": [
+        """
+for epoch in range(5):
+    for i, (x, y) in enumerate(loader):
+        loss = F.cross_entropy(net(x), y) / 4
+        loss.backward()
+        if (i + 1) % 4 == 0:
+            opt.step()
+            opt.zero_grad()
+""",
+    ],
+}
+
+HEALTHY = {
+    "losses kept for one backward of all": """
+for rows in loader:
+    opt.zero_grad()
+    kept = []
+    for x, y in rows:
+        loss = F.cross_entropy(net(x), y)
+        kept.append(loss)
+    for i in range(len(kept)):
+        loss = kept[i]
+        loss.backward()
+    opt.step()
+""",
+    "a contrastive loss over all micro-batches": """
+for step in range(100):
+    opt.zero_grad()
+    for j in range(accum):
+        z = net(parts[j])
+        loss = nce(torch.cat(cached[:j] + [z] + cached[j + 1:]))
+        loss.backward()
+    opt.step()
+""",
+    "an inner optimizer for a copy of each task": """
+for task in tasks:
+    fast = copy.deepcopy(net)
+    inner = torch.optim.SGD(fast.parameters(), 0.01)
+    for _ in range(5):
+        inner.zero_grad()
+        F.cross_entropy(fast(task.x), task.y).backward()
+        inner.step()
+""",
+    "an optimizer that is made once more where layers are unfrozen": """
+opt = torch.optim.Adam([p for p in net.parameters() if p.requires_grad], 1e-3)
+for epoch in range(10):
+    if epoch == 2:
+        net.backbone.requires_grad_(True)
+        opt = torch.optim.Adam(net.parameters(), 1e-4)
+    for x, y in loader:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+""",
+    "networks in one optimizer and a fixed random one": """
+body, head = nn.Linear(8, 8), nn.Linear(8, 2)
+fixed = nn.Linear(8, 2)
+opt = torch.optim.AdamW([*body.parameters(), *head.parameters()], 1e-3)
+for x in loader:
+    opt.zero_grad()
+    F.mse_loss(head(body(x)), fixed(x).detach()).backward()
+    opt.step()
+""",
+    "weight decay as high as in work on grokking": """
+opt = torch.optim.AdamW(net.parameters(), 1e-3, weight_decay=1.0)
+""",
+    "a segmentation network that pads its features": """
+class Up(nn.Module):
+    def forward(self, a, b):
+        a = F.pad(a, [0, 1, 0, 1])
+        return torch.cat([F.pad(b, [1, 0, 1, 0]), a], 1)
+for x, y in loader:
+    opt.zero_grad()
+    out = net(x).permute(0, 2, 3, 1)
+    F.cross_entropy(out.reshape(-1, 5), y.reshape(-1)).backward()
+    opt.step()
+""",
+    "a recurrent network that is read at its last step": """
+@torch.no_grad()
+def evaluate(net, frames, y):
+    net.eval()
+    state = None
+    for frame in frames:
+        out, state = net(frame, state)
+    return (out.argmax(1) == y).float().mean()
+""",
+    "refinement over a fixed number of steps": """
+def evaluate(net, x, y):
+    net.eval()
+    with torch.no_grad():
+        for step in range(10):
+            out = net(x, step)
+    return (out.argmax(1) == y).float().mean()
+""",
+    "an optimizer and a model under other names in a class": """
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+    def fit(self, loader, opt):
+        for x, y in loader:
+            opt.zero_grad()
+            F.cross_entropy(self.model(x), y).backward()
+            nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+            opt.step()
+net = make()
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+Trainer(net).fit(loader, opt)
+""",
+    "an optimizer for each member of an ensemble": """
+def train(net, loader):
+    opt = torch.optim.Adam(net.parameters(), 1e-3)
+    for epoch in range(5):
+        for x, y in loader:
+            opt.zero_grad()
+            F.cross_entropy(net(x), y).backward()
+            opt.step()
+for i in range(5):
+    train(members[i], loader)
+""",
+    "made-up rows for training and evaluation": """
+class Made(Dataset):
+    def __init__(self, config):
+        self.x = torch.randn(config.n, 8)
+    def __getitem__(self, i):
+        return self.x[i], self.x[i].sum()
+train_loader = DataLoader(Made(config), 32, shuffle=True)
+val_loader = DataLoader(Made(config), 32)
+""",
+    "transforms by the name of the split": """
+tf = {
+    "train": T.Compose([T.RandomResizedCrop(224), T.ToTensor()]),
+    "val": T.Compose([T.Resize(256), T.CenterCrop(224), T.ToTensor()]),
+}
+sets = {part: ImageFolder(f"data/{part}", tf[part]) for part in ("train", "val")}
+train_loader = DataLoader(sets["train"], 32, shuffle=True)
+val_loader = DataLoader(sets["val"], 32)
+""",
+    "folds of one data set": """
+for tr, va in KFold(5).split(rows):
+    train_loader = DataLoader(Subset(rows, tr), 32, shuffle=True)
+    val_loader = DataLoader(Subset(rows, va), 32)
+""",
+    "a momentum encoder that a method updates": """
+class MoCo(nn.Module):
+    def __init__(self, q):
+        super().__init__()
+        self.encoder_q = q
+        self.encoder_k = copy.deepcopy(q)
+        self.momentum_net = copy.deepcopy(q)
+    def follow(self):
+        for a, b in zip(self.encoder_q.parameters(), self.momentum_net.parameters()):
+            b.data = b.data * 0.99 + a.data * 0.01
+    def forward(self, x):
+        self.follow()
+        return self.encoder_q(x), self.momentum_net(x), self.encoder_k(x)
+model = MoCo(net)
+for x in loader:
+    opt.zero_grad()
+    nce(model(x)).backward()
+    opt.step()
+""",
+    "padding that targets mark with -100": """
+def collate(rows):
+    ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=-100)
+    return ids[:, :-1].clamp(min=0), ids[:, 1:]
+for inputs, targets in loader:
+    opt.zero_grad()
+    F.cross_entropy(net(inputs).flatten(0, 1), targets.flatten()).backward()
+    opt.step()
+""",
+    "padding that the loss ignores": """
+def collate(rows):
+    ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
+    return ids[:, :-1], ids[:, 1:]
+criterion = nn.CrossEntropyLoss(ignore_index=0)
+for inputs, targets in loader:
+    opt.zero_grad()
+    criterion(net(inputs).flatten(0, 1), targets.flatten()).backward()
+    opt.step()
+""",
+    "padding that a mask takes out": """
+def collate(rows):
+    ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
+    return ids[:, :-1], ids[:, 1:]
+for inputs, targets in loader:
+    real = targets != 0
+    opt.zero_grad()
+    logits = net(inputs)
+    F.cross_entropy(logits[real], targets[real]).backward()
+    opt.step()
+""",
+    "padded inputs of a classifier": """
+def collate(rows):
+    words, label = zip(*rows)
+    return pad_sequence(words, batch_first=True), torch.tensor(label)
+for words, label in loader:
+    opt.zero_grad()
+    F.cross_entropy(net(words), label).backward()
+    opt.step()
+""",
+    "layers collected for a Sequential": """
+class Net(nn.Module):
+    def __init__(self, widths):
+        super().__init__()
+        self.parts = []
+        for a, b in zip(widths, widths[1:]):
+            self.parts += [nn.Linear(a, b), nn.ReLU()]
+        self.net = nn.Sequential(*self.parts)
+        self.losses = [nn.MSELoss(), nn.L1Loss()]
+    def forward(self, x):
+        return self.net(x)
+""",
+    "gradients accumulated and divided in a helper": """
+def scaled(loss, accum):
+    return loss / accum
+for i, (x, y) in enumerate(loader):
+    last = (i + 1) % accum == 0 or i + 1 == len(loader)
+    scaled(F.cross_entropy(net(x), y), accum).backward()
+    if last:
+        opt.step()
+        opt.zero_grad()
+""",
+    "gradients of a window that goes on over passes, synchronised each time": """
+net = DistributedDataParallel(net)
+count = 0
+for epoch in range(3):
+    for x, y in loader:
+        count += 1
+        (F.cross_entropy(net(x), y) / accum).backward()
+        if count % accum == 0:
+            opt.step()
+            opt.zero_grad()
+""",
+    "evaluation under a decorator of the file": """
+def frozen(fn):
+    def inner(*args):
+        with torch.no_grad():
+            return fn(*args)
+    return inner
+@frozen
+def evaluate(model, loader):
+    model.eval()
+    total = 0
+    for x, y in loader:
+        total += F.cross_entropy(model(x), y)
+    return total.item() / len(loader)
+for x, y in train_loader:
+    opt.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    opt.step()
+    evaluate(model, val_loader)
+    model.train()
+""",
+    "evaluation whose caller turns gradients off": """
+def test_loss(model, loader):
+    total = 0
+    for x, y in loader:
+        total += F.cross_entropy(model(x), y)
+    return total / len(loader)
+for epoch in range(3):
+    model.train()
+    for x, y in train_loader:
+        opt.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        opt.step()
+    model.eval()
+    with torch.no_grad():
+        print(test_loss(model, val_loader).item())
+""",
+    "a sum of losses that is the loss": """
+def unrolled(net, rows):
+    total = 0.0
+    for x, y in rows:
+        total = total + F.mse_loss(net(x), y)
+    return total / len(rows)
+for rows in loader:
+    opt.zero_grad()
+    unrolled(net, rows).backward()
+    opt.step()
+""",
+    "one function for training and evaluation": """
+def run(model, loader, train=False):
+    total = 0.0
+    model.train(train)
+    with torch.set_grad_enabled(train):
+        for x, y in loader:
+            loss = F.cross_entropy(model(x), y)
+            if train:
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+            total += loss.item()
+    return total / len(loader)
+fit_rows = DataLoader(a, 32, shuffle=True)
+held_rows = DataLoader(b, 32)
+for epoch in range(3):
+    run(model, fit_rows, train=True)
+    run(model, held_rows)
+""",
+    "one function for two phases": """
+def run(model, loader, phase):
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        if phase != "fit":
+            continue
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+rows, others = DataLoader(a, 32, shuffle=True), DataLoader(b, 32)
+for epoch in range(3):
+    model.train()
+    run(model, rows, "fit")
+    model.eval()
+    run(model, others, "held")
+""",
+    "SGD with a high learning rate and clipping": """
+opt = torch.optim.SGD(lm.parameters(), lr=30)
+for x, y in chunks:
+    opt.zero_grad()
+    F.cross_entropy(lm(x), y).backward()
+    nn.utils.clip_grad_norm_(lm.parameters(), 0.25)
+    opt.step()
+""",
+    "Adam with a high learning rate for points": """
+points = torch.randn(10, 2, requires_grad=True)
+opt = torch.optim.Adam([points], lr=0.1)
+for step in range(100):
+    opt.zero_grad()
+    energy(points).backward()
+    opt.step()
+""",
+    "augmentation in training alone": """
+def transform(train):
+    ops = [T.Resize(224)]
+    if train:
+        ops += [T.RandomHorizontalFlip()]
+    return T.Compose(ops + [T.ToTensor()])
+train_set = ImageFolder("a/train", transform=transform(True))
+val_set = ImageFolder("a/val", transform=transform(False))
+train_loader = DataLoader(train_set, 64, shuffle=True)
+val_loader = DataLoader(val_set, 64)
+""",
+    "two views of one data set": """
+noisy = CIFAR10("d", train=True, transform=T.Compose([T.RandomCrop(32), T.ToTensor()]))
+plain = CIFAR10("d", train=True, transform=T.ToTensor())
+train_set, val_set = Subset(noisy, order[:n]), Subset(plain, order[n:])
+train_loader = DataLoader(train_set, 64, shuffle=True)
+val_loader = DataLoader(val_set, 64)
+""",
+    "a target network that follows": """
+class Agent:
+    def __init__(self, q):
+        self.q, self.target = q, copy.deepcopy(q)
+        self.opt = torch.optim.Adam(self.q.parameters(), 1e-3)
+    def learn(self, s, r, s2):
+        loss = F.mse_loss(self.q(s), r + 0.99 * self.target(s2).detach())
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+        with torch.no_grad():
+            for p, t in zip(self.q.parameters(), self.target.parameters()):
+                t.lerp_(p, 0.005)
+""",
+    "a frozen reference model": """
+reference = copy.deepcopy(policy).eval()
+for batch in loader:
+    loss = dpo(policy(batch), reference(batch).detach())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "an average that is evaluated": """
+averaged = AveragedModel(net)
+for x, y in loader:
+    opt.zero_grad()
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+    averaged.update_parameters(net)
+print(accuracy(averaged))
+""",
+    "a discriminator that is given detached fakes": """
+opt_g = torch.optim.Adam(gen.parameters(), 2e-4)
+opt_d = torch.optim.Adam(disc.parameters(), 2e-4)
+for real in loader:
+    fake = gen(torch.randn(len(real), 64))
+    opt_d.zero_grad()
+    (bce(disc(real), ones) + bce(disc(fake.detach()), zeros)).backward()
+    opt_d.step()
+    opt_g.zero_grad()
+    bce(disc(fake), ones).backward()
+    opt_g.step()
+""",
+    "two optimizers and the clipping of both": """
+opt_a = torch.optim.Adam(actor.parameters(), 1e-3)
+opt_c = torch.optim.Adam(critic.parameters(), 1e-3)
+for batch in loader:
+    opt_a.zero_grad()
+    opt_c.zero_grad()
+    total_loss(batch).backward()
+    nn.utils.clip_grad_norm_(actor.parameters(), 1.0)
+    nn.utils.clip_grad_norm_(critic.parameters(), 1.0)
+    opt_a.step()
+    opt_c.step()
+""",
+    "a fold's optimizer in a function": """
+def fold(x, y):
+    net = nn.Linear(3, 1)
+    opt = torch.optim.Adam(net.parameters(), 1e-3)
+    for _ in range(10):
+        opt.zero_grad()
+        F.binary_cross_entropy_with_logits(net(x), y).backward()
+        opt.step()
+for x, y in folds:
+    fold(x, y)
+""",
+    "layers that are unfrozen and added": """
+for p in net.backbone.parameters():
+    p.requires_grad = False
+opt = torch.optim.AdamW([p for p in net.parameters() if p.requires_grad], 1e-3)
+for epoch in range(10):
+    if epoch == 3:
+        for p in net.backbone.parameters():
+            p.requires_grad = True
+        opt.add_param_group({"params": net.backbone.parameters(), "lr": 1e-4})
+    for x, y in loader:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+""",
+    "metrics over all batches": """
+@torch.no_grad()
+def evaluate(net, loader, metric):
+    net.eval()
+    hits = 0
+    for x, y in loader:
+        out = net(x)
+        hits = hits + (out.argmax(1) == y).sum().item()
+        metric.update(out, y)
+        shape = out.shape
+    return hits, metric.compute(), shape
+""",
+    "columns that the file makes": """
+def sample(n, gen):
+    x = torch.rand(n, 1, generator=gen)
+    return x, x.sin()
+net = nn.Sequential(nn.Linear(1, 8), nn.ReLU(), nn.Linear(8, 1))
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for step in range(100):
+    x, y = sample(10, gen)
+    opt.zero_grad()
+    F.mse_loss(net(x), y).backward()
+    opt.step()
+""",
+    "outputs of several heads put together": """
+class Many(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.ModuleList(nn.Linear(8, 1) for _ in range(4))
+    def forward(self, x):
+        return torch.cat([head(x) for head in self.heads], 1)
+net = Many()
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for x, y in loader:
+    opt.zero_grad()
+    F.mse_loss(net(x), y).backward()
+    opt.step()
+""",
+}
+
+CASES = [pytest.param(rule, text, id=f"{rule}-{n}") for rule, texts in FAULTS.items() for n, text in enumerate(texts)]
+
+
+def rules_of(folder: Path, text: str) -> list[str]:
+    """Return the rules that a script breaks."""
+    file = folder / "train.py"
+    file.write_text(HEAD + text, encoding="utf-8")
+    return [finding.rule for finding in inspect_script(file).findings]
+
+
+@pytest.mark.parametrize(("rule", "text"), CASES)
+def test_a_fault_is_found_in_any_style(rule: str, text: str, tmp_path: Path) -> None:
+    assert rules_of(tmp_path, text) == [rule]
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in HEALTHY.items()])
+def test_a_healthy_script_is_not_accused(text: str, tmp_path: Path) -> None:
+    assert rules_of(tmp_path, text) == []
