@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp import RunDiagnosis, diagnose_run
+from mldebug_mcp import InputError, RunDiagnosis, diagnose_run
 
 
 def _log(path: Path, words: dict[int, str], *, jump: float = 0.0) -> Path:
@@ -52,6 +52,13 @@ def test_a_log_that_talks_much_keeps_its_warnings(tmp_path: Path) -> None:
     texts = list(_events(answer).values())
     assert any("random teacher" in text for text in texts)
     assert sum("sample:" in text for text in texts) < 10
+
+
+def test_a_log_of_warnings_alone_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("WARNING the pretrained weights were not found\n" * 3)
+
+    with pytest.raises(InputError, match="no metrics"):
+        diagnose_run(tmp_path / "train.log")
 
 
 LOST = (

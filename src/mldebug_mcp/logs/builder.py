@@ -347,7 +347,9 @@ class RunBuilder:
             records=recorded.records,
             messages=tuple(recorded.messages),
             text_lines=tuple(
-                TextLine(float(step[max(one.row - 1, 0)]), one.line, one.text, one.warns) for one in recorded.text_lines
+                TextLine(float(step[max(one.row - 1, 0)]), one.line, one.text, one.warns)
+                for one in recorded.text_lines
+                if len(step)
             ),
             resumes=tuple(dict.fromkeys(float(step[row]) for row in resumes)),
             attempts=whole.attempts,
