@@ -201,7 +201,7 @@ async def test_every_argument_that_is_a_path_is_tested_above(root: Path) -> None
         "device",
     }
     no_paths |= {"steps", "time_limit", "dtype", "findings", "outcomes", "entry", "error", "names", "metric"}
-    no_paths |= {"sampler", "past_end"}
+    no_paths |= {"sampler", "past_end", "format"}
     tested = {(tool, argument) for tool, argument, _ in ARGUMENTS}
     for tool in tools:
         texts = {name for name, schema in tool.input_schema["properties"].items() if '"string"' in json.dumps(schema)}
@@ -451,6 +451,7 @@ KNOWN = {
     ("probe/host.py", "is_dir"), ("probe/host.py", "is_file"),  # of interpreters, which may lie outside
     ("logs/names/lexicon.py", "read_text"),  # our own file
     ("judge/classifier.py", "is_file"),  # our own file
+    ("judge/runs.py", "scandir"), ("judge/runs.py", "is_dir"),  # of our own code, to know when it changes
     ("judge/reader_command.py", "read_text"), ("judge/reader_command.py", "glob"),  # replies that it kept itself
     ("batch/formats/webdataset.py", "open"),  # of an archive that `open_input` opened
     ("script/faults.py", "open"),  # our own file

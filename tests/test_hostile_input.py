@@ -266,7 +266,7 @@ def test_a_word_before_thousands_of_blanks_is_read_in_little_time(word: str, tmp
 def test_a_memo_index_in_a_compressed_pickle_cannot_claim_memory(tmp_path: Path) -> None:
     path = tmp_path / "snapshot.pickle"
     path.write_bytes(gzip.compress(b"\x80\x04}r\x00\x00\x02\x00}" + b"." * 20))
-    with pytest.raises(InputError, match="no pickle that torch writes for a snapshot"):
+    with pytest.raises(InputError, match="not a pickle that torch writes for a snapshot"):
         read_memory(path)
 
 

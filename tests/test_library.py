@@ -157,7 +157,7 @@ def test_numbers_of_other_libraries_are_numbers() -> None:
     ("data", "told"),
     [
         (17, "cannot be read from int; give a path, a DataFrame"),
-        ([(1, 2.0)], "record 1 is no dict but tuple"),
+        ([(1, 2.0)], "record 1 is not a dict but tuple"),
         ([], "no metrics in the records"),
         (pd.DataFrame({"name": ["a", "b"]}), "no metrics in the DataFrame"),
         ({}, "no metrics in the columns"),

@@ -10,7 +10,7 @@ from benchmarks.gpu.card import sections
 
 TITLES = {
     "snapshots": "Memory snapshots",
-    "estimates": "Estimates beside measured peaks",
+    "estimates": "Estimates and measured peaks",
     "probes": "The probe on the device",
     "recorder": "The recorder's overhead",
 }

@@ -258,7 +258,7 @@ def test_columns_are_named_by_the_user(tmp_path: Path, capsys: pytest.CaptureFix
     with pytest.raises(InputError):
         inspect_batch(path)
     assert inspect_batch(path, names={"input_ids": "codes"}).batch.rows == 50
-    with pytest.raises(InputError, match="no column 'code'; the file has codes, id"):
+    with pytest.raises(InputError, match="no column is called 'code'; the file has codes, id"):
         inspect_batch(path, names={"input_ids": "code"})
     assert main(["batch", str(path), "--names", "input_ids=codes", "--purpose", "pretraining"]) == 0
     assert "50" in capsys.readouterr().out

@@ -70,7 +70,7 @@ def test_what_is_written_tells_the_same_when_read(
     model: Likeness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     classifier.write(model, tmp_path / "likeness.npz")
-    monkeypatch.setattr(classifier, "FILE", tmp_path / "likeness.npz")
+    monkeypatch.setattr(classifier, "LIKENESS_FILE", tmp_path / "likeness.npz")
     classifier.shipped.cache_clear()
     try:
         again = classifier.shipped()

@@ -134,7 +134,7 @@ def test_the_command_waits_for_an_alarm_or_the_end_of_its_time(
     assert main(["watch", str(log), *options]) == code
     printed = capsys.readouterr().out
     assert "reading: " in printed
-    assert ("mldebug-mcp diagnose" in printed) is bool(code)
+    assert ("says the facts for it" in printed) is bool(code)
     assert main(["watch", str(log), *options, "--json"]) == code
     news = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert news[0]["what"] == "reading"
@@ -145,7 +145,7 @@ def test_the_command_waits_for_an_alarm_or_the_end_of_its_time(
 def test_a_time_that_is_none_is_refused(every: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["watch", "log.jsonl", "--every", every])
-    assert "no number above 0" in capsys.readouterr().err
+    assert "not a number above 0" in capsys.readouterr().err
 
 
 def test_another_run_that_is_written_to_the_same_file_is_told_anew(log: Log) -> None:

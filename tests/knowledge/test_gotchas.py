@@ -28,7 +28,7 @@ COVERED = [
     ("mIoU zero from the ignore index", "metric_bug", r"ignore index"),
     ("only the majority class", "class_imbalance", r"majority"),
     ("BatchNorm with a tiny batch", "batch_too_small", r"SyncBatchNorm"),
-    ("low loss, bad samples", "metric_bug", r"no measure of samples"),
+    ("low loss, bad samples", "metric_bug", r"does not measure samples"),
     ("raw instead of EMA weights", "metric_bug", r"EMA"),
     ("wrong latent scaling", "train_eval_mismatch", r"scaling_factor"),
     ("schedule or prediction type differs", "train_eval_mismatch", r"prediction_type"),

@@ -26,7 +26,7 @@ def test_lines_are_the_same_wherever_a_chunk_ends(tmp_path: Path, chunk: int, en
 def test_a_line_that_is_too_long_is_skipped_once_and_the_next_one_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_bytes(b"a\r\n" + b"x" * 50 + b"\r\n" + b"b\r\n")
-    with patch.object(log_file, "CHUNK_BYTES", 10), patch.object(log_file, "MAX_LINE", 20):
+    with patch.object(log_file, "CHUNK_BYTES", 10), patch.object(log_file, "MAX_LINE_CHARACTERS", 20):
         file = LogFile.open(path)
         assert list(file.lines()) == ["a", "b"]
     assert file.skipped_lines == 1

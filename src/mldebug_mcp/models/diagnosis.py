@@ -302,11 +302,11 @@ DiagnosisStatus = Literal["judged", "no_result_logged", "too_little_seen"]
 class Diagnosis(Model):
     """The answer to "what is wrong with this run?": observations, then hypotheses, then next steps."""
 
+    verdict: RunVerdict = Field(default_factory=RunVerdict, description="What to read first.")
     status: DiagnosisStatus = Field(
         "judged",
         description="no_result_logged: no loss, score or reward; too_little_seen: hardly a symptom was judged.",
     )
-    verdict: RunVerdict = Field(default_factory=RunVerdict, description="What to read first.")
     next_steps: list[NextStep] = Field(
         description="Checks that tell the leading hypotheses apart, what tells most for its cost first."
     )

@@ -182,7 +182,7 @@ def lr_high(run: Run, peak: float, step: float) -> Evidence | None:
     """
     if peak >= MIN_TIMES_LARGEST * LARGEST_OF_ALL:
         return Evidence(
-            f"learning_rate peaks at {figure(peak)} at {run.place(step)}; no optimizer usually takes more than "
+            f"{_peak_in_words(run, peak, step)}; no optimizer usually takes more than "
             f"{figure(LARGEST_OF_ALL)}",
             steps=(step,),
             values={"peak": peak, "usual_high": LARGEST_OF_ALL, "factor": peak / LARGEST_OF_ALL},
@@ -192,6 +192,13 @@ def lr_high(run: Run, peak: float, step: float) -> Evidence | None:
     if high and run.kind in TEXT_POLICIES and kept_rise(run) is not None:
         raise CannotTell("the rate would be far too high for a large policy, and this one learns at it")
     return _outside(run, ranges, high, peak, step)
+
+
+def _peak_in_words(run: Run, peak: float, step: float) -> str:
+    logged = run["learning_rate"].finite if "learning_rate" in run else None
+    if logged is None or logged.at(step) is None:
+        return f"learning_rate is set to {figure(peak)}"
+    return f"learning_rate peaks at {figure(peak)} at {run.place(step)}"
 
 
 def lr_extreme(high: Evidence) -> Evidence | None:
@@ -229,7 +236,7 @@ def _outside(run: Run, ranges: tuple[Range, ...], left: list[Range], peak: float
         )
     factor = peak / (far.high if above else far.low)
     return Evidence(
-        f"learning_rate peaks at {figure(peak)} at {run.place(step)}; usual for {far.usual_for} are "
+        f"{_peak_in_words(run, peak, step)}; usual for {far.usual_for} are "
         f"{figure(far.low)} to {figure(far.high)}",
         steps=(step,),
         values={"peak": peak, "usual_low": far.low, "usual_high": far.high, "factor": factor},
