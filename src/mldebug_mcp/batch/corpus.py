@@ -28,7 +28,7 @@ WINDOW = 1024
 
 
 class DocumentCuts:
-    """Where documents of a stream begin, told by the ids that end or begin them.
+    """Where documents of a stream begin, found by the ids that end or begin them.
 
     Args:
         ends: Ids that end a document.

@@ -291,7 +291,7 @@ def entries(folder: Path, limit: int = MAX_ENTRIES) -> list[Path]:
 def matching(folder: Path, ending: str) -> list[Path]:
     """Return the files in a folder whose names have an ending, sorted by name; none if it cannot be read.
 
-    Hidden files are left out: what systems and libraries keep next to data, such as `._train.bin`, is no data.
+    Hidden files are left out: what systems and libraries keep next to data, such as `._train.bin`, is not data.
     """
     try:
         found = [path for path in entries(folder) if path.name.endswith(ending) and not path.name.startswith(".")]

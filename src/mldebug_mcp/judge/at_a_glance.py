@@ -134,7 +134,7 @@ def glance_at_memory(answer: MemoryReport) -> Glance:
     if not any(one.finding == SOUND for one in answer.findings):
         return _glance(
             kind="not judged",
-            headline="Cannot be judged: nothing in it speaks for or against a fault.",
+            headline="Cannot be judged: nothing in it is evidence for or against a fault.",
             facts=facts[:MAX_FACTS],
             next=_going_on(answer.next_step),
             command=_command(answer.next_step),
@@ -250,7 +250,7 @@ def _line_of(one: ScriptFinding) -> str:
 
 
 def glance_at_choice(answer: CheckpointChoice, path: str) -> Glance:
-    """Return which checkpoint to keep, or why that cannot be told."""
+    """Return which checkpoint to keep, or why none can be named."""
     headline = whole_sentences(answer.summary, 0)
     rest = answer.summary[len(headline) :].strip()
     facts = [one for one in (rest, *answer.notes) if one][:MAX_FACTS]

@@ -24,7 +24,7 @@ from mldebug_mcp.logs.names.quantities import LOSSES as EVERY_LOSS
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.models.diagnosis import DerivedFact
 
-LEAST_RECORDS = 8
+MIN_RECORDS_FOR_LEVEL = 8
 """Records that tell of a level or a line. Chosen: a half of them is then a level."""
 LOSSES = tuple(sorted(EVERY_LOSS))
 POLICIES = ("grpo", "ppo", "rl")
@@ -59,9 +59,10 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "training_behind": {"label_noise": 6.0},
 }
 """Bits for the causes that explain a fact. By hand: eight where a half of the runs with the cause show it and one in
-five hundred healthy ones. Of 407 healthy runs of the data set none shows a multiple, a contradiction, training that is
-behind or a loss too low for one pass. What two causes explain counts less for each, and arithmetic without a way out
-most. What three or more healthy runs show, such as a norm that grows, is stated and does not weigh."""
+five hundred healthy ones. Of 407 healthy runs of the data set none shows a multiple or a contradiction. None shows
+training that is behind or a loss too low for one pass. What two causes explain counts less for each,
+and arithmetic without a way out most. What three or more healthy runs show, such as a norm that grows, is stated and
+does not weigh."""
 
 
 _SAID_BY: Mapping[str, Collection[str]] = {
@@ -122,7 +123,7 @@ def _multiples(run: Run) -> Iterator[DerivedFact]:
     if "loss" not in run or "eval_loss" not in run:
         return
     loss, evaluation = run["loss"].finite, run["eval_loss"].finite
-    if len(loss) < LEAST_RECORDS or len(evaluation) < LEAST_PAIRS:
+    if len(loss) < MIN_RECORDS_FOR_LEVEL or len(evaluation) < LEAST_PAIRS:
         return
     held = (evaluation.step >= loss.step[0]) & (evaluation.step <= loss.step[-1]) & (evaluation.value > 0)
     train = _around(loss, evaluation.step[held])
@@ -295,7 +296,7 @@ def _share_of_ones(run: Run) -> float | None:
 # Two scores of one evaluation that cannot both be right.
 
 
-HIGH, LOW = 0.9, 0.05
+MIN_GOOD_SCORE, MAX_HOPELESS_SCORE = 0.9, 0.05
 """Shares of a good and of a hopeless model. Chosen."""
 _SCORES = (
     Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.IOU, Quantity.DICE, Quantity.AVERAGE_PRECISION,
@@ -303,11 +304,11 @@ _SCORES = (
 
 
 def _contradictions(run: Run) -> Iterator[DerivedFact]:
-    """Yield a score near 1 beside another of the same evaluation near 0 that does not rise with it."""
+    """Yield a score near 1 next to another of the same evaluation near 0 that does not rise with it."""
     scores = [one for one in _of(run, *_SCORES, phase="eval") if len(one) >= LEAST_PAIRS]
     for one, other in combinations(scores, 2):
         good, bad = sorted((one, other), key=lambda series: -float(series.value[-1]))
-        if float(good.value[-1]) < HIGH or not 0 <= float(bad.value.max()) < LOW:
+        if float(good.value[-1]) < MIN_GOOD_SCORE or not 0 <= float(bad.value.max()) < MAX_HOPELESS_SCORE:
             continue
         if not np.array_equal(good.step, bad.step) or float(bad.value[-1]) > float(bad.value[0]):
             continue
@@ -336,7 +337,7 @@ def _training_behind(run: Run) -> Iterator[DerivedFact]:
     """Yield that evaluation answers nearly all while training answers far fewer at the same time."""
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY):
         train, held = (_of(run, quantity, phase=phase) for phase in ("train", "eval"))
-        if not train or not held or len(train[0]) < LEAST_RECORDS or len(held[0]) < LEAST_PAIRS:
+        if not train or not held or len(train[0]) < MIN_RECORDS_FOR_LEVEL or len(held[0]) < LEAST_PAIRS:
             continue
         low, high = median(_tail(train[0])), median(_tail(held[0]))
         if high < GOOD or high - low < AHEAD or high > 1:
@@ -356,16 +357,16 @@ def _training_behind(run: Run) -> Iterator[DerivedFact]:
 
 
 NEAR_LIMIT, MANY_CUT, ALL_CUT = 0.85, 0.3, 0.97
-"""Share of the limit that the mean length comes to, share of completions that are cut, and share from which on hardly
-one ends by itself, which no limit explains. Chosen."""
+"""Share of the limit that the mean length comes to, and share of completions that are cut. From the third share on,
+hardly one ends by itself, which no limit explains. Chosen."""
 
 
 def _at_limit(run: Run) -> Iterator[DerivedFact]:
-    """Yield that completions stand at their limit, with the share that is cut."""
+    """Yield that completions reach their limit, with the share that is cut."""
     cut = _of(run, Quantity.CLIPPED_COMPLETIONS, phase="train")
     lengths = _of(run, Quantity.COMPLETION_LENGTH, phase="train")
     limit = run.setting("max_completion_length")
-    if not cut or len(cut[0]) < LEAST_RECORDS or median(cut[0].value) < MANY_CUT:
+    if not cut or len(cut[0]) < MIN_RECORDS_FOR_LEVEL or median(cut[0].value) < MANY_CUT:
         return
     text = f"{percent(median(cut[0].value))} of the completions are cut at their limit (median of {len(cut[0])} records"
     text += f"; {percent(median(_tail(cut[0])))} lately)"
@@ -390,7 +391,7 @@ ORDERED, STRAIGHT, GROWS = 0.9, 0.95, 3.0
 
 def _growing(run: Run) -> Iterator[DerivedFact]:
     """Yield gradient norms that grow all the way while the loss does not rise."""
-    if "loss" not in run or len(run["loss"].finite) < LEAST_RECORDS or run.kind in POLICIES:
+    if "loss" not in run or len(run["loss"].finite) < MIN_RECORDS_FOR_LEVEL or run.kind in POLICIES:
         return
     loss = run["loss"].finite.value
     began, ends = median(loss[:LEAST_PAIRS]), median(loss[-LEAST_PAIRS:])
@@ -398,7 +399,7 @@ def _growing(run: Run) -> Iterator[DerivedFact]:
         return
     for one in [one for one in _of(run, Quantity.GRADIENT_NORM) if one.role is not None and one.role.is_whole]:
         count = len(one)
-        if count < 2 * LEAST_RECORDS:
+        if count < 2 * MIN_RECORDS_FOR_LEVEL:
             continue
         some = sample(one.value)
         ranks = np.argsort(np.argsort(some))
@@ -436,19 +437,22 @@ _FREEZES = (
 
 def _frozen(run: Run) -> Iterator[DerivedFact]:
     """Yield scores and losses that are exactly the same over many records while the training loss moves."""
-    if "loss" not in run or len(run["loss"].finite) < LEAST_RECORDS:
+    if "loss" not in run or len(run["loss"].finite) < MIN_RECORDS_FOR_LEVEL:
         return
     loss = run["loss"].finite
     told = []
     for one in _of(run, *_FREEZES):
         is_share = one.role is not None and one.role.quantity not in LOSSES
-        if len(one) < LEAST_RECORDS // 2 or not one.value[-1] or (is_share and one.value[-1] >= NEARLY_ALL):
+        if len(one) < MIN_RECORDS_FOR_LEVEL // 2 or not one.value[-1] or (is_share and one.value[-1] >= NEARLY_ALL):
             continue
         same = np.flatnonzero(one.value != one.value[-1])
         since = 0 if not len(same) else int(same[-1]) + 1
         step = float(one.step[since])
         moving = loss.value[loss.step >= step]
-        if len(one) - since < max(LEAST_RECORDS // 2, FROZEN_FOR * len(one)) or len(set(moving.tolist())) < LEAST_PAIRS:
+        if (
+            len(one) - since < max(MIN_RECORDS_FOR_LEVEL // 2, FROZEN_FOR * len(one))
+            or len(set(moving.tolist())) < LEAST_PAIRS
+        ):
             continue
         told.append((one, step, len(one) - since))
     if told:
@@ -564,7 +568,7 @@ def _period(series: Series) -> tuple[int, float] | None:
     """Return the period in records, and the share of the variance that it explains; None where nothing recurs."""
     count = len(series)
     value, step = series.value[-MOST_OF_PERIODS:], series.step[-MOST_OF_PERIODS:]
-    if count < CYCLES * LEAST_PERIOD + LEAST_RECORDS or np.ptp(np.diff(step)) > 0:
+    if count < CYCLES * LEAST_PERIOD + MIN_RECORDS_FOR_LEVEL or np.ptp(np.diff(step)) > 0:
         return None
     half = max(2, len(value) // 20)
     trend = np.convolve(np.pad(value, half, mode="edge"), np.ones(2 * half + 1) / (2 * half + 1), mode="valid")
@@ -585,8 +589,8 @@ def _period(series: Series) -> tuple[int, float] | None:
 
 
 MANY_PASSES, AS_LOW, LEARNT = 10.0, 1.15, 0.05
-"""Passes over the data after which rows are known by heart, evaluation over training that is as low, and the share of
-its start that training has come down to. Chosen."""
+"""Passes over the data after which rows are known by heart, and evaluation over training that is as low. The third is
+the share of its start that training has come down to. Chosen."""
 FAR_BELOW = 0.08
 """Share of ln(vocabulary) that no model of text reaches on new rows. Chosen: good ones keep a sixth."""
 SPACING = {"bf16": 2.0**-8, "fp16": 2.0**-11}
@@ -617,7 +621,12 @@ def _arithmetic(run: Run) -> Iterator[DerivedFact]:
 
 def _too_low_for_one_pass(run: Run) -> Iterator[DerivedFact]:
     uniform = uniform_loss(run)
-    if uniform is None or run.facts.tokens is None or "loss" not in run or len(run["loss"].finite) < LEAST_RECORDS:
+    if (
+        uniform is None
+        or run.facts.tokens is None
+        or "loss" not in run
+        or len(run["loss"].finite) < MIN_RECORDS_FOR_LEVEL
+    ):
         return
     loss = run["loss"].finite
     low, passes = median(_tail(loss)), passes_at(run, loss.step[-1:])
@@ -638,7 +647,7 @@ def _evaluation_after_passes(run: Run) -> Iterator[DerivedFact]:
     if "loss" not in run or "eval_loss" not in run:
         return
     loss, evaluation = run["loss"].finite, run["eval_loss"]
-    if len(loss) < LEAST_RECORDS or len(evaluation.finite) < LEAST_PAIRS:
+    if len(loss) < MIN_RECORDS_FOR_LEVEL or len(evaluation.finite) < LEAST_PAIRS:
         return
     steps, train, held = beside_training(loss, evaluation)
     passes = passes_at(run, steps[-1:]) if len(steps) else None

@@ -38,23 +38,23 @@ from mldebug_mcp.models.runs import Coverage, LineKind, LineUse
 MOST_LINES = 200_000
 """Lines of a file that are looked at. Chosen: a minute on one core."""
 MOST_KINDS = 2000
-"""Kinds of lines that are told apart; further ones are counted together."""
+"""Kinds of lines that are counted separately; further ones are counted together."""
 LONGEST_PATTERN, LONGEST_EXAMPLE = 120, 160
 MOST_NOTES = 3
 NOT_READ: LineUse = "not read"
 WORDS_EACH = 3
 """Words for each number from which on a line without a pair of name and number is a sentence. Chosen."""
 
-_NUMBER = regex(r"(?<![\w.:/])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?%?(?![\w.-]*[A-Za-z_/]|:\d)")
+_LONE_NUMBER = regex(r"(?<![\w.:/])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?%?(?![\w.-]*[A-Za-z_/]|:\d)")
 """A number that stands by itself: none of a path, a version, a date, a time or a name."""
-_PAIR = regex(
+_NAME_AND_NUMBER = regex(
     r"(?P<name>[A-Za-z_][\w/.()-]{0,60}(?: [A-Za-z][\w/.()-]{0,60}){0,3})\s{0,3}[=:]\s{0,3}"
     r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w./:-]*[A-Za-z_/:])"
 )
 _BAR = regex(r"\b\d+/\?|\bit/s\]|\bs/it\]")
 _MODULE = regex(r"^[\s|]*\([\w.]{1,80}\): (?:\d+ x )?[A-Z]\w*\(")
 _SHAPE = regex(r"\btorch\.Size\(")
-_WORD = regex(r"[A-Za-z]{2,}")
+_LETTERS = regex(r"[A-Za-z]{2,}")
 _FRAME = regex(r'^\s*(?:File "[^"]{1,400}", line \d+|at .{1,200}:\d+\)?$)')
 _DIGITS = regex(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?|\b(?:nan|inf)\b", re.IGNORECASE)
 _HEX = regex(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|0x[0-9a-fA-F]+")
@@ -237,11 +237,11 @@ def _by_names(seen: _Seen, builder: RunBuilder, names: Collection[str]) -> LineU
 
 
 def _without_names(message: str) -> LineUse:
-    """Return the use of a line that is no record: what ends a run, a sentence, or nothing."""
+    """Return the use of a line that is not a record: what ends a run, a sentence, or nothing."""
     if FINISHED.search(message):
         return "end"
-    numbers, words = _NUMBER.findall(message), _WORD.findall(message)
-    is_sentence = not _PAIR.search(message) and len(words) >= WORDS_EACH * len(numbers)
+    numbers, words = _LONE_NUMBER.findall(message), _LETTERS.findall(message)
+    is_sentence = not _NAME_AND_NUMBER.search(message) and len(words) >= WORDS_EACH * len(numbers)
     return "prose" if is_sentence or not numbers else NOT_READ
 
 
@@ -292,7 +292,7 @@ class _Setup:
 
 def _names_what_is_known(line: str) -> bool:
     """Say whether a number of a line has the name of a metric or of a setting: it should have been read."""
-    names = [one["name"].strip("- ") for one in _PAIR.finditer(line)]
+    names = [one["name"].strip("- ") for one in _NAME_AND_NUMBER.finditer(line)]
     return any(settings_of(name) or (role_of(name) is not None and may_mean(name)) for name in names)
 
 

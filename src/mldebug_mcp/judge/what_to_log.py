@@ -219,7 +219,7 @@ WITHOUT_A_NETWORK: Mapping[str, Mapping[str, str]] = {
     },
     "clusters": {"loss": "set `verbose=1`, which prints the inertia", "configuration": GIVE_SETTING},
 }
-"""What a learner that is no neural network can be told to log, and how."""
+"""What a learner that is not a neural network can be set to log, and how."""
 
 
 def how_to_log(metric: str, run: Run) -> str | None:

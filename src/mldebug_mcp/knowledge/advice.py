@@ -1,4 +1,4 @@
-"""What to do about a cause where the learner is no neural network trained by backpropagation.
+"""What to do about a cause where the learner is not a neural network trained by backpropagation.
 
 `learner_advice.csv` has a row for each cause and learner whose fix and check differ from those of PLAYBOOK.md: boosted
 trees have no weight decay and no warm-up, but a depth and a number of trees. The settings are those that XGBoost,

@@ -25,7 +25,7 @@ MAX_LINE_BYTES = 200
 _BARE_ROW = re.compile(rb"\d{1,18},(?:\d{1,18},)?(?:[-+]?\d[\d.eE+-]{0,40}|[-+]?(?:nan|inf))\r?\n", re.IGNORECASE)
 """A row of such a table: d3rlpy's epoch, step and value, torchrl's step and value."""
 _BESIDE_BARE = re.compile(rb"epoch,step,[\w,]+\r?\n")
-"""The header of a table that d3rlpy writes of a parameter's gradient, beside those of one curve."""
+"""The header of a table that d3rlpy writes of a parameter's gradient, next to those of one curve."""
 _EVENTS = re.compile(r"events\.out\.tfevents\.\d+\.(?P<writer>.+\.\d+)\.\d+")
 """What event files are called: the time, then the machine and the process that wrote them, then a number."""
 

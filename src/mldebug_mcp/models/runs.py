@@ -228,6 +228,8 @@ class Coverage(Model):
 
     path: Text = Field(description="The file or folder, as it was named.")
     lines: int = Field(description="Lines with numbers.")
-    accounted_for: Number = Field(description="Share of them, 0 to 1, of which something was made, or which are prose.")
+    accounted_for: Number = Field(
+        description="Share of them, 0 to 1, from which something was made, or which are prose."
+    )
     kinds: list[LineKind] = Field(description="What is not read first, then the most frequent.")
     notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")

@@ -292,7 +292,7 @@ def concise_estimate(estimate: MemoryEstimate) -> MemoryEstimate:
 
 
 def _finding(one: MemoryFinding, *, told: str) -> MemoryFinding:
-    """Return a finding in short; its fix is left out where it stands at the beginning of the answer already."""
+    """Return a finding in short; its fix is left out where the answer already begins with it."""
     return one.model_copy(
         update={
             "stack": one.stack[:MAX_FRAMES],

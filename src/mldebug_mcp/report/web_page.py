@@ -79,7 +79,7 @@ WIDE, NARROW = 960, 360
 
 
 def for_both_widths(draw: Callable[[int], str]) -> str:
-    """Return a picture drawn for a wide and for a narrow page, of which the page shows the one that fits."""
+    """Return a picture drawn for a wide and for a narrow page; the page shows the one that fits."""
     return f'<div class="on-wide">{draw(WIDE)}</div><div class="on-narrow">{draw(NARROW)}</div>'
 
 

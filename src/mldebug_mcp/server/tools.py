@@ -57,8 +57,8 @@ def rows_at(
 ) -> Annotated[CallToolResult, RowsAt]:
     """Tell which rows of the training data were in the batch of a step: which samples caused the loss spike at step N?
 
-    Use it to see the data indices or examples fed at a step, decoded; what is odd in them; and whether the same rows
-    were seen before. Without a recording, it draws the rows again from seed and sampler.
+    Use it to see the data indices or examples fed at a step, decoded; what is odd in them; whether they were seen
+    before. Without a recording, it redraws them from seed and sampler.
     """
     from mldebug_mcp.judge.rows import rows_at as look
     from mldebug_mcp.report.concise import concise_rows

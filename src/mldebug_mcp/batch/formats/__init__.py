@@ -68,7 +68,7 @@ IN_PARTS: Mapping[str, PartedFormat] = {reader.NAME: reader for reader in (arrow
 FILES_IN: Mapping[str, Callable[[Path], list[Path]]] = {
     reader.NAME: reader.files_in for reader in (parquet, webdataset, array_record, tfrecord, shards)
 }
-"""By the name of a format: the files of a folder, held out ones included, of which one corpus is read."""
+"""By the name of a format: the files of a folder that are read as one corpus, held out ones included."""
 HEAD_BYTES = 4096
 KINDS = (
     "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, "

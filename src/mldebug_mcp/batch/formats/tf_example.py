@@ -110,7 +110,7 @@ def table_of(examples: Sequence[Mapping[str, Value]], file: Path) -> Table:
     try:
         columns = {name: _column([example[name] for example in examples]) for name in shared}
     except ValueError as error:
-        raise InputError(f"{shorten(str(file), 200)}: a record is no tf.train.Example ({error})") from None
+        raise InputError(f"{shorten(str(file), 200)}: a record is not a tf.train.Example ({error})") from None
     return Table(columns, notes=[NOTE], shard=file.name)
 
 

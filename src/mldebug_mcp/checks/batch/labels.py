@@ -114,7 +114,7 @@ def _chooses_words(side: Sequences) -> bool:
     purposes=("classification",),
 )
 def labels_misplaced(batch: Batch) -> Evidence | None:
-    """Classes of tokens other than 0 stand at special tokens, such as [CLS] and [SEP].
+    """Special tokens, such as [CLS] and [SEP], have classes other than 0.
 
     Not this when: special tokens have class 0, which stands for none; no tokenizer is given.
     """
@@ -430,8 +430,8 @@ DOMINANT = 0.9
 def class_imbalance(batch: Batch) -> Evidence | None:
     """At least nine labels in ten are of one class (among 16 or more), or all of them (among 8 or more).
 
-    Not this when: the batch is so small that chance explains it; tokens are classified, of which most belong to no
-    entity, and some do. One in ten is the ratio that karpathy_recipe names.
+    Not this when: the batch is so small that chance explains it; tokens are classified, and most of them, not all,
+    belong to no entity. One in ten is the ratio that karpathy_recipe names.
     """
     if batch.totals is None:
         return None

@@ -205,7 +205,7 @@ MAX_SHARE_FILLED = 0.5
     quotes=("karpathy_recipe_inspect_data",),
 )
 def padding_excessive(batch: Batch) -> Evidence | None:
-    """All rows have one length, of which the longest fills less than half; the rest is padding.
+    """All rows have one length, and the longest fills less than half of it; the rest is padding.
 
     Not this when: there are fewer than four rows; another side of the batch needs the length.
     """

@@ -260,7 +260,7 @@ is 1."""
     quotes=("hfcourse_decode_inputs",),
 )
 def tokenizer_mismatch(batch: Batch) -> Evidence | None:
-    """The ids decode to a text of which this tokenizer makes other ids.
+    """The ids decode to a text from which this tokenizer makes other ids.
 
     Not this when: the tokenizer does not give the same ids for a text that it wrote; words are hidden at random; words
     are split at random on purpose (subword regularisation).

@@ -50,7 +50,7 @@ def probe_inputs_constant(seen: Measured) -> Evidence | None:
 
 
 MIN_ROWS_OF_ONE_LABEL = 8
-"""Rows from which one label for all is no accident. Chosen: of two equal classes one batch in 128 has it."""
+"""Rows from which one label for all is not an accident. Chosen: of two equal classes one batch in 128 has it."""
 
 
 @probe_symptom(

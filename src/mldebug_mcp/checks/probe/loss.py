@@ -202,7 +202,7 @@ def _is_at_ln_2(seen: Measured) -> bool:
 def probe_preference_absent(seen: Measured) -> Evidence | None:
     """The loss stays at ln 2, the loss of a pair whose two sides are equally likely.
 
-    Not this when: the steps are tiny; two classes are told apart, whose loss leaves ln 2 as soon as weights move.
+    Not this when: the steps are tiny; two classes are separated, whose loss leaves ln 2 as soon as weights move.
     """
     if not _unmoved(seen) or not _is_at_ln_2(seen):
         return None

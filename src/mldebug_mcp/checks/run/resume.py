@@ -37,7 +37,7 @@ hand."""
 STRETCHES = (5, 7, 10, 14, 20, 28, 40, 56, 80)
 """Records after a join that are tried for the length of a dip. Chosen: each is about 1.4 times the one before, so that
 one is near any length."""
-WIDE = 20
+MAX_RECORDS_BEFORE_JOIN = 20
 """Records before a join whose level a dip is compared with. Chosen: by hand."""
 RESUMES_BACK = 0.05
 """Of a pass, by which the epoch falls back, and that a whole pass is away. Chosen: counts are rounded by less."""
@@ -204,7 +204,7 @@ def _join(old: dict[str, Series], new: dict[str, Series], *, replayed: bool, is_
         error=1.25 * size * float(np.sqrt(1 / len(here) + 1 / len(there))),
         replayed=replayed,
         is_logged=is_logged,
-        dip=_dip(before.value[-WIDE:], after.value, size),
+        dip=_dip(before.value[-MAX_RECORDS_BEFORE_JOIN:], after.value, size),
         gradient=gradient,
         gradient_error=doubt,
         rate=_rate(old, new),

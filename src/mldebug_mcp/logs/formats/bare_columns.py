@@ -50,8 +50,8 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the columns.
 
     The one that goes up by whole numbers is the step; of two in front of the values, the first is the epoch. The first
-    of the others is the loss if the file's name says so,
-    or if what stands between the numbers is of models and checkpoints.
+    of the others is the loss if the file's name says so. It is also the loss if what stands between the numbers is of
+    models and checkpoints.
     """
     rows = []
     skipped = 0

@@ -45,7 +45,7 @@ def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
 def read_bare(files: Sequence[LogFile], builder: RunBuilder) -> None:
     """Read the curves of a folder: the last column is the metric, which the file is named after, before it the step.
 
-    A column before the step is the epoch. A table with a header beside them has several metrics.
+    A column before the step is the epoch. A table with a header next to them has several metrics.
     """
     table, broken = LongTable(), 0
     epochs: dict[float, float] = {}

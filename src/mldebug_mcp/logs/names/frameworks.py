@@ -287,7 +287,7 @@ _TIANSHOU_UPDATES = "info/timing/train_time_update"
 
 
 def times_of_tianshou(columns: Columns) -> str | None:
-    """Tianshou's `train_time_update` grows over the run: it is no time of one update."""
+    """Tianshou's `train_time_update` grows over the run: it is not the time of one update."""
     if _TIANSHOU_UPDATES not in columns:
         return None
     columns["info/timing/updates_so_far"] = columns.pop(_TIANSHOU_UPDATES)

@@ -112,7 +112,7 @@ class EpochBatches:
         return 0 < length != total and count <= total and last >= count
 
     def is_whole_epoch(self, counters: Mapping[str, float]) -> bool:
-        """Say whether a line of an epoch names as its step how many batches the epoch has: it stands at its end."""
+        """Say whether a line is at the end of its epoch: it names as its step how many batches the epoch has."""
         _, epoch, last, total = self._last
         return (
             self._over_all is not True and counters.get("epoch") == epoch and counters.get("step") == last == total > 0

@@ -76,7 +76,7 @@ def describe(subject: Subject) -> dict[str, Any]:
 
 
 def stale(subject: Subject) -> list[nn.Parameter]:
-    """Return what the optimizer holds that is no parameter of the model and got no gradient, as far as is known."""
+    """Return what the optimizer holds that is not a parameter of the model and got no gradient, as far as is known."""
     known = {id(one) for _, one in subject.parameters()}
     groups = subject.optimizer.param_groups if subject.optimizer is not None else []
     return [one for group in groups for one in group["params"] if id(one) not in known and one.grad is None]
