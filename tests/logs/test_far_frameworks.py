@@ -17,6 +17,7 @@ from mldebug_mcp import diagnose_run
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import clean
 from mldebug_mcp.logs import read_run
+from mldebug_mcp.logs.run import Series
 
 FAR = Path(__file__).parent / "samples" / "far"
 KINDS = ("healthy", "diverged")
@@ -43,7 +44,6 @@ PRINTED = {
     "hist_gradient_boosting": Printed(
         "step", r"^\[(\d+)/", {"loss": r"train loss: ([\d.]+)", "eval_loss": r"val loss: ([\d.]+)"}
     ),
-    "implicit": Printed("step", r"\| (\d+)/12 \[.*loss=", {"loss": r"loss=([^\],]+)"}),
     "labml": Printed(
         "step", r"^ *(\d+): ", {"loss": r"loss\.train: +(\S+)", "eval_accuracy": r"accuracy\.valid: +(\S+)"}
     ),
@@ -227,8 +227,24 @@ def test_the_bars_of_poutyne_count_validation_apart(kind: str) -> None:
 def test_the_bars_of_torchbearer_count_epochs_in_front(kind: str) -> None:
     run = read_run(FAR / "torchbearer" / f"{kind}.log")
     assert len(run.attempts) == 1
-    assert run["running_loss"].step.tolist() == list(range(1, 76))
+    text = (FAR / "torchbearer" / f"{kind}.log").read_text().replace("\r", "\n")
+    drawn = re.findall(r"^(\d)/5\(t\):.*\| (\d+)/15 \[.*running_loss=([^\],]+)", text, re.MULTILINE)
+    _are_drawn_there(run["running_loss"], {15 * int(epoch) + int(at): float(loss) for epoch, at, loss in drawn})
     assert run["eval_loss"].step.tolist() == [15, 30, 45, 60, 75]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_bar_of_implicit_shows_the_loss_at_its_count(kind: str) -> None:
+    text = (FAR / "implicit" / f"{kind}.log").read_text().replace("\r", "\n")
+    drawn = re.findall(r"\| (\d+)/12 \[.*loss=([^\],]+)", text)
+    _are_drawn_there(read_run(FAR / "implicit" / f"{kind}.log")["loss"], {int(at): float(loss) for at, loss in drawn})
+
+
+def _are_drawn_there(series: Series, drawn: dict[int, float]) -> None:
+    """Assert that each value is drawn last at its count; counts that show nothing new may be left out."""
+    np.testing.assert_array_equal(series.value, [drawn[int(step)] for step in series.step])
+    changes = [at for at in drawn if repr(drawn[at]) != repr(drawn.get(at - 1))]
+    assert {*changes, 1} <= {*series.step.tolist()}
 
 
 @pytest.mark.parametrize("kind", KINDS)

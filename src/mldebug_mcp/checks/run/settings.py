@@ -182,8 +182,7 @@ def lr_high(run: Run, peak: float, step: float) -> Evidence | None:
     """
     if peak >= MIN_TIMES_LARGEST * LARGEST_OF_ALL:
         return Evidence(
-            f"{_peak_in_words(run, peak, step)}; no optimizer usually takes more than "
-            f"{figure(LARGEST_OF_ALL)}",
+            f"{_peak_in_words(run, peak, step)}; no optimizer usually takes more than {figure(LARGEST_OF_ALL)}",
             steps=(step,),
             values={"peak": peak, "usual_high": LARGEST_OF_ALL, "factor": peak / LARGEST_OF_ALL},
         )
@@ -236,8 +235,7 @@ def _outside(run: Run, ranges: tuple[Range, ...], left: list[Range], peak: float
         )
     factor = peak / (far.high if above else far.low)
     return Evidence(
-        f"{_peak_in_words(run, peak, step)}; usual for {far.usual_for} are "
-        f"{figure(far.low)} to {figure(far.high)}",
+        f"{_peak_in_words(run, peak, step)}; usual for {far.usual_for} are {figure(far.low)} to {figure(far.high)}",
         steps=(step,),
         values={"peak": peak, "usual_low": far.low, "usual_high": far.high, "factor": factor},
     )

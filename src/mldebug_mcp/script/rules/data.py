@@ -52,7 +52,7 @@ def _trains_over(roles: Roles, name: str, made: Assignment) -> bool:
 
 
 def _trains_as_argument(roles: Roles, name: str) -> bool:
-    """Say whether a function that trains is given a loader, goes through it, and is not told to evaluate."""
+    """Say whether a function that trains is given a loader, goes through it, and does not evaluate."""
     for step in roles.steps:
         definition = roles.definitions.get(step.function.rpartition(".")[2])
         if not isinstance(definition, ast.FunctionDef) or not step.loops:

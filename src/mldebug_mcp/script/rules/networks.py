@@ -105,7 +105,7 @@ KEPT_FIXED = re.compile(r"teacher|ref|frozen|fixed|random|rnd|old|perceptual|vgg
 
 
 def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
-    """A network is made beside others, used in the loss, and given to no optimizer."""
+    """A network is made next to others, used in the loss, and given to no optimizer."""
     owned = [_models_of(made) for made in roles.optimizers.values()]
     given = set[str]().union(*owned)
     if not owned or not all(owned):

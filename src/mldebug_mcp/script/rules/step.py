@@ -379,7 +379,7 @@ def _divisors(roles: Roles, backward: Call) -> Iterator[ast.expr]:
 
 
 def _divisors_in_helpers(roles: Roles, expressions: Sequence[ast.expr]) -> Iterator[ast.expr]:
-    """Yield what functions of this file that make a loss divide by, where a name of it tells of accumulation."""
+    """Yield what functions of this file that make a loss divide by, where a name of it refers to accumulation."""
     for name in {called.rpartition(".")[2] for expression in expressions for called in calls_in(expression)}:
         helper = roles.definitions.get(name)
         for node in ast.walk(helper) if isinstance(helper, ast.FunctionDef) else ():
