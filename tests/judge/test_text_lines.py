@@ -76,6 +76,14 @@ def test_a_resume_that_says_which_state_is_missing_leads_to_lost_state(said: str
     assert any(one.symptom == "state_missing_at_resume" and one.state == "present" for one in answer.findings)
 
 
+def test_weights_read_between_records_are_a_resume_where_the_same_words_began_the_log(tmp_path: Path) -> None:
+    words = "2026-01-17 07:45:20 INFO train: Loaded model weights from"
+    log = _log(tmp_path / "train.log", {120: "Loaded model weights from ckpt_120.pt"})
+    log.write_text(f"{words} ckpt_000.pt\n{log.read_text()}")
+
+    assert _events(diagnose_run(log))[122].startswith("resumed")
+
+
 def test_a_resume_that_restores_everything_is_healthy(tmp_path: Path) -> None:
     said = "=> loaded checkpoint out/ckpt_120.pt (step 120), optimizer and scheduler restored"
     answer = diagnose_run(_log(tmp_path / "train.log", {120: said}))

@@ -201,7 +201,7 @@ def _uses_in_text(lines: Iterable[str], names: Collection[str]) -> Iterator[tupl
             seen.append(_Seen(message, "error"))
         elif drawn or (content.is_nothing and builder.rows > rows):
             seen.append(_Seen(message, "records"))
-        elif tells_resume(message):
+        elif tells_resume(message, begun=bool(rows)):
             seen.append(_Seen(message, "event"))
         else:
             seen.append(_use_of(message, content))

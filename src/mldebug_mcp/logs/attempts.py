@@ -48,14 +48,13 @@ _RESUMED = re.compile(
     re.IGNORECASE,
 )
 """A line that reports a resume; settings say `resume: path` and the like."""
-_RESUMES = ("esum", "oaded", "estored")
+_RESUMES = ("esum", "oaded", "oading", "estored", "estoring")
 _RELOADED = re.compile(
     r"\b(?:re)?(?:loaded|loading|restored|restoring)\b.{0,60}\b(?:weights|checkpoint|ckpt|parameters|state(?:_?dict)?)\b"
     r".{0,20}\bfrom\b",
     re.IGNORECASE,
 )
 """A line that names weights as read from a file: between records of training that is a resume."""
-_RELOADS = ("oaded", "oading", "estored", "estoring")
 EVENTS, RESUMES = ("event", "type", "status", "kind"), ("resum", "restor", "restart")
 """Keys of an event in a log of objects, and how what they say of a resume begins."""
 KEPT_LINES = 400
@@ -77,14 +76,14 @@ class ProcessStart:
     head: list[str] = field(default_factory=list)
 
 
-def tells_resume(line: str) -> bool:
-    """Say whether a line tells that training went on from a checkpoint."""
-    return any(part in line for part in _RESUMES) and _RESUMED.search(line) is not None
+def tells_resume(line: str, *, begun: bool = True) -> bool:
+    """Say whether a line tells that training went on from a checkpoint.
 
-
-def tells_reload(line: str) -> bool:
-    """Say whether a line tells that weights were read from a file."""
-    return any(part in line for part in _RELOADS) and _RELOADED.search(line) is not None
+    Weights that are read from a file before training has `begun` are those that it starts from.
+    """
+    if not any(part in line for part in _RESUMES):
+        return False
+    return bool(_RESUMED.search(line) or (begun and _RELOADED.search(line)))
 
 
 def is_resume(record: Mapping[str, object]) -> bool:

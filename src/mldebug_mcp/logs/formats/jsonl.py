@@ -103,7 +103,7 @@ class Records:
             self._builder.message_goes_on(line)
         elif self._errors.take(line):
             self._builder.message(self._builder.rows + self.broken, line, self._errors.code)
-        elif tells_resume(line):
+        elif tells_resume(line, begun=bool(self._builder.rows)):
             self._builder.resumed()
 
     def take_blocks(self, blocks: Iterable[bytes]) -> None:

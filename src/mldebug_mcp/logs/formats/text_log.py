@@ -14,7 +14,7 @@ from itertools import islice
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean
-from mldebug_mcp.logs.attempts import LETTERS, ProcessStarts, RecordedLine, tells_reload, tells_resume
+from mldebug_mcp.logs.attempts import LETTERS, ProcessStarts, RecordedLine, tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import ErrorLines
 from mldebug_mcp.logs.line_prefixes import heads_evaluation, records_in, without_prefix
@@ -382,15 +382,14 @@ class Text:
         failed = self._errors.take(line)
         if failed:
             self._builder.message(number, line, self._errors.code)
-        # What belongs to an ignored exception may stand in one that counts, later: it is not dull.
-        special = failed or ignored or self._errors.ignoring
+        # What belongs to an ignored exception may stand in one that counts, later, and so may a resume: it is not dull.
+        special = failed or ignored or self._errors.ignoring or tells_resume(line)
         if self._records.dicts.open and self._records.dicts.go_on(number, line):
             return None
-        if tells_resume(line) or ((self._builder.rows or self._records.assembler.is_open) and tells_reload(line)):
+        if tells_resume(line, begun=bool(self._builder.rows) or self._records.assembler.is_open):
             self._records.assembler.flush()
             self._builder.resumed()
             self._keep_words(number, line)
-            special = True
         if self._structures.take(number, line):
             return None
         said = self._by_itself(number, line)
