@@ -109,7 +109,7 @@ def _judged(path: Path, name: str, label: Label, loops: str) -> Judged:
         run.kind,
         [step for finding in present for step in finding.steps],
         label.steps / max(1, diagnosis.run.steps),
-        tuple(told_by_run(run, diagnosis.findings)),
+        tuple(told_by_run(run, diagnosis.findings, diagnosis.sheet.facts)),
         loops,
         vector_of(run),
     )

@@ -1,6 +1,7 @@
 """How columns stand to one another, to bounds, to the steps of events and to settings: facts with what is expected.
 
-Nothing here knows a name: what is asked is the quantity that a column holds, and arithmetic. A fact names no cause.
+What is asked is the quantity that a column holds, and arithmetic; the mean of the labels, which is not a quantity, goes by
+its name. A fact names no cause.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ _SAID_BY: Mapping[str, Collection[str]] = {
 """Symptoms that say the same as a fact: what one phenomenon says counts once."""
 
 
-def told_by_columns(run: Run, findings: Sequence[Finding] = ()) -> list[CauseEvidence]:
+def told_by_columns(facts: Sequence[DerivedFact], findings: Sequence[Finding] = ()) -> list[CauseEvidence]:
     """Return what the facts on the columns of a run say about the causes that explain them.
 
     A fact that a finding states, too, is left out.
@@ -82,7 +83,7 @@ def told_by_columns(run: Run, findings: Sequence[Finding] = ()) -> list[CauseEvi
     present = {one.symptom for one in findings if one.state is State.PRESENT}
     return [
         CauseEvidence(cause, bits, fact.text, "log", fact.fact)
-        for fact in column_facts(run)
+        for fact in facts
         if present.isdisjoint(_SAID_BY.get(fact.fact, ()))
         for cause, bits in _SUGGESTS.get(fact.fact, {}).items()
     ]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from mldebug_mcp.checks.pass_jumps import UNTOUCHED, PassPattern, pass_pattern
 from mldebug_mcp.checks.rollouts import Rollouts, RunsOut, entropy_runs_out, rollouts_without_gradient
 from mldebug_mcp.core.text import figure, percent
-from mldebug_mcp.judge.column_facts import column_facts
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.models.diagnosis import DerivedFact
@@ -20,8 +19,8 @@ WORTH_A_WORD = 0.05
 
 
 def derived_facts(run: Run) -> list[DerivedFact]:
-    """Return the facts on what a policy spends, on its entropy, on what recurs at every pass, and on its columns."""
-    return [*_derived_facts(run), *column_facts(run)]
+    """Return the facts on what a policy spends, on its entropy, and on what recurs at every pass."""
+    return list(_derived_facts(run))
 
 
 def _derived_facts(run: Run) -> Iterator[DerivedFact]:

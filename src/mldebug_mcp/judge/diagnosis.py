@@ -19,7 +19,7 @@ from mldebug_mcp.judge.calibration import fitted
 from mldebug_mcp.judge.causes import HARDLY, learner_of, told_by_needs, with_fitting_fixes
 from mldebug_mcp.judge.checkpoints import checkpoint_choice
 from mldebug_mcp.judge.classifier import shipped, told_by_likeness
-from mldebug_mcp.judge.column_facts import told_by_columns
+from mldebug_mcp.judge.column_facts import column_facts, told_by_columns
 from mldebug_mcp.judge.comparison import compare, suspects
 from mldebug_mcp.judge.evidence import told_by_errors, told_by_settings, told_by_siblings, with_answers
 from mldebug_mcp.judge.hypotheses import backgrounds, candidates, describe_ties, judge_causes
@@ -43,6 +43,7 @@ from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.columns import Floats, ascends
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, RunSummary, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
+from mldebug_mcp.models.diagnosis import DerivedFact
 
 if TYPE_CHECKING:
     from mldebug_mcp.judge.reader import Reader
@@ -194,7 +195,7 @@ def diagnose(
     likelihood = Likelihood(causes, backgrounds(), fitted().powers(told).weight)
     missing = what_to_log(run, seen, hypotheses, likelihood)
     tried, damaged = tried_on(run)
-    summary, sheet = run_summary(run), sheet_of(run, seen, missing)
+    summary, sheet = run_summary(run), sheet_of(run, seen, missing, known.facts)
     no_result = without_result(run)
     little = hardly_judged(seen, run)
     if no_result or little:
@@ -248,6 +249,7 @@ class Known:
         kind: Kind of run.
         findings: Every symptom with its state.
         evidence: What else supports a cause or contradicts it.
+        facts: How its columns stand to one another, to bounds and to settings.
         comparison: The comparison with its reference, if any.
         problems: Notes on symptoms that broke.
     """
@@ -255,6 +257,7 @@ class Known:
     kind: str
     findings: list[Finding]
     evidence: list[CauseEvidence]
+    facts: Sequence[DerivedFact] = ()
     comparison: Comparison | None = None
     problems: Sequence[str] = ()
 
@@ -264,17 +267,18 @@ def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] =
     seen, problems = examine(run)
     seen = list({finding.symptom: finding for finding in (*seen, *findings)}.values())
     comparison = compare(run, reference) if reference is not None else None
-    evidence = [*_told(comparison), *told_by_run(run, seen), *told_by_likeness(run)]
-    return Known(run.kind, seen, evidence, comparison, problems)
+    facts = column_facts(run)
+    evidence = [*_told(comparison), *told_by_run(run, seen, facts), *told_by_likeness(run)]
+    return Known(run.kind, seen, evidence, facts, comparison, problems)
 
 
-def told_by_run(run: Run, findings: Sequence[Finding]) -> list[CauseEvidence]:
-    """Return what a run says about causes besides its findings and its numbers."""
+def told_by_run(run: Run, findings: Sequence[Finding], facts: Sequence[DerivedFact]) -> list[CauseEvidence]:
+    """Return what a run says about causes besides its findings and its numbers; `facts` are those on its columns."""
     return [
         *told_by_errors(run),
         *told_by_needs(run),
         *told_by_settings(run),
-        *told_by_columns(run, findings),
+        *told_by_columns(facts, findings),
         *_told_by_nothing_learnt(findings),
         *_told_by_little(findings, run),
         *_told_by_no_result(run),

@@ -25,7 +25,7 @@ from mldebug_mcp.logs.run import Attempt, Ending, TextLine
 from mldebug_mcp.logs.settings.settings import Setting
 from mldebug_mcp.logs.settings.values import Value
 from mldebug_mcp.models import Finding, MetricToLog, State
-from mldebug_mcp.models.diagnosis import EventFact, SettingFact, Sheet
+from mldebug_mcp.models.diagnosis import DerivedFact, EventFact, SettingFact, Sheet
 
 # The settings that matter, each marked with what is usual where it is not.
 
@@ -275,13 +275,16 @@ _ENDS = {
 }
 
 
-def sheet_of(run: Run, findings: Sequence[Finding], missing: Sequence[MetricToLog] = ()) -> Sheet:
+def sheet_of(
+    run: Run, findings: Sequence[Finding], missing: Sequence[MetricToLog] = (), facts: Sequence[DerivedFact] = ()
+) -> Sheet:
     """Return the sheet of a run.
 
     Args:
         run: As it was read.
         findings: Every symptom with its state.
         missing: The metrics that would have helped, best first.
+        facts: What is known of its columns.
     """
     with np.errstate(all="ignore"):  # of numbers at the ends of what a float holds
         sheet = Sheet(
@@ -289,7 +292,7 @@ def sheet_of(run: Run, findings: Sequence[Finding], missing: Sequence[MetricToLo
             settings=setting_facts(run),
             quantities=quantity_facts(run, findings),
             events=event_facts(run, findings),
-            facts=derived_facts(run),
+            facts=[*derived_facts(run), *facts],
             not_judged=_not_judged(run, findings, missing),
         )
     return sheet.model_copy(update={"lines": lines_of(sheet)})
