@@ -15,15 +15,15 @@ import resource
 import struct
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch import read_batches
-from mldebug_mcp.batch.corpus import CorpusCounts
+from mldebug_mcp.batch.corpus import CorpusCounts, unpacked
+from mldebug_mcp.batch.read import open_data
 from mldebug_mcp.judge.batch import inspect_batch
 
 END = 50_256
@@ -59,21 +59,24 @@ def write_index(data: Path, ids: npt.NDArray[np.uint16]) -> None:
     data.with_suffix(".idx").write_bytes(head + lengths.tobytes() + starts.tobytes() + ends.tobytes())
 
 
-def bare_pass(path: Path) -> None:
-    """Count the ids of the mapped file."""
-    mapped = np.memmap(path, np.uint16, "r")
+def bare_pass(paths: Iterable[Path], dtype: str = "uint16") -> int:
+    """Count the ids of mapped files; return how many they are."""
     counts = np.zeros(65_536, np.int64)
-    for first in range(0, len(mapped), CHUNK):
-        counts += np.bincount(mapped[first : first + CHUNK], minlength=len(counts))
-    assert counts.sum() == len(mapped)
+    for path in paths:
+        mapped = np.memmap(path, dtype, "r")
+        for first in range(0, len(mapped), CHUNK):
+            counts += np.bincount(mapped[first : first + CHUNK], minlength=len(counts))
+    return int(counts.sum())
 
 
-def count(path: Path, model: Path | None) -> None:
-    """Count what a corpus holds, without looking for copies."""
+def count(path: Path, model: Path | None) -> int:
+    """Count what a corpus holds, without looking for copies; return its tokens."""
     counts = CorpusCounts()
-    for batch in read_batches(path, None, model):
-        counts.add(batch.sides[0], batch.stored, batch.shard, windows=batch.windows)
-    assert counts.tokens
+    for batch in open_data(path, None, model).batches():
+        rows = unpacked(batch.sides[0], batch.document_lengths)
+        counts.add(rows, batch.stored, batch.shard, windows=batch.windows)
+        counts.add_tail(batch.tail, batch.shard)
+    return counts.tokens
 
 
 def megatron_pass(path: Path) -> None:
@@ -99,7 +102,7 @@ def main() -> None:
         model = folder / "config.json"
         model.write_text(json.dumps({"vocab_size": END + 1, "eos_token_id": END}))
         passes: dict[str, Callable[[], object]] = {
-            "np.memmap, np.bincount": lambda: bare_pass(raw),
+            "np.memmap, np.bincount": lambda: bare_pass([raw]),
             "counts, windows": lambda: count(raw, None),
             "counts, cut at ends": lambda: count(raw, model),
             "counts, Megatron": lambda: count(data, model),
@@ -108,7 +111,7 @@ def main() -> None:
             "all, against": lambda: inspect_batch(raw, None, model, against=other),
             "Megatron's own reader": lambda: megatron_pass(data),
         }
-        bare_pass(raw)
+        bare_pass([raw])
         count(other, model)  # so that no import is timed
         base = 0.0
         for what, run in passes.items():

@@ -21,11 +21,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.corpora import make
-from mldebug_mcp.batch.corpus import CorpusCounts, unpacked
-from mldebug_mcp.batch.read import open_data
+from benchmarks.corpus_pass.__main__ import bare_pass, count
 
 TIMES = 3
-CHUNK = 1024**2
 LENGTHS = (20, 2000)
 """Shortest and longest documents."""
 SHARDS = 4
@@ -50,24 +48,6 @@ def documents(tokens: int) -> make.Shards:
         document[-1] = make.END
     quarter = len(corpus) // SHARDS
     return [corpus[first : first + quarter] for first in range(0, quarter * SHARDS, quarter)]
-
-
-def numpy_pass(path: Path, dtype: str) -> None:
-    """Count the ids of the mapped file."""
-    mapped = np.memmap(path, dtype, "r")
-    counts = np.zeros(make.END + 1, np.int64)
-    for first in range(0, len(mapped), CHUNK):
-        counts += np.bincount(mapped[first : first + CHUNK], minlength=len(counts))
-
-
-def our_pass(folder: Path, model: Path) -> None:
-    """Count what the corpus holds."""
-    counts = CorpusCounts()
-    for batch in open_data(folder, None, model).batches():
-        rows = unpacked(batch.sides[0], batch.document_lengths)
-        counts.add(rows, batch.stored, batch.shard, windows=batch.windows)
-        counts.add_tail(batch.tail, batch.shard)
-    assert counts.tokens
 
 
 def _count(arrays: Iterable[Any]) -> None:
@@ -162,7 +142,7 @@ READERS: Mapping[str, Callable[[Path], None]] = {
 """The others are read by numpy, but for packed shards of MDS: its reader first unpacks them into files."""
 
 
-def seconds(run: Callable[[], None]) -> float:
+def seconds(run: Callable[[], object]) -> float:
     """Return what a pass takes of the processor, the least of `TIMES`."""
     found = []
     for _ in range(TIMES):
@@ -194,7 +174,7 @@ def main() -> None:
             with raw.open("wb") as file:
                 for shard in shards:
                     file.write(np.concatenate(shard).astype(dtype).tobytes())
-            bare, ours = seconds(partial(numpy_pass, raw, dtype)), seconds(partial(our_pass, folder, model))
+            bare, ours = seconds(partial(bare_pass, [raw], dtype)), seconds(partial(count, folder, model))
             reader = READERS.get(name)
             own = "" if reader is None else f"{seconds(partial(reader, folder)):.2f} s"
             print(

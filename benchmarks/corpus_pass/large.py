@@ -20,9 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.corpus_pass.__main__ import CHUNK, END, documents, write_index
-from mldebug_mcp.batch.corpus import CorpusCounts, unpacked
-from mldebug_mcp.batch.read import open_data
+from benchmarks.corpus_pass.__main__ import END, bare_pass, count, documents, write_index
 from mldebug_mcp.judge.batch import inspect_batch
 
 SHARD_TOKENS = 250_000_000
@@ -54,26 +52,6 @@ def write(folder: Path, shards: int) -> None:
     some = np.fromfile(raw / "train_000001.bin", np.uint16, VALIDATION_TOKENS // 10)
     fresh = documents(VALIDATION_TOKENS, 10_000)
     np.concatenate([fresh, some[: np.flatnonzero(some == END)[-1] + 1]]).tofile(folder / "validation.bin")
-
-
-def bare_pass(folder: Path) -> int:
-    """Count the ids of the mapped shards with numpy."""
-    counts = np.zeros(65_536, np.int64)
-    for path in sorted(folder.glob("*.bin")):
-        mapped = np.memmap(path, np.uint16, "r")
-        for first in range(0, len(mapped), CHUNK):
-            counts += np.bincount(mapped[first : first + CHUNK], minlength=len(counts))
-    return int(counts.sum())
-
-
-def count(folder: Path, model: Path | None) -> int:
-    """Count what a corpus holds, without looking for copies."""
-    counts = CorpusCounts()
-    for batch in open_data(folder, None, model).batches():
-        documents_ = unpacked(batch.sides[0], batch.document_lengths)
-        counts.add(documents_, batch.stored, batch.shard, windows=batch.windows)
-        counts.add_tail(batch.tail, batch.shard)
-    return counts.tokens
 
 
 def inspect(folder: Path, model: Path | None, against: Path | None, sample: int | None) -> int:
@@ -110,8 +88,9 @@ def main() -> None:
     options = parser.parse_args()
     folder, shards = options.folder, max(2, round(options.gigabytes * 1e9 / 2 / SHARD_TOKENS))
     raw, data, model, other = (folder / name for name in ("nanogpt", "megatron", "config.json", "validation.bin"))
+    files = [raw / f"train_{number:06}.bin" for number in range(shards)]
     passes: dict[str, tuple[Callable[..., int], tuple[object, ...]]] = {
-        "np.memmap, np.bincount": (bare_pass, (raw,)),
+        "np.memmap, np.bincount": (bare_pass, (files,)),
         "counts of nanoGPT's shards, cut at end tokens": (count, (raw, model)),
         "counts of nanoGPT's shards in windows": (count, (raw, None)),
         "counts of Megatron's shards": (count, (data, model)),
