@@ -1,7 +1,7 @@
 """How columns stand to one another, to bounds, to the steps of events and to settings: facts with what is expected.
 
-What is asked is the quantity that a column holds, and arithmetic; the mean of the labels, which is not a quantity, goes by
-its name. A fact names no cause.
+What is asked is the quantity that a column holds, and arithmetic. The mean of the labels alone goes by its name. A fact
+names no cause.
 """
 
 from __future__ import annotations
