@@ -66,6 +66,18 @@ def test_what_decides_stands_whole_in_every_form_within_its_length(log: Labelled
             assert named in {one.symptom for one in short.findings if one.summary}
 
 
+@pytest.mark.parametrize("characters", [5, 40, 120, 200])
+def test_a_reason_is_whole_or_left_out_however_long_the_path_of_the_log_is(tmp_path: Path, characters: int) -> None:
+    folder = tmp_path / ("x" * characters)
+    folder.mkdir()
+    (folder / "log.jsonl").write_text("".join(f'{{"step": {at}, "loss": {9**at}}}\n' for at in range(4)))
+    diagnosis = diagnose(read_run(folder / "log.jsonl"))
+    whole = {reason for one in diagnosis.hypotheses for reason in (*one.because, *one.against)}
+    shown = {reason for one in concise(diagnosis).hypotheses for reason in (*one.because, *one.against)}
+    assert shown
+    assert shown <= whole
+
+
 def test_what_does_not_decide_gives_way_to_what_does() -> None:
     rng = np.random.default_rng(0)
     others = {f"{word}_{at}": rng.normal(0, 1, 300) for word in ("frob", "zork", "quux") for at in "abcd"}

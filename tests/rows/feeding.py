@@ -130,6 +130,7 @@ def main(folder: Path) -> None:
     if not alone:
         torch.distributed.barrier()  # a rank that ends while another still waits for its last batch takes it along
         torch.distributed.destroy_process_group()
+        os._exit(0)  # all is written; PyTorch's threads may abort an interpreter that ends while they do
 
 
 if __name__ == "__main__":

@@ -47,6 +47,8 @@ PASSED_ON = frozenset({"id", "cause", "symptom", "check", "call"})
 """Fields that an agent passes on as they stand: ids, and calls to make."""
 LONGEST_PASSED_ON = 300
 """In characters: no id is so long, and a call only where a path is."""
+REASONS = frozenset({"because", "against"})
+"""Lists of facts, each whole or left out: half a fact may say the opposite of the whole."""
 _WHOLE = (Call, Hypothesis, RankedCause)
 """Lists of these are never cut: a call must stay complete, and probabilities sum to 1."""
 
@@ -90,6 +92,8 @@ def _cut_model(answer: Answer, characters: int, entries: int) -> Answer:
 
 def _cut_field(name: str, value: object, characters: int, entries: int) -> object:
     """Return a field, cut; what is passed on to other calls is of no use in parts."""
+    if name in REASONS and isinstance(value, list):
+        return [one for one in value[:entries] if len(str(one)) <= characters]
     if name not in PASSED_ON or not isinstance(value, str):
         return _cut(value, characters, entries)
     if len(value) <= LONGEST_PASSED_ON:

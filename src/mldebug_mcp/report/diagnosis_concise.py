@@ -206,7 +206,7 @@ LIMIT, BRIEF = 6000, 2500
 NOTE_ROOM = 290
 """Characters that are kept for the note on how to get the rest."""
 LEAST_ROOM = (4500, 1300)
-"""Characters that all but the sheet may take, and where nothing is wrong."""
+"""Characters that all but the sheet may take beside a long sheet, and where nothing is wrong."""
 CLEARLY_HEALTHY = 0.5
 RIVAL = 0.2
 """The answer takes a few lines if `healthy` is at least this probable, and no named cause more than this. Chosen by
@@ -239,9 +239,10 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
     It takes `LIMIT` characters at most, and `BRIEF` where a run is clearly healthy.
     """
     healthy = is_clearly_healthy(diagnosis) and diagnosis.comparison is None
-    short = fitted(_healthy(diagnosis) if healthy else _judged_beside(diagnosis), LEAST_ROOM[healthy])
-    room = (BRIEF if healthy else LIMIT) - NOTE_ROOM - length(short)
-    lines = lines_within(diagnosis.sheet, room)
+    room = (BRIEF if healthy else LIMIT) - NOTE_ROOM
+    beside = max(LEAST_ROOM[healthy], room - _length(lines_of(diagnosis.sheet)))
+    short = fitted(_healthy(diagnosis) if healthy else _judged_beside(diagnosis), beside)
+    lines = lines_within(diagnosis.sheet, room - length(short))
     return short.model_copy(update={"sheet": Sheet(lines=lines)}) if lines else short
 
 
