@@ -36,9 +36,10 @@ def test_each_run_is_a_card_with_its_curve_its_settings_and_what_it_may_be() -> 
 
 
 def test_all_runs_are_drawn_on_one_scale_so_that_they_can_be_compared() -> None:
-    page = runs_html(Runs(path="sweep", rows=[row("high", 2.0), row("low", 1.0)]))
+    page = runs_html(Runs(path="sweep", rows=[row("high", 2.0, curve_metric="loss"), row("low", curve_metric="loss")]))
     ends = [float(points.split()[-1].split(",")[1]) for points in re.findall(r'points="([^"]+)"', page)]
     assert ends[0] < ends[1]
+    assert "loss from 1 to 3." in page, "the values that were logged, without the margins of the chart"
 
 
 def test_values_that_are_not_finite_and_runs_without_a_curve_are_shown_as_such() -> None:

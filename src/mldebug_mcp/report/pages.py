@@ -17,6 +17,7 @@ from mldebug_mcp.core.text import counted, figure, percent, shorten
 from mldebug_mcp.judge.at_a_glance import shared_line
 from mldebug_mcp.judge.diagnosis import diagnose
 from mldebug_mcp.logs import read_run
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.models.batch import (
     BatchFinding,
@@ -280,7 +281,8 @@ def runs_html(answer: Runs, pages: Mapping[str, str] | None = None) -> str:
         pages: The page of each run by its name, which its card links to.
     """
     rows = answer.rows[:MOST_CARDS]
-    scales = _scales(rows)
+    values = _values(rows)
+    scales = {metric: scale_of([some]) for metric, some in values.items()}
     cards = "".join(_card(row, scales, (pages or {}).get(row.name, "")) for row in rows)
     left = len(answer.rows) - len(rows)
     if pages is None:
@@ -295,7 +297,7 @@ def runs_html(answer: Runs, pages: Mapping[str, str] | None = None) -> str:
         _section("What they share", [shared_line(one) for one in answer.shared]),
         _section("Best settings", sweep_lines(answer.sweep)),
         _filters(rows),
-        f"<h2>Runs</h2><p class=dim>{escape(_scale_told(scales))}</p><ul id=runs>{cards}</ul>",
+        f"<h2>Runs</h2><p class=dim>{escape(_scales_in_words(values, scales))}</p><ul id=runs>{cards}</ul>",
         _section("Notes", [*more, *answer.notes]),
     ]
     return web_page(answer.path, parts, _RUNS_STYLE, Path(__file__).with_name("runs.js").read_text(encoding="ascii"))
@@ -324,20 +326,22 @@ def _choice(name: str, counts: Counter[str]) -> str:
     return f'<label>{name} <select id={name}><option value="">any{options}</select></label>'
 
 
-def _scales(rows: Iterable[RunRow]) -> dict[str, Scale]:
-    """Return the scale of each metric, the same for all runs."""
+def _values(rows: Iterable[RunRow]) -> dict[str, Floats]:
+    """Return the finite values of each metric in all runs, shape (n,)."""
     values: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         values[row.curve_metric] += [value for _, value in row.curve if np.isfinite(value)]
-    return {metric: scale_of([np.array(some)]) for metric, some in values.items()}
+    return {metric: np.array(some) for metric, some in values.items()}
 
 
-def _scale_told(scales: dict[str, Scale]) -> str:
-    told = [
-        f"{metric} from {figure(one.low)} to {figure(one.high)}{', logarithmic' if one.logarithmic else ''}"
-        for metric, one in scales.items()
+def _scales_in_words(values: dict[str, Floats], scales: dict[str, Scale]) -> str:
+    ranges = [
+        f"{metric} from {figure(values[metric].min())} to {figure(values[metric].max())}"
+        f"{', logarithmic' if scale.logarithmic else ''}"
+        for metric, scale in scales.items()
+        if len(values[metric])
     ]
-    return f"All curves of a metric have one scale: {'; '.join(told)}." if told else "No run has a curve."
+    return f"All curves of a metric have one scale: {'; '.join(ranges)}." if ranges else "No run has a curve."
 
 
 def _card(row: RunRow, scales: dict[str, Scale], page: str) -> str:
