@@ -12,8 +12,9 @@ from tests.runs import run_of, run_of_records
 
 from mldebug_mcp.judge import diagnose, diagnose_run
 from mldebug_mcp.judge.causes import fitting, of_this_kind
-from mldebug_mcp.judge.run_verdict import NAMES, whole_sentences
+from mldebug_mcp.judge.run_verdict import whole_sentences
 from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.knowledge.catalogue import cause_names
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.report.diagnosis_terminal import print_verdict
 from mldebug_mcp.report.sections import verdict_block
@@ -22,7 +23,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def test_every_cause_has_a_name_for_a_sentence() -> None:
-    assert NAMES.keys() == catalogue().causes.keys()
+    assert cause_names().keys() == catalogue().causes.keys()
 
 
 @pytest.mark.parametrize("example", ["loss_spike", "nan_loss", "overfit", "divergence"])

@@ -127,12 +127,13 @@ def test_a_row_of_the_links_that_breaks_their_form_is_named(row: str, problem: s
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ("bad_batch,,15\n", "has 12 cells, not 3"),
-        ("bad_batch,,many,,,,,,,,,\n", "runs of 1000 are numbers"),
-        ("bad_batch,,,20,,,,,,,,\n", "`any` is needed"),
-        ("bad_batch,,0,,,,,,,,,\n", "all numbers are above 0"),
-        ("no_cause,,15,,,,,,,,,\n", "no_cause has no page"),
-        ("bad_batch,ghost,15,,,,,,,,,\n", "ghost has no page"),
+        ("bad_batch,a bad batch,,15\n", "has 13 cells, not 4"),
+        ("bad_batch,,,15,,,,,,,,,\n", "say in `name` what it is called"),
+        ("bad_batch,a bad batch,,many,,,,,,,,,\n", "runs of 1000 are numbers"),
+        ("bad_batch,a bad batch,,,20,,,,,,,,\n", "`any` is needed"),
+        ("bad_batch,a bad batch,,0,,,,,,,,,\n", "all numbers are above 0"),
+        ("no_cause,no cause,,15,,,,,,,,,\n", "no_cause has no page"),
+        ("bad_batch,a bad batch,ghost,15,,,,,,,,,\n", "ghost has no page"),
     ],
 )
 def test_a_row_of_the_causes_that_breaks_their_form_is_named(row: str, problem: str, tables: Path) -> None:

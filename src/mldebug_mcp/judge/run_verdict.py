@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from mldebug_mcp.core.text import counted, figure, percent, shorten
 from mldebug_mcp.judge.hypotheses import usual_symptoms
 from mldebug_mcp.knowledge.advice import advice_for
+from mldebug_mcp.knowledge.catalogue import cause_names
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.names.metrics import is_loss
 from mldebug_mcp.logs.names.quantities import LOSSES, PAIRS, Quantity
@@ -48,88 +49,12 @@ def _is_result(run: Run, name: str) -> bool:
 # What each cause is called in a sentence: "probably a bad batch".
 
 
-NAMES = {
-    "bad_batch": "a bad batch",
-    "bad_data_pocket": "a bad stretch of data",
-    "label_noise": "many wrong labels",
-    "no_signal": "inputs that say nothing about the labels",
-    "labels_out_of_range": "a label outside the classes of the model",
-    "class_imbalance": "class imbalance",
-    "unshuffled_data": "data that are not shuffled",
-    "length_grouped_batches": "batches grouped by length",
-    "duplicated_data": "duplicated data",
-    "train_eval_leakage": "evaluation data leaked into training",
-    "train_eval_mismatch": "evaluation data prepared differently from training data",
-    "eval_mode_bug": "dropout or BatchNorm in the wrong mode at evaluation",
-    "all_labels_masked": "all labels masked",
-    "prompt_not_masked": "a loss that counts the prompt",
-    "label_shift_error": "labels shifted twice or not at all",
-    "causal_mask_missing": "a missing causal mask",
-    "rows_mixed": "rows of a batch that see each other",
-    "tokenizer_mismatch": "a wrong tokenizer or chat template",
-    "double_softmax": "a softmax taken twice",
-    "wrong_loss": "a loss that does not measure the task",
-    "invalid_math": "invalid math, such as log(0) or 0/0",
-    "lr_too_high": "a learning rate that is too high",
-    "lr_too_low": "a learning rate that is too low",
-    "insufficient_warmup": "too little warm-up",
-    "too_few_epochs": "too few epochs",
-    "lr_schedule_bug": "a bug in the learning-rate schedule",
-    "params_not_training": "parameters that are not trained",
-    "missing_zero_grad": "gradients that are not cleared between updates (a missing zero_grad)",
-    "grad_accum_scaling": "wrong scaling of accumulated gradients",
-    "clip_too_tight": "gradient clipping that is too tight",
-    "exploding_gradients": "exploding gradients",
-    "adam_instability": "instability of Adam",
-    "weight_decay_too_high": "weight decay that is too high",
-    "batch_too_small": "a batch that is too small",
-    "bad_init": "bad initial weights",
-    "vanishing_gradients": "vanishing gradients",
-    "dead_units": "dead units",
-    "too_little_capacity": "a model that is too small for the task",
-    "representation_collapse": "collapsed representations",
-    "logit_drift": "logits that drift to large values",
-    "fp16_overflow": "overflow in fp16",
-    "low_precision_update": "updates lost to low precision",
-    "fp8_zero_scale": "an fp8 scale of zero",
-    "overfitting": "overfitting",
-    "resume_state_lost": "optimizer or scheduler state lost at a resume",
-    "resume_data_replayed": "data repeated after a resume",
-    "reward_broken": "a broken reward",
-    "no_reward_variance": "equal rewards within each group",
-    "entropy_collapse": "a collapse of the policy's entropy",
-    "kl_blowup": "a policy that runs away from its reference",
-    "off_policy_staleness": "samples from a policy that is too old",
-    "completion_limit_low": "a completion limit that is too low",
-    "length_exploitation": "a reward that pays for length",
-    "reward_hacking": "reward hacking",
-    "value_instability": "a value function that is unstable or does not learn",
-    "exploration_failure": "too little exploration",
-    "dpo_collapse": "a collapse of both answers' probabilities in DPO",
-    "no_preference_signal": "pairs whose two answers hardly differ",
-    "preference_labels_swapped": "swapped preference labels",
-    "adversarial_imbalance": "one GAN network that beats the other",
-    "dataloader_bottleneck": "a data loader that is too slow",
-    "throughput_degradation": "steps that get slower",
-    "memory_leak": "a memory leak",
-    "out_of_memory": "too little memory for one step",
-    "fragmentation": "fragmented GPU memory",
-    "hang": "a hang",
-    "library_defect": "a defect in a library",
-    "hardware_fault": "a hardware fault",
-    "metric_bug": "a bug in the metric",
-    "healthy": "healthy",
-    "unknown": "a cause that is not listed",
-}
-"""A noun phrase for each cause of PLAYBOOK.md."""
-
-
 def name_of(cause: str, learner: str = "") -> str:
     """Return what a cause is called in a sentence, of a learner too; its id in words where it has no name yet."""
     advice = advice_for(cause, learner)
     if advice is not None and advice.name:
         return advice.name
-    return NAMES.get(cause, cause.replace("_", " "))
+    return cause_names().get(cause, cause.replace("_", " "))
 
 
 # What a reader needs first of a diagnosis: what leads in plain words, the facts it rests on, and the fix.

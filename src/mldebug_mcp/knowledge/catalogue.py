@@ -9,6 +9,7 @@ import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -202,10 +203,12 @@ class CauseRow:
     """A row of `causes.csv`.
 
     Args:
+        name: What it is called in a sentence: a noun phrase.
         mistaken_for: Ids of the causes that it is often confused with.
         prior: Of 1000 runs, those that have it, by kind of run.
     """
 
+    name: str = ""
     mistaken_for: tuple[str, ...] = ()
     prior: Mapping[str, float] = field(default_factory=lambda: {ANY: PRIOR})
 
@@ -217,17 +220,26 @@ def read_cause_rows(folder: Path = FOLDER) -> dict[str, CauseRow]:
         CatalogueError: a row breaks the form of the table; the message names its line.
     """
     found: dict[str, CauseRow] = {}
-    for line, (cause, mistaken_for, *numbers) in _rows(folder / CAUSES, ("cause", "mistaken_for", *KINDS)):
+    columns = ("cause", "name", "mistaken_for", *KINDS)
+    for line, (cause, name, mistaken_for, *numbers) in _rows(folder / CAUSES, columns):
         try:
             prior = {kind: float(number) for kind, number in zip(KINDS, numbers, strict=True) if number}
         except ValueError:
             raise CatalogueError(CAUSES, line, f"{cause}: runs of 1000 are numbers, or nothing") from None
         if not cause or cause in found:
             raise CatalogueError(CAUSES, line, f"the cause {cause!r} is missing or there twice")
+        if not name:
+            raise CatalogueError(CAUSES, line, f"{cause}: say in `name` what it is called in a sentence")
         if ANY not in prior or min(prior.values()) <= 0:
             raise CatalogueError(CAUSES, line, f"{cause}: `{ANY}` is needed, and all numbers are above 0")
-        found[cause] = CauseRow(tuple(mistaken_for.split()), prior)
+        found[cause] = CauseRow(name, tuple(mistaken_for.split()), prior)
     return found
+
+
+@cache
+def cause_names() -> Mapping[str, str]:
+    """Return what each cause is called in a sentence, from `causes.csv`, read once."""
+    return {cause: row.name for cause, row in read_cause_rows().items()}
 
 
 def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
