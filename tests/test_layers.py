@@ -27,7 +27,7 @@ WITHOUT_CIRCLES = (
     "report", "rows", "script", "server",
 )  # fmt: skip
 FLOORS_OF_LOGS = (
-    {"numbers", "unpack", "log_file", "spread", "line_prefixes", "columns"},
+    {"numbers", "unpack", "format_list", "log_file", "spread", "line_prefixes", "columns"},
     {"names", "failures"},
     {"json_yaml", "settings"},
     {"files", "remote_files", "ranks", "run", "kinds"},

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mldebug_mcp.logs import formats
-from mldebug_mcp.logs.formats import BINARY_READERS, TEXT_READERS
+from mldebug_mcp.logs.format_list import BINARY_READERS, TEXT_READERS
 
 LISTED = {*BINARY_READERS, *TEXT_READERS}
 

@@ -18,6 +18,7 @@ from typing import TypeAlias
 from mldebug_mcp.core.access import entries, is_file, open_input, read_bytes, walk
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.logs.format_list import LOG_SUFFIXES
 from mldebug_mcp.logs.log_file import HEAD_BYTES, log_name
 from mldebug_mcp.logs.settings.files import FILE_NAMES, SettingsFile, find_settings
 from mldebug_mcp.logs.spread import CATBOOST, REPEATS, curve_name, home_of_curve, may_hold_curves, scalars_tag
@@ -167,11 +168,6 @@ def _settings(places: Iterable[Path]) -> list[bytes]:
 # `files/`). A folder without logs of its own holds several runs, one in each folder below that has some.
 
 
-LOG_SUFFIXES = (
-    ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".out", ".txt", ".json", ".parquet", ".wandb", ".swanlab",
-    ".db", ".sqlite", ".sqlite3", ".err", ".ipynb", ".md",
-)  # fmt: skip
-"""Endings of files in a run folder that may be logs; a file named outright may have any."""
 STREAMS = frozenset({"stdout", "stderr"})
 """What launchers call the output of a process."""
 EVALUATIONS = "evaluations.npz"

@@ -26,7 +26,6 @@ from mldebug_mcp.logs.attempts import least_to_judge
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.files import (
     EVALUATION_FOLDERS,
-    LOG_SUFFIXES,
     MAX_DEPTH,
     RECORD,
     RunFolder,
@@ -35,6 +34,7 @@ from mldebug_mcp.logs.files import (
     runs_in,
     texts_in,
 )
+from mldebug_mcp.logs.format_list import LOG_SUFFIXES
 from mldebug_mcp.logs.formats import read_files
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated

@@ -1,8 +1,8 @@
 """Which format reads a file, and one module per format.
 
-A format has its `NAME`, how it is known (`matches`) and how it is read (`read`). The first whose `matches` holds
-reads the file, so the most particular come first. A reader is imported when it is asked, so that a log costs only the
-readers that come before its own. A format of lines that can be read on as they are written offers `follow` too.
+A format has its `NAME`, how it is known (`matches`) and how it is read (`read`). `format_list` names them in the order
+in which they are asked. A reader is imported when it is asked, so that a log costs only the readers that come before
+its own. A format of lines that can be read on as they are written offers `follow` too.
 `mlflow_folder` alone reads a folder.
 """
 
@@ -14,15 +14,11 @@ from typing import Protocol, cast
 
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import tail_of
+from mldebug_mcp.logs.format_list import BINARY_READERS, TEXT_READERS
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.run import RECORDER
 from mldebug_mcp.logs.settings.printed import settings_in_head
 from mldebug_mcp.logs.spread import bare_curves, curve_name
-
-# The list of readers: the modules of `formats`.
-#
-# Their order matters: the first whose `matches` holds reads the file, so the most particular come first. A reader is
-# imported when it is asked, so that a log costs only the readers that come before its own.
 
 
 class Reader(Protocol):
@@ -35,37 +31,6 @@ class Reader(Protocol):
 
     def read(self, file: LogFile, builder: RunBuilder) -> None:
         """Put the file's records into the builder."""
-
-
-BINARY_READERS = (
-    "tensorboard",
-    "wandb_file",
-    "swanlab_file",
-    "visualdl_file",
-    "sqlite_store",
-    "parquet",
-    "evaluations",
-)
-"""Modules of the formats that `signatures` knows."""
-TEXT_READERS = (
-    "recording",
-    "notebook",
-    "mllog",
-    "hf_trainer_state",
-    "catboost_training",
-    "golden_values",
-    "mmcv_json",
-    "mmengine_json",
-    "wrapped_text",
-    "scalar_events",
-    "jsonl",
-    "json_file",
-    "yaml_records",
-    "table",
-    "bare_columns",
-    "text_log",
-)
-"""Modules of the formats of text, most particular first; `text_log` takes any text."""
 
 
 def reader_of(file: LogFile) -> Reader:
