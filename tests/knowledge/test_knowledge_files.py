@@ -97,14 +97,6 @@ def test_every_cause_of_the_playbook_has_effects_and_steps_of_its_own() -> None:
         assert cause.effects or cause.id == "healthy"
 
 
-def test_every_link_is_quoted_or_counted_or_one_of_a_snapshot() -> None:
-    from mldebug_mcp.checks import symptoms
-
-    links = catalogue().links
-    assert len(links) > 1000
-    assert all(link.quotes or link.counted or link.outcome in symptoms("memory") for link in links)
-
-
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
@@ -216,7 +208,8 @@ def test_each_menu_has_three_hypotheses_healthy_and_unknown_among_them() -> None
 
 def test_the_playbook_is_short_enough_to_be_read() -> None:
     text = (ROOT / "PLAYBOOK.md").read_text(encoding="utf-8")
-    assert len(text.encode()) <= 90_000
+    size = len(text.encode())
+    assert size <= 90_000, f"{size - 90_000} bytes too many: move what a reader needs later to references/causes.md"
     assert "guess" not in text
 
 

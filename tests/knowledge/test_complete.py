@@ -1,0 +1,55 @@
+"""What a cause and a link still lack, all at once and with the file or the command that gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import get_args
+
+from mldebug_mcp.checks import symptoms
+from mldebug_mcp.checks.check import Subject
+from mldebug_mcp.judge.calibration import fingerprint, fitted
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.knowledge.catalogue import Cause, cause_names
+from mldebug_mcp.knowledge.search_index import asked
+from mldebug_mcp.knowledge.wording import learnt
+
+SUBJECTS: tuple[Subject, ...] = get_args(Subject)
+
+
+def lacking(cause: Cause) -> Iterator[str]:
+    """Yield what a cause lacks: a place in each file, and what is written from these."""
+    known = catalogue()
+    if not any(cause.id in menu.causes for menu in known.menus.values()):
+        yield f"{cause.id}: name it in a menu of PLAYBOOK.md"
+    if cause.id not in cause_names():
+        yield f"{cause.id}: add a row to causes.csv"
+    if cause.id not in {*asked(), "unknown"}:
+        yield f"{cause.id}: add a line to asked.jsonl"
+    if not cause.effects and cause.id not in ("healthy", "unknown"):
+        yield f"{cause.id}: link it in links.csv with a word"
+    if cause.id not in learnt().causes:
+        yield f"{cause.id}: run `python -m benchmarks.search.learn`"
+
+
+def test_every_cause_has_all_its_parts() -> None:
+    problems = [problem for cause in catalogue().causes.values() for problem in lacking(cause)]
+    assert not problems, "\n".join(problems)
+
+
+def test_every_link_leads_to_an_outcome() -> None:
+    outcomes = {outcome for subject in SUBJECTS for outcome in symptoms(subject)}
+    problems = [f"{link.cause},{link.outcome}" for link in catalogue().links if link.outcome not in outcomes]
+    assert not problems, "\n".join(problems)
+
+
+def test_every_link_is_quoted_or_counted_or_one_of_a_snapshot() -> None:
+    links = catalogue().links
+    assert len(links) > 1000
+    bare = [link for link in links if not link.quotes and not link.counted and link.outcome not in symptoms("memory")]
+    needs = "cite a quote, or run `python -m benchmarks.faults fit`"
+    assert not bare, "\n".join(f"{link.cause},{link.outcome}: {needs}" for link in bare)
+
+
+def test_the_counts_are_those_of_the_links() -> None:
+    current = fingerprint(catalogue().causes.values())
+    assert fitted().links == current, "links.csv has other links: run `python -m benchmarks.faults fit`"
