@@ -56,11 +56,14 @@ def test_the_readme_is_one_sitting() -> None:
     assert len(README.encode()) <= 12_000
 
 
-def test_every_place_that_contributors_are_sent_to_exists() -> None:
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    places = re.findall(r"`((?:src|tests|benchmarks|evidence|docs)\b[\w./]*)`|\]\(([^)]+)\)", page)
-    assert len(places) > 15
-    assert [place for pair in places for place in pair if place and not (ROOT / place).exists()] == []
+@pytest.mark.parametrize(("name", "least"), [("CONTRIBUTING.md", 15), ("docs/adding.md", 20)])
+def test_every_place_that_contributors_are_sent_to_exists(name: str, least: int) -> None:
+    page = (ROOT / name).read_text(encoding="utf-8")
+    named = re.findall(r"`((?:src|tests|benchmarks|evidence|docs)\b[\w./]*)`|\b(tests/[\w/]+\.py)\b", page)
+    places = [ROOT / (quoted or plain) for quoted, plain in named]
+    places += [(ROOT / name).parent / link for link in re.findall(r"\]\(([^)#]+)", page)]
+    assert len(places) > least
+    assert [place for place in places if not place.exists()] == []
 
 
 def test_everything_that_the_package_offers_exists() -> None:
