@@ -206,7 +206,7 @@ LIMIT, BRIEF = 6000, 2500
 NOTE_ROOM = 290
 """Characters that are kept for the note on how to get the rest."""
 LEAST_ROOM = (4500, 1300)
-"""Characters that all but the sheet may take beside a long sheet, and where nothing is wrong."""
+"""Characters that all but the sheet may take next to a long sheet, and where nothing is wrong."""
 CLEARLY_HEALTHY = 0.5
 RIVAL = 0.2
 """The answer takes a few lines if `healthy` is at least this probable, and no named cause more than this. Chosen by
