@@ -84,9 +84,10 @@ def test_every_threshold_says_where_it_is_from() -> None:
 
 def test_numbers_without_a_name_do_not_become_more() -> None:
     found = {path: unnamed(path) for path in modules(FOLDERS)}
+    count = sum(map(len, found.values()))
     last = max(found, key=lambda path: path.stat().st_mtime)
     lines = ", ".join(f"{number.lineno}: {number.value!r}" for number in found[last])
-    assert sum(map(len, found.values())) <= UNNAMED, f"name the number that is new; {last.name}, changed last: {lines}"
+    assert count <= UNNAMED, f"name the number that is new; {last.name}, changed last, has {lines}"
 
 
 @pytest.mark.parametrize(
