@@ -12,7 +12,7 @@ BINARY_READERS = (
     "parquet",
     "evaluations",
 )
-"""Modules of the formats that `signatures` knows."""
+"""Modules of the formats whose first bytes `unpack.binary_format` knows."""
 TEXT_READERS = (
     "recording",
     "notebook",
