@@ -38,6 +38,24 @@ def test_an_example_shows_its_symptom_at_its_step_and_leads_with_a_right_cause(
     assert diagnosis.hypotheses[0].cause in causes
 
 
+@pytest.mark.parametrize("records", [3, 4, 5, 8, 12])
+@pytest.mark.parametrize("times", [20.0, 3000.0])
+def test_a_loss_that_explodes_from_its_first_records_on_has_too_high_a_rate(
+    tmp_path: Path, records: int, times: float
+) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps({"step": at, "loss": 2.3 * times**at}) + "\n" for at in range(records)))
+    diagnosis = diagnose_run(log)
+    assert present(diagnosis)["loss_divergence"] == [1]
+    assert diagnosis.hypotheses[0].cause == "lr_too_high"
+
+
+def test_a_loss_that_triples_once_in_three_records_is_not_judged(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps({"step": at, "loss": loss}) + "\n" for at, loss in enumerate([2.3, 7.0, 21.0])))
+    assert diagnose_run(log).verdict.kind == "not judged"
+
+
 def test_the_healthy_example_is_called_healthy_and_shows_nothing(examples: Path) -> None:
     diagnosis = diagnose_run(examples / "healthy")
     assert diagnosis.hypotheses[0].cause == "healthy"

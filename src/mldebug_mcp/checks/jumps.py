@@ -167,6 +167,9 @@ SHARE_OF_LEVEL = 0.08
 """... and is at least this share of the best level. Chosen: by hand."""
 MIN_RECORDS_FOR_RISE = 2
 """Finite records without which a rise cannot be judged."""
+LEAST_EXPLOSION, DOUBLES, EXPLOSION_TIMES = 3, 2.0, 100.0
+"""Records of a loss that explodes, what each is of the one before at least, and the last of the first. Chosen: by
+hand; losses that are sums grow less from record to record."""
 MAX_EXCERPT_RECORDS, SHORT_FACTOR = 8, 1.4
 """In an excerpt of fewer records the last two must be at this multiple of the level of its first half. Chosen: by
 hand."""
@@ -200,12 +203,20 @@ class Rise:
     end: float
 
 
+def explodes(loss: Series) -> bool:
+    """Say whether every record is a multiple of the one before: three of them show that as well as fifty."""
+    value = loss.value
+    if len(value) < LEAST_EXPLOSION or value[0] <= 0 or value[-1] < EXPLOSION_TIMES * value[0]:
+        return False
+    return bool(np.all(value[1:] >= DOUBLES * value[:-1]))
+
+
 def rise_for_good(run: Run) -> Rise | None:
     """Return the rise at whose top the training loss is still at the end of the log; None where there is none."""
     loss = run["loss"].finite
     if len(loss) < MIN_RECORDS_FOR_RISE:
         return None
-    if _rises_by_epochs(run, loss) or _rises_smoothly(loss):
+    if explodes(loss) or _rises_by_epochs(run, loss) or _rises_smoothly(loss):
         best = int(np.argmin(loss.value))
         return Rise(best + 1, float(loss.value[best]), float(loss.value[-1]))
     if len(loss) < MAX_EXCERPT_RECORDS:

@@ -33,7 +33,7 @@ from mldebug_mcp.checks.evaluation import (
     refuse_new_terms,
     term_set_in,
 )
-from mldebug_mcp.checks.jumps import rise_for_good
+from mldebug_mcp.checks.jumps import explodes, rise_for_good
 from mldebug_mcp.checks.progress import LANGUAGE_MODELS, comes_trained, is_late, uniform_loss
 from mldebug_mcp.checks.train_eval_gap import evaluation_scores
 from mldebug_mcp.core.arrays import median
@@ -76,8 +76,9 @@ def loss_divergence(run: Run) -> Evidence | None:
 
     Not this when: it comes back; steps take longer just as it rises, or a term sets in there, which is unknown.
     """
-    _need(run, LEAST_OF_RISE)
     loss = run["loss"].finite
+    if not explodes(loss):
+        _need(run, LEAST_OF_RISE)
     rise = rise_for_good(run)
     if rise is None:
         return None
@@ -87,7 +88,8 @@ def loss_divergence(run: Run) -> Evidence | None:
         raise CannotTell(
             "every score of evaluation rises to its best as the loss does: the loss may be a sum that grows"
         )
-    onset, start = float(loss.step[rise.at]), start_level(loss.value)
+    onset = float(loss.step[rise.at])
+    start = rise.lowest if explodes(loss) else start_level(loss.value)
     if (plan := planned_rise(run, onset, float(loss.step[-1]))) is not None:
         raise CannotTell(
             f"{plan.name} is raised by plan to {figure(plan.finite.value[-1])}, and the loss rises with it"
