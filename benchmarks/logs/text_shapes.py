@@ -53,6 +53,14 @@ def _postfix(step: int, draw: random.Random) -> str:
     return "\r" + _bar(step, TOTAL, f", loss={_loss(step, draw):.3f}, lr={1e-4 * (1 - step / TOTAL):.2e}")
 
 
+def _shown_first(step: int, draw: random.Random) -> str:
+    """A loop over a bar that shows each loss: tqdm counts on seldom, so that many losses stand by one count."""
+    counted = step // 7 * 7
+    told = f", loss={_loss(step, draw):.4f}"
+    shown = f"\r{_bar(counted - 7 * (step == counted), TOTAL, told)}"
+    return f"{shown}\r{_bar(counted, TOTAL, told)}" if step == counted else shown
+
+
 def _lightning(step: int, draw: random.Random) -> str:
     at = step % 1000 + 1
     end = "\n" if at == 1000 else ""
@@ -204,6 +212,7 @@ SHAPES: dict[str, Shape] = {
     "printed dicts": _trainer,
     "bars and dicts": _bars,
     "bars with metrics": _postfix,
+    "bars with metrics ahead of the count": _shown_first,
     "Lightning's bar": _lightning,
     "stamped Iter [i/N]": _stamped,
     "key=value": _equals,

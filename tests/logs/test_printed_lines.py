@@ -216,6 +216,54 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "epoch",
         {"loss": {0.5: 1.5, 1: 1.25}, "learning_rate": {0.5: 0.25, 1: 0.125}},
     ),
+    "nested dicts that pprint wraps": (
+        "{'step': 10,\n 'train': {'loss': 2.5,\n           'acc': 0.25},\n 'val': {'loss': 2.75, 'acc': 0.125}}\n"
+        "{'step': 20,\n 'train': {'loss': 2.0,\n           'acc': 0.5},\n 'val': {'loss': 2.25, 'acc': 0.375}}\n",
+        "step",
+        {
+            "loss": {10: 2.5, 20: 2.0},
+            "accuracy": {10: 0.25, 20: 0.5},
+            "eval_loss": {10: 2.75, 20: 2.25},
+            "eval_accuracy": {10: 0.125, 20: 0.375},
+        },
+    ),
+    "a value that is missing": (
+        "step=1 loss=None grad_norm=0.5\nstep=2 loss=NULL grad_norm=0.25\nstep=3 loss=n/a grad_norm=0.125\n"
+        "step=4 loss=2.5 grad_norm=0.75\n",
+        "step",
+        {"loss": {4: 2.5}, "grad_norm": {1: 0.5, 2: 0.25, 3: 0.125, 4: 0.75}},
+    ),
+    "not a number, as Windows prints it": (
+        "step=1 loss=2.5\nstep=2 loss=nan(ind)\nstep=3 loss=-nan(ind)\nstep=4 loss=nan(snan)\n",
+        "step",
+        {"loss": {1: 2.5, 2: float("nan"), 3: float("nan"), 4: float("nan")}},
+    ),
+    "thousands between bars are no cells of a table": (
+        "step 10,000 / 40,000 | tokens 1,100,344 | loss 2.5 | tok/s 1,234,567\n"
+        "step 20,000 / 40,000 | tokens 2,100,344 | loss 2.0 | tok/s 1,234,568\n",
+        "step",
+        {"loss": {10_000: 2.5, 20_000: 2.0}, "tokens": {10_000: 1_100_344, 20_000: 2_100_344}},
+    ),
+    "MATLAB's table, whose names stand in two lines": (
+        "|===========================================================================================|\n"
+        "|  Epoch  |  Iteration  |  Time Elapsed  |  Mini-batch  |  Validation  |  Mini-batch  |  Validation  |"
+        "  Base Learning  |\n"
+        "|         |             |   (hh:mm:ss)   |   Accuracy   |   Accuracy   |     Loss     |     Loss     |"
+        "      Rate       |\n"
+        "|===========================================================================================|\n"
+        "|       1 |           1 |       00:00:01 |       12.50% |       25.00% |       2.5000 |       2.2500 |"
+        "          0.0100 |\n"
+        "|       1 |          50 |       00:00:09 |       50.00% |              |       1.5000 |              |"
+        "          0.0100 |\n",
+        "step",
+        {"loss": {1: 2.5, 50: 1.5}, "eval_loss": {1: 2.25}, "learning_rate": {1: 0.01, 50: 0.01}},
+    ),
+    "a table with the scale of its numbers": (
+        "epoch | loss (nats) | lr (1e-4)\n------|-------------|----------\n    1 |      2.5000 |    3.0000\n"
+        "    2 |      2.0000 |    2.0000\n",
+        "epoch",
+        {"loss": {1: 2.5, 2: 2.0}, "learning_rate": {1: 3e-4, 2: 2e-4}},
+    ),
     "a table that a logger prints, where NaN is what was not measured": (
         "2024-08-19 13:28:48,101 INFO [own/MainProcess] model._log : Step\tTrain loss\tValid loss\t\n"
         "2024-08-19 13:28:48,101 INFO [own/MainProcess] model._log : 200\tnan\t1.5\n"

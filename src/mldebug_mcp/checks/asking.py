@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -212,8 +211,7 @@ def outcome_of(
     points: int = 1,
 ) -> Outcome:
     """Return the outcome that a function sees: of its name, with its documentation; see `Outcome` for the fields."""
-    doc = inspect.getdoc(see) or ""
-    return Outcome(see.__name__, doc, background, sources, of, needs, follows, instead, as_chosen, points)
+    return Outcome(see.__name__, see.__doc__ or "", background, sources, of, needs, follows, instead, as_chosen, points)
 
 
 def reading(

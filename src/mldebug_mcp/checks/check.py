@@ -369,7 +369,7 @@ def symptom(
     """
 
     def register(detect: Detector) -> Detector:
-        name, doc = detect.__name__, inspect.getdoc(detect) or ""
+        name, doc = detect.__name__, detect.__doc__ or ""
         outcome = Outcome(name, doc, background, sources, follows=follows, instead=instead, as_chosen=as_chosen)
         add(Question(name, (outcome,), needs, any_of, points, settled, not_for, whole, _asker(detect)))
         return detect
@@ -427,7 +427,7 @@ def batch_check(
         return CannotTell(f"not judged for data of purpose {batch.purpose}", "not_for_kind")
 
     def register(detect: BatchDetector) -> BatchDetector:
-        name, doc = detect.__name__, inspect.getdoc(detect) or ""
+        name, doc = detect.__name__, detect.__doc__ or ""
         outcome = Outcome(name, doc, severity=severity, why=why, fix=fix, fixes=fixes or {}, quotes=quotes)
         add(Question(name, (outcome,), (), (), 1, False, (), whole, _asker(detect), "batch", lacks))
         return detect
@@ -462,7 +462,7 @@ def probe_symptom(
         return CannotTell(f"not measured: {', '.join(missing)}", "not_logged") if missing else None
 
     def register(detect: ProbeDetector) -> ProbeDetector:
-        name, doc = detect.__name__, inspect.getdoc(detect) or ""
+        name, doc = detect.__name__, detect.__doc__ or ""
         words = {cause: Frequency(word) for cause, word in effects.items()}
         outcome = Outcome(name, doc, background, sources, effects=words)
         add(Question(name, (outcome,), needs, (), 1, False, (), True, _asker(detect), "probe", lacks))
@@ -493,7 +493,7 @@ def memory_symptom(
         return CannotTell("no allocation history", "not_logged") if history and not snapshot.recorded else None
 
     def register(detect: MemoryDetector) -> MemoryDetector:
-        name, doc = detect.__name__, inspect.getdoc(detect) or ""
+        name, doc = detect.__name__, detect.__doc__ or ""
         outcome = Outcome(name, doc, background, severity=severity, fix=fix, quotes=quotes)
         add(Question(name, (outcome,), (), (), 1, False, (), True, _asker(detect), "memory", lacks))
         return detect

@@ -11,7 +11,10 @@ _SPECIAL = {
     "+nan": math.nan,
     "-nan": math.nan,
     "nan.0": math.nan,
+    "nan(ind)": math.nan,
     "-nan(ind)": math.nan,
+    "nan(snan)": math.nan,
+    "-nan(snan)": math.nan,
     "inf": math.inf,
     "+inf": math.inf,
     "-inf": -math.inf,
@@ -32,7 +35,7 @@ HUGE = 10**15
 
 NUMBER = (
     r"(?:[-+]?1\.#[A-Z]+\d*|[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+|(?<=\d)f[-+]?\d{1,2})?"
-    r"|[-+]?nan(?:\.0|\(ind\))?|[-+]?inf(?:inity|\.0)?)"
+    r"|[-+]?nan(?:\.0|\(s?(?:ind|nan)\))?|[-+]?inf(?:inity|\.0)?)"
 )
 """A regular expression for one number in a line of text; to be used without regard to case.
 

@@ -132,6 +132,8 @@ NAME = "table"
 
 _PAIR = regex(r"[A-Za-z)'\"] ?[:=] ?[\[(]?-?\d")
 _NAMED = regex(r"[A-Za-z)] ?[:=]\s*$")
+_THOUSANDS = regex(r"[A-Za-z] +\d{1,3},\d{3}(?!\d)")
+"""A number behind a word, "step 10,000": the comma separates thousands, and no cells."""
 _DELIMITERS = ("\t", ",", ";")
 MAX_COMMENTS = 200
 """Lines in which the header of a table is looked for, behind what a script says of the run in comments."""
@@ -162,6 +164,8 @@ def _delimiter_of(body: list[str]) -> str | None:
     if len(body) < 2 or bar_in(body[0]) is not None:
         return None
     for delimiter in _DELIMITERS:
+        if delimiter == "," and _THOUSANDS.search(body[0]):
+            continue
         try:
             header, *rows = csv.reader(body[:3], delimiter=delimiter)
         except csv.Error:  # a cell longer than any of a table

@@ -12,6 +12,7 @@ from itertools import chain, count
 
 import numpy as np
 
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.columns import Columns, ascends, rename, stretches_of
@@ -69,7 +70,7 @@ def name_counts_per_record(columns: Columns) -> str | None:
             continue
         falls = float(np.mean(value[1:] < value[:-1]))
         half = len(value) // 2
-        rises = abs(float(np.median(value[half:]) - np.median(value[:half]))) > float(np.std(value))
+        rises = abs(median(value[half:]) - median(value[:half])) > float(np.std(value))
         near = float(value.min()) > MIN_LEAST_OF_COUNT * float(value.max())
         if falls >= MIN_FALLS_OF_COUNT and near and not rises:
             rename(columns, raw, f"{raw} per record")

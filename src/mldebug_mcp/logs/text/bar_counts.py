@@ -143,9 +143,9 @@ class BarCounts(Generic[S]):
             yield self._placed(self.at + self._drawn, self._again[-1])
         self._done, self._again = self._drawn, []
 
-    def passes(self, at: int, metrics: Mapping[str, float]) -> None:
-        """Take note of drawings up to a count that were read without this bar."""
-        self.at, self._last_new, self._own, self._again, self._drawn, self._done = at, at, None, [], 0, 0
+    def passes(self, at: int, metrics: Mapping[str, float], drawn: int = 0) -> None:
+        """Take note of drawings up to a count, the last ones at this count, that were read without this bar."""
+        self.at, self._last_new, self._own, self._again, self._drawn, self._done = at, at, None, [], drawn, drawn
         self._order.shown = metrics
 
     def _take_again(self, shown: S) -> None:

@@ -20,7 +20,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Column, Floats, Rows, stretches_of
 from mldebug_mcp.logs.names.metrics import is_evaluation
 from mldebug_mcp.logs.text.assembler import Assembler, FirstPass
-from mldebug_mcp.logs.text.bar_counts import BarCounts, Order, Placed
+from mldebug_mcp.logs.text.bar_counts import MAX_REDRAWS, BarCounts, Order, Placed
 from mldebug_mcp.logs.text.bars import Bar
 from mldebug_mcp.logs.text.counters import Counters
 from mldebug_mcp.logs.text.pairs import evaluation_name
@@ -235,6 +235,37 @@ class DrawnBars:
             bar.counts.passes(int(at[-1]), self._shown_last)
         return True
 
+    def many_shown_first(self, like: Drawing, columns: Sequence[Floats], begins: Rows) -> bool:
+        """Take drawings of a bar that shows metrics before it counts their batch, if each batch drew once.
+
+        The first drawing of `begins` was taken last; that at its end is left.
+
+        Args:
+            like: One of them.
+            columns: As `many` takes them.
+            begins: The first drawings at each count, ascending.
+        """
+        order, bar, at = self._orders.get(like.words), self._current, columns[0]
+        behind = 2 + len(like.head) + len(like.counters)
+        metrics = columns[behind:]
+        first, last = int(begins[0]), int(begins[-1])
+        inside = slice(first, last + 1)
+        if order is None or bar is None or not (order.shows_first and order.is_dense and order.drawings == 1):
+            return False
+        if any(bool(np.any(one[inside] != one[first])) for one in columns[1:behind]):
+            return False
+        drawn, counted = np.diff(begins) - 1, np.diff(at[begins])
+        if bool(np.any(drawn != counted)) or bool(np.any(drawn > MAX_REDRAWS)):
+            return False
+        if any(bool(np.any(one[begins[1:]] != one[begins[1:] - 1])) for one in metrics):
+            return False
+        batches = np.setdiff1d(np.arange(first + 1, last - 1), begins)
+        steps = at[first] + np.arange(1.0, len(batches) + 1)
+        if not len(batches) or not self.many(like, [steps, *(one[batches] for one in columns[1:])]):
+            return False
+        bar.counts.passes(int(at[begins[-2]]), dict(_last_row(like.metrics, metrics, last - 1)), int(drawn[-1]))
+        return True
+
     def heading(self, epoch: float, *, bare: bool) -> None:
         """Take note of a line that names an epoch; under a bare one Keras draws the bars of the next one."""
         if bare:
@@ -296,6 +327,10 @@ class DrawnBars:
 def _counts(drawing: Drawing) -> bool:
     """Say whether the count of a bar is a step: not that of Keras or of an evaluation, nor where a step is named."""
     return not drawing.bar.keras and not drawing.evaluation and "step" not in drawing.counters
+
+
+def _last_row(names: Iterable[str], columns: Sequence[Floats], row: int) -> Iterable[tuple[str, float]]:
+    return ((name, float(column[row])) for name, column in zip(names, columns, strict=True))
 
 
 def _of_evaluation(drawing: Drawing, epoch: float) -> Drawing:

@@ -56,10 +56,13 @@ _NO_METRICS = frozenset(
 _TRAIN_IN_NAME = regex(r"^train(?:ing)?\s+|\s+train(?:ing)?$", re.IGNORECASE)
 _EVALUATION_WORD = regex(r"(?:valid(?:ation)?|val|eval(?:uation)?|test|dev)\s", re.IGNORECASE)
 _PASSING = frozenset({"curr", "current", "avg", "mean", "running", "higher is better", "lower is better"})
-_SCALE_IN_NAME = regex(r"\((1e-?\d+)\)$")
+SCALE_IN_NAME = regex(r"\((1e-?\d+)\)$")
+"""What the numbers of a metric are to be multiplied with: "lr (1e-4)"."""
 _OF_TWO = regex(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
 _NOT_A_NUMBER_INSIDE = regex(r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?) (?P<rest>.+)", re.IGNORECASE)
 """What was no number is a word among those of the next name."""
+_NULL = regex(r"(?:none|null|nil|n/?a|undefined) ", re.IGNORECASE)
+"""A value that is missing stands there, too: "loss=None grad_norm=0.1"."""
 _OF_MEAN = regex(r"(?:avg|average|mean)(?![a-z])", re.IGNORECASE)
 _PER = regex(r"[a-z]/(?:s|sec|second|min|it|step|batch)$", re.IGNORECASE)
 _SUPPOSING = frozenset({"when", "if", "until", "unless", "should", "would", "expected", "baseline"})
@@ -166,6 +169,8 @@ def _without_unit(line: str, match: re.Match[str]) -> str:
     Where nothing else is named, it is empty: "187 samples/sec 8556 tokens/sec", and an option, "--lr 0.1".
     """
     name, start = match["name"], match.start()
+    if missing := _NULL.match(name):
+        name = name[missing.end() :]
     if line[max(0, start - 2) : start] in ("--", " -"):
         return ""
     unit, _, rest = name.partition(" ")
@@ -176,7 +181,7 @@ def _without_unit(line: str, match: re.Match[str]) -> str:
 
 def _measured(line: str, match: re.Match[str], name: str, number: float) -> tuple[str, float]:
     """Return name and number of a metric without the scale, the whole, the list and the unit next to it."""
-    scale = _SCALE_IN_NAME.search(name)
+    scale = SCALE_IN_NAME.search(name)
     if scale:
         name, number = name[: scale.start()], number * float(scale[1])
     if match["whole"] and float(match["whole"]):

@@ -56,6 +56,7 @@ class PrintedDicts:
         self._lines: list[str] = []
         self._characters = 0
         self._brackets = 0
+        self._braces = 0
 
     @property
     def open(self) -> bool:
@@ -65,15 +66,18 @@ class PrintedDicts:
     def begin(self, message: str) -> None:
         """Take the line in which a dict begins."""
         self._lines, self._characters, self._brackets = [message], 0, _opened(message)
+        self._braces = max(1, _opened(message, "{}"))
 
     def go_on(self, number: int, line: str) -> bool:
         """Read on in the open dict, which a terminal may have wrapped within a number; say whether this is of it."""
         self._lines.append(line)
         self._characters += len(line)
-        goes_on = ("'" in line or '"' in line or is_bare_pair(line)) and len(self._lines) < MAX_LINES
+        is_item = "'" in line or '"' in line or "}" in line or is_bare_pair(line)
+        goes_on = is_item and len(self._lines) < MAX_LINES
         in_list = self._brackets > 0 and self._characters < MAX_OBJECT and _is_of_list(line)
         self._brackets += _opened(line)
-        if "}" not in line and (goes_on or in_list):
+        self._braces += _opened(line, "{}")
+        if self._braces > 0 and (goes_on or in_list):
             return True
         lines, self._lines = self._lines, []
         part = "}" in line
@@ -106,9 +110,9 @@ def _is_of_list(line: str) -> bool:
     return not _WORDS.sub("", line).strip(_NUMBERS)
 
 
-def _opened(line: str) -> int:
-    """Return how many lists a line opens and leaves open."""
-    return line.count("[") - line.count("]")
+def _opened(line: str, brackets: str = "[]") -> int:
+    """Return how many brackets a line opens and leaves open, those of lists or, as "{}", of dicts."""
+    return line.count(brackets[0]) - line.count(brackets[1])
 
 
 # Lines of several shapes that take turns → records, all at once: training, with an evaluation every so often.
@@ -614,7 +618,7 @@ class Records:
             differs = np.any([key[1:] != key[:-1] for key in keys], axis=0)
             counts = np.append(differs, True)
             if not self.bars.shows_last(like, at[counts]):
-                counts[:] = True
+                return self._take_shown_first(numbers, shape, rows, like)
         chosen = np.flatnonzero(counts)
         several = not like.bar.keras and len(chosen) >= MIN_LINES_TOGETHER and bool(np.all(at[chosen] != 0))
         several = several and self.bars.shows_last(like, at[chosen])
@@ -626,6 +630,21 @@ class Records:
                 self._take_at(int(chosen[-1]), numbers, shape, rows)
                 break
             several = False
+        return len(rows)
+
+    def _take_shown_first(self, numbers: Lines, shape: Shape, rows: Floats, like: Drawing) -> int:
+        """Take drawings of a bar that may show metrics before it counts their batch."""
+        columns = shape.columns(rows)
+        columns[:2] = map(np.trunc, columns[:2])
+        moved = np.diff(columns[0])
+        bars = [0, *(np.flatnonzero(moved < 0) + 1).tolist(), len(rows)]
+        for start, end in pairwise(bars):
+            begins = start + 1 + np.flatnonzero(moved[start : end - 1])
+            index, first = start, int(begins[0]) if len(begins) > 1 else end
+            while index < end:
+                self._take_at(index, numbers, shape, rows)
+                together = index == first and self.bars.many_shown_first(like, columns, begins)
+                index = int(begins[-1]) if together else index + 1
         return len(rows)
 
 

@@ -14,7 +14,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.line_prefixes import names_evaluation
 from mldebug_mcp.logs.names.metrics import canonical, counts_rows, factor_in, is_known, is_telling, may_hold_names
 from mldebug_mcp.logs.numbers import parse_number
-from mldebug_mcp.logs.text.pairs import evaluation_name
+from mldebug_mcp.logs.text.pairs import SCALE_IN_NAME, evaluation_name
 
 # Tables in text: a line of names and lines of values under it (fastai, the Trainer in notebooks, Ultralytics).
 
@@ -49,9 +49,11 @@ MIN_NAMES_IN_TWO_LINES = 3
 """Columns of a table whose names stand in two lines."""
 _NAMES_NOTHING = regex(r"[\d:=|,;]")
 """What stands in no line of such names."""
+_IN_BRACKETS = regex(r"\([^()]{1,20}\)")
+"""The unit of a column, such as "(hh:mm:ss)"."""
 _DRAWN_SIDES = str.maketrans("│┃║", "|||")
 """Sides of cells as rich and others draw them."""
-_HOLDS_NUMBER = regex(r"(?<![\w@.-])[-+]?\d")
+_HOLDS_NUMBER = regex(r"(?<![\w@.-])(?!(?<=\()1e-?\d+\))[-+]?\d")
 _FASTAI = regex(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*")
 _ULTRALYTICS_ROW = regex(r"\s*(?:(?P<all>all)|\d+/\d+)\s")
 _ULTRALYTICS = regex(r"\s*(?:Epoch\s+(?:GPU_mem|gpu_mem)|Class\s+Images)\s")
@@ -167,7 +169,9 @@ class Table:
         return True
 
     def _open_two(self, above: str, line: str) -> bool:
-        """Open a table whose names stand in two lines, word below word, as Vowpal Wabbit prints them."""
+        """Open a table whose names stand in two lines, as Vowpal Wabbit and MATLAB print them."""
+        if above.count("|") == line.count("|") > MIN_NAMES_IN_TWO_LINES:
+            return self._open_cells_in_two(above, line)
         if not may_hold_names(line) or any(map(_NAMES_NOTHING.search, (above, line))):
             return False
         upper, lower = list(_CELL_WORD.finditer(above)), list(_CELL_WORD.finditer(line))
@@ -180,6 +184,16 @@ class Table:
             return False
         self._spaced, self._commas, self._since, self._header = True, False, 0, ""
         self._starts = []
+        self._keep(names)
+        return True
+
+    def _open_cells_in_two(self, above: str, line: str) -> bool:
+        """Open a table whose names stand in cells of two lines: "Mini-batch" above "Loss"."""
+        upper, lower = (_IN_BRACKETS.sub("", one).strip().strip("|").split("|") for one in (above, line))
+        names = [" ".join(f"{one} {other}".split()) for one, other in zip(upper, lower, strict=True)]
+        if any(map(_NAMES_NOTHING.search, names)) or not all(names) or not any(map(is_telling, names)):
+            return False
+        self._spaced, self._commas, self._since, self._header, self._starts = False, False, 0, "", []
         self._keep(names)
         return True
 
@@ -306,6 +320,8 @@ def may_be_row(line: str) -> bool:
 def _value(name: str, cell: str) -> float | None:
     """Return the number of a cell, in the unit that its metric is read in: "37.1%" of an accuracy is 0.371."""
     number = _cell(cell)
+    if number is not None and (scale := SCALE_IN_NAME.search(name)):
+        return number * float(scale[1])
     factor = factor_in(name, "%") if number is not None and cell.endswith("%") else None
     return number if number is None or factor is None else number * factor
 
