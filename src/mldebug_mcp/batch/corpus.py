@@ -40,14 +40,13 @@ class DocumentCuts:
         self.ends_begin: bool | None = None
         """Whether the end tokens stand before documents, as in the corpora of llm.c; not known before the first one."""
 
-    def documents(self, stream: Ragged, *, is_start: bool) -> Ragged | None:
-        """Return the rows of a piece of the stream cut anew at its documents; None where no such id stands in it.
+    def documents(self, flat: npt.NDArray[np.integer], *, is_start: bool) -> Ragged | None:
+        """Return the documents of a piece of a stream as rows; None where no such id stands in it.
 
         Args:
-            stream: Rows that follow each other without a gap.
+            flat: The tokens of the piece, shape (n,).
             is_start: Whether it is the start of a file.
         """
-        flat = stream.flat
         found = [
             first + np.flatnonzero(flat[first : first + COUNTED_AT_ONCE] == end)
             for first in range(0, len(flat), COUNTED_AT_ONCE)
@@ -199,18 +198,19 @@ class IdCounts:
     def add(self, ids: npt.NDArray[np.integer]) -> tuple[int, int]:
         """Count ids; returns how many of them are negative, and how many no vocabulary reaches."""
         negative = huge = 0
-        # As unsigned numbers negative ids are huge, so that one look at the greatest tells whether all can be counted.
-        unsigned = ids.view(f"u{ids.dtype.itemsize}")
-        if ids.dtype.itemsize > 2 and int(unsigned.max(initial=0)) >= MAX_VOCABULARY:
-            negative = int((ids < 0).sum()) if ids.dtype.kind == "i" else 0
-            unsigned = unsigned[unsigned < MAX_VOCABULARY]
-            huge = len(ids) - len(unsigned) - negative
-        elif ids.dtype.kind == "i" and ids.dtype.itemsize <= 2:
-            unsigned = unsigned[ids >= 0]
-            negative = len(ids) - len(unsigned)
-        counted = unsigned.view(np.int64) if ids.dtype.itemsize > 4 else unsigned
-        for first in range(0, len(counted), COUNTED_AT_ONCE):
-            self._add(np.bincount(counted[first : first + COUNTED_AT_ONCE]).astype(np.int64, copy=False))
+        for first in range(0, len(ids), COUNTED_AT_ONCE):
+            some = ids[first : first + COUNTED_AT_ONCE]
+            # As unsigned numbers negative ids are huge, so that one look at the greatest tells whether all are counted.
+            unsigned = some.view(f"u{ids.dtype.itemsize}")
+            if ids.dtype.itemsize > 2 and int(unsigned.max()) >= MAX_VOCABULARY:
+                below = int((some < 0).sum()) if ids.dtype.kind == "i" else 0
+                unsigned = unsigned[unsigned < MAX_VOCABULARY]
+                negative, huge = negative + below, huge + len(some) - len(unsigned) - below
+            elif ids.dtype.kind == "i" and ids.dtype.itemsize <= 2:
+                unsigned = unsigned[some >= 0]
+                negative += len(some) - len(unsigned)
+            counted = unsigned.view(np.int64) if ids.dtype.itemsize > 4 else unsigned
+            self._add(np.bincount(counted).astype(np.int64, copy=False))
         return negative, huge
 
     def merge(self, later: IdCounts) -> None:
