@@ -90,9 +90,7 @@ def _pieces(chunk: _Chunk) -> Iterator[dict[str, Ragged]]:
     with open_input(chunk.file) as file:
         size = file.seek(0, 2)
         try:
-            offsets = offsets_of_items(file, chunk.items)
-            if int(offsets[0]) != first_item(chunk.items):
-                raise ValueError("items")
+            offsets = _offsets(file, chunk.items)
             if chunk.bare:
                 yield from _bare(file, offsets, _DTYPES[chunk.formats[0]])
                 return
@@ -107,6 +105,14 @@ def _pieces(chunk: _Chunk) -> Iterator[dict[str, Ragged]]:
                 f"{shorten(str(chunk.file), 200)}: its offsets do not fit {counted(chunk.items, 'item')} of "
                 f"{', '.join(chunk.formats)} and {size:,} bytes, as the index states; copy or write the chunk again"
             ) from None
+
+
+def _offsets(file: BinaryIO, items: int) -> Ints:
+    """Return where each item begins, the first behind the offsets; raises ValueError if they do not fit the file."""
+    offsets = offsets_of_items(file, items)
+    if int(offsets[0]) != first_item(items):
+        raise ValueError("items")
+    return offsets
 
 
 def _bare(file: BinaryIO, offsets: Ints, dtype: np.dtype[np.integer]) -> Iterator[dict[str, Ragged]]:

@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-def mapped(
-    file: BinaryIO, dtype: np.dtype[np.integer], start: int, count: int
-) -> npt.NDArray[np.integer]:
+def mapped(file: BinaryIO, dtype: np.dtype[np.integer], start: int, count: int) -> npt.NDArray[np.integer]:
     """Return numbers of an open file, shape (count,); fewer where it ends before.
 
     Args:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from mldebug_mcp.batch.formats.token_file import WINDOW, table_of_stream
 from mldebug_mcp.batch.sequences import as_integers
