@@ -29,6 +29,8 @@ MAX_MESSAGE = 1024**3
 _HEADER = struct.Struct("<QI")
 """Length of a message, and its checksum."""
 _FOOTER = 4
+PACKED = {b"\x1f\x8b": "gzip", **dict.fromkeys((b"\x78\x01", b"\x78\x9c", b"\x78\xda"), "zlib")}
+"""First bytes of files with the compressions that TFRecord has, GZIP and ZLIB."""
 _NAMED = re.compile(r"\.tfrecords?(?:$|[-.])|-of-\d{5}$")
 
 
@@ -74,6 +76,8 @@ def _pieces(file: Path) -> Iterator[tuple[Bytes, Ints, Ints]]:
                 at, wanted = at + int(stop[-1]) + _FOOTER, CHUNK_BYTES
                 continue
             needed = _HEADER.size + _length(data, 0) + _FOOTER
+            if at == 0 and data[:2].tobytes() in PACKED:
+                raise InputError(f"{shorten(str(file), 200)}: packed by {PACKED[data[:2].tobytes()]}: unpack it first")
             if needed > min(size - at, MAX_MESSAGE) or needed <= wanted:
                 raise InputError(
                     f"{shorten(str(file), 200)}: broken or cut off after {counted(at, 'byte')}: a record goes on "

@@ -247,9 +247,10 @@ def _columns(samples: list[dict[str, object]]) -> dict[str, Column]:
 
 
 def _as_ragged(column: Column) -> Column:
+    """Return arrays of whole numbers as rows; with samples that lack one, and other arrays, as lists."""
     if not isinstance(column, list):
         return column
     arrays = [one for one in column if isinstance(one, np.ndarray) and one.ndim == 1 and one.dtype.kind in "iu"]
     if arrays and len(arrays) == len(column):
         return Ragged(np.concatenate(arrays), offsets_of(np.array([len(array) for array in arrays], np.int64)))
-    return column
+    return [value.tolist() if isinstance(value, np.ndarray) else value for value in column]
