@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from datasets import Dataset
 from tests.batch.test_corpora import END, Document, config, documents, found
-from tests.batch.test_corpus_formats import example, write_tfrecord
+from tests.batch.test_corpus_formats import example, npy, write_tar, write_tfrecord
 from tests.batch.test_pretraining_corpora import write_datatrove, write_mds, write_megatron
 
 from mldebug_mcp.core.errors import InputError
@@ -292,3 +292,41 @@ def test_a_folder_that_is_no_corpus_says_what_is_in_it(tmp_path: Path) -> None:
     np.save(tmp_path / "shards" / "b.npy", documents(1)[0])
     with pytest.raises(InputError, match=r"a folder of \.bin and \.npy files"):
         inspect_batch(tmp_path / "shards")
+
+
+def test_a_shard_of_another_width_than_the_others_is_found(tmp_path: Path) -> None:
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    for number in range(5):
+        count, width = (100, "<u4") if number == 3 else (300, "<u2")  # all are read as the largest one shows
+        raw(shards / f"train_{number}.bin", documents(count, number), width)
+    answer = inspect_batch(shards, None, config(tmp_path))
+    misread = next(finding for finding in answer.findings if finding.check == "dtype_misread")
+    assert "in train_3.bin every second token is 0" in misread.summary
+
+
+def test_empty_documents_do_not_count_as_documents_without_their_end(tmp_path: Path) -> None:
+    corpus = [part for document in documents(300) for part in (document, document[:0])]
+    answer = inspect_batch(write_megatron(tmp_path, corpus), None, config(tmp_path))
+    assert found(answer) == ["empty_row"]
+
+
+def test_a_packed_file_among_records_is_refused_with_the_name_of_its_packing(tmp_path: Path) -> None:
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    messages = [example("input_ids", document) for document in documents(20)]
+    write_tfrecord(shards / "a.tfrecord", messages)
+    packed = write_tfrecord(tmp_path / "b.tfrecord", messages)
+    (shards / "b.tfrecord.gz").write_bytes(gzip.compress(packed.read_bytes()))
+    with pytest.raises(InputError, match=r"b\.tfrecord\.gz: packed by gzip: unpack it first"):
+        inspect_batch(shards)
+
+
+def test_samples_of_a_tar_file_without_token_ids_are_reported(tmp_path: Path) -> None:
+    members = [
+        (f"{place}.json", b'{"url": "a"}') if place % 10 == 0 else (f"{place}.tokens.npy", npy(document))
+        for place, document in enumerate(documents(100))
+    ]
+    answer = inspect_batch(write_tar(tmp_path / "a.tar", members), None, config(tmp_path))
+    lacking = next(finding for finding in answer.findings if finding.check == "schema_mismatch")
+    assert "10 row(s) lack tokens" in lacking.summary

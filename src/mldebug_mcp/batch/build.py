@@ -335,11 +335,11 @@ def infer_purpose(
 
 
 def _of_tokens(side: Sequences, context: Context, table: Table) -> Inferred:
-    packed = side.packed and side.trained is None and not side.name and not _has_roles(side, context)
+    packed = side.packed and not side.is_trained and not side.name and not _has_roles(side, context)
     if packed or _are_ids_alone(side, context, table):
         rows = "its rows are packed and have" if packed else "it has token ids alone, with"
         return Inferred("pretraining", f"{rows} neither labels nor turns")
-    if side.name or side.trained is None:
+    if side.name or not side.is_trained:
         answers = not side.name and _has_answers(side, context)
         because = "its rows hold answers of an assistant" if answers else "it has neither labels nor answers"
         return Inferred("sft" if answers else "generation", because)
@@ -348,7 +348,7 @@ def _of_tokens(side: Sequences, context: Context, table: Table) -> Inferred:
     if hides_words(side, context.tokenizer.mask if context.tokenizer is not None else None, table.columns):
         return Inferred("pretraining", "words are hidden at random, and their labels are the words")
     masked, content = 0, len(side.ids.flat)
-    if not side.labelled_by_itself:
+    if not side.labelled_by_itself and side.trained is not None:
         masked, content = int((side.content & ~side.trained).sum()), int(side.content.sum())
     # A packed batch masks the first token of each document; an instruction batch masks prompts.
     share = f"{masked / max(content, 1):.0%} of its tokens are masked"

@@ -40,16 +40,15 @@ class DocumentCuts:
         self.ends_begin: bool | None = None
         """Whether the end tokens stand before documents, as in the corpora of llm.c; not known before the first one."""
 
-    def documents(self, stream: Ragged, *, is_start: bool) -> Ragged | None:
-        """Return the rows of a piece of the stream cut anew at its documents; None where no such id stands in it.
+    def documents(self, flat: npt.NDArray[np.integer], *, is_start: bool) -> Ragged | None:
+        """Return the documents of a piece of a stream as rows; None where no such id stands in it.
 
         Args:
-            stream: Rows that follow each other without a gap.
+            flat: The tokens of the piece, shape (n,).
             is_start: Whether it is the start of a file.
         """
-        flat = stream.flat
         found = [
-            first + np.flatnonzero(flat[first : first + COUNTED_AT_ONCE] == end)
+            first + _places_of(end, flat[first : first + COUNTED_AT_ONCE])
             for first in range(0, len(flat), COUNTED_AT_ONCE)
             for end in self.ends  # one after the other is faster than looking up each token among a few
         ]
@@ -67,6 +66,15 @@ class DocumentCuts:
         if not len(cuts):
             return None
         return Ragged(flat, np.concatenate([[0], cuts, [len(flat)]]).astype(np.int64))
+
+
+def _places_of(number: int, ids: npt.NDArray[np.integer]) -> Ints:
+    """Return where an id stands, which is rare: eight places are passed over at once where it does not."""
+    equal = ids == number
+    whole = len(equal) // 8 * 8
+    eights = np.flatnonzero(equal[:whole].view(np.uint64))
+    row, column = np.nonzero(equal[:whole].reshape(-1, 8)[eights])
+    return np.concatenate([eights[row] * 8 + column, whole + np.flatnonzero(equal[whole:])])
 
 
 def unpacked(side: Sequences, document_lengths: Ragged | None) -> Sequences:
@@ -136,8 +144,9 @@ class Composition:
         step = max(1, len(start) // most)
         start, stop = start[::step], np.minimum(stop[::step], start[::step] + LOOKED_AT_TOKENS)
         lengths = np.maximum(stop - start, 0)
-        places = np.repeat(start - offsets_of(lengths)[:-1], lengths) + np.arange(int(lengths.sum()))
-        ids = side.ids.flat[places].astype(np.uint32)
+        stretches = zip(start.tolist(), (start + lengths).tolist(), strict=True)
+        looked_at = [side.ids.flat[:0], *(side.ids.flat[first:last] for first, last in stretches)]
+        ids = np.concatenate(looked_at).astype(np.uint32)
         number = np.arange(len(start))
         rows = (2 * (number // self._size) + number % self._size % 2).astype(np.uint32)
         blocks = -(-len(start) // self._size)
@@ -199,18 +208,19 @@ class IdCounts:
     def add(self, ids: npt.NDArray[np.integer]) -> tuple[int, int]:
         """Count ids; returns how many of them are negative, and how many no vocabulary reaches."""
         negative = huge = 0
-        # As unsigned numbers negative ids are huge, so that one look at the greatest tells whether all can be counted.
-        unsigned = ids.view(f"u{ids.dtype.itemsize}")
-        if ids.dtype.itemsize > 2 and int(unsigned.max(initial=0)) >= MAX_VOCABULARY:
-            negative = int((ids < 0).sum()) if ids.dtype.kind == "i" else 0
-            unsigned = unsigned[unsigned < MAX_VOCABULARY]
-            huge = len(ids) - len(unsigned) - negative
-        elif ids.dtype.kind == "i" and ids.dtype.itemsize <= 2:
-            unsigned = unsigned[ids >= 0]
-            negative = len(ids) - len(unsigned)
-        counted = unsigned.view(np.int64) if ids.dtype.itemsize > 4 else unsigned
-        for first in range(0, len(counted), COUNTED_AT_ONCE):
-            self._add(np.bincount(counted[first : first + COUNTED_AT_ONCE]).astype(np.int64, copy=False))
+        for first in range(0, len(ids), COUNTED_AT_ONCE):
+            some = ids[first : first + COUNTED_AT_ONCE]
+            # As unsigned numbers negative ids are huge, so that one look at the greatest tells whether all are counted.
+            unsigned = some.view(f"u{ids.dtype.itemsize}")
+            if ids.dtype.itemsize > 2 and int(unsigned.max()) >= MAX_VOCABULARY:
+                below = int((some < 0).sum()) if ids.dtype.kind == "i" else 0
+                unsigned = unsigned[unsigned < MAX_VOCABULARY]
+                negative, huge = negative + below, huge + len(some) - len(unsigned) - below
+            elif ids.dtype.kind == "i" and ids.dtype.itemsize <= 2:
+                unsigned = unsigned[some >= 0]
+                negative += len(some) - len(unsigned)
+            counted = unsigned.view(np.int64) if ids.dtype.itemsize > 4 else unsigned
+            self._add(np.bincount(counted).astype(np.int64, copy=False))
         return negative, huge
 
     def merge(self, later: IdCounts) -> None:
@@ -246,6 +256,11 @@ class ShardCounts:
     tokens: int = 0
     checksum: bytes = b""
     """Of its tokens."""
+    stored: str = ""
+    """How its ids are stored, such as uint16."""
+    zeros: tuple[int, int] = (0, 0)
+    """Zeros at even and at odd places, of `pairs` each."""
+    pairs: int = 0
 
     def take(self, ids: npt.NDArray[np.integer], tokens: int) -> None:
         """Count further ids, so many of them not padding, shape (n,).
@@ -316,11 +331,15 @@ class CorpusCounts:
         self._count_ids(side)
         self._count_boundaries(side)
         self._count_order(side)
-        self._count_zeros(side.ids.flat[:MAX_TOKENS_FOR_ZEROS])
+        pairs, zeros = _zeros_of(side.ids.flat[:MAX_TOKENS_FOR_ZEROS])
+        self.pairs, self.zeros = self.pairs + pairs, _sum(self.zeros, zeros)
         if not self.windows:
             self.composition.add(side)
         if shard and (shard in self.shards or len(self.shards) < MAX_SHARDS):
-            self._count_shard(shard, side)
+            counts = self.shards.setdefault(shard, ShardCounts(stored=stored))
+            counts.documents += side.rows
+            counts.pairs, counts.zeros = counts.pairs + pairs, _sum(counts.zeros, zeros)
+            counts.take(side.ids.flat, int(side.lengths.sum()))
         self.documents += side.rows
         self.tokens += int(side.lengths.sum())
 
@@ -376,17 +395,6 @@ class CorpusCounts:
         some = lengths > 0
         self.crossed += int(((ends[some] - lengths[some]) // self.window != (ends[some] - 1) // self.window).sum())
 
-    def _count_zeros(self, flat: npt.NDArray[np.integer]) -> None:
-        pairs = len(flat) // 2
-        even, odd = (int(np.count_nonzero(flat[place : 2 * pairs : 2] == 0)) for place in (0, 1))
-        self.zeros = (self.zeros[0] + even, self.zeros[1] + odd)
-        self.pairs += pairs
-
-    def _count_shard(self, name: str, side: Sequences) -> None:
-        shard = self.shards.setdefault(name, ShardCounts())
-        shard.documents += side.rows
-        shard.take(side.ids.flat, int(side.lengths.sum()))
-
     def merge(self, later: CorpusCounts) -> None:
         """Add the counts of pieces further on in the data."""
         self.windows |= later.windows
@@ -404,7 +412,7 @@ class CorpusCounts:
             self.longest, self.longest_last = later.longest, IdCounts()
         if later.longest == self.longest:
             self.longest_last.merge(later.longest_last)
-        self.zeros = (self.zeros[0] + later.zeros[0], self.zeros[1] + later.zeros[1])
+        self.zeros = _sum(self.zeros, later.zeros)
         self.composition.merge(later.composition)
         self.shards.update(later.shards)
         self.cut_off.update(later.cut_off)
@@ -417,6 +425,11 @@ class CorpusCounts:
         shorter = self.documents - self._longest_documents
         tails = max(1, len(self.shards), TAILS * self.documents)
         return self.windows or (self.documents > 2 and shorter <= tails)
+
+    @property
+    def filled_documents(self) -> int:
+        """Documents that hold a token: the others have no end either."""
+        return self.documents - self.lengths[0]
 
     @property
     def _longest_documents(self) -> int:
@@ -469,6 +482,17 @@ class CorpusCounts:
         kept = int((np.minimum(lengths, self.window) * counts).sum())
         places = self.window * int(counts[lengths > 0].sum())
         return 1 - kept / max(1, self.tokens), 1 - kept / max(1, places)
+
+
+def _zeros_of(flat: npt.NDArray[np.integer]) -> tuple[int, tuple[int, int]]:
+    """Return how many pairs of tokens there are, and how many have a zero as their first and as their second."""
+    pairs = len(flat) // 2
+    even, odd = (int(np.count_nonzero(flat[place : 2 * pairs : 2] == 0)) for place in (0, 1))
+    return pairs, (even, odd)
+
+
+def _sum(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    return one[0] + other[0], one[1] + other[1]
 
 
 TAILS = 0.005

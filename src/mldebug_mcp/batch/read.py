@@ -317,7 +317,7 @@ class DataSet:
             context = replace(context, first=context.first + batch.rows, purpose=context.purpose or batch.purpose)
             yield replace(
                 batch, purpose_given=self.purpose_given, role_budget=budget, problems=problems, shard=table.shard,
-                windows=table.windows, tail=table.tail, cut_off=table.cut_off, stored=stored, notes=notes,
+                windows=table.stream is not None, tail=table.tail, cut_off=table.cut_off, stored=stored, notes=notes,
                 document_lengths=_document_lengths(table),
             )  # fmt: skip
             any_rows = True
@@ -399,19 +399,16 @@ def _as_documents(tables: Iterator[Table], context: Context) -> Iterator[Table]:
     for table in tables:
         ids = table.columns.get("input_ids")
         is_start, shard = table.shard != shard, table.shard
-        if not table.windows or not isinstance(ids, Ragged):
+        if table.stream is None or not isinstance(ids, Ragged):
             yield table
             continue
-        if table.tail is not None and len(table.tail):
-            flat = np.concatenate([ids.flat, table.tail])
-            ids = Ragged(flat, np.append(ids.offsets, len(flat)))
-        found = cuts.documents(ids, is_start=is_start)
+        found = cuts.documents(table.stream, is_start=is_start)
         if found is None:
             yield table
             continue
         note = "cut into documents where the end token of the tokenizer or the configuration stands"
         columns: dict[str, Column] = {"input_ids": found, "labels": found}
-        yield replace(table, columns=columns, windows=False, tail=None, notes=[*table.notes, note])
+        yield replace(table, columns=columns, stream=None, tail=None, notes=[*table.notes, note])
 
 
 def _document_lengths(table: Table) -> Ragged | None:

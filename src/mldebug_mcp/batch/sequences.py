@@ -292,10 +292,15 @@ class Sequences:
         """Whether the labels are the ids themselves, as the readers of corpora give them: then none differs."""
         return self.labels is not None and self.labels.flat is self.ids.flat and self.loss_mask is None
 
+    @property
+    def is_trained(self) -> bool:
+        """Whether labels or a loss mask say where the loss is computed."""
+        return self.labels is not None or self.loss_mask is not None
+
     @cached_property
     def trained(self) -> Bools | None:
         """Where the loss is computed; None if neither labels nor a loss mask tell."""
-        if self.labels is None and self.loss_mask is None:
+        if not self.is_trained:
             return None
         if self.labels is None or (self.labelled_by_itself and self.ids.flat.dtype.kind == "u"):
             trained = np.ones(len(self.ids.flat), np.bool_)

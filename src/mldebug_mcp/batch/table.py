@@ -34,9 +34,9 @@ class Table:
         others: For token rows made of text: the columns in which rows with the same text may still differ.
         shard: Which file of several it is from.
         padded: Whether rows may be padded; the text of a stream and of its documents is not.
+        stream: All tokens of a piece of a stream, whose rows are cuts of it at a fixed width, and not documents.
         tail: The last tokens of a stream, fewer than a window.
         cut_off: Bytes behind the last whole token.
-        windows: Whether rows are cuts of a stream at a fixed width, and not documents.
     """
 
     columns: dict[str, Column]
@@ -45,7 +45,7 @@ class Table:
     numbers: Ints | None = None
     others: tuple[str, ...] = ()
     shard: str = ""
-    windows: bool = False
+    stream: npt.NDArray[np.integer] | None = None
     padded: bool = True
     tail: npt.NDArray[np.integer] | None = None
     cut_off: int = 0

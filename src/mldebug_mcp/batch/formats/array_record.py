@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mldebug_mcp.batch.formats.splits import without_held_out
-from mldebug_mcp.batch.formats.tf_example import example, table_of
+from mldebug_mcp.batch.formats.tf_example import table_of
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, library_path, matching, open_input
 from mldebug_mcp.core.errors import InputError, MissingExtraError
@@ -23,6 +25,9 @@ SIGNATURE = bytes.fromhex("83af70d10d884a3f")
 """The first bytes of a Riegeli file, on which ArrayRecord is built
 (https://github.com/google/riegeli/blob/master/doc/riegeli_records_file_format.md)."""
 CHUNK_RECORDS = 1024
+"""Records that are read together."""
+CHUNK_BYTES = 16 * 1024**2
+"""Bytes of messages that one piece holds at least, unless the file ends before."""
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -40,20 +45,20 @@ def rows(path: Path) -> int:
 
 
 def tables(path: Path) -> Iterator[Table]:
-    """Yield the examples, about a thousand at a time. Raises InputError if a record is none."""
+    """Yield the examples, some megabytes at a time. Raises InputError if a record is none."""
     for file in _files(path):
         with _opened(file) as reader:
             total = int(reader.num_records())
+            records: list[bytes] = []
             for first in range(0, total, CHUNK_RECORDS):
-                records = reader.read(list(range(first, min(first + CHUNK_RECORDS, total))))
-                try:
-                    found = [example(record) for record in records]
-                except (ValueError, UnicodeDecodeError) as error:
-                    raise InputError(
-                        f"{shorten(str(file), 200)}: a record is not a tf.train.Example ({error}); only those are read "
-                        "from ArrayRecord files"
-                    ) from None
-                yield table_of(found, file)
+                last = min(first + CHUNK_RECORDS, total)
+                records += reader.read(list(range(first, last)))
+                if sum(map(len, records)) > CHUNK_BYTES or last == total:
+                    stop = np.cumsum(np.fromiter(map(len, records), np.int64, len(records)))
+                    start = np.concatenate([[0], stop[:-1]])
+                    data = np.frombuffer(b"".join(records), np.uint8)
+                    yield table_of(data, start, stop, file, last - len(records))
+                    records = []
 
 
 def files_in(folder: Path) -> list[Path]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from mldebug_mcp.batch.formats.mapped import mapped
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.core.access import is_file, is_folder, open_input, read_bytes
@@ -53,13 +54,12 @@ def tables(path: Path) -> Iterator[Table]:
         dtype: np.dtype[np.integer] = _WIDTHS[fitting[0]]
         note = f"read as {dtype.name} ids of {counted(len(ends), 'document')}, as size and index state"
         mask = _loss_mask(path, tokens)
-        file.seek(0)
         first = 0
         while first < len(ends):
             start = int(ends[first - 1]) if first else 0
             last = max(first + 1, int(np.searchsorted(ends, start + CHUNK_TOKENS)))
             lengths = np.diff(ends[first:last], prepend=start)
-            ids = np.frombuffer(file.read(int(lengths.sum()) * dtype.itemsize), dtype)
+            ids = mapped(file, dtype, start * dtype.itemsize, int(lengths.sum()))
             documents = Ragged(ids, offsets_of(lengths))
             trained: dict[str, Column] = {"labels": documents}
             if mask is not None:

@@ -10,21 +10,16 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from mldebug_mcp.batch.columns import find
-from mldebug_mcp.batch.formats.offset_shard import (
-    MAX_SHARD_BYTES,
-    first_item,
-    in_pieces,
-    joined,
-    offsets_of_items,
-    values_of,
-)
-from mldebug_mcp.batch.sequences import Ragged
+from mldebug_mcp.batch.formats.mapped import mapped
+from mldebug_mcp.batch.formats.offset_shard import first_item, joined, offsets_of_items, pieces_of_items, values_of
+from mldebug_mcp.batch.sequences import Ints, Ragged
 from mldebug_mcp.batch.table import Table
-from mldebug_mcp.core.access import is_folder, matching, read_bytes
+from mldebug_mcp.core.access import is_folder, matching, open_input, read_bytes
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, shorten
 
@@ -32,6 +27,8 @@ NAME = "litdata"
 MAX_INDEX_BYTES = 256 * 1024**2
 TOKENS_LOADER = "TokensLoader"
 IDS = "input_ids"
+PIECE_TOKENS = 8 * 1024 * 1024
+"""Tokens that one piece holds at least, unless the chunk ends before."""
 _DTYPES: Mapping[str, np.dtype[np.integer]] = {
     "no_header_tensor:11": np.dtype("u1"),
     "no_header_tensor:13": np.dtype("<i2"),
@@ -81,35 +78,54 @@ def tables(path: Path) -> Iterator[Table]:
     """Yield the items chunk by chunk. Raises InputError if a chunk contradicts the index or holds no token ids."""
     total = rows(path)
     for chunk in _chunks(path):
-        content = read_bytes(chunk.file, MAX_SHARD_BYTES, "write chunks of at most 4 GiB")
+        for columns in _pieces(chunk):
+            name = find(columns, "", "ids") or next(iter(columns))
+            ids = columns.pop(name)
+            note = f"read as {ids.flat.dtype.name} ids of {counted(total, 'item')}, as LitData's index states"
+            yield Table({IDS: ids, **(columns or {"labels": ids})}, notes=[note], shard=chunk.file.name)
+
+
+def _pieces(chunk: _Chunk) -> Iterator[dict[str, Ragged]]:
+    """Yield the arrays of a chunk by name, some megabytes at a time. Raises InputError unless they fill it."""
+    with open_input(chunk.file) as file:
+        size = file.seek(0, 2)
         try:
-            columns = _columns(content, chunk)
+            offsets = _offsets(file, chunk.items)
+            if chunk.bare:
+                yield from _bare(file, offsets, _DTYPES[chunk.formats[0]])
+                return
+            for data, starts in pieces_of_items(file, offsets):
+                places = values_of(data, starts, [None] * len(chunk.formats))
+                yield {
+                    name: joined(data, *places[place], _DTYPES[chunk.formats[place]])
+                    for name, place in chunk.columns.items()
+                }
         except (ValueError, IndexError):
             raise InputError(
                 f"{shorten(str(chunk.file), 200)}: its offsets do not fit {counted(chunk.items, 'item')} of "
-                f"{', '.join(chunk.formats)} and {len(content):,} bytes, as the index states; copy or write the chunk "
-                "again"
+                f"{', '.join(chunk.formats)} and {size:,} bytes, as the index states; copy or write the chunk again"
             ) from None
-        ids = find(columns, "", "ids") or next(iter(columns))
-        note = f"read as {columns[ids].flat.dtype.name} ids of {counted(total, 'item')}, as LitData's index states"
-        for piece in in_pieces(columns, ids):
-            first = piece.pop(ids)
-            yield Table({IDS: first, **(piece or {"labels": first})}, notes=[note], shard=chunk.file.name)
 
 
-def _columns(content: bytes, chunk: _Chunk) -> dict[str, Ragged]:
-    """Return the arrays of a chunk by name; raises ValueError or IndexError unless they fill it."""
-    offsets, data = offsets_of_items(content, chunk.items), np.frombuffer(content, np.uint8)
-    if int(offsets[0]) != first_item(chunk.items):
+def _offsets(file: BinaryIO, items: int) -> Ints:
+    """Return where each item begins, the first behind the offsets; raises ValueError if they do not fit the file."""
+    offsets = offsets_of_items(file, items)
+    if int(offsets[0]) != first_item(items):
         raise ValueError("items")
-    if chunk.bare:
-        dtype = _DTYPES[chunk.formats[0]]
-        if np.any(np.diff(offsets) % dtype.itemsize):
-            raise ValueError("items")
-        ids = np.frombuffer(content, dtype, offset=first_item(chunk.items))
-        return {IDS: Ragged(ids, (offsets - offsets[0]) // dtype.itemsize)}
-    places = values_of(data, offsets, [None] * len(chunk.formats))
-    return {name: joined(data, *places[place], _DTYPES[chunk.formats[place]]) for name, place in chunk.columns.items()}
+    return offsets
+
+
+def _bare(file: BinaryIO, offsets: Ints, dtype: np.dtype[np.integer]) -> Iterator[dict[str, Ragged]]:
+    """Yield items that are their tokens alone; raises ValueError if they are not whole ones."""
+    ends = (offsets - offsets[0]) // dtype.itemsize
+    if np.any(np.diff(offsets) % dtype.itemsize):
+        raise ValueError("items")
+    first = 0
+    while first < len(ends) - 1:
+        last = min(len(ends) - 1, max(first + 1, int(np.searchsorted(ends, ends[first] + PIECE_TOKENS))))
+        ids = mapped(file, dtype, int(offsets[first]), int(ends[last] - ends[first]))
+        yield {IDS: Ragged(ids, ends[first : last + 1] - ends[first])}
+        first = last
 
 
 def _indexes(folder: Path) -> list[Path]:

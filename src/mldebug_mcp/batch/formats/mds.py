@@ -5,6 +5,7 @@ Layout: https://github.com/mosaicml/streaming/blob/main/streaming/base/format/md
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import zlib
@@ -12,15 +13,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.formats.npz import FREE_BYTES, TIMES_UNPACKED
-from mldebug_mcp.batch.formats.offset_shard import MAX_SHARD_BYTES, in_pieces, joined, offsets_of_items, values_of
+from mldebug_mcp.batch.formats.offset_shard import MAX_SHARD_BYTES, joined, offsets_of_items, pieces_of_items, values_of
 from mldebug_mcp.batch.sequences import Ints, Ragged
 from mldebug_mcp.batch.table import Table
-from mldebug_mcp.core.access import is_file, is_folder, read_bytes
+from mldebug_mcp.core.access import is_file, is_folder, open_input, read_bytes
 from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.text import counted, shorten
 
@@ -68,21 +70,26 @@ def tables(path: Path) -> Iterator[Table]:
     shards = _shards(path)
     total = sum(shard.samples for shard in shards)
     for shard in shards:
-        name = shorten(str(shard.file), 200)
-        try:
-            columns = _columns(shard)
-        except (ValueError, IndexError, KeyError):
-            raise InputError(f"{name}: its samples do not fit its index; copy or write the shard again") from None
-        ids = columns[IDS]
-        note = f"read as {ids.flat.dtype.name} ids of {counted(total, 'sample')} ({shard.encoding}, MDS)"
-        for piece in in_pieces(columns, IDS):
-            yield Table({IDS: piece[IDS], "labels": piece[IDS], **piece}, notes=[note], shard=shard.file.name)
+        for columns in _pieces(shard):
+            ids = columns[IDS]
+            note = f"read as {ids.flat.dtype.name} ids of {counted(total, 'sample')} ({shard.encoding}, MDS)"
+            yield Table({IDS: ids, "labels": ids, **columns}, notes=[note], shard=shard.file.name)
 
 
-def _columns(shard: _Shard) -> dict[str, Ragged]:
-    """Return the token ids of a shard, and its other columns that hold arrays of whole numbers."""
-    content = _content(shard)
-    offsets, data = offsets_of_items(content, shard.samples), np.frombuffer(content, np.uint8)
+def _pieces(shard: _Shard) -> Iterator[dict[str, Ragged]]:
+    """Yield the columns of a shard that hold whole numbers. Raises InputError if it does not fit the index."""
+    try:
+        with _opened(shard) as file:
+            for data, offsets in pieces_of_items(file, offsets_of_items(file, shard.samples)):
+                yield _columns(shard, data, offsets)
+    except (ValueError, IndexError, KeyError):
+        raise InputError(
+            f"{shorten(str(shard.file), 200)}: its samples do not fit its index; copy or write the shard again"
+        ) from None
+
+
+def _columns(shard: _Shard, data: npt.NDArray[np.uint8], offsets: Ints) -> dict[str, Ragged]:
+    """Return the token ids of some samples, and their other columns that hold arrays of whole numbers."""
     columns: dict[str, Ragged] = {}
     cells = values_of(data, offsets, shard.sizes)
     for (start, stop), name, encoding in zip(cells, shard.names, shard.encodings, strict=True):
@@ -91,11 +98,11 @@ def _columns(shard: _Shard) -> dict[str, Ragged]:
     return columns
 
 
-def _content(shard: _Shard) -> bytes:
-    """Return the bytes of a shard, unpacked where it is there only compressed."""
-    content = read_bytes(shard.file, MAX_SHARD_BYTES, "write shards of at most 4 GiB")
+def _opened(shard: _Shard) -> BinaryIO:
+    """Open a shard; one that is there only compressed is unpacked."""
     if not shard.compression:
-        return content
+        return open_input(shard.file)
+    content = read_bytes(shard.file, MAX_SHARD_BYTES, "write shards of at most 4 GiB")
     name = shorten(str(shard.file), 200)
     if not 0 < shard.bytes <= max(FREE_BYTES, TIMES_UNPACKED * len(content)):
         raise InputError(
@@ -110,7 +117,7 @@ def _content(shard: _Shard) -> bytes:
         ) from None
     if len(unpacked) != shard.bytes:
         raise InputError(f"{name}: unpacks to other than the {shard.bytes:,} bytes of its index; write it again")
-    return unpacked
+    return io.BytesIO(unpacked)
 
 
 def _unpacked(content: bytes, compression: str, size: int) -> bytes:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mldebug_mcp.batch.formats.mapped import mapped
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_file, is_folder, open_input
@@ -60,14 +61,13 @@ def tables(path: Path) -> Iterator[Table]:
             raise InputError(
                 f"{name}: it holds {there:,} bytes, but its index promises {promised:,}; write both files again"
             )
-        file.seek(0)
         ends = np.cumsum(index.lengths)
         first = 0
         while first < len(ends):
             start = int(ends[first - 1]) if first else 0
             last = max(first + 1, int(np.searchsorted(ends, start + CHUNK_TOKENS)))
             lengths = index.lengths[first:last]
-            ids = np.frombuffer(file.read(int(lengths.sum()) * index.dtype.itemsize), index.dtype)
+            ids = mapped(file, index.dtype, start * index.dtype.itemsize, int(lengths.sum()))
             documents = Ragged(ids, offsets_of(lengths))
             sequences = f" in {index.sequences:,} sequences" * (index.sequences != len(ends))
             note = f"read as {index.dtype.name} ids of {counted(len(ends), 'document')}{sequences}, as the index states"

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
-from mldebug_mcp.batch.formats.token_file import WINDOW
-from mldebug_mcp.batch.sequences import Ragged, as_integers
+from mldebug_mcp.batch.formats.token_file import WINDOW, table_of_stream
+from mldebug_mcp.batch.sequences import as_integers
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.core.access import open_input
 from mldebug_mcp.core.errors import InputError
@@ -103,20 +102,13 @@ def tables(path: Path) -> Iterator[Table]:
             stream = as_integers(ids)
         except ValueError as error:
             raise InputError(f"{name}: {error}; give token ids as whole numbers") from None
-        yield _windows(stream)
+        note = (
+            f"read as whole numbers (stated by the file) without documents, in rows of {WINDOW} tokens; "
+            f"the last {counted(len(stream) % WINDOW, 'token')}, fewer than a row, left out"
+        )
+        yield table_of_stream(stream, note)
         return
     yield Table(columns)
-
-
-def _windows(ids: npt.NDArray[np.integer]) -> Table:
-    whole = len(ids) // WINDOW * WINDOW
-    windows = Ragged.rectangle(ids[:whole].reshape(-1, WINDOW))
-    note = (
-        f"read as whole numbers (stated by the file) without documents, in rows of {WINDOW} tokens; "
-        f"the last {counted(len(ids) - whole, 'token')}, fewer than a row, left out"
-    )
-    columns: dict[str, Column] = {"input_ids": windows, "labels": windows}
-    return Table(columns, notes=[note], windows=True, padded=False, tail=ids[whole:])
 
 
 def _columns(file: BinaryIO) -> dict[str, Column]:

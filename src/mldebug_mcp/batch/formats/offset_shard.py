@@ -5,28 +5,32 @@ All are little-endian 32-bit whole numbers. LitData took it over from MDS; see t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
-from mldebug_mcp.batch.table import Column
 
 MAX_SHARD_BYTES = 4 * 1024**3
 """Bytes of a shard: its offsets count no more."""
 
 
-def offsets_of_items(content: bytes, count: int) -> Ints:
-    """Return where each of so many items begins, and the end of the last one.
+def offsets_of_items(file: BinaryIO, count: int) -> Ints:
+    """Return where each of so many items of a shard begins, and the end of the last one.
 
     Raises:
-        ValueError: the content holds another count, or its offsets do not ascend to its end.
+        ValueError: the shard holds another count, or its offsets do not ascend to its end.
     """
-    stated = int.from_bytes(content[:4], "little")
-    offsets = np.frombuffer(content[4 : first_item(stated)], "<u4").astype(np.int64)
-    if stated != count or len(offsets) != count + 1 or int(offsets[-1]) != len(content) or np.any(np.diff(offsets) < 0):
+    size = file.seek(0, 2)
+    file.seek(0)
+    stated = int.from_bytes(file.read(4), "little")
+    if stated != count or first_item(count) > size:
+        raise ValueError("offsets")
+    offsets = np.frombuffer(file.read(4 * (count + 1)), "<u4").astype(np.int64)
+    if len(offsets) != count + 1 or int(offsets[-1]) != size or np.any(np.diff(offsets) < 0):
         raise ValueError("offsets")
     return offsets
 
@@ -71,20 +75,33 @@ def joined(data: npt.NDArray[np.uint8], start: Ints, stop: Ints, dtype: str | np
     lengths = (stop - start) // itemsize
     if np.any(lengths * itemsize != stop - start) or np.any(lengths < 0):
         raise ValueError("lengths")
-    cells = data.data
-    flat: npt.NDArray[np.integer] = np.frombuffer(b"".join([cells[first:last] for first, last in places]), dtype)
+    rows = [data[first:last] for first, last in places]
+    flat = np.concatenate(rows).view(dtype) if rows else np.empty(0, dtype)
     return Ragged(flat, offsets_of(lengths))
 
 
-PIECE_TOKENS = 8 * 1024 * 1024
-"""Tokens that one piece holds at least, unless the shard ends before."""
+PIECE_BYTES = 16 * 1024**2
+"""Bytes of items that one piece holds at least, unless the shard ends before."""
 
 
-def in_pieces(columns: Mapping[str, Ragged], leading: str) -> Iterator[dict[str, Column]]:
-    """Yield the rows of a shard some millions of tokens at a time, by the lengths of one column."""
-    ends, first = columns[leading].offsets[1:], 0
-    while first < len(ends):
-        start = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, start + PIECE_TOKENS)))
-        yield {name: column.between(first, last) for name, column in columns.items()}
+def pieces_of_items(file: BinaryIO, offsets: Ints) -> Iterator[tuple[npt.NDArray[np.uint8], Ints]]:
+    """Yield the items of a shard some megabytes at a time: their bytes, and where each begins and the last one ends.
+
+    The memory of the bytes is used again for the next piece.
+
+    Args:
+        file: The shard.
+        offsets: Where its items begin, and the end of the last one.
+    """
+    memory, first = np.empty(0, np.uint8), 0
+    while first < len(offsets) - 1:
+        start = int(offsets[first])
+        last = max(first + 1, int(np.searchsorted(offsets, start + PIECE_BYTES)))
+        last = min(last, len(offsets) - 1)
+        size = int(offsets[last]) - start
+        memory = memory if size <= len(memory) else np.empty(size, np.uint8)
+        file.seek(start)
+        if file.readinto(memory[:size].data) != size:  # type: ignore[attr-defined]
+            raise ValueError("offsets")
+        yield memory[:size], offsets[first : last + 1] - start
         first = last

@@ -1,19 +1,20 @@
 """Messages of the type `tf.train.Example`, which TFRecord and ArrayRecord files hold: lists of numbers by name.
 
-Sources: https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/example/feature.proto and
+Messages as protobuf's libraries write them are read together, one step for all of them; others one by one. Sources:
+https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/example/feature.proto and
 https://protobuf.dev/programming-guides/encoding/
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.sequences import Ragged
+from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.protobuf import fields
@@ -24,6 +25,12 @@ LAST_BYTE = 127
 """Greatest value of the last byte of a number; the bytes before it are greater."""
 MOST_BYTES = 10
 """Of a number of 64 bits."""
+WORD_BYTES = 4
+"""Bytes of the numbers that are decoded by words: those below 2 ** 28, as all token ids are."""
+DECODED_AT_ONCE = 1 << 16
+"""Bytes that are decoded together. Chosen by trial: so many stay in the processor's cache."""
+MAX_FEATURES = 64
+"""Features of a message that is read together with others."""
 
 
 class Packed(NamedTuple):
@@ -32,6 +39,7 @@ class Packed(NamedTuple):
     data: bytes
 
 
+Bytes = npt.NDArray[np.uint8]
 Value = Packed | npt.NDArray[np.float32] | list[bytes]
 
 
@@ -73,22 +81,66 @@ def _feature(data: memoryview) -> Value | None:
 
 
 def _whole_numbers(lists: Sequence[Packed]) -> Ragged:
-    """Return the numbers of packed lists. Raises ValueError if one is too long.
+    """Return the numbers of packed lists. Raises ValueError if one is too long."""
+    return _unpacked([np.frombuffer(packed.data, np.uint8) for packed in lists])
+
+
+def _unpacked(lists: Sequence[Bytes]) -> Ragged:
+    """Return the numbers of packed lists, each of which ends with the last byte of a number.
 
     A number has seven bits in each of its bytes, the least significant ones first.
+
+    Raises:
+        ValueError: a number is too long.
     """
-    data = np.frombuffer(b"".join(packed.data for packed in lists), np.uint8)
-    last = np.flatnonzero(data <= LAST_BYTE)
-    start = np.concatenate([[0], last[:-1] + 1]) if len(last) else last
-    further = last - start
-    numbers = (data[start] & 127).astype(np.uint64)
-    for place in range(1, int(further.max(initial=0)) + 1):
-        if place == MOST_BYTES:
-            raise ValueError("a number of more than ten bytes")
+    bounds = offsets_of(np.fromiter(map(len, lists), np.int64, len(lists)))
+    data = np.concatenate([*lists, np.zeros(WORD_BYTES, np.uint8)])  # so that the last number has a word, too
+    size = int(bounds[-1])
+    parts = range(0, size, DECODED_AT_ONCE)
+    count = sum(np.count_nonzero(data[part : min(size, part + DECODED_AT_ONCE)] <= LAST_BYTE) for part in parts)
+    numbers, offsets = np.empty(count, np.int64), np.empty_like(bounds)
+    start = done = 0
+    while start < size:
+        stop = _end_of_number(data, min(size, start + DECODED_AT_ONCE))
+        last = np.flatnonzero(data[start:stop] <= LAST_BYTE)
+        numbers[done : done + len(last)] = _decoded(data[start : stop + WORD_BYTES], last)
+        lists_here = slice(*np.searchsorted(bounds, [start, stop]))
+        offsets[lists_here] = done + np.searchsorted(last, bounds[lists_here] - start)
+        start, done = stop, done + len(last)
+    offsets[bounds == size] = done
+    return Ragged(numbers, offsets)
+
+
+def _end_of_number(data: Bytes, at: int) -> int:
+    """Return where the last number ends whose bytes all lie before a place."""
+    return next((end for end in range(at, max(0, at - MOST_BYTES), -1) if data[end - 1] <= LAST_BYTE), at)
+
+
+def _decoded(data: Bytes, last: Ints) -> npt.NDArray[np.integer]:
+    """Return numbers whose last bytes lie at these places; `WORD_BYTES` more bytes follow the last of them."""
+    start = np.empty_like(last)
+    start[:1], start[1:] = 0, last[:-1] + 1
+    longest = int((last - start).max(initial=0))
+    if longest >= MOST_BYTES:
+        raise ValueError("a number of more than ten bytes")
+    if longest >= WORD_BYTES:
+        return _decoded_by_bytes(data, start, last - start)
+    # The four bytes from each number's first one on, of which those behind its last one are cleared.
+    words = np.ndarray((len(data) - WORD_BYTES + 1,), "<u4", data, strides=(1,)).take(start)
+    ends = ~words & np.uint32(0x80808080)
+    words &= ((ends & -ends) << np.uint32(1)) - np.uint32(1)
+    numbers = words & np.uint32(0x7F)
+    for place in range(1, longest + 1):
+        numbers |= words >> np.uint32(place) & np.uint32(0x7F << 7 * place)
+    return numbers
+
+
+def _decoded_by_bytes(data: Bytes, start: Ints, further: Ints) -> npt.NDArray[np.integer]:
+    numbers = (data[start] & LAST_BYTE).astype(np.uint64)
+    for place in range(1, int(further.max()) + 1):
         longer = np.flatnonzero(further >= place)
-        numbers[longer] |= (data[start[longer] + place] & 127).astype(np.uint64) << np.uint64(7 * place)
-    ends = np.searchsorted(last, np.cumsum([len(packed.data) for packed in lists]))
-    return Ragged(numbers.view(np.int64), np.concatenate([[0], ends]).astype(np.int64))
+        numbers[longer] |= (data[start[longer] + place] & LAST_BYTE).astype(np.uint64) << np.uint64(7 * place)
+    return numbers.view(np.int64)
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, memoryview]]:
@@ -97,21 +149,146 @@ def _fields(data: memoryview) -> Iterator[tuple[int, memoryview]]:
         yield part.number, data[part.start : part.end]
 
 
+# Messages that are read together: each of them has the same features, of one kind by name, in any order.
+
+
+class _UnevenError(Exception):
+    """The messages are not as protobuf's libraries write them, or differ in their features."""
+
+
+class _Lists(NamedTuple):
+    """The lists of a feature: their kind, and where the feature lies in each message."""
+
+    kind: int
+    start: Ints
+    stop: Ints
+
+
+def _lists_in(data: Bytes, start: Ints, stop: Ints) -> dict[str, _Lists]:
+    """Return the features of all messages by name, in the order of the first message. Raises _UnevenError."""
+    at, ends = _content(data, start, stop, key=0x0A)
+    found: dict[str, _Lists] = {}
+    counts: dict[str, int] = {}
+    _check_equal(ends, stop)
+    for _ in range(MAX_FEATURES):
+        rows = np.flatnonzero(at < ends)
+        if not len(rows):
+            break
+        entry, entry_end = _content(data, at[rows], ends[rows], key=0x0A)
+        at[rows] = entry_end
+        name, name_end = _content(data, entry, entry_end, key=0x0A)
+        feature, feature_end = _content(data, name_end, entry_end, key=0x12)
+        _check_equal(feature_end, entry_end)
+        while len(rows):
+            text = data[name[0] : name_end[0]].tobytes()
+            same = _are(data, name, name_end, text)
+            key = text.decode("utf-8", "replace")
+            kind = _kind(data, feature[same])
+            lists = found.setdefault(key, _Lists(kind, np.full(len(start), -1), np.full(len(start), -1)))
+            if lists.kind != kind or bool(np.any(lists.start[rows[same]] >= 0)):
+                raise _UnevenError
+            lists.start[rows[same]], lists.stop[rows[same]] = feature[same], feature_end[same]
+            rows, name, name_end = rows[~same], name[~same], name_end[~same]
+            feature, feature_end = feature[~same], feature_end[~same]
+            counts[key] = counts.get(key, 0) + int(same.sum())
+            if len(found) > MAX_FEATURES:
+                raise _UnevenError
+    if bool(np.any(at < ends)) or not found:
+        raise _UnevenError
+    return {name: lists for name, lists in found.items() if counts[name] == len(start)}
+
+
+def _content(data: Bytes, at: Ints, end: Ints, key: int) -> tuple[Ints, Ints]:
+    """Return where the content of the fields begins and ends that have this first byte at these places."""
+    if bool(np.any(at >= end)) or bool(np.any(data[at] != key)):
+        raise _UnevenError
+    begin, size = at + 1, np.zeros_like(at)
+    more = np.ones(len(at), np.bool_)
+    for place in range(WORD_BYTES):
+        if bool(np.any(more & (begin >= end))):
+            raise _UnevenError
+        byte = data[np.minimum(begin, len(data) - 1)].astype(np.int64)
+        size += np.where(more, (byte & LAST_BYTE) << 7 * place, 0)
+        begin += more
+        more &= byte > LAST_BYTE
+    if bool(more.any()) or bool(np.any(begin + size > end)):
+        raise _UnevenError
+    return begin, begin + size
+
+
+def _check_equal(ends: Ints, others: Ints) -> None:
+    if not np.array_equal(ends, others):
+        raise _UnevenError
+
+
+def _are(data: Bytes, start: Ints, stop: Ints, text: bytes) -> npt.NDArray[np.bool_]:
+    """Return which of these stretches are a text."""
+    same: npt.NDArray[np.bool_] = stop - start == len(text)
+    for place, byte in enumerate(text):
+        same &= data[np.minimum(start + place, len(data) - 1)] == byte
+    return same
+
+
+def _kind(data: Bytes, start: Ints) -> int:
+    """Return the kind of the lists that begin at these places."""
+    keys = np.unique(data[np.minimum(start, len(data) - 1)])
+    if len(keys) != 1 or int(keys[0]) not in {number << 3 | 2 for number in (BYTES_LIST, FLOAT_LIST, INT64_LIST)}:
+        raise _UnevenError
+    return int(keys[0]) >> 3
+
+
+def _column_of(data: Bytes, lists: _Lists) -> Column:
+    """Return the lists of a feature as a column. Raises _UnevenError, or ValueError if a number is too long."""
+    if lists.kind != INT64_LIST:
+        places = zip(lists.start.tolist(), lists.stop.tolist(), strict=True)
+        return [_listed(_feature(data[first:last].data) or []) for first, last in places]
+    start, stop = _content(data, lists.start, lists.stop, key=INT64_LIST << 3 | 2)
+    _check_equal(stop, lists.stop)
+    filled = np.flatnonzero(start < stop)
+    start = start.copy()
+    start[filled], ends = _content(data, start[filled], stop[filled], key=0x0A)
+    _check_equal(ends, stop[filled])
+    if bool(np.any(data[stop[filled] - 1][ends > start[filled]] > LAST_BYTE)):
+        raise _UnevenError  # a number is cut off
+    return _unpacked([data[first:last] for first, last in zip(start.tolist(), stop.tolist(), strict=True)])
+
+
 NOTE = "read as examples of TensorFlow (tf.train.Example)"
 
 
-def table_of(examples: Sequence[Mapping[str, Value]], file: Path) -> Table:
-    """Return the features that all of some examples of a file have as columns: numbers as they are, bytes as text.
+def table_of(data: Bytes, start: Ints, stop: Ints, file: Path, number: int) -> Table:
+    """Return the features that all of some examples have as columns: numbers as they are, bytes as text.
+
+    Args:
+        data: What holds their messages.
+        start: Where each message begins.
+        stop: Where it ends.
+        file: The file that they are from.
+        number: That of the first message in the file.
 
     Raises:
-        InputError: a number is too long.
+        InputError: a message is no example.
     """
-    shared = [name for name in examples[0] if all(name in example for example in examples)]
     try:
-        columns = {name: _column([example[name] for example in examples]) for name in shared}
-    except ValueError as error:
-        raise InputError(f"{shorten(str(file), 200)}: a record is not a tf.train.Example ({error})") from None
+        columns = {name: _column_of(data, lists) for name, lists in _lists_in(data, start, stop).items()}
+    except (_UnevenError, ValueError):
+        columns = _one_by_one(data, start, stop, file, number)
     return Table(columns, notes=[NOTE], shard=file.name)
+
+
+def _one_by_one(data: Bytes, start: Ints, stop: Ints, file: Path, number: int) -> dict[str, Column]:
+    examples: list[dict[str, Value]] = []
+    try:
+        for first, last in zip(start.tolist(), stop.tolist(), strict=True):
+            examples.append(example(data[first:last].tobytes()))
+        shared = [name for name in examples[0] if all(name in other for other in examples)]
+        return {name: _column([other[name] for other in examples]) for name in shared}
+    except (ValueError, UnicodeDecodeError) as error:
+        which = f"record {number + len(examples)}" if len(examples) < len(start) else "a record"
+        raise InputError(
+            f"{shorten(str(file), 200)}: {which} is not a tf.train.Example ({error}); only those can be read from "
+            "TFRecord and ArrayRecord files"
+        ) from None
 
 
 def _column(values: Sequence[Value]) -> Column:

@@ -10,8 +10,12 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
+from mldebug_mcp.batch.formats.mapped import mapped
 from mldebug_mcp.batch.formats.splits import without_held_out
-from mldebug_mcp.batch.formats.tf_example import example, table_of
+from mldebug_mcp.batch.formats.tf_example import Bytes, table_of
+from mldebug_mcp.batch.sequences import Ints
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, matching, open_input
 from mldebug_mcp.core.crc32c import masked_crc32c_of
@@ -23,7 +27,10 @@ CHUNK_BYTES = 16 * 1024**2
 """Bytes of messages that one piece holds at least, unless the file ends before."""
 MAX_MESSAGE = 1024**3
 _HEADER = struct.Struct("<QI")
+"""Length of a message, and its checksum."""
 _FOOTER = 4
+PACKED = {b"\x1f\x8b": "gzip", **dict.fromkeys((b"\x78\x01", b"\x78\x9c", b"\x78\xda"), "zlib")}
+"""First bytes of files with the compressions that TFRecord has, GZIP and ZLIB."""
 _NAMED = re.compile(r"\.tfrecords?(?:$|[-.])|-of-\d{5}$")
 
 
@@ -36,27 +43,16 @@ def matches(path: Path, head: bytes) -> bool:
 
 def rows(path: Path) -> int:
     """Return how many messages there are."""
-    return sum(1 for file in _files(path) for _ in _messages(file, skipping=True))
+    return sum(len(start) for file in _files(path) for _, start, _ in _pieces(file))
 
 
 def tables(path: Path) -> Iterator[Table]:
     """Yield the examples, some megabytes at a time. Raises InputError if a message is none."""
     for file in _files(path):
-        kept, size, count = [], 0, 0
-        for message in _messages(file):
-            try:
-                kept.append(example(message))
-            except (ValueError, UnicodeDecodeError) as error:
-                raise InputError(
-                    f"{shorten(str(file), 200)}: record {count} is not a tf.train.Example ({error}); only those can be "
-                    "read from TFRecord files"
-                ) from None
-            size, count = size + len(message), count + 1
-            if size > CHUNK_BYTES:
-                yield table_of(kept, file)
-                kept, size = [], 0
-        if kept:
-            yield table_of(kept, file)
+        count = 0
+        for data, start, stop in _pieces(file):
+            yield table_of(data, start, stop, file, count)
+            count += len(start)
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -68,20 +64,39 @@ def _files(path: Path) -> list[Path]:
     return without_held_out(files_in(path)) if is_folder(path) else [path]
 
 
-def _messages(file: Path, *, skipping: bool = False) -> Iterator[bytes]:
-    """Yield the messages; empty ones where they are to be skipped. Raises InputError where the framing breaks."""
-    name = shorten(str(file), 200)
+def _pieces(file: Path) -> Iterator[tuple[Bytes, Ints, Ints]]:
+    """Yield bytes with many messages, and where each begins and ends. Raises InputError where the framing breaks."""
     with open_input(file) as opened:
-        size = opened.seek(0, 2)
-        at = opened.seek(0)
+        size, at, wanted = opened.seek(0, 2), 0, CHUNK_BYTES
         while at < size:
-            header = opened.read(_HEADER.size)
-            length = _HEADER.unpack(header)[0] if len(header) == _HEADER.size else MAX_MESSAGE + 1
-            end = at + _HEADER.size + length + _FOOTER
-            if length > MAX_MESSAGE or end > size:
+            data = mapped(opened, np.dtype(np.uint8), at, min(wanted, size - at))
+            start, stop = _messages(data)
+            if len(start):
+                yield data, start, stop
+                at, wanted = at + int(stop[-1]) + _FOOTER, CHUNK_BYTES
+                continue
+            needed = _HEADER.size + _length(data, 0) + _FOOTER
+            if at == 0 and data[:2].tobytes() in PACKED:
+                raise InputError(f"{shorten(str(file), 200)}: packed by {PACKED[data[:2].tobytes()]}: unpack it first")
+            if needed > min(size - at, MAX_MESSAGE) or needed <= wanted:
                 raise InputError(
-                    f"{name}: broken or cut off after {counted(at, 'byte')}: a record goes on behind the end; copy or "
-                    "write the file again"
+                    f"{shorten(str(file), 200)}: broken or cut off after {counted(at, 'byte')}: a record goes on "
+                    "behind the end; copy or write the file again"
                 )
-            yield b"" if skipping else opened.read(length)
-            at = opened.seek(end)
+            wanted = needed
+
+
+def _messages(data: Bytes) -> tuple[Ints, Ints]:
+    """Return where the messages begin and end that are whole."""
+    start, stop = [], []
+    view, at, size, length_at = data.data, 0, len(data) - _FOOTER, _HEADER.unpack_from
+    while (begin := at + _HEADER.size) <= size and (end := begin + length_at(view, at)[0]) <= size:
+        start.append(begin)
+        stop.append(end)
+        at = end + _FOOTER
+    return np.array(start, np.int64), np.array(stop, np.int64)
+
+
+def _length(data: Bytes | memoryview, at: int) -> int:
+    """Return the length of the message whose header begins at a place; more than any where it is cut off."""
+    return int(_HEADER.unpack_from(data, at)[0]) if at + _HEADER.size <= len(data) else 2 * MAX_MESSAGE

@@ -13,6 +13,7 @@ from typing import BinaryIO, Literal
 import numpy as np
 import numpy.typing as npt
 
+from mldebug_mcp.batch.formats.mapped import mapped
 from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.core.access import is_folder, open_input
@@ -86,22 +87,29 @@ def tables(path: Path, dtype: str = "", evidence: str = STATED) -> Iterator[Tabl
         layout = _layout(file, path, dtype, evidence)
         width, size = layout.dtype.itemsize, file.seek(0, 2) - layout.header
         note = f"read as ids of {width} bytes ({layout.evidence}) without documents, in rows of {WINDOW} tokens"
-        file.seek(layout.header)
         left = size // width
         while left:
             count = min(left, CHUNK_WINDOWS * WINDOW)
             count = left if left - count < WINDOW else count
-            ids = np.frombuffer(file.read(count * width), layout.dtype)
+            ids = mapped(file, layout.dtype, layout.header + (size // width - left) * width, count)
             left = left - count if len(ids) == count else 0
-            whole = len(ids) // WINDOW * WINDOW
-            shorter = 0 < len(ids) < WINDOW
-            windows = Ragged.rectangle(ids.reshape(1, -1) if shorter else ids[:whole].reshape(-1, WINDOW))
-            columns: dict[str, Column] = {"input_ids": windows, "labels": windows}
-            if windows.rows:
-                yield Table(
-                    columns, notes=[note], windows=True, padded=False, tail=ids[len(windows.flat) :],
-                    cut_off=0 if left else size % width,
-                )  # fmt: skip
+            if len(ids):
+                yield table_of_stream(ids, note, 0 if left else size % width)
+
+
+def table_of_stream(ids: npt.NDArray[np.integer], note: str, cut_off: int = 0) -> Table:
+    """Return a piece of a stream of tokens, shape (n,), as windows and a tail; fewer than a window are one row.
+
+    Args:
+        ids: The tokens.
+        note: How they were read.
+        cut_off: Bytes behind the last whole token.
+    """
+    windows = max(1, len(ids) // WINDOW)
+    width = min(len(ids), WINDOW)
+    rows = Ragged.rectangle(ids[: windows * width].reshape(windows, width))
+    columns: dict[str, Column] = {"input_ids": rows, "labels": rows}
+    return Table(columns, notes=[note], stream=ids, padded=False, tail=ids[windows * width :], cut_off=cut_off)
 
 
 def inferred_type(path: Path) -> tuple[str, str]:

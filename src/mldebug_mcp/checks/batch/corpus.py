@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.batch.corpus import BIG_ENDIAN, CorpusCounts, IdCounts
+from mldebug_mcp.batch.corpus import BIG_ENDIAN, CorpusCounts, IdCounts, ShardCounts
 from mldebug_mcp.checks.batch.affected_rows import batch_evidence
 from mldebug_mcp.checks.check import Evidence, batch_check
-from mldebug_mcp.core.text import counted, quoted
+from mldebug_mcp.core.text import counted, quoted, shorten
 
 MIN_DOCUMENTS = 20
 """Documents from which their ends, lengths and order are judged. Chosen: fewer end or rise alike by chance."""
@@ -58,7 +58,7 @@ def _wrapped_end(batch: Batch, corpus: CorpusCounts) -> int | None:
         if corpus.is_stream:
             if corpus.occurs(end % WRAP) and not corpus.occurs_from(WRAP):
                 return end
-        elif end % WRAP == top and count >= NEARLY_ALL * corpus.documents:
+        elif end % WRAP == top and count >= NEARLY_ALL * corpus.filled_documents:
             return end
     return None
 
@@ -106,19 +106,19 @@ def _missing_in_stream(batch: Batch, corpus: CorpusCounts) -> Evidence | None:
 
 def _missing_after_documents(batch: Batch, corpus: CorpusCounts) -> Evidence | None:
     known, found = separators(batch, corpus)
-    documents = corpus.documents - corpus.cut_documents
+    documents = corpus.filled_documents - corpus.cut_documents
     if documents < MIN_DOCUMENTS or corpus.commonest_share < TEXT_LIKE:
         return None
     last, ended = _top(corpus.last)
     lacking = documents - found if found >= 0 else documents - max(ended, _top(corpus.first)[1])
     if lacking <= (MOST_WITHOUT if found >= 0 else 1 - NEARLY_ALL) * documents:
         return None
-    most = f"most often they end with {_name(batch, last)} ({ended:,} of {corpus.documents:,})"
+    most = f"most often they end with {_name(batch, last)} ({ended:,} of {corpus.filled_documents:,})"
     if found < 0:
         return batch_evidence(f"no id stands between documents: they end with {len(corpus.last):,} ids; {most}")
     names = " or ".join(_name(batch, end) for end in sorted(known))
     return batch_evidence(
-        f"{lacking:,} of {corpus.documents:,} documents do not end with {names}; {most}",
+        f"{lacking:,} of {corpus.filled_documents:,} documents do not end with {names}; {most}",
         values={"documents": lacking, "ended": found},
     )
 
@@ -135,7 +135,7 @@ def _wrong_end(batch: Batch, corpus: CorpusCounts) -> tuple[int, int] | None:
         number = max(special, key=corpus.occurs, default=-1)
         return (number, corpus.occurs(number)) if corpus.occurs(number) else None
     number, count = _top(corpus.last)
-    documents = corpus.documents - corpus.cut_documents
+    documents = corpus.filled_documents - corpus.cut_documents
     if documents < MIN_DOCUMENTS or found >= documents / 2 or number in batch.ends:
         return None
     return (number, count) if count >= (0.5 if number in special else NEARLY_ALL) * documents else None
@@ -306,11 +306,16 @@ def _cut_off(corpus: CorpusCounts) -> str:
 
 def _misread(corpus: CorpusCounts) -> str:
     """Return what shows that ids are read in another width or order than they were written; empty if nothing does."""
+    if _is_half_zero(corpus):
+        return f"every second token is 0, read as {corpus.stored}: ids of twice or four times the width look so"
+    for name, shard in corpus.shards.items():
+        if _is_half_zero(shard):
+            return (
+                f"in {shorten(name, 80)} every second token is 0, read as {shard.stored}: ids of twice or four times "
+                "the width look so, and other shards do not"
+            )
     if corpus.pairs < MIN_PAIRS:
         return ""
-    shares = sorted(zeros / corpus.pairs for zeros in corpus.zeros)
-    if shares[1] >= ALL_ZERO and shares[0] <= MOST_ZERO:
-        return f"every second token is 0, read as {corpus.stored}: ids of twice or four times the width look so"
     beyond = corpus.huge + corpus.negative
     if corpus.huge >= MOST_HUGE * corpus.tokens:
         return (
@@ -327,6 +332,14 @@ def _misread(corpus: CorpusCounts) -> str:
                 "order it is so, as common ids are small"
             )
     return ""
+
+
+def _is_half_zero(counts: CorpusCounts | ShardCounts) -> bool:
+    """Return whether every second token is 0, and the others are not."""
+    if counts.pairs < MIN_PAIRS:
+        return False
+    shares = sorted(zeros / counts.pairs for zeros in counts.zeros)
+    return shares[1] >= ALL_ZERO and shares[0] <= MOST_ZERO
 
 
 def _entropy(counts: npt.NDArray[np.int64]) -> float:
