@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.samples.frameworks import printed_to, write_samples
+from benchmarks.samples.frameworks import logged_losses, printed_to, write_samples
 from benchmarks.samples.trainers import emptied
 
 
@@ -118,8 +118,61 @@ def tianshou(factor: float, path: Path) -> None:
         )
 
 
+def torchrl(factor: float, path: Path) -> None:
+    """TorchRL's CSVLogger: a table for each scalar; the losses are those of the trackers."""
+    from torchrl.record.loggers.csv import CSVLogger
+
+    with tempfile.TemporaryDirectory() as place:
+        logger = CSVLogger("run", log_dir=place)
+        logger.log_hparams({"lr": 0.001 * factor, "batch_size": 32})
+        for step, loss in enumerate(logged_losses(factor)):
+            logger.log_scalar("train/loss", loss, step=10 * step)
+            logger.log_scalar("eval/reward", float(step), step=10 * step)
+        shutil.copytree(Path(place) / "run", emptied(path), dirs_exist_ok=True)
+
+
+def mushroom_rl(factor: float, path: Path) -> None:
+    """MushroomRL's lines of an agent of the table, by epoch."""
+    import numpy as np
+    from mushroom_rl.algorithms.value import QLearning
+    from mushroom_rl.core import Core, Logger
+    from mushroom_rl.environments import GridWorld
+    from mushroom_rl.policy import EpsGreedy
+    from mushroom_rl.rl_utils.parameters import Parameter
+
+    np.random.seed(0)
+    environment = GridWorld(width=3, height=3, goal=(2, 2), start=(0, 0))
+    agent = QLearning(environment.info, EpsGreedy(Parameter(0.2)), Parameter(min(0.001 * factor, 2.0)))
+    core = Core(agent, environment)
+    with tempfile.TemporaryDirectory() as place, printed_to(path):
+        logger = Logger("run", results_dir=place)
+        for epoch in range(10):
+            core.learn(n_steps=200, n_steps_per_fit=1, quiet=True)
+            data = core.evaluate(n_steps=200, quiet=True)
+            logger.epoch_info(epoch, J=float(np.mean(data.discounted_return)), R=float(np.mean(data.undiscounted_return)))
+
+
+def elegantrl(factor: float, path: Path) -> None:
+    """ElegantRL's table of an agent."""
+    import gymnasium
+    from elegantrl import Config, train_agent
+    from elegantrl.agents import AgentPPO
+
+    arguments = Config(
+        AgentPPO, gymnasium.make,
+        {"env_name": "Pendulum-v1", "id": "Pendulum-v1", "num_envs": 1, "max_step": 200, "state_dim": 3,
+         "action_dim": 1, "if_discrete": False},
+    )  # fmt: skip
+    arguments.net_dims, arguments.learning_rate, arguments.break_step = [16], 1e-3 * factor, 4000
+    arguments.horizon_len, arguments.batch_size, arguments.gpu_id, arguments.eval_per_step = 400, 64, -1, 400
+    arguments.eval_times, arguments.if_remove, arguments.random_seed = 2, True, 0
+    with tempfile.TemporaryDirectory() as place, printed_to(path):
+        arguments.cwd = place
+        train_agent(arguments)
+
+
 LIBRARIES: dict[str, Callable[[float, Path], None]] = {
-    function.__name__: function for function in (d3rlpy, pfrl, tianshou)
+    function.__name__: function for function in (d3rlpy, pfrl, tianshou, torchrl, mushroom_rl, elegantrl)
 }
 
 if __name__ == "__main__":

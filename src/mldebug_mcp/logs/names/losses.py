@@ -284,6 +284,8 @@ MIN_RECORDS_PER_EVALUATION = 3
 LEAST_BESIDE, MOST_EVALUATED = 2, 0.5
 """Evaluations, and the largest share of the training records that they accompany, where it tells something that a
 score is logged with them alone. Chosen: once an epoch, both are logged together."""
+STILL = 0.5
+"""Share of the records in which the training loss does not change either, from which on nothing does; chosen by hand."""
 LEAST_HELD = 2
 """Records from one change to the next, as a rule, where an evaluation is printed again until the next one."""
 
@@ -320,7 +322,10 @@ def held_evaluation(columns: Columns) -> str | None:
         or float(np.isin(at, loss.arrays()[0]).mean()) < 0.9
     ):
         return None
-    trained = loss.arrays()[0]
+    trained, training = loss.arrays()
+    stands = np.flatnonzero(training[1:] == training[:-1])
+    if len(stands) >= STILL * (len(training) - 1):
+        return None  # nothing changes, training no more than evaluation
     if 2 * len(value) < np.count_nonzero(trained >= at[0]):
         return None  # by far not with each record
     if not len(changes) and not _within_an_epoch(columns):

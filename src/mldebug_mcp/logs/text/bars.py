@@ -20,8 +20,10 @@ from mldebug_mcp.logs.numbers import HUGE, whole_number
 
 _TQDM = regex(
     r"(?P<percent>\d{1,3})%\s?(?:\|[^|\[]{0,400}\|)?\s*(?P<count>\d+(?:\.\d+)?[kM]?)/(?P<total>\d+(?:\.\d+)?[kM]?)\s*"
-    r"\[(?P<inside>[^\]]{0,2000})(?P<end>\]|$)"
+    r"\[(?P<inside>(?:[^\[\]]|\[\d{1,12}-\d{1,12}\]){0,2000})(?P<end>\]|$|(?=\[))"
 )
+_OVER_RANGE = regex(r"(?<=[A-Za-z]) \[\d{1,12}-\d{1,12}\](?=:)")
+"""The steps that a mean is over, in its name, as NumPyro writes it: "avg. loss [381-400]: 102.5"."""
 _COUNT_FIRST = regex(
     r"(?P<head>.{0,200}?)\[(?P<count>\d+)/(?P<total>\d+)\]\s{0,4}\d{1,3}%\|[^|,\[\]]{0,400}"
     r"(?:,\s?(?P<rest>[^\[\]]{0,2000}))?\[[\d:?]{1,20}<[\d:?]{1,20}\]\s*$"
@@ -113,7 +115,7 @@ def _tqdm(line: str, drawn: list[re.Match[str]]) -> Bar:
         tail, rest = "", line[match.end() :]
         brace = ""
     whole = match["inside"] if match["end"] else match["inside"].rpartition(",")[0]  # cut where the terminal ended
-    inside = _RATE.sub("", whole)
+    inside = _OVER_RANGE.sub("", _RATE.sub("", whole))
     return Bar(head.strip(), _count(match["count"]), _count(match["total"]), f"{inside} | {tail}", f"{brace}{rest}")
 
 
