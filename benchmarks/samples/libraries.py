@@ -4,36 +4,19 @@ Run as `python -m benchmarks.samples.libraries LIBRARY FOLDER` with the package 
 `benchmarks/samples/frameworks.py` for what is kept.
 """
 
-# ruff: noqa: ANN401, D403 - the classes of libraries have no types, and their names are written small
+
 from __future__ import annotations
 
 import contextlib
-import logging
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from benchmarks.samples.frameworks import classes, logged_losses, printed_to, write_samples
-from benchmarks.samples.trainers import emptied, loaders, small_network
-
-
-def neuralforecast(factor: float, path: Path) -> None:
-    """NeuralForecast's CSV of Lightning's logger."""
-    import pandas as pd
-    from neuralforecast import NeuralForecast
-    from neuralforecast.models import MLP
-
-    days = pd.date_range("2020-01-01", periods=200)
-    frame = pd.DataFrame({"unique_id": "a", "ds": days, "y": [float(i % 7) for i in range(200)]})
-    with printed_to(path):
-        model = MLP(h=7, input_size=14, max_steps=60, learning_rate=0.001 * factor, val_check_steps=20, random_seed=0,
-                    hidden_size=16, accelerator="cpu", logger=False, enable_checkpointing=False)  # fmt: skip
-        NeuralForecast(models=[model], freq="D").fit(frame, val_size=14)
-
+from benchmarks.samples.trainers import emptied
 
 JOEYNMT = """
 name: tiny
@@ -53,7 +36,8 @@ data:
 testing: {n_best: 1, beam_size: 1, beam_alpha: 1.0, batch_size: 16, batch_type: sentence, max_output_length: 10,
   eval_metrics: [bleu]}
 training: {random_seed: 0, optimizer: adam, learning_rate: RATE, batch_size: 16, batch_type: sentence,
-  normalization: tokens, scheduling: exponential, decrease_factor: 0.99, epochs: 6, validation_freq: 20, logging_freq: 5, early_stopping_metric: loss,
+  normalization: tokens, scheduling: exponential, decrease_factor: 0.99, epochs: 6, validation_freq: 20,
+  logging_freq: 5, early_stopping_metric: loss,
   overwrite: True, shuffle: True, print_valid_sents: [0], keep_best_ckpts: 1}
 model:
   initializer: xavier_uniform
@@ -102,91 +86,6 @@ def gluonts(factor: float, path: Path) -> None:
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
 
 
-def recbole(factor: float, path: Path) -> None:
-    """RecBole's lines of a recommender."""
-    import numpy as np
-
-    for name in ("float_", "complex_", "object_", "unicode_", "bool8"):  # of NumPy 1, which RecBole is written for
-        setattr(np, name, getattr(np, name.rstrip("_8") + ("128" if name == "complex_" else "64" if name == "float_" else ""), str))
-    from recbole.quick_start import run_recbole
-
-    random = np.random.default_rng(0)
-    with tempfile.TemporaryDirectory() as place:
-        (Path(place) / "toy").mkdir()
-        pairs = sorted({(int(u), int((u + 3 * i) % 40)) for u in range(60) for i in random.integers(0, 14, 12)})
-        rows = "".join(f"{user}\t{item}\t{at}\n" for at, (user, item) in enumerate(pairs))
-        (Path(place) / "toy" / "toy.inter").write_text("user_id:token\titem_id:token\ttimestamp:float\n" + rows)
-        with printed_to(path), contextlib.chdir(place):
-            run_recbole(
-                model="BPR", dataset="toy",
-                config_dict={
-                    "data_path": place, "epochs": 10, "learning_rate": 0.01 * factor, "train_batch_size": 64,
-                    "use_gpu": False, "show_progress": False, "load_col": {"inter": ["user_id", "item_id"]},
-                    "checkpoint_dir": place, "eval_step": 2, "stopping_step": 100,
-                },
-            )  # fmt: skip
-
-
-def speechbrain(factor: float, path: Path) -> None:
-    """SpeechBrain's `train_log.txt`, written by its FileTrainLogger."""
-    import speechbrain as sb
-    import torch
-
-    model, (train, held_out) = small_network(), loaders()
-
-    class Brain(sb.Brain):  # type: ignore[misc]
-        def compute_forward(self, batch: Any, stage: Any) -> Any:
-            del stage
-            return self.modules.network(batch[0])
-
-        def compute_objectives(self, predictions: Any, batch: Any, stage: Any) -> Any:
-            del stage
-            return torch.nn.functional.cross_entropy(predictions, batch[1])
-
-        def on_stage_end(self, stage: Any, stage_loss: float, epoch: int | None) -> None:
-            if stage == sb.Stage.TRAIN:
-                self.loss_of_epoch = stage_loss
-            else:
-                logger.log_stats(
-                    {"epoch": epoch, "lr": 0.1 * factor},
-                    train_stats={"loss": self.loss_of_epoch}, valid_stats={"loss": stage_loss},
-                )  # fmt: skip
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    logger = sb.utils.train_logger.FileTrainLogger(str(path), precision=4)
-    Brain(
-        {"network": model}, lambda weights: torch.optim.SGD(weights, 0.1 * factor), run_opts={"device": "cpu", "noprogressbar": True}
-    ).fit(range(1, 9), train, held_out)  # fmt: skip
-
-
-def torchtune(factor: float, path: Path) -> None:
-    """torchtune's DiskLogger: the losses are those of the trackers."""
-    from torchtune.training.metric_logging import DiskLogger
-
-    folder = emptied(path)
-    logger = DiskLogger(str(folder))
-    for step, loss in enumerate(logged_losses(factor), start=1):
-        logger.log_dict({"loss": loss, "lr": 0.001 * factor, "tokens_per_second_per_gpu": 100.0 + step}, step=step)
-    logger.close()
-    (log,) = folder.iterdir()
-    log.rename(folder / "log.txt")
-
-
-def acme(factor: float, path: Path) -> None:
-    """Acme's terminal and table: the losses are those of the trackers."""
-    from acme.utils.loggers import CSVLogger, TerminalLogger
-
-    folder = emptied(path)
-    with printed_to(path):
-        terminal, table = TerminalLogger("learner", print_fn=print), CSVLogger(str(folder), "learner", add_uid=False)
-        for step, loss in enumerate(logged_losses(factor)):
-            row = {"learner_steps": step, "loss": loss, "learner_walltime": 0.5 * step}
-            terminal.write(row)
-            table.write(row)
-        table.close()
-
-
 def record_keeper(factor: float, path: Path) -> None:
     """record-keeper's tables, of PyTorch Metric Learning: the losses are those of the trackers."""
     from record_keeper import RecordKeeper, RecordWriter
@@ -196,23 +95,6 @@ def record_keeper(factor: float, path: Path) -> None:
     for step, loss in enumerate(logged_losses(factor)):
         keeper.update_records({"loss": loss, "val_loss": loss + 0.1}, step, parent_name="training")
     keeper.save_records()
-
-
-def composer(factor: float, path: Path) -> None:
-    """Composer's console."""
-    import torch
-    from composer import Trainer
-    from composer.loggers import FileLogger
-    from composer.models import ComposerClassifier
-
-    model, (train, held_out) = small_network(), loaders()
-    with tempfile.TemporaryDirectory() as place, printed_to(path):
-        Trainer(
-            model=ComposerClassifier(model, num_classes=2), train_dataloader=train, eval_dataloader=held_out,
-            max_duration="5ep", optimizers=torch.optim.SGD(model.parameters(), 0.1 * factor), device="cpu",
-            progress_bar=False, log_to_console=True, console_log_interval="5ba", seed=0,
-            loggers=[FileLogger(filename=f"{place}/log.txt", flush_interval=1)],
-        ).fit()  # fmt: skip
 
 
 def ctgan(factor: float, path: Path) -> None:
@@ -243,32 +125,16 @@ def deepctr_torch(factor: float, path: Path) -> None:
     names = [f"x{at}" for at in range(8)]
     features = [DenseFeat(name, 1) for name in names]
     model = DeepFM(features, features, task="binary", device="cpu", dnn_hidden_units=(16,), seed=0)
-    model.compile(torch.optim.Adam(model.parameters(), 0.003 * factor), "binary_crossentropy", metrics=["binary_crossentropy", "auc"])
+    model.compile(
+        torch.optim.Adam(model.parameters(), 0.003 * factor),
+        "binary_crossentropy",
+        metrics=["binary_crossentropy", "auc"],
+    )
     with printed_to(path), contextlib.suppress(ValueError):  # its measures refuse NaN
         model.fit(
             {name: np.asarray(x[:, at]) for at, name in enumerate(names)}, y.astype("float32"), batch_size=32,
             epochs=8, verbose=2, validation_split=0.2,
         )  # fmt: skip
-
-
-def pytorch_widedeep(factor: float, path: Path) -> None:
-    """pytorch-widedeep's bars of training and validation."""
-    import torch
-    from pytorch_widedeep import Trainer
-    from pytorch_widedeep.metrics import Accuracy
-    from pytorch_widedeep.models import TabMlp, WideDeep
-
-    x, y = classes()
-    names = [f"x{at}" for at in range(8)]
-    torch.manual_seed(0)
-    model = WideDeep(
-        deeptabular=TabMlp(column_idx={name: at for at, name in enumerate(names)}, continuous_cols=names, mlp_hidden_dims=[16])
-    )
-    with printed_to(path):
-        Trainer(
-            model, objective="binary", metrics=[Accuracy], seed=0, device="cpu", num_workers=0,
-            optimizers=torch.optim.SGD(model.parameters(), 0.1 * factor),
-        ).fit(X_tab=x, target=y, n_epochs=5, batch_size=32, val_split=0.2)  # fmt: skip
 
 
 def stanza(factor: float, path: Path) -> None:
@@ -304,8 +170,7 @@ def stanza(factor: float, path: Path) -> None:
 LIBRARIES: dict[str, Callable[[float, Path], None]] = {
     function.__name__: function
     for function in (
-        neuralforecast, joeynmt, gluonts, recbole, speechbrain, torchtune, acme, record_keeper, composer, ctgan,
-        deepctr_torch, pytorch_widedeep, stanza,
+        joeynmt, gluonts, record_keeper, ctgan, deepctr_torch, stanza,
     )
 }  # fmt: skip
 

@@ -138,7 +138,8 @@ def mushroom_rl(factor: float, path: Path) -> None:
     from mushroom_rl.core import Core, Logger
     from mushroom_rl.environments import GridWorld
     from mushroom_rl.policy import EpsGreedy
-    from mushroom_rl.rl_utils.parameters import Parameter
+    from mushroom_rl.utils.dataset import compute_J
+    from mushroom_rl.utils.parameters import Parameter
 
     np.random.seed(0)
     environment = GridWorld(width=3, height=3, goal=(2, 2), start=(0, 0))
@@ -148,31 +149,13 @@ def mushroom_rl(factor: float, path: Path) -> None:
         logger = Logger("run", results_dir=place)
         for epoch in range(10):
             core.learn(n_steps=200, n_steps_per_fit=1, quiet=True)
-            data = core.evaluate(n_steps=200, quiet=True)
-            logger.epoch_info(epoch, J=float(np.mean(data.discounted_return)), R=float(np.mean(data.undiscounted_return)))
-
-
-def elegantrl(factor: float, path: Path) -> None:
-    """ElegantRL's table of an agent."""
-    import gymnasium
-    from elegantrl import Config, train_agent
-    from elegantrl.agents import AgentPPO
-
-    arguments = Config(
-        AgentPPO, gymnasium.make,
-        {"env_name": "Pendulum-v1", "id": "Pendulum-v1", "num_envs": 1, "max_step": 200, "state_dim": 3,
-         "action_dim": 1, "if_discrete": False},
-    )  # fmt: skip
-    arguments.net_dims, arguments.learning_rate, arguments.break_step = [16], 1e-3 * factor, 4000
-    arguments.horizon_len, arguments.batch_size, arguments.gpu_id, arguments.eval_per_step = 400, 64, -1, 400
-    arguments.eval_times, arguments.if_remove, arguments.random_seed = 2, True, 0
-    with tempfile.TemporaryDirectory() as place, printed_to(path):
-        arguments.cwd = place
-        train_agent(arguments)
+            rows = core.evaluate(n_steps=200, quiet=True)
+            discounted, whole = (float(np.mean(compute_J(rows, gamma))) for gamma in (environment.info.gamma, 1.0))
+            logger.epoch_info(epoch, J=discounted, R=whole)
 
 
 LIBRARIES: dict[str, Callable[[float, Path], None]] = {
-    function.__name__: function for function in (d3rlpy, pfrl, tianshou, torchrl, mushroom_rl, elegantrl)
+    function.__name__: function for function in (d3rlpy, pfrl, tianshou, torchrl, mushroom_rl)
 }
 
 if __name__ == "__main__":

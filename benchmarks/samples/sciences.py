@@ -8,20 +8,15 @@ Run as `python -m benchmarks.samples.sciences LIBRARY FOLDER` with the package i
 from __future__ import annotations
 
 import contextlib
-import logging
-import shutil
-import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from benchmarks.samples.frameworks import classes, printed_to, write_samples
-from benchmarks.samples.trainers import emptied
 
 
 def deepxde(factor: float, path: Path) -> None:
-    """DeepXDE's table of lists, and the files `loss.dat` that its history is saved to."""
+    """DeepXDE's table of lists."""
     import deepxde as dde
     import numpy as np
 
@@ -33,13 +28,9 @@ def deepxde(factor: float, path: Path) -> None:
         16, 2, solution=lambda x: np.sin(np.pi * x), num_test=50,
     )  # fmt: skip
     model = dde.Model(data, dde.nn.FNN([1, 16, 16, 1], "tanh", "Glorot uniform"))
-    folder = emptied(path)
     with printed_to(path):
         model.compile("adam", lr=0.005 * factor, metrics=["l2 relative error"])
-        history, state = model.train(iterations=600, display_every=50)
-        dde.saveplot(history, state, issave=True, isplot=False, output_dir=str(folder))
-    for other in (*folder.glob("train.dat"), *folder.glob("test.dat")):
-        other.unlink()
+        model.train(iterations=600, display_every=50)
 
 
 def hmmlearn(factor: float, path: Path) -> None:
@@ -57,18 +48,9 @@ def boltzmann_machine(factor: float, path: Path) -> None:
 
     x, _ = classes()
     with printed_to(path):
-        BernoulliRBM(8, learning_rate=0.05 * factor, n_iter=15, verbose=1, random_state=0).fit((x > 0).astype("float32"))
-
-
-def gaussian_mixture(factor: float, path: Path) -> None:
-    """scikit-learn's Gaussian mixture, which has no learning rate: the second run has a far too large minimum."""
-    from sklearn.mixture import GaussianMixture
-
-    x, _ = classes()
-    with printed_to(path):
-        GaussianMixture(
-            3, verbose=2, verbose_interval=1, random_state=0, tol=1e-5, reg_covar=1e-3 * factor, max_iter=25
-        ).fit(x)
+        BernoulliRBM(8, learning_rate=0.05 * factor, n_iter=15, verbose=1, random_state=0).fit(
+            (x > 0).astype("float32")
+        )
 
 
 def pomegranate(factor: float, path: Path) -> None:
@@ -104,17 +86,6 @@ def numpyro(factor: float, path: Path) -> None:
         )
 
 
-def gplearn(factor: float, path: Path) -> None:
-    """gplearn's table of generations."""
-    from gplearn.genetic import SymbolicRegressor
-
-    x, _ = classes()
-    with printed_to(path):
-        SymbolicRegressor(
-            population_size=200, generations=8, verbose=1, random_state=0, parsimony_coefficient=min(0.001 * factor, 10.0)
-        ).fit(x, x[:, 0] ** 2 - x[:, 1])
-
-
 def open_tsne(factor: float, path: Path) -> None:
     """openTSNE's two phases."""
     from openTSNE import TSNE
@@ -127,21 +98,10 @@ def open_tsne(factor: float, path: Path) -> None:
         ).fit(x)  # fmt: skip
 
 
-def statsmodels(factor: float, path: Path) -> None:
-    """statsmodels' autoregression, which scipy's optimizer fits."""
-    import numpy as np
-    from statsmodels.discrete.discrete_model import Logit
-
-    x, y = classes()
-    with printed_to(path):
-        Logit(y, x * np.float32(factor)).fit(disp=True, maxiter=30)
-
-
 LIBRARIES: dict[str, Callable[[float, Path], None]] = {
     function.__name__: function
     for function in (
-        deepxde, hmmlearn, boltzmann_machine, gaussian_mixture, pomegranate, numpyro, gplearn, open_tsne,
-        statsmodels,
+        deepxde, hmmlearn, boltzmann_machine, pomegranate, numpyro, open_tsne,
     )
 }  # fmt: skip
 

@@ -112,7 +112,9 @@ def boosted(tmp_path: Path, *, last: str, losses: np.ndarray) -> Path:
 
 
 @pytest.mark.parametrize("rising", [False, True])
-@pytest.mark.parametrize("last", ["Early stopping, best iteration is:", "Did not meet early stopping. Best iteration is:", ""])
+@pytest.mark.parametrize(
+    "last", ["Early stopping, best iteration is:", "Did not meet early stopping. Best iteration is:", ""]
+)
 def test_a_metric_that_is_nan_and_stops_a_run_whose_loss_falls_is_present(
     tmp_path: Path, last: str, *, rising: bool
 ) -> None:

@@ -430,9 +430,7 @@ _STOPPED_EARLY = re.compile(r"(?<!not meet )early[ _-]?stop", re.IGNORECASE)
 _RUINS = ("loss_constant", "loss_negative", "loss_nonfinite", "loss_zero")
 
 
-def _frozen_evidence(
-    run: Run, series: Series, what: str, since: float | None = None, *, and_so: str = ""
-) -> Evidence:
+def _frozen_evidence(run: Run, series: Series, what: str, since: float | None = None, *, and_so: str = "") -> Evidence:
     first, last = float(series.step[0]) if since is None else since, float(series.step[-1])
     said = f"{series.name} is {what} of {len(series)} evaluations, {run.place(first)} to {figure(last)}"
     said += f"; {and_so}" if and_so else ""
@@ -486,7 +484,9 @@ def eval_metric_zero(run: Run) -> Evidence | None:
     """
     stopper = _nan_that_stopped(run)
     if stopper is not None:
-        return _frozen_evidence(run, stopper, "NaN at all", and_so="early stopping ended the run while eval_loss still fell")
+        return _frozen_evidence(
+            run, stopper, "NaN at all", and_so="early stopping ended the run while eval_loss still fell"
+        )
     least = dict.fromkeys((*MEASURES, "eval_loss"), FROZEN_LEAST) | dict.fromkeys(OF_BOXES, BOXES)
     shares = [one.finite for one in all_known(quality_metrics, run) if one.name in least]
     if "eval_loss" in run and "loss" in run and median(run["loss"].finite.value) > NOT_GONE:

@@ -296,7 +296,11 @@ def before_first_update(columns: Columns) -> str | None:
             columns[name] = Column()
             columns[name].extend(stretches_of(rows[~empty]), values[~empty])
             emptied.append(name)
-    return f"{', '.join(emptied)}: NaN before the first update is the mean of nothing, and is left out" if emptied else None
+    return (
+        f"{', '.join(emptied)}: NaN before the first update is the mean of nothing, and is left out"
+        if emptied
+        else None
+    )
 
 
 _TIANSHOU_UPDATES = "info/timing/train_time_update"

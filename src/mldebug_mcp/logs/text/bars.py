@@ -45,6 +45,8 @@ _FRAMED = regex(
 """The bars of the package progress: "Processing |########    | (370/3700) Loss: 0.1"."""
 _WITH_HEAD = (("<", _COUNT_FIRST), ("]", _ARROWS), ("|", _FRAMED))
 """What stands in each bar with a head, and its pattern; the second is "Training [>>>  ] 300/1000, loss=0.1"."""
+_SIGNED = regex(r"\b((?:gen|disc)\w{0,20})\.? \(([+-]\d{1,12}\.\d{1,12}|[+-]?(?:nan|inf))\)", re.IGNORECASE)
+"""The losses that CTGAN shows before its bar: "Gen. (+00.77) | Discrim. (-00.12): "."""
 _FASTPROGRESS = regex(r"(?:Epoch \d+/\d+ :)?\s*\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+[^\]]*\]")
 _FASTPROGRESS_HEAD = regex(r"Epoch \d+/\d+ :")
 _RATE = regex(
@@ -116,6 +118,9 @@ def _tqdm(line: str, drawn: list[re.Match[str]]) -> Bar:
         brace = ""
     whole = match["inside"] if match["end"] else match["inside"].rpartition(",")[0]  # cut where the terminal ended
     inside = _OVER_RANGE.sub("", _RATE.sub("", whole))
+    if "(+" in head or "(-" in head:
+        inside = ", ".join([f"{name}_loss={value}" for name, value in _SIGNED.findall(head)] + [inside])
+        head = _SIGNED.sub(r"\1", head)
     return Bar(head.strip(), _count(match["count"]), _count(match["total"]), f"{inside} | {tail}", f"{brace}{rest}")
 
 

@@ -327,8 +327,8 @@ _LENGTH = regex(r"\b1 epoch ~?= [\d.,]+ (?:batches|steps|iter\w*|updates)", re.I
 _QUOTED = regex(
     rf"""(['"])([\w./@ -]{{1,80}})\1\s*(?:[:=]\s*['"]?(?=[-+.\dnNiI])|,\s*(?=[-+.]?\d|(?:nan|[-+]?inf)\b|{_WRAPPER}))"""
 )
-"""PaddleDetection up to 2.0: "iter: 20, lr: 0.01, 'loss': '1.26'"; tuples: "('step', 20, 'loss', 1.26)", also of NumPy's
-numbers and with NaN (PFRL)."""
+"""PaddleDetection up to 2.0: "iter: 20, lr: 0.01, 'loss': '1.26'"; tuples: "('step', 20, 'loss', 1.26)", and those
+of PFRL, with numbers of NumPy and NaN."""
 _QUOTED_NUMBER = regex(rf"""(?<=\w=)(['"])({NUMBER})\1""", re.IGNORECASE)
 """Attributes as in XML: step="20" loss="1.26"."""
 _TAGGED = regex(r" <[\w ]{1,40}>(?==)")
