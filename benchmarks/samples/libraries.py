@@ -4,7 +4,6 @@ Run as `python -m benchmarks.samples.libraries LIBRARY FOLDER` with the package 
 `benchmarks/samples/frameworks.py` for what is kept.
 """
 
-
 from __future__ import annotations
 
 import contextlib
