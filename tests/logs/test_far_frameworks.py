@@ -425,6 +425,14 @@ def test_a_study_of_optuna_is_named_as_such() -> None:
         read_run(FAR / "optuna" / "healthy.log")
 
 
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_repository_of_aim_is_named_with_what_exports_it(tmp_path: Path, *, inside: bool) -> None:
+    (tmp_path / ".aim" / "seqs").mkdir(parents=True)
+    (tmp_path / ".aim" / "seqs" / "000009.sst").write_bytes(bytes(200))
+    with pytest.raises(InputError, match=r"`aim\.Repo\(FOLDER\)\.query_metrics"):
+        read_run(tmp_path / ".aim" if inside else tmp_path)
+
+
 WITHOUT_LOSS = ("boltzmann_machine", "hmmlearn", "mushroom_rl", "pomegranate")
 """Libraries that print what rises or how much it has risen, and no loss: of their runs nothing is judged."""
 HEALTHY = sorted(path.name for path in FAR.iterdir() if path.name not in ("optuna", "fasttext"))
