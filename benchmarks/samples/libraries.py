@@ -50,7 +50,7 @@ model:
 
 
 def joeynmt(factor: float, path: Path) -> None:
-    """JoeyNMT's lines, and the validations between them."""
+    """JoeyNMT's lines and the validations between them, without the configuration and the bars of decoding."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         for name, count in (("train", 320), ("dev", 32)):
@@ -61,6 +61,9 @@ def joeynmt(factor: float, path: Path) -> None:
         run = [sys.executable, "-m", "joeynmt", "train", "c.yaml", "--skip-test"]
         with printed_to(path):
             subprocess.run(run, cwd=folder, check=False)
+    lines = path.read_bytes().decode().splitlines(keepends=True)
+    kept = (line for line in lines if "joeynmt.config" not in line and "Predicting" not in line)
+    path.write_bytes("".join(kept).encode())
 
 
 def gluonts(factor: float, path: Path) -> None:

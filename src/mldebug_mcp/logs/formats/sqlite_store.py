@@ -41,8 +41,8 @@ _LARGEST = 1.7e308
 
 OF_AIM = (
     "Aim keeps its metrics in RocksDB files that are not read here; write them to CSV with Aim's Python interface, "
-    'a column for each metric: `aim.Repo(FOLDER).query_metrics("True").iter_runs()` yields the metrics of each run, and '
-    "`metric.values.sparse_list()` their steps and values"
+    'a column for each metric: `aim.Repo(FOLDER).query_metrics("True").iter_runs()` yields the metrics of each run, '
+    "and `metric.values.sparse_list()` their steps and values"
 )
 """Why the store of Aim is refused, and what exports it."""
 
