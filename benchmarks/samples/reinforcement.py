@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.samples.frameworks import printed_to, write_samples
+from benchmarks.samples.frameworks import logged_losses, printed_to, write_samples
 from benchmarks.samples.trainers import emptied
 
 
@@ -42,7 +42,7 @@ def d3rlpy(factor: float, path: Path) -> None:
 
 
 def pfrl(factor: float, path: Path) -> None:
-    """PFRL's table `scores.txt`."""
+    """PFRL's table `scores.txt`, and its first lines."""
     import gymnasium
     import torch
     from pfrl import agents, experiments, explorers, q_functions, replay_buffers, utils
@@ -69,6 +69,7 @@ def pfrl(factor: float, path: Path) -> None:
             agent, environment, 1500, None, 3, 150, place, eval_env=Environment(gymnasium.make("CartPole-v1"))
         )
         shutil.copy(Path(place) / "scores.txt", emptied(path) / "scores.txt")
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:34]))  # the first evaluations are enough
 
 
 def tianshou(factor: float, path: Path) -> None:
@@ -118,8 +119,44 @@ def tianshou(factor: float, path: Path) -> None:
         )
 
 
+def torchrl(factor: float, path: Path) -> None:
+    """TorchRL's CSVLogger: a table for each scalar; the losses are those of the trackers."""
+    from torchrl.record.loggers.csv import CSVLogger
+
+    with tempfile.TemporaryDirectory() as place:
+        logger = CSVLogger("run", log_dir=place)
+        logger.log_hparams({"lr": 0.001 * factor, "batch_size": 32})
+        for step, loss in enumerate(logged_losses(factor)):
+            logger.log_scalar("train/loss", loss, step=10 * step)
+            logger.log_scalar("eval/reward", float(step), step=10 * step)
+        shutil.copytree(Path(place) / "run", emptied(path), dirs_exist_ok=True)
+
+
+def mushroom_rl(factor: float, path: Path) -> None:
+    """MushroomRL's lines of an agent of the table, by epoch."""
+    import numpy as np
+    from mushroom_rl.algorithms.value import QLearning
+    from mushroom_rl.core import Core, Logger
+    from mushroom_rl.environments import GridWorld
+    from mushroom_rl.policy import EpsGreedy
+    from mushroom_rl.utils.dataset import compute_J
+    from mushroom_rl.utils.parameters import Parameter
+
+    np.random.seed(0)
+    environment = GridWorld(width=3, height=3, goal=(2, 2), start=(0, 0))
+    agent = QLearning(environment.info, EpsGreedy(Parameter(0.2)), Parameter(min(0.001 * factor, 2.0)))
+    core = Core(agent, environment)
+    with tempfile.TemporaryDirectory() as place, printed_to(path):
+        logger = Logger("run", results_dir=place)
+        for epoch in range(10):
+            core.learn(n_steps=200, n_steps_per_fit=1, quiet=True)
+            rows = core.evaluate(n_steps=200, quiet=True)
+            discounted, whole = (float(np.mean(compute_J(rows, gamma))) for gamma in (environment.info.gamma, 1.0))
+            logger.epoch_info(epoch, J=discounted, R=whole)
+
+
 LIBRARIES: dict[str, Callable[[float, Path], None]] = {
-    function.__name__: function for function in (d3rlpy, pfrl, tianshou)
+    function.__name__: function for function in (d3rlpy, pfrl, tianshou, torchrl, mushroom_rl)
 }
 
 if __name__ == "__main__":

@@ -32,6 +32,37 @@ class Printed(NamedTuple):
 
 
 PRINTED = {
+    "boltzmann_machine": Printed(
+        "step", r"Iteration (\d+),", {"pseudo-likelihood": r"pseudo-likelihood = ([^,]+),", "time": r"time = (\S+)s$"}
+    ),
+    "deepctr_torch": Printed(
+        "epoch",
+        r"^Epoch (\d+)/",
+        {
+            "loss": r"- loss: +(\S+)",
+            "auc": r" auc: +(\S+)",
+            "eval_auc": r"val_auc: +(\S+)",
+            "eval_binary_crossentropy": r"val_binary_crossentropy: +(\S+)",
+        },
+    ),
+    "hmmlearn": Printed("step", r"^ +(\d+) ", {"value": r"^ +\d+ +(\S+) ", "column_3": r"(\S+)$"}),
+    "joeynmt": Printed(
+        "step",
+        r"Step: +(\d+),",
+        {
+            "loss": r"Batch Loss: +([^,]+),",
+            "learning_rate": r"Lr: (\S+)$",
+            "eval_loss": r"\(greedy\).* loss: +([^,]+),",
+            "eval_ppl": r"\(greedy\).* ppl: +([^,]+),",
+        },
+    ),
+    "mushroom_rl": Printed("epoch", r"Epoch (\d+) ", {"J": r"J: (\S+)", "R": r"R: (\S+)$"}),
+    "pomegranate": Printed("step", r"^\[(\d+)\]", {"Improvement": r"Improvement: ([^,]+),", "Time": r"Time: (\S+)s$"}),
+    "stanza": Printed(
+        "step",
+        r"STEP (\d+)/",
+        {"loss": r"STEP.* loss = (\S+)", "learning_rate": r" lr: (\S+)$", "eval_score": r"dev_score = (\S+)"},
+    ),
     "brain_js": Printed("step", r"iterations: (\d+),", {"loss": r"training error: (\S+)"}),
     "coqui_trainer": Printed(
         "step",
@@ -240,6 +271,82 @@ def test_the_bar_of_implicit_shows_the_loss_at_its_count(kind: str) -> None:
     _are_drawn_there(read_run(FAR / "implicit" / f"{kind}.log")["loss"], {int(at): float(loss) for at, loss in drawn})
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_losses_that_ctgan_shows_before_its_bar_are_of_the_epoch_that_is_counted_next(kind: str) -> None:
+    text = (FAR / "ctgan" / f"{kind}.log").read_text().replace("\r", "\n")
+    drawn = re.findall(r"Gen\. \((\S+)\) \| Discrim\. \((\S+)\):.*\| +(\d+)/12", text)
+    last = {int(at): (float(one), float(other)) for one, other, at in drawn}
+    run = read_run(FAR / "ctgan" / f"{kind}.log")
+    assert run["Gen_loss"].step.tolist() == list(range(1, 13))
+    assert run["Gen_loss"].value.tolist() == [last[at][0] for at in range(12)]
+    assert run["Discrim_loss"].value.tolist() == [last[at][1] for at in range(12)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_mean_over_steps_that_the_bar_of_numpyro_shows_is_the_loss(kind: str) -> None:
+    text = (FAR / "numpyro" / f"{kind}.log").read_text().replace("\r", "\n")
+    drawn = re.findall(r"\| (\d+)/400 \[.*avg\. loss \[[\d-]+\]: ([^\]]+)", text)
+    run = read_run(FAR / "numpyro" / f"{kind}.log")
+    assert run["loss"].step.tolist() == [float(at) for at, _ in drawn]
+    np.testing.assert_array_equal(run["loss"].value, [float(value) for _, value in drawn])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_terms_of_a_loss_of_deepxde_are_added(kind: str) -> None:
+    text = (FAR / "deepxde" / f"{kind}.log").read_text()
+    rows = re.findall(r"^(\d+) +\[(\S+), (\S+)\] +\[(\S+), (\S+)\] +\[(\S+)\]", text, re.MULTILINE)
+    values = np.array(rows, float)
+    run = read_run(FAR / "deepxde" / f"{kind}.log")
+    assert run["loss"].step.tolist() == values[:, 0].tolist()
+    np.testing.assert_allclose(run["loss"].value, values[:, 1] + values[:, 2], rtol=1e-12)
+    np.testing.assert_allclose(run["eval_loss"].value, values[:, 3] + values[:, 4], rtol=1e-12)
+    np.testing.assert_array_equal(run["Test metric"].value, values[:, 5])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_divergence_of_the_last_phase_of_opentsne_is_its_loss(kind: str) -> None:
+    text = (FAR / "open_tsne" / f"{kind}.log").read_text()
+    rows = re.findall(r"Iteration +(\d+), KL divergence (\S+),", text.rpartition("===> Running optimization")[2])
+    run = read_run(FAR / "open_tsne" / f"{kind}.log")
+    assert run["loss"].step.tolist() == [float(step) for step, _ in rows]
+    assert run["loss"].value.tolist() == [float(value) for _, value in rows]
+    assert run.setting("learning_rate") == (25.0 if kind == "healthy" else 25000.0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("library", "evaluated"), [("record_keeper", "eval_loss"), ("torchrl", "eval_reward")])
+def test_every_value_in_the_tables_of_a_library_is_read(library: str, evaluated: str, kind: str) -> None:
+    run = read_run(FAR / library / kind)
+    logged = logged_losses(1.0 if kind == "healthy" else 1000.0)
+    np.testing.assert_array_equal(run["loss"].value, logged)
+    np.testing.assert_array_equal(
+        run[evaluated].value, np.array(logged) + 0.1 if evaluated == "eval_loss" else np.arange(20.0)
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_table_of_gluonts_is_read(kind: str) -> None:
+    frame = pd.read_csv(FAR / "gluonts" / kind / "metrics.csv")
+    run = read_run(FAR / "gluonts" / kind)
+    assert run["loss"].value.tolist() == frame["train_loss"].dropna().tolist()
+    assert run["eval_loss"].value.tolist() == frame["val_loss"].dropna().tolist()
+    assert run["eval_loss"].step.tolist() == frame.loc[frame["val_loss"].notna(), "step"].tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_statistics_that_pfrl_prints_are_read_from_the_first_update_on(kind: str) -> None:
+    text = (FAR / "pfrl" / f"{kind}.log").read_text()
+    rows = re.findall(r"average_loss', (?:np\.float\d+\()?([^,)]+)\)?\), \('cumulative_steps', (\d+)\)", text)
+    learnt = [(float(step), float(loss)) for loss, step in rows if loss != "nan"]
+    run = read_run(FAR / "pfrl" / f"{kind}.log")
+    np.testing.assert_array_equal(np.column_stack([run["loss"].step, run["loss"].value]), learnt)
+    assert any("NaN before the first update" in note for note in run.notes)
+
+
+def test_the_rate_that_darknet_prints_is_a_setting() -> None:
+    assert read_run(FAR / "darknet" / "diverged.log").setting("learning_rate") == 1.0
+
+
 def _are_drawn_there(series: Series, drawn: dict[int, float]) -> None:
     """Assert that each value is drawn last at its count; counts that show nothing new may be left out."""
     np.testing.assert_array_equal(series.value, [drawn[int(step)] for step in series.step])
@@ -298,7 +405,9 @@ def test_a_gradient_norm_that_is_not_measured_is_left_out() -> None:
 
 
 def test_the_parameters_that_flair_prints_are_settings() -> None:
-    assert read_run(FAR / "flair" / "healthy").setting("learning_rate") == 0.1
+    run = read_run(FAR / "flair" / "healthy")
+    assert run.setting("learning_rate") == 0.1
+    assert run.setting("per_device_train_batch_size") == 8
 
 
 def test_a_nan_that_ended_fasttext_is_a_loss() -> None:
@@ -316,6 +425,16 @@ def test_a_study_of_optuna_is_named_as_such() -> None:
         read_run(FAR / "optuna" / "healthy.log")
 
 
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_repository_of_aim_is_named_with_what_exports_it(tmp_path: Path, *, inside: bool) -> None:
+    (tmp_path / ".aim" / "seqs").mkdir(parents=True)
+    (tmp_path / ".aim" / "seqs" / "000009.sst").write_bytes(bytes(200))
+    with pytest.raises(InputError, match=r"`aim\.Repo\(FOLDER\)\.query_metrics"):
+        read_run(tmp_path / ".aim" if inside else tmp_path)
+
+
+WITHOUT_LOSS = ("boltzmann_machine", "hmmlearn", "mushroom_rl", "pomegranate")
+"""Libraries that print what rises or how much it has risen, and no loss: of their runs nothing is judged."""
 HEALTHY = sorted(path.name for path in FAR.iterdir() if path.name not in ("optuna", "fasttext"))
 
 
@@ -323,12 +442,14 @@ HEALTHY = sorted(path.name for path in FAR.iterdir() if path.name not in ("optun
 def test_a_healthy_run_is_accused_of_nothing(name: str) -> None:
     path = FAR / name / "healthy"
     for found in filter(Path.exists, (path, *(path.with_suffix(f".{ending}") for ending in ("log", "csv", "json")))):
-        assert diagnose_run(found).hypotheses[0].cause == "healthy"
+        assert diagnose_run(found).hypotheses[0].cause == ("unknown" if name in WITHOUT_LOSS else "healthy")
 
 
 def test_each_sample_has_what_makes_it() -> None:
+    from benchmarks.samples.libraries import LIBRARIES as OF_DATA
     from benchmarks.samples.reinforcement import LIBRARIES
+    from benchmarks.samples.sciences import LIBRARIES as SCIENCES
     from benchmarks.samples.trackers import TRACKERS
     from benchmarks.samples.trainers import TRAINERS
 
-    assert {path.name for path in FAR.iterdir()} <= {*FRAMEWORKS, *TRACKERS, *TRAINERS, *LIBRARIES}
+    assert {path.name for path in FAR.iterdir()} <= {*FRAMEWORKS, *TRACKERS, *TRAINERS, *LIBRARIES, *OF_DATA, *SCIENCES}

@@ -148,6 +148,7 @@ FINISHED = regex(
     r"(?: (?:now|successfully|all)){0,3} (?:complete[d]?|finished|done|ended|over)\b(?! (?:epoch|step|\d))"
     r"|\b(?:finished|completed|done)(?: with)? (?:the )?training\b(?! (?:epoch|step|\d))|\bend of training\b"
     r"|\bstopped: `max_\w+=\S+` reached|\bdone with training\b|\bearly stopping\b.{0,40}(?:stopp|trigger|at epoch)"
+    r"|\bearly stopping[,.] best iteration is\b"
     r"|\bmax_steps\b.{0,20}\breached\b|\b\d+ epochs? completed in \d"
     r"|\bfor \d+ consecutive epochs\. Stopping\b",
     re.IGNORECASE,
@@ -197,12 +198,13 @@ def tail_of(file: LogFile) -> Tail:
 def ending_of(tail: Tail) -> Ending:
     """Return what the last lines say of how the log ends; error lines with their records say more (`attempts`)."""
     words = tail.lines[-LAST_WORDS:]
-    for line in reversed(words):
+    for at, line in reversed([*enumerate(words)]):
         if FINISHED.search(line) and not is_error(line):
             return Ending("finished", shorten(line, MAX_SHOWN_OF_ENDING))
         if INTERRUPTED.search(line):
             return Ending("interrupted", shorten(line, MAX_SHOWN_OF_ENDING))
-        if _RECORD.search(line):
+        introduced = at > 0 and words[at - 1].endswith(":")  # LightGBM prints its best record below its last words
+        if _RECORD.search(line) and not introduced:
             break
     silence = _silence(tail.lines)
     if silence:

@@ -32,6 +32,8 @@ _DECIMAL_POINT = regex(r"(?<![\d.])\d+\.\d+(?![\d.])")
 _COMMA = regex(r"(?<=\d),(?=\d)")
 
 HUGE = 10**15
+MAX_NUMBER = 400
+"""Characters of a number: the largest float has 309 digits, which a format such as `.2f` writes out."""
 
 NUMBER = (
     r"(?:[-+]?1\.#[A-Z]+\d*|[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+|(?<=\d)f[-+]?\d{1,2})?"
@@ -66,7 +68,7 @@ def parse_number(text: str) -> float | None:
     "nan", "NaN", "-nan", "nan.0", "-nan(ind)", "1.#QNAN" are NaN.
     """
     text = text.strip()
-    if len(text) > 64:
+    if len(text) > MAX_NUMBER:
         return None
     if _PLAIN.fullmatch(text):
         return float(text.replace("f", "e"))  # Julia prints a Float32 as 1.5f-4

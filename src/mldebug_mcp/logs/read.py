@@ -543,7 +543,7 @@ def _read_folder(
     """Read one run of a folder, and find its configuration; its notes name the other runs."""
     builder = RunBuilder()
     builder.wanted_run = wanted
-    from mldebug_mcp.logs.formats import mlflow_folder
+    from mldebug_mcp.logs.formats import mlflow_folder, sqlite_store
 
     if mlflow_folder.read_folder(folder, builder):
         return replace(builder.build(str(folder)), folder=str(folder)), ()
@@ -555,6 +555,8 @@ def _read_folder(
     if not _reports_metrics(read):
         read = _texts_with_metrics(folder, read_log, notes) or read
     if not read:
+        if ".aim" in (folder.name, *(path.name for path in folder.glob(".aim"))):
+            raise InputError(f"{shorten(str(folder), 200)}: {sqlite_store.OF_AIM}")
         said = refused.of_logs or (refused.reasons if len(refused.reasons) <= MAX_REASONS else [])
         looked = "; ".join([*said[:MAX_REASONS], *notes])
         raise InputError(

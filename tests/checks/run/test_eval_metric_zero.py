@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from mldebug_mcp import diagnose_run
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import State
 from tests.runs import decay, run_of, seen, state
@@ -99,3 +102,27 @@ def test_an_auc_that_never_moves_while_the_loss_falls_is_told_beside_scores_that
     )
     assert state("eval_metric_constant", run) is State.PRESENT
     assert state("eval_learns_nothing", run) is not State.PRESENT
+
+
+def boosted(tmp_path: Path, *, last: str, losses: np.ndarray) -> Path:
+    path = tmp_path / "train.log"
+    rows = [f"[{at}]\tvalid's binary_logloss: {loss:.6f}\tvalid's score: nan" for at, loss in enumerate(losses, 1)]
+    path.write_text("\n".join([*rows, *filter(None, [last]), rows[0]]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("rising", [False, True])
+@pytest.mark.parametrize(
+    "last", ["Early stopping, best iteration is:", "Did not meet early stopping. Best iteration is:", ""]
+)
+def test_a_metric_that_is_nan_and_stops_a_run_whose_loss_falls_is_present(
+    tmp_path: Path, last: str, *, rising: bool
+) -> None:
+    losses = np.linspace(0.6, 0.2, 11)
+    answer = diagnose_run(boosted(tmp_path, last=last, losses=losses[::-1] if rising else losses))
+    present = {finding.symptom: finding.summary for finding in answer.findings if finding.state is State.PRESENT}
+    if last.startswith("Early") and not rising:
+        assert "valid's score is NaN at all of 11 evaluations" in present[NAME]
+        assert answer.hypotheses[0].cause == "metric_bug"
+    else:
+        assert NAME not in present

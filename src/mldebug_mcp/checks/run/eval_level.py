@@ -42,6 +42,7 @@ from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.metrics import is_evaluation
 from mldebug_mcp.logs.run import Run, Series
 
 # Does the evaluation loss lie far below the training loss, and did it come there as rows were seen again?
@@ -424,12 +425,15 @@ OF_NONE = -1.0
 OF_BOXES = (
     "metrics/mAP50(B)", "metrics/mAP_0.5", "eval_bbox_map_50", "eval_coco/bbox_map_50", "coco/bbox_mAP_50", "bbox/AP50",
 )  # fmt: skip
+_STOPPED_EARLY = re.compile(r"(?<!not meet )early[ _-]?stop", re.IGNORECASE)
+"""The words by which a log ends that early stopping ended, and not LightGBM's "Did not meet early stopping"."""
 _RUINS = ("loss_constant", "loss_negative", "loss_nonfinite", "loss_zero")
 
 
-def _frozen_evidence(run: Run, series: Series, what: str, since: float | None = None) -> Evidence:
+def _frozen_evidence(run: Run, series: Series, what: str, since: float | None = None, *, and_so: str = "") -> Evidence:
     first, last = float(series.step[0]) if since is None else since, float(series.step[-1])
     said = f"{series.name} is {what} of {len(series)} evaluations, {run.place(first)} to {figure(last)}"
+    said += f"; {and_so}" if and_so else ""
     return Evidence(said, steps=(first,), values={"value": float(series.value[0]), "evaluations": float(len(series))})
 
 
@@ -474,9 +478,15 @@ def eval_loss_constant(run: Run) -> Evidence | None:
 def eval_metric_zero(run: Run) -> Evidence | None:
     """No answer of evaluation is right, ever: an accuracy, BLEU or a ranking is zero, or an error rate stays at 100 %.
 
-    So is a loss of zero where the training loss is not. Not this when: it is constant but above zero; the training
-    loss is still on its way, for scores of whole texts.
+    So is a loss of zero where the training loss is not, and a metric that is NaN throughout and has stopped a run whose
+    loss still falls. Not this when: it is constant but above zero; the training loss is still on its way, for scores of
+    whole texts.
     """
+    stopper = _nan_that_stopped(run)
+    if stopper is not None:
+        return _frozen_evidence(
+            run, stopper, "NaN at all", and_so="early stopping ended the run while eval_loss still fell"
+        )
     least = dict.fromkeys((*MEASURES, "eval_loss"), FROZEN_LEAST) | dict.fromkeys(OF_BOXES, BOXES)
     shares = [one.finite for one in all_known(quality_metrics, run) if one.name in least]
     if "eval_loss" in run and "loss" in run and median(run["loss"].finite.value) > NOT_GONE:
@@ -496,6 +506,20 @@ def eval_metric_zero(run: Run) -> Evidence | None:
     if loss is None or not (has_settled(loss) or has_fallen_far(loss, float(wrong.step[0]))):
         raise CannotTell(f"{wrong.name} shows no right answer yet, and the training loss may still be on its way")
     return _frozen_evidence(run, wrong, "100 % in most" if is_error_rate(wrong) else "0 at all")
+
+
+def _nan_that_stopped(run: Run) -> Series | None:
+    """Return a metric that is NaN at every evaluation of a run that early stopping ended at its lowest loss.
+
+    LightGBM's and XGBoost's early stopping watches every metric, and NaN never improves.
+    """
+    loss = run["eval_loss"].finite if "eval_loss" in run else None
+    if not _STOPPED_EARLY.search(run.ending.text) or loss is None or len(loss) < FROZEN_LEAST:
+        return None
+    if int(np.argmin(loss.value)) != len(loss) - 1:
+        return None
+    lost = (one for one in run.series.values() if len(one) >= FROZEN_LEAST and bool(np.isnan(one.value).all()))
+    return next((one for one in lost if is_evaluation(one.name)), None)
 
 
 def eval_score_perfect(run: Run) -> Evidence | None:

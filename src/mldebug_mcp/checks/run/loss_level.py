@@ -559,6 +559,9 @@ def loss_too_low(run: Run) -> Evidence | None:
     uniform = from_scratch(run) or 0.0
     if not predicts_tokens(run) and uniform < LEAST_LN_OF_TEXT:
         raise CannotTell("it is not known that this run trains a language model")
+    vocabulary = uniform_loss(run)
+    if vocabulary is not None and vocabulary < LEAST_LN_OF_CHARACTERS:
+        raise CannotTell(f"a vocabulary of {round(math.exp(vocabulary))} is not that of a text")
     return _too_soon(run) or _too_low(run, uniform)
 
 

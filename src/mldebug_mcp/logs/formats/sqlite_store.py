@@ -39,6 +39,13 @@ _MAX_COPIED = 256 * 1024 * 1024
 _LARGEST = 1.7e308
 """MLflow stores an infinity as the largest float."""
 
+OF_AIM = (
+    "Aim keeps its metrics in RocksDB files that are not read here; write them to CSV with Aim's Python interface, "
+    'a column for each metric: `aim.Repo(FOLDER).query_metrics("True").iter_runs()` yields the metrics of each run, '
+    "and `metric.values.sparse_list()` their steps and values"
+)
+"""Why the store of Aim is refused, and what exports it."""
+
 
 def matches(file: LogFile) -> bool:
     """It begins as an SQLite database."""
@@ -58,10 +65,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
             elif _columns(database, neptune_store.TABLE) >= neptune_store.COLUMNS:
                 neptune_store.read(database, builder)
             elif file.path.name == "run_metadata.sqlite":
-                raise InputError(
-                    f"{file.name}: Aim keeps its metrics in RocksDB files that are not read here; write them to "
-                    "CSV with Aim's own Python interface (`aim.Repo`), a column for each metric"
-                )
+                raise InputError(f"{file.name}: {OF_AIM}")
             else:
                 raise InputError(
                     f"{file.name}: an SQLite database, but not MLflow's, Trackio's or Neptune's: it has no metrics "

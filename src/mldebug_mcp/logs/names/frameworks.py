@@ -282,6 +282,27 @@ def returns_of_pfrl(columns: Columns) -> str | None:
     return "mean, median, stdev, max and min are the returns of an evaluation (PFRL)"
 
 
+def before_first_update(columns: Columns) -> str | None:
+    """PFRL logs a mean over the updates so far, which is NaN where there has been none: nothing is lost there."""
+    if "n_updates" not in columns:
+        return None
+    at, updates = columns["n_updates"].arrays()
+    unlearnt = at[updates == 0]
+    emptied = []
+    for name in columns:
+        rows, values = columns[name].arrays()
+        empty = np.isnan(values) & np.isin(rows, unlearnt)
+        if empty.any():
+            columns[name] = Column()
+            columns[name].extend(stretches_of(rows[~empty]), values[~empty])
+            emptied.append(name)
+    return (
+        f"{', '.join(emptied)}: NaN before the first update is the mean of nothing, and is left out"
+        if emptied
+        else None
+    )
+
+
 _TIANSHOU_UPDATES = "info/timing/train_time_update"
 """What Tianshou calls the seconds that all updates took so far."""
 
@@ -297,6 +318,7 @@ def times_of_tianshou(columns: Columns) -> str | None:
 OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     gym_monitor,
     returns_of_pfrl,
+    before_first_update,
     episodes,
     boosted_trees,
     boosted_scores,

@@ -255,6 +255,8 @@ def objective_alone(columns: Columns) -> str | None:
     found = {name: phase for name in columns if (phase := _phase_of_objective(name)) is not None}
     if "grad_norm" in names:
         found |= {name: "" for name in ("f", "error") if name in columns}
+    if names.isdisjoint({"reward", "policy_loss", "entropy", "completion_length"}):
+        found |= {name: "" for name in columns if name.lower() == "kl divergence"}  # openTSNE's objective
     if not found or not names.isdisjoint({"loss", "eval_loss"}) or any(_OF_BOXES.search(name) for name in columns):
         return None
     told = []
@@ -284,6 +286,8 @@ MIN_RECORDS_PER_EVALUATION = 3
 LEAST_BESIDE, MOST_EVALUATED = 2, 0.5
 """Evaluations, and the largest share of the training records that they accompany, where it tells something that a
 score is logged with them alone. Chosen: once an epoch, both are logged together."""
+MIN_SHARE_STILL = 0.5
+"""Share of records whose training loss does not change either, from which on nothing changes; chosen by hand."""
 LEAST_HELD = 2
 """Records from one change to the next, as a rule, where an evaluation is printed again until the next one."""
 
@@ -320,9 +324,10 @@ def held_evaluation(columns: Columns) -> str | None:
         or float(np.isin(at, loss.arrays()[0]).mean()) < 0.9
     ):
         return None
-    trained = loss.arrays()[0]
-    if 2 * len(value) < np.count_nonzero(trained >= at[0]):
-        return None  # by far not with each record
+    trained, training = loss.arrays()
+    stands = np.count_nonzero(training[1:] == training[:-1])
+    if stands >= MIN_SHARE_STILL * (len(training) - 1) or 2 * len(value) < np.count_nonzero(trained >= at[0]):
+        return None  # nothing changes, training no more than evaluation; or it is by far not with each record
     if not len(changes) and not _within_an_epoch(columns):
         return None  # an evaluation that always comes out the same
     if len(changes) > 1 and median(np.diff(changes)) < LEAST_HELD:

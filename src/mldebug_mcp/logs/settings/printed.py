@@ -130,7 +130,7 @@ def is_configuration(values: Mapping[str, object], *, is_marked: bool = False, o
     if is_record:
         return False
     known = len(Settings.of(values).known)
-    is_plain = once and (len(values) >= LEAST_ARGUMENTS or known >= max(MIN_ON_A_LINE, len(values) - 1))
+    is_plain = once and (len(values) >= LEAST_ARGUMENTS or known >= max(LEAST_ONCE, len(values) - 1))
     return known >= (LEAST_ONCE if is_plain else LEAST_KNOWN)
 
 

@@ -20,8 +20,10 @@ from mldebug_mcp.logs.numbers import HUGE, whole_number
 
 _TQDM = regex(
     r"(?P<percent>\d{1,3})%\s?(?:\|[^|\[]{0,400}\|)?\s*(?P<count>\d+(?:\.\d+)?[kM]?)/(?P<total>\d+(?:\.\d+)?[kM]?)\s*"
-    r"\[(?P<inside>[^\]]{0,2000})(?P<end>\]|$)"
+    r"\[(?P<inside>(?:[^\[\]]|\[\d{1,12}-\d{1,12}\]){0,2000})(?P<end>\]|$|(?=\[))"
 )
+_OVER_RANGE = regex(r"(?<=[A-Za-z]) \[\d{1,12}-\d{1,12}\](?=:)")
+"""The steps that a mean is over, in its name, as NumPyro writes it: "avg. loss [381-400]: 102.5"."""
 _COUNT_FIRST = regex(
     r"(?P<head>.{0,200}?)\[(?P<count>\d+)/(?P<total>\d+)\]\s{0,4}\d{1,3}%\|[^|,\[\]]{0,400}"
     r"(?:,\s?(?P<rest>[^\[\]]{0,2000}))?\[[\d:?]{1,20}<[\d:?]{1,20}\]\s*$"
@@ -43,6 +45,8 @@ _FRAMED = regex(
 """The bars of the package progress: "Processing |########    | (370/3700) Loss: 0.1"."""
 _WITH_HEAD = (("<", _COUNT_FIRST), ("]", _ARROWS), ("|", _FRAMED))
 """What stands in each bar with a head, and its pattern; the second is "Training [>>>  ] 300/1000, loss=0.1"."""
+_SIGNED = regex(r"\b((?:gen|disc)\w{0,20})\.? \(([+-]\d{1,12}\.\d{1,12}|[+-]?(?:nan|inf))\)", re.IGNORECASE)
+"""The losses that CTGAN shows before its bar: "Gen. (+00.77) | Discrim. (-00.12): "."""
 _FASTPROGRESS = regex(r"(?:Epoch \d+/\d+ :)?\s*\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+[^\]]*\]")
 _FASTPROGRESS_HEAD = regex(r"Epoch \d+/\d+ :")
 _RATE = regex(
@@ -113,7 +117,10 @@ def _tqdm(line: str, drawn: list[re.Match[str]]) -> Bar:
         tail, rest = "", line[match.end() :]
         brace = ""
     whole = match["inside"] if match["end"] else match["inside"].rpartition(",")[0]  # cut where the terminal ended
-    inside = _RATE.sub("", whole)
+    inside = _OVER_RANGE.sub("", _RATE.sub("", whole))
+    if "(+" in head or "(-" in head:
+        inside = ", ".join([f"{name}_loss={value}" for name, value in _SIGNED.findall(head)] + [inside])
+        head = _SIGNED.sub(r"\1", head)
     return Bar(head.strip(), _count(match["count"]), _count(match["total"]), f"{inside} | {tail}", f"{brace}{rest}")
 
 

@@ -124,6 +124,8 @@ class DrawnBars:
         if counted is None or bar.at < counted.counts.at:
             if bar.at == 0 and drawn.metrics == self._shown_last:
                 return  # Lightning opens the bar of the next epoch with what the last one showed
+            if counted is None and bar.at == 0 and not any(drawn.metrics.values()):
+                return  # CTGAN: zeros that keep the place of what the first batch will show
             if counted is not None:
                 self._place(counted, counted.counts.pause())
             if drawing.from_zero:  # Lightning's: it counts first

@@ -329,8 +329,11 @@ _VITS = ("loss_disc", "loss_gen", "loss_fm", "loss_mel", "loss_dur", "loss_kl")
 _LENGTH = regex(r"\b1 epoch ~?= [\d.,]+ (?:batches|steps|iter\w*|updates)", re.IGNORECASE)
 """How long an epoch is: no counter."""
 
-_QUOTED = regex(r"""(['"])([\w./@ -]{1,80})\1\s*(?:[:=]\s*['"]?(?=[-+.\dnNiI])|,\s*(?=[-+.]?\d))""")
-"""PaddleDetection up to 2.0: "iter: 20, lr: 0.01, 'loss': '1.26'"; tuples: "('step', 20, 'loss', 1.26)"."""
+_QUOTED = regex(
+    rf"""(['"])([\w./@ -]{{1,80}})\1\s*(?:[:=]\s*['"]?(?=[-+.\dnNiI])|,\s*(?=[-+.]?\d|(?:nan|[-+]?inf)\b|{_WRAPPER}))"""
+)
+"""PaddleDetection up to 2.0: "iter: 20, lr: 0.01, 'loss': '1.26'"; tuples: "('step', 20, 'loss', 1.26)", and those
+of PFRL, with numbers of NumPy and NaN."""
 _QUOTED_NUMBER = regex(rf"""(?<=\w=)(['"])({NUMBER})\1""", re.IGNORECASE)
 """Attributes as in XML: step="20" loss="1.26"."""
 _TAGGED = regex(r" <[\w ]{1,40}>(?==)")

@@ -1,0 +1,109 @@
+"""Fit a model of a statistical or scientific library, as it should be and with a far too high learning rate.
+
+Run as `python -m benchmarks.samples.sciences LIBRARY FOLDER` with the package installed; see
+`benchmarks/samples/frameworks.py` for what is kept.
+"""
+
+# ruff: noqa: ANN401, D403 - the classes of libraries have no types, and their names are written small
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.samples.frameworks import classes, printed_to, write_samples
+
+
+def deepxde(factor: float, path: Path) -> None:
+    """DeepXDE's table of lists."""
+    import deepxde as dde
+    import numpy as np
+
+    dde.config.set_random_seed(0)
+    data = dde.data.PDE(
+        dde.geometry.Interval(-1, 1),
+        lambda x, y: -dde.grad.hessian(y, x) - np.pi**2 * dde.backend.torch.sin(np.pi * x),
+        dde.icbc.DirichletBC(dde.geometry.Interval(-1, 1), lambda _: 0, lambda _, on_edge: on_edge),
+        16, 2, solution=lambda x: np.sin(np.pi * x), num_test=50,
+    )  # fmt: skip
+    model = dde.Model(data, dde.nn.FNN([1, 16, 16, 1], "tanh", "Glorot uniform"))
+    with printed_to(path):
+        model.compile("adam", lr=0.005 * factor, metrics=["l2 relative error"])
+        model.train(iterations=600, display_every=50)
+
+
+def hmmlearn(factor: float, path: Path) -> None:
+    """hmmlearn's columns of iteration, log likelihood and gain."""
+    from hmmlearn.hmm import GaussianHMM
+
+    x, _ = classes()
+    with printed_to(path), contextlib.suppress(Exception):
+        GaussianHMM(3, "diag", n_iter=20, tol=1e-4, random_state=0, verbose=True, min_covar=1e-3 * factor).fit(x)
+
+
+def boltzmann_machine(factor: float, path: Path) -> None:
+    """scikit-learn's restricted Boltzmann machine."""
+    from sklearn.neural_network import BernoulliRBM
+
+    x, _ = classes()
+    with printed_to(path):
+        BernoulliRBM(8, learning_rate=0.05 * factor, n_iter=15, verbose=1, random_state=0).fit(
+            (x > 0).astype("float32")
+        )
+
+
+def pomegranate(factor: float, path: Path) -> None:
+    """pomegranate's lines of improvement."""
+    import torch
+    from pomegranate.distributions import Normal
+    from pomegranate.gmm import GeneralMixtureModel
+
+    torch.manual_seed(0)
+    x, _ = classes()
+    with printed_to(path):
+        GeneralMixtureModel(
+            [Normal() for _ in range(3)], verbose=True, max_iter=20, inertia=min(0.1 * factor, 1.0)
+        ).fit(torch.tensor(x))
+
+
+def numpyro(factor: float, path: Path) -> None:
+    """NumPyro's bar of stochastic variational inference."""
+    import jax
+    import numpyro as package
+    from numpyro import distributions, infer
+
+    x, y = classes()
+
+    def model(rows: Any, labels: Any) -> None:
+        weight = package.sample("weight", distributions.Normal(0, 1).expand([8]).to_event(1))
+        package.sample("label", distributions.Bernoulli(logits=rows @ weight), obs=labels)
+
+    guide = infer.autoguide.AutoNormal(model)
+    with printed_to(path):
+        infer.SVI(model, guide, package.optim.Adam(0.01 * factor), infer.Trace_ELBO()).run(
+            jax.random.PRNGKey(0), 400, x, y
+        )
+
+
+def open_tsne(factor: float, path: Path) -> None:
+    """openTSNE's two phases."""
+    from openTSNE import TSNE
+
+    x, _ = classes()
+    with printed_to(path):
+        TSNE(
+            learning_rate=25.0 * factor, n_iter=300, early_exaggeration_iter=250, verbose=True, random_state=0,
+            max_step_norm=None,
+        ).fit(x)  # fmt: skip
+
+
+LIBRARIES: dict[str, Callable[[float, Path], None]] = {
+    function.__name__: function
+    for function in (
+        deepxde, hmmlearn, boltzmann_machine, pomegranate, numpyro, open_tsne,
+    )
+}  # fmt: skip
+
+if __name__ == "__main__":
+    write_samples(LIBRARIES)
