@@ -192,6 +192,8 @@ def is_per_time(segment: list[str], position: int, base: list[str]) -> bool:
         return any(one in lexicon.RATES for one in base)
     if len(segment) == position + 1 == 2 and base == [segment[0]]:
         return base[0] in ("token", "tokens", "samples")  # `tok_s`, but `step_s`
+    if base[:-1] == ["throughput"]:
+        return base[-1] in lexicon.RATES
     return len(segment) == 1 and "time" not in base and base[-1:] != [] and base[-1] in lexicon.RATES
 
 
