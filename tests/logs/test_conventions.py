@@ -413,7 +413,12 @@ def test_episodes_that_are_truncated_are_no_completions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "quantity"),
-    [("loss_value", "value_loss"), ("exp_var", "explained_variance"), ("epsilon", "exploration_rate"), ("kl_loss", "kl")],
+    [
+        ("loss_value", "value_loss"),
+        ("exp_var", "explained_variance"),
+        ("epsilon", "exploration_rate"),
+        ("kl_loss", "kl"),
+    ],
 )
 def test_abbreviations_of_an_agent_are_read_beside_its_returns(tmp_path: Path, name: str, quantity: str) -> None:
     assert quantity in _beside(tmp_path, OF_AN_AGENT, name, 0.1, 0.9)

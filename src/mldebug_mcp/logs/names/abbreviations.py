@@ -102,7 +102,9 @@ _OF_A_POLICY: Mapping[str, _Meaning] = MappingProxyType(
         **dict.fromkeys(("pg", "pi"), _Meaning("policy_loss")),
         **dict.fromkeys(("vf", "vloss", "baseline loss", "loss value", "val fn loss"), _Meaning("value_loss")),
         **dict.fromkeys(("clip", "clip%", "clip %", "clip frac"), _Meaning("clip_ratio", _share)),
-        **dict.fromkeys(("ε", "eps", "epsilon", "explore eps", "exploration eps"), _Meaning("exploration_rate", _share)),
+        **dict.fromkeys(
+            ("ε", "eps", "epsilon", "explore eps", "exploration eps"), _Meaning("exploration_rate", _share)
+        ),
         **dict.fromkeys(("dead groups", "zero groups"), _Meaning("frac_reward_zero_std", _share)),
         **dict.fromkeys(("ratio", "ppo ratio"), _Meaning("policy_ratio", _positive)),
         "adv": _Meaning("advantages"),
@@ -325,9 +327,7 @@ def counters_of_composer(columns: Columns) -> str | None:
 
 
 _SHARES_OF_A_POLICY = frozenset({Quantity.CLIP_FRACTION, Quantity.CLIPPED_COMPLETIONS, Quantity.GROUPS_WITHOUT_SPREAD})
-_OF_TEXT = frozenset(
-    {Quantity.KL, Quantity.REWARD_SPREAD, Quantity.GROUPS_WITHOUT_SPREAD, Quantity.COMPLETION_LENGTH}
-)
+_OF_TEXT = frozenset({Quantity.KL, Quantity.REWARD_SPREAD, Quantity.GROUPS_WITHOUT_SPREAD, Quantity.COMPLETION_LENGTH})
 """What is logged where a language model is the policy."""
 
 
