@@ -416,7 +416,7 @@ def test_episodes_that_are_truncated_are_no_completions(tmp_path: Path) -> None:
     [
         ("loss_value", "value_loss"),
         ("exp_var", "explained_variance"),
-        ("epsilon", "exploration_rate"),
+        ("explore_eps", "exploration_rate"),
         ("kl_loss", "kl"),
     ],
 )
@@ -433,3 +433,12 @@ def test_a_clipped_ratio_beside_a_clip_fraction_is_that_of_completions(tmp_path:
 def test_tokens_of_each_record_are_no_tokens_seen(tmp_path: Path) -> None:
     rows = [{"step": step, "loss": 2 - step / 40, "total_num_tokens": 9e4 + 7e3 * (step % 3)} for step in range(40)]
     assert "num_tokens" not in _read(tmp_path, rows, {}).series
+
+
+@pytest.mark.parametrize(("training", "held_out"), [("tr", "te"), ("train", "va"), ("trn", "tst")])
+def test_phases_alone_are_losses_in_any_abbreviation(tmp_path: Path, training: str, held_out: str) -> None:
+    falls = np.exp(-np.arange(40) / 9)
+    rows = [
+        {"epoch": at + 1, training: 0.55 + float(fall), held_out: 0.61 + float(fall)} for at, fall in enumerate(falls)
+    ]
+    assert {"loss", "eval_loss"} <= _read(tmp_path, rows, {}).series.keys()

@@ -102,9 +102,7 @@ _OF_A_POLICY: Mapping[str, _Meaning] = MappingProxyType(
         **dict.fromkeys(("pg", "pi"), _Meaning("policy_loss")),
         **dict.fromkeys(("vf", "vloss", "baseline loss", "loss value", "val fn loss"), _Meaning("value_loss")),
         **dict.fromkeys(("clip", "clip%", "clip %", "clip frac"), _Meaning("clip_ratio", _share)),
-        **dict.fromkeys(
-            ("ε", "eps", "epsilon", "explore eps", "exploration eps"), _Meaning("exploration_rate", _share)
-        ),
+        **dict.fromkeys(("ε", "eps", "explore eps", "exploration eps"), _Meaning("exploration_rate", _share)),
         **dict.fromkeys(("dead groups", "zero groups"), _Meaning("frac_reward_zero_std", _share)),
         **dict.fromkeys(("ratio", "ppo ratio"), _Meaning("policy_ratio", _positive)),
         "adv": _Meaning("advantages"),

@@ -205,6 +205,7 @@ def _is_unit_here(segments: list[list[str]], number: int, position: int) -> bool
     before, after = segment[max(0, position - 1) : position], segment[position + 1 : position + 2]
     return (
         (len(segment) == 1 and segment[position] in lexicon.SECONDS)
+        or (segment == ["s", *after] and after in (["step"], ["steps"], ["batch"]))
         or after == ["per"]
         or before in (["time"], ["per"])
     )
