@@ -437,9 +437,9 @@ def unmeasured(run: Run) -> Series | None:
     if busy is None or whole is None or not len(busy.finite) or median(as_shares(busy.finite.value)) >= IDLE:
         return None
     optimizer = next(run.with_role(Quantity.OPTIMIZER_TIME, phase="train"), None)
-    left: Series | None = whole.finite
+    left = whole.finite
     for one in (*passes, *([optimizer] if optimizer is not None else [])):
-        if one is None or left is None:
+        if one is None:
             return None
         step, total, part = aligned(left, one.finite)
         left = Series("share", step, total - part)
