@@ -365,3 +365,80 @@ def test_an_eta_that_stands_still_is_the_learning_rate_however_high(tmp_path: Pa
     path = tmp_path / "log.csv"
     path.write_text("\n".join(["iter,loss,eta", *(f"{i},{2 - i / 20},3.0" for i in range(1, 21))]))
     assert read_run(path)["learning_rate"].value.tolist() == [3.0] * 20
+
+
+OF_A_POLICY = {"reward": 0.01, "kl": 0.001, "loss": 0.02}
+OF_AN_AGENT = {"mean_return": 2.0, "policy_loss": 0.01, "ep_len": 3.0}
+
+
+def _beside(folder: Path, rising: Mapping[str, float], name: str, first: float, last: float) -> frozenset[str]:
+    rows = [{"step": step, **{one: by * step for one, by in rising.items()}} for step in range(40)]
+    for row, value in zip(rows, np.linspace(first, last, len(rows)), strict=True):
+        row[name] = float(value)
+    return frozenset(_read(folder, rows, {}).series)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["comp_len", "gen_len", "resp_len", "out_len", "output_length", "answer_len", "response_tokens", "gen_tokens_mean"],
+)
+def test_the_length_of_what_a_policy_writes_is_read_in_any_wording(tmp_path: Path, name: str) -> None:
+    assert "completion_length" in _beside(tmp_path, OF_A_POLICY, name, 200.0, 420.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "quantity"),
+    [
+        ("zero_std_groups", "frac_reward_zero_std"),
+        ("groups_no_variance", "frac_reward_zero_std"),
+        ("uniform_groups", "frac_reward_zero_std"),
+        ("truncated", "completions/clipped_ratio"),
+        ("overlong", "completions/clipped_ratio"),
+        ("ratio_mean", "policy_ratio"),
+        ("seq_entropy", "entropy"),
+    ],
+)
+def test_a_share_of_a_policy_is_read_by_its_values(tmp_path: Path, name: str, quantity: str) -> None:
+    assert quantity in _beside(tmp_path, OF_A_POLICY, name, 0.1, 0.9)
+    assert quantity not in _beside(tmp_path, {"loss": 0.1}, name, 0.1, 0.9)
+
+
+def test_a_count_of_groups_is_no_share(tmp_path: Path) -> None:
+    assert "frac_reward_zero_std" not in _beside(tmp_path, OF_A_POLICY, "zero_std_groups", 3.0, 14.0)
+
+
+def test_episodes_that_are_truncated_are_no_completions(tmp_path: Path) -> None:
+    assert "completions/clipped_ratio" not in _beside(tmp_path, OF_AN_AGENT, "truncated", 0.1, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("name", "quantity"),
+    [
+        ("loss_value", "value_loss"),
+        ("exp_var", "explained_variance"),
+        ("explore_eps", "exploration_rate"),
+        ("kl_loss", "kl"),
+    ],
+)
+def test_abbreviations_of_an_agent_are_read_beside_its_returns(tmp_path: Path, name: str, quantity: str) -> None:
+    assert quantity in _beside(tmp_path, OF_AN_AGENT, name, 0.1, 0.9)
+
+
+def test_a_clipped_ratio_beside_a_clip_fraction_is_that_of_completions(tmp_path: Path) -> None:
+    logged = {**OF_A_POLICY, "clip_frac": 0.001, "comp_len": 2.0}
+    read_as = _beside(tmp_path, logged, "clipped_ratio", 0.1, 0.9)
+    assert {"clip_ratio", "completions/clipped_ratio"} <= read_as
+
+
+def test_tokens_of_each_record_are_no_tokens_seen(tmp_path: Path) -> None:
+    rows = [{"step": step, "loss": 2 - step / 40, "total_num_tokens": 9e4 + 7e3 * (step % 3)} for step in range(40)]
+    assert "num_tokens" not in _read(tmp_path, rows, {}).series
+
+
+@pytest.mark.parametrize(("training", "held_out"), [("tr", "te"), ("train", "va"), ("trn", "tst")])
+def test_phases_alone_are_losses_in_any_abbreviation(tmp_path: Path, training: str, held_out: str) -> None:
+    falls = np.exp(-np.arange(40) / 9)
+    rows = [
+        {"epoch": at + 1, training: 0.55 + float(fall), held_out: 0.61 + float(fall)} for at, fall in enumerate(falls)
+    ]
+    assert {"loss", "eval_loss"} <= _read(tmp_path, rows, {}).series.keys()

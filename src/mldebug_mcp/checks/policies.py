@@ -47,6 +47,8 @@ MIN_RECORDS_FOR_TREND = 5
 """Records without which no trend is computed. Chosen: by hand."""
 LEAST_OF_A_RISE, RISES, KEPT = 10, 4.0, 0.25
 """Records of a reward, standard errors by which it rises, and what it may lose again of the rise. Chosen: by hand."""
+SUNK = 0.1
+"""Share of its rise that a reward has lost which has been falling since its best. Chosen: by hand."""
 _SCORED_BY = (
     Quantity.REWARD, Quantity.SCORE, Quantity.SUCCESS_RATE, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY,
     Quantity.REWARD_ACCURACY,
@@ -73,15 +75,22 @@ def rewards_of(run: Run) -> Series | None:
 def kept_rise(run: Run) -> tuple[float, float] | None:
     """Return the first and the last level of the reward of a policy that learns and keeps what it has learnt, or None.
 
-    It rises by more than its noise, and ends near its best.
+    It rises by more than its noise, and ends near its best, or below it without falling further.
     """
     rewards = rewards_of(run) if run.kind in POLICIES else None
     if rewards is None or len(rewards) < LEAST_OF_A_RISE:
         return None
     value = rewards.value
-    start, end, best = start_level(value), end_level(value), highest_level(value).value
+    start, end, best = start_level(value), end_level(value), highest_level(value)
     clear = RISES * noise(value) / math.sqrt(edge_width(len(value)))
-    return (start, end) if end - start > clear and best - end <= KEPT * (best - start) else None
+    lost = best.value - end
+    if end - start <= clear or lost > KEPT * (best.value - start):
+        return None
+    if lost > max(clear, SUNK * (best.value - start)) and len(value) - best.at >= LEAST_OF_A_RISE:
+        since = drift(value[best.at :])
+        if since.change < -RISES * since.error:
+            return None
+    return start, end
 
 
 def components(run: Run) -> list[Series]:

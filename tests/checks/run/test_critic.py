@@ -214,3 +214,19 @@ def test_a_critic_that_comes_to_explain_nothing_any_more_is_worse_than_it_was(en
     worth = np.concatenate([np.linspace(0.1, 0.8, 30), np.linspace(0.8, end, 20), np.full(50, end)])
     run = run_of({"explained_variance": worth}, reward=noisy(np.full(100, -50.0), 3.0), kind="ppo")
     assert state("explained_variance_low", run) is expected
+
+
+EARNED = np.concatenate([np.linspace(18, 95, 60), np.linspace(95, 56, 90)])
+WORSE = np.concatenate([np.full(70, 0.82), np.linspace(0.82, -1.3, 80)])
+
+
+def test_a_critic_that_gets_worse_than_a_constant_while_the_return_falls_is_present() -> None:
+    curves: dict[str, Curve] = {"ep_ret": noisy(EARNED, 0.04), "ev": noisy(WORSE, 0.03), "pg_loss": [0.01] * 150}
+    assert state("explained_variance_low", run_of(curves, kind="rl")) is State.PRESENT
+
+
+def test_a_loss_that_grows_within_the_returns_counts_where_the_critic_no_longer_explains_them() -> None:
+    loss = np.concatenate([np.full(70, 2.0), 2.0 * np.exp(np.linspace(0, 6.5, 80))])
+    curves: dict[str, Curve] = {"ep_ret": noisy(EARNED, 0.04), "v_loss": noisy(loss, 0.1)}
+    assert state("value_loss_high", run_of({**curves, "ev": WORSE}, kind="rl")) is State.PRESENT
+    assert state("value_loss_high", run_of({**curves, "ev": np.full(150, 0.8)}, kind="rl")) is State.ABSENT

@@ -57,3 +57,10 @@ def test_a_wait_of_evaluation_alone_cannot_tell() -> None:
 
 
 NAME = "gpu_idle"
+
+
+def test_what_the_passes_leave_of_a_step_counts_where_the_device_is_seldom_busy() -> None:
+    logged = {"step_ms": noisy([900.0] * 40, 0.05), "fwd_ms": [70.0] * 40, "bwd_ms": [130.0] * 40}
+    assert state("data_wait_high", run_of({**logged, "gpu_util": [21.0] * 40})) is State.PRESENT
+    assert state("data_wait_high", run_of({**logged, "gpu_util": [96.0] * 40})) is State.UNKNOWN
+    assert state("data_wait_high", run_of(logged)) is State.UNKNOWN

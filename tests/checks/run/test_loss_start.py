@@ -33,3 +33,14 @@ def test_a_classifier_begins_at_a_guess_give_or_take_its_head() -> None:
     solved = run_of(loss=decay(100, 0.4, 0.1), config={"num_labels": 10})
     assert state("initial_loss_high", wide) is State.ABSENT
     assert state("initial_loss_low", solved) is State.PRESENT
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [(330.0, State.PRESENT), (64.0, State.UNKNOWN)],
+    ids=["far above a sum", "a sum over the rows"],
+)
+def test_a_loss_that_stays_high_is_compared_with_guesses_as_often_right(times: float, expected: State) -> None:
+    right = decay(60, 0.11, 0.55)
+    run = run_of(loss=decay(60, times * math.log(10), times), accuracy=right, config={"batch_size": 64})
+    assert state("initial_loss_high", run) is expected

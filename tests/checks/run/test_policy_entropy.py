@@ -156,3 +156,9 @@ def test_an_agent_that_hardly_ever_tried_anything_and_does_not_learn_is_seen(
 def test_an_agent_that_learns_without_random_actions_needs_none() -> None:
     run = run_of(reward=noisy(np.linspace(0, 10, 60), 0.2), exploration_rate=[0.02] * 60, kind="rl")
     assert state("exploration_ends_early", run) is State.ABSENT
+
+
+def test_a_fiftieth_of_a_high_entropy_is_a_collapse_where_the_reward_rests() -> None:
+    curves: dict[str, Curve] = {"entropy": noisy(decay(200, 1.9, 0.012, 14), 0.05)}
+    curves["reward"] = noisy(0.38 - 0.18 * np.exp(-np.arange(200) / 12), 0.05)
+    assert state("entropy_low", run_of(curves, kind="grpo")) is State.PRESENT

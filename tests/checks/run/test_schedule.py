@@ -371,3 +371,11 @@ def test_a_schedule_that_starts_over_where_the_run_was_resumed_is_told(at: int, 
 def test_a_rate_that_does_not_jump_has_no_jump_at_a_resume() -> None:
     run = replace(run_of(learning_rate=1e-3 * COSINE, loss=decay(200)), resumes=(120.0,))
     assert state("lr_jump_at_resume", run) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("warmup", "expected"), [(10, State.PRESENT), (190, State.UNKNOWN)])
+def test_a_rate_that_still_rises_long_after_the_warmup_is_below_the_configured_peak(
+    warmup: int, expected: State
+) -> None:
+    run = run_of(learning_rate=5e-5 * AT, loss=decay(200), config={"learning_rate": 1e-3, "warmup_steps": warmup})
+    assert state("lr_below_configured", run) is expected

@@ -363,3 +363,28 @@ def test_an_object_inside_itself_is_read_to_a_depth() -> None:
     settings = Settings.of(circle)
     assert settings.number("learning_rate") == 0.1
     assert settings.notes
+
+
+def test_a_section_that_is_switched_off_sets_nothing() -> None:
+    solver = {"MAX_ITER": 9000, "CLIP_GRADIENTS": {"ENABLED": False, "CLIP_VALUE": 1.0}, "AMP": {"ENABLED": False}}
+    read = Settings.of({"SOLVER": solver})
+    assert (read.number("max_steps"), read.number("max_grad_norm"), read.flag("amp")) == (9000, None, False)
+    on = Settings.of({"SOLVER": {"CLIP_GRADIENTS": {"ENABLED": True, "CLIP_VALUE": 1.0}}})
+    assert on.number("max_grad_norm") == 1.0
+
+
+def test_the_configuration_that_detectron2_prints_above_its_records_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    stamp = "[03/12 10:15:3"
+    records = (
+        f"{stamp}{at} d2.utils.events]:  eta: 2:07:11  iter: {19 + 20 * at}  total_loss: {3.9 - at / 4:.3f}  "
+        f"loss_cls: 1.{at}04  time: 0.4231  data_time: 0.0091  lr: 0.00399  max_mem: 6120M\n"
+        for at in range(6)
+    )
+    log.write_text(
+        f"{stamp}1 detectron2]: Running with full config:\nINPUT:\n  MIN_SIZE_TRAIN:\n  - 640\n  - 672\n"
+        "SOLVER:\n  BASE_LR: 0.02\n  IMS_PER_BATCH: 16\n  MAX_ITER: 9000\n  WEIGHT_DECAY: 0.0001\n"
+        "  WARMUP_ITERS: 100\nVERSION: 2\n\n" + "".join(records)
+    )
+    read = read_run(log).settings
+    assert [read.number(name) for name in ("learning_rate", "global_batch_size", "max_steps")] == [0.02, 16, 9000]

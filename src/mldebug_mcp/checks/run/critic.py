@@ -194,7 +194,9 @@ def value_loss_high(run: Run) -> Evidence | None:
         said = f"is {figure(level)} (median of {len(loss)} records), and explained_variance stays at zero,"
         return _high(run, loss, said, 0, level=level)
     few = CannotTell(f"value_loss has {counted(len(loss), 'finite value')} here; {LEAST_RECORDS} are needed")
-    grown = _grown(run, loss, scale) if long else None
+    # Returns explain a loss only as far as the critic explains returns.
+    unexplained = worth is not None and worth.end < WORSE_THAN_CONSTANT and worth.best >= HAD_EXPLAINED
+    grown = _grown(run, loss, scale, unexplained=unexplained) if long else None
     if not long and (scale is None or not len(loss)):
         raise few
     if grown is not None or scale is None:
@@ -219,11 +221,12 @@ def _high(run: Run, loss: Series, said: str, at: int, **values: float) -> Eviden
     )
 
 
-def _grown(run: Run, loss: Series, scale: float | None) -> Evidence | None:
+def _grown(run: Run, loss: Series, scale: float | None, *, unexplained: bool) -> Evidence | None:
     # A critic that starts at zero output on zero rewards has no loss to speak of: compare with the typical one.
     lowest, end = float(blocks(loss.value, 20).level.min()), end_level(loss.value)
     before = max(lowest, 1e-3 * median(loss.value), 1e-8)
-    if end <= (GROWTH_ALONE * before if scale is None else max(GROWTH * before, 4 * scale * scale)):
+    by_returns = 0.0 if scale is None or unexplained else 4 * scale * scale
+    if end <= (GROWTH_ALONE * before if scale is None else max(GROWTH * before, by_returns)):
         return None
     at = departure(np.log(np.maximum(loss.value, before)), float(np.log(end)))
     beside = f" with a largest reward of {figure(scale)} on record," if scale is not None else ""
@@ -282,7 +285,7 @@ def explained_variance_low(run: Run) -> Evidence | None:
     stays = highest < WORSE_THAN_CONSTANT and worth.below >= LASTING
     if not stays and not (worth.best >= HAD_EXPLAINED and highest < LOST):
         return None
-    learns = seems_to_learn(run)
+    learns = seems_to_learn(run) and not _falls_since(run, worth.since)
     return Evidence(
         f"explained_variance has a median of {figure(worth.late)} over the later half and ends at "
         f"{figure(worth.end)}, below zero from {run.place(worth.since)} on; its highest level is "
@@ -291,6 +294,12 @@ def explained_variance_low(run: Run) -> Evidence | None:
         values={"late": worth.late, "end": worth.end, "best": worth.best, "share_below_zero": worth.below},
         present=not learns,
     )
+
+
+def _falls_since(run: Run, step: float) -> bool:
+    """Say whether the reward falls from a step on, whatever it did before."""
+    rewards = rewards_of(run)
+    return rewards is not None and trend(rewards.where(rewards.step >= step)) < 0
 
 
 def critic_explains_nothing(run: Run) -> Evidence | None:

@@ -287,6 +287,9 @@ UNIGRAM = 0.6
 """Of ln(vocabulary). Chosen: what the frequencies of tokens give."""
 STAYS = 5
 """Records. Chosen: a loss that stays above any guess in so many is hardly a cross-entropy."""
+LEAST_GUESSED, MOST_GUESSED = 1e-3, 0.6
+"""Accuracy below which a count of classes is no longer worked out from it, and above which answers are no guesses.
+Chosen: two classes are guessed with half, and a thousand are as many as most classifiers have."""
 LOSS_START_EARLY, AT_ONCE, LOSS_START_FIRST_STEPS = 0.02, 0.005, 10
 """Share of the run, and steps, that are its start; less of it where learning shows. Chosen: losses fall fast."""
 BELOW = 0.5
@@ -330,6 +333,8 @@ def _above_guess(run: Run) -> Evidence | None:
         uniform = math.log(vocabulary) if vocabulary is not None and vocabulary >= 2 else MAX_LN_VOCABULARY
         tokens = run.kind in LANGUAGE_MODELS or any("ppl" in name or "perplexity" in name for name in run.series)
         if not tokens and len(loss) >= STAYS and float(loss.value.min()) > LOSS_START_FACTOR * uniform + MARGIN:
+            if (beyond := _beyond_a_sum(run)) is not None:
+                return beyond
             raise CannotTell("the loss stays far above that of any guess: it may be that of a regression")
     first = float(loss.value[0])
     if run.kind == "sft" and run.setting("vocab_size") is None and UNIGRAM * uniform < first < uniform:
@@ -342,6 +347,27 @@ def _above_guess(run: Run) -> Evidence | None:
     if first < (FACTOR_OF_TOKENS if is_new else LOSS_START_FACTOR) * uniform + MARGIN:
         return None
     return _evidence(run, _guess(uniform), uniform_guess=uniform, factor=first / uniform)
+
+
+def _beyond_a_sum(run: Run) -> Evidence | None:
+    """Compare a first loss with that of guesses as often right, were it a sum over the rows of a batch.
+
+    A model that is right with probability a by chance guesses among about 1/a classes, and its loss is -ln a per row.
+    """
+    rows = run.facts.effective_batch
+    logged = [run[name].finite for name in ACCURACIES if name in run and len(run[name].finite)]
+    if rows is None or rows < GUESSES[0] or not logged:
+        return None
+    share = float(as_shares(min(logged, key=lambda right: float(right.step[0])).value)[0])
+    guess = -math.log(max(share, LEAST_GUESSED))
+    first = float(run["loss"].finite.value[0])
+    if share > MOST_GUESSED or first / rows < LOSS_START_FACTOR * guess + MARGIN:
+        return None
+    per_row = f"as a sum over the {figure(rows)} rows of a batch it is {figure(first / rows)} per row"
+    beside = (
+        f"even {per_row}, and an answer that is right as often by chance has {figure(guess)} = -ln({figure(share)})"
+    )
+    return _evidence(run, beside, uniform_guess=guess, factor=first / rows / guess)
 
 
 def _guess(uniform: float) -> str:

@@ -228,9 +228,9 @@ def policy_movement(run: Run) -> Answers:
 # How much is left to chance?
 
 
-COLLAPSED, SHARE_OF_START = 0.01, 0.1
-"""Nats per token below which a policy has collapsed, and, of an agent, the share of its entropy at the start. Source:
-axolotl_stability, for GRPO, where 0.05 to 0.5 is healthy."""
+COLLAPSED, SHARE_OF_START, SHARE_OF_START_OF_TEXT = 0.01, 0.1, 0.02
+"""Nats per token below which a policy has collapsed, and the shares of its entropy at the start, of an agent and of a
+language model. Source: axolotl_stability, for GRPO, where 0.05 to 0.5 is healthy; the last is chosen."""
 MIN_ENTROPY_RECORDS, LEAST_TO_STAY = 5, 20
 """Finite values that a low entropy, and one that stays or grows, need. Chosen: fewer show no
 course."""
@@ -263,7 +263,8 @@ def entropy_low(run: Run) -> Evidence | None:
     if float(value.min()) < -1e-3:
         raise CannotTell("entropy goes below zero, as that of continuous actions does: it has no floor to be near to")
     start, end = start_level(value), end_level(value)
-    limit = COLLAPSED if run.kind in TEXT_POLICIES else max(COLLAPSED, SHARE_OF_START * start)
+    share = SHARE_OF_START_OF_TEXT if run.kind in TEXT_POLICIES else SHARE_OF_START
+    limit = max(COLLAPSED, share * start)
     if end >= limit:
         return None
     above = np.flatnonzero(value >= limit)

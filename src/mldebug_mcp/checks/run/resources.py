@@ -7,6 +7,7 @@ import numpy as np
 from mldebug_mcp.checks.asking import first_of, outcome_of, reading, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, symptom
 from mldebug_mcp.checks.curve import aligned, blocks, departure, end_level, monotone
+from mldebug_mcp.checks.evaluation import as_shares
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure, ratio
@@ -421,14 +422,42 @@ WAIT_FEW, MOST_OF_STEP = 2, 0.5
 """So few records tell as well where each waits for this share of its step. Chosen: no slow start does that twice."""
 
 
-@symptom(any_of=(Quantity.DATA_TIME, PERCENT), sources=("tuning_playbook",), background=0.004)
+IDLE = 0.5
+"""Share of the time in which a device works, below which it waits for most of a step. Chosen: by hand."""
+
+
+def unmeasured(run: Run) -> Series | None:
+    """Return the share of each step that neither of its passes nor the optimizer takes, None where they are not logged.
+
+    Timers of a host end when work is queued, not when it is done: only of a device that is seldom busy do they tell.
+    """
+    busy = next(run.with_role(Quantity.DEVICE_UTILISATION), None)
+    whole = next(run.with_role(Quantity.STEP_TIME, phase="train"), None)
+    passes = [next(run.with_role(one, phase="train"), None) for one in (Quantity.FORWARD_TIME, Quantity.BACKWARD_TIME)]
+    if busy is None or whole is None or not len(busy.finite) or median(as_shares(busy.finite.value)) >= IDLE:
+        return None
+    optimizer = next(run.with_role(Quantity.OPTIMIZER_TIME, phase="train"), None)
+    left = whole.finite
+    for one in (*passes, *([optimizer] if optimizer is not None else [])):
+        if one is None:
+            return None
+        step, total, part = aligned(left, one.finite)
+        left = Series("share", step, total - part)
+    step, total, rest = aligned(whole.finite, left)
+    keep = (total > 0) & (rest >= 0)
+    return Series("share", step[keep], rest[keep] / total[keep])
+
+
+@symptom(any_of=(Quantity.DATA_TIME, PERCENT, Quantity.FORWARD_TIME), sources=("tuning_playbook",), background=0.004)
 def data_wait_high(run: Run) -> Evidence | None:
     """Waiting for data takes a third of the step or more, step after step.
 
-    Where the log gives no time for a step, its rate of steps or its clock does. Not this when: only the first steps
-    wait (workers start, caches fill); single steps do (`step_time_spikes`); the time is that of evaluation.
+    Where the log gives no time for a step, its rate of steps or its clock does; where it gives no time for data, what
+    its passes and the optimizer leave of a step does, of a device that is seldom busy. Not this when: only the first
+    steps wait (workers start, caches fill); single steps do (`step_time_spikes`); the time is that of evaluation.
     """
-    shares = data_wait(run)
+    logged = data_wait(run)
+    shares = logged if logged is not None else unmeasured(run)
     if shares is None:
         raise CannotTell("not logged: how long a step waits for data, and how long it takes")
     skip = max(1, len(shares) // START)
@@ -441,8 +470,11 @@ def data_wait_high(run: Run) -> Evidence | None:
     if typical < SHARE:
         return None
     onset = float(step[int(np.argmax(value >= SHARE))])
+    what = "waiting for data takes"
+    if logged is None:
+        what = "the device is seldom busy, and what is left of a step by its passes and the optimizer takes"
     return Evidence(
-        f"waiting for data takes {typical:.0%} of a typical step (mean {mean:.0%} of {counted(len(value), 'record')}), "
+        f"{what} {typical:.0%} of a typical step (mean {mean:.0%} of {counted(len(value), 'record')}), "
         f"from {run.place(onset)} on",
         steps=(onset,),
         values={"share": typical, "mean_share": mean},

@@ -436,7 +436,8 @@ def lr_below_configured(run: Run) -> Evidence | None:
         return None
     rate, plan = rate_of(run), run.facts.plan or run.last_step
     warmup = run.facts.schedule.warmup_steps or 0.0
-    known = rate is not None and peak.is_seen and len(rate) >= SCHEDULE_LEAST and run.step_name == "step"
+    shown = peak.is_seen or 0 < warmup < run.last_step / BEHIND  # or it still rises, long after the warm-up
+    known = rate is not None and shown and len(rate) >= SCHEDULE_LEAST and run.step_name == "step"
     first = run.first_step if rate is None else float(rate.step[0])
     if not known or first > max(1.0, warmup, SCHEDULE_EARLY * plan) or run.last_step < BEHIND * warmup:
         raise CannotTell("the log does not show the peak of the schedule")

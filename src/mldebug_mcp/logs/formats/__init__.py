@@ -49,7 +49,7 @@ def read_file(file: LogFile, builder: RunBuilder) -> None:
     reader.read(file, builder)
     builder.ends(tail_of(file))
     # A JSON document is no log that prints settings, and a recording tells its own.
-    has_lines = not file.head.startswith(("{", "[")) or "\n{" in file.head or builder.formats[-1] == "text"
+    has_lines = not file.head.startswith(("{", "[")) or "\n{" in file.head or reader.NAME == "text"
     if has_lines and builder.formats[-1] != RECORDER:
         builder.configure(settings_in_head(file.head))
     skipped_lines(builder, file.skipped_lines)

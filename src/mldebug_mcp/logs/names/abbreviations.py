@@ -96,13 +96,15 @@ _OF_A_POLICY: Mapping[str, _Meaning] = MappingProxyType(
     {
         **dict.fromkeys(("r", "ret", "rm", "fit", "fitness", "rew"), _Meaning("reward")),
         **dict.fromkeys(("r std", "fit std", "rstd"), _Meaning("reward_std", _positive)),
-        **dict.fromkeys(("h", "ent"), _Meaning("entropy")),
-        "ev": _Meaning("explained_variance"),
+        **dict.fromkeys(("h", "h pi", "ent", "seq entropy"), _Meaning("entropy")),
+        **dict.fromkeys(("ev", "exp var"), _Meaning("explained_variance")),
+        "kl loss": _Meaning("kl"),
         **dict.fromkeys(("pg", "pi"), _Meaning("policy_loss")),
-        **dict.fromkeys(("vf", "baseline loss"), _Meaning("value_loss")),
+        **dict.fromkeys(("vf", "vloss", "baseline loss", "loss value", "val fn loss"), _Meaning("value_loss")),
         **dict.fromkeys(("clip", "clip%", "clip %", "clip frac"), _Meaning("clip_ratio", _share)),
-        **dict.fromkeys(("ε", "eps"), _Meaning("exploration_rate", _share)),
+        **dict.fromkeys(("ε", "eps", "explore eps", "exploration eps"), _Meaning("exploration_rate", _share)),
         **dict.fromkeys(("dead groups", "zero groups"), _Meaning("frac_reward_zero_std", _share)),
+        **dict.fromkeys(("ratio", "ppo ratio"), _Meaning("policy_ratio", _positive)),
         "adv": _Meaning("advantages"),
         "td": _Meaning("value_loss"),
         "clip high": _Meaning("clip_ratio/high_mean", _share),
@@ -117,9 +119,8 @@ _OF_PAIRS: Mapping[str, _Meaning] = MappingProxyType(
     {
         "r+": _Meaning("rewards/chosen"),
         "r-": _Meaning("rewards/rejected"),
-        **dict.fromkeys(("δr", "dr", "r margin", "r gap"), _Meaning("rewards/margins")),
-        "acc": _Meaning("rewards/accuracies", _share),
-        "implicit acc": _Meaning("rewards/accuracies", _share),
+        **dict.fromkeys(("δr", "dr", "r margin", "r gap", "implicit margin"), _Meaning("rewards/margins")),
+        **dict.fromkeys(("acc", "implicit acc", "dpo acc"), _Meaning("rewards/accuracies", _share)),
     }
 )
 _OF_OPPONENTS: Mapping[str, _Meaning] = MappingProxyType(
@@ -241,7 +242,7 @@ _CLOSER: Mapping[Quantity, tuple[str, ...]] = MappingProxyType(
     {
         Quantity.ACCURACY: ("rewards/accuracies",),
         Quantity.VALUE: ("value_loss", "discriminator_loss"),
-        Quantity.LOSS: ("value_loss",),
+        Quantity.LOSS: ("value_loss", "kl"),
         Quantity.RECALL: ("reward",),
     }
 )
@@ -321,3 +322,43 @@ def counters_of_composer(columns: Columns) -> str | None:
             columns[new] = columns.pop(old)
             told.append(f"{old!r} is read as {new}")
     return "; ".join(told) or None
+
+
+_SHARES_OF_A_POLICY = frozenset({Quantity.CLIP_FRACTION, Quantity.CLIPPED_COMPLETIONS, Quantity.GROUPS_WITHOUT_SPREAD})
+_OF_TEXT = frozenset({Quantity.KL, Quantity.REWARD_SPREAD, Quantity.GROUPS_WITHOUT_SPREAD, Quantity.COMPLETION_LENGTH})
+"""What is logged where a language model is the policy."""
+
+
+def shares_of_a_policy(columns: Columns) -> str | None:
+    """What would be a share with the word, and lies between 0 and 1, is that share: `zero_std_groups`, `truncated`.
+
+    Without a language model, episodes are truncated by their time limit.
+    """
+    log = _seen(columns)
+    if not _is_of_a_policy(log) or _OF_TEXT.isdisjoint(log.quantities) or not _AGENTS.isdisjoint(log.quantities):
+        return None
+    told = []
+    for name in list(columns):
+        role = role_of(f"{name}_fraction") if role_of(name) is None else None
+        if role is None or role.quantity not in _SHARES_OF_A_POLICY or not role.is_whole or role.unit:
+            continue
+        values, taken = _finite(columns[name]), any(canonical(one) == role.name for one in columns)
+        if not taken and len(values) and bool(np.all((values >= 0) & (values <= 1))):
+            rename(columns, name, role.name)
+            told.append(f"{name!r} is read as {role.name}, a share")
+    return "; ".join(told) or None
+
+
+def clipped_completions(columns: Columns) -> str | None:
+    """`clipped_ratio` next to `clip_frac` and to lengths is that of completions, not of the policy's ratios."""
+    roles = {name: role for name in columns if (role := role_of(name)) is not None and role.is_whole}
+    quantities = {role.quantity for role in roles.values()}
+    shares = [name for name, role in roles.items() if role.quantity is Quantity.CLIP_FRACTION]
+    found = [name for name in shares if "clipped" in normal(name)]
+    if len(found) != 1 or len(shares) == 1 or Quantity.COMPLETION_LENGTH not in quantities:
+        return None
+    if Quantity.CLIPPED_COMPLETIONS in quantities:
+        return None
+    new = _in_phase(found[0], str(Quantity.CLIPPED_COMPLETIONS))
+    rename(columns, found[0], new)
+    return f"{found[0]!r} is read as {new}, as {next(one for one in shares if one != found[0])!r} is logged, too"

@@ -19,9 +19,11 @@ from mldebug_mcp.logs.columns import Columns, ascends, rename, stretches_of
 from mldebug_mcp.logs.names import Quantity, Role, role_of
 from mldebug_mcp.logs.names.abbreviations import (
     abbreviations,
+    clipped_completions,
     clipped_gradients,
     counters_of_composer,
     episodes_as_ep,
+    shares_of_a_policy,
     shares_of_phases,
 )
 from mldebug_mcp.logs.names.frameworks import BOOSTER, OF_FRAMEWORKS, is_boosted, wandb_export
@@ -62,9 +64,9 @@ MIN_COUNTS, MAX_COUNT = 4, 1e15
 
 
 def name_counts_per_record(columns: Columns) -> str | None:
-    """Rename what counts the steps of each record apart, as an on-policy learner its time steps: no step of a run."""
+    """Rename what counts the steps or tokens of each record apart, as verl its tokens: it says nothing of the run."""
     told = []
-    for raw in [raw for raw in columns if canonical(raw) in COUNTERS]:
+    for raw in [raw for raw in columns if canonical(raw) in (*COUNTERS, Quantity.TOKENS_SEEN)]:
         value = columns[raw].values()
         if len(value) < MIN_COUNTS or not bool(np.all((value > 0) & (value < MAX_COUNT))):
             continue
@@ -75,7 +77,7 @@ def name_counts_per_record(columns: Columns) -> str | None:
         if falls >= MIN_FALLS_OF_COUNT and near and not rises:
             rename(columns, raw, f"{raw} per record")
             told.append(repr(shorten(raw, 60)))
-    return f"{', '.join(told)}: counted in each record apart, and no step of the run" if told else None
+    return f"{', '.join(told)}: counted in each record apart: no step of the run, and no total" if told else None
 
 
 LEAST_BEFORE_NULLS = 2
@@ -338,6 +340,8 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     counters_of_composer,
     episodes_as_ep,
     abbreviations,
+    shares_of_a_policy,
+    clipped_completions,
     clipped_gradients,
     unmeasured_norm,
     shares_of_phases,

@@ -112,7 +112,7 @@ def called_by_name(words: Words) -> Read | None:
     """
     if words.base[-1] == "em":
         return Read(Quantity.ACCURACY, " ".join(words.base), extra=len(words.base))
-    every = frozenset(words.base) - lexicon.SOFT
+    every = frozenset(words.base) - (lexicon.SOFT - {"usage"})
     others = every - lexicon.OF_A_LOSS_TOO - lexicon.NAMED_LOSSES
     if (
         words.unit
@@ -234,18 +234,24 @@ _ALSO_LEVEL = {
 }
 _IN_MINUTES = frozenset({Quantity.ELAPSED, Quantity.TIME_LEFT})
 _AT_A_TIME = frozenset({"", "mean", "last", "sum"})
-_NAMING = frozenset({"loss", "em", "reward", "per", *lexicon.NEGATED, *lexicon.RATES}).union(
+_OF_QUANTITIES = frozenset({"loss", "em", "reward", "per", *lexicon.NEGATED, *lexicon.RATES}).union(
     *lexicon.MEANINGS,
     *lexicon.ALONE,
     *lexicon.TIMED,
-    *(phrase for phrase, meaning in lexicon.PHRASES.items() if meaning != "eval"),
     lexicon.NAMED_LOSSES,
     lexicon.PARTS_OF_A_LOSS,
     lexicon.METHODS,
 )
+_NAMING = _OF_QUANTITIES.union(
+    *(
+        phrase
+        for phrase, meaning in lexicon.PHRASES.items()
+        if meaning not in ("eval", "spreadless", "truncated") and _OF_QUANTITIES.isdisjoint(phrase)
+    )
+)
 """Each name with a role has one of these words: most words of a text are none of them."""
 _IN_IDIOMS = frozenset(chunk for name in IDIOMS for chunk in chunks_in(name))
-_IN_GROUPS = frozenset({"group", "in group", "within group", "groups"})
+_IN_GROUPS = frozenset({"group", "in", "within"})
 _PLACES = lexicon.NAMESPACES | {"loss", "losses"}
 _SPREADS = frozenset({"std", "var", "cos", "cosine", "sparsity", "snr"})
 _GRADIENTS = frozenset({"grad", "grads", "gradient", "gradients"})
@@ -423,13 +429,10 @@ def _idiom_inside(known: str) -> Role | None:
 def _parsed(name: str) -> Role | None:
     """Return the role that the words of a name make, None if they are not understood."""
     found = _read(name)
-    if (
-        found is not None
-        and found.quantity is Quantity.REWARD
-        and found.statistic == "std"
-        and (found.part in _IN_GROUPS or not (found.part or name.isascii()))
-    ):
-        return replace(found, quantity=Quantity.REWARD_SPREAD, part="")
+    if found is not None and found.quantity is Quantity.REWARD and found.statistic == "std":
+        in_groups = "group" in words_in(name) and set(found.part.split()) <= _IN_GROUPS
+        if in_groups or not (found.part or name.isascii()):
+            return replace(found, quantity=Quantity.REWARD_SPREAD, part="")
     return found if found is not None and not found.part else _of_a_module(name) or found
 
 

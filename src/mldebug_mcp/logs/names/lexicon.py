@@ -188,7 +188,7 @@ OTHERS = {Q(name): all_of(words) for name, words in METRIC_GROUPS["others"].item
 """Words that make a quantity another one that goes by the same name: the entropy of a router is not a policy's."""
 BY_MODULE = frozenset({Q.GRADIENT_NORM, Q.WEIGHT_NORM, Q.UPDATE_RATIO})
 """Quantities that are logged for each module or parameter of a model, by its path in it."""
-OF_ROLLOUTS = frozenset({Q.REWARD, Q.SCORE, Q.KL, Q.ADVANTAGE})
+OF_ROLLOUTS = frozenset({Q.REWARD, Q.SCORE, Q.KL, Q.ADVANTAGE, Q.GROUPS_WITHOUT_SPREAD})
 """Quantities that verl logs under `critic/` and that are none of the critic's own."""
 
 CONCEPTS = frozenset(word for words in MEANINGS for word in words)
@@ -209,7 +209,7 @@ IDIOMS: dict[str, tuple[Q | None, str, float]] = {
     "actor/kl_loss": (Q.KL, "", 1.0),
     "mean_kl_loss": (Q.KL, "", 1.0),
     "loss_kl": (Q.KL, "", 1.0),
-    "actor/ppo_kl": (Q.APPROXIMATE_KL, "", 1.0),
+    **dict.fromkeys(("ppo_kl", "actor/ppo_kl", "train/ppo_kl"), (Q.APPROXIMATE_KL, "", 1.0)),
     "actor/loss": (Q.LOSS, "", 1.0),
     "losses/a_loss": (Q.POLICY_LOSS, "", 1.0),
     "losses/c_loss": (Q.VALUE_LOSS, "", 1.0),
@@ -228,14 +228,10 @@ IDIOMS: dict[str, tuple[Q | None, str, float]] = {
     "train/reward_std": (Q.REWARD_SPREAD, "", 1.0),
     "env/reward_std": (Q.REWARD_SPREAD, "", 1.0),
     **dict.fromkeys(
-        ("group_std", "reward_group_std", "rewards/group_std", "critic/rewards/group_std", "reward/group_std"),
+        ("group_std", "in_group_std", "within_group_std", "intra_group_std"),
         (Q.REWARD_SPREAD, "", 1.0),
     ),
-    **dict.fromkeys(
-        ("zero_std_frac", "frac_zero_std", "rewards/zero_std_frac", "critic/rewards/zero_std_frac"),
-        (Q.GROUPS_WITHOUT_SPREAD, "", 1.0),
-    ),
-    **dict.fromkeys(("amp_scale", "scaler_scale", "scaler/scale"), (Q.LOSS_SCALE, "", 1.0)),
+    **dict.fromkeys(("amp_scale", "scaler_scale", "scaler/scale", "scaler"), (Q.LOSS_SCALE, "", 1.0)),
     "ppo/mean_scores": (Q.REWARD, "", 1.0),
     "objective/scores": (Q.REWARD, "", 1.0),
     "critic/rewards/mean": (Q.REWARD, "", 1.0),

@@ -29,7 +29,11 @@ _ERRORS = ("total", "objective", "nll", "bce", "ce", "mse", "rmse", "mae", "l1",
 _ERRORS_FIRST = frozenset({"total", "objective"})
 _BESIDE_A_LOSS = regex(r"(?:^|_)(?:z|aux|lb|balance|balancing|load_balanc\w*|commit\w*|koleo)(?:_|$)")
 """Terms that are added to a loss to keep a model in shape, and are none by themselves."""
-_HELD_OUT = ("val", "valid", "validation", "test", "eval", "dev", "held-out", "heldout", "held_out", "holdout")
+_HELD_OUT = (
+    *("val", "valid", "validation", "test", "eval", "dev", "held-out", "heldout", "held_out", "holdout"),
+    *("te", "tst", "va", "ho"),
+)
+_TRAINED = ("train", "training", "tr", "trn")
 _MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
 _POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Quantity.COMPLETION_LENGTH})
 """What the training of a policy logs, and that of a reward model does not."""
@@ -128,13 +132,14 @@ def bare_phases(columns: Columns) -> str | None:
     """`train 0.52 val 0.61` without another word are losses where no other loss is logged and neither goes up."""
     names = {name.lower(): name for name in columns}
     evaluated = next((names[name] for name in _HELD_OUT if name in names), None)
-    if "train" not in names or evaluated is None or any(_is_no_score(name) for name in columns):
+    trained = next((names[name] for name in _TRAINED if name in names), None)
+    if trained is None or evaluated is None or any(_is_no_score(name) for name in columns):
         return None
-    both = [columns[name].values() for name in (names["train"], evaluated)]
+    both = [columns[name].values() for name in (trained, evaluated)]
     if any(len(one) < LEAST_BARE or not _is_measured_and_no_score(one) for one in both):
         return None
-    columns["loss"], columns["eval_loss"] = columns.pop(names["train"]), columns.pop(evaluated)
-    return f"{names['train']!r} is read as the loss, {evaluated!r} as the eval_loss: neither goes up (guessed)"
+    columns["loss"], columns["eval_loss"] = columns.pop(trained), columns.pop(evaluated)
+    return f"{trained!r} is read as the loss, {evaluated!r} as the eval_loss: neither goes up (guessed)"
 
 
 def _is_no_score(name: str) -> bool:

@@ -192,6 +192,8 @@ def is_per_time(segment: list[str], position: int, base: list[str]) -> bool:
         return any(one in lexicon.RATES for one in base)
     if len(segment) == position + 1 == 2 and base == [segment[0]]:
         return base[0] in ("token", "tokens", "samples")  # `tok_s`, but `step_s`
+    if base[:-1] == ["throughput"]:
+        return base[-1] in lexicon.RATES
     return len(segment) == 1 and "time" not in base and base[-1:] != [] and base[-1] in lexicon.RATES
 
 
@@ -203,6 +205,7 @@ def _is_unit_here(segments: list[list[str]], number: int, position: int) -> bool
     before, after = segment[max(0, position - 1) : position], segment[position + 1 : position + 2]
     return (
         (len(segment) == 1 and segment[position] in lexicon.SECONDS)
+        or (segment == ["s", *after] and after in (["step"], ["steps"], ["batch"]))
         or after == ["per"]
         or before in (["time"], ["per"])
     )

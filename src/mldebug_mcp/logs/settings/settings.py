@@ -22,6 +22,8 @@ LEAST_LISTED = 16
 """Mappings in a list that are looked into, such as groups of parameters."""
 MAX_NOTES = 5
 _ADAM = ("adam_beta1", "adam_beta2")
+_SWITCH = re.compile(r"/enabled?$", re.IGNORECASE)
+"""The last part of the key that switches its section on or off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Settings(Mapping[str, Setting]):
         """Read a configuration, nested anywhere.
 
         Of several keys for one setting the plainest stands (`max_steps` before `iterations`), then the outermost; a
-        null only where no other exists.
+        null only where no other exists. What stands in a section that is switched off is no known setting.
 
         Args:
             values: Names to values, mappings and lists.
@@ -78,8 +80,11 @@ class Settings(Mapping[str, Setting]):
         """
         leaves, notes = _leaves(values)
         claims: dict[str, list[_Claim]] = {}
+        off = _switched_off(leaves)
         for depth, key, value in leaves:
-            for claim in _claims(key, value, source, depth, within):
+            is_off = off and _SWITCH.search(key) is None and any(key.startswith(section) for section in off)
+            claimed = [_unknown(key, value, source, depth)] if is_off else _claims(key, value, source, depth, within)
+            for claim in claimed:
                 claims.setdefault(claim.setting.name, []).append(claim)
         found: dict[str, Setting] = {}
         for name, each in claims.items():
@@ -186,7 +191,16 @@ def _claims(key: str, value: Value, source: str, depth: int, within: str) -> Ite
             yield _Claim(setting, (one is None or one == -1, match.weak, match.words < 2, depth, -match.words))
         if typed is not None:
             return
-    yield _Claim(Setting(shorten(plain_name(key), 120), value, key, source), (False, False, False, depth, 0))
+    yield _unknown(key, value, source, depth)
+
+
+def _unknown(key: str, value: Value, source: str, depth: int) -> _Claim:
+    return _Claim(Setting(shorten(plain_name(key), 120), value, key, source), (False, False, False, depth, 0))
+
+
+def _switched_off(leaves: Sequence[tuple[int, str, Value]]) -> tuple[str, ...]:
+    """Return the sections that a configuration switches off: detectron2's `CLIP_GRADIENTS` with `ENABLED: false`."""
+    return tuple(_SWITCH.sub("/", key) for _, key, value in leaves if _SWITCH.search(key) and flag_of(value) is False)
 
 
 def _typed(match: Match, value: Value) -> dict[str, Value] | None:
