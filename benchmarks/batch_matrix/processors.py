@@ -366,7 +366,7 @@ def llava(tokens: int = 16) -> Case:
 
 
 def text_cut_within_a_picture() -> Case:
-    return qwen(cut=20)
+    return qwen(cut=12)
 
 
 def a_token_too_many() -> Case:
