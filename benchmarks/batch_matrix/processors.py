@@ -447,7 +447,9 @@ def healthy_convnext() -> Case:
 
 
 def photographs_at_night() -> Case:
-    return Case(classified(siglip(), [(picture * 0.12).astype(np.uint8) for picture in photographs()]), SIGLIP, siglip())
+    return Case(
+        classified(siglip(), [(picture * 0.12).astype(np.uint8) for picture in photographs()]), SIGLIP, siglip()
+    )
 
 
 def products_on_white() -> Case:

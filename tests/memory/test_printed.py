@@ -80,3 +80,18 @@ def test_memory_of_another_kind_is_no_total() -> None:
 def test_numbers_that_are_not_of_memory_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="neither a memory snapshot"):
         check_memory(text + "\nmore")
+
+
+def test_allocated_and_reserved_alone_do_not_tell_cache_from_pieces() -> None:
+    report = check_memory("allocated 2.47 GB, reserved 16.69 GB")
+
+    assert "fragmentation" not in {one.finding for one in report.findings}
+    assert "whether in pieces or in whole segments is not in the text" in " ".join(report.notes)
+    assert "fragmentation" not in next(one.summary for one in report.findings if one.finding == "healthy").split(";")[0]
+
+
+@pytest.mark.parametrize(("peak", "fragmented"), [("9.0", True), ("15.9", False)])
+def test_what_is_reserved_beyond_the_peak_is_fragmented(peak: str, fragmented: bool) -> None:
+    report = check_memory(f"allocated 2.47 GB, max allocated {peak} GB, reserved 16.69 GB")
+
+    assert ("fragmentation" in {one.finding for one in report.findings}) == fragmented

@@ -21,7 +21,8 @@ _NAMES = (
     ),
     (
         "reserved",
-        r"(?:memory[_ ])?(?:reserved|cached)(?:[_ ]memory)?|reserved_bytes\.all\.current|driver_allocated_memory|(?-i:CA)",
+        r"(?:memory[_ ])?(?:reserved|cached)(?:[_ ]memory)?|reserved_bytes\.all\.current|driver_allocated_memory|"
+        r"(?-i:CA)",
     ),
     (
         "allocated",
@@ -37,11 +38,7 @@ _BETWEEN = r"[\"'()\[\]\w ]{0,24}?\s{0,4}[:=]\s{0,8}|(?:\(\))?\s{1,8}"
 """What stands between a name and its number: a unit in brackets, a colon, an equals sign."""
 _NAMED = r"(?i:(?<![a-z])(?:" + "|".join(f"(?P<{name}>{words})" for name, words in _NAMES) + r"))"
 _PRINTED_PAIR = re.compile(
-    _NAMED
-    + r"(?:[_ ]?[(\[]?(?P<named_unit>[KMGT]i?B|[MG]i?b|bytes)[)\]]?)?(?:"
-    + _BETWEEN
-    + ")"
-    + _NUMBER
+    _NAMED + r"(?:[_ ]?[(\[]?(?P<named_unit>[KMGT]i?B|[MG]i?b|bytes)[)\]]?)?(?:" + _BETWEEN + ")" + _NUMBER
 )
 _NUMBER_FIRST = re.compile(
     r"(?<![\w.])(?P<number>\d{1,15}(?:[.,_]\d{1,15}){0,4})\s{0,4}(?P<unit>[KMGTkmgt]i?[Bb]|[Bb]ytes)\s{1,4}(?:is |of )?"
@@ -114,7 +111,7 @@ def _device(number: int, sizes: dict[str, int]) -> DeviceMemory:
         reserved=reserved,
         peak_allocated=max(sizes.get("peak_allocated", 0), allocated),
         peak_reserved=max(sizes.get("peak_reserved", 0), reserved),
-        free=FreeMemory(total=unused, split=unused),
+        free=FreeMemory(total=unused, split_known=False),
         capacity=capacity,
         others=max(0, used - reserved),
     )

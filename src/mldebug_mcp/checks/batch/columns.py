@@ -8,7 +8,7 @@ import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import FLOAT_INPUTS, SCALED_INSIDE
-from mldebug_mcp.batch.pixels import MAX_SHARE_OUTSIDE, Scaling, channel_axis, origin, share_outside
+from mldebug_mcp.batch.pixels import MAX_SHARE_OUTSIDE, Origin, Scaling, channel_axis, origin, share_outside
 from mldebug_mcp.batch.sequences import Floats
 from mldebug_mcp.checks.batch.affected_rows import NO_ROWS, batch_evidence, of_rows, rows_that
 from mldebug_mcp.checks.check import Evidence, batch_check
@@ -185,17 +185,23 @@ def _of_processor(array: Floats, own: Scaling | None) -> tuple[str, Severity] | 
         if share <= MAX_SHARE_OUTSIDE:
             return None
         return f"has {share:.0%} of its numbers outside the range of the model's processor", "warning"
+    wrong = _wrong_way(way, own)
+    return (wrong, "warning") if wrong else None
+
+
+def _wrong_way(way: Origin, own: Scaling | None) -> str:
+    """Say what is wrong with how bytes became the numbers; empty where nothing is."""
     constants = f"mean {_listed(way.scaling.mean)} and deviation {_listed(way.scaling.deviation)}"
     if way.normalised > 1:
-        return f"holds bytes that were normalised twice with {constants}", "warning"
+        return f"holds bytes that were normalised twice with {constants}"
     if way.rescaled > 1:
-        return f"holds bytes that were divided by 255 twice, then normalised with {constants}", "warning"
+        return f"holds bytes that were divided by 255 twice, then normalised with {constants}"
     if way.is_reversed:
-        return f"is normalised with {constants}: {way.scaling.name} has them in the opposite order of channels", "warning"
-    if own is not None and not way.scaling.is_same(own):
-        theirs = f"mean {_listed(own.mean)} and deviation {_listed(own.deviation)}"
-        return f"is normalised with {constants}, and the model's processor has {theirs}", "warning"
-    return None
+        return f"is normalised with {constants}: {way.scaling.name} has them in the opposite order of channels"
+    if own is None or way.scaling.is_same(own):
+        return ""
+    theirs = f"mean {_listed(own.mean)} and deviation {_listed(own.deviation)}"
+    return f"is normalised with {constants}, and the model's processor has {theirs}"
 
 
 def _listed(numbers: tuple[float, ...]) -> str:
