@@ -27,7 +27,7 @@ CHANNELS = (1, 3, 4)
 MAX_PIXELS_COMPARED = 20_000
 """Pixels of a batch that are compared with a processor's grid, spread evenly. Chosen: more tell no more."""
 MIN_PIXELS_COMPARED = 200
-"""Pixels from which a grid is no chance. Chosen: a pixel fits a wrong one with a probability of 0.2 in each channel."""
+"""Pixels that rule out chance. Chosen: a pixel fits a wrong one with a probability of 0.2 in each channel."""
 MAX_OFF_GRID = 0.1
 """Distance from a whole byte up to which a number is on the grid. Chosen: numbers written with three decimals are
 within."""
@@ -66,7 +66,7 @@ class Scaling:
     factor: float = 1 / 255
 
     def bytes(self, numbers: Floats, *, normalised: int = 1, rescaled: int = 1) -> Floats:
-        """Return the bytes of which this made the numbers, which have the shape (pixels, channels)."""
+        """Return the bytes that became these numbers, of shape (pixels, channels)."""
         for _ in range(normalised):
             numbers = numbers * np.array(self.deviation) + np.array(self.mean)
         return numbers / self.factor**rescaled
@@ -95,7 +95,7 @@ KNOWN = (
 
 
 def read_scaling(path: str | Path) -> Scaling | None:
-    """Return what the processor beside a model's `config.json` does to a byte; None where there is none to read."""
+    """Return what the processor next to a model's `config.json` does to a byte; None where there is none to read."""
     place = expanded(path)
     folder = place if is_folder(place) else place.parent
     for name in ("preprocessor_config.json", "processor_config.json"):
