@@ -228,7 +228,8 @@ def masks_of(table: Table) -> Masks | None:
     try:
         if not isinstance(classes, Ragged):
             classes, _ = ragged(classes)
-        largest = max((float(np.max(mask)) for mask in masks if np.size(mask)), default=0.0)
+        arrays = [np.asarray(mask, np.float64) for mask in masks]
+        largest = max((float(mask.max()) for mask in arrays if mask.size), default=0.0)
     except (TypeError, ValueError, OverflowError):
         return None
     return Masks(classes.flat.astype(np.int64), np.repeat(np.arange(classes.rows), classes.lengths), largest)

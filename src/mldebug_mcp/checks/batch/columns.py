@@ -246,7 +246,7 @@ MIN_SPREAD_OF_IMAGE = 1e-6
 @batch_check(
     severity="warning",
     why="The model is taught a class or an answer for an image that shows nothing.",
-    fix="Open the files of these rows: a failed download or decoding, a mask or crop next to the object, a black frame.",
+    fix="Open the files of these rows: a failed download or decoding, a crop that misses the object, a black frame.",
     quotes=("karpathy_recipe_inspect_data", "karpathy_recipe_visualize_before_net"),
 )
 def blank_images(batch: Batch) -> Evidence | None:
