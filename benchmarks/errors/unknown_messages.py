@@ -1,10 +1,13 @@
 """List the messages that released packages raise and that no entry knows.
 
     pip download --no-deps --dest wheels trl==1.16.0 accelerate==1.15.0
-    python -m benchmarks.errors.unknown_messages wheels/*.whl --top 100
+    pip download --no-deps --only-binary :all: --dest wheels vllm==0.33.0
+    FLASH_ATTENTION_SKIP_CUDA_BUILD=TRUE pip download --no-deps --no-binary :all: --dest wheels flash-attn==2.8.3.post2
+    python -m benchmarks.errors.unknown_messages wheels/* --top 100
 
-The sources are parsed, never imported. A message is a `raise` statement's text, with `x` for each value in it. Messages
-that users meet come first: those of the modules that read settings, data and checkpoints.
+The sources are parsed, never imported. A message is a `raise` statement's text, with `x` for each value in it, or that
+of a TORCH_CHECK in C++. Messages that users meet come first: those of the modules that read settings, data and
+checkpoints.
 """
 
 from __future__ import annotations
@@ -29,8 +32,12 @@ USER_FACING = re.compile(
 )
 """Modules in which users' settings, data and files are checked."""
 NOT_FOR_USERS = re.compile(
-    r"(?:^|/)(?:tests?|testing|examples?|docs?|benchmarks?|scripts|_vendor|thirdparty\w*)/|_test\.py$"
+    r"(?:^|/)(?:tests?|testing|examples?|docs?|benchmarks?|scripts|_vendor|thirdparty\w*)/|_test\.py$|"
+    r"/csrc/(?:cutlass|composable_kernel)/"
 )
+CPP = (".cpp", ".cu", ".h", ".hpp", ".cuh")
+CPP_CHECK = re.compile(r"TORCH_CHECK(?:_\w{1,20})?\((?P<condition>[^;\"]{1,400}?),\s*(?P<text>\"(?:[^\"\\]|\\.)*\")")
+"""A check of PyTorch's extensions in C++, with the first piece of its message."""
 NOT_AN_ERROR = {"NotImplementedError", "StopIteration", "KeyboardInterrupt", "SystemExit"}
 
 
@@ -46,16 +53,16 @@ class Raised:
 
 
 def sources(archive: Path) -> Iterator[tuple[str, str]]:
-    """Yield name and text of each Python module of a wheel or source distribution."""
+    """Yield name and text of each module in Python or C++ of a wheel or source distribution."""
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as wheel:
             for name in wheel.namelist():
-                if name.endswith(".py"):
+                if name.endswith((".py", *CPP)):
                     yield name, wheel.read(name).decode("utf-8", "replace")
         return
     with tarfile.open(archive) as distribution:
         for member in distribution:
-            file = distribution.extractfile(member) if member.name.endswith(".py") else None
+            file = distribution.extractfile(member) if member.name.endswith((".py", *CPP)) else None
             if file is not None:
                 yield member.name, file.read().decode("utf-8", "replace")
 
@@ -82,6 +89,9 @@ def raised(archive: Path) -> Iterator[Raised]:
     for name, source in sources(archive):
         if NOT_FOR_USERS.search(name):
             continue
+        if name.endswith(CPP):
+            yield from checked(package, name, source)
+            continue
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SyntaxWarning)
@@ -95,6 +105,15 @@ def raised(archive: Path) -> Iterator[Raised]:
                 if exception not in NOT_AN_ERROR and len(re.findall(r"[A-Za-z_]{2,}", text)) >= MIN_WORDS:
                     rank = 0 if USER_FACING.search(name) else 1
                     yield Raised(rank, package, f"{name}:{node.lineno}", exception, text)
+
+
+def checked(package: str, name: str, source: str) -> Iterator[Raised]:
+    """Yield the messages of the checks of a module in C++, which Python sees as a RuntimeError."""
+    for check in CPP_CHECK.finditer(source):
+        text = " ".join(check["text"].strip('"').split())
+        if len(re.findall(r"[A-Za-z_]{2,}", text)) >= MIN_WORDS:
+            line = source.count("\n", 0, check.start()) + 1
+            yield Raised(0, package, f"{name}:{line}", "RuntimeError", text)
 
 
 def unknown(archives: list[Path]) -> list[Raised]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.batch.kit import Inspect, Maker
+
+from mldebug_mcp.judge.batch import inspect_batch
 
 IGNORE = -100
 
@@ -274,3 +279,49 @@ def test_positions_that_never_rise_are_wrong(inspect: Inspect) -> None:
     assert inspect(batch, made.tokenizer)["position_ids_wrong"] == "error"
     batch["position_ids"] = [list(range(len(row))) for row in batch["input_ids"]]
     assert "position_ids_wrong" not in inspect(batch, made.tokenizer)
+
+
+def trained(kind: str, texts: list[str]) -> Any:
+    """Return a tokenizer of one kind, trained on texts."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    if kind == "wordpiece":
+        fast = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+        fast.normalizer, fast.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+        fast.decoder = decoders.WordPiece()
+        trainer: Any = trainers.WordPieceTrainer(vocab_size=1200, special_tokens=["[UNK]"], show_progress=False)
+    else:
+        fast = Tokenizer(models.BPE())
+        fast.pre_tokenizer, fast.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        trainer = trainers.BpeTrainer(
+            vocab_size=1200, special_tokens=["[UNK]"], initial_alphabet=alphabet, show_progress=False
+        )
+    fast.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=fast, unk_token="[UNK]")
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [("bpe", "wordpiece"), ("bpe", "shuffled"), ("bpe", "bpe"), ("wordpiece", "wordpiece")],
+)
+def test_ids_of_another_kind_of_tokenizer_are_seen_and_its_own_are_left_alone(
+    kind: str, source: str, tmp_path: Path
+) -> None:
+    pages = [page.read_text(encoding="utf-8") for page in sorted((Path(__file__).parents[2] / "docs").rglob("*.md"))]
+    texts = [page[start : start + 900] for page in pages for start in range(0, min(len(page), 9000), 900)]
+    mine = trained(kind, texts[::2])
+    mine.save_pretrained(tmp_path / "mine")
+    other = mine if source in (kind, "shuffled") else trained(source, texts[1::2])
+    ids = [other(text)["input_ids"] for text in texts[1:60:3]]
+    if source == "shuffled":
+        order = np.random.default_rng(3).permutation(len(mine))
+        ids = [order[row].tolist() for row in ids]
+    ids = [[one for one in row if one < len(mine)] for row in ids]
+    file = tmp_path / "batch.json"
+    file.write_text(json.dumps({"input_ids": ids}), encoding="utf-8")
+
+    found = {one.check for one in inspect_batch(file, tmp_path / "mine").findings}
+
+    assert ("tokenizer_mismatch" in found) == (source != kind)

@@ -136,3 +136,26 @@ def test_pasted_memory_numbers_are_handed_to_the_verb_that_judges_them() -> None
     assert answer.next_step is not None
     assert answer.next_step.tool == "check_memory"
     assert "12,884,901,888 bytes allocated" in answer.notes[0]
+
+
+@pytest.mark.parametrize("prefix", ["", "[rank1]: "])
+def test_a_group_of_exceptions_is_read_as_what_raised_it(prefix: str) -> None:
+    group = [
+        "  + Exception Group Traceback (most recent call last):",
+        '  |   File "/job/train.py", line 14, in <module>',
+        "  |     read(shards)",
+        "  | ExceptionGroup: two shards (2 sub-exceptions)",
+        "  +-+---------------- 1 ----------------",
+        "    | Traceback (most recent call last):",
+        '    |   File "/job/train.py", line 9, in read',
+        "    | ValueError: shard 3 is empty",
+        "    +---------------- 2 ----------------",
+        "    | OSError: shard 4 is gone",
+        "    +------------------------------------",
+    ]
+
+    error = explain_error("\n".join(["step 1 loss 2.1", *(prefix + line for line in group)])).error
+
+    assert error is not None
+    assert error.line == 5
+    assert error.ranks == (["1"] if prefix else [])

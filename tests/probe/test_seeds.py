@@ -77,3 +77,20 @@ def test_only_a_run_that_stays_far_from_the_goal_counts_as_failed(last: dict[str
     measured = Measured.model_validate({"initial_loss": 3.0, "goal": 0.1, "seeds": {"runs": runs}})
 
     assert seed_finding(interpret(RawProbe(measured=measured)).findings).state == state
+
+
+@pytest.mark.parametrize(
+    ("name", "losses", "verdict"),
+    [
+        ("comes to its floor", [1.12 + 1.3 * 0.99**step for step in range(300)], "cannot_learn"),
+        ("comes to a floor a little sooner", [1.25 + 1.2 * 0.988**step for step in range(300)], "cannot_learn"),
+        ("falls slowly and evenly", [3.0 - 0.004 * step for step in range(300)], "too_slow"),
+        ("falls by a power of the steps", [3.0 / (1 + step) ** 0.3 for step in range(300)], "too_slow"),
+        ("falls by the same part in each step", [3.0 * 0.995**step for step in range(300)], "too_slow"),
+    ],
+)
+def test_a_curve_is_slow_only_while_much_of_its_loss_lies_ahead(name: str, losses: list[float], verdict: str) -> None:
+    curve = {"losses": losses, "ended": "steps", "learning_rate": 1e-3}
+    measured = Measured.model_validate({"initial_loss": losses[0], "goal": 0.1, "curve": curve})
+
+    assert interpret(RawProbe(measured=measured)).verdict == verdict, name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.columns import ROW_NUMBERS, depth, row_count
+from mldebug_mcp.batch.pixels import Masks, Scaling, read_scaling
 from mldebug_mcp.batch.roles import END, Encoder, RowRoles, Words, read_roles
 from mldebug_mcp.batch.sequences import Bools, Floats, Ints, Ragged, Sequences, count_into
 from mldebug_mcp.batch.table import Column, Table
@@ -72,7 +73,16 @@ class Boxes:
         if self.form == "coco":
             return self._wrong_in_coco()
         turned = ~((values[:, 2] > values[:, 0]) & (values[:, 3] > values[:, 1]))
-        return f"{int(turned.sum())} boxes have no width or height between their corners", np.unique(self.rows[turned])
+        if turned.any():
+            said = f"{int(turned.sum())} boxes have no width or height between their corners"
+            return said, np.unique(self.rows[turned])
+        if bool((values <= LARGEST_SHARE).all()):
+            return "boxes are shares of the image, where corners in pixels are wanted", np.unique(self.rows)
+        slack = EDGE * self.sizes
+        outside = ((values[:, 2:] > self.sizes + slack) | (values[:, :2] < -slack)).any(axis=1)
+        if outside.mean() <= MIN_SHARE_OUTSIDE:
+            return "", np.empty(0, np.int64)
+        return f"{int(outside.sum())} boxes reach beyond their image", np.unique(self.rows[outside])
 
     def corners(self) -> Floats:
         """Return left, top, right and bottom of each box as shares of its image, NaN where its size is not known."""
@@ -134,7 +144,7 @@ def boxes_of(table: Table) -> Boxes | None:
         column = table.columns.get(name)
         if isinstance(column, list) and column and all(isinstance(one, Mapping) and "boxes" in one for one in column):
             targets = [one for one in column if isinstance(one, Mapping)]
-            found = list(_each(targets))
+            found = list(_each(targets, _image_sizes(table, len(targets))))
             if not found:
                 return None
             values, rows, classes, sizes = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -151,13 +161,27 @@ def _form(targets: list[Mapping[str, object]]) -> BoxForm:
     return "shares" if any("class_labels" in one for one in targets) else "corners"
 
 
-def _each(targets: list[Mapping[str, object]]) -> Iterator[tuple[Floats, Ints, Ints, Floats]]:
+def _image_sizes(table: Table, count: int) -> list[Sequence[float]]:
+    """Return height and width of each image as the batch holds it, NaN where it holds none."""
+    images = table.columns.get("images")
+    if images is None or isinstance(images, Ragged) or len(images) != count:
+        return [(np.nan, np.nan)] * count
+    sizes: list[Sequence[float]] = []
+    for image in images:
+        shape = np.shape(image[0]) if isinstance(image, list) and image else np.shape(image)[1:]
+        sizes.append(shape if len(shape) == 2 else (np.nan, np.nan))
+    return sizes
+
+
+def _each(
+    targets: list[Mapping[str, object]], sizes: list[Sequence[float]]
+) -> Iterator[tuple[Floats, Ints, Ints, Floats]]:
     """Yield boxes, their place, classes and image sizes, image by image; images without boxes are left out."""
     for place, target in enumerate(targets):
         try:
             boxes = np.asarray(target["boxes"], np.float64).reshape(-1, 4)
             classes = np.asarray(target.get("class_labels", target.get("labels", [])), np.int64).reshape(-1)
-            height, width = np.asarray(target.get("size", (np.nan, np.nan)), np.float64).reshape(-1)[:2]
+            height, width = np.asarray(target.get("size", sizes[place]), np.float64).reshape(-1)[:2]
         except (TypeError, ValueError, OverflowError):
             continue
         if len(boxes):
@@ -473,6 +497,9 @@ class ModelConfig:
     image_token: int | None = None
     image_merge: int | None = None
     image_tokens: int | None = None
+    image_size: int | None = None
+    channels: int | None = None
+    scaling: Scaling | None = None
     given: bool = field(default=False)
 
 
@@ -483,7 +510,7 @@ def read_model_config(path: str | Path) -> ModelConfig:
         InputError: it cannot be read, or is not a JSON object.
     """
     settings, _ = read_config_json(path)
-    return _from(settings)
+    return replace(_from(settings), scaling=read_scaling(path))
 
 
 def _from(settings: Mapping[str, object]) -> ModelConfig:
@@ -502,6 +529,7 @@ def _from(settings: Mapping[str, object]) -> ModelConfig:
     ends = [eos] if isinstance(eos, int) else eos if isinstance(eos, list) else []
     vision = settings.get("vision_config")
     sight: Mapping[str, object] = vision if isinstance(vision, dict) else {}
+    kind = str(settings.get("model_type"))
     return ModelConfig(
         vocab_size=number("vocab_size"),
         bos=number("bos_token_id"),
@@ -509,7 +537,7 @@ def _from(settings: Mapping[str, object]) -> ModelConfig:
         pad=number("pad_token_id"),
         num_labels=_classes(settings, number("num_labels", "num_classes")),
         max_positions=number("max_position_embeddings", "n_positions"),
-        positions_after_pad=str(settings.get("model_type")) in _POSITIONS_AFTER_PAD,
+        positions_after_pad=kind in _POSITIONS_AFTER_PAD,
         decoder_start=number("decoder_start_token_id"),
         encoder_decoder=settings.get("is_encoder_decoder") is True,
         token_classification="ForTokenClassification" in str(settings.get("architectures")),
@@ -517,6 +545,8 @@ def _from(settings: Mapping[str, object]) -> ModelConfig:
         image_token=number(*_IMAGE_TOKEN),
         image_merge=_whole(sight.get("spatial_merge_size")),
         image_tokens=_image_tokens(settings),
+        image_size=_whole(settings.get("image_size", sight.get("image_size"))) if kind in _FIXED_SIZE else None,
+        channels=_whole(settings.get("num_channels", sight.get("num_channels"))),
         given=True,
     )
 
@@ -526,6 +556,11 @@ _POSITIONS_AFTER_PAD = frozenset(
      "mpnet", "esm", "data2vec-text", "luke", "mluke", "layoutlmv3", "lilt", "markuplm")
 )  # fmt: skip
 """Model types whose positions begin at padding_idx + 1 (Transformers, create_position_ids_from_input_ids)."""
+_FIXED_SIZE = frozenset(
+    ("altclip", "chinese_clip", "clip", "clipseg", "deit", "flava", "git", "groupvit", "ijepa", "metaclip_2", "mgp-str",
+     "vit", "vit_mae", "vit_msn", "videomae", "vivit", "xclip")
+)  # fmt: skip
+"""Model types that refuse images of another size (Transformers, "Input image size ... doesn't match model")."""
 
 
 def _whole(value: object) -> int | None:
@@ -583,6 +618,7 @@ class Batch:
         floats: Float inputs by column name.
         stored_as_bytes: Those of them that the file holds as bytes.
         boxes: The boxes that a detector is to find.
+        masks: The masks of segments that are to be found.
         decoder_inputs: What the decoder is shown, where that is a column next to the targets.
         rest: Where there are no token rows, what each row holds that no other field does: text, categories.
         cells: The columns of a table of measurements, with one value for each row.
@@ -615,6 +651,7 @@ class Batch:
     stored_as_bytes: frozenset[str] = frozenset()
     integers: Mapping[str, Ints] = field(default_factory=dict)
     boxes: Boxes | None = None
+    masks: Masks | None = None
     decoder_inputs: Ragged | None = None
     rest: Rest | None = None
     cells: Mapping[str, Column] = field(default_factory=dict)

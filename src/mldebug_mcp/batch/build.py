@@ -29,6 +29,7 @@ from mldebug_mcp.batch.columns import (
     rest_of,
     row_count,
 )
+from mldebug_mcp.batch.pixels import masks_of
 from mldebug_mcp.batch.roles import Words
 from mldebug_mcp.batch.sequences import IGNORE, SHIFTS, Bools, Ints, Ragged, Sequences, hides_words
 from mldebug_mcp.batch.table import Column, Table
@@ -499,7 +500,7 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
     classes = _classes(found, sides)
     floats = float_columns(table)
     cells = {} if sides else cells_of(table)
-    boxes = boxes_of(table)
+    boxes, masks = boxes_of(table), masks_of(table)
     if not sides and not floats and classes is None and boxes is None and not _are_measurements(cells):
         known = "input_ids, labels, attention_mask, chosen_input_ids, rejected_input_ids, pixel_values"
         seen = ", ".join(shorten(name, 30) for name in list(table.columns)[:8]) or "none"
@@ -523,6 +524,8 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
     if sides and sides[0].name == "chosen" and wanted == ("",):
         rows //= 2
     _missing(found)
+    if told := names.wrong_class_images(table):
+        found.problem("schema_mismatch", told, [])
     said, exchanged = exchanged_pairs(table)
     if len(exchanged):
         found.problem("preference_swapped", said, exchanged)
@@ -542,6 +545,7 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         stored_as_bytes=frozenset(name for name in floats if names.is_bytes(table.columns[name])),
         integers=integer_columns(table, found.notes),
         boxes=boxes,
+        masks=masks,
         words=words,
         decoder_inputs=None if found.targets is None else decoder_inputs(table),
         rest=rest_of(table, table.others if sides else tuple(table.columns), floats, rows),

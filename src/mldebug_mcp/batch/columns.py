@@ -319,6 +319,25 @@ def _class_images(table: Table) -> Ints | None:
         return None
 
 
+COLOURS = (3, 4)
+"""Lengths of the last axis of an image in colour, without and with transparency."""
+
+
+def wrong_class_images(table: Table) -> str:
+    """Return what is wrong with the shape of labels that are to be a class for each pixel; empty where nothing is."""
+    column = table.columns.get("labels")
+    if column is None or isinstance(column, Ragged) or "pixel_values" not in table.columns or is_float(column):
+        return ""
+    if depth(column) != 4:
+        return ""
+    shape = np.shape(column[0])
+    if len(shape) == 3 and shape[-1] in COLOURS and shape[0] not in COLOURS:
+        return f"labels are images in colour, {shape} each: a class for each pixel is wanted, as (height, width)"
+    if len(shape) == 3 and shape[0] == 1:
+        return f"labels have the shape {shape} each: a class for each pixel is wanted, as {shape[1:]}"
+    return ""
+
+
 def decoder_inputs(table: Table) -> Ragged | None:
     """Return what a decoder is shown, or None where no column says so."""
     column = table.columns.get("decoder_input_ids")

@@ -543,17 +543,20 @@ def _findings(judged: list[Answer], *, healthy_known: bool) -> list[MemoryFindin
             )
         )
     if healthy_known and all(one.severity == "info" for one in found):
-        open_leak = any(one.outcome.id == "leak" and one.state is State.UNKNOWN for one in judged)
-        found.append(
-            MemoryFinding(
-                finding="healthy",
-                severity="info",
-                summary="nothing unusual: no failure or fragmentation is seen; whether memory leaks cannot be judged"
-                if open_leak
-                else "nothing unusual: no failure, leak or fragmentation is seen",
-            )
-        )
+        open_ids = {one.outcome.id for one in judged if one.state is State.UNKNOWN}
+        found.append(MemoryFinding(finding="healthy", severity="info", summary=_nothing_unusual(open_ids)))
     return sorted(found, key=lambda one: (GRAVEST_FIRST.index(one.severity), one.finding != "oom", -one.bytes))
+
+
+def _nothing_unusual(open_ids: set[str]) -> str:
+    """Say what was looked for and not seen, and what cannot be judged."""
+    unseen = {"oom": "failure", "leak": "leak", "fragmentation": "fragmentation"}
+    seen = [name for symptom, name in unseen.items() if symptom not in open_ids]
+    open_names = [name for symptom, name in unseen.items() if symptom in open_ids]
+    looked = ", ".join(seen[:-1]) + " or " * (len(seen) > 1) + seen[-1] if seen else "sign of a fault"
+    undecided = {("leak",): "; whether memory leaks cannot be judged"}
+    rest = undecided.get(tuple(open_names), f"; {' and '.join(open_names)} cannot be judged" if open_names else "")
+    return f"nothing unusual: no {looked} is seen{rest}"
 
 
 def _levers(device: DeviceMemory, judged: list[Answer]) -> list[Lever]:

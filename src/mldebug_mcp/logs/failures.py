@@ -25,6 +25,9 @@ from mldebug_mcp.logs.numbers import whole_number
 
 
 TRACEBACK = "Traceback (most recent call last)"
+_GROUP = f"Exception Group {TRACEBACK}"
+_GROUP_MARGIN = re.compile(r" {1,80}(?:\+-[-+ \d]{4,200}|\+(?= Exc)|\|) {0,2}(?:Exception Group (?=Trace))?")
+"""What Python draws before each line of a group of exceptions."""
 MAX_LEARNED = 16
 MAX_PROCESSES = 2_000
 MAX_PREFIX = 120
@@ -442,6 +445,8 @@ class _Reader:
         self.log = FailureLog()
         self._known = known
         self._prefixes = Prefixes()
+        self._grouped: set[str] = set()
+        """The streams in a group of exceptions."""
         self._quiet = True
         self._streams: dict[str, _Stream] = {}
         self._shapes: set[str] = set()
@@ -476,6 +481,7 @@ class _Reader:
             return
         line = line[: 4 * MAX_SHOWN]
         key, rest = self._prefixes.split(line)
+        rest = self._without_group(key, rest)
         if TRACEBACK in rest:
             key = self._prefixes.learn(rest) or key
         stream = self._streams.get(key)
@@ -485,6 +491,15 @@ class _Reader:
             self._root(line)
         self._follow(stream, key, number, rest.rstrip())
         self._quiet = not self._root_lines and not any(map(_is_waiting, self._streams.values()))
+
+    def _without_group(self, key: str, line: str) -> str:
+        """Return a line without the margin of a group of exceptions, where its stream shows one."""
+        margin = _GROUP_MARGIN.match(line) if _GROUP in line or key in self._grouped else None
+        if margin is None:
+            self._grouped.discard(key)
+            return line
+        self._grouped.add(key)
+        return line[margin.end() :]
 
     def _root(self, line: str) -> None:
         self._root_lines = 12 if ROOT_CAUSE in line else self._root_lines - 1

@@ -82,6 +82,11 @@ _OOMS = re.compile(r"CUDA OOMs:\s*(\d{1,15})\s*\|\s*cudaMalloc retries:\s*(\d{1,
 
 _SMI_DEVICE = re.compile(r"^\|\s+(\d{1,4})\s+\S.*?\|\s*[0-9A-Fa-f]{8}:", re.MULTILINE)
 _SMI_MEMORY = re.compile(r"(?<!\d)(\d{1,15})\s*MiB\s*/\s*(\d{1,15})\s*MiB")
+_GPUSTAT = re.compile(
+    r"^\[(\d{1,4})\] [^|\n]{1,200}\|[^|\n]{0,200}\|[ \t]{0,10}(\d{1,9})[ \t]{0,10}/[ \t]{0,10}(\d{1,9})[ \t]{0,10}MB",
+    re.MULTILINE,
+)
+_ROCM_SMI = re.compile(r"GPU\[(\d{1,4})\][ \t]{0,20}:[ \t]{0,20}VRAM Total (Used )?Memory \(B\): (\d{1,15})")
 _SMI_CSV = re.compile(
     r"^[ \t]{0,40}(?:(\d{1,4})[ \t]{0,40},)?(?:[^,\n]{0,200},){0,20}?[ \t]{0,40}"
     r"(\d{1,15})[ \t]{0,40}MiB[ \t]{0,40},[ \t]{0,40}(\d{1,15})[ \t]{0,40}MiB",
@@ -108,22 +113,29 @@ def parse_text(text: str, name: str = "text") -> MemorySnapshot:
     Raises:
         InputError: it is none of these.
     """
-    readers: Sequence[tuple[str, Callable[[str], list[DeviceMemory]]]] = (
-        ("text: out-of-memory message", _oom_message),
-        ("text: memory_summary", _memory_summary),
-        ("text: nvidia-smi", _nvidia_smi),
-        ("text: printed numbers", printed_numbers),
-    )
-    for layout, reader in readers:
-        devices = reader(text)
-        if devices:
-            return MemorySnapshot(name, layout, devices, notes=[_NOTE])
+    layout, devices = _devices(text)
+    if devices:
+        return MemorySnapshot(name, layout, devices, notes=[_NOTE])
     raise InputError(
         f"{name}: neither a memory snapshot nor an out-of-memory message, a torch.cuda.memory_summary(), the "
         "output of nvidia-smi or lines with allocated and reserved memory and their units; record a snapshot with "
         "torch.cuda.memory._record_memory_history() and "
         "_dump_snapshot('snapshot.pickle')"
     )
+
+
+def _devices(text: str) -> tuple[str, list[DeviceMemory]]:
+    """Return what kind of text it is, and what it says of each device; nothing where it is of no kind."""
+    readers: Sequence[tuple[str, Callable[[str], list[DeviceMemory]]]] = (
+        ("text: out-of-memory message", _oom_message),
+        ("text: memory_summary", _memory_summary),
+        ("text: nvidia-smi", _nvidia_smi),
+        ("text: gpustat", _gpustat),
+        ("text: rocm-smi", _rocm_smi),
+        ("text: printed numbers", printed_numbers),
+    )
+    found = ((layout, reader(text)) for layout, reader in readers)
+    return next(((layout, devices) for layout, devices in found if devices), ("", []))
 
 
 def _bytes(match: re.Match[str] | None) -> int | None:
@@ -234,6 +246,25 @@ def _nvidia_smi(text: str) -> list[DeviceMemory]:
             number = numbers[place] if place < len(numbers) else place
             found.append(DeviceMemory(number, reserved=used * MIB, peak_reserved=used * MIB, capacity=total * MIB))
     return found
+
+
+def _gpustat(text: str) -> list[DeviceMemory]:
+    return [
+        DeviceMemory(int(number), reserved=int(used) * MIB, peak_reserved=int(used) * MIB, capacity=int(total) * MIB)
+        for number, used, total in _GPUSTAT.findall(text)
+    ]
+
+
+def _rocm_smi(text: str) -> list[DeviceMemory]:
+    """Read `rocm-smi --showmeminfo vram`: two lines for each device, in bytes."""
+    sizes: dict[int, dict[str, int]] = {}
+    for number, used, size in _ROCM_SMI.findall(text):
+        sizes.setdefault(int(number), {})["used" if used else "total"] = int(size)
+    return [
+        DeviceMemory(number, reserved=one["used"], peak_reserved=one["used"], capacity=one["total"])
+        for number, one in sorted(sizes.items())
+        if len(one) == 2
+    ]
 
 
 def _csv_rows(text: str) -> tuple[list[tuple[int, int]], list[int]]:
@@ -586,7 +617,7 @@ def read_memory(path: str | Path) -> MemorySnapshot:
         InputError: it is none of these (the message says what it is), cut off, corrupt, or larger than the machine can
             hold.
     """
-    if isinstance(path, str) and ("\n" in path.strip() or printed_numbers(path)):
+    if isinstance(path, str) and ("\n" in path.strip() or _devices(path[-MAX_TEXT:])[1]):
         return parse_text(path[-MAX_TEXT:], "text")
     file = expanded(path)
     name = shorten(str(path), 200)

@@ -334,6 +334,7 @@ class FreeMemory:
         pieces: How many pieces.
         partly_used: Segments that are partly used.
         private: Free bytes in private pools (CUDA graphs), which other allocations cannot use.
+        split_known: Whether `split` is known: lines that a script prints give the total alone.
     """
 
     total: int = 0
@@ -342,11 +343,12 @@ class FreeMemory:
     pieces: int = 0
     partly_used: int = 0
     private: int = 0
+    split_known: bool = True
 
     @property
     def releasable(self) -> int:
-        """Bytes in segments that are wholly free: `empty_cache()` returns them."""
-        return self.total - self.split
+        """Bytes in segments that are wholly free: `empty_cache()` returns them. 0 where that is not known."""
+        return self.total - self.split if self.split_known else 0
 
 
 def free_at_end(device: DeviceTables) -> FreeMemory:

@@ -8,17 +8,14 @@ import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import FLOAT_INPUTS, SCALED_INSIDE
+from mldebug_mcp.batch.pixels import MAX_SHARE_OUTSIDE, Origin, Scaling, channel_axis, origin, share_outside
 from mldebug_mcp.batch.sequences import Floats
-from mldebug_mcp.checks.batch.affected_rows import NO_ROWS, batch_evidence, of_rows
+from mldebug_mcp.checks.batch.affected_rows import NO_ROWS, batch_evidence, of_rows, rows_that
 from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.core.text import counted, quoted, shorten
 from mldebug_mcp.models.base import Severity
 
 # Columns do not fit the trainer.
-
-
-CHANNELS = (1, 3, 4)
-"""Lengths of an axis that may be colours. Chosen: grey, colour, and colour with transparency."""
 
 
 @batch_check(
@@ -41,7 +38,8 @@ def schema_mismatch(batch: Batch) -> Evidence | None:
     Not this when: there are more columns than are needed.
     """
     told = [problem for problem in batch.problems if problem.check == "schema_mismatch"]
-    said = [*_float_classes(batch), *_channels_last(batch), *_lacking(batch), *(problem.summary for problem in told)]
+    said = [*_float_classes(batch), *_image_shapes(batch), *_mask_values(batch), *_lacking(batch)]
+    said += [problem.summary for problem in told]
     if not said:
         return None
     rows = np.unique([row for problem in told for row in problem.rows]).astype(np.int64)
@@ -66,21 +64,30 @@ def _lacking(batch: Batch) -> list[str]:
     return []
 
 
-def _channels_last(batch: Batch) -> list[str]:
-    """Return what is wrong with images whose last axis is the colours: `pixel_values` of Transformers have them first.
+def _image_shapes(batch: Batch) -> list[str]:
+    """Return what is wrong with the shape of images for the model: `pixel_values` of Transformers have channels first.
 
     Reported only where the model's configuration is one of Transformers: networks of Keras and JAX put colours last.
     """
     images = batch.floats.get("pixel_values")
-    if images is None or images.ndim != 4 or not batch.model.given:
+    axis = channel_axis(images) if images is not None and batch.model.given else None
+    if images is None or axis is None:
         return []
-    rows, first, height, last = images.shape
-    if last not in CHANNELS or first in CHANNELS:
+    shape = f"pixel_values have the shape {images.shape}"
+    if axis == images.ndim - 1:
+        return [f"{shape}: the {images.shape[-1]} channels are last, and models of Transformers want them first"]
+    channels, size, sides = batch.model.channels, batch.model.image_size, images.shape[-2:]
+    said = [f"{shape}, and the model takes {channels} channels"] * (channels not in (None, images.shape[axis]))
+    if size is not None and sides != (size, size):
+        said.append(f"{shape}, and the model takes images of {size} by {size}")
+    return said
+
+
+def _mask_values(batch: Batch) -> list[str]:
+    """Return what is wrong with the masks of segments: each pixel is 1 where the segment is, else 0."""
+    if batch.masks is None or batch.masks.largest <= 1:
         return []
-    return [
-        f"pixel_values have the shape ({rows}, {first}, {height}, {last}): the {last} channels are last, and models of "
-        f"Transformers want them first, as ({rows}, {last}, {first}, {height})"
-    ]
+    return [f"mask_labels hold numbers up to {batch.masks.largest:g}, where 0 and 1 are wanted"]
 
 
 def _float_classes(batch: Batch) -> list[str]:
@@ -132,6 +139,9 @@ feature."""
 def input_not_normalized(batch: Batch) -> Evidence | None:
     """An input's mean is beyond 3 or its deviation beyond 5, or it hardly varies, or not within images.
 
+    Images are compared with the constants of the model's processor, and of the processors in use: normalised or
+    rescaled twice, with the constants of another processor, or with those of the channels in the opposite order.
+
     Not this when: images lie between -1 and 1 or 0 and 1 (the latter is a remark); the column holds embeddings,
     rewards or log-probabilities, which are on other scales; a forecasting model scales `past_values` itself, or the
     file holds bytes, which something converts before the first layer (remarks). The bounds were chosen by hand, far
@@ -142,7 +152,7 @@ def input_not_normalized(batch: Batch) -> Evidence | None:
         if name not in FLOAT_INPUTS:
             continue
         values = array[np.isfinite(array)]
-        problem = _problem(values, array)
+        problem = _of_processor(array, batch.model.scaling) or _problem(values, array)
         if problem is None:
             continue
         excuse = _excuse(batch, name)
@@ -165,6 +175,37 @@ def _within_images(array: Floats) -> float:
     spatial = (-3, -2) if channels_last else (-2, -1)
     finite = np.where(np.isfinite(array), array, np.nan)
     return float(np.nanmax(np.nanstd(finite, axis=spatial), initial=0))
+
+
+def _of_processor(array: Floats, own: Scaling | None) -> tuple[str, Severity] | None:
+    """Return what the numbers of images tell of how they were made of bytes, where it is not as the processor does."""
+    way = origin(array, own)
+    if way is None:
+        share = 0.0 if own is None else share_outside(array, own)
+        if share <= MAX_SHARE_OUTSIDE:
+            return None
+        return f"has {share:.0%} of its numbers outside the range of the model's processor", "warning"
+    wrong = _wrong_way(way, own)
+    return (wrong, "warning") if wrong else None
+
+
+def _wrong_way(way: Origin, own: Scaling | None) -> str:
+    """Say what is wrong with how bytes became the numbers; empty where nothing is."""
+    constants = f"mean {_listed(way.scaling.mean)} and deviation {_listed(way.scaling.deviation)}"
+    if way.normalised > 1:
+        return f"holds bytes that were normalised twice with {constants}"
+    if way.rescaled > 1:
+        return f"holds bytes that were divided by 255 twice, then normalised with {constants}"
+    if way.is_reversed:
+        return f"is normalised with {constants}: {way.scaling.name} has them in the opposite order of channels"
+    if own is None or way.scaling.is_same(own):
+        return ""
+    theirs = f"mean {_listed(own.mean)} and deviation {_listed(own.deviation)}"
+    return f"is normalised with {constants}, and the model's processor has {theirs}"
+
+
+def _listed(numbers: tuple[float, ...]) -> str:
+    return f"{numbers[0]:.3g}" if len(set(numbers)) == 1 else ", ".join(f"{number:.3g}" for number in numbers)
 
 
 def _problem(values: Floats, array: Floats) -> tuple[str, Severity] | None:
@@ -192,6 +233,45 @@ def _of_images(array: Floats, seen: str, low: float, high: float) -> tuple[str, 
         return f"{seen}, but deviates by {within:.2g} at most within any image", "warning"
     if low >= 0 and high <= 1 and high > 0.5:
         return f"{seen}: pixels between 0 and 1, not normalised by mean and deviation", "info"
+    return None
+
+
+# Images of one colour.
+
+
+MIN_SPREAD_OF_IMAGE = 1e-6
+"""Deviation of the pixels of an image that is not blank. Chosen: rounding alone gives less."""
+
+
+@batch_check(
+    severity="warning",
+    why="The model is taught a class or an answer for an image that shows nothing.",
+    fix="Open the files of these rows: a failed download or decoding, a crop that misses the object, a black frame.",
+    quotes=("karpathy_recipe_inspect_data", "karpathy_recipe_visualize_before_net"),
+)
+def blank_images(batch: Batch) -> Evidence | None:
+    """Some images have the same value in all pixels of each channel, and others do not.
+
+    Not this when: all images are constant (`input_not_normalized`); the images stand with text, where rows without an
+    image get a blank one (a remark).
+    """
+    for name, images in batch.floats.items():
+        if name not in FLOAT_INPUTS or images.ndim not in (4, 5) or len(images) != batch.rows:
+            continue
+        axis = channel_axis(images)
+        if axis is None:
+            continue
+        pixels = tuple(at for at in range(1, images.ndim) if at != axis)
+        spread = images.max(axis=pixels) - images.min(axis=pixels)
+        blank = np.flatnonzero(spread.max(axis=1) < MIN_SPREAD_OF_IMAGE)
+        if 0 < len(blank) < batch.rows:
+            rows = batch.numbers[blank]
+            return batch_evidence(
+                f"{name}: {rows_that(rows, batch.rows, 'shows', 'show')} one colour",
+                rows,
+                values={"images": len(blank)},
+                severity="info" if batch.sides else None,
+            )
     return None
 
 

@@ -20,6 +20,11 @@ from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.core.text import quoted
 from mldebug_mcp.models.base import Severity
 
+VOID = (255, -1)
+"""Pixels that belong to no class. Source: the label images of Pascal VOC, Cityscapes and ADE20K, and SegFormer, for
+255."""
+
+
 # Unmasked labels are not the input ids.
 
 
@@ -274,6 +279,11 @@ def all_labels_masked(batch: Batch) -> Evidence | None:
 
     Not this when: only some rows are without trained tokens (`row_labels_masked`).
     """
+    if (pixels := batch.integers.get("labels")) is not None and pixels.size and np.isin(pixels, (IGNORE, *VOID)).all():
+        return batch_evidence(
+            f"none of {pixels.size} pixels in {of_rows(batch.numbers, batch.rows)} has a class", batch.numbers,
+            values={"pixels": pixels.size},
+        )  # fmt: skip
     sides = batch.labelled
     # Targets without a label are padding from end to end.
     tokens = sum(len(side.ids.flat) if side is batch.targets else int(side.lengths.sum()) for side in sides)
@@ -333,11 +343,6 @@ def _has_content(batch: Batch, side: Sequences) -> Bools:
 # Class labels outside the number of classes.
 
 
-VOID = (255, -1)
-"""Pixels that belong to no class. Source: the label images of Pascal VOC, Cityscapes and ADE20K, and SegFormer, for
-255."""
-
-
 LEAST_MASKS = 2
 LEAST_WHITE = 0.02
 """Share of pixels at 255 from which on they are a class. Chosen: a void margin alone is thinner."""
@@ -390,6 +395,8 @@ def _labels(batch: Batch) -> list[tuple[Ints, Ints]]:
         found.append((batch.classes, batch.numbers[: len(batch.classes)]))
     if batch.boxes is not None and batch.boxes.form != "coco":  # COCO numbers its categories as it likes
         found.append((batch.boxes.classes, batch.numbers[batch.boxes.rows]))
+    if batch.masks is not None:
+        found.append((batch.masks.classes, batch.numbers[batch.masks.rows]))
     if (pixels := batch.integers.get("labels")) is not None:
         used = ~np.isin(pixels, () if _is_black_and_white(batch) else VOID)
         rows = np.broadcast_to(np.arange(len(pixels))[:, None, None], pixels.shape)

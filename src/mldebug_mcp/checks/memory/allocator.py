@@ -150,7 +150,7 @@ def fragmentation(snapshot: MemorySnapshot) -> Evidence | None:
 def _fragmentation_on(device: DeviceMemory) -> Evidence | None:
     if device.oom is not None and device.oom.requested:
         return _at_failure(device, device.oom)
-    return _partly_used(device)
+    return _partly_used(device) if device.free.split_known else _beyond_peak(device)
 
 
 def _at_failure(device: DeviceMemory, event: OutOfMemoryEvent) -> Evidence | None:
@@ -199,6 +199,27 @@ def _partly_used(device: DeviceMemory) -> Evidence | None:
         f"free{pieces}, in segments that tensors hold another part of, so they cannot go back to the device",
         free.split,
         free.largest,
+        severity_is_error=False,
+    )
+
+
+def _beyond_peak(device: DeviceMemory) -> Evidence | None:
+    """Judge totals that a script prints: what is reserved beyond what tensors held at most was never used at once."""
+    beyond = device.reserved - device.peak_allocated
+    if beyond < max(FRAGMENTATION_LEAST_BYTES, FRAGMENTATION_LEAST_SHARE * device.reserved):
+        return None
+    if device.peak_allocated <= device.allocated:
+        raise CannotTell(
+            f"device {device.device}: {size(device.free.total)} of {size(device.reserved)} reserved are free; whether "
+            "in pieces or in whole segments is not in the text; print torch.cuda.memory_summary(), or the peak of "
+            "allocated memory too"
+        )
+    return _evidence(
+        device,
+        f"{size(beyond)} ({percent(beyond, device.reserved)} of {size(device.reserved)} reserved) are beyond the "
+        f"{size(device.peak_allocated)} that tensors held at most",
+        beyond,
+        0,
         severity_is_error=False,
     )
 
@@ -281,6 +302,8 @@ def cached_not_released(snapshot: MemorySnapshot) -> Evidence | None:
 
 def _cached_not_released_on(device: DeviceMemory) -> Evidence | None:
     idle = device.free.releasable
+    if not device.free.split_known:
+        return _unused(device)
     if device.oom is not None or idle < max(
         CACHED_NOT_RELEASED_LEAST_BYTES, CACHED_NOT_RELEASED_LEAST_SHARE * device.reserved
     ):
@@ -294,6 +317,22 @@ def _cached_not_released_on(device: DeviceMemory) -> Evidence | None:
     return memory_evidence(
         f"device {device.device}: {size(idle)} ({percent(idle, device.reserved)} of {size(device.reserved)} "
         f"reserved) are cached in wholly free segments, while tensors hold {size(device.allocated)}",
+        bytes=idle,
+        device=device.device,
+        values={"cached": idle, "reserved": device.reserved, "allocated": device.allocated},
+    )
+
+
+def _unused(device: DeviceMemory) -> Evidence | None:
+    """Judge totals that a script prints."""
+    idle = device.free.total
+    least = max(CACHED_NOT_RELEASED_LEAST_BYTES, CACHED_NOT_RELEASED_LEAST_SHARE * device.reserved)
+    if idle < least:
+        return None
+    return memory_evidence(
+        f"device {device.device}: {size(idle)} ({percent(idle, device.reserved)} of {size(device.reserved)} "
+        f"reserved) are free, while tensors hold {size(device.allocated)}; whether in whole segments or in pieces is "
+        "not in the text",
         bytes=idle,
         device=device.device,
         values={"cached": idle, "reserved": device.reserved, "allocated": device.allocated},

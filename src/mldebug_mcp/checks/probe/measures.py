@@ -10,6 +10,9 @@ from mldebug_mcp.probe.measured import Measured
 
 FALLING = 0.03
 """Relative fall over the last quarter that counts as still falling. Chosen: noise of a full batch is far below."""
+LEAST_AHEAD = 0.1
+"""Part of the loss that has to lie ahead of a curve that is still falling, if it goes on as in its last half. Chosen:
+a curve that has come to its floor has a few hundredths ahead of it, one that is slow most of its loss."""
 FEW_STEPS = 50
 """Steps that a loop must have made in its time. Chosen: fewer say nothing of what it could have learnt."""
 SMALL_UPDATE = 3e-5
@@ -102,13 +105,19 @@ def _is_at_rest(seen: Measured, gradient: float | None) -> bool:
 
 
 def still_falling(losses: Sequence[float]) -> bool:
-    """Tell whether a curve that was given many steps was still falling in its last quarter."""
+    """Tell whether a curve that was given many steps was still falling in its last quarter, and far from its floor."""
     if len(losses) < 8 or not all(map(math.isfinite, losses)):
         return False
     quarter = len(losses) // 4
-    before = sum(losses[-2 * quarter : -quarter]) / quarter
-    last = sum(losses[-quarter:]) / quarter
-    return before - last > FALLING * abs(before) and last < losses[0]
+    earlier, before, last = (
+        statistics.fmean(losses[-count * quarter : len(losses) - (count - 1) * quarter]) for count in (3, 2, 1)
+    )
+    fall = before - last
+    if fall <= FALLING * abs(before) or last >= losses[0]:
+        return False
+    # Each quarter takes off the same part of what the one before it took off.
+    part = fall / (earlier - before) if earlier > before else 1.0
+    return part >= 1 or fall * part / (1 - part) >= LEAST_AHEAD * abs(last)
 
 
 def was_cut_short(seen: Measured) -> bool:
