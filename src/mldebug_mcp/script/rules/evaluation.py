@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Certainty, Fault, fault
-from mldebug_mcp.script.roles import EVALUATES, NO_GRAD, Roles
+from mldebug_mcp.script.library import NO_GRADIENTS
+from mldebug_mcp.script.roles import EVALUATES, Roles
 
 
 def modes(roles: Roles) -> Iterator[Fault]:
@@ -83,7 +84,7 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
     inline = [
         one
         for one in roles.script.calls
-        if any(NO_GRAD.search(guard) for guard in one.guards)
+        if any(NO_GRADIENTS.search(guard) for guard in one.guards)
         and (one.name in trained or re.search(r"(?:^|\.)(?:model|net|network)$", one.name))
     ]
     first = next(iter([*evaluations, *inline]), None)
@@ -124,7 +125,7 @@ def _another_is_put_into_evaluation_mode(
     training = {backward.function for backward in roles.backwards}
     trained = {train.owner for train in trains if train.owner.startswith("self.")} - known
     for call in roles.script.calls:
-        without_gradient = any(NO_GRAD.search(guard) for guard in call.guards)
+        without_gradient = any(NO_GRADIENTS.search(guard) for guard in call.guards)
         if call.name in trained and without_gradient and call.loops and call.function not in training:
             says = f"{call.name} is evaluated, and eval() is called of others alone: its dropout and statistics stay on"
             yield fault("evaluates_in_training_mode", call.line, "likely", says)

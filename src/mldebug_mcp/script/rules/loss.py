@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.graph import CUT, NUMBERS, carries_graph, is_running_sum
-from mldebug_mcp.script.roles import NO_GRAD, Roles
+from mldebug_mcp.script.graph import carries_graph, is_running_sum
+from mldebug_mcp.script.library import CUT, NO_GRADIENTS, NUMBERS
+from mldebug_mcp.script.roles import Roles
 
 FORWARD = ("forward", "__call__", "call")
 """What PyTorch, Flax and Keras call the method that computes the outputs of a model."""
@@ -145,7 +146,7 @@ def _sequential_end(roles: Roles) -> str:
 def loss_without_graph(roles: Roles) -> Iterator[Fault]:
     """The loss, or a part of it, is cut off from the weights before backward."""
     for backward in roles.backwards:
-        if any(NO_GRAD.search(guard) for guard in backward.guards):
+        if any(NO_GRADIENTS.search(guard) for guard in backward.guards):
             says = "backward() is under no_grad, so it has no graph to go through"
             yield fault("backward_without_graph", backward.line, "certain", says)
         given = _loss_of(backward)
