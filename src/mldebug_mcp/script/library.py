@@ -27,8 +27,17 @@ WITHOUT_GRADIENT = {
     "numel", "nonzero", "round", "sign", "bincount", "str",
 }  # fmt: skip
 """Methods and functions whose result has no gradient whatever they are given."""
-CUTTING_METHODS = WITHOUT_GRADIENT - {"float"}
+CUTTING_METHODS = (WITHOUT_GRADIENT - {"float"}) | {"sample"}
 """Methods of a tensor whose result has no gradient."""
+RESULTS = {
+    "softmax": "softmax", "sigmoid": "sigmoid", "Softmax": "softmax", "Sigmoid": "sigmoid", "log_prob": "log_prob",
+}  # fmt: skip
+"""What a loss asks after: the activation or probability that a function, method or layer gives, by its name."""
+SAME_VALUES = (
+    "view", "reshape", "flatten", "squeeze", "unsqueeze", "float", "contiguous", "transpose", "permute", "to", "cuda",
+    "cpu", "clone", "stack", "cat", "concat", "exp", "sum", "mean", "clamp", "min", "minimum", "neg",
+)  # fmt: skip
+"""Methods and functions after which a value still is the result of the activation or distribution before."""
 PLAIN_ATTRIBUTES = ("data", "shape", "grad", "device", "dtype", "indices", "size", "ndim")
 
 WRAPPERS = (

@@ -32,6 +32,7 @@ from mldebug_mcp.script.values import (
     Value,
     choices,
     either,
+    end_of,
     models_through,
     objects_in,
     parameters_in,
@@ -48,7 +49,7 @@ MAX_ITEMS = 8
 
 Action = Literal[
     "make", "forward", "backward", "step", "schedule", "clear", "clip", "train", "eval", "write", "load", "freeze",
-    "unfreeze", "attach", "escape", "iterate", "unscale", "gradients", "copy",
+    "unfreeze", "attach", "escape", "iterate", "unscale", "gradients", "copy", "policy",
 ]  # fmt: skip
 
 
@@ -99,11 +100,13 @@ class Trace:
         events: In order.
         objects: All objects, in the order in which they are made or met.
         is_complete: Whether all of the script was followed.
+        given: By the identity of a call in the syntax tree, what its first argument was each time.
     """
 
     events: list[Event] = field(default_factory=list)
     objects: list[Object] = field(default_factory=list)
     is_complete: bool = True
+    given: dict[int, list[Value]] = field(default_factory=dict)
 
     def of(self, *actions: Action) -> list[Event]:
         """Return the events of some kinds."""
@@ -492,8 +495,10 @@ class _Follower:
             held = owner.attributes.get(name)
             uncertain = held is not None and self._tests and isinstance(value, Object | Constant | Choice)
             owner.attributes[name] = either(held, value) if uncertain and held is not None else value
-            for one in choices(value):
-                if isinstance(one, Object):
+            for one in objects_in(value):
+                if isinstance(value, Items):
+                    one.parent = one.parent or (owner if owner.kind == "model" and not owner.is_part_of(one) else None)
+                else:
                     self._attach(owner, one, name, node)
 
     def _attach(self, owner: Object, part: Object, name: str, node: ast.expr | ast.stmt) -> None:
@@ -674,7 +679,8 @@ class _Follower:
                 known = self._truth(node.operand)
                 return DATA if known is None else Constant(not known)
             case ast.UnaryOp():
-                return Tensor(models_through(self._value(node.operand)))
+                operand = self._value(node.operand)
+                return Tensor(models_through(operand), end_of(operand))
             case ast.Compare():
                 for one in (node.left, *node.comparators):
                     self._value(one)
@@ -697,7 +703,13 @@ class _Follower:
                     else Items((*left.values, *right.values))
                 )
         parts = [Tensor(one.models) if isinstance(one, Parameters) else one for one in (left, right)]
-        return Tensor(models_through(*parts))
+        ends = [end_of(one) for one in (left, right)]
+        if isinstance(node.op, ast.Mult) and "log_prob" in ends and ends[0] != ends[1]:
+            weight = models_through(right if ends[0] == "log_prob" else left)
+            if weight and self._gradients:
+                self._event("policy", weight, node)
+        known = all(isinstance(one, Constant) or (isinstance(one, Tensor) and one.is_known) for one in (left, right))
+        return Tensor(models_through(*parts), "log_prob" if "log_prob" in ends else "", known)
 
     def _named(self, name: str) -> Value:
         value = self._frame.scope.find(name)
@@ -776,6 +788,8 @@ class _Follower:
                 keywords |= {
                     key: one for key, one in zip(value.keys, value.values, strict=False) if isinstance(key, str)
                 }
+        if args:
+            self.trace.given.setdefault(id(node), []).append(args[0])
         callees = [one for one in choices(called) if one != Constant(None)]
         if method:
             results = [self._call_method(one, method, args, keywords, node) for one in callees]
@@ -864,8 +878,7 @@ class _Follower:
         names = [ast.unparse(base) for one in self._classes(called.node) for base in one.bases]
         is_model = any(
             name.rpartition(".")[2] in ("Module", "PreTrainedModel", "GenerationMixin")
-            or (name.endswith(("Model", "Module"))
-            and "Data" not in name)
+            or (name.endswith(("Model", "Module")) and "Data" not in name)
             for name in names
         )
         is_optimizer = any(name.endswith("Optimizer") or library.OPTIMIZERS.search(name) for name in names)
@@ -911,16 +924,13 @@ class _Follower:
             made = self._new("unknown", node, made_by=model.made_by or model.name, given=given)
             made.through = models_through(*given) | {model} if event.gradients else frozenset()
             return made
-        if event.gradients is False:
-            return inner if isinstance(inner, Items) else DATA
         models = models_through(*given) | {model} if event.gradients else frozenset()
         if isinstance(inner, Items):
-            return Items(
-                tuple(Tensor(models_through(one) | models) if isinstance(one, Tensor) else one for one in inner.values),
-                inner.keys,
-                inner.pattern,
-            )
-        return inner if isinstance(inner, Constant | Object) and model.kind != "model" else Tensor(models)
+            parts = (_with_models(one, models) if isinstance(one, Tensor) else one for one in inner.values)
+            return Items(tuple(parts), inner.keys, inner.pattern)
+        if isinstance(inner, Tensor) and model.definition is not None:
+            return _with_models(inner, models)
+        return _result_of_layer(model, models)
 
     def _call_method(
         self, owner: Value, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call
@@ -956,9 +966,10 @@ class _Follower:
                 return Constant(None)
         if name in library.CUTTING_METHODS:
             return DATA
-        if name in ("detach_",) and isinstance(node.func, ast.Attribute):
+        if name == "detach_" and isinstance(node.func, ast.Attribute):
             self._assign(node.func.value, DATA, node)
-        return Tensor(models_through(owner, *given))
+        ends = library.RESULTS.get(name) or (end_of(owner) if name in library.SAME_VALUES else "")
+        return Tensor(models_through(owner, *given), ends, isinstance(owner, Tensor) and owner.is_known)
 
     def _method_of_items(self, owner: Items, name: str, args: list[Value], node: ast.Call) -> Value:
         target = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -1211,12 +1222,12 @@ class _Follower:
             found = [parameters_in(value) for value in given]
             self._event("write", {*models, *(one for part in found if part is not None for one in part.models)}, node)
         if library.COMPUTES.search(name) and last not in ("load", "get_model"):
+            if last in library.WITHOUT_GRADIENT:
+                return DATA
             parts = [Tensor(one.models) if isinstance(one, Parameters) else one for one in given]
-            return (
-                DATA
-                if last in library.WITHOUT_GRADIENT or self._gradients is not True
-                else Tensor(models_through(*parts))
-            )
+            ends = library.RESULTS.get(last) or (end_of(args[0]) if args and last in library.SAME_VALUES else "")
+            known = bool(args) and isinstance(args[0], Tensor) and args[0].is_known
+            return Tensor(models_through(*parts) if self._gradients else frozenset(), ends, known)
         self._escape(given, node)
         pretrained = last in ("from_pretrained", "create_model") or ".models." in name
         made = self._new("model" if pretrained else "unknown", node, made_by=name, given=given)
@@ -1290,6 +1301,23 @@ class _Follower:
         )  # fmt: skip
         self.trace.events.append(event)
         return event
+
+
+def _with_models(value: Tensor, models: frozenset[Object]) -> Tensor:
+    return (
+        Tensor(value.models | models, value.ends, value.is_known)
+        if models
+        else Tensor(ends=value.ends, is_known=value.is_known)
+    )
+
+
+def _result_of_layer(layer: Object, models: frozenset[Object]) -> Tensor:
+    """Return what a layer of PyTorch gives; of `Sequential` it is what its last layer gives."""
+    last = layer
+    while last.made_by.endswith("Sequential") and last.given and isinstance(last.given[-1], Object):
+        last = last.given[-1]
+    is_known = last.made_by.startswith("torch.nn.") and not last.made_by.endswith("Sequential")
+    return Tensor(models, library.RESULTS.get(last.made_by.rpartition(".")[2], ""), is_known)
 
 
 _METHODS = {

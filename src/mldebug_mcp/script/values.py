@@ -98,9 +98,13 @@ class Tensor:
 
     Args:
         models: The models through which its gradient goes for certain.
+        ends: What it is the result of, as far as a loss asks for that: "softmax", "sigmoid", "log_prob".
+        is_known: Whether all that computes it stands in the file or is PyTorch's own.
     """
 
     models: frozenset[Object] = frozenset()
+    ends: str = ""
+    is_known: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +261,18 @@ def models_through(*values: Value) -> frozenset[Object]:
         elif isinstance(value, Choice):
             found |= frozenset.intersection(*(models_through(one) for one in value.values))
     return frozenset(found)
+
+
+def end_of(value: Value) -> str:
+    """Return what a value is the result of; empty where that differs or is not known."""
+    if isinstance(value, Tensor):
+        return value.ends
+    if isinstance(value, Object):
+        return "log_prob" if value.made_by.endswith(".log_prob") else ""
+    if isinstance(value, Items | Choice) and value.values:
+        ends = {end_of(one) for one in value.values}
+        return ends.pop() if len(ends) == 1 else ""
+    return ""
 
 
 def parameters_in(value: Value) -> Parameters | None:

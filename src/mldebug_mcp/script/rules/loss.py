@@ -11,6 +11,7 @@ from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.graph import carries_graph, is_running_sum
 from mldebug_mcp.script.library import CUT, NO_GRADIENTS, NUMBERS
 from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.values import Tensor
 
 FORWARD = ("forward", "__call__", "call")
 """What PyTorch, Flax and Keras call the method that computes the outputs of a model."""
@@ -23,7 +24,7 @@ def activation_twice(roles: Roles) -> Iterator[Fault]:
         if not kind:
             continue
         given = roles.source_of(call.node.args[0], call)
-        through = activation_of(roles, given)
+        through = activation_of(roles, given, call)
         if (kind, through) == ("softmax", "softmax"):
             yield _twice(call.line, "cross-entropy takes the softmax itself, and is given one already")
         elif (kind, through) == ("sigmoid", "sigmoid"):
@@ -59,8 +60,13 @@ def _twice(line: int, says: str) -> Fault:
     return fault("activation_twice", line, "certain", says)
 
 
-def activation_of(roles: Roles, given: ast.expr) -> str:
-    """Return which activation an expression ends in: "softmax", "sigmoid" or ""; that of a model by its class."""
+def activation_of(roles: Roles, given: ast.expr, call: Call) -> str:
+    """Return which activation the first argument of a call ends in: "softmax", "sigmoid" or ""."""
+    values = roles.trace.given.get(id(call.node), [])
+    known = [value for value in values if isinstance(value, Tensor) and value.is_known]
+    if known and len(known) == len(values):
+        ends = {value.ends for value in known}
+        return ends.pop() if len(ends) == 1 else ""
     outer = _outermost(given)
     last = outer.rpartition(".")[2].lower()
     if last in ("softmax", "sigmoid"):
@@ -141,6 +147,13 @@ def _sequential_end(roles: Roles) -> str:
     """Return the activation at the end of a model that is one `nn.Sequential`."""
     models = list(roles.sequentials.values())
     return _module_end(models[-1]) if len(models) == 1 else ""
+
+
+def policy_moves_its_critic(roles: Roles) -> Iterator[Fault]:
+    """A log-probability is weighted by a value that has a gradient of its own, as an advantage that is not detached."""
+    for line in sorted({event.line for event in roles.trace.of("policy")}):
+        says = "the log-probability is weighted by a value with a gradient, which then moves to please the policy"
+        yield fault("advantage_with_gradient", line, "likely", says)
 
 
 def loss_without_graph(roles: Roles) -> Iterator[Fault]:

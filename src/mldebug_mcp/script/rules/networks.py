@@ -35,12 +35,13 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
             continue
         others = [one for one in trace.events if one.node is not event.node]
         touched = any(
-            (one.action in ("write", "load", "escape", "copy")
-            and _reaches(one, copied))
-            or (one.action == "attach"
-            and one.source is not None
-            and one.source.copy_of is None
-            and _reaches(one, copied))
+            (one.action in ("write", "load", "escape", "copy") and _reaches(one, copied))
+            or (
+                one.action == "attach"
+                and one.source is not None
+                and one.source.copy_of is None
+                and _reaches(one, copied)
+            )
             for one in others
         )
         trained = any(one.action == "step" and trace.steps_model(one, copied) for one in others)

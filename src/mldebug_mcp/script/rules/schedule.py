@@ -47,7 +47,9 @@ def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
     through_data = per_batch is not None and _is_over_data(roles, per_batch)
     if per_batch is not None and through_data and "Plateau" not in kind:
         says = f"{name} counts epochs ({text[:80]}), and is stepped at every batch"
-        if "Lambda" not in kind and COUNTS_EPOCHS.search(text) and not COUNTS_BATCHES.search(text):
+        product = any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult) for part in ast.walk(made.value))
+        by_epochs = COUNTS_EPOCHS.search(text) and not COUNTS_BATCHES.search(text) and not product
+        if "Lambda" not in kind and by_epochs:
             yield fault("schedule_per_batch", per_batch.line, "certain", says)
         elif 0 < _first_change(roles, made) < FEWEST_BATCHES:
             yield fault("schedule_per_batch", per_batch.line, "likely", says)
