@@ -185,7 +185,6 @@ class _Follower:
         self._entry += 1
         self._frame = _Frame(self._top)
         self._loops, self._tests, self._gradients, self._stack = (), (), True, []
-        self._count = min(self._count, MAX_STATEMENTS // 2)
 
     def _functions(self, tree: ast.Module) -> Iterator[Function]:
         """Yield the functions and methods of a file, those that no other names first."""
