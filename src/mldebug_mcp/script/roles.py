@@ -196,6 +196,16 @@ class Roles:
         outside = [made for made in self.script.assignments if made.target == node.id and not made.function]
         return outside[0].value if len(outside) == 1 and not self.is_parameter(node.id, call.function) else node
 
+    def goes_on_elsewhere(self, call: Call) -> bool:
+        """Say whether a call is in a method of a class whose base is of another file, which may do the rest."""
+        owner = self.definitions.get(call.function.partition(".")[0])
+        if not isinstance(owner, ast.ClassDef):
+            return False
+        bases = [dotted(base).rpartition(".")[2] for base in owner.bases]
+        return any(
+            base not in self.definitions and base not in ("object", "ABC", "Protocol", "Generic") for base in bases
+        )
+
     def is_parameter(self, name: str, function: str) -> bool:
         """Say whether a name is a parameter of a function; of one that is not known it may be."""
         definition = self.definitions.get(function.rpartition(".")[2])

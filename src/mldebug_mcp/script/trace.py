@@ -135,7 +135,7 @@ def trace_of(tree: ast.Module) -> Trace:
     return follower.trace
 
 
-class _Exhausted(Exception):
+class _ExhaustedError(Exception):
     """The script has more statements than are followed."""
 
 
@@ -161,6 +161,7 @@ class _Follower:
         self._count = 0
         self._stack: list[ast.AST] = []
         self._entered: set[ast.AST] = set()
+        self._switched: dict[Object, frozenset[str]] = {}
         self._instances: dict[ast.ClassDef, Object] = {}
 
     # Where the script begins.
@@ -178,7 +179,7 @@ class _Follower:
     def _guarded(self) -> Iterator[None]:
         try:
             yield
-        except (_Exhausted, RecursionError):
+        except (_ExhaustedError, RecursionError):
             self.trace.is_complete = False
 
     def _start_anew(self) -> None:
@@ -233,7 +234,7 @@ class _Follower:
     def _statement(self, node: ast.stmt) -> bool:
         self._count += 1
         if self._count > MAX_STATEMENTS:
-            raise _Exhausted
+            raise _ExhaustedError
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self._set(node.name, Function(node, self._frame.scope, self._path_of(node.name)))
@@ -309,27 +310,27 @@ class _Follower:
         if known is not None:
             return self._body(node.body if known else node.orelse)
         scope, before = self._frame.scope, dict(self._frame.scope.names)
-        modes = [one.modes for one in self.trace.objects]
+        modes = {one: one.modes for one in self._switched}
         with self._under(node):
             left = self._body(node.body)
         after = scope.names
-        after_modes = [one.modes for one in self.trace.objects]
+        after_modes = {one: one.modes for one in self._switched}
         scope.names = dict(before)
-        for one, held in zip(self.trace.objects, modes, strict=False):
-            one.modes = held
+        for one, at_start in self._switched.items():
+            one.modes = modes.get(one, at_start)
         with self._under(node):
             other_left = self._body(node.orelse)
         if left and not other_left:
             return False
         if other_left and not left:
             scope.names = after
-            for one, held in zip(self.trace.objects, after_modes, strict=False):
+            for one, held in after_modes.items():
                 one.modes = held
             return False
         for name, value in after.items():
             other = scope.names.get(name)
             scope.names[name] = value if other is None else either(other, value)
-        for one, held in zip(self.trace.objects, after_modes, strict=False):
+        for one, held in after_modes.items():
             one.modes |= held
         return left and other_left
 
@@ -1064,6 +1065,7 @@ class _Follower:
         if owner.kind == "unknown" and owner.parent is None:
             owner.kind = "model"
         for part in owner.parts():
+            self._switched.setdefault(part, part.modes)
             part.modes = frozenset({"train" if is_train else "eval"}) if known else frozenset()
         self._event("train" if is_train else "eval", [owner], node)
         return owner

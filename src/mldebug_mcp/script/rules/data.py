@@ -28,7 +28,8 @@ def data_order(roles: Roles) -> Iterator[Fault]:
         if trains and ordered and not sampled and not streamed and not EVALUATES.search(name):
             says = f"{name} gives the training data in one order: shuffle is not on"
             yield fault("not_shuffled", made.line, "likely", says)
-    if roles.uses("DistributedSampler") and not roles.script.named("set_epoch") and roles.trains_by_hand:
+    trains = any(roles.is_repeated(backward) for backward in roles.backwards)
+    if roles.uses("DistributedSampler") and not roles.script.named("set_epoch") and trains:
         line = next(one.line for one in roles.script.calls if "DistributedSampler" in one.name)
         says = "a DistributedSampler is used, and set_epoch() is never called: each pass has the same order"
         yield fault("set_epoch_missing", line, "certain", says)

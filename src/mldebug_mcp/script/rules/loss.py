@@ -159,7 +159,7 @@ def policy_moves_its_critic(roles: Roles) -> Iterator[Fault]:
 def loss_without_graph(roles: Roles) -> Iterator[Fault]:
     """The loss, or a part of it, is cut off from the weights before backward."""
     for backward in roles.backwards:
-        if any(NO_GRADIENTS.search(guard) for guard in backward.guards):
+        if any(NO_GRADIENTS.search(guard) for guard in backward.guards) and not _has_graph(roles, backward):
             says = "backward() is under no_grad, so it has no graph to go through"
             yield fault("backward_without_graph", backward.line, "certain", says)
         given = _loss_of(backward)
@@ -176,6 +176,23 @@ def loss_without_graph(roles: Roles) -> Iterator[Fault]:
 
 
 FUNCTIONAL_LOSS = re.compile(r"(?:^|\.)(?:F|functional)\.\w*(?:loss|entropy)\w*$")
+
+
+def _has_graph(roles: Roles, backward: Call) -> bool:
+    """Say whether a loss may have been computed outside of the block that turns gradients off."""
+    computed = [one for one in roles.trace.of("backward") if one.node is backward.node]
+    inside = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.With) and _is_around(node, backward)]
+    names = names_in(backward.node.func)
+    made_inside = any(
+        made.target in names and node.lineno < made.line < backward.line
+        for node in inside
+        for made in roles.script.assignments
+    )
+    return not made_inside or any(one.objects for one in computed)
+
+
+def _is_around(node: ast.With, call: Call) -> bool:
+    return node.lineno <= call.line <= (node.end_lineno or node.lineno)
 
 
 def _loss_of(backward: Call) -> ast.expr | None:
@@ -255,7 +272,16 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
         again = again or any(
             made.target in lost and call.owner in _names_of(made.value) for made in roles.script.assignments
         )
-        if name in lost and call.loops and not again and not _is_detached(roles, name, call):
+        here = {
+            one for backward in roles.backwards if backward.function == call.function
+            for node in _given_to(backward) for one in _names_of(node)
+        }  # fmt: skip
+        if (
+            (name in here or (name in lost and "." in name))
+            and call.loops
+            and not again
+            and not _is_detached(roles, name, call)
+        ):
             says = f"{call.owner} keeps {name} with its graph"
             yield fault("losses_kept", call.line, "certain", says, fix=f"{call.owner}.append({name}.item())")
     training = {backward.function for backward in roles.backwards}

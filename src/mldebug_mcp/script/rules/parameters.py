@@ -188,6 +188,8 @@ def _switches(roles: Roles) -> Iterator[tuple[str, bool, int, int]]:
 
 def _layers_in_a_list(roles: Roles) -> Iterator[Fault]:
     """Yield attributes of a model that hold layers in a plain list, tuple or mapping, which the model does not see."""
+    if re.search(r"^(?:from|import) flax", roles.source, re.MULTILINE):
+        return  # Flax knows the layers of lists
     for module in roles.modules:
         made = [one for one in roles.script.assignments if module.name in one.function.split(".")[:-1]]
         own = {one.target: one for one in reversed(made) if re.fullmatch(r"self\.\w+", one.target) and not one.adds}

@@ -17,6 +17,7 @@ def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
         return
     cleared = roles.script.named("zero_grad")
     repeated = [step for step in roles.steps if roles.is_repeated(step) or _runs_closure(roles, step)]
+    repeated = [step for step in repeated if not roles.goes_on_elsewhere(step)]
     if not cleared and repeated:
         step = repeated[0]
         says = f"{step.name}() changes the weights, and nothing in the file clears the gradients (zero_grad)"
@@ -116,7 +117,13 @@ def nothing_is_stepped(roles: Roles) -> Iterator[Fault]:
     steps = [call for call in roles.script.calls if re.search(r"step|minimize", call.method)]
     others = [call for call in steps if call not in roles.schedule_steps]
     repeated = [backward for backward in roles.backwards if roles.is_repeated(backward)]
-    if repeated and not others and not by_hand and not roles.uses("autograd.grad", "sub_", "add_", "copy_", "hook"):
+    if (
+        repeated
+        and not others
+        and not by_hand
+        and not roles.goes_on_elsewhere(repeated[0])
+        and not roles.uses("autograd.grad", "sub_", "add_", "copy_", "hook")
+    ):
         yield fault("no_step", repeated[0].line, "likely", "gradients are computed, and no optimizer makes a step")
 
 
@@ -133,7 +140,8 @@ def nothing_gives_gradients(roles: Roles) -> Iterator[Fault]:
     given = any(step.node.args and "scaler" not in step.owner.lower() for step in roles.steps)
     foreign = [call.name for call in roles.script.calls if call.method not in roles.definitions]
     elsewhere = any(GIVES_GRADIENTS.search(name) for name in foreign)
-    if not given and not elsewhere and any(roles.is_repeated(step) for step in roles.steps):
+    own = [step for step in roles.steps if not roles.goes_on_elsewhere(step)]
+    if not given and not elsewhere and any(roles.is_repeated(step) for step in own):
         says = f"{roles.steps[0].name}() is called, and nothing computes a gradient (backward)"
         yield fault("no_backward", roles.steps[0].line, "likely", says)
 
