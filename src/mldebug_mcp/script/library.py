@@ -66,12 +66,14 @@ SAME_MODEL = {
 }  # fmt: skip
 """Methods of a model that give it back."""
 PASSES_ON = {
-    "list", "tuple", "set", "iter", "reversed", "sorted", "tqdm", "trange", "track", "chain", "cycle", "islice", "deque",
+    "list", "tuple", "set", "iter", "reversed", "sorted", "tqdm", "trange", "track", "chain", "cycle", "islice",
+    "deque",
 }  # fmt: skip
 """Functions that give the items that they are given."""
 LOOKS_ONLY = {
     "print", "len", "isinstance", "type", "id", "str", "repr", "hasattr", "callable", "is_tensor", "save", "summary",
-    "info", "debug", "warning", "log", "watch", "int", "float", "bool", "sum", "max", "min", "issubclass", "vars", "summon_full_params",
+    "info", "debug", "warning", "log", "watch", "int", "float", "bool", "sum", "max", "min", "issubclass", "vars",
+    "summon_full_params",
 }  # fmt: skip
 """Functions that leave what they are given as it is."""
 COMPUTES = re.compile(r"^(?:torch|einops|math|torchvision\.ops|torchmetrics)\b")

@@ -44,6 +44,10 @@ MAX_DEPTH = 12
 """Calls inside of calls that are entered."""
 ROUNDS = 2
 """Times that a loop is gone through: what one round leaves to the next is seen in the second."""
+MAX_LISTED = 64
+"""Items of a list that are kept apart."""
+MAX_EVENTS = 5_000
+"""Events that are kept. Chosen: rules compare each with those around it."""
 MAX_ITEMS = 8
 """Items of a list that a loop goes through one by one."""
 
@@ -113,7 +117,7 @@ class Trace:
         return [event for event in self.events if event.action in actions]
 
     def steps_model(self, step: Event, model: Object) -> bool:
-        """Say whether a step may change a model: its optimizer has some of its parameters, or ones that are not known."""
+        """Say whether a step may change a model: its optimizer has some of its parameters, or unknown ones."""
         return any(
             one.kind == "optimizer" and (not one.holds_all or any(held.is_related_to(model) for held in one.holds))
             for one in step.objects
@@ -461,9 +465,8 @@ class _Follower:
                     one = part.value if isinstance(part, ast.Starred) else part
                     self._assign(one, self._item(value, place), node)
             case ast.Attribute():
-                owner = self._value(target.value)
-                for one in choices(owner):
-                    self._assign_attribute(one, target.attr, value, node)
+                for holder in choices(self._value(target.value)):
+                    self._assign_attribute(holder, target.attr, value, node)
             case ast.Subscript():
                 owner, key = self._value(target.value), self._value(target.slice)
                 plain = key.value if isinstance(key, Constant) else None
@@ -473,11 +476,11 @@ class _Follower:
                         Items((*owner.values, value), (*owner.keys, plain) if owner.keys or not owner.values else ()),
                         node,
                     )
-                for one in choices(owner):
-                    if isinstance(one, Parameters):
-                        self._event("write", one.models, node)
-                    elif isinstance(one, Object):
-                        self._assign_attribute(one, str(plain) if plain is not None else "*", value, node)
+                for holder in choices(owner):
+                    if isinstance(holder, Parameters):
+                        self._event("write", holder.models, node)
+                    elif isinstance(holder, Object):
+                        self._assign_attribute(holder, str(plain) if plain is not None else "*", value, node)
 
     def _assign_attribute(self, owner: Value, name: str, value: Value, node: ast.expr | ast.stmt) -> None:
         if isinstance(owner, Parameters):
@@ -549,7 +552,8 @@ class _Follower:
             case Library():
                 return Library(f"{value.name}.{name}")
             case Choice():
-                return either(*(self._attribute(one, name) for one in value.values if one != Constant(None)) or (DATA,))
+                parts = [self._attribute(one, name) for one in value.values if one != Constant(None)]
+                return either(*parts) if parts else DATA
             case Parameters():
                 if name == "grad":
                     return Parameters(value.models, known=value.known, gradients=True)
@@ -695,13 +699,10 @@ class _Follower:
 
     def _combined(self, node: ast.BinOp) -> Value:
         left, right = self._value(node.left), self._value(node.right)
-        if isinstance(node.op, ast.Add) and (parameters_in(left) or parameters_in(right) or isinstance(left, Items)):
-            if isinstance(left, Items | Parameters) or isinstance(right, Items | Parameters):
-                return (
-                    Items((left, right), pattern=True)
-                    if not (isinstance(left, Items) and isinstance(right, Items))
-                    else Items((*left.values, *right.values))
-                )
+        if isinstance(node.op, ast.Add) and isinstance(left, Items) and isinstance(right, Items):
+            return Items((*left.values, *right.values))
+        if isinstance(node.op, ast.Add) and (isinstance(left, Items) or parameters_in(left) or parameters_in(right)):
+            return Items((left, right), pattern=True)
         parts = [Tensor(one.models) if isinstance(one, Parameters) else one for one in (left, right)]
         ends = [end_of(one) for one in (left, right)]
         if isinstance(node.op, ast.Mult) and "log_prob" in ends and ends[0] != ends[1]:
@@ -976,13 +977,8 @@ class _Follower:
         if name in ("append", "add", "extend", "insert", "update", "appendleft") and args and target is not None:
             new = args[-1].values if name in ("extend", "update") and isinstance(args[-1], Items) else (args[-1],)
             pattern = owner.pattern or bool(self._loops)
-            values = (
-                tuple(either(*owner.values, *new).values)
-                if pattern and len(owner.values) > MAX_ITEMS and isinstance(either(*owner.values, *new), Choice)
-                else (*owner.values, *new)
-            )  # type: ignore[union-attr]
             if isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
-                self._assign(target, Items(values[:64], pattern=pattern), node)
+                self._assign(target, Items((*owner.values, *new)[:MAX_LISTED], pattern=pattern), node)
             return Constant(None)
         if name == "items":
             return Items(
@@ -1296,6 +1292,8 @@ class _Follower:
         self, action: Action, objects: Sequence[Object] | set[Object] | frozenset[Object], node: ast.AST, *,
         modes: frozenset[str] = frozenset(), source: Object | None = None,
     ) -> Event:  # fmt: skip
+        if len(self.trace.events) >= MAX_EVENTS:
+            raise _ExhaustedError
         event = Event(
             action, frozenset(objects), node, self._loops, self._tests, self._gradients, self._frame.path, self._entry,
             modes, source,

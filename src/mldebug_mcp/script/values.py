@@ -71,7 +71,7 @@ class Object:
         return self.kind == "model" or (self.parent is not None and self.parent.is_of_model())
 
     def has_parameters(self) -> bool:
-        """Say whether it is a model with parameters for certain: a layer of PyTorch with some, or one that holds such."""
+        """Say whether it is a model with parameters for certain: a layer with some, or one that holds such."""
         return self.kind == "model" and any(HAS_PARAMETERS.search(part.made_by) for part in self.parts())
 
     def is_related_to(self, other: Object) -> bool:
@@ -126,6 +126,16 @@ class Parameters:
     state: bool = False
 
 
+MAX_SIZE = 1_000
+"""Values in a list and in its parts that are kept apart."""
+
+
+def _size_of(value: Value) -> int:
+    if isinstance(value, Choice):
+        return sum(map(_size_of, value.values))
+    return value.size if isinstance(value, Items) else 1
+
+
 @dataclass(frozen=True, slots=True)
 class Items:
     """A list, tuple or mapping whose parts are known.
@@ -134,11 +144,21 @@ class Items:
         values: The parts.
         keys: Their keys in a mapping.
         pattern: Whether the parts stand for any number of such.
+        size: How many values are in it, those in its parts among them.
     """
 
     values: tuple[Value, ...]
     keys: tuple[object, ...] = ()
     pattern: bool = False
+    size: int = field(default=0, init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Keep the size; what is too large is taken as unknown, as lists of lists grow without bound."""
+        size = 1 + sum(map(_size_of, self.values))
+        object.__setattr__(self, "size", 1 if size > MAX_SIZE else size)
+        if size > MAX_SIZE:
+            object.__setattr__(self, "values", ())
+            object.__setattr__(self, "keys", ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,8 +139,9 @@ def _is_cut_in_two(roles: Roles, fit: Call) -> bool:
     starts: set[str] = set()
     for made in same:
         for node in ast.walk(made.value):
-            is_cut = isinstance(node, ast.Subscript) and dotted(node.value) in scaled
-            if is_cut and isinstance(node.slice, ast.Slice) and made.order >= fit.order:
+            if not isinstance(node, ast.Subscript) or dotted(node.value) not in scaled or made.order < fit.order:
+                continue
+            if isinstance(node.slice, ast.Slice):
                 ends |= (
                     names_in(node.slice.upper) if node.slice.upper is not None and node.slice.lower is None else set()
                 )

@@ -265,6 +265,7 @@ def _is_cut(roles: Roles, node: ast.expr, call: Call, by: tuple[str, ...], depth
 def losses_kept(roles: Roles) -> Iterator[Fault]:
     """Losses are kept with their graphs."""
     lost = {name for backward in roles.backwards for node in _given_to(backward) for name in _names_of(node)}
+    training = {backward.function for backward in roles.backwards}
     for call in roles.script.named("append"):
         arg = call.node.args[0] if call.node.args else None
         name = dotted(arg) if isinstance(arg, ast.Name | ast.Attribute) else ""
@@ -272,19 +273,10 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
         again = again or any(
             made.target in lost and call.owner in _names_of(made.value) for made in roles.script.assignments
         )
-        here = {
-            one for backward in roles.backwards if backward.function == call.function
-            for node in _given_to(backward) for one in _names_of(node)
-        }  # fmt: skip
-        if (
-            (name in here or (name in lost and "." in name))
-            and call.loops
-            and not again
-            and not _is_detached(roles, name, call)
-        ):
+        of_loop = call.function in training or "." in name or roles.evaluates(call.function)
+        if name in lost and of_loop and call.loops and not again and not _is_detached(roles, name, call):
             says = f"{call.owner} keeps {name} with its graph"
             yield fault("losses_kept", call.line, "certain", says, fix=f"{call.owner}.append({name}.item())")
-    training = {backward.function for backward in roles.backwards}
     for added in roles.script.assignments:
         summed = is_running_sum(added) and added.loops and added.target not in lost
         if not summed or added.function not in training:

@@ -166,7 +166,7 @@ def generator_in_discriminator_loss(roles: Roles) -> Iterator[Fault]:
             named.add(key)
             certainty: Certainty = "likely" if own.tests != backward.tests else "certain"
             others = " and ".join(sorted(one.name for step in steps for one in step.objects))
-            says = f"the loss before {others}.step() goes through {model.name} as well, whose next step uses these gradients"
+            says = f"the loss before {others}.step() goes through {model.name} as well, whose next step uses them"
             yield fault("generator_in_discriminator_loss", backward.line, certainty, says)
 
 

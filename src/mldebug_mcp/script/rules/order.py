@@ -208,7 +208,7 @@ def _has_modes(model: Object) -> bool:
 
 
 def _evaluates(trace: Trace, forward: Event, model: Object) -> bool:
-    """Say whether a forward pass is in a loop over data in which nothing trains, of a model that is trained elsewhere."""
+    """Say whether a forward pass is in a loop over data that trains nothing, of a model that is trained elsewhere."""
     depth = len(forward.loops)
     inside = [one for one in trace.events if one.entry == forward.entry and one.loops[:depth] == forward.loops]
     over_data = any(
