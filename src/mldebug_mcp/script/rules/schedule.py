@@ -12,14 +12,9 @@ from mldebug_mcp.script.roles import Roles
 
 
 def schedule_out_of_step(roles: Roles) -> Iterator[Fault]:
-    """A schedule is stepped before the optimizer, at the wrong pace, or never."""
+    """A schedule is stepped at the wrong pace, or never."""
     if not roles.trains_by_hand:
         return
-    for step in roles.schedule_steps:
-        unit = [one for one in roles.steps if one.function == step.function and one.loops == step.loops]
-        if unit and all(one.order > step.order for one in unit):
-            says = "scheduler.step() stands before optimizer.step(): the first value of the schedule is skipped"
-            yield fault("schedule_first", step.line, "certain", says)
     for name, made in roles.schedules.items():
         yield from _pace(roles, name, made)
 

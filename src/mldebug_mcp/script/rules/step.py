@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
+from mldebug_mcp.script.calls import Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles, Run
 
@@ -31,31 +31,6 @@ def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
         if same and len(outside) == len(same) and not _in_closure(step):
             says = f"zero_grad() stands outside the loop in which {step.name}() is called"
             yield fault("gradients_cleared_outside", same[0].line, "certain", says)
-    reached = _optimizers_cleared(roles, {clear.owner for clear in cleared})
-    for step in roles.steps if reached else ():
-        if step.owner in roles.optimizers and step.owner not in reached and step.loops:
-            says = f"{step.owner} is stepped, and nothing clears the gradients of its parameters"
-            yield fault("one_optimizer_not_cleared", step.line, "likely", says)
-
-
-def _optimizers_cleared(roles: Roles, owners: set[str]) -> set[str]:
-    """Return the optimizers whose gradients `zero_grad` of some owners clears; none where an owner is not known."""
-    reached: set[str] = set()
-    for owner in owners:
-        if owner in roles.optimizers:
-            reached.add(owner)
-            continue
-        of_module = {name for name, made in roles.optimizers.items() if _has_parameters_of(owner, made)}
-        if not of_module:
-            return set()
-        reached |= of_module
-    return reached
-
-
-def _has_parameters_of(module: str, optimizer: Assignment) -> bool:
-    return bool(
-        re.search(rf"(?<![\w.]){re.escape(module)}(?:\.\w+)*\.(?:named_)?parameters\(\)", ast.unparse(optimizer.value))
-    )
 
 
 def _clears_otherwise(roles: Roles) -> bool:
