@@ -21,10 +21,9 @@ from mldebug_mcp.script.rules import (
 
 RULES: tuple[Rule, ...] = (
     step.gradients_never_cleared,
-    step.gradients_cleared_before_use,
     step.nothing_is_stepped,
     step.nothing_gives_gradients,
-    step.clipping_without_effect,
+    step.clipping_of_scaled_gradients,
     step.backward_in_autocast,
     step.scaler_half_used,
     order.steps_without_gradient,

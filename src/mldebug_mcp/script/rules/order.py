@@ -22,11 +22,16 @@ def steps_without_gradient(roles: Roles) -> Iterator[Fault]:
         last = _last_for(trace, trace.events[:place], step, optimizer)
         empty = last is not None and last.action == "clear" and set(last.tests) <= set(step.tests)
         found[id(step.node)] = last if empty and found.get(id(step.node), last) is not None else None
-    for clear in {id(one): one for one in found.values() if one is not None}.values():
-        computed = _is_preceded_by_backward(trace, clear)
-        if computed:
+    lines = {id(step.node): step.line for step in trace.of("step")}
+    for node, clear in found.items():
+        if clear is None:
+            continue
+        if _is_preceded_by_backward(trace, clear):
             says = "zero_grad() stands between backward() and step(): each step is made without a gradient"
             yield fault("cleared_before_step", clear.line, "certain", says)
+        elif any(one.entry == clear.entry and one.loop_lines == clear.loop_lines for one in trace.of("backward")):
+            says = "step() stands before backward() and after zero_grad(): it is made without a gradient"
+            yield fault("step_before_backward", lines[node], "certain", says)
 
 
 def _optimizer_of(step: Event) -> Object | None:

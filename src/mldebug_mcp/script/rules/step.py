@@ -48,31 +48,6 @@ def _in_closure(step: Call) -> bool:
     return bool(step.node.args) and not step.owner.lower().endswith("scaler")
 
 
-def gradients_cleared_before_use(roles: Roles) -> Iterator[Fault]:
-    """Gradients are cleared between backward and step; or the step comes between clearing and backward."""
-    for backward in roles.backwards:
-        unit = [one for one in roles.unit(backward) if one.loops == backward.loops]
-        steps = [one for one in unit if one in roles.steps]
-        cleared = [one for one in unit if one.method == "zero_grad"]
-        after = [one for one in steps if one.order > backward.order]
-        for clear in cleared:
-            step = next((one for one in after if one.order > clear.order), None)
-            again = step is not None and any(clear.order < one.order < step.order for one in roles.backwards)
-            if clear.order > backward.order and step is not None and not again and not clear.conditions:
-                if clear.owner in roles.optimizers and step.owner in roles.optimizers and clear.owner != step.owner:
-                    continue
-                says = "zero_grad() stands between backward() and step(): each step is made without a gradient"
-                yield fault("cleared_before_step", clear.line, "certain", says)
-        if (
-            steps
-            and not after
-            and cleared
-            and not any(one in roles.backwards for one in unit if one.order < steps[0].order)
-        ) and (max(one.order for one in cleared if True) and cleared[0].order < steps[0].order):
-            says = "step() stands before backward() and after zero_grad(): it is made without a gradient"
-            yield fault("step_before_backward", steps[0].line, "certain", says)
-
-
 def nothing_is_stepped(roles: Roles) -> Iterator[Fault]:
     """Gradients are computed and no optimizer uses them, or a call lacks its parentheses."""
     bare = [
@@ -164,20 +139,13 @@ _UNCALLED = {
 """Methods that do nothing without their parentheses, and the cause that they are then."""
 
 
-def clipping_without_effect(roles: Roles) -> Iterator[Fault]:
-    """Gradients are clipped where that has no effect, or while they are scaled."""
+def clipping_of_scaled_gradients(roles: Roles) -> Iterator[Fault]:
+    """Gradients are clipped while they are scaled."""
     for clip in roles.script.named("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"):
         unit = roles.unit(clip)
-        backwards = [one for one in unit if one in roles.backwards]
         steps = [one for one in unit if one in roles.steps and one.loops == clip.loops]
         if not steps:
             continue
-        if backwards and (
-            all(one.order < clip.order for one in steps) or all(one.order > clip.order for one in backwards)
-        ):
-            where = "after step()" if clip.order > steps[-1].order else "before backward()"
-            says = f"gradients are clipped {where}: that has no effect"
-            yield fault("clip_too_late", clip.line, "certain", says)
         by_scaler = any("scaler" in step.owner.lower() for step in steps)
         scaled = by_scaler and any("scaler" in call.owner.lower() for call in roles.script.named("scale"))
         unscaled = any(one.method == "unscale_" and one.order < clip.order for one in unit)
