@@ -1,7 +1,7 @@
 """A script → what happens to its models, optimizers and loaders, in order.
 
-The script is followed over abstract values and never run: local functions and methods are entered with what they are
-given, both branches of a test are taken unless a constant decides it, and each loop is gone through twice.
+The script is followed over abstract values and never run. Local functions and methods are entered with their arguments.
+Both branches of a test are taken unless a constant decides it. Each loop is gone through twice.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from mldebug_mcp.script.values import (
 
 MAX_STATEMENTS = 30_000
 """Statements that are followed. Chosen: two seconds."""
-MAX_DEPTH = 12
+MAX_CALL_DEPTH = 12
 """Calls inside of calls that are entered."""
 ROUNDS = 2
 """Times that a loop is gone through: what one round leaves to the next is seen in the second."""
@@ -219,7 +219,7 @@ class _Follower:
                     yield Function(function.node, function.scope, function.path, owner, function.owner_class)
 
     def _instance_of(self, definition: ast.ClassDef) -> Object:
-        """Return the instance of a class whose methods nothing calls: that which the script makes, else one."""
+        """Return the instance of a class whose methods nothing calls: one that the script makes, else a new one."""
         if definition not in self._instances:
             made = next((one for one in self.trace.objects if one.definition is definition), None)
             if made is None:
@@ -604,7 +604,7 @@ class _Follower:
     def _classes(self, definition: ast.ClassDef, depth: int = 0) -> Iterator[ast.ClassDef]:
         yield definition
         for base in self._bases(definition):
-            if depth < MAX_DEPTH and base is not definition:
+            if depth < MAX_CALL_DEPTH and base is not definition:
                 yield from self._classes(base, depth + 1)
 
     def _bases(self, definition: ast.ClassDef) -> list[ast.ClassDef]:
@@ -815,7 +815,7 @@ class _Follower:
     def _enter(self, function: Function, args: Sequence[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
         """Follow a function with what it is given, and return what it returns."""
         definition = function.node
-        if len(self._stack) >= MAX_DEPTH or self._stack.count(definition) > 1:
+        if len(self._stack) >= MAX_CALL_DEPTH or self._stack.count(definition) > 1:
             return self._new("unknown", node)
         before = (self._frame, self._gradients)
         scope = Scope(function.scope)
