@@ -18,6 +18,44 @@ from torch.nn.utils.rnn import pad_sequence
 """
 
 FAULTS: dict[str, list[str]] = {
+    "fitted_before_split": [
+        """
+from sklearn.preprocessing import MinMaxScaler
+def cut(path, n):
+    scaler = MinMaxScaler()
+    values = scaler.fit_transform(table(path))
+    early = values[:n]
+    late = values[n:]
+    return early, late
+""",
+    ],
+    "groups_do_not_fit": [
+        """
+from trl import GRPOConfig, GRPOTrainer
+args = GRPOConfig("out", per_device_train_batch_size=6, gradient_accumulation_steps=1, num_generations=4)
+GRPOTrainer(model, reward_funcs=score, args=args, train_dataset=rows).train()
+""",
+    ],
+    "own_statistics": [
+        """
+def scaled(rows):
+    return (rows - rows.mean(0)) / rows.std(0)
+x_train, x_valid = scaled(first), scaled(second)
+""",
+    ],
+    "advantage_with_gradient": [
+        """
+policy, critic = nn.Linear(4, 2), nn.Linear(4, 1)
+opt = torch.optim.Adam([*policy.parameters(), *critic.parameters()], 1e-3)
+for obs, action, ret in loader:
+    chosen = torch.distributions.Categorical(logits=policy(obs)).log_prob(action)
+    gain = ret - critic(obs).squeeze(-1)
+    loss = -(chosen * gain).mean() + gain.pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ],
     "padding_in_loss": [
         """
 def batchify(rows):
@@ -250,6 +288,23 @@ train_dl, test_dl = loaders(data, order, 100)
     ],
     "target_never_updated": [
         """
+def regress(q, lagged, opt, batch):
+    s, a, r, s2 = batch
+    with torch.no_grad():
+        goal = r + 0.9 * lagged(s2).max(1).values
+    loss = F.mse_loss(q(s).gather(1, a).squeeze(1), goal)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+def train(memory):
+    q, slow_q = nn.Linear(4, 2), nn.Linear(4, 2)
+    slow_q.load_state_dict(q.state_dict())
+    opt = torch.optim.Adam(q.parameters(), 1e-3)
+    for batch in memory:
+        regress(q, slow_q, opt, batch)
+train(replay)
+""",
+        """
 class Agent:
     def __init__(self, n):
         self.q = nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, n))
@@ -326,6 +381,20 @@ class Learner:
     ],
     "generator_in_discriminator_loss": [
         """
+def improve(loss, optimizer):
+    loss.backward(retain_graph=True)
+    optimizer.step()
+maker, judge = nn.Linear(8, 16), nn.Linear(16, 1)
+by_maker = torch.optim.Adam(maker.parameters(), 2e-4)
+by_judge = torch.optim.Adam(judge.parameters(), 2e-4)
+for real in loader:
+    by_maker.zero_grad()
+    by_judge.zero_grad()
+    made = maker(torch.randn(32, 8))
+    improve(F.softplus(-judge(real)).mean() + F.softplus(judge(made)).mean(), by_judge)
+    improve(F.softplus(-judge(made)).mean(), by_maker)
+""",
+        """
 opt_g = torch.optim.Adam(gen.parameters(), 2e-4)
 opt_d = torch.optim.Adam(disc.parameters(), 2e-4)
 for real in loader:
@@ -341,6 +410,24 @@ for real in loader:
 """,
     ],
     "optimizer_made_anew": [
+        """
+class Loop:
+    def __init__(self, data):
+        self.data = data
+        self.net = nn.Linear(4, 3)
+    def rule(self, rate):
+        return torch.optim.AdamW(self.net.parameters(), rate)
+    def once(self, number):
+        rule = self.rule(0.01 / (1 + number))
+        for x, y in self.data:
+            rule.zero_grad()
+            F.cross_entropy(self.net(x), y).backward()
+            rule.step()
+    def all(self, passes):
+        for number in range(passes):
+            self.once(number)
+Loop(loader).all(20)
+""",
         """
 def one_epoch(net, loader):
     opt = torch.optim.AdamW(net.parameters(), 3e-4)
@@ -364,6 +451,21 @@ class Fit:
 """,
     ],
     "made_after_optimizer": [
+        """
+class Tuning:
+    def __init__(self, base, classes):
+        self.base = nn.Sequential(base, nn.Linear(8, 8))
+        self.opt = torch.optim.SGD(self.base.parameters(), 0.01)
+        self.fit_to(classes)
+    def fit_to(self, classes):
+        self.put(nn.Linear(8, classes))
+    def put(self, layer):
+        self.base[-1] = layer
+    def update(self, x, y):
+        self.opt.zero_grad()
+        F.cross_entropy(self.base(x), y).backward()
+        self.opt.step()
+""",
         """
 model = resnet18(weights="DEFAULT")
 optimizer = torch.optim.SGD(model.parameters(), 0.01)
@@ -507,6 +609,79 @@ for epoch in range(5):
 }
 
 HEALTHY = {
+    "an actor whose loss goes through a critic that clears its own gradients": """
+actor, critic = nn.Linear(4, 2), nn.Linear(6, 1)
+of_actor = torch.optim.Adam(actor.parameters(), 1e-3)
+of_critic = torch.optim.Adam(critic.parameters(), 1e-3)
+for obs, action, goal in loader:
+    of_critic.zero_grad()
+    F.smooth_l1_loss(critic(torch.cat([obs, action], 1)), goal.view(-1, 1)).backward()
+    of_critic.step()
+    of_actor.zero_grad()
+    (-critic(torch.cat([obs, actor(obs)], 1)).mean()).backward()
+    of_actor.step()
+""",
+    "an optimizer for each fold, whose model begins anew": """
+def fit(net, data):
+    opt = torch.optim.Adam(net.parameters(), 1e-3)
+    for x, y in data:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+net = nn.Linear(4, 2)
+start = copy.deepcopy(net.state_dict())
+for part in parts:
+    net.load_state_dict(start)
+    fit(net, part)
+""",
+    "a schedule that counts updates": """
+class Fit:
+    def __init__(self, net, loader, epochs, window):
+        self.net, self.loader = net, loader
+        self.opt = torch.optim.SGD(net.parameters(), 0.1)
+        updates_per_epoch = -(-len(loader) // window)
+        self.plan = torch.optim.lr_scheduler.CosineAnnealingLR(self.opt, T_max=epochs * updates_per_epoch)
+    def epoch(self):
+        for x, y in self.loader:
+            self.opt.zero_grad()
+            F.cross_entropy(self.net(x), y).backward()
+            self.opt.step()
+            self.plan.step()
+""",
+    "a model that gives probabilities, trained on what is before them": """
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3))
+    def forward(self, x):
+        return self.body(x).softmax(-1)
+    def loss(self, x, y):
+        return F.cross_entropy(self.body(x), y)
+""",
+    "a target that a helper moves": """
+def follow(slow, fast, rate):
+    with torch.no_grad():
+        for a, b in zip(slow.parameters(), fast.parameters()):
+            a.lerp_(b, rate)
+online = nn.Linear(4, 2)
+target = copy.deepcopy(online)
+opt = torch.optim.Adam(online.parameters(), 1e-3)
+for x, r in loader:
+    with torch.no_grad():
+        goal = r + target(x).max(1).values
+    opt.zero_grad()
+    F.cross_entropy(online(x), goal).backward()
+    opt.step()
+    follow(target, online, 0.01)
+""",
+    "backward in a block that turns gradients off after the loss": """
+for x, y in loader:
+    loss = F.cross_entropy(model(x), y)
+    opt.zero_grad()
+    with torch.no_grad():
+        loss.backward()
+        opt.step()
+""",
     "losses kept for one backward of all": """
 for rows in loader:
     opt.zero_grad()

@@ -7,73 +7,44 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from mldebug_mcp.checks.check import all_known
-from mldebug_mcp.checks.curve import MAD_TO_STD, MEDIAN_ERROR, mad, noise_on_slope
-from mldebug_mcp.checks.evaluation import evaluation_losses, quality_metrics
-from mldebug_mcp.checks.policies import held_out_scores, rewards_of
-from mldebug_mcp.checks.results import improves_upwards, named
-from mldebug_mcp.checks.train_eval_gap import rows_behind
-from mldebug_mcp.core.access import entries, is_file
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.checks.curve import MEDIAN_ERROR, mad
+from mldebug_mcp.checks.evaluation import evaluation_losses
+from mldebug_mcp.core.access import is_file
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import counted, figure, shorten
 from mldebug_mcp.judge.at_a_glance import glance_at_choice
+from mldebug_mcp.judge.checkpoint_metric import Metric, authors_metric, known_series, metric_named, series_named
+from mldebug_mcp.judge.checkpoint_places import (
+    MIN_EVALUATIONS,
+    NAMED_BEST,
+    Curve,
+    Place,
+    asks_inside,
+    best_of,
+    counters_in,
+    curve_of,
+    places_of,
+    value_at,
+    window_of,
+)
 from mldebug_mcp.logs import Run, Series, read_run
 from mldebug_mcp.logs.checkpoints import Checkpoint, checkpoints_of
-from mldebug_mcp.logs.columns import Floats
-from mldebug_mcp.logs.names.metrics import canonical
-from mldebug_mcp.logs.names.quantities import Quantity
 from mldebug_mcp.logs.read import owns_folder
-from mldebug_mcp.logs.settings.facts import POLICIES
 from mldebug_mcp.models.checkpoints import CheckpointChoice, CheckpointFact
 
-MIN_EVALUATIONS = 3
-"""Evaluations below which nothing is distinguished. Chosen: two show no noise."""
-MIN_FOR_NOISE = 4
-"""Evaluations from which their noise is known: two second differences."""
-MIN_FOR_THIRD = 6
-"""Evaluations from which third differences count: three of them."""
 BAND = 2 * math.sqrt(2)
 """Times the noise of one evaluation: two standard deviations of the difference of two, some 95 %."""
-MAX_DISTANCE_BY_STEPS, NEAR_OTHERWISE = 0.02, 0.05
-"""Of the usual distance of evaluations: so near to one a checkpoint was evaluated, by steps and by epochs. Chosen: the
-step of a checkpoint and that of its record differ by one in some trainers (Lightning)."""
-MOST_BESIDE = 0.49
-"""Of the least distance of evaluations, which a step of one must not exceed."""
-MOST_RECORDS = 50
-"""Training records whose median stands for a checkpoint, where only those tell how good it is. Chosen: by hand."""
-MAX_SHOWN, MAX_NAMED = 200, 4
-MAX_STATE_BYTES = 64 * 1024 * 1024
-
-LOSS_FIRST = ("pretraining", "sft", "preference", "diffusion")
-"""Kinds whose usual score is the evaluation loss, also where accuracies of tokens or pairs are logged."""
-_SCORES = (
-    Quantity.ACCURACY, Quantity.AVERAGE_PRECISION, Quantity.IOU, Quantity.DICE, Quantity.NDCG, Quantity.F1,
-    Quantity.AUC, Quantity.BLEU, Quantity.ROUGE, Quantity.CHRF, Quantity.METEOR, Quantity.WORD_ERROR_RATE,
-    Quantity.ERROR_RATE,
-)  # fmt: skip
-"""Scores in the order in which one stands for a run that logs several."""
-_METRIC_SETTINGS = (
-    "metric_for_best_model", "best_checkpoint_metric", "checkpoint_metric", "save_best", "monitor", "monitor_metric",
-    "eval_metric", "early_stopping_metric", "metric_to_track", "best_metric_name",
-)  # fmt: skip
-"""Settings that name the metric: Transformers, fairseq, MMEngine, Lightning and Keras, timm, AllenNLP."""
-_DIRECTION_SETTINGS = (
-    "greater_is_better", "maximize_best_checkpoint_metric", "monitor_mode", "mode", "early_stopping_mode",
-    "decreasing_metric",
-)  # fmt: skip
-_OF_ONE_CLASS = re.compile(r"class|cls|label|small|medium|large", re.IGNORECASE)
-_SAYS_NOTHING = ("auto", "none", "null", "")
-_FALLS = re.compile(r"loss|err|wer\b|cer\b|perplexity|ppl|mae|mse|rmse|fid|nll|bpb|bpc", re.IGNORECASE)
+MAX_SHOWN = 200
+MAX_NAMED = 4
 
 
 def choose_checkpoint(
@@ -101,7 +72,7 @@ def choose_checkpoint(
     own = read_run(path, config, run, names)
     if checkpoints is not None:
         own = replace(own, folder=str(expanded(checkpoints)), path=str(checkpoints))
-    if metric and not _series_named(own, metric):
+    if metric and not series_named(own, metric):
         has = shorten(", ".join(sorted(own.series)), 300)
         raise InputError(f"{shorten(own.path, 200)}: nothing called {shorten(metric, 60)!r} is logged; it has {has}")
     found = checkpoint_choice(own, metric)
@@ -125,525 +96,15 @@ def checkpoint_choice(run: Run, metric: str = "") -> CheckpointChoice | None:
 
 
 def _choice(run: Run, saved: Sequence[Checkpoint], metric: str) -> CheckpointChoice:
-    inside = {one.name: _counters(one) for one in saved if _asks_inside(one)}
-    author = _metric_named(run, metric, "it was asked for") if metric else _authors_metric(run, saved, inside)
-    curve = _curve_of(run, author)
-    facts = [_fact(one, place) for one, place in _placed(run, saved, inside, author, curve)]
+    inside = {one.name: counters_in(one) for one in saved if asks_inside(one)}
+    author = metric_named(run, metric, "it was asked for") if metric else authors_metric(run, saved, inside)
+    curve = curve_of(run, author)
+    facts = [_fact(one, place) for one, place in places_of(run, saved, inside, author, curve)]
     facts = _with_what_is_missing(saved, facts)
     return _decided(run, author, curve, facts)
 
 
-# The metric: the author's, else the score of this kind of run.
-
-
-@dataclass(frozen=True, slots=True)
-class _Metric:
-    """A metric that decides.
-
-    Args:
-        name: As the author calls it.
-        series: What was logged of it, None where nothing was.
-        higher: Whether higher is better.
-        chosen_by: Who says so, as the end of "METRIC decides: ...".
-        notes: What was taken for granted.
-        is_authors: Whether its author chose it; else it is the usual one.
-    """
-
-    name: str
-    series: Series | None
-    higher: bool
-    chosen_by: str
-    notes: tuple[str, ...] = ()
-    is_authors: bool = True
-
-
-def _series_named(run: Run, name: str) -> Series | None:
-    """Return the series that a setting means: of evaluation where it names none of training."""
-    wanted = [name]
-    if not canonical(name).startswith("eval_") and "train" not in name.lower():
-        wanted.insert(0, f"eval_{name}")
-    found = (one for each in wanted for one in named(run, each) if len(one.finite))
-    return next(found, None)
-
-
-def _metric_named(run: Run, name: str, chosen_by: str, higher: bool | None = None) -> _Metric:
-    series = _series_named(run, name)
-    usual = _improves_upwards(name if series is None else series.name, series)
-    if higher is None:
-        return _Metric(name, series, usual, chosen_by)
-    notes: tuple[str, ...] = ()
-    if higher is not usual:
-        way = "higher" if higher else "lower"
-        notes = (f"{name} is taken as better the {way} it is, as its author set; usually it is the other way round",)
-    return _Metric(name, series, higher, chosen_by, notes)
-
-
-def _improves_upwards(name: str, series: Series | None) -> bool:
-    role = None if series is None else series.role
-    if series is not None and role is not None:
-        return improves_upwards(series)
-    return _FALLS.search(name) is None
-
-
-def _authors_metric(run: Run, saved: Sequence[Checkpoint], inside: Mapping[str, Mapping[str, object]]) -> _Metric:
-    """Return the metric that the author chose, by settings, by the state of the Trainer, by what was saved."""
-    chosen = _by_settings(run) or _by_state(run) or _by_callback(run, inside) or _by_names(run, saved)
-    if chosen is not None and (chosen.series is not None or chosen.chosen_by == IN_NAMES):
-        return chosen
-    usual = _usual(run)
-    if chosen is None:
-        return usual
-    note = f"{chosen.name} is not logged ({chosen.chosen_by})"
-    return replace(usual, notes=(*usual.notes, note))
-
-
-def _by_settings(run: Run) -> _Metric | None:
-    flat = {key.replace(".", "/"): value for key, value in run.settings.flat.items()}
-    for wanted in _METRIC_SETTINGS:
-        for key, value in flat.items():
-            prefix, _, last = key.rpartition("/")
-            if last == wanted and isinstance(value, str) and value.lower() not in _SAYS_NOTHING:
-                return _metric_named(run, value, f"{wanted} names it", _direction(flat, prefix))
-    if run.settings.flag("load_best_model_at_end") and (loss := _series_named(run, "eval_loss")) is not None:
-        return _Metric(loss.name, loss, higher=False, chosen_by="load_best_model_at_end is set, which goes by it")
-    return None
-
-
-def _direction(flat: Mapping[str, object], prefix: str) -> bool | None:
-    for name in _DIRECTION_SETTINGS:
-        value = flat.get(f"{prefix}/{name}" if prefix else name)
-        text = str(value).lower()
-        if text in ("true", "max"):
-            return name != "decreasing_metric"
-        if text in ("false", "min"):
-            return name == "decreasing_metric"
-    return None
-
-
-def _by_state(run: Run) -> _Metric | None:
-    """Return the metric whose value the Trainer's state calls best: its name is in no state."""
-    state = _trainer_state(Path(run.folder))
-    best = state.get("best_metric")
-    if not isinstance(best, int | float) or isinstance(best, bool):
-        return None
-    step = state.get("best_global_step")
-    if not isinstance(step, int):
-        place = re.search(r"(\d+)/*$", str(state.get("best_model_checkpoint") or ""))
-        step = int(place[1]) if place else None
-    for series in sorted(_of_evaluation(run), key=lambda one: "loss" not in one.name):
-        finite = series.finite
-        there = finite.value == best if step is None else (finite.value == best) & (finite.step == step)
-        if there.any():
-            higher = best >= float(finite.value.max()) and best > float(finite.value.min())
-            even = float(finite.value.max()) == float(finite.value.min())
-            way = _improves_upwards(series.name, series) if even else higher
-            return _Metric(series.name, series, way, "best_metric in trainer_state.json is its value")
-    return None
-
-
-def _of_evaluation(run: Run) -> list[Series]:
-    return [one for name, one in run.series.items() if name.startswith("eval_") and len(one.finite)]
-
-
-def _trainer_state(folder: Path) -> Mapping[str, object]:
-    """Return the state of a Trainer, its history apart: the run's own, else that of its newest checkpoint."""
-    from mldebug_mcp.logs.json_yaml import parse_document
-    from mldebug_mcp.logs.log_file import LogFile
-
-    try:
-        places = [folder, *(one for one in entries(folder) if one.name.startswith("checkpoint-"))]
-        states = [one for place in places if is_file(one := place / "trainer_state.json")]
-        newest = max(states, key=lambda one: (one.parent == folder, len(one.parent.name), one.parent.name))
-        file = LogFile.open(newest)
-        state = parse_document(file.text()) if file.size <= MAX_STATE_BYTES else {}
-    except (OSError, InputError, ValueError):
-        return {}
-    return state if isinstance(state, dict) else {}
-
-
-def _by_callback(run: Run, inside: Mapping[str, Mapping[str, object]]) -> _Metric | None:
-    """Return what Lightning's ModelCheckpoint watches: its state stands in each checkpoint."""
-    for counters in inside.values():
-        monitor, mode = counters.get("monitor"), counters.get("mode")
-        if isinstance(monitor, str):
-            higher = None if mode not in ("min", "max") else mode == "max"
-            return _metric_named(run, monitor, "ModelCheckpoint monitors it", higher)
-    return None
-
-
-IN_NAMES = "the names of the checkpoints hold its values"
-
-
-def _by_names(run: Run, saved: Sequence[Checkpoint]) -> _Metric | None:
-    """Return the metric whose values stand in the names of the checkpoints, or that a best one is named by."""
-    for one in saved:
-        for key in one.named.scores:
-            if key and (_series_named(run, key) is not None or _FALLS.search(key) or "acc" in key.lower()):
-                return _metric_named(run, key, IN_NAMES)
-    return _by_name_of_best(run, saved)
-
-
-def _by_name_of_best(run: Run, saved: Sequence[Checkpoint]) -> _Metric | None:
-    """Return the metric that a best checkpoint is named by, as best_coco_bbox_mAP_epoch_10.pth is."""
-    logged = [one for one in run.series.values() if len(one.finite)]
-    for one in saved:
-        if one.named.label == "best" and one.named.words:
-            joined = "_".join(one.named.words)
-            series = next(
-                (each for each in logged if _plain(each.logged_as or each.name) == _plain(joined)),
-                None,
-            )
-            if series is not None:
-                return _Metric(
-                    series.name, series, _improves_upwards(series.name, series), f"{one.name} is named by it"
-                )
-    return None
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]|^(?:eval|val|test)(?=[_/])", "", name.lower())
-
-
-def _usual(run: Run) -> _Metric:
-    """Return the score of a kind of run: a reward, a score of evaluation, or the evaluation loss."""
-    kind = "the usual metric" if run.kind == "unknown" else f"the usual metric of a {run.kind} run"
-    kind = f"no setting names another; it is {kind}"
-    if run.kind in POLICIES:
-        scores = held_out_scores(run, 1)
-        reward = rewards_of(run)
-        series = scores[0] if scores else reward
-        if series is not None and len(series):
-            return _Metric(series.name, series, _improves_upwards(series.name, series), kind, is_authors=False)
-    losses, scores = _known(evaluation_losses, run), sorted(filter(_is_score, _known(quality_metrics, run)), key=_rank)
-    rewards = [one for one in run.with_role(Quantity.REWARD, phase="eval") if len(one.finite)]
-    first = (losses or scores if run.kind in LOSS_FIRST else scores or losses) or rewards
-    if not first:
-        return _Metric("", None, higher=False, chosen_by="", is_authors=False)
-    series = first[0]
-    return _Metric(series.name, series, _improves_upwards(series.name, series), kind, is_authors=False)
-
-
-def _known(find: Callable[[Run], list[Series]], run: Run) -> list[Series]:
-    return [one for one in all_known(find, run) if len(one.finite)]
-
-
-def _is_score(series: Series) -> bool:
-    role = series.role
-    return role is not None and role.quantity in _SCORES and not _OF_ONE_CLASS.search(series.name)
-
-
-def _rank(series: Series) -> tuple[int, bool, bool]:
-    """Return the order of scores: the whole before parts, and of the mean precisions that over all overlaps."""
-    role = series.role
-    if role is None:
-        return len(_SCORES), True, True
-    return _SCORES.index(role.quantity), not role.is_whole, "95" not in role.part
-
-
-# What is written in a checkpoint: read without loading it, opcode by opcode.
-
-
-_COUNTERS = ("global_step", "iter_num", "iteration", "step", "epoch", "num_updates", "completed_steps")
-
-
-def _asks_inside(one: Checkpoint) -> bool:
-    """Say whether a checkpoint is a file of torch.save that tells more than its name: when, or by which metric."""
-    if not one.path.name.lower().endswith((".pt", ".pth", ".ckpt")) or not one.size:
-        return False
-    return one.path.suffix == ".ckpt" or not (one.named.says_when or one.named.label)
-
-
-def _counters(one: Checkpoint) -> dict[str, object]:
-    """Return the step, epoch and monitor that a checkpoint holds; nothing of one that cannot be read so."""
-    from mldebug_mcp.logs.settings.pickled import plain_values_in_checkpoint
-
-    try:
-        found = plain_values_in_checkpoint(one.path)
-    except (OSError, InputError):
-        return {}
-    counters = {name: found[name] for name in _COUNTERS if isinstance(found.get(name), int)}
-    callbacks = found.get("callbacks")
-    for key, state in callbacks.items() if isinstance(callbacks, dict) else ():
-        if isinstance(state, dict) and "ModelCheckpoint" in str(key) and isinstance(state.get("monitor"), str):
-            mode = re.search(r"'mode': '(min|max)'", str(key))
-            counters |= {"monitor": state["monitor"], "mode": mode[1] if mode else ""}
-    return counters
-
-
-# The metric at each checkpoint.
-
-
-@dataclass(frozen=True, slots=True)
-class _Curve:
-    """The metric over the run.
-
-    Args:
-        step: Where it was evaluated, ascending, shape (n,).
-        value: The values there, shape (n,).
-        epoch: The epochs there, shape (n,); None is not known.
-        is_training: Whether they are records of training, each too noisy to stand for a checkpoint.
-        noise: Standard deviation of one value, None where it is not known.
-    """
-
-    step: Floats
-    value: Floats
-    epoch: Floats | None
-    is_training: bool
-    noise: float | None
-
-    def __len__(self) -> int:
-        return len(self.value)
-
-
-def _curve_of(run: Run, metric: _Metric) -> _Curve:
-    empty = np.empty(0)
-    if metric.series is None:
-        return _Curve(empty, empty, None, is_training=False, noise=None)
-    series = metric.series.finite
-    role = series.role
-    is_training = run.kind in POLICIES and not (role is not None and role.is_evaluation)
-    noise = None
-    if len(series) >= MIN_FOR_NOISE:
-        rows = None if role is None or not role.quantity.is_share else rows_behind(series.value)
-        noise = max(_noise(series.value), 1 / rows if rows else 0.0)
-    return _Curve(series.step, series.value, _epochs_at(run, series.step), is_training, noise)
-
-
-def _noise(values: Floats) -> float:
-    """Return the noise of evaluations, by second differences or third ones, whichever a bend of the curve moves less.
-
-    The variance of third differences of independent values is 20 times that of one (1 + 9 + 9 + 1).
-    """
-    on_slope = noise_on_slope(values)
-    if len(values) < MIN_FOR_THIRD:
-        return on_slope
-    return min(on_slope, MAD_TO_STD * median(np.abs(np.diff(values, n=3))) / math.sqrt(20))
-
-
-def _epochs_at(run: Run, steps: Floats) -> Floats | None:
-    if run.step_name != "step":
-        return steps
-    epoch = run["epoch"].finite if "epoch" in run else None
-    if epoch is not None and len(epoch):
-        at = np.clip(np.searchsorted(epoch.step, steps, side="right") - 1, 0, None)
-        return np.asarray(epoch.value[at])
-    per_pass = run.facts.steps_per_pass
-    return steps / per_pass if per_pass else None
-
-
-@dataclass(frozen=True, slots=True)
-class _When:
-    """When a checkpoint was saved.
-
-    Args:
-        step: By the count of whoever saved it.
-        epoch: By the count of the log.
-        note: How that is known, where its name does not say it.
-        per_epoch: Steps in an epoch, None where that is not known.
-    """
-
-    step: float | None
-    epoch: float | None
-    note: str = ""
-    per_epoch: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a checkpoint stands on the curve.
-
-    Args:
-        step: Its position on the axis of the log.
-        index: The evaluation that was made there, None where none was.
-        value: The metric there.
-        how: How that is known.
-        note: A remark.
-    """
-
-    step: float | None = None
-    index: int | None = None
-    value: float | None = None
-    how: Literal["there", "between", "by its name", "no"] = "no"
-    note: str = ""
-
-
-def _placed(
-    run: Run, saved: Sequence[Checkpoint], inside: Mapping[str, Mapping[str, object]], metric: _Metric, curve: _Curve
-) -> list[tuple[Checkpoint, _Place]]:
-    of_epochs = [one.named.epoch for one in saved if one.named.epoch is not None]
-    keras = any(one.path.name.endswith((".keras", ".h5", ".hdf5")) for one in saved)
-    offset = _offset(of_epochs, curve, keras=keras)
-    bare = [one.named.number for one in saved if one.named.number is not None]
-    steps = [one.named.step for one in saved if one.named.step is not None]
-    by_epoch = _counts_epochs(run, bare, curve)
-    shift = _offset(bare, curve, keras=keras) if by_epoch else 0.0
-    per_pass = run.facts.steps_per_pass or _steps_per_epoch(run, steps if by_epoch else [*steps, *bare], curve)
-    placed = []
-    for one in saved:
-        name, counters = one.named, inside.get(one.name, {})
-        step, epoch, note = name.step, name.epoch, ""
-        if name.number is not None:
-            step, epoch = (None, name.number + shift) if by_epoch else (name.number, None)
-        elif epoch is not None:
-            epoch += offset
-        if step is None and epoch is None and (counter := next((key for key in _COUNTERS if key in counters), "")):
-            count = float(str(counters[counter]))
-            step, epoch = (None, count) if counter == "epoch" else (count, None)
-            note = f"{counter} {figure(count)} is written in it"
-        placed.append((one, _place(run, one, _When(step, epoch, note, per_pass), metric, curve)))
-    return placed
-
-
-def _place(run: Run, one: Checkpoint, when: _When, metric: _Metric, curve: _Curve) -> _Place:
-    where = _axis_position(run, when, curve)
-    if when.step is None and when.epoch is None and (labelled := _by_label(run, one, metric, curve)) is not None:
-        return labelled
-    there = None if where is None or not len(curve) else _on_curve(run, curve, where, when)
-    if there is not None and there.how == "there":
-        return there
-    score = _score_in_name(one, metric)
-    if score is not None:
-        return _Place(when.step if where is None else where, None, score, "by its name", when.note)
-    return there or _Place(when.step if where is None else where, note=when.note)
-
-
-def _on_curve(run: Run, curve: _Curve, where: float, when: _When) -> _Place:
-    """Return what the curve says of a position on the axis of the log."""
-    if curve.is_training:
-        return _Place(where, _record_at(curve, where), _level_at(curve, where), "there", when.note)
-    index = _evaluated(run, curve, where, when.epoch if when.step is None else None)
-    if index is not None:
-        return _Place(where, index, float(curve.value[index]), "there", when.note)
-    if curve.step[0] < where < curve.step[-1]:
-        return _Place(where, None, float(np.interp(where, curve.step, curve.value)), "between", when.note)
-    beyond = "before the first evaluation" if where <= curve.step[0] else "after the last evaluation"
-    return _Place(where, note=when.note or beyond)
-
-
-def _axis_position(run: Run, when: _When, curve: _Curve) -> float | None:
-    """Return where a checkpoint stands on the axis of the log."""
-    step, epoch, per_pass = when.step, when.epoch, when.per_epoch
-    if run.step_name == "step":
-        if step is not None:
-            return step
-        if epoch is None or curve.epoch is None or not len(curve):
-            return epoch * per_pass if epoch is not None and per_pass else None
-        near = np.flatnonzero(np.abs(curve.epoch - epoch) <= NEAR_OTHERWISE)
-        if len(near):
-            return float(curve.step[near[-1]])
-        return float(np.interp(epoch, curve.epoch, curve.step)) if curve.epoch[0] < epoch < curve.epoch[-1] else None
-    if epoch is not None:
-        return epoch
-    return step / per_pass if step is not None and per_pass else step
-
-
-def _evaluated(run: Run, curve: _Curve, where: float, epoch: float | None) -> int | None:
-    """Return the evaluation of a checkpoint, None where there was none at its step."""
-    apart = np.diff(np.unique(curve.step))
-    usual, least = (median(apart), float(apart.min())) if len(apart) else (math.inf, math.inf)
-    if run.step_name == "step":
-        near = min(max(1.0, MAX_DISTANCE_BY_STEPS * usual if math.isfinite(usual) else 1.0), MOST_BESIDE * least)
-    else:
-        near = NEAR_OTHERWISE * (usual if math.isfinite(usual) else 1.0)
-    if epoch is not None and run.step_name == "step":
-        near = max(near, 1.0)
-    there = np.flatnonzero(np.abs(curve.step - where) <= near + 1e-9)
-    return int(there[-1]) if len(there) else None
-
-
-def _record_at(curve: _Curve, where: float) -> int | None:
-    index = int(np.searchsorted(curve.step, where, side="right")) - 1
-    return index if index >= 0 else None
-
-
-def _level_at(curve: _Curve, where: float) -> float | None:
-    """Return the median of the training records before a checkpoint: a single one is too noisy."""
-    until = int(np.searchsorted(curve.step, where, side="right"))
-    return median(curve.value[max(0, until - _window(curve)) : until]) if until else None
-
-
-def _window(curve: _Curve) -> int:
-    """Return how many training records stand for a checkpoint: a twentieth of them."""
-    return min(MOST_RECORDS, max(1, len(curve) // 20))
-
-
-def _by_label(run: Run, one: Checkpoint, metric: _Metric, curve: _Curve) -> _Place | None:
-    """Return where a checkpoint stands that calls itself the best or the last, or is overwritten as one of them."""
-    label, note = one.named.label, ""
-    if not label:
-        always = run.settings.flag("always_save_checkpoint")
-        if always is None and not run.settings.flag("load_best_model_at_end"):
-            return None
-        label = "last" if always else "best"
-        why = "load_best_model_at_end" if always is None else f"always_save_checkpoint={str(always).lower()}"
-        note = f"taken for the {label} one, as {why}"
-    if not len(curve):
-        return _Place(step=run.last_step if label == "last" else None, note=note)
-    if label == "best":
-        index = _best_of(curve, metric)
-        return _Place(float(curve.step[index]), index, _value_at(curve, index), "there", note or NAMED_BEST)
-    index = len(curve) - 1
-    if not curve.is_training and _evaluated(run, curve, run.last_step, None) != index:
-        return _Place(run.last_step, note=note or "named the last one; the end was not evaluated")
-    return _Place(float(curve.step[index]), index, _value_at(curve, index), "there", note or "named the last one")
-
-
-def _value_at(curve: _Curve, index: int) -> float | None:
-    return _level_at(curve, float(curve.step[index])) if curve.is_training else float(curve.value[index])
-
-
-def _score_in_name(one: Checkpoint, metric: _Metric) -> float | None:
-    for key, value in one.named.scores.items():
-        if not key or canonical(key) == canonical(metric.name) or _plain(key) == _plain(metric.name):
-            return value
-    return None
-
-
-def _offset(epochs: Sequence[float], curve: _Curve, *, keras: bool) -> float:
-    """Return what is to be added to the epochs in names for those of the log: one counts from 0, the other from 1."""
-    if not epochs or curve.epoch is None or not len(curve):
-        return 0.0
-    first, last = float(curve.epoch.min()), float(curve.epoch.max())
-    low, high = min(epochs), max(epochs)
-    if keras and first == 0:
-        return -1.0  # Keras numbers files from 1 and logs from 0
-    if high == last + 1 and first == 0:
-        return -1.0
-    return 1.0 if low == 0 and 0 < first <= 1 else 0.0
-
-
-def _steps_per_epoch(run: Run, steps: Sequence[float], curve: _Curve) -> float | None:
-    """Return the steps in an epoch of a log that counts epochs alone, by checkpoints that count steps.
-
-    The last of them then was saved at the last evaluation, and each other at one, too; else it is not known.
-    """
-    if run.step_name == "step" or len(steps) < MIN_EVALUATIONS or len(curve) < MIN_EVALUATIONS:
-        return None
-    each = max(steps) / float(curve.step[-1]) if curve.step[-1] > 0 else 0.0
-    if each < 2:
-        return None
-    apart = np.abs(np.subtract.outer(np.array(steps) / each, curve.step)).min(axis=1)
-    return each if bool(np.all(apart <= NEAR_OTHERWISE)) else None
-
-
-def _counts_epochs(run: Run, bare: Sequence[float], curve: _Curve) -> bool:
-    """Say whether numbers without a word count epochs: more of them fit to the epochs than to the steps of the log."""
-    if bare and run.step_name == "epoch":
-        return max(bare) <= (run.last_step + 1) * 2
-    if not bare or run.step_name != "step" or curve.epoch is None:
-        return False
-    last = max(run.last_step, float(curve.step[-1]) if len(curve) else 0.0)
-    if max(bare) > last + 1:
-        return False
-    of_steps = sum(bool(np.any(np.abs(curve.step - one) <= 1)) for one in bare)
-    of_epochs = sum(bool(np.any(np.abs(curve.epoch - one) <= NEAR_OTHERWISE)) for one in bare)
-    return of_epochs > of_steps and max(bare) <= float(curve.epoch.max()) + 1
-
-
-# The answer.
-
-
-def _fact(one: Checkpoint, place: _Place) -> tuple[CheckpointFact, int | None]:
+def _fact(one: Checkpoint, place: Place) -> tuple[CheckpointFact, int | None]:
     fact = CheckpointFact(name=one.name, step=place.step, value=place.value, evaluated=place.how, note=place.note)
     return fact, place.index
 
@@ -662,18 +123,11 @@ def _with_what_is_missing(saved: Sequence[Checkpoint], facts: Facts) -> Facts:
     return marked
 
 
-INCOMPLETE, NAMED_BEST = "not saved whole", "named the best one"
+INCOMPLETE = "not saved whole"
 BEST = re.compile(r"(?:^|[^a-z])best(?:[^a-z]|$)", re.IGNORECASE)
 
 
-def _best_of(curve: _Curve, metric: _Metric) -> int:
-    if curve.is_training:
-        levels = np.array([_level_at(curve, float(step)) for step in curve.step], float)
-        return int(np.argmax(levels) if metric.higher else np.argmin(levels))
-    return int(np.argmax(curve.value) if metric.higher else np.argmin(curve.value))
-
-
-def _decided(run: Run, metric: _Metric, curve: _Curve, facts: Facts) -> CheckpointChoice:
+def _decided(run: Run, metric: Metric, curve: Curve, facts: Facts) -> CheckpointChoice:
     facts = sorted(facts, key=lambda one: (one[0].step is None, one[0].step or 0.0, one[0].name))
     whole = [(fact, index) for fact, index in facts if not fact.note.startswith(INCOMPLETE)]
     known = [(fact, index) for fact, index in whole if fact.value is not None]
@@ -717,7 +171,7 @@ def _decided(run: Run, metric: _Metric, curve: _Curve, facts: Facts) -> Checkpoi
     )  # fmt: skip
 
 
-def _preferred(fact: CheckpointFact, metric: _Metric) -> tuple[bool, bool]:
+def _preferred(fact: CheckpointFact, metric: Metric) -> tuple[bool, bool]:
     """Return the order of checkpoints of one value: what its author's code calls the best, where its metric is unknown.
 
     Else what was evaluated, and of that what says when it was saved.
@@ -752,14 +206,14 @@ class _Top:
         return None if self.noise is None else BAND * self.noise
 
 
-def _top(metric: _Metric, curve: _Curve, whole: Facts, best: CheckpointFact) -> _Top:
+def _top(metric: Metric, curve: Curve, whole: Facts, best: CheckpointFact) -> _Top:
     if not len(curve):
         return _Top(best.value, best.step, None, is_saved=True)
-    at = _best_of(curve, metric)
-    value, step = _value_at(curve, at), float(curve.step[at])
+    at = best_of(curve, metric)
+    value, step = value_at(curve, at), float(curve.step[at])
     if curve.is_training:
         of_one = mad(np.diff(curve.value)) / math.sqrt(2)
-        noise = MEDIAN_ERROR * of_one / math.sqrt(_window(curve))
+        noise = MEDIAN_ERROR * of_one / math.sqrt(window_of(curve))
         return _Top(value, step, noise, is_saved=abs(_number(best.value) - _number(value)) <= BAND * noise)
     is_saved = any(index is not None and curve.value[index] == curve.value[at] for _, index in whole)
     return _Top(value, step, curve.noise, is_saved)
@@ -769,7 +223,7 @@ def _shown(facts: Facts) -> list[CheckpointFact]:
     return [fact for fact, _ in facts][:MAX_SHOWN]
 
 
-def _not_evaluated(metric: _Metric, curve: _Curve, count: int) -> str:
+def _not_evaluated(metric: Metric, curve: Curve, count: int) -> str:
     there = f"{counted(count, 'checkpoint')} saved"
     if not metric.name:
         return f"{there}; no evaluation is logged, so which one to keep is unknown: the training loss does not show it."
@@ -778,7 +232,7 @@ def _not_evaluated(metric: _Metric, curve: _Curve, count: int) -> str:
     return f"{there}; {metric.name} was evaluated at none of their steps, so which one to keep is unknown."
 
 
-def _too_few(metric: _Metric, count: int, best: CheckpointFact, known: int) -> str:
+def _too_few(metric: Metric, count: int, best: CheckpointFact, known: int) -> str:
     said = (
         f"Not enough evaluations to tell which checkpoint to keep: {counted(count, 'value')} of {metric.name}, and "
         f"{MIN_EVALUATIONS} are needed to tell a difference from noise."
@@ -786,7 +240,7 @@ def _too_few(metric: _Metric, count: int, best: CheckpointFact, known: int) -> s
     return f"{said} {best.name} has {figure(_number(best.value))}" + (", the better value." if known > 1 else ".")
 
 
-def _summary(run: Run, metric: _Metric, best: CheckpointFact, top: _Top, as_good: Sequence[CheckpointFact]) -> str:
+def _summary(run: Run, metric: Metric, best: CheckpointFact, top: _Top, as_good: Sequence[CheckpointFact]) -> str:
     value, way, band = _number(best.value), "highest" if metric.higher else "lowest", top.band
     of_saved = "" if top.is_saved else " of those saved"
     how = " (read off between two evaluations)" if best.evaluated == "between" else ""
@@ -819,9 +273,9 @@ def _summary(run: Run, metric: _Metric, best: CheckpointFact, top: _Top, as_good
     return " ".join(lines)
 
 
-def _by_the_loss(run: Run, metric: _Metric, best: CheckpointFact, whole: Facts) -> list[str]:
+def _by_the_loss(run: Run, metric: Metric, best: CheckpointFact, whole: Facts) -> list[str]:
     """Return that the evaluation loss would choose another, as a fact: the metric decides, not the loss."""
-    losses = _known(evaluation_losses, run)
+    losses = known_series(evaluation_losses, run)
     if not losses or metric.series is None or losses[0].name == metric.series.name:
         return []
     loss = losses[0].finite

@@ -6,18 +6,9 @@ import ast
 import re
 
 from mldebug_mcp.script.calls import Assignment, constant_of, dotted
+from mldebug_mcp.script.library import PLAIN_ATTRIBUTES, WITHOUT_GRADIENT
 from mldebug_mcp.script.roles import Roles
 
-NUMBERS = ("item", "tolist", "numpy", "float")
-"""Methods and functions that make plain numbers of a tensor."""
-CUT = (*NUMBERS, "detach")
-"""Methods after which a value has no gradient."""
-WITHOUT_GRADIENT = {
-    *CUT, "argmax", "argmin", "argsort", "int", "long", "bool", "byte", "len", "eq", "ne", "gt", "lt", "size", "dim",
-    "numel", "nonzero", "round", "sign", "bincount", "str",
-}  # fmt: skip
-"""Methods and functions whose result has no gradient whatever they are given."""
-PLAIN_ATTRIBUTES = ("data", "shape", "grad", "device", "dtype", "indices", "size", "ndim")
 LOSS_NAME = re.compile(r"loss|criterion|objective", re.IGNORECASE)
 MAX_STEPS_FOLLOWED = 8
 AFTER_ALL = 1 << 60

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, constant_of, dotted
+from mldebug_mcp.script.library import NO_GRADIENTS, OPTIMIZERS, SCHEDULES
+from mldebug_mcp.script.trace import Trace, trace_of
 
-OPTIMIZERS = re.compile(
-    r"(?:^|\.)(?:SGD|Adam\w*|RMSprop|Adagrad|Adadelta|Adafactor|Lion\w*|NAdam|RAdam|LBFGS|Muon|LAMB|Lamb|Rprop|ASGD)$"
-)
-SCHEDULES = re.compile(r"(?:^|\.)(?:\w*LR|CosineAnnealing\w*|get_\w*schedule\w*|get_scheduler|ReduceLROnPlateau)$")
 ONE_CALL_TRAINERS = re.compile(r"(?:Trainer|Seq2SeqTrainer|SFTTrainer|fit|Learner|train_model)$")
 CROSS_ENTROPY = re.compile(
     r"(?:^|\.)(?:CrossEntropyLoss|cross_entropy|softmax_cross_entropy(?:_with_integer_labels)?)$"
 )
 EVALUATES = re.compile(r"(?:^|[._])(?:eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*)(?:$|_)", re.IGNORECASE)
-NO_GRAD = re.compile(r"(?:no_grad|inference_mode)$")
 MODULE = re.compile(r"(?:^|\.)nn\.[A-Z]\w*$")
 
 
@@ -64,6 +61,20 @@ class Roles:
     """
 
     script: Script
+
+    @cached_property
+    def trace(self) -> Trace:
+        """What happens to its models, optimizers and loaders, in order."""
+        return trace_of(self.script.tree)
+
+    @cached_property
+    def loops_by_line(self) -> dict[int, str]:
+        """What the `for` loops are over, by their lines: "epoch in range(3)"."""
+        return {
+            node.lineno: f"{ast.unparse(node.target)} in {ast.unparse(node.iter)}"
+            for node in ast.walk(self.script.tree)
+            if isinstance(node, ast.For)
+        }
 
     @cached_property
     def optimizers(self) -> dict[str, Assignment]:
@@ -184,6 +195,16 @@ class Roles:
             return found[-1].value
         outside = [made for made in self.script.assignments if made.target == node.id and not made.function]
         return outside[0].value if len(outside) == 1 and not self.is_parameter(node.id, call.function) else node
+
+    def goes_on_elsewhere(self, call: Call) -> bool:
+        """Say whether a call is in a method of a class whose base is of another file, which may do the rest."""
+        owner = self.definitions.get(call.function.partition(".")[0])
+        if not isinstance(owner, ast.ClassDef):
+            return False
+        bases = [dotted(base).rpartition(".")[2] for base in owner.bases]
+        return any(
+            base not in self.definitions and base not in ("object", "ABC", "Protocol", "Generic") for base in bases
+        )
 
     def is_parameter(self, name: str, function: str) -> bool:
         """Say whether a name is a parameter of a function; of one that is not known it may be."""
@@ -404,13 +425,13 @@ class Roles:
         return all(any(self._turns_gradients_off(guard) for guard in run.guards) for run in self.runs(call))
 
     def _turns_gradients_off(self, guard: str) -> bool:
-        if NO_GRAD.search(guard):
+        if NO_GRADIENTS.search(guard):
             return True
         decorator = self.definitions.get(guard.rpartition(".")[2])
         if decorator is None:
             return False
         names = [dotted(node) for node in ast.walk(decorator) if isinstance(node, ast.Attribute | ast.Name)]
-        return any(NO_GRAD.search(name) for name in names)
+        return any(NO_GRADIENTS.search(name) for name in names)
 
     def callers(self, function: str) -> list[Call]:
         """Return the calls of a function or method of this file."""

@@ -6,16 +6,31 @@ the script does right is found as well, as it rules causes out.
 
 from mldebug_mcp.script.faults import Fault, Rule
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.rules import arguments, data, evaluation, labels, loss, networks, parameters, schedule, step
+from mldebug_mcp.script.rules import (
+    arguments,
+    data,
+    evaluation,
+    labels,
+    loss,
+    networks,
+    order,
+    parameters,
+    schedule,
+    step,
+)
 
 RULES: tuple[Rule, ...] = (
     step.gradients_never_cleared,
-    step.gradients_cleared_before_use,
     step.nothing_is_stepped,
     step.nothing_gives_gradients,
-    step.clipping_without_effect,
+    step.clipping_of_scaled_gradients,
     step.backward_in_autocast,
     step.scaler_half_used,
+    order.steps_without_gradient,
+    order.clips_without_effect,
+    order.schedules_before_optimizer,
+    order.never_cleared,
+    order.modes_left,
     step.accumulation,
     schedule.schedule_out_of_step,
     schedule.lightning_interval,
@@ -25,6 +40,7 @@ RULES: tuple[Rule, ...] = (
     evaluation.last_batch_only,
     loss.activation_twice,
     loss.loss_without_graph,
+    loss.policy_moves_its_critic,
     loss.losses_kept,
     loss.shapes_broadcast,
     loss.reductions_mixed,
@@ -34,6 +50,7 @@ RULES: tuple[Rule, ...] = (
     labels.padding_in_loss,
     data.data_order,
     data.evaluation_data,
+    data.own_statistics,
     data.augmented_evaluation,
     data.seeds_set_again,
     parameters.parameters_left_out,
@@ -49,5 +66,12 @@ RULES: tuple[Rule, ...] = (
 
 def faults_of(roles: Roles) -> list[Fault]:
     """Return what is wrong in a script, by line; of one rule a line is named once."""
-    found = {(fault.rule, fault.line): fault for rule in RULES for fault in rule(roles)}
+    found: dict[tuple[str, int], Fault] = {}
+    for fault in (fault for rule in RULES for fault in rule(roles)):
+        held = found.get((fault.rule, fault.line))
+        if held is None or BY_CERTAINTY[fault.certainty] < BY_CERTAINTY[held.certainty]:
+            found[fault.rule, fault.line] = fault
     return sorted(found.values(), key=lambda fault: (fault.line, fault.rule))
+
+
+BY_CERTAINTY = {"certain": 0, "likely": 1, "depends": 2}

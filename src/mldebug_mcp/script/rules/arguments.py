@@ -144,6 +144,19 @@ def _groups_and_pairs(given: _Given) -> Iterator[Fault]:
     if re.search(r"GRPO|RLOO", given.call.name) and given.number("temperature") == 0:
         says = "temperature=0: all rollouts of a group are the same, and so are their rewards"
         yield fault("greedy_rollouts", given.line("temperature"), "certain", says)
+    group, size = given.number("num_generations"), given.number("per_device_train_batch_size")
+    windows = given.number("gradient_accumulation_steps") if "gradient_accumulation_steps" in given else 1
+    planned = "generation_batch_size" in given or "steps_per_generation" in given
+    if (
+        group
+        and size
+        and windows
+        and not planned
+        and size * windows % group
+        and re.search(r"GRPO|RLOO", given.call.name)
+    ):
+        says = f"num_generations={group} does not divide the {size * windows:g} rows of a step on one device"
+        yield fault("groups_do_not_fit", given.line("num_generations"), "likely", says)
     longest, prompt = given.number("max_length"), given.number("max_prompt_length")
     if longest is not None and prompt is not None and 0 < longest <= prompt:
         says = f"max_prompt_length={prompt} leaves nothing of max_length={longest} to the answers"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.loaders import Loader, definition_of, draws_anew, loaders_of, rows_of
+from mldebug_mcp.script.loaders import HELD_OUT, TRAINS, Loader, definition_of, draws_anew, loaders_of, rows_of
 from mldebug_mcp.script.roles import EVALUATES, Roles
 
 
@@ -28,7 +28,8 @@ def data_order(roles: Roles) -> Iterator[Fault]:
         if trains and ordered and not sampled and not streamed and not EVALUATES.search(name):
             says = f"{name} gives the training data in one order: shuffle is not on"
             yield fault("not_shuffled", made.line, "likely", says)
-    if roles.uses("DistributedSampler") and not roles.script.named("set_epoch") and roles.trains_by_hand:
+    trains = any(roles.is_repeated(backward) for backward in roles.backwards)
+    if roles.uses("DistributedSampler") and not roles.script.named("set_epoch") and trains:
         line = next(one.line for one in roles.script.calls if "DistributedSampler" in one.name)
         says = "a DistributedSampler is used, and set_epoch() is never called: each pass has the same order"
         yield fault("set_epoch_missing", line, "certain", says)
@@ -107,13 +108,8 @@ def evaluation_data(roles: Roles) -> Iterator[Fault]:
     for call in roles.script.named("fit_transform", "fit"):
         maker = roles.script.assigned(call.owner)
         source = dotted(maker.value) if maker is not None else call.owner
-        if (
-            fitted.search(source)
-            and "Label" not in source
-            and splits
-            and call.order < splits[0].order
-            and call.function == splits[0].function
-        ):
+        by_call = splits and call.order < splits[0].order and call.function == splits[0].function
+        if fitted.search(source) and "Label" not in source and (by_call or _is_cut_in_two(roles, call)):
             says = (
                 f"{call.owner} is fitted on all rows, and these are split afterwards: it knows those of the evaluation"
             )
@@ -128,6 +124,65 @@ def evaluation_data(roles: Roles) -> Iterator[Fault]:
         ):
             says = f"{function} goes through {through}"
             yield fault("evaluates_training_data", line, "likely", says)
+
+
+def _is_cut_in_two(roles: Roles, fit: Call) -> bool:
+    """Say whether what a scaler gives is cut by its rows afterwards: `values[:n]` and `values[n:]`."""
+    same = [made for made in roles.script.assignments if made.function == fit.function]
+    scaled = {
+        made.target
+        for made in same
+        if made.order >= fit.order
+        and any(dotted(node.func).rpartition(".")[0] == fit.owner for node in _calls(made.value))
+    }
+    ends: set[str] = set()
+    starts: set[str] = set()
+    for made in same:
+        for node in ast.walk(made.value):
+            if not isinstance(node, ast.Subscript) or dotted(node.value) not in scaled or made.order < fit.order:
+                continue
+            if isinstance(node.slice, ast.Slice):
+                ends |= (
+                    names_in(node.slice.upper) if node.slice.upper is not None and node.slice.lower is None else set()
+                )
+                starts |= names_in(node.slice.lower) if node.slice.lower is not None else set()
+    return bool(ends & starts)
+
+
+def _calls(node: ast.AST) -> list[ast.Call]:
+    return [part for part in ast.walk(node) if isinstance(part, ast.Call)]
+
+
+def own_statistics(roles: Roles) -> Iterator[Fault]:
+    """Rows of the evaluation are scaled by their own mean and deviation, and those of training by theirs."""
+    for name, helper in roles.definitions.items():
+        if not isinstance(helper, ast.FunctionDef) or not _scales_by_itself(helper):
+            continue
+        uses: dict[str, int] = {}
+        for made in roles.script.assignments:
+            if any(dotted(node.func).rpartition(".")[2] == name for node in _calls(made.value)):
+                last = made.target.rpartition(".")[2]
+                use = "train" if TRAINS.search(last) else "evaluate" if HELD_OUT.search(last) else ""
+                uses.setdefault(use, made.line)
+        if {"train", "evaluate"} <= set(uses):
+            says = f"{name}() scales rows by their own mean and deviation, and is called for training and evaluation"
+            yield fault("own_statistics", uses["evaluate"], "likely", says)
+
+
+def _scales_by_itself(helper: ast.FunctionDef) -> bool:
+    """Say whether a function takes the mean off what it is given and divides by its deviation, over all rows."""
+    parameters = {parameter.arg for parameter in helper.args.args}
+    taken: set[str] = set()
+    for node in _calls(helper):
+        method = dotted(node.func).rpartition(".")[2]
+        given = node.args[0] if dotted(node.func).partition(".")[0] in ("np", "torch", "numpy") and node.args else None
+        given = given or (node.func.value if isinstance(node.func, ast.Attribute) else None)
+        axis = next((constant_of(one.value) for one in node.keywords if one.arg in ("axis", "dim")), 0)
+        if method in ("mean", "std") and isinstance(given, ast.Name) and given.id in parameters and axis == 0:
+            taken.add(method)
+    returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return) and node.value is not None]
+    divides = any(isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) for value in returned)
+    return taken == {"mean", "std"} and len(parameters) == 1 and divides
 
 
 def _same_rows(roles: Roles) -> Iterator[Fault]:

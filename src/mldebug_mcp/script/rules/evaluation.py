@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Certainty, Fault, fault
-from mldebug_mcp.script.roles import EVALUATES, NO_GRAD, Roles
+from mldebug_mcp.script.library import NO_GRADIENTS
+from mldebug_mcp.script.roles import EVALUATES, Roles
 
 
 def modes(roles: Roles) -> Iterator[Fault]:
@@ -17,36 +18,6 @@ def modes(roles: Roles) -> Iterator[Fault]:
         return
     evals = [one for one in roles.script.named("eval") if one.owner and not one.node.args]
     trains = [one for one in roles.script.named("train") if "trainer" not in one.owner.lower() and one.owner]
-    training = {one.function for one in roles.backwards}
-    again_evals = [call for call in evals if _comes_again(roles, call)]
-    if not trains and again_evals and not roles.uses("set_grad_mode"):
-        says = (
-            f"{again_evals[0].name}() is called between passes, and train() nowhere: dropout and batch "
-            "statistics stay off after the first evaluation"
-        )
-        yield fault("never_back_to_training", again_evals[0].line, "certain", says)
-    for train in trains:
-        later = [
-            one
-            for one in evals
-            if one.function == train.function and one.order > train.order and len(one.loops) > len(train.loops)
-        ]
-        again = [one for one in trains if (one.loops and one.order != train.order) or one.function != train.function]
-        helpers = {one.function.rpartition(".")[2] for one in evals if one.function != train.function}
-        called = any(
-            one.method in helpers and one.loops and one.function == train.function for one in roles.script.calls
-        )
-        if (
-            not train.loops
-            and not again
-            and (later or called)
-            and train.function in training
-            and any(one.loops for one in roles.backwards)
-        ):
-            says = (
-                f"{train.name}() is called once before the loop, and the model is put into evaluation mode inside of it"
-            )
-            yield fault("never_back_to_training", train.line, "certain", says)
     if not evals:
         yield from _evaluates_in_training_mode(roles)
     else:
@@ -58,13 +29,6 @@ def modes(roles: Roles) -> Iterator[Fault]:
             yield fault(
                 "dropout_always_on", call.line, "certain", says, fix=f"{call.name}(x, p, training=self.training)"
             )
-
-
-def _comes_again(roles: Roles, call: Call) -> bool:
-    """Say whether a call comes again while training goes on: in a loop with training, or in a function called there."""
-    if call.loops and any(one.loops[:1] == call.loops[:1] for one in roles.backwards):
-        return True
-    return any(one.loops and one.method == call.function.rpartition(".")[2] for one in roles.script.calls)
 
 
 def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
@@ -83,10 +47,13 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
     inline = [
         one
         for one in roles.script.calls
-        if any(NO_GRAD.search(guard) for guard in one.guards)
+        if any(NO_GRADIENTS.search(guard) for guard in one.guards)
         and (one.name in trained or re.search(r"(?:^|\.)(?:model|net|network)$", one.name))
     ]
-    first = next(iter([*evaluations, *inline]), None)
+    trained_here = {backward.function for backward in roles.backwards}
+    on_purpose = [call for call in roles.script.named("train") if call.owner and call.function not in trained_here]
+    judged = (call for call in (*evaluations, *inline) if not _is_preceded_by(call, on_purpose))
+    first = next(judged, None)
     if first is None:
         return
     loaded = roles.uses("from_pretrained") and bool(roles.script.named("train"))
@@ -104,6 +71,10 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
     certainty: Certainty = "certain" if modal else "depends"
     says = "the model is evaluated, and eval() is called nowhere: dropout and batch statistics stay on"
     yield fault("evaluates_in_training_mode", first.line, certainty, says)
+
+
+def _is_preceded_by(call: Call, others: Sequence[Call]) -> bool:
+    return any(other.function == call.function and other.order < call.order for other in others)
 
 
 def _is_whole(roles: Roles) -> bool:
@@ -124,7 +95,7 @@ def _another_is_put_into_evaluation_mode(
     training = {backward.function for backward in roles.backwards}
     trained = {train.owner for train in trains if train.owner.startswith("self.")} - known
     for call in roles.script.calls:
-        without_gradient = any(NO_GRAD.search(guard) for guard in call.guards)
+        without_gradient = any(NO_GRADIENTS.search(guard) for guard in call.guards)
         if call.name in trained and without_gradient and call.loops and call.function not in training:
             says = f"{call.name} is evaluated, and eval() is called of others alone: its dropout and statistics stay on"
             yield fault("evaluates_in_training_mode", call.line, "likely", says)

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from mldebug_mcp.script.calls import Call, dotted
+from mldebug_mcp.script.calls import Call, constant_of, dotted
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles, entries_of
 
@@ -78,10 +78,32 @@ def shifted_in_the_data(roles: Roles) -> Iterator[Fault]:
         within = inside[-1] if inside else _no_call(roles, function)
         for node in ast.walk(function):
             for inputs, labels in _pairs(node):
+                filled = _filled_shifted(function, inputs, labels)
+                if filled is not None:
+                    says = "labels are filled one place early here, and a model that takes `labels` shifts them again"
+                    yield fault("shifted_twice", filled.lineno, "certain", says)
                 if _cut(roles, inputs, within) == "last" and _cut(roles, labels, within) == "first":
                     line = roles.source_of(labels, within).lineno
                     says = "labels are shifted by one here, and a model that takes `labels` shifts them again"
                     yield fault("shifted_twice", line, "certain", says)
+
+
+def _filled_shifted(function: ast.FunctionDef, inputs: ast.expr, labels: ast.expr) -> ast.Assign | None:
+    """Return what fills labels with a row from its second item on, where the inputs are filled with all of it."""
+    filled: dict[str, list[ast.Assign]] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            filled.setdefault(dotted(node.targets[0]), []).append(node)
+    whole = {ast.unparse(node.value) for node in filled.get(dotted(inputs), ())}
+    for node in filled.get(dotted(labels), ()):
+        value = node.value
+        if isinstance(value, ast.Subscript) and ast.unparse(value.value) in whole and _is_from_second(value.slice):
+            return node
+    return None
+
+
+def _is_from_second(place: ast.expr) -> bool:
+    return isinstance(place, ast.Slice) and constant_of(place.lower) == 1 and place.upper is None
 
 
 def _gives_labels(roles: Roles) -> bool:

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.graph import CUT, NUMBERS, carries_graph, is_running_sum
-from mldebug_mcp.script.roles import NO_GRAD, Roles
+from mldebug_mcp.script.graph import carries_graph, is_running_sum
+from mldebug_mcp.script.library import CUT, NO_GRADIENTS, NUMBERS
+from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.values import Tensor
 
 FORWARD = ("forward", "__call__", "call")
 """What PyTorch, Flax and Keras call the method that computes the outputs of a model."""
@@ -22,7 +24,7 @@ def activation_twice(roles: Roles) -> Iterator[Fault]:
         if not kind:
             continue
         given = roles.source_of(call.node.args[0], call)
-        through = activation_of(roles, given)
+        through = activation_of(roles, given, call)
         if (kind, through) == ("softmax", "softmax"):
             yield _twice(call.line, "cross-entropy takes the softmax itself, and is given one already")
         elif (kind, through) == ("sigmoid", "sigmoid"):
@@ -58,8 +60,13 @@ def _twice(line: int, says: str) -> Fault:
     return fault("activation_twice", line, "certain", says)
 
 
-def activation_of(roles: Roles, given: ast.expr) -> str:
-    """Return which activation an expression ends in: "softmax", "sigmoid" or ""; that of a model by its class."""
+def activation_of(roles: Roles, given: ast.expr, call: Call) -> str:
+    """Return which activation the first argument of a call ends in: "softmax", "sigmoid" or ""."""
+    values = roles.trace.given.get(id(call.node), [])
+    known = [value for value in values if isinstance(value, Tensor) and value.is_known]
+    if known and len(known) == len(values):
+        ends = {value.ends for value in known}
+        return ends.pop() if len(ends) == 1 else ""
     outer = _outermost(given)
     last = outer.rpartition(".")[2].lower()
     if last in ("softmax", "sigmoid"):
@@ -142,10 +149,17 @@ def _sequential_end(roles: Roles) -> str:
     return _module_end(models[-1]) if len(models) == 1 else ""
 
 
+def policy_moves_its_critic(roles: Roles) -> Iterator[Fault]:
+    """A log-probability is weighted by a value that has a gradient of its own, as an advantage that is not detached."""
+    for line in sorted({event.line for event in roles.trace.of("policy")}):
+        says = "the log-probability is weighted by a value with a gradient, which then moves to please the policy"
+        yield fault("advantage_with_gradient", line, "likely", says)
+
+
 def loss_without_graph(roles: Roles) -> Iterator[Fault]:
     """The loss, or a part of it, is cut off from the weights before backward."""
     for backward in roles.backwards:
-        if any(NO_GRAD.search(guard) for guard in backward.guards):
+        if any(NO_GRADIENTS.search(guard) for guard in backward.guards) and not _has_graph(roles, backward):
             says = "backward() is under no_grad, so it has no graph to go through"
             yield fault("backward_without_graph", backward.line, "certain", says)
         given = _loss_of(backward)
@@ -162,6 +176,23 @@ def loss_without_graph(roles: Roles) -> Iterator[Fault]:
 
 
 FUNCTIONAL_LOSS = re.compile(r"(?:^|\.)(?:F|functional)\.\w*(?:loss|entropy)\w*$")
+
+
+def _has_graph(roles: Roles, backward: Call) -> bool:
+    """Say whether a loss may have been computed outside of the block that turns gradients off."""
+    computed = [one for one in roles.trace.of("backward") if one.node is backward.node]
+    inside = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.With) and _is_around(node, backward)]
+    names = names_in(backward.node.func)
+    made_inside = any(
+        made.target in names and node.lineno < made.line < backward.line
+        for node in inside
+        for made in roles.script.assignments
+    )
+    return not made_inside or any(one.objects for one in computed)
+
+
+def _is_around(node: ast.With, call: Call) -> bool:
+    return node.lineno <= call.line <= (node.end_lineno or node.lineno)
 
 
 def _loss_of(backward: Call) -> ast.expr | None:
@@ -234,6 +265,7 @@ def _is_cut(roles: Roles, node: ast.expr, call: Call, by: tuple[str, ...], depth
 def losses_kept(roles: Roles) -> Iterator[Fault]:
     """Losses are kept with their graphs."""
     lost = {name for backward in roles.backwards for node in _given_to(backward) for name in _names_of(node)}
+    training = {backward.function for backward in roles.backwards}
     for call in roles.script.named("append"):
         arg = call.node.args[0] if call.node.args else None
         name = dotted(arg) if isinstance(arg, ast.Name | ast.Attribute) else ""
@@ -241,10 +273,10 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
         again = again or any(
             made.target in lost and call.owner in _names_of(made.value) for made in roles.script.assignments
         )
-        if name in lost and call.loops and not again and not _is_detached(roles, name, call):
+        of_loop = call.function in training or "." in name or roles.evaluates(call.function)
+        if name in lost and of_loop and call.loops and not again and not _is_detached(roles, name, call):
             says = f"{call.owner} keeps {name} with its graph"
             yield fault("losses_kept", call.line, "certain", says, fix=f"{call.owner}.append({name}.item())")
-    training = {backward.function for backward in roles.backwards}
     for added in roles.script.assignments:
         summed = is_running_sum(added) and added.loops and added.target not in lost
         if not summed or added.function not in training:

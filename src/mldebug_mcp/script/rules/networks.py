@@ -4,76 +4,66 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from mldebug_mcp.script.calls import Assignment, Call, calls_in, dotted, names_in
+from mldebug_mcp.script.calls import dotted
 from mldebug_mcp.script.faults import Certainty, Fault, fault
-from mldebug_mcp.script.roles import NO_GRAD, Roles
-from mldebug_mcp.script.rules.parameters import HAS_PARAMETERS
+from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.trace import Event
+from mldebug_mcp.script.values import Object
 
 FOLLOWS = re.compile(r"target|momentum|slow|(?:^|_)ema(?:$|_)", re.IGNORECASE)
-"""Names of networks that are meant to follow another."""
+"""Names of networks that are meant to follow another; a copy of another name may be kept as it is on purpose."""
 AVERAGES = re.compile(r"(?:^|\.)(?:ExponentialMovingAverage|\w*EMA\w*|ModelEma\w*|AveragedModel)$")
 """Classes that keep an average of the weights of a model."""
-CHANGES_NOTHING = {
-    "eval", "train", "to", "cuda", "cpu", "float", "half", "requires_grad_", "forward", "device", "training",
-}  # fmt: skip
 ONLY_UPDATES = {"update", "update_parameters", "to", "eval", "cuda", "register", "requires_grad_", "step"}
 
 
 def target_never_updated(roles: Roles) -> Iterator[Fault]:
     """A network that is meant to follow another is made, used for targets, and never updated."""
-    if not roles.trains_by_hand:
+    trace = roles.trace
+    if not trace.is_complete:
         return
-    for made in roles.script.assignments:
-        last = made.target.rpartition(".")[2]
-        if not FOLLOWS.search(last) or not _is_copy(roles, made):
+    for place, event in enumerate(trace.events):
+        copied = _copied(event)
+        if (
+            copied is None
+            or event.loops
+            or not FOLLOWS.search(copied.name)
+            or (copied.parent is not None and copied.parent.copy_of is not None)
+        ):
             continue
-        uses = roles.reads.get(last, [])
-        called = any(isinstance(parent, ast.Call) and parent.func is node for node, parent in uses)
-        if called and all(_leaves_as_it_is(roles, node, parent, made) for node, parent in uses):
-            says = f"{made.target} is copied once and never updated: it keeps the weights of the beginning"
-            yield fault("target_never_updated", made.line, "likely", says)
+        others = [one for one in trace.events if one.node is not event.node]
+        touched = any(
+            (one.action in ("write", "load", "escape", "copy") and _reaches(one, copied))
+            or (
+                one.action == "attach"
+                and one.source is not None
+                and one.source.copy_of is None
+                and _reaches(one, copied)
+            )
+            for one in others
+        )
+        trained = any(one.action == "step" and trace.steps_model(one, copied) for one in others)
+        begun = any(
+            one.action == "step" and event.source and trace.steps_model(one, event.source)
+            for one in trace.events[:place]
+        )
+        used = any(one.action == "forward" and (one.loops or one.entry) and _reaches(one, copied) for one in others)
+        learns = any(one.action == "step" and (one.loops or one.entry) for one in others)
+        if used and learns and not (touched or trained or begun):
+            says = f"{copied.name} is copied once and never updated: it keeps the weights of the beginning"
+            yield fault("target_never_updated", event.line, "likely", says)
 
 
-def _is_copy(roles: Roles, made: Assignment) -> bool:
-    """Say whether a network is made as a copy of another: by `deepcopy`, or by its weights being loaded."""
-    if any(name.rpartition(".")[2] == "deepcopy" for name in calls_in(made.value)):
-        return True
-    loads = [call for call in roles.script.named("load_state_dict") if call.owner == made.target]
-    return isinstance(made.value, ast.Call) and any(_is_first_copy(call, made) for call in loads)
+def _copied(event: Event) -> Object | None:
+    """Return the network that is made as a copy of another: by `deepcopy`, or by its weights being loaded."""
+    is_copy = event.action in ("copy", "load") and event.source is not None and event.source not in event.objects
+    return next(iter(event.objects)) if is_copy else None
 
 
-def _is_first_copy(call: Call, made: Assignment) -> bool:
-    """Say whether weights are loaded once, where a network is made."""
-    from_other = call.node.args and dotted(call.node.args[0]).endswith("state_dict")
-    return bool(from_other) and call.function == made.function and call.loops == made.loops
-
-
-def _leaves_as_it_is(roles: Roles, node: ast.expr, parent: ast.AST, made: Assignment) -> bool:
-    """Say whether a use of a network leaves its weights as they are."""
-    if isinstance(parent, ast.Call):
-        return parent.func is node
-    if not isinstance(parent, ast.Attribute):
-        return False
-    if parent.attr in CHANGES_NOTHING:
-        return True
-    name = dotted(node)
-    if parent.attr == "load_state_dict":
-        loads = [call for call in roles.script.named("load_state_dict") if call.owner == name]
-        return all(_is_first_copy(call, made) for call in loads)
-    through = [
-        loop
-        for loop in ast.walk(roles.script.tree)
-        if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and loop.iter.func is parent
-    ]
-    return bool(through) and all(_only_freezes(loop) for loop in through)
-
-
-def _only_freezes(loop: ast.For) -> bool:
-    assigned = [dotted(node.targets[0]) for node in loop.body if isinstance(node, ast.Assign)]
-    called = [name for node in loop.body if isinstance(node, ast.Expr) for name in calls_in(node)]
-    return all(name.endswith(("requires_grad", "requires_grad_")) for name in (*assigned, *called))
+def _reaches(event: Event, model: Object) -> bool:
+    return any(one.is_related_to(model) for one in event.objects)
 
 
 def ema_never_applied(roles: Roles) -> Iterator[Fault]:
@@ -89,145 +79,102 @@ def ema_never_applied(roles: Roles) -> Iterator[Fault]:
             yield fault("ema_never_applied", made.line, "likely", says)
 
 
-def _models_of(made: Assignment) -> set[str]:
-    """Return the models whose parameters an optimizer is given; none where it is given others as well."""
-    value = made.value
-    if not isinstance(value, ast.Call):
-        return set()
-    given = value.args[0] if value.args else next((one.value for one in value.keywords if one.arg == "params"), None)
-    if isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr == "parameters":
-        return {dotted(given.func.value)}
-    return set()
-
-
 KEPT_FIXED = re.compile(r"teacher|ref|frozen|fixed|random|rnd|old|perceptual|vgg|lpips", re.IGNORECASE)
 """Names of networks that are left as they are on purpose."""
 
 
 def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
-    """A network is made next to others, used in the loss, and given to no optimizer."""
-    owned = [_models_of(made) for made in roles.optimizers.values()]
-    given = set[str]().union(*owned)
-    if not owned or not all(owned):
+    """A network is made, gradients of the loss go to it, and no optimizer has its parameters."""
+    trace = roles.trace
+    optimizers = [one for one in trace.objects if one.kind == "optimizer"]
+    steps = trace.of("step")
+    if not trace.is_complete or not optimizers or not all(one.holds and one.holds_all for one in optimizers):
         return
-    training = {backward.function for backward in roles.backwards}
-    places = {made.function for made in roles.optimizers.values()}
-    for made in roles.script.assignments:
-        last = made.target.rpartition(".")[2]
-        wanted = made.function in places and _has_layers(roles, made.value) and "." not in made.target
-        if not wanted or made.target in given or KEPT_FIXED.search(last) or FOLLOWS.search(last):
+    cleared = {one for clear in trace.of("clear") for one in clear.objects}
+    if any(one.kind != "optimizer" and one in cleared for step in steps for one in step.objects):
+        return
+    named: set[Object] = set()
+    for place, event in enumerate(trace.events):
+        if event.action != "backward" or not any(
+            step.entry == event.entry for step in trace.events[place:] if step.action == "step"
+        ):
             continue
-        uses = roles.reads.get(last, [])
-        called = [
-            roles.call_of(parent) for node, parent in uses if isinstance(parent, ast.Call) and parent.func is node
-        ]
-        only_called = len(called) + sum(
-            isinstance(parent, ast.Attribute) and parent.attr in ("to", "cuda", "train", "float") for _, parent in uses
-        ) == len(uses)
-        trained = [call for call in called if call and call.function in training and not roles.gradients_off(call)]
-        if trained and only_called:
-            says = f"{made.target} is used in the loss, and no optimizer is given its parameters"
-            yield fault("outside_optimizer", made.line, "likely", says)
-
-
-def _has_layers(roles: Roles, node: ast.expr) -> bool:
-    """Say whether a value is a layer with parameters, or a model of this file."""
-    names = calls_in(node) if isinstance(node, ast.Call) else []
-    return any(HAS_PARAMETERS.search(name) or name in {module.name for module in roles.modules} for name in names)
+        for model in sorted(event.objects - named, key=lambda one: one.line):
+            kept = model.copy_of is not None or KEPT_FIXED.search(model.name) or FOLLOWS.search(model.name)
+            held = any(one.is_related_to(model) for optimizer in optimizers for one in optimizer.holds)
+            if kept or held or not model.has_parameters():
+                continue
+            left = any(
+                one.action in ("freeze", "load", "escape", "write", "clear", "gradients") and _reaches(one, model)
+                for one in trace.events
+            )
+            if not left:
+                named.add(model)
+                says = f"{model.name} is used in the loss, and no optimizer is given its parameters"
+                yield fault("outside_optimizer", model.line, "likely", says)
 
 
 def clips_another_model(roles: Roles) -> Iterator[Fault]:
     """Gradients of another model are clipped than those that the next step uses."""
-    for clip in roles.script.named("clip_grad_norm_", "clip_grad_value_"):
-        given = clip.node.args[0] if clip.node.args else None
-        if (
-            not isinstance(given, ast.Call)
-            or not isinstance(given.func, ast.Attribute)
-            or given.func.attr != "parameters"
-        ):
+    named: set[int] = set()
+    for place, clip in enumerate(roles.trace.events):
+        if clip.action != "clip" or not clip.objects or clip.line in named:
             continue
-        model = dotted(given.func.value)
-        steps = [one for one in roles.unit(clip) if one in roles.steps and one.order > clip.order]
-        stepped = [_models_of(roles.optimizers[one.owner]) if one.owner in roles.optimizers else set() for one in steps]
-        known = [next(iter(models)) for models in stepped if models]
-        if any("." not in one.owner and roles.is_parameter(one.owner, clip.function) for one in steps if clip.function):
-            continue
-        if not steps or len(known) < len(steps) or any(_may_be_same(roles, model, name, clip) for name in known):
-            continue
-        says = f"the gradients of {model} are clipped, and {steps[0].name}() changes {known[0]}"
-        yield fault("clips_another_model", clip.line, "certain", says)
+        steps = _steps_before_the_next_backward(roles.trace.events[place:], clip.entry)
+        stepped = [one for step in steps for one in step.objects]
+        held = [model for one in stepped for model in one.holds]
+        known = bool(held) and all(one.kind == "optimizer" and one.holds_all for one in stepped)
+        known = known and all(_is_known(model) for model in (*clip.objects, *held))
+        same_round = all(step.loop_lines == clip.loop_lines for step in steps)
+        if known and same_round and not any(_may_share(one, other) for one in clip.objects for other in held):
+            named.add(clip.line)
+            clipped, changed = (" and ".join(sorted({one.label for one in some})) for some in (clip.objects, held))
+            says = f"the gradients of {clipped} are clipped, and {stepped[0].label}.step() changes {changed}"
+            yield fault("clips_another_model", clip.line, "certain", says)
 
 
-def _may_be_same(roles: Roles, model: str, other: str, call: Call) -> bool:
-    """Say whether two names may be one model, or one a part of the other: by a wrapper, an alias or a parameter."""
-    if model == other or model.startswith(f"{other}.") or other.startswith(f"{model}."):
-        return True
-    if call.function and any("." not in name and roles.is_parameter(name, call.function) for name in (model, other)):
-        return True
-    if model.startswith("self.") != other.startswith("self."):
-        return True
-    related = [
-        made
-        for made in roles.script.assignments
-        if made.target in (model, other)
-        and {model, other} & {dotted(part) for part in ast.walk(made.value)} - {made.target}
-    ]
-    return bool(related) or "self" in (model, other)
+def _may_share(one: Object, other: Object) -> bool:
+    return one.is_related_to(other) or one.is_made_from(other) or other.is_made_from(one)
+
+
+def _is_known(model: Object) -> bool:
+    """Say whether a model is made in the file, so that another one is another for certain."""
+    return bool(model.made_by) or (model.parent is not None and _is_known(model.parent))
 
 
 def generator_in_discriminator_loss(roles: Roles) -> Iterator[Fault]:
-    """The loss of a discriminator goes through the graph of the generator, which then keeps these gradients."""
-    owners = {name: next(iter(_models_of(made)), "") for name, made in roles.optimizers.items()}
-    for backward in roles.backwards:
-        unit = roles.unit(backward)
-        step = next((one for one in unit if one in roles.steps and one.order > backward.order), None)
-        own = owners.get(step.owner, "") if step is not None else ""
-        given = backward.node.func.value if isinstance(backward.node.func, ast.Attribute) else None
-        others = {name: optimizer for optimizer, name in owners.items() if name and name != own}
-        if not own or given is None or not others:
+    """The loss of one network goes through the graph of another, which then keeps gradients that are not meant."""
+    trace = roles.trace
+    named: set[tuple[int, str]] = set()
+    for place, backward in enumerate(trace.events):
+        if backward.action != "backward" or len(backward.objects) < 2:
             continue
-        before = [one for one in unit if one.order < backward.order and roles.calls_model(one.node)]
-        previous = max((one.order for one in roles.backwards if one.order < backward.order), default=-1)
-        for judged in before:
-            through = _generator(roles, judged, others) if judged.name == own and judged.order > previous else ""
-            if through and _is_part_of(roles, judged, given, backward):
-                yield _not_detached(roles, backward, judged, through, others[through])
-                break
+        later = [one for one in trace.events[place + 1 :] if one.entry == backward.entry]
+        steps = _steps_before_the_next_backward(later, backward.entry)
+        if not steps or any(one.kind != "optimizer" or not one.holds_all for step in steps for one in step.objects):
+            continue
+        for model in sorted(backward.objects, key=lambda one: one.line):
+            if any(trace.steps_model(step, model) for step in steps):
+                continue
+            own = next((one for one in later if one.action == "step" and trace.steps_model(one, model)), None)
+            key = (backward.line, model.name)
+            if own is None or own.loop_lines != steps[0].loop_lines or key in named:
+                continue
+            between = later[: later.index(own)]
+            if any(one.action == "clear" and trace.clears_model(one, model) for one in between):
+                continue
+            named.add(key)
+            certainty: Certainty = "likely" if own.tests != backward.tests else "certain"
+            others = " and ".join(sorted(one.name for step in steps for one in step.objects))
+            says = f"the loss before {others}.step() goes through {model.name} as well, whose next step uses them"
+            yield fault("generator_in_discriminator_loss", backward.line, certainty, says)
 
 
-def _generator(roles: Roles, judged: Call, others: dict[str, str]) -> str:
-    """Return the network whose outputs a call is given with their graph; empty where there is none."""
-    source = roles.source_of(judged.node.args[0], judged) if judged.node.args else None
-    if (
-        not isinstance(source, ast.Call)
-        or dotted(source.func) not in others
-        or not isinstance(source.func, ast.Name | ast.Attribute)
-    ):
-        return ""
-    made = roles.call_of(source)
-    cut = isinstance(source.func, ast.Attribute) and isinstance(source.func.value, ast.Call)
-    off = made is None or any(NO_GRAD.search(guard) for guard in made.guards) or cut
-    return "" if off else dotted(source.func)
-
-
-def _is_part_of(roles: Roles, judged: Call, given: ast.expr, backward: Call, depth: int = 3) -> bool:
-    """Say whether a call stands in the loss that gradients are computed of, following names."""
-    if any(node is judged.node for node in ast.walk(given)):
-        return True
-    sources = [roles.source_of(ast.Name(name), backward) for name in names_in(given)] if depth else []
-    return any(
-        _is_part_of(roles, judged, source, backward, depth - 1)
-        for source in sources
-        if not isinstance(source, ast.Name)
-    )
-
-
-def _not_detached(roles: Roles, backward: Call, judged: Call, generator: str, optimizer: str) -> Fault:
-    """Return the fault; it is sure where the generator's gradients are not cleared before its own step."""
-    unit = [one for one in roles.unit(backward) if one.order > backward.order]
-    step = next((one for one in unit if one.owner == optimizer and one.method == "step"), None)
-    clears = [one for one in unit if one.method == "zero_grad" and one.owner in (optimizer, generator)]
-    cleared = step is None or any(one.order < step.order for one in clears)
-    certainty: Certainty = "depends" if cleared else "certain"
-    says = f"{ast.unparse(judged.node)[:60]} goes through {generator} as well, whose gradients are not meant here"
-    return fault("generator_in_discriminator_loss", judged.line, certainty, says)
+def _steps_before_the_next_backward(later: Sequence[Event], entry: int) -> list[Event]:
+    found = []
+    for event in later:
+        if event.action == "backward" or event.entry != entry:
+            break
+        if event.action == "step":
+            found.append(event)
+    return found

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from typing import TypeGuard
+from collections.abc import Iterator, Sequence
 
-from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted
+from mldebug_mcp.script.calls import Assignment, calls_in, constant_of, dotted
 from mldebug_mcp.script.faults import Certainty, Fault, fault
-from mldebug_mcp.script.roles import MODULE, OPTIMIZERS, Roles
+from mldebug_mcp.script.library import HAS_PARAMETERS, OPTIMIZERS
+from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.trace import Event, Trace
+from mldebug_mcp.script.values import Object
 
 REPLACES_PARAMETERS = re.compile(r"get_peft_model|prepare_model_for|FSDP$|FullyShardedDataParallel$")
 """What returns a model whose parameters are others than before."""
-HAS_PARAMETERS = re.compile(
-    r"(?:^|\.)nn\.(?:Linear|Bilinear|Conv\w+|Embedding\w*|LSTM|GRU|RNN|\w*Cell|Transformer\w*|MultiheadAttention|\w*Norm\w*)$"
-)
 
 
 def _replaced_in_place(roles: Roles, optimizer: str, made: Assignment, model: str) -> Iterator[Fault]:
@@ -56,75 +55,97 @@ def _layers_without_optimizer(roles: Roles) -> Iterator[Fault]:
 
 def parameters_left_out(roles: Roles) -> Iterator[Fault]:
     """Parameters that the optimizer does not know, or that are frozen."""
-    names = {module.name for module in roles.modules}
-    added = roles.uses("add_param_group")
     for name, made in roles.optimizers.items():
-        text = ast.unparse(made.value)
-        model = next(iter(re.findall(r"(\w[\w.]*)\.parameters\(\)", text)), "")
+        model = next(iter(re.findall(r"(\w[\w.]*)\.parameters\(\)", ast.unparse(made.value))), "")
         for one in roles.script.assignments:
             later = one.order > made.order and one.function == made.function
-            new = MODULE.search(dotted(one.value) or "") or (
-                isinstance(one.value, ast.Call) and dotted(one.value) in names
-            )
-            layer = new and one.target.startswith(f"{model}.") and not added
-            wrapped = one.target == model and REPLACES_PARAMETERS.search(dotted(one.value) or "")
-            if model and later and (layer or wrapped):
+            if model and later and one.target == model and REPLACES_PARAMETERS.search(dotted(one.value) or ""):
                 says = f"{one.target} is made after {name}, which does not know its parameters"
                 yield fault("made_after_optimizer", one.line, "certain", says)
         yield from _replaced_in_place(roles, name, made, model)
-        again = made.loops and any(
-            one.function == made.function and one.loops[: len(made.loops)] == made.loops for one in roles.backwards
-        )
-        nested = made.loops and any(len(one.loops) > len(made.loops) for one in roles.backwards)
-        if again and not made.conditions and not _is_sweep(roles, made, model):
-            certainty: Certainty = "likely" if nested else "certain"
-            says = f"{name} is made anew inside the loop: its moments are lost each time"
-            yield fault("optimizer_made_anew", made.line, certainty, says)
-        yield from _made_anew_by_callers(roles, name, made)
+    yield from _layers_after_the_optimizer(roles.trace)
+    yield from _made_anew(roles)
     yield from _layers_in_a_list(roles)
-    yield from _frozen(roles)
+    yield from _frozen(roles.trace)
     yield from _layers_without_optimizer(roles)
 
 
-ONE_TRAINING = re.compile(r"epoch|step|iter|loader|batch|range\(", re.IGNORECASE)
+def _layers_after_the_optimizer(trace: Trace) -> Iterator[Fault]:
+    """Yield where a model gets a new layer after an optimizer was given its parameters, and none is given those."""
+    named: set[int] = set()
+    for place, event in enumerate(trace.events):
+        layer = event.source
+        if event.action != "attach" or layer is None or not layer.has_parameters() or event.line in named:
+            continue
+        added_later = {one.source for one in trace.events[place + 1 :] if one.action == "attach"}
+        if any(owner in added_later for owner in event.objects):
+            continue  # it was no part of the model yet
+        before = _optimizers_made(trace.events[:place], event.entry)
+        knows_model = [
+            one for one in before if any(owner.is_part_of(held) for held in one.holds for owner in event.objects)
+        ]
+        later = _optimizers_made(trace.events[place:], event.entry)
+        again = any(not one.holds_all or any(held.is_related_to(layer) for held in one.holds) for one in later)
+        given = any(held.is_part_of(layer) for one in before for held in one.holds)
+        taken = any(
+            one.action == "escape" and knows_model[:1] and knows_model[0] in one.objects for one in trace.events
+        )
+        if not knows_model or again or given or taken:
+            continue
+        named.add(event.line)
+        certainty: Certainty = "likely" if event.tests else "certain"
+        says = f"{layer.label} is made after {knows_model[0].label}, which does not know its parameters"
+        yield fault("made_after_optimizer", event.line, certainty, says)
+
+
+def _optimizers_made(events: Sequence[Event], entry: int) -> list[Object]:
+    return [one for event in events if event.action == "make" and event.entry == entry for one in event.objects]
+
+
 SEVERAL_TRAININGS = re.compile(
     r"fold|seed|config|stage|phase|task|grid|trial|run|client|lrs|rates|sizes|experience|round|cycle|domain|models|member",
     re.IGNORECASE,
 )
-"""What loops over parts of one training go through, and what loops over trainings of their own."""
+"""What loops over trainings of their own go through: what they are for stands in their words alone."""
+SETS_ANEW = ("load", "write", "attach")
 
 
-def _made_anew_by_callers(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
-    """Yield where a function that trains makes its optimizer, and a loop over passes or batches calls it."""
-    call = roles.call_of(made.value) if isinstance(made.value, ast.Call) else None
-    trains = [backward for backward in roles.backwards if backward.function == made.function]
-    models = set(re.findall(r"(\w[\w.]*)\.(?:named_)?parameters\(\)", ast.unparse(made.value)))
-    local = any(one.target in models and one.function == made.function for one in roles.script.assignments)
-    own_epochs = any(len(backward.loops) > 1 for backward in trains)
-    if call is None or made.loops or made.conditions or not trains or not models or local or own_epochs:
-        return
-    for caller in roles.precise_callers(made.function):
-        loop = next((node for node in ast.walk(roles.script.tree) if _is_loop_of(node, caller)), None)
-        through = f"{ast.unparse(loop.target)} in {ast.unparse(loop.iter)}" if loop is not None else ""
-        definition = roles.definitions.get(made.function.rpartition(".")[2])
-        parameters = [one.arg for one in definition.args.args] if isinstance(definition, ast.FunctionDef) else []
-        given = {*map(dotted, caller.node.args), *map(dotted, caller.keywords.values()), *models}
-        anew = any(
-            one.target in given and one.loops and one.function == caller.function for one in roles.script.assignments
+def _made_anew(roles: Roles) -> Iterator[Fault]:
+    """Yield optimizers that a loop makes anew for a model that goes on: each round loses their moments."""
+    trace = roles.trace
+    named: set[int] = set()
+    for make in trace.of("make"):
+        optimizer = next(iter(make.objects))
+        if not make.loops or not optimizer.holds or make.line in named:
+            continue
+        line, depth = make.loop_lines[-1], len(make.loops)
+        inside = [one for one in trace.events if one.entry == make.entry and one.loops[:depth] == make.loops]
+        steps = [one for one in inside if one.action == "step" and optimizer in one.objects]
+        fresh = any(model.loops[:depth] == make.loops for model in optimizer.holds)
+        reset = any(_sets_anew(one) and _touches(one, model) for one in inside for model in optimizer.holds)
+        conditional = not any(set(make.tests) <= set(step.tests) for step in steps)
+        passes = max((len(step.loops) - depth for step in steps), default=0)
+        through = roles.loops_by_line.get(line)
+        several = through is None or SEVERAL_TRAININGS.search(through)
+        if fresh or reset or conditional or passes > 1 or several:
+            continue
+        named.add(make.line)
+        certainty: Certainty = "likely" if passes else "certain"
+        says = (
+            f"{optimizer.label} is made anew at each round of the loop in line {line}: its moments are lost each time"
         )
-        own = models & set(parameters) or all(model.startswith("self.") for model in models) or not parameters
-        if own and ONE_TRAINING.search(through) and not SEVERAL_TRAININGS.search(through) and not anew:
-            certainty: Certainty = "likely" if trains[0].loops else "certain"
-            says = (
-                f"{name} is made anew at each call from line {caller.line}, in a loop: its moments are lost each time"
-            )
-            yield fault("optimizer_made_anew", made.line, certainty, says)
-            return
+        yield fault("optimizer_made_anew", make.line, certainty, says)
 
 
-def _is_loop_of(node: ast.AST, call: Call) -> TypeGuard[ast.For]:
-    """Say whether a part of the syntax tree is the innermost loop around a call."""
-    return isinstance(node, ast.For) and node.lineno in call.loops[-1:]
+def _sets_anew(event: Event) -> bool:
+    """Say whether a model may begin anew: its weights are set, or a function of another file is called to do so."""
+    if event.action == "escape" and isinstance(event.node, ast.Call):
+        return bool(re.search(r"reset|init|load|restore", dotted(event.node.func), re.IGNORECASE))
+    return event.action in ("load", "write", "attach")
+
+
+def _touches(event: Event, model: Object) -> bool:
+    return any(one.is_related_to(model) for one in event.objects)
 
 
 def unfrozen_outside_optimizer(roles: Roles) -> Iterator[Fault]:
@@ -165,20 +186,10 @@ def _switches(roles: Roles) -> Iterator[tuple[str, bool, int, int]]:
             yield call.owner, value, call.line, call.order
 
 
-def _is_sweep(roles: Roles, made: Assignment, model: str) -> bool:
-    """Say whether a model is made in the same loop: each round is a training of its own."""
-    return any(
-        one.loops == made.loops
-        and one.function == made.function
-        and (one.target == model or re.search(r"model|net", one.target))
-        and isinstance(one.value, ast.Call)
-        and not re.search(r"\.to$|\.cuda$|\.train$", dotted(one.value))
-        for one in roles.script.assignments
-    )
-
-
 def _layers_in_a_list(roles: Roles) -> Iterator[Fault]:
     """Yield attributes of a model that hold layers in a plain list, tuple or mapping, which the model does not see."""
+    if re.search(r"^(?:from|import) flax", roles.source, re.MULTILINE):
+        return  # Flax knows the layers of lists
     for module in roles.modules:
         made = [one for one in roles.script.assignments if module.name in one.function.split(".")[:-1]]
         own = {one.target: one for one in reversed(made) if re.fullmatch(r"self\.\w+", one.target) and not one.adds}
@@ -251,37 +262,32 @@ def _is_registered(roles: Roles, module: ast.ClassDef, names: set[str]) -> bool:
     return any(call.owner in walked for call in roles.script.named("parameters"))
 
 
-def _frozen(roles: Roles) -> Iterator[Fault]:
-    frozen = [
-        one
-        for one in roles.script.assignments
-        if one.target.endswith(".requires_grad") and constant_of(one.value) is False
-    ]
-    freed = any(
-        one.target.endswith(".requires_grad") and constant_of(one.value) is True for one in roles.script.assignments
-    )
-    calls = [one for one in roles.script.named("requires_grad_") if one.constant("requires_grad", 0) is False]
-    freed = freed or any(one.constant("requires_grad", 0) is not False for one in roles.script.named("requires_grad_"))
-    for one in frozen:
-        through = roles.script.loops.get(one.loops[-1], "") if one.loops else ""
-        model = re.fullmatch(r"(\w+)\.(?:named_)?parameters\(\)", through)
-        replaced = model and any(
-            other.order > one.order
-            and other.target.startswith(f"{model[1]}.")
-            and MODULE.search(dotted(other.value) or "")
-            for other in roles.script.assignments
-        )
-        used = model and any(
-            f"{model[1]}.parameters()" in ast.unparse(made.value) for made in roles.optimizers.values()
-        )
-        if model and used and not replaced and not freed and not roles.uses("get_peft_model"):
-            says = f"all parameters of {model[1]} are frozen, and the optimizer is given those alone"
-            yield fault("all_frozen", one.line, "certain", says)
-    for call in calls:
-        used = any(f"{call.owner}.parameters()" in ast.unparse(made.value) for made in roles.optimizers.values())
-        replaced = any(
-            one.order > call.order and one.target.startswith(f"{call.owner}.") for one in roles.script.assignments
-        )
-        if used and not replaced and not freed:
-            says = f"all parameters of {call.owner} are frozen, and the optimizer is given those alone"
-            yield fault("all_frozen", call.line, "certain", says)
+def _frozen(trace: Trace) -> Iterator[Fault]:
+    """Yield where an optimizer is given the parameters of models alone that are frozen as a whole, and stay so."""
+    for make in trace.of("make"):
+        optimizer = next(iter(make.objects))
+        freezes = [_freeze_of(trace, model, make) for model in optimizer.holds] if optimizer.holds_all else []
+        known = [one for one in freezes if one is not None]
+        if known and len(known) == len(freezes):
+            names = " and ".join(sorted(model.label for model in optimizer.holds))
+            says = f"all parameters of {names} are frozen, and the optimizer is given those alone"
+            yield fault("all_frozen", known[0].line, "certain", says)
+
+
+def _freeze_of(trace: Trace, model: Object, make: Event) -> Event | None:
+    """Return what freezes all of a model for good, None where nothing does, or new layers are free."""
+    found = None
+    for event in trace.events:
+        if event.entry != make.entry or not _touches(event, model):
+            continue
+        if (
+            event.action == "freeze"
+            and any(model.is_part_of(one) for one in event.objects)
+            and set(event.tests) <= set(make.tests)
+        ):
+            found = event
+        elif event.action in ("unfreeze", "attach", "escape"):
+            found = None
+            if event.action == "unfreeze":
+                return None
+    return found

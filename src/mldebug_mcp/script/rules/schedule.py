@@ -12,14 +12,9 @@ from mldebug_mcp.script.roles import Roles
 
 
 def schedule_out_of_step(roles: Roles) -> Iterator[Fault]:
-    """A schedule is stepped before the optimizer, at the wrong pace, or never."""
+    """A schedule is stepped at the wrong pace, or never."""
     if not roles.trains_by_hand:
         return
-    for step in roles.schedule_steps:
-        unit = [one for one in roles.steps if one.function == step.function and one.loops == step.loops]
-        if unit and all(one.order > step.order for one in unit):
-            says = "scheduler.step() stands before optimizer.step(): the first value of the schedule is skipped"
-            yield fault("schedule_first", step.line, "certain", says)
     for name, made in roles.schedules.items():
         yield from _pace(roles, name, made)
 
@@ -47,7 +42,9 @@ def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
     through_data = per_batch is not None and _is_over_data(roles, per_batch)
     if per_batch is not None and through_data and "Plateau" not in kind:
         says = f"{name} counts epochs ({text[:80]}), and is stepped at every batch"
-        if "Lambda" not in kind and COUNTS_EPOCHS.search(text) and not COUNTS_BATCHES.search(text):
+        product = any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult) for part in ast.walk(made.value))
+        by_epochs = COUNTS_EPOCHS.search(text) and not COUNTS_BATCHES.search(text) and not product
+        if "Lambda" not in kind and by_epochs:
             yield fault("schedule_per_batch", per_batch.line, "certain", says)
         elif 0 < _first_change(roles, made) < FEWEST_BATCHES:
             yield fault("schedule_per_batch", per_batch.line, "likely", says)

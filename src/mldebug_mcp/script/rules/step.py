@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
+from mldebug_mcp.script.calls import Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles, Run
 
@@ -17,6 +17,7 @@ def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
         return
     cleared = roles.script.named("zero_grad")
     repeated = [step for step in roles.steps if roles.is_repeated(step) or _runs_closure(roles, step)]
+    repeated = [step for step in repeated if not roles.goes_on_elsewhere(step)]
     if not cleared and repeated:
         step = repeated[0]
         says = f"{step.name}() changes the weights, and nothing in the file clears the gradients (zero_grad)"
@@ -30,31 +31,6 @@ def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
         if same and len(outside) == len(same) and not _in_closure(step):
             says = f"zero_grad() stands outside the loop in which {step.name}() is called"
             yield fault("gradients_cleared_outside", same[0].line, "certain", says)
-    reached = _optimizers_cleared(roles, {clear.owner for clear in cleared})
-    for step in roles.steps if reached else ():
-        if step.owner in roles.optimizers and step.owner not in reached and step.loops:
-            says = f"{step.owner} is stepped, and nothing clears the gradients of its parameters"
-            yield fault("one_optimizer_not_cleared", step.line, "likely", says)
-
-
-def _optimizers_cleared(roles: Roles, owners: set[str]) -> set[str]:
-    """Return the optimizers whose gradients `zero_grad` of some owners clears; none where an owner is not known."""
-    reached: set[str] = set()
-    for owner in owners:
-        if owner in roles.optimizers:
-            reached.add(owner)
-            continue
-        of_module = {name for name, made in roles.optimizers.items() if _has_parameters_of(owner, made)}
-        if not of_module:
-            return set()
-        reached |= of_module
-    return reached
-
-
-def _has_parameters_of(module: str, optimizer: Assignment) -> bool:
-    return bool(
-        re.search(rf"(?<![\w.]){re.escape(module)}(?:\.\w+)*\.(?:named_)?parameters\(\)", ast.unparse(optimizer.value))
-    )
 
 
 def _clears_otherwise(roles: Roles) -> bool:
@@ -70,31 +46,6 @@ def _runs_closure(roles: Roles, step: Call) -> bool:
 
 def _in_closure(step: Call) -> bool:
     return bool(step.node.args) and not step.owner.lower().endswith("scaler")
-
-
-def gradients_cleared_before_use(roles: Roles) -> Iterator[Fault]:
-    """Gradients are cleared between backward and step; or the step comes between clearing and backward."""
-    for backward in roles.backwards:
-        unit = [one for one in roles.unit(backward) if one.loops == backward.loops]
-        steps = [one for one in unit if one in roles.steps]
-        cleared = [one for one in unit if one.method == "zero_grad"]
-        after = [one for one in steps if one.order > backward.order]
-        for clear in cleared:
-            step = next((one for one in after if one.order > clear.order), None)
-            again = step is not None and any(clear.order < one.order < step.order for one in roles.backwards)
-            if clear.order > backward.order and step is not None and not again and not clear.conditions:
-                if clear.owner in roles.optimizers and step.owner in roles.optimizers and clear.owner != step.owner:
-                    continue
-                says = "zero_grad() stands between backward() and step(): each step is made without a gradient"
-                yield fault("cleared_before_step", clear.line, "certain", says)
-        if (
-            steps
-            and not after
-            and cleared
-            and not any(one in roles.backwards for one in unit if one.order < steps[0].order)
-        ) and (max(one.order for one in cleared if True) and cleared[0].order < steps[0].order):
-            says = "step() stands before backward() and after zero_grad(): it is made without a gradient"
-            yield fault("step_before_backward", steps[0].line, "certain", says)
 
 
 def nothing_is_stepped(roles: Roles) -> Iterator[Fault]:
@@ -116,7 +67,13 @@ def nothing_is_stepped(roles: Roles) -> Iterator[Fault]:
     steps = [call for call in roles.script.calls if re.search(r"step|minimize", call.method)]
     others = [call for call in steps if call not in roles.schedule_steps]
     repeated = [backward for backward in roles.backwards if roles.is_repeated(backward)]
-    if repeated and not others and not by_hand and not roles.uses("autograd.grad", "sub_", "add_", "copy_", "hook"):
+    if (
+        repeated
+        and not others
+        and not by_hand
+        and not roles.goes_on_elsewhere(repeated[0])
+        and not roles.uses("autograd.grad", "sub_", "add_", "copy_", "hook")
+    ):
         yield fault("no_step", repeated[0].line, "likely", "gradients are computed, and no optimizer makes a step")
 
 
@@ -133,7 +90,8 @@ def nothing_gives_gradients(roles: Roles) -> Iterator[Fault]:
     given = any(step.node.args and "scaler" not in step.owner.lower() for step in roles.steps)
     foreign = [call.name for call in roles.script.calls if call.method not in roles.definitions]
     elsewhere = any(GIVES_GRADIENTS.search(name) for name in foreign)
-    if not given and not elsewhere and any(roles.is_repeated(step) for step in roles.steps):
+    own = [step for step in roles.steps if not roles.goes_on_elsewhere(step)]
+    if not given and not elsewhere and any(roles.is_repeated(step) for step in own):
         says = f"{roles.steps[0].name}() is called, and nothing computes a gradient (backward)"
         yield fault("no_backward", roles.steps[0].line, "likely", says)
 
@@ -152,7 +110,8 @@ def _optimizer_never_stepped(roles: Roles) -> Iterator[Fault]:
         if names & (stepped | given) or last not in assigned or handed_on:
             continue
         looped = any(re.search(rf"\b{last}\b", through) for through in roles.script.loops.values())
-        if not roles.is_kept(last) and not looped and not _is_alias(roles, name):
+        followed = {one.line for step in roles.trace.of("step") for one in step.objects}
+        if not roles.is_kept(last) and not looped and line not in followed and not _is_alias(roles, name):
             yield fault("no_step", line, "likely", f"{name} never makes a step: its parameters stay as they are")
 
 
@@ -180,20 +139,13 @@ _UNCALLED = {
 """Methods that do nothing without their parentheses, and the cause that they are then."""
 
 
-def clipping_without_effect(roles: Roles) -> Iterator[Fault]:
-    """Gradients are clipped where that has no effect, or while they are scaled."""
+def clipping_of_scaled_gradients(roles: Roles) -> Iterator[Fault]:
+    """Gradients are clipped while they are scaled."""
     for clip in roles.script.named("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"):
         unit = roles.unit(clip)
-        backwards = [one for one in unit if one in roles.backwards]
         steps = [one for one in unit if one in roles.steps and one.loops == clip.loops]
         if not steps:
             continue
-        if backwards and (
-            all(one.order < clip.order for one in steps) or all(one.order > clip.order for one in backwards)
-        ):
-            where = "after step()" if clip.order > steps[-1].order else "before backward()"
-            says = f"gradients are clipped {where}: that has no effect"
-            yield fault("clip_too_late", clip.line, "certain", says)
         by_scaler = any("scaler" in step.owner.lower() for step in steps)
         scaled = by_scaler and any("scaler" in call.owner.lower() for call in roles.script.named("scale"))
         unscaled = any(one.method == "unscale_" and one.order < clip.order for one in unit)

@@ -1,0 +1,226 @@
+"""Do gradients, clipping, modes and schedules come in the right order, through whatever functions they go?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.library import HAS_MODES
+from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.trace import Event, Trace
+from mldebug_mcp.script.values import Object
+
+
+def steps_without_gradient(roles: Roles) -> Iterator[Fault]:
+    """Gradients are cleared between backward and step; or the step comes between clearing and backward."""
+    trace = roles.trace
+    found: dict[int, Event | None] = {}
+    for place, step in enumerate(trace.events):
+        optimizer = _optimizer_of(step)
+        if optimizer is None or not step.loops:
+            continue
+        last = _last_for(trace, trace.events[:place], step, optimizer)
+        empty = last is not None and last.action == "clear" and set(last.tests) <= set(step.tests)
+        found[id(step.node)] = last if empty and found.get(id(step.node), last) is not None else None
+    lines = {id(step.node): step.line for step in trace.of("step")}
+    for node, clear in found.items():
+        if clear is None:
+            continue
+        if _is_preceded_by_backward(trace, clear):
+            says = "zero_grad() stands between backward() and step(): each step is made without a gradient"
+            yield fault("cleared_before_step", clear.line, "certain", says)
+        elif any(one.entry == clear.entry and one.loop_lines == clear.loop_lines for one in trace.of("backward")):
+            says = "step() stands before backward() and after zero_grad(): it is made without a gradient"
+            yield fault("step_before_backward", lines[node], "certain", says)
+
+
+def _optimizer_of(step: Event) -> Object | None:
+    """Return the optimizer that makes a step, where it is known with all its models."""
+    one = next(iter(step.objects)) if step.action == "step" and len(step.objects) == 1 else None
+    return one if one is not None and one.kind == "optimizer" and one.holds and one.holds_all else None
+
+
+def _last_for(trace: Trace, before: Sequence[Event], step: Event, optimizer: Object) -> Event | None:
+    """Return what last gave gradients to the models of an optimizer, took them away, or may have done so."""
+    for event in reversed(before):
+        if event.entry != step.entry:
+            return None
+        if event.action == "backward" or (event.action in ("escape", "gradients") and _is_about(event, optimizer)):
+            return event
+        if event.action == "clear" and any(trace.clears_model(event, model) for model in optimizer.holds):
+            return event
+    return None
+
+
+def _is_about(event: Event, optimizer: Object) -> bool:
+    return optimizer in event.objects or any(
+        one.is_related_to(held) for one in event.objects for held in optimizer.holds
+    )
+
+
+def _is_preceded_by_backward(trace: Trace, clear: Event) -> bool:
+    """Say whether the gradients that are cleared were computed in the same round, and no step used them."""
+    place = next(place for place, event in enumerate(trace.events) if event is clear)
+    for event in reversed(trace.events[:place]):
+        if event.entry != clear.entry or event.action in ("step", "backward"):
+            return event.action == "backward" and event.entry == clear.entry and event.loops == clear.loops
+    return False
+
+
+def clips_without_effect(roles: Roles) -> Iterator[Fault]:
+    """Gradients are clipped where there are none, or after the step that used them."""
+    trace = roles.trace
+    useless: dict[int, bool] = {}
+    clips: dict[int, Event] = {}
+    for place, clip in enumerate(trace.events):
+        if clip.action != "clip" or not clip.objects or not clip.loops:
+            continue
+        before = next((one for one in reversed(trace.events[:place]) if _moves_gradients(trace, one, clip)), None)
+        after = next((one for one in trace.events[place + 1 :] if _moves_gradients(trace, one, clip)), None)
+        if after is None:
+            continue
+        none_left = (before is None and bool(clip.entry == 0)) or (
+            before is not None and before.action in ("step", "clear")
+        )
+        is_useless = none_left and after.action in ("backward", "clear")
+        useless[id(clip.node)] = useless.get(id(clip.node), True) and is_useless
+        clips[id(clip.node)] = clip
+    for node, is_useless in useless.items():
+        if is_useless:
+            says = "gradients are clipped where none are left, or none are there yet: that has no effect"
+            yield fault("clip_too_late", clips[node].line, "certain", says)
+
+
+def _moves_gradients(trace: Trace, event: Event, clip: Event) -> bool:
+    """Say whether something gives the clipped models gradients, uses or clears them, or may do so."""
+    if event.entry != clip.entry:
+        return False
+    if event.action == "backward":
+        return True
+    if event.action in ("escape", "gradients"):
+        return any(one.is_related_to(model) for one in event.objects for model in clip.objects)
+    if event.action == "step":
+        return any(trace.steps_model(event, model) for model in clip.objects) or not all(
+            one.holds for one in event.objects
+        )
+    return event.action == "clear" and any(trace.clears_model(event, model) for model in clip.objects)
+
+
+def schedules_before_optimizer(roles: Roles) -> Iterator[Fault]:
+    """A schedule is stepped before its optimizer makes its first step."""
+    trace = roles.trace
+    seen: set[Object] = set()
+    for place, event in enumerate(trace.events):
+        schedule = next(iter(event.objects)) if event.action == "schedule" else None
+        if schedule is None or schedule in seen:
+            continue
+        seen.add(schedule)
+        steps = [
+            (at, one)
+            for at, one in enumerate(trace.events)
+            if one.action == "step" and schedule.given[:1] == tuple(one.objects)[:1]
+        ]
+        first = steps[0] if steps else None
+        if first is None or first[0] < place or first[1].entry != event.entry:
+            continue
+        if event.loops and first[1].loops == event.loops and set(event.tests) <= set(first[1].tests):
+            says = "scheduler.step() stands before optimizer.step(): the first value of the schedule is skipped"
+            yield fault("schedule_first", event.line, "certain", says)
+
+
+def never_cleared(roles: Roles) -> Iterator[Fault]:
+    """An optimizer makes steps in a loop, and nothing clears the gradients of its models."""
+    trace = roles.trace
+    clears = trace.of("clear", "gradients", "escape")
+    named: set[Object] = set()
+    for step in trace.events if trace.is_complete else ():
+        optimizer = _optimizer_of(step)
+        if optimizer is None or optimizer in named or not step.loops:
+            continue
+        named.add(optimizer)
+        cleared = any(
+            _is_about(one, optimizer)
+            or any(other.kind != "model" and not other.holds for other in one.objects if one.action == "clear")
+            for one in clears
+        )
+        cleared = cleared or any(
+            one.is_related_to(held)
+            for clear in clears
+            if clear.action == "clear"
+            for other in clear.objects
+            for one in other.holds
+            for held in optimizer.holds
+        )
+        if not cleared and any(one.action == "backward" and one.entry == step.entry for one in trace.events):
+            says = f"{optimizer.label}.step() changes the weights, and nothing clears the gradients of its parameters"
+            rule = "one_optimizer_not_cleared" if trace.of("clear") else "gradients_never_cleared"
+            yield fault(rule, step.line, "likely" if trace.of("clear") else "certain", says)
+
+
+def modes_left(roles: Roles) -> Iterator[Fault]:
+    """A model that was put into evaluation mode trains on in it; or it is evaluated in training mode."""
+    trace = roles.trace
+    first: dict[tuple[int, tuple[int, ...]], frozenset[str]] = {}
+    for place, event in enumerate(trace.events):
+        if event.action != "forward" or event.function.endswith(".forward"):
+            continue
+        model = next(iter(event.objects))
+        begun = first.setdefault((id(event.node), event.loop_lines), event.modes)
+        if (
+            event.gradients
+            and "eval" in event.modes
+            and "eval" not in begun
+            and _is_trained(trace, event, place, model)
+        ):
+            before = [one for one in trace.events[:place] if one.action == "eval" and model in one.objects]
+            before = before or [
+                one
+                for one in trace.events[:place]
+                if one.action == "eval" and any(model.is_part_of(other) for other in one.objects)
+            ]
+            if before:
+                says = f"{model.label} is put into evaluation mode between passes, and trains on in it"
+                yield fault("never_back_to_training", before[-1].line, "certain", says)
+                return
+        if (
+            event.gradients is False
+            and event.modes == {"train"}
+            and event.loops
+            and _has_modes(model)
+            and _evaluates(trace, event, model)
+        ):
+            says = f"{model.label} is evaluated in training mode: dropout and batch statistics stay on"
+            yield fault("evaluates_in_training_mode", event.line, "certain", says)
+            return
+
+
+def _is_trained(trace: Trace, forward: Event, place: int, model: Object) -> bool:
+    """Say whether gradients of a forward pass go to a model that an optimizer then changes."""
+    later = [one for one in trace.events[place:] if one.entry == forward.entry]
+    back = next((at for at, one in enumerate(later) if one.action == "backward"), None)
+    if back is None or later[back].loops[: len(forward.loops)] != forward.loops:
+        return False
+    if not any(one.is_related_to(model) for one in later[back].objects):
+        return False
+    step = next((one for one in later[back:] if one.action == "step"), None)
+    return step is not None and any(
+        one.holds_all and any(held.is_related_to(model) for held in one.holds) for one in step.objects
+    )
+
+
+def _has_modes(model: Object) -> bool:
+    return any(HAS_MODES.search(part.made_by) or ".models." in part.made_by for part in model.parts())
+
+
+def _evaluates(trace: Trace, forward: Event, model: Object) -> bool:
+    """Say whether a forward pass is in a loop over data that trains nothing, of a model that is trained elsewhere."""
+    depth = len(forward.loops)
+    inside = [one for one in trace.events if one.entry == forward.entry and one.loops[:depth] == forward.loops]
+    over_data = any(
+        one.action == "iterate" and one.loops == forward.loops and any(other.kind == "loader" for other in one.objects)
+        for one in inside
+    )
+    trains = any(one.action in ("backward", "step") for one in inside)
+    on_purpose = any(one.action == "train" and one.function == forward.function for one in trace.events)
+    trained = any(one.action == "step" and trace.steps_model(one, model) for one in trace.events)
+    return over_data and trained and not trains and not on_purpose and model.copy_of is None

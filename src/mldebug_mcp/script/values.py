@@ -1,0 +1,311 @@
+"""What names of a script can stand for while it is followed: objects, tensors, parameters, functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mldebug_mcp.script.library import HAS_PARAMETERS
+
+Kind = Literal["model", "loss", "optimizer", "schedule", "loader", "instance", "unknown"]
+Loops = tuple[tuple[int, int], ...]
+"""The loops around something, the outermost first: the line of each, and the round it is in, from 0."""
+
+
+@dataclass(eq=False, slots=True)
+class Object:
+    """Something that a script makes or is given; it is the same object under whatever name.
+
+    Args:
+        kind: What it is; "unknown" where neither its making nor its use tells.
+        line: Where it is made.
+        loops: The loops in which it is made.
+        made_by: What makes it, dotted, with imports resolved; empty for what the script is given.
+        definition: Its class, where that stands in the file.
+        parent: The object that it is a part of.
+        copy_of: The object that it is a copy of.
+        attributes: Its parts by name.
+        given: What its maker was given.
+        holds: The models whose parameters an optimizer has.
+        holds_all: Whether `holds` is known to be all of them.
+        modes: The modes that a model may be in: "train", "eval"; empty where that is not known.
+        through: The models through which its gradient goes, where it may be a tensor.
+        name: What it was first assigned to.
+    """
+
+    kind: Kind = "unknown"
+    line: int = 0
+    loops: Loops = ()
+    made_by: str = ""
+    definition: ast.ClassDef | None = None
+    parent: Object | None = None
+    copy_of: Object | None = None
+    attributes: dict[str, Value] = field(default_factory=dict)
+    given: tuple[Value, ...] = ()
+    holds: frozenset[Object] = frozenset()
+    holds_all: bool = True
+    modes: frozenset[str] = frozenset()
+    through: frozenset[Object] = frozenset()
+    name: str = ""
+
+    def is_part_of(self, other: Object) -> bool:
+        """Say whether it is another object or a part of that."""
+        part: Object | None = self
+        while part is not None:
+            if part is other:
+                return True
+            part = part.parent
+        return False
+
+    @property
+    def label(self) -> str:
+        """How the script calls it: "net.classifier"."""
+        if self.parent is None:
+            return self.name or self.made_by
+        return self.parent.label if self.name in ("", "*") else f"{self.parent.label}.{self.name}"
+
+    def is_of_model(self) -> bool:
+        """Say whether it is a model or a part of one."""
+        return self.kind == "model" or (self.parent is not None and self.parent.is_of_model())
+
+    def has_parameters(self) -> bool:
+        """Say whether it is a model with parameters for certain: a layer with some, or one that holds such."""
+        return self.kind == "model" and any(HAS_PARAMETERS.search(part.made_by) for part in self.parts())
+
+    def is_related_to(self, other: Object) -> bool:
+        """Say whether one is a part of the other."""
+        return self.is_part_of(other) or other.is_part_of(self)
+
+    def is_made_from(self, other: Object, depth: int = 3) -> bool:
+        """Say whether what makes it was given another object, so that it may share the parameters of that."""
+        given = [one for value in self.given for one in objects_in(value)] if depth else []
+        return any(one.is_related_to(other) or one.is_made_from(other, depth - 1) for one in given)
+
+    def parts(self) -> Iterator[Object]:
+        """Yield it and all its parts."""
+        yield self
+        for value in self.attributes.values():
+            for one in objects_in(value):
+                if one.parent is self:
+                    yield from one.parts()
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A value that is computed.
+
+    Args:
+        models: The models through which its gradient goes for certain.
+        ends: What it is the result of, as far as a loss asks for that: "softmax", "sigmoid", "log_prob".
+        is_known: Whether all that computes it stands in the file or is PyTorch's own.
+    """
+
+    models: frozenset[Object] = frozenset()
+    ends: str = ""
+    is_known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Parameters of models: one of them, or all.
+
+    Args:
+        models: The models.
+        named: Whether they come in pairs with their names.
+        known: Whether there are no others.
+        gradients: Whether their gradients are meant.
+        state: Whether they come with buffers, as `state_dict` gives them.
+    """
+
+    models: frozenset[Object]
+    named: bool = False
+    known: bool = True
+    gradients: bool = False
+    state: bool = False
+
+
+MAX_SIZE = 1_000
+"""Values in a list and in its parts that are kept apart."""
+
+
+def _size_of(value: Value) -> int:
+    if isinstance(value, Choice):
+        return sum(map(_size_of, value.values))
+    return value.size if isinstance(value, Items) else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list, tuple or mapping whose parts are known.
+
+    Args:
+        values: The parts.
+        keys: Their keys in a mapping.
+        pattern: Whether the parts stand for any number of such.
+        size: How many values are in it, those in its parts among them.
+    """
+
+    values: tuple[Value, ...]
+    keys: tuple[object, ...] = ()
+    pattern: bool = False
+    size: int = field(default=0, init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Keep the size; what is too large is taken as unknown, as lists of lists grow without bound."""
+        size = 1 + sum(map(_size_of, self.values))
+        object.__setattr__(self, "size", 1 if size > MAX_SIZE else size)
+        if size > MAX_SIZE:
+            object.__setattr__(self, "values", ())
+            object.__setattr__(self, "keys", ())
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several values, depending on what the script does not show."""
+
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A name of another file, dotted, with imports resolved: "torch.nn.Linear"."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A function or lambda of this file.
+
+    Args:
+        node: Its definition.
+        scope: The variables around it.
+        path: Its name, dotted with what is around it.
+        owner: The object that it is a method of.
+        owner_class: The class in which it stands.
+        given: Arguments that are bound already.
+    """
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    scope: Scope
+    path: str
+    owner: Object | None = None
+    owner_class: ast.ClassDef | None = None
+    given: tuple[tuple[str, Value], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Class:
+    """A class of this file."""
+
+    node: ast.ClassDef
+    scope: Scope
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Super:
+    """What `super()` gives in a method: the bases of a class, for an object."""
+
+    owner: Object
+    below: ast.ClassDef
+
+
+Value = Object | Tensor | Parameters | Items | Choice | Constant | Library | Function | Class | Super
+
+DATA = Tensor()
+"""A value without a gradient."""
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """Variables, with those of the scope around it."""
+
+    around: Scope | None = None
+    names: dict[str, Value] = field(default_factory=dict)
+
+    def find(self, name: str) -> Value | None:
+        """Return the value of a name, None where it has none."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.around
+        return None
+
+
+def either(*values: Value) -> Value:
+    """Return one of several values; where they are equal, that value."""
+    flat: list[Value] = []
+    for value in values:
+        flat += [one for one in (value.values if isinstance(value, Choice) else (value,)) if one not in flat]
+    return flat[0] if len(flat) == 1 else Choice(tuple(flat[:MAX_CHOICES]))
+
+
+MAX_CHOICES = 8
+
+
+def choices(value: Value) -> Sequence[Value]:
+    """Return what a value may be."""
+    return value.values if isinstance(value, Choice) else (value,)
+
+
+def objects_in(value: Value) -> Iterator[Object]:
+    """Yield the objects in a value."""
+    if isinstance(value, Object):
+        yield value
+    elif isinstance(value, Items | Choice):
+        for one in value.values:
+            yield from objects_in(one)
+
+
+def models_through(*values: Value) -> frozenset[Object]:
+    """Return the models through which the gradient of what is computed from values goes."""
+    found: set[Object] = set()
+    for value in values:
+        if isinstance(value, Tensor):
+            found |= value.models
+        elif isinstance(value, Object):
+            found |= value.through
+        elif isinstance(value, Items):
+            found |= models_through(*value.values)
+        elif isinstance(value, Choice):
+            found |= frozenset.intersection(*(models_through(one) for one in value.values))
+    return frozenset(found)
+
+
+def end_of(value: Value) -> str:
+    """Return what a value is the result of; empty where that differs or is not known."""
+    if isinstance(value, Tensor):
+        return value.ends
+    if isinstance(value, Object):
+        return "log_prob" if value.made_by.endswith(".log_prob") else ""
+    if isinstance(value, Items | Choice) and value.values:
+        ends = {end_of(one) for one in value.values}
+        return ends.pop() if len(ends) == 1 else ""
+    return ""
+
+
+def parameters_in(value: Value) -> Parameters | None:
+    """Return the parameters in a value, in whatever lists and mappings; None where there are none."""
+    if isinstance(value, Parameters):
+        return value
+    if isinstance(value, Items) and "params" in value.keys:
+        return parameters_in(value.values[value.keys.index("params")])
+    if isinstance(value, Items | Choice):
+        found = [parameters_in(one) for one in value.values if not isinstance(one, Constant)]
+        known = [one for one in found if one is not None]
+        if not known:
+            return None
+        models = frozenset[Object]().union(*(one.models for one in known))
+        return Parameters(models, known=all(one.known for one in known) and len(known) == len(found))
+    return None
