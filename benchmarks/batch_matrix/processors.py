@@ -178,7 +178,7 @@ def not_a_number() -> Case:
 # --- boxes ------------------------------------------------------------------------------------------------------------
 
 
-def annotations(picture: Picture, place: int, rng: np.random.Generator) -> dict[str, Any]:
+def boxed(picture: Picture, place: int, rng: np.random.Generator) -> dict[str, Any]:
     """Return annotations of COCO: left, top, width and height in pixels."""
     height, width = picture.shape[:2]
     boxes = []
@@ -209,7 +209,7 @@ def detected(
     size = SMALL["size"] if name.startswith("RT") else {"shortest_edge": 48, "longest_edge": 64}
     prepare = processor(name, size=size)
     pictures = photographs()
-    noted = [annotations(picture, place, rng) for place, picture in enumerate(pictures)]
+    noted = [boxed(picture, place, rng) for place, picture in enumerate(pictures)]
     made = prepare(pictures, annotations=noted, return_tensors="pt")
     labels = [dict(one) for one in made["labels"]]
     for one in labels:
@@ -245,7 +245,7 @@ def targets(change: Callable[[Tensor, int, int], Tensor] = lambda boxes, *_: box
     pictures = photographs()
     found = []
     for place, picture in enumerate(pictures):
-        noted = annotations(picture, place, rng)["annotations"]
+        noted = boxed(picture, place, rng)["annotations"]
         boxes = torch.tensor([one["bbox"] for one in noted], dtype=torch.float32)
         boxes[:, 2:] += boxes[:, :2]
         classes = torch.tensor([one["category_id"] + 1 for one in noted])

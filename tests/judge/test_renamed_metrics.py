@@ -74,7 +74,7 @@ def test_metrics_of_answers_under_other_names_move_no_cause(name: str, tmp_path:
 def _move_none(name: str, folder: Path) -> None:
     story = STORIES[name]()
     plain = _probabilities(story, 0, folder / "0")
-    moved = {}
+    moved: dict[tuple[int, str], float] = {}
     for renaming in RENAMINGS[1:]:
         renamed = _probabilities(story, renaming, folder / str(renaming))
         by = {cause: round(renamed.get(cause, 0.0) - plain.get(cause, 0.0), 3) for cause in {*plain, *renamed}}

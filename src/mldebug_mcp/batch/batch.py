@@ -168,7 +168,7 @@ def _image_sizes(table: Table, count: int) -> list[Sequence[float]]:
         return [(np.nan, np.nan)] * count
     sizes: list[Sequence[float]] = []
     for image in images:
-        shape = np.shape(image[0]) if isinstance(image, list) and image else np.shape(image)[1:]
+        shape = np.asarray(image[0]).shape if isinstance(image, list) and image else np.asarray(image).shape[1:]
         sizes.append(shape if len(shape) == 2 else (np.nan, np.nan))
     return sizes
 

@@ -330,7 +330,7 @@ def wrong_class_images(table: Table) -> str:
         return ""
     if depth(column) != 4:
         return ""
-    shape = np.shape(column[0])
+    shape = np.asarray(column[0]).shape
     if len(shape) == 3 and shape[-1] in COLOURS and shape[0] not in COLOURS:
         return f"labels are images in colour, {shape} each: a class for each pixel is wanted, as (height, width)"
     if len(shape) == 3 and shape[0] == 1:

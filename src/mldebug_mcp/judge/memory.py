@@ -554,8 +554,9 @@ def _nothing_unusual(open_ids: set[str]) -> str:
     seen = [name for symptom, name in unseen.items() if symptom not in open_ids]
     open_names = [name for symptom, name in unseen.items() if symptom in open_ids]
     looked = ", ".join(seen[:-1]) + " or " * (len(seen) > 1) + seen[-1] if seen else "sign of a fault"
-    undecided = {("leak",): "; whether memory leaks cannot be judged"}
-    rest = undecided.get(tuple(open_names), f"; {' and '.join(open_names)} cannot be judged" if open_names else "")
+    rest = f"; {' and '.join(open_names)} cannot be judged" if open_names else ""
+    if open_names == ["leak"]:
+        rest = "; whether memory leaks cannot be judged"
     return f"nothing unusual: no {looked} is seen{rest}"
 
 

@@ -56,11 +56,12 @@ def test_a_wait_of_evaluation_alone_cannot_tell() -> None:
     assert state("data_wait_high", run_of({"eval/data_time": [0.9] * 30, "step_time": [1.0] * 30})) is State.UNKNOWN
 
 
-NAME = "gpu_idle"
-
-
 def test_what_the_passes_leave_of_a_step_counts_where_the_device_is_seldom_busy() -> None:
-    logged = {"step_ms": noisy([900.0] * 40, 0.05), "fwd_ms": [70.0] * 40, "bwd_ms": [130.0] * 40}
+    logged: dict[str, list[float]] = {
+        "step_ms": noisy([900.0] * 40, 0.05).tolist(),
+        "fwd_ms": [70.0] * 40,
+        "bwd_ms": [130.0] * 40,
+    }
     assert state("data_wait_high", run_of({**logged, "gpu_util": [21.0] * 40})) is State.PRESENT
     assert state("data_wait_high", run_of({**logged, "gpu_util": [96.0] * 40})) is State.UNKNOWN
     assert state("data_wait_high", run_of(logged)) is State.UNKNOWN

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import mmap
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+Number = TypeVar("Number", bound=np.integer)
 
-def mapped(file: BinaryIO, dtype: np.dtype[np.integer], start: int, count: int) -> npt.NDArray[np.integer]:
+
+def mapped(file: BinaryIO, dtype: np.dtype[Number], start: int, count: int) -> npt.NDArray[Number]:
     """Return numbers of an open file, shape (count,); fewer where it ends before.
 
     Args:

@@ -97,6 +97,6 @@ def _messages(data: Bytes) -> tuple[Ints, Ints]:
     return np.array(start, np.int64), np.array(stop, np.int64)
 
 
-def _length(data: Bytes | memoryview, at: int) -> int:
+def _length(data: Bytes, at: int) -> int:
     """Return the length of the message whose header begins at a place; more than any where it is cut off."""
-    return int(_HEADER.unpack_from(data, at)[0]) if at + _HEADER.size <= len(data) else 2 * MAX_MESSAGE
+    return int(_HEADER.unpack_from(data.data, at)[0]) if at + _HEADER.size <= len(data) else 2 * MAX_MESSAGE

@@ -350,7 +350,7 @@ class Yardstick:
             return False
         if self.measured.get("loss_formula") is None:
             return bool(loss < 0.9 * self.measured["initial_loss"])
-        return loss <= NEAR_GOAL * self.goal()
+        return bool(loss <= NEAR_GOAL * self.goal())
 
     def _confirm_formula(self, targets: Targets, loss: float) -> None:
         """Name the loss again: at the start, where all predictions are alike, several formulas give the same number."""
