@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import math
 import sys
 from pathlib import Path
@@ -355,3 +356,23 @@ def test_rows_of_the_evaluation_that_are_trained_on_are_seen(tmp_path: Path, *, 
     if leaks:
         share = [one["rows_evaluated"] for one in steps(recorder.path) if "rows_evaluated" in one]
         assert sum(share) / len(share) == pytest.approx(64 / ROWS, abs=0.1)
+
+
+def test_a_watched_model_can_be_copied_and_saved_and_its_copy_is_not_recorded(tmp_path: Path) -> None:
+    model = classifier()
+    with Recorder(tmp_path) as recorder:
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        recorder.watch(model, optimizer)
+        average = copy.deepcopy(model)
+        torch.save(model, tmp_path / "model.pt")
+        loaded = torch.load(tmp_path / "model.pt", weights_only=False)
+        for inputs, labels in recorder.steps(loader()):
+            loss = nn.functional.cross_entropy(model(inputs), labels)
+            average(inputs)
+            loaded(inputs)
+            torch.autograd.backward(loss)
+            optimizer.step()
+            optimizer.zero_grad()
+            recorder.log(loss=loss)
+    assert len(steps(recorder.path)) == 10
+    assert all(one["time/forward_s"] < one["time/step_s"] for one in steps(recorder.path))

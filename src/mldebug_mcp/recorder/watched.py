@@ -177,6 +177,14 @@ class Watched:
                 self.optimizer.register_step_post_hook(self._after_optimizer),
             ]
 
+    def __deepcopy__(self, memo: object) -> Unwatched:
+        """A copy of the model, such as an average of its weights, is not watched: its hooks do nothing."""
+        return Unwatched()
+
+    def __reduce__(self) -> tuple[type[Unwatched], tuple[()]]:
+        """A model that is saved whole, with its hooks, is not watched where it is loaded."""
+        return Unwatched, ()
+
     def leave(self) -> None:
         """Take the hooks away."""
         for handle in self._handles:
@@ -233,6 +241,8 @@ class Watched:
 
     @guarded
     def _before_forward(self, model: nn.Module, args: Value, kwargs: Value) -> None:
+        if model is not self.model:
+            return  # a copy of it, whose hooks are the same
         step = self._step
         if not model.training:
             self._evaluated.take(args, kwargs)
@@ -249,7 +259,7 @@ class Watched:
     @guarded
     def _after_forward(self, model: nn.Module, _args: Value, kwargs: Mapping[str, Value], output: Value) -> None:
         step = self._step
-        if step is None or not model.training or self._forward_began is None:
+        if step is None or self._forward_began is None or model is not self.model or not model.training:
             return
         step.forward(self._forward_began, step.now())
         self._forward_began = None
@@ -392,6 +402,18 @@ class Watched:
         self._tell("vocab_size" if logits.dim() > 2 and logits.shape[-1] == classes else "num_classes", classes)
         if (features := features_of(inner_of(self.model), classes)) is not None:
             self._tell("features", features)
+
+
+class Unwatched:
+    """Stands for `Watched` in the hooks of a copy of a model, which do nothing."""
+
+    model: nn.Module | None = None
+    _step: Step | None = None
+
+    def _before_forward(self, *_: object) -> None:
+        """Do nothing."""
+
+    _after_forward = _before_forward
 
 
 def _loss_of(output: Value) -> Value:
