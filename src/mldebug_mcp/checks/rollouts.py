@@ -18,6 +18,8 @@ from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.conventions import PER_RECORD
+from mldebug_mcp.logs.names.metrics import canonical
 from mldebug_mcp.logs.run import Run, Series
 
 # Rollouts without a gradient: how many, too easy or too hard, and what they took.
@@ -239,9 +241,14 @@ def _intervals(run: Run, series: Series) -> Floats:
     return np.concatenate([[first], np.where(gaps > 0, gaps, usual)])
 
 
+def _is_tokens(name: str) -> bool:
+    """Say whether a metric counts the tokens so far, or those of each record."""
+    return canonical(name.removesuffix(PER_RECORD)) == Quantity.TOKENS_SEEN
+
+
 def _tokens(run: Run, share: Series) -> Floats | None:
     """Return the tokens that each record stands for, shape (n,)."""
-    logged = next((run[name].finite for name in (Quantity.TOKENS_SEEN,) if name in run), None)
+    logged = next((run[name].finite for name in run.series if _is_tokens(name)), None)
     if logged is not None and len(logged) >= 2:
         if bool(np.all(np.diff(logged.value) >= 0)) and logged.value[-1] > 2 * logged.value[0]:  # so far
             until = np.interp(share.step, logged.step, logged.value)

@@ -555,7 +555,7 @@ def _read_folder(
     if not _reports_metrics(read):
         read = _texts_with_metrics(folder, read_log, notes) or read
     if not read:
-        if ".aim" in (folder.name, *(path.name for path in folder.glob(".aim"))):
+        if folder.name == ".aim" or is_folder(folder / ".aim"):
             raise InputError(f"{shorten(str(folder), 200)}: {sqlite_store.OF_AIM}")
         said = refused.of_logs or (refused.reasons if len(refused.reasons) <= MAX_REASONS else [])
         looked = "; ".join([*said[:MAX_REASONS], *notes])

@@ -86,7 +86,7 @@ def _whole_numbers(lists: Sequence[Packed]) -> Ragged:
 
 
 def _unpacked(lists: Sequence[Bytes]) -> Ragged:
-    """Return the numbers of packed lists, each of which ends with the last byte of a number.
+    """Return the numbers of packed lists, each ending with the last byte of a number.
 
     A number has seven bits in each of its bytes, the least significant ones first.
 
@@ -267,7 +267,7 @@ def table_of(data: Bytes, start: Ints, stop: Ints, file: Path, number: int) -> T
         number: That of the first message in the file.
 
     Raises:
-        InputError: a message is no example.
+        InputError: a message cannot be read as an example.
     """
     try:
         columns = {name: _column_of(data, lists) for name, lists in _lists_in(data, start, stop).items()}

@@ -23,7 +23,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, shorten
 
 NAME = "tfrecord"
-CHUNK_BYTES = 16 * 1024**2
+PIECE_BYTES = 16 * 1024**2
 """Bytes of messages that one piece holds at least, unless the file ends before."""
 MAX_MESSAGE = 1024**3
 _HEADER = struct.Struct("<QI")
@@ -31,7 +31,7 @@ _HEADER = struct.Struct("<QI")
 _FOOTER = 4
 PACKED = {b"\x1f\x8b": "gzip", **dict.fromkeys((b"\x78\x01", b"\x78\x9c", b"\x78\xda"), "zlib")}
 """First bytes of files with the compressions that TFRecord has, GZIP and ZLIB."""
-_NAMED = re.compile(r"\.tfrecords?(?:$|[-.])|-of-\d{5}$")
+_FILE_NAME = re.compile(r"\.tfrecords?(?:$|[-.])|-of-\d{5}$")
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -57,7 +57,7 @@ def tables(path: Path) -> Iterator[Table]:
 
 def files_in(folder: Path) -> list[Path]:
     """Return the files of this format in a folder."""
-    return [file for file in matching(folder, "") if _NAMED.search(file.name)]
+    return [file for file in matching(folder, "") if _FILE_NAME.search(file.name)]
 
 
 def _files(path: Path) -> list[Path]:
@@ -67,13 +67,13 @@ def _files(path: Path) -> list[Path]:
 def _pieces(file: Path) -> Iterator[tuple[Bytes, Ints, Ints]]:
     """Yield bytes with many messages, and where each begins and ends. Raises InputError where the framing breaks."""
     with open_input(file) as opened:
-        size, at, wanted = opened.seek(0, 2), 0, CHUNK_BYTES
+        size, at, wanted = opened.seek(0, 2), 0, PIECE_BYTES
         while at < size:
             data = mapped(opened, np.dtype(np.uint8), at, min(wanted, size - at))
             start, stop = _messages(data)
             if len(start):
                 yield data, start, stop
-                at, wanted = at + int(stop[-1]) + _FOOTER, CHUNK_BYTES
+                at, wanted = at + int(stop[-1]) + _FOOTER, PIECE_BYTES
                 continue
             needed = _HEADER.size + _length(data, 0) + _FOOTER
             if at == 0 and data[:2].tobytes() in PACKED:

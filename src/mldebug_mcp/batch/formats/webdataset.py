@@ -28,7 +28,7 @@ from mldebug_mcp.core.text import shorten
 
 NAME = "webdataset"
 MAGIC, MAGIC_AT = b"ustar", 257
-CHUNK_BYTES = 64 * 1024**2
+PIECE_BYTES = 64 * 1024**2
 """Bytes of members that one piece holds at least, unless the file ends before."""
 MAX_MEMBER = 1024**3
 READ = ("npy", "json", "txt")
@@ -193,7 +193,7 @@ def _pieces(file: Path, skipped: dict[str, None]) -> Iterator[list[dict[str, obj
             if kind not in READ or member.size > MAX_MEMBER:
                 skipped.setdefault(kind)
                 continue
-            if sample != current and size > CHUNK_BYTES:
+            if sample != current and size > PIECE_BYTES:
                 yield samples
                 samples, size = [], 0
             if sample != current or not samples:

@@ -239,6 +239,8 @@ def _of_images(array: Floats, seen: str, low: float, high: float) -> tuple[str, 
 # Images of one colour.
 
 
+IMAGES, FILMS = 4, 5
+"""Axes of a batch of images and of films. Source: Transformers' `pixel_values`."""
 MIN_SPREAD_OF_IMAGE = 1e-6
 """Deviation of the pixels of an image that is not blank. Chosen: rounding alone gives less."""
 
@@ -256,7 +258,7 @@ def blank_images(batch: Batch) -> Evidence | None:
     image get a blank one (a remark).
     """
     for name, images in batch.floats.items():
-        if name not in FLOAT_INPUTS or images.ndim not in (4, 5) or len(images) != batch.rows:
+        if name not in FLOAT_INPUTS or images.ndim not in (IMAGES, FILMS) or len(images) != batch.rows:
             continue
         axis = channel_axis(images)
         if axis is None:

@@ -248,6 +248,8 @@ def ids_wrapped(batch: Batch) -> Evidence | None:
     return batch_evidence(f"{said}, but the vocabulary has {size:,} ids{ends}", values={"vocabulary": size})
 
 
+MAX_SHARD_NAME = 80
+"""Characters of a shard's name that are shown. Chosen: a line of a terminal."""
 MIN_PAIRS = 500
 """Pairs of tokens that are looked at. Chosen: a shorter corpus is none."""
 ALL_ZERO = 0.98
@@ -311,8 +313,8 @@ def _misread(corpus: CorpusCounts) -> str:
     for name, shard in corpus.shards.items():
         if _is_half_zero(shard):
             return (
-                f"in {shorten(name, 80)} every second token is 0, read as {shard.stored}: ids of twice or four times "
-                "the width look so, and other shards do not"
+                f"in {shorten(name, MAX_SHARD_NAME)} every second token is 0, read as {shard.stored}: ids of twice or "
+                "four times the width look so, and other shards do not"
             )
     if corpus.pairs < MIN_PAIRS:
         return ""

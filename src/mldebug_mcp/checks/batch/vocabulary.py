@@ -252,7 +252,7 @@ ones, so English, German, Chinese, source code and numbers show 0.14 to 0.70; id
 VOCABULARY_COMPARED = 2_000
 """Tokens of the vocabulary whose lengths are averaged, spread evenly. Chosen: more move the mean by a hundredth."""
 MIN_VOCABULARY = 1_000
-"""Tokens of a vocabulary in which lengths differ enough. Chosen by hand."""
+"""Tokens of a vocabulary in which lengths differ enough. Chosen: by hand."""
 MAX_SHARE_UNREADABLE = 0.02
 """Characters that no bytes make, for each token. Chosen: text has none but where it is cut inside a character."""
 UNREADABLE = "\ufffd"

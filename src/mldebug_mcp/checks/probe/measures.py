@@ -11,8 +11,10 @@ from mldebug_mcp.probe.measured import Measured
 FALLING = 0.03
 """Relative fall over the last quarter that counts as still falling. Chosen: noise of a full batch is far below."""
 LEAST_AHEAD = 0.1
-"""Part of the loss that has to lie ahead of a curve that is still falling, if it goes on as in its last half. Chosen:
-a curve that has come to its floor has a few hundredths ahead of it, one that is slow most of its loss."""
+"""Part of the loss that a curve still falling takes off from its last quarter on, if it goes on as in its last half.
+Chosen: a curve that has come to its floor takes off a few hundredths, one that is slow most of its loss."""
+LAST_QUARTERS = (3, 2, 1)
+"""Quarters that are compared, counted from the end. Chosen: two falls tell how fast a fall fades."""
 FEW_STEPS = 50
 """Steps that a loop must have made in its time. Chosen: fewer say nothing of what it could have learnt."""
 SMALL_UPDATE = 3e-5
@@ -110,14 +112,14 @@ def still_falling(losses: Sequence[float]) -> bool:
         return False
     quarter = len(losses) // 4
     earlier, before, last = (
-        statistics.fmean(losses[-count * quarter : len(losses) - (count - 1) * quarter]) for count in (3, 2, 1)
+        statistics.fmean(losses[-count * quarter : len(losses) - (count - 1) * quarter]) for count in LAST_QUARTERS
     )
     fall = before - last
     if fall <= FALLING * abs(before) or last >= losses[0]:
         return False
     # Each quarter takes off the same part of what the one before it took off.
     part = fall / (earlier - before) if earlier > before else 1.0
-    return part >= 1 or fall * part / (1 - part) >= LEAST_AHEAD * abs(last)
+    return part >= 1 or fall / (1 - part) >= LEAST_AHEAD * abs(last)
 
 
 def was_cut_short(seen: Measured) -> bool:

@@ -478,8 +478,8 @@ def eval_loss_constant(run: Run) -> Evidence | None:
 def eval_metric_zero(run: Run) -> Evidence | None:
     """No answer of evaluation is right, ever: an accuracy, BLEU or a ranking is zero, or an error rate stays at 100 %.
 
-    So is a loss of zero where the training loss is not, and a metric that is NaN throughout and has stopped a run whose
-    loss still falls. Not this when: it is constant but above zero; the training loss is still on its way, for scores of
+    So is a loss of zero where the training loss is not. So is a metric that is always NaN and stopped a run whose loss
+    still falls. Not this when: it is constant but above zero; the training loss is still on its way, for scores of
     whole texts.
     """
     stopper = _nan_that_stopped(run)

@@ -288,7 +288,7 @@ UNIGRAM = 0.6
 STAYS = 5
 """Records. Chosen: a loss that stays above any guess in so many is hardly a cross-entropy."""
 LEAST_GUESSED, MOST_GUESSED = 1e-3, 0.6
-"""Accuracy below which a count of classes is no longer worked out from it, and above which answers are no guesses.
+"""Accuracy below which it does not tell a count of classes, and above which answers are no guesses.
 Chosen: two classes are guessed with half, and a thousand are as many as most classifiers have."""
 LOSS_START_EARLY, AT_ONCE, LOSS_START_FIRST_STEPS = 0.02, 0.005, 10
 """Share of the run, and steps, that are its start; less of it where learning shows. Chosen: losses fall fast."""

@@ -229,8 +229,8 @@ def policy_movement(run: Run) -> Answers:
 
 
 COLLAPSED, SHARE_OF_START, SHARE_OF_START_OF_TEXT = 0.01, 0.1, 0.02
-"""Nats per token below which a policy has collapsed, and the shares of its entropy at the start, of an agent and of a
-language model. Source: axolotl_stability, for GRPO, where 0.05 to 0.5 is healthy; the last is chosen."""
+"""Nats per token below which a policy has collapsed. Then shares of its entropy at the start, for agents and for
+language models. Source: axolotl_stability, for GRPO, where 0.05 to 0.5 is healthy; the last is chosen."""
 MIN_ENTROPY_RECORDS, LEAST_TO_STAY = 5, 20
 """Finite values that a low entropy, and one that stays or grows, need. Chosen: fewer show no
 course."""

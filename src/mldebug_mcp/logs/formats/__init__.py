@@ -49,7 +49,9 @@ def read_file(file: LogFile, builder: RunBuilder) -> None:
     reader.read(file, builder)
     builder.ends(tail_of(file))
     # A JSON document is no log that prints settings, and a recording tells its own.
-    has_lines = not file.head.startswith(("{", "[")) or "\n{" in file.head or reader.NAME == "text"
+    has_lines = (
+        not file.head.startswith(("{", "[")) or "\n{" in file.head or "text" in (builder.formats[-1], reader.NAME)
+    )
     if has_lines and builder.formats[-1] != RECORDER:
         builder.configure(settings_in_head(file.head))
     skipped_lines(builder, file.skipped_lines)

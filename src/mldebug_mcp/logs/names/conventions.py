@@ -63,6 +63,10 @@ MIN_COUNTS, MAX_COUNT = 4, 1e15
 """Records from which on a count is judged, and what no count comes to."""
 
 
+PER_RECORD = " per record"
+"""Ends the name of what counts the steps or tokens of each record apart."""
+
+
 def name_counts_per_record(columns: Columns) -> str | None:
     """Rename what counts the steps or tokens of each record apart, as verl its tokens: it says nothing of the run."""
     told = []
@@ -75,7 +79,7 @@ def name_counts_per_record(columns: Columns) -> str | None:
         rises = abs(median(value[half:]) - median(value[:half])) > float(np.std(value))
         near = float(value.min()) > MIN_LEAST_OF_COUNT * float(value.max())
         if falls >= MIN_FALLS_OF_COUNT and near and not rises:
-            rename(columns, raw, f"{raw} per record")
+            rename(columns, raw, raw + PER_RECORD)
             told.append(repr(shorten(raw, 60)))
     return f"{', '.join(told)}: counted in each record apart: no step of the run, and no total" if told else None
 

@@ -71,7 +71,7 @@ class Settings(Mapping[str, Setting]):
         """Read a configuration, nested anywhere.
 
         Of several keys for one setting the plainest stands (`max_steps` before `iterations`), then the outermost; a
-        null only where no other exists. What stands in a section that is switched off is no known setting.
+        null only where no other exists. A section that is switched off sets nothing.
 
         Args:
             values: Names to values, mappings and lists.

@@ -190,6 +190,8 @@ class Table:
     def _open_cells_in_two(self, above: str, line: str) -> bool:
         """Open a table whose names stand in cells of two lines: "Mini-batch" above "Loss"."""
         upper, lower = (_IN_BRACKETS.sub("", one).strip().strip("|").split("|") for one in (above, line))
+        if len(upper) != len(lower):
+            return False
         names = [" ".join(f"{one} {other}".split()) for one, other in zip(upper, lower, strict=True)]
         if any(map(_NAMES_NOTHING.search, names)) or not all(names) or not any(map(is_telling, names)):
             return False
