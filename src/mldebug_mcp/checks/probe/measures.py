@@ -11,8 +11,10 @@ from mldebug_mcp.probe.measured import Measured
 FALLING = 0.03
 """Relative fall over the last quarter that counts as still falling. Chosen: noise of a full batch is far below."""
 LEAST_AHEAD = 0.1
-"""Part of the loss that a curve still falling takes off from its last quarter on, if it goes on as in its last half.
-Chosen: a curve that has come to its floor takes off a few hundredths, one that is slow most of its loss."""
+"""Part of the loss that lies ahead of a curve still falling, if it goes on as in its last half. Chosen: a curve that
+has come to its floor has a few hundredths ahead of it, one that is slow most of its loss."""
+FALLS_FAST = 0.1
+"""Relative fall over the last quarter of a curve far from its floor. Chosen: near it a curve falls by hundredths."""
 LAST_QUARTERS = (3, 2, 1)
 """Quarters that are compared, counted from the end. Chosen: two falls tell how fast a fall fades."""
 FEW_STEPS = 50
@@ -119,7 +121,8 @@ def still_falling(losses: Sequence[float]) -> bool:
         return False
     # Each quarter takes off the same part of what the one before it took off.
     part = fall / (earlier - before) if earlier > before else 1.0
-    return part >= 1 or fall / (1 - part) >= LEAST_AHEAD * abs(last)
+    ahead = fall * part / (1 - part) if part < 1 else math.inf
+    return ahead >= LEAST_AHEAD * abs(last) or fall >= FALLS_FAST * abs(before)
 
 
 def was_cut_short(seen: Measured) -> bool:
