@@ -243,7 +243,9 @@ def _intervals(run: Run, series: Series) -> Floats:
 
 def _is_tokens(name: str) -> bool:
     """Say whether a metric counts the tokens so far, or those of each record."""
-    return canonical(name.removesuffix(PER_RECORD)) == Quantity.TOKENS_SEEN
+    if name.endswith(PER_RECORD):
+        return canonical(name.removesuffix(PER_RECORD)) == Quantity.TOKENS_SEEN
+    return name == Quantity.TOKENS_SEEN
 
 
 def _tokens(run: Run, share: Series) -> Floats | None:
