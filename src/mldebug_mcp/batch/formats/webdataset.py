@@ -145,6 +145,8 @@ def _plain_members(file: BinaryIO) -> Iterator[_Member]:
         kind = view[at + 156]
         length = int(bytes(view[at + 124 : at + 136]).strip(b"\0 ") or b"0", 8)
         start = at + BLOCK
+        if length < 0:
+            raise tarfile.ReadError(f"a size below zero at byte {at:,}")  # the walk would go back, and never end
         if not view[at] and not any(view[at : at + BLOCK]):
             break  # two blocks of zeros end the file
         if start + length > size:
