@@ -292,6 +292,24 @@ def dtype_misread(batch: Batch) -> Evidence | None:
     return batch_evidence(said) if said else None
 
 
+@batch_check(
+    severity="error",
+    why="Bytes changed after the file was written. TensorFlow stops at such a record; other readers train on it.",
+    fix="Copy the file again from its source, and compare checksums of the whole file; else write it again.",
+    quotes=("hfcourse_decode_inputs",),
+)
+def records_corrupt(batch: Batch) -> Evidence | None:
+    """A record of a TFRecord file does not match the checksum that stands behind it.
+
+    Not this when: the writer gives no checksums, as those of other formats.
+    """
+    problems = [problem for problem in batch.problems if problem.check == "records_corrupt"]
+    if not problems:
+        return None
+    rows = np.array(sorted({row for problem in problems for row in problem.rows}), np.int64)
+    return batch_evidence(problems[0].summary, rows)
+
+
 def _cut_off(corpus: CorpusCounts) -> str:
     """Return what shows that files end inside an id; empty if none does."""
     if not corpus.cut_off:
