@@ -5,7 +5,6 @@ Layout: https://github.com/mosaicml/streaming/blob/main/streaming/base/format/md
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 import zlib
@@ -13,13 +12,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
+from mldebug_mcp.batch.formats.mapped import mapped
 from mldebug_mcp.batch.formats.npz import FREE_BYTES, TIMES_UNPACKED
-from mldebug_mcp.batch.formats.offset_shard import MAX_SHARD_BYTES, joined, offsets_of_items, pieces_of_items, values_of
+from mldebug_mcp.batch.formats.offset_shard import (
+    MAX_SHARD_BYTES,
+    joined,
+    offsets_of_items,
+    pieces_of_items,
+    unlisted_note,
+    values_of,
+)
+from mldebug_mcp.batch.formats.tf_example import Bytes
 from mldebug_mcp.batch.sequences import Ints, Ragged
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_file, is_folder, open_input, read_bytes
@@ -69,26 +75,28 @@ def tables(path: Path) -> Iterator[Table]:
     """Yield the token ids of the samples shard by shard. Raises InputError if they cannot be read."""
     shards = _shards(path)
     total = sum(shard.samples for shard in shards)
+    unlisted = unlisted_note(path, [shard.file for shard in shards], ".mds")
     for shard in shards:
         for columns in _pieces(shard):
             ids = columns[IDS]
             note = f"read as {ids.flat.dtype.name} ids of {counted(total, 'sample')} ({shard.encoding}, MDS)"
-            yield Table({IDS: ids, "labels": ids, **columns}, notes=[note], shard=shard.file.name)
+            name = shard.file.relative_to(path).as_posix()
+            yield Table({IDS: ids, "labels": ids, **columns}, notes=[note, *unlisted], shard=name)
 
 
 def _pieces(shard: _Shard) -> Iterator[dict[str, Ragged]]:
     """Yield the columns of a shard that hold whole numbers. Raises InputError if it does not fit the index."""
     try:
-        with _opened(shard) as file:
-            for data, offsets in pieces_of_items(file, offsets_of_items(file, shard.samples)):
-                yield _columns(shard, data, offsets)
+        content = _content(shard)
+        for data, offsets in pieces_of_items(content, offsets_of_items(content, shard.samples)):
+            yield _columns(shard, data, offsets)
     except (ValueError, IndexError, KeyError):
         raise InputError(
             f"{shorten(str(shard.file), 200)}: its samples do not fit its index; copy or write the shard again"
         ) from None
 
 
-def _columns(shard: _Shard, data: npt.NDArray[np.uint8], offsets: Ints) -> dict[str, Ragged]:
+def _columns(shard: _Shard, data: Bytes, offsets: Ints) -> dict[str, Ragged]:
     """Return the token ids of some samples, and their other columns that hold arrays of whole numbers."""
     columns: dict[str, Ragged] = {}
     cells = values_of(data, offsets, shard.sizes)
@@ -98,10 +106,11 @@ def _columns(shard: _Shard, data: npt.NDArray[np.uint8], offsets: Ints) -> dict[
     return columns
 
 
-def _opened(shard: _Shard) -> BinaryIO:
-    """Open a shard; one that is there only compressed is unpacked."""
+def _content(shard: _Shard) -> Bytes:
+    """Return the bytes of a shard; one that is there only compressed is unpacked."""
     if not shard.compression:
-        return open_input(shard.file)
+        with open_input(shard.file) as file:
+            return mapped(file, np.dtype(np.uint8), 0, file.seek(0, 2))
     content = read_bytes(shard.file, MAX_SHARD_BYTES, "write shards of at most 4 GiB")
     name = shorten(str(shard.file), 200)
     if not 0 < shard.bytes <= max(FREE_BYTES, TIMES_UNPACKED * len(content)):
@@ -117,7 +126,7 @@ def _opened(shard: _Shard) -> BinaryIO:
         ) from None
     if len(unpacked) != shard.bytes:
         raise InputError(f"{name}: unpacks to other than the {shard.bytes:,} bytes of its index; write it again")
-    return io.BytesIO(unpacked)
+    return np.frombuffer(unpacked, np.uint8)
 
 
 def _unpacked(content: bytes, compression: str, size: int) -> bytes:
@@ -134,7 +143,7 @@ def _unpacked(content: bytes, compression: str, size: int) -> bytes:
         raise ValueError(str(error)) from None
 
 
-def _arrays(data: npt.NDArray[np.uint8], start: Ints, stop: Ints, encoding: str) -> Ragged:
+def _arrays(data: Bytes, start: Ints, stop: Ints, encoding: str) -> Ragged:
     """Return the arrays that lie at these places; raises ValueError or KeyError if they are none."""
     if encoding == "bytes":
         ids = joined(data, start, stop, "<i8")

@@ -66,8 +66,8 @@ def _unreadable(file: Path, first: int, corrupt: Mapping[int, int]) -> InputErro
     """Return the error of messages that cannot be read, the first of which do not match their checksums."""
     place, at = next(iter(corrupt.items()))
     return InputError(
-        f"{shorten(str(file), 200)}: record {first + place}, at byte {at:,}, does not match its checksum, and cannot be "
-        "read; copy or write the file again"
+        f"{shorten(str(file), 200)}: record {first + place}, at byte {at:,}, does not match its checksum, and cannot "
+        "be read; copy or write the file again"
     )
 
 
