@@ -399,3 +399,72 @@ def test_a_padding_token_between_documents_is_no_padding(tmp_path: Path) -> None
     texts = [document + len(tokenizer.special) for document in documents(300, end=None, vocabulary=200)]
     corpus = [np.append(text, tokenizer.pad) for text in texts]
     assert "padding_inside_documents" not in found(inspect_batch(raw(tmp_path / "train.bin", corpus), tokenizer))
+
+
+def test_files_of_other_formats_in_a_folder_are_named(tmp_path: Path) -> None:
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    write_tfrecord(shards / "a.tfrecord", [example("input_ids", document) for document in documents(20)])
+    assert not any("other formats" in note for note in inspect_batch(shards).notes)
+    raw(shards / "b.bin", documents(20))
+    assert any("left out 1 file of other formats than tfrecord (b.bin)" in note for note in inspect_batch(shards).notes)
+
+
+def test_an_index_of_datatrove_whose_tokens_are_missing_is_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        data = write_datatrove(tmp_path / name, documents(20), "<u2")
+        for file in (data, data.with_name(f"{data.name}.index")):
+            file.rename(tmp_path / file.name.replace(data.name, f"{name}.ds"))
+    (tmp_path / "b.ds").unlink()
+    with pytest.raises(InputError, match=r"b\.ds: this file is missing next to its index"):
+        inspect_batch(tmp_path)
+
+
+def test_a_shard_without_the_header_that_others_have_is_named(tmp_path: Path) -> None:
+    head = np.zeros(256, "<i4")
+    for number in range(3):
+        ids = np.concatenate(documents(200, number)).astype("<u2")
+        head[:3] = 20_240_520, 1, len(ids)
+        (tmp_path / f"train_{number}.bin").write_bytes((b"" if number == 1 else head.tobytes()) + ids.tobytes())
+    notes = inspect_batch(tmp_path).notes
+    assert any("1 shard of 3 lack the header of llm.c that the others have (train_1.bin)" in note for note in notes)
+
+
+def test_a_header_that_promises_fewer_than_no_tokens_is_refused(tmp_path: Path) -> None:
+    head = np.zeros(256, "<i4")
+    head[:3] = 20_240_520, 1, -1
+    path = tmp_path / "train.bin"
+    path.write_bytes(head.tobytes() + np.concatenate(documents(50)).astype("<u2").tobytes())
+    with pytest.raises(InputError, match="promises -1 tokens"):
+        inspect_batch(path)
+
+
+@pytest.mark.parametrize("packing", ["gz", "zstd"])
+def test_packed_shards_of_mds_are_unpacked(packing: str, tmp_path: Path) -> None:
+    folder = write_mds(tmp_path / "train", documents(60), "ndarray:uint16", "<u2")
+    plain = inspect_batch(folder)
+    shard, index = folder / "shard.00000.mds", json.loads((folder / "index.json").read_text())
+    content = shard.read_bytes()
+    packed = gzip.compress(content) if packing == "gz" else pytest.importorskip("backports.zstd").compress(content)
+    (folder / f"shard.00000.mds.{packing}").write_bytes(packed)
+    shard.unlink()
+    index["shards"][0] |= {"compression": packing, "zip_data": {"basename": f"shard.00000.mds.{packing}"}}
+    (folder / "index.json").write_text(json.dumps(index))
+    assert inspect_batch(folder).corpus == plain.corpus.model_copy(  # type: ignore[union-attr]
+        update={"shards": inspect_batch(folder).corpus.shards}  # type: ignore[union-attr]
+    )
+    (folder / f"shard.00000.mds.{packing}").write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(InputError, match="cannot be unpacked"):
+        inspect_batch(folder)
+
+
+def test_a_token_that_stands_in_runs_is_no_padding_where_windows_begin_inside_of_one(tmp_path: Path) -> None:
+    chance = np.random.default_rng(0)
+    texts = (chance.integers(100, 50_000, 900) for _ in range(600))
+    stream = np.concatenate([part for text in texts for part in (text, np.full(int(chance.integers(3, 12)), 7))])
+    path = tmp_path / "rows.npy"
+    np.save(path, stream[: len(stream) // 512 * 512].reshape(-1, 512))
+    answer = inspect_batch(path)
+    assert answer.batch.padding_tokens == 0
+    assert not {"padding_side_wrong", "padding_excessive"} & set(found(answer))

@@ -24,7 +24,16 @@ from mldebug_mcp.batch.chat_problems import chat_problems
 from mldebug_mcp.batch.columns import depth, find, is_float, is_text, numbers, row_count
 from mldebug_mcp.batch.conversations import with_plain_texts
 from mldebug_mcp.batch.corpus import BIG_ENDIAN, DocumentCuts
-from mldebug_mcp.batch.formats import FILES_IN, IN_PARTS, NOTHING_STATED, Stated, at_prefix, format_of, jsonl
+from mldebug_mcp.batch.formats import (
+    FILES_IN,
+    IN_PARTS,
+    NOTHING_STATED,
+    Stated,
+    at_prefix,
+    format_of,
+    jsonl,
+    other_formats_note,
+)
 from mldebug_mcp.batch.formats.splits import held_out_note
 from mldebug_mcp.batch.roles import Words
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
@@ -324,9 +333,13 @@ class DataSet:
             any_rows = True
 
     def _left_out(self) -> list[str]:
-        """Return the note on files of the folder that are held out by their names."""
-        lists = FILES_IN.get(self.context.formats[0])
-        return held_out_note(lists(self.file)) if lists is not None and is_folder(self.file) else []
+        """Return the notes on files of the folder that are held out by their names, or of another format."""
+        if not is_folder(self.file):
+            return []
+        name = self.context.formats[0]
+        lists = FILES_IN.get(name)
+        held_out = held_out_note(lists(self.file)) if lists is not None else []
+        return [*held_out, *other_formats_note(self.file, name)]
 
 
 def open_data(  # noqa: PLR0917 - what a data set is, and how it is read

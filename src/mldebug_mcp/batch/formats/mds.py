@@ -5,6 +5,7 @@ Layout: https://github.com/mosaicml/streaming/blob/main/streaming/base/format/md
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 import zlib
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 import numpy as np
 
@@ -111,36 +113,45 @@ def _content(shard: _Shard) -> Bytes:
     if not shard.compression:
         with open_input(shard.file) as file:
             return mapped(file, np.dtype(np.uint8), 0, file.seek(0, 2))
-    content = read_bytes(shard.file, MAX_SHARD_BYTES, "write shards of at most 4 GiB")
     name = shorten(str(shard.file), 200)
-    if not 0 < shard.bytes <= max(FREE_BYTES, TIMES_UNPACKED * len(content)):
-        raise InputError(
-            f"{name}: {len(content):,} bytes that stand for {shard.bytes:,} by its index; write the shard again"
-        )
-    try:
-        unpacked = _unpacked(content, shard.compression, shard.bytes)
-    except (OSError, EOFError, zlib.error, ValueError) as error:
-        raise InputError(
-            f"{name}: this shard of MDS is there only compressed ({shard.compression}), and cannot be unpacked "
-            f"({shorten(str(error), 80)}); copy it again"
-        ) from None
+    with open_input(shard.file) as file:
+        packed = file.seek(0, 2)
+        file.seek(0)
+        if not 0 < shard.bytes <= max(FREE_BYTES, TIMES_UNPACKED * packed):
+            raise InputError(
+                f"{name}: {packed:,} bytes that stand for {shard.bytes:,} by its index; write the shard again"
+            )
+        try:
+            unpacked = _unpacked(file, shard.compression, shard.bytes)
+        except (OSError, EOFError, zlib.error, ValueError) as error:
+            raise InputError(
+                f"{name}: this shard of MDS is there only compressed ({shard.compression}), and cannot be unpacked "
+                f"({shorten(str(error), 80)}); copy it again"
+            ) from None
     if len(unpacked) != shard.bytes:
         raise InputError(f"{name}: unpacks to other than the {shard.bytes:,} bytes of its index; write it again")
-    return np.frombuffer(unpacked, np.uint8)
+    return unpacked
 
 
-def _unpacked(content: bytes, compression: str, size: int) -> bytes:
-    """Return at most one byte more than `size` of what is packed."""
+def _unpacked(packed: BinaryIO, compression: str, size: int) -> Bytes:
+    """Return at most one byte more than `size` of what is packed. Raises what the library of the packing does."""
+    memory, filled = np.empty(size + 1, np.uint8), 0
     if compression == "gz":
-        return zlib.decompressobj(31).decompress(content, size + 1)
+        with gzip.GzipFile(fileobj=packed) as file:
+            while got := file.readinto(memory[filled:].data):
+                filled += got
+        return memory[:filled]
     try:
         zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
     except ImportError:
         raise MissingExtraError("backports.zstd", "zstd") from None
     try:
-        return bytes(zstd.ZstdDecompressor().decompress(content, size + 1))
+        with zstd.ZstdFile(packed) as file:
+            while got := file.readinto(memory[filled:].data):
+                filled += got
     except zstd.ZstdError as error:
         raise ValueError(str(error)) from None
+    return memory[:filled]
 
 
 def _arrays(data: Bytes, start: Ints, stop: Ints, encoding: str) -> Ragged:

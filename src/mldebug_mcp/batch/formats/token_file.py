@@ -135,6 +135,12 @@ def inferred_type(path: Path) -> tuple[str, str]:
     return layout.dtype.str, layout.evidence
 
 
+def has_header(path: Path) -> bool:
+    """Return whether a file begins with the header of llm.c."""
+    with open_input(path) as file:
+        return int.from_bytes(file.read(4), "little") in _MAGIC
+
+
 def _is_text(head: bytes) -> bool:
     printable = np.isin(np.frombuffer(head, np.uint8), [9, 10, 13, *range(32, 127)])
     return bool(printable.mean() > MOST_TEXT)
@@ -213,7 +219,7 @@ def _of_header(head: bytes, size: int, name: str) -> _Layout:
     magic, _, promised = np.frombuffer(head[:12], "<i4").tolist()
     dtype = _MAGIC[magic]
     there = (size - HEADER_BYTES) // dtype.itemsize
-    if promised > there:
+    if not 0 <= promised <= there:
         raise InputError(
             f"{name}: its header promises {promised:,} tokens, but {there:,} are there; copy or write the file again"
         )
