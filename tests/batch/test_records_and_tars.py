@@ -96,7 +96,7 @@ def test_a_length_beyond_the_file_is_refused(tmp_path: Path) -> None:
         inspect_batch(path)
 
 
-def record_at(content: bytes, number: int) -> int:
+def record_at(content: bytes | bytearray, number: int) -> int:
     """Return the byte at which a record begins."""
     at = 0
     for _ in range(number):

@@ -397,6 +397,7 @@ def test_padding_inside_of_a_stream_is_reported(share: float, tmp_path: Path) ->
 def test_a_padding_token_between_documents_is_no_padding(tmp_path: Path) -> None:
     tokenizer = tokenizer_of("chatml")  # whose padding token ended documents when its model was pretrained
     texts = [document + len(tokenizer.special) for document in documents(300, end=None, vocabulary=200)]
+    assert tokenizer.pad is not None
     corpus = [np.append(text, tokenizer.pad) for text in texts]
     assert "padding_inside_documents" not in found(inspect_batch(raw(tmp_path / "train.bin", corpus), tokenizer))
 

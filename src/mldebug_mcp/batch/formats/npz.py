@@ -18,7 +18,7 @@ from mldebug_mcp.core.access import open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten
 
-Numbers = TypeVar("Numbers", bound=npt.NDArray[Any])
+Number = TypeVar("Number", bound=np.generic)
 
 # Looking into a zip archive without unpacking it.
 
@@ -147,6 +147,6 @@ def _columns(file: BinaryIO) -> dict[str, Column]:
     return {name: _native(column) for name, column in columns.items()}
 
 
-def _native(array: Numbers) -> Numbers:
+def _native(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """Return an array in this machine's byte order: its file states its own, so that every reader turns it round."""
     return array.astype(array.dtype.newbyteorder("="), copy=False)

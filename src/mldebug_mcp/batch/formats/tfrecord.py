@@ -86,7 +86,8 @@ def _corrupt(data: Bytes, start: Ints, stop: Ints, place: int) -> dict[int, int]
 
 def _whole_numbers(data: Bytes, at: Ints) -> npt.NDArray[np.uint32]:
     """Return the four bytes at each of these places as whole numbers."""
-    return data[at[:, None] + np.arange(4)].view("<u4")[:, 0]
+    numbers: npt.NDArray[np.uint32] = data[at[:, None] + np.arange(4)].view("<u4")[:, 0]
+    return numbers
 
 
 def files_in(folder: Path) -> list[Path]:
