@@ -432,7 +432,7 @@ def documents_truncated(batch: Batch) -> Evidence | None:
     with_end = ", and the end token is the last of them" if ended else ""
     return batch_evidence(
         f"{cut:,} of {corpus.documents:,} documents have exactly {corpus.longest:,} tokens, the greatest length"
-        f"{with_end}; how many tokens were cut off cannot be seen",
+        f"{with_end}; they are cut there, or split and go on elsewhere",
         values={"documents": cut, "length": corpus.longest},
     )
 
