@@ -441,25 +441,6 @@ def test_a_header_that_promises_fewer_than_no_tokens_is_refused(tmp_path: Path) 
         inspect_batch(path)
 
 
-@pytest.mark.parametrize("packing", ["gz", "zstd"])
-def test_packed_shards_of_mds_are_unpacked(packing: str, tmp_path: Path) -> None:
-    folder = write_mds(tmp_path / "train", documents(60), "ndarray:uint16", "<u2")
-    plain = inspect_batch(folder)
-    shard, index = folder / "shard.00000.mds", json.loads((folder / "index.json").read_text())
-    content = shard.read_bytes()
-    packed = gzip.compress(content) if packing == "gz" else pytest.importorskip("backports.zstd").compress(content)
-    (folder / f"shard.00000.mds.{packing}").write_bytes(packed)
-    shard.unlink()
-    index["shards"][0] |= {"compression": packing, "zip_data": {"basename": f"shard.00000.mds.{packing}"}}
-    (folder / "index.json").write_text(json.dumps(index))
-    assert inspect_batch(folder).corpus == plain.corpus.model_copy(  # type: ignore[union-attr]
-        update={"shards": inspect_batch(folder).corpus.shards}  # type: ignore[union-attr]
-    )
-    (folder / f"shard.00000.mds.{packing}").write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(InputError, match="cannot be unpacked"):
-        inspect_batch(folder)
-
-
 def test_a_token_that_stands_in_runs_is_no_padding_where_windows_begin_inside_of_one(tmp_path: Path) -> None:
     chance = np.random.default_rng(0)
     texts = (chance.integers(100, 50_000, 900) for _ in range(600))
