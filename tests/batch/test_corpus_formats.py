@@ -126,6 +126,21 @@ def test_array_record_is_read_example_by_example(tmp_path: Path) -> None:
     assert_read(path, corpus, "arrayrecord")
 
 
+@pytest.mark.skipif(not find_spec("array_record"), reason="array_record is an extra")
+@pytest.mark.parametrize("kept", [0.5, 0.999])
+def test_an_array_record_that_is_cut_off_is_refused(kept: float, tmp_path: Path) -> None:
+    from array_record.python.array_record_module import ArrayRecordWriter
+
+    path = tmp_path / "train.array_record"
+    writer = ArrayRecordWriter(str(path), "group_size:1")
+    for document in documents(100):
+        writer.write(example("inputs", document))
+    writer.close()
+    path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
+    with pytest.raises(InputError, match="a broken ArrayRecord"):
+        inspect_batch(path)
+
+
 def test_raw_ids_named_npy_are_read_as_olmo_writes_them(tmp_path: Path) -> None:
     path = tmp_path / "part-000-00000.npy"
     path.write_bytes(np.concatenate(documents(200)).astype("<u2").tobytes())

@@ -119,7 +119,8 @@ def test_an_array_without_rows_is_a_corpus_cut_into_windows(tmp_path: Path) -> N
     assert np.array_equal(batch.sides[0].ids.flat, ids[: 44 * 1024])
     answer = inspect_batch(path)
     assert not answer.findings
-    assert any("the last 721 tokens" in note for note in answer.notes)
+    assert answer.corpus is not None
+    assert answer.corpus.tokens == len(ids)
 
 
 def test_copies_among_rows_of_ids_alone_are_reported(tmp_path: Path) -> None:
@@ -140,6 +141,26 @@ def test_ids_whose_most_significant_byte_comes_first_are_read_as_such_and_stated
     path.write_bytes(ids.astype(dtype).tobytes())
     assert np.array_equal(next(iter(read_batches(path))).sides[0].ids.flat, ids)
     assert any("most significant byte first" in note for note in inspect_batch(path).notes)
+
+
+@pytest.mark.parametrize("dtype", [">u2", ">u4", ">i8"])
+def test_an_array_that_states_its_byte_order_is_healthy(dtype: str, tmp_path: Path) -> None:
+    ids = text_like(8192, 50_000)
+    path = tmp_path / "train.npy"
+    np.save(path, ids.astype(dtype))
+    assert np.array_equal(next(iter(read_batches(path))).sides[0].ids.flat, ids)
+    answer = inspect_batch(path)
+    assert "dtype_misread" not in {finding.check for finding in answer.findings}
+    assert answer.corpus is not None
+    assert answer.corpus.stored == np.dtype(dtype).name
+
+
+def test_an_array_that_holds_fewer_numbers_than_its_header_states_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "train.npy"
+    np.save(path, text_like(8192, 50_000).astype(np.uint16))
+    path.write_bytes(path.read_bytes()[:-1000])
+    with pytest.raises(InputError, match="8,192 numbers are promised, and 7,692 are there"):
+        inspect_batch(path)
 
 
 @pytest.mark.parametrize("vocabulary", [60, 256, 30_000, 65_000])

@@ -96,6 +96,62 @@ def test_a_length_beyond_the_file_is_refused(tmp_path: Path) -> None:
         inspect_batch(path)
 
 
+def record_at(content: bytes | bytearray, number: int) -> int:
+    """Return the byte at which a record begins."""
+    at = 0
+    for _ in range(number):
+        at += 12 + struct.unpack_from("<Q", content, at)[0] + 4
+    return at
+
+
+@pytest.mark.parametrize("length", [3, 40, 200, 5000])
+def test_a_record_that_does_not_match_its_checksum_is_an_error_with_its_place(tmp_path: Path, length: int) -> None:
+    messages = [example("input_ids", np.arange(number, number + length) % 120) for number in range(60)]
+    path = write_tfrecord(tmp_path / "a.tfrecord", messages)
+    assert "records_corrupt" not in {finding.check for finding in inspect_batch(path).findings}
+    content = bytearray(path.read_bytes())
+    for number in (7, 31):
+        content[record_at(content, number) + 12 + len(messages[number]) - 1] ^= 1  # the last id of the record
+    path.write_bytes(content)
+    finding = next(one for one in inspect_batch(path).findings if one.check == "records_corrupt")
+    assert finding.severity == "error"
+    assert finding.rows == [7, 31]
+    assert f"a.tfrecord: the record at byte {record_at(content, 7):,} does not match" in finding.summary
+
+
+def test_rows_of_corrupt_records_are_numbered_over_all_files(tmp_path: Path) -> None:
+    messages = [example("input_ids", np.arange(number, number + 20) % 120) for number in range(30)]
+    for name in ("a", "b"):
+        write_tfrecord(tmp_path / f"{name}.tfrecord", messages)
+    second = tmp_path / "b.tfrecord"
+    content = bytearray(second.read_bytes())
+    content[-5] ^= 1
+    second.write_bytes(content)
+    finding = next(one for one in inspect_batch(tmp_path).findings if one.check == "records_corrupt")
+    assert finding.rows == [59]
+    assert finding.summary.startswith("b.tfrecord: ")
+
+
+def test_a_corrupt_record_that_cannot_be_read_is_refused_with_its_place(tmp_path: Path) -> None:
+    path = write_tfrecord(tmp_path / "a.tfrecord", [example("input_ids", np.arange(20))] * 9)
+    content = bytearray(path.read_bytes())
+    at = record_at(content, 4)
+    content[at + 12] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=f"record 4, at byte {at}, does not match its checksum"):
+        inspect_batch(path)
+
+
+def test_a_length_that_does_not_match_its_checksum_is_refused(tmp_path: Path) -> None:
+    path = write_tfrecord(tmp_path / "a.tfrecord", [example("input_ids", np.arange(20))] * 9)
+    content = bytearray(path.read_bytes())
+    at = record_at(content, 4)
+    content[at] -= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=f"after {at} bytes: the length of the record there does not match"):
+        inspect_batch(path)
+
+
 def named(count: int) -> list[tuple[str, bytes]]:
     return [(f"{place:04}.tokens.npy", npy(np.arange(place + 1, dtype=np.uint16))) for place in range(count)]
 

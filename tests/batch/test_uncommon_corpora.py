@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from datasets import Dataset
+from tests.batch.kit import tokenizer_of
 from tests.batch.test_corpora import END, Document, config, documents, found
 from tests.batch.test_corpus_formats import example, npy, write_tar, write_tfrecord
 from tests.batch.test_pretraining_corpora import write_datatrove, write_mds, write_megatron
@@ -270,7 +271,10 @@ def test_an_index_of_mds_may_name_shards_in_folders_below_and_none_outside(tmp_p
             with pytest.raises(InputError, match=refused):
                 inspect_batch(folder)
         else:
-            assert inspect_batch(folder).batch.rows == 60
+            answer = inspect_batch(folder)
+            assert answer.batch.rows == 60
+            assert answer.corpus is not None
+            assert [shard.name for shard in answer.corpus.shards] == [basename]
 
 
 def test_whole_numbers_stored_as_fractions_are_a_corpus_and_others_are_refused(tmp_path: Path) -> None:
@@ -330,3 +334,119 @@ def test_samples_of_a_tar_file_without_token_ids_are_reported(tmp_path: Path) ->
     answer = inspect_batch(write_tar(tmp_path / "a.tar", members), None, config(tmp_path))
     lacking = next(finding for finding in answer.findings if finding.check == "schema_mismatch")
     assert "10 row(s) lack tokens" in lacking.summary
+
+
+def test_shards_that_an_index_does_not_list_are_named(tmp_path: Path) -> None:
+    folder = write_mds(tmp_path / "train", documents(60), "ndarray:uint16", "<u2")
+    assert not any("does not list" in note for note in inspect_batch(folder).notes)
+    (folder / "shard.00001.mds").write_bytes((folder / "shard.00000.mds").read_bytes())
+    assert "left out 1 shard that the index does not list (shard.00001.mds)" in inspect_batch(folder).notes
+    tree = write_tree(tmp_path / "tree", [{"input_ids": document, "labels": document} for document in documents(20)])
+    (tree / "chunk-9-9.bin").write_bytes(b"0")
+    assert "left out 1 shard that the index does not list (chunk-9-9.bin)" in inspect_batch(tree).notes
+
+
+def test_documents_cut_before_their_end_token_was_added_are_reported(tmp_path: Path) -> None:
+    corpus = [np.append(document[:-1][:127], END) for document in documents(300, longest=160)]
+    answer = inspect_batch(write_megatron(tmp_path, corpus), None, config(tmp_path))
+    assert found(answer) == ["documents_truncated"]
+    assert (
+        "exactly 128 tokens, the greatest length, and the end token is the last of them" in answer.findings[0].summary
+    )
+
+
+@pytest.mark.parametrize("kinds", [12, 40])
+def test_documents_of_few_lengths_may_be_sorted_by_length_too(kinds: int, tmp_path: Path) -> None:
+    lengths = np.sort(np.random.default_rng(0).integers(20, 20 + kinds, 2000))
+    corpus = [np.append(document[: length - 1], END) for document, length in zip(documents(2000), lengths, strict=True)]
+    corpus = [document for document in corpus if len(document) >= 20]
+    answer = inspect_batch(write_megatron(tmp_path, sorted(corpus, key=len)), None, config(tmp_path))
+    assert "corpus_sorted" in found(answer)
+    mixed = [corpus[place] for place in np.random.default_rng(1).permutation(len(corpus))]
+    (tmp_path / "mixed").mkdir()
+    answer = inspect_batch(write_megatron(tmp_path / "mixed", mixed), None, config(tmp_path))
+    assert "corpus_sorted" not in found(answer)
+
+
+@pytest.mark.parametrize(("names", "severity"), [(("train_0", "train_1"), "warning"), (("code", "web"), "info")])
+def test_sources_in_files_of_their_names_are_a_remark(names: tuple[str, str], severity: str, tmp_path: Path) -> None:
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    for number, name in enumerate(names):
+        texts = [document * (7 if number else 1) % 50_000 for document in documents(300, number, end=None)]
+        data = write_megatron(shards, [np.append(text, END) for text in texts])
+        data.with_suffix(".idx").rename(shards / f"{name}.idx")
+        data.rename(shards / f"{name}.bin")
+    answer = inspect_batch(shards, None, config(tmp_path))
+    ordered = next(finding for finding in answer.findings if finding.check == "corpus_sorted")
+    assert ordered.severity == severity
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_padding_inside_of_a_stream_is_reported(share: float, tmp_path: Path) -> None:
+    tokenizer = tokenizer_of("llama3")
+    end, pad = tokenizer.eos, tokenizer.pad
+    assert end is not None
+    assert pad is not None
+    texts = [document + len(tokenizer.special) for document in documents(300, end=None, vocabulary=200)]
+    filled = [np.concatenate([text, [end], np.full(int(share * len(text)), pad)]) for text in texts]
+    answer = inspect_batch(raw(tmp_path / "train.bin", filled), tokenizer)
+    assert ("padding_inside_documents" in found(answer)) == bool(share)
+
+
+def test_a_padding_token_between_documents_is_no_padding(tmp_path: Path) -> None:
+    tokenizer = tokenizer_of("chatml")  # whose padding token ended documents when its model was pretrained
+    texts = [document + len(tokenizer.special) for document in documents(300, end=None, vocabulary=200)]
+    assert tokenizer.pad is not None
+    corpus = [np.append(text, tokenizer.pad) for text in texts]
+    assert "padding_inside_documents" not in found(inspect_batch(raw(tmp_path / "train.bin", corpus), tokenizer))
+
+
+def test_files_of_other_formats_in_a_folder_are_named(tmp_path: Path) -> None:
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    write_tfrecord(shards / "a.tfrecord", [example("input_ids", document) for document in documents(20)])
+    assert not any("other formats" in note for note in inspect_batch(shards).notes)
+    raw(shards / "b.bin", documents(20))
+    assert any("left out 1 file of other formats than tfrecord (b.bin)" in note for note in inspect_batch(shards).notes)
+
+
+def test_an_index_of_datatrove_whose_tokens_are_missing_is_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        data = write_datatrove(tmp_path / name, documents(20), "<u2")
+        for file in (data, data.with_name(f"{data.name}.index")):
+            file.rename(tmp_path / file.name.replace(data.name, f"{name}.ds"))
+    (tmp_path / "b.ds").unlink()
+    with pytest.raises(InputError, match=r"b\.ds: this file is missing next to its index"):
+        inspect_batch(tmp_path)
+
+
+def test_a_shard_without_the_header_that_others_have_is_named(tmp_path: Path) -> None:
+    head = np.zeros(256, "<i4")
+    for number in range(3):
+        ids = np.concatenate(documents(200, number)).astype("<u2")
+        head[:3] = 20_240_520, 1, len(ids)
+        (tmp_path / f"train_{number}.bin").write_bytes((b"" if number == 1 else head.tobytes()) + ids.tobytes())
+    notes = inspect_batch(tmp_path).notes
+    assert any("1 shard of 3 lack the header of llm.c that the others have (train_1.bin)" in note for note in notes)
+
+
+def test_a_header_that_promises_fewer_than_no_tokens_is_refused(tmp_path: Path) -> None:
+    head = np.zeros(256, "<i4")
+    head[:3] = 20_240_520, 1, -1
+    path = tmp_path / "train.bin"
+    path.write_bytes(head.tobytes() + np.concatenate(documents(50)).astype("<u2").tobytes())
+    with pytest.raises(InputError, match="promises -1 tokens"):
+        inspect_batch(path)
+
+
+def test_a_token_that_stands_in_runs_is_no_padding_where_windows_begin_inside_of_one(tmp_path: Path) -> None:
+    chance = np.random.default_rng(0)
+    texts = (chance.integers(100, 50_000, 900) for _ in range(600))
+    stream = np.concatenate([part for text in texts for part in (text, np.full(int(chance.integers(3, 12)), 7))])
+    path = tmp_path / "rows.npy"
+    np.save(path, stream[: len(stream) // 512 * 512].reshape(-1, 512))
+    answer = inspect_batch(path)
+    assert answer.batch.padding_tokens == 0
+    assert not {"padding_side_wrong", "padding_excessive"} & set(found(answer))

@@ -101,8 +101,12 @@ def _from_edges(ids: Ragged, labels: Ragged | None) -> int | None:
 
 
 def _by_chance(ids: Ragged, token: int, others: Ints) -> float:
-    """Return how many rows would end in a run of a token that is as common there as in these other rows."""
-    return ids.rows * float(np.mean(ids.take(others).flat == token)) ** LEAST_RUN
+    """Return how many rows would end in a run of a token that is as common, and as often in runs, as in these rows."""
+    same = ids.take(others).flat == token
+    if len(same) < LEAST_RUN:
+        return 0.0
+    in_run = np.logical_and.reduce([same[place : len(same) - LEAST_RUN + 1 + place] for place in range(LEAST_RUN)])
+    return ids.rows * max(float(np.mean(same)) ** LEAST_RUN, float(np.mean(in_run)))
 
 
 def _is_masked(edge: Ints, labels: Ragged | None) -> bool:

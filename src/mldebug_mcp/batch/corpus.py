@@ -48,11 +48,13 @@ class DocumentCuts:
             is_start: Whether it is the start of a file.
         """
         found = [
-            first + _places_of(end, flat[first : first + COUNTED_AT_ONCE])
+            first + np.flatnonzero(flat[first : first + COUNTED_AT_ONCE] == end)
             for first in range(0, len(flat), COUNTED_AT_ONCE)
             for end in self.ends  # one after the other is faster than looking up each token among a few
         ]
-        places = np.sort(np.concatenate([np.empty(0, np.int64), *found]))
+        places = np.concatenate([np.empty(0, np.int64), *found])
+        if len(self.ends) > 1:
+            places.sort()
         if len(places) and is_start and self.ends_begin is None:
             self.ends_begin = bool(places[0] == 0 and places[-1] < len(flat) - 1)
         # Of end tokens that follow each other the last one, or the first one, is the edge.
@@ -66,15 +68,6 @@ class DocumentCuts:
         if not len(cuts):
             return None
         return Ragged(flat, np.concatenate([[0], cuts, [len(flat)]]).astype(np.int64))
-
-
-def _places_of(number: int, ids: npt.NDArray[np.integer]) -> Ints:
-    """Return where an id stands, which is rare: eight places are passed over at once where it does not."""
-    equal = ids == number
-    whole = len(equal) // 8 * 8
-    eights = np.flatnonzero(equal[:whole].view(np.uint64))
-    row, column = np.nonzero(equal[:whole].reshape(-1, 8)[eights])
-    return np.concatenate([eights[row] * 8 + column, whole + np.flatnonzero(equal[whole:])])
 
 
 def unpacked(side: Sequences, document_lengths: Ragged | None) -> Sequences:
@@ -143,15 +136,15 @@ class Composition:
         most = max(LEAST_DOCUMENTS_OF_PIECE, MAX_DOCUMENTS_OF_PIECE * BLOCK_DOCUMENTS // self._size)
         step = max(1, len(start) // most)
         start, stop = start[::step], np.minimum(stop[::step], start[::step] + LOOKED_AT_TOKENS)
-        lengths = np.maximum(stop - start, 0)
-        stretches = zip(start.tolist(), (start + lengths).tolist(), strict=True)
+        stretches = list(zip(start.tolist(), stop.tolist(), strict=True))
         looked_at = [side.ids.flat[:0], *(side.ids.flat[first:last] for first, last in stretches)]
         ids = np.concatenate(looked_at).astype(np.uint32)
         number = np.arange(len(start))
         rows = (2 * (number // self._size) + number % self._size % 2).astype(np.uint32)
         blocks = -(-len(start) // self._size)
         # Numpy divides by one number much faster than it takes the remainder.
-        keys = np.repeat(rows, lengths) * np.uint32(BUCKETS) + (ids - ids // BUCKETS * BUCKETS)
+        keys = np.repeat(rows * np.uint32(BUCKETS), np.maximum(stop - start, 0))
+        keys += ids - ids // np.uint32(BUCKETS) * np.uint32(BUCKETS)
         counts = np.bincount(keys, minlength=2 * blocks * BUCKETS).astype(np.float64)
         self.blocks += list(counts.reshape(blocks, 2, BUCKETS))
         self._join()

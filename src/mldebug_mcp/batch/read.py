@@ -24,7 +24,16 @@ from mldebug_mcp.batch.chat_problems import chat_problems
 from mldebug_mcp.batch.columns import depth, find, is_float, is_text, numbers, row_count
 from mldebug_mcp.batch.conversations import with_plain_texts
 from mldebug_mcp.batch.corpus import BIG_ENDIAN, DocumentCuts
-from mldebug_mcp.batch.formats import FILES_IN, IN_PARTS, NOTHING_STATED, Stated, at_prefix, format_of, jsonl
+from mldebug_mcp.batch.formats import (
+    FILES_IN,
+    IN_PARTS,
+    NOTHING_STATED,
+    Stated,
+    at_prefix,
+    format_of,
+    jsonl,
+    other_formats_note,
+)
 from mldebug_mcp.batch.formats.splits import held_out_note
 from mldebug_mcp.batch.roles import Words
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
@@ -79,7 +88,8 @@ def part_of(table: Table, places: Ints, first: int) -> Table:
     columns = {
         name: _rows(column, places) if row_count(column) == here else column for name, column in table.columns.items()
     }
-    return replace(table, columns=columns, rows_without={}, numbers=places + first)
+    corrupt = {new: table.corrupt[old] for new, old in enumerate(places.tolist()) if old in table.corrupt}
+    return replace(table, columns=columns, rows_without={}, numbers=places + first, corrupt=corrupt)
 
 
 def _rows(column: Column, places: Ints) -> Column:
@@ -311,7 +321,7 @@ class DataSet:
             notes = (*batch.notes, *(() if any_rows or first else self._left_out()))
             first = context.first
             written = (*text_problems(table, first), *chat_problems(table, context.tokenizer, first))
-            problems = (*batch.problems, *written, *rollout_problems(table, first))
+            problems = (*batch.problems, *written, *rollout_problems(table, first), *_corrupt(table, first))
             # All pieces take the purpose of the first; and of the later ones, decoding a part is enough.
             budget = LATER_ROLE_TOKENS if any_rows or first else MAX_ROLE_TOKENS
             context = replace(context, first=context.first + batch.rows, purpose=context.purpose or batch.purpose)
@@ -323,9 +333,13 @@ class DataSet:
             any_rows = True
 
     def _left_out(self) -> list[str]:
-        """Return the note on files of the folder that are held out by their names."""
-        lists = FILES_IN.get(self.context.formats[0])
-        return held_out_note(lists(self.file)) if lists is not None and is_folder(self.file) else []
+        """Return the notes on files of the folder that are held out by their names, or of another format."""
+        if not is_folder(self.file):
+            return []
+        name = self.context.formats[0]
+        lists = FILES_IN.get(name)
+        held_out = held_out_note(lists(self.file)) if lists is not None else []
+        return [*held_out, *other_formats_note(self.file, name)]
 
 
 def open_data(  # noqa: PLR0917 - what a data set is, and how it is read
@@ -443,6 +457,17 @@ def _stored(table: Table) -> str:
     for other in [other for other, value in table.columns.items() if value is column]:
         table.columns[other] = turned
     return f"{dtype.name}, {BIG_ENDIAN}"
+
+
+def _corrupt(table: Table, first: int) -> list[Problem]:
+    """Return the records of a table, whose first row has a number in the file, that do not match their checksums."""
+    if not table.corrupt:
+        return []
+    rows = tuple((first + place if table.numbers is None else int(table.numbers[place])) for place in table.corrupt)
+    where = f"{shorten(table.shard, 80)}: " if table.shard else ""
+    at = next(iter(table.corrupt.values()))
+    summary = f"{where}the record at byte {at:,} does not match its checksum"
+    return [Problem("records_corrupt", summary, rows[:MAX_ROWS])]
 
 
 def _tokenized(table: Table, context: Context, words: Words | None) -> Table:

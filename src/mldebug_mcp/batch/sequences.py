@@ -98,6 +98,11 @@ def offsets_of(lengths: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
+def _everywhere(length: int) -> Bools:
+    """Return so many times True, which take no memory and cannot be changed."""
+    return np.broadcast_to(np.True_, length)
+
+
 def runs(where: Bools, offsets: Ints) -> Runs:
     """Return the stretches of positions for which `where` holds, cut at the row ends given by `offsets`."""
     if not len(where):
@@ -275,7 +280,7 @@ class Sequences:
         """True where a position is content, False where it is padding."""
         start, stop = self.bounds
         if not self.padded:
-            return np.ones(len(self.ids.flat), np.bool_)
+            return _everywhere(len(self.ids.flat))
         filled = stop > start
         mark = np.zeros(len(self.ids.flat) + 1, np.int8)
         np.add.at(mark, start[filled], 1)
@@ -303,7 +308,7 @@ class Sequences:
         if not self.is_trained:
             return None
         if self.labels is None or (self.labelled_by_itself and self.ids.flat.dtype.kind == "u"):
-            trained = np.ones(len(self.ids.flat), np.bool_)
+            trained = _everywhere(len(self.ids.flat))
         else:
             trained = self.labels.flat != IGNORE
         return trained if self.loss_mask is None else trained & (self.loss_mask.flat != 0)

@@ -37,6 +37,7 @@ class Table:
         stream: All tokens of a piece of a stream, whose rows are cuts of it at a fixed width, and not documents.
         tail: The last tokens of a stream, fewer than a window.
         cut_off: Bytes behind the last whole token.
+        corrupt: Rows of this table that do not match their checksums, each with the byte of the file where it begins.
     """
 
     columns: dict[str, Column]
@@ -49,6 +50,7 @@ class Table:
     padded: bool = True
     tail: npt.NDArray[np.integer] | None = None
     cut_off: int = 0
+    corrupt: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         scalars = [name for name, column in self.columns.items() if getattr(column, "shape", None) == ()]

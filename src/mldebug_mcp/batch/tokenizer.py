@@ -307,6 +307,11 @@ class Tokenizer:
         return _id(self.hf.pad_token_id)
 
     @property
+    def unknown(self) -> int | None:
+        """The id that stands for text that no token covers, or None."""
+        return _id(self.hf.unk_token_id)
+
+    @property
     def mask(self) -> int | None:
         """The id of the mask token of a masked language model, or None."""
         return _id(self.hf.mask_token_id)

@@ -31,7 +31,7 @@ from mldebug_mcp.batch.table import Part, Table
 from mldebug_mcp.core.access import entries, is_file, is_folder, matching, open_input, require
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.paths import unreadable
-from mldebug_mcp.core.text import shorten
+from mldebug_mcp.core.text import counted, shorten
 
 
 class Format(Protocol):
@@ -69,12 +69,40 @@ FILES_IN: Mapping[str, Callable[[Path], list[Path]]] = {
     reader.NAME: reader.files_in for reader in (parquet, webdataset, array_record, tfrecord, shards)
 }
 """By the name of a format: the files of a folder that are read as one corpus, held out ones included."""
+ENDINGS_OF: Mapping[str, tuple[str, ...]] = {
+    "mds": (".mds", ".mds.zstd", ".mds.gz"),
+    "litdata": (".bin",),
+    "arrow": (".arrow",),
+    "parquet": (".parquet",),
+    "webdataset": (".tar",),
+    "arrayrecord": (".array_record", ".arrayrecord"),
+    "tfrecord": (".tfrecord", ".tfrecords"),
+    "shards": (".bin", ".idx", ".ds", ".npy"),
+}
+"""Endings of the files in a folder of each format."""
 HEAD_BYTES = 4096
 KINDS = (
     "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, "
     "Megatron's .bin and .idx, datatrove's .ds; a folder of MDS or LitData, WebDataset's .tar, TFRecord, ArrayRecord; "
     "a .bin or raw .npy of token ids, a folder or prefix of such shards"
 )
+
+
+def other_formats_note(folder: Path, name: str) -> list[str]:
+    """Return the note that a folder that is read as one format holds files of others; none if it does not.
+
+    Args:
+        folder: The folder.
+        name: The format as which it is read.
+    """
+    own = ENDINGS_OF.get(name, ())
+    others = tuple(ending for endings in ENDINGS_OF.values() for ending in endings if ending not in own)
+    left = [file.name for file in matching(folder, "") if file.name.endswith(others)] if own else []
+    if not left:
+        return []
+    names = ", ".join(shorten(file, 60) for file in left[:3])
+    files = counted(len(left), "file")
+    return [f"left out {files} of other formats than {name} ({names}); give them in a folder of their own"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,13 +79,10 @@ def _opened(file: Path) -> Iterator[Any]:  # of the package, which has no types
     with open_input(file) as held:
         try:
             reader = ArrayRecordReader(library_path(held))
+            try:
+                yield reader
+            finally:
+                reader.close()  # tells what is broken, too
         except RuntimeError as error:
-            problem = shorten(str(error), 120)
+            problem = shorten(str(error), 120) or "its end is missing"
             raise InputError(f"{shorten(str(file), 200)}: a broken ArrayRecord ({problem}); write it again") from None
-        try:
-            yield reader
-        except RuntimeError as error:
-            problem = shorten(str(error), 120)
-            raise InputError(f"{shorten(str(file), 200)}: a broken ArrayRecord ({problem}); write it again") from None
-        finally:
-            reader.close()

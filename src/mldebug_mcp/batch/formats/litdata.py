@@ -16,7 +16,15 @@ import numpy as np
 
 from mldebug_mcp.batch.columns import find
 from mldebug_mcp.batch.formats.mapped import mapped
-from mldebug_mcp.batch.formats.offset_shard import first_item, joined, offsets_of_items, pieces_of_items, values_of
+from mldebug_mcp.batch.formats.offset_shard import (
+    first_item,
+    joined,
+    offsets_of_items,
+    pieces_of_items,
+    unlisted_note,
+    values_of,
+)
+from mldebug_mcp.batch.formats.tf_example import Bytes
 from mldebug_mcp.batch.sequences import Ints, Ragged
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, matching, open_input, read_bytes
@@ -76,13 +84,14 @@ def rows(path: Path) -> int:
 
 def tables(path: Path) -> Iterator[Table]:
     """Yield the items chunk by chunk. Raises InputError if a chunk contradicts the index or holds no token ids."""
-    total = rows(path)
-    for chunk in _chunks(path):
+    total, chunks = rows(path), _chunks(path)
+    unlisted = unlisted_note(path, [chunk.file for chunk in chunks], ".bin")
+    for chunk in chunks:
         for columns in _pieces(chunk):
             name = find(columns, "", "ids") or next(iter(columns))
             ids = columns.pop(name)
             note = f"read as {ids.flat.dtype.name} ids of {counted(total, 'item')}, as LitData's index states"
-            yield Table({IDS: ids, **(columns or {"labels": ids})}, notes=[note], shard=chunk.file.name)
+            yield Table({IDS: ids, **(columns or {"labels": ids})}, notes=[note, *unlisted], shard=chunk.file.name)
 
 
 def _pieces(chunk: _Chunk) -> Iterator[dict[str, Ragged]]:
@@ -90,11 +99,12 @@ def _pieces(chunk: _Chunk) -> Iterator[dict[str, Ragged]]:
     with open_input(chunk.file) as file:
         size = file.seek(0, 2)
         try:
-            offsets = _offsets(file, chunk.items)
+            content = mapped(file, np.dtype(np.uint8), 0, size)
+            offsets = _offsets(content, chunk.items)
             if chunk.bare:
                 yield from _bare(file, offsets, _DTYPES[chunk.formats[0]])
                 return
-            for data, starts in pieces_of_items(file, offsets):
+            for data, starts in pieces_of_items(content, offsets):
                 places = values_of(data, starts, [None] * len(chunk.formats))
                 yield {
                     name: joined(data, *places[place], _DTYPES[chunk.formats[place]])
@@ -107,9 +117,9 @@ def _pieces(chunk: _Chunk) -> Iterator[dict[str, Ragged]]:
             ) from None
 
 
-def _offsets(file: BinaryIO, items: int) -> Ints:
+def _offsets(content: Bytes, items: int) -> Ints:
     """Return where each item begins, the first behind the offsets; raises ValueError if they do not fit the file."""
-    offsets = offsets_of_items(file, items)
+    offsets = offsets_of_items(content, items)
     if int(offsets[0]) != first_item(items):
         raise ValueError("items")
     return offsets

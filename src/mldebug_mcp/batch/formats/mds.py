@@ -5,7 +5,7 @@ Layout: https://github.com/mosaicml/streaming/blob/main/streaming/base/format/md
 
 from __future__ import annotations
 
-import io
+import gzip
 import json
 import sys
 import zlib
@@ -16,10 +16,18 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
+from mldebug_mcp.batch.formats.mapped import mapped
 from mldebug_mcp.batch.formats.npz import FREE_BYTES, TIMES_UNPACKED
-from mldebug_mcp.batch.formats.offset_shard import MAX_SHARD_BYTES, joined, offsets_of_items, pieces_of_items, values_of
+from mldebug_mcp.batch.formats.offset_shard import (
+    MAX_SHARD_BYTES,
+    joined,
+    offsets_of_items,
+    pieces_of_items,
+    unlisted_note,
+    values_of,
+)
+from mldebug_mcp.batch.formats.tf_example import Bytes
 from mldebug_mcp.batch.sequences import Ints, Ragged
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_file, is_folder, open_input, read_bytes
@@ -69,26 +77,28 @@ def tables(path: Path) -> Iterator[Table]:
     """Yield the token ids of the samples shard by shard. Raises InputError if they cannot be read."""
     shards = _shards(path)
     total = sum(shard.samples for shard in shards)
+    unlisted = unlisted_note(path, [shard.file for shard in shards], ".mds")
     for shard in shards:
         for columns in _pieces(shard):
             ids = columns[IDS]
             note = f"read as {ids.flat.dtype.name} ids of {counted(total, 'sample')} ({shard.encoding}, MDS)"
-            yield Table({IDS: ids, "labels": ids, **columns}, notes=[note], shard=shard.file.name)
+            name = shard.file.relative_to(path).as_posix()
+            yield Table({IDS: ids, "labels": ids, **columns}, notes=[note, *unlisted], shard=name)
 
 
 def _pieces(shard: _Shard) -> Iterator[dict[str, Ragged]]:
     """Yield the columns of a shard that hold whole numbers. Raises InputError if it does not fit the index."""
     try:
-        with _opened(shard) as file:
-            for data, offsets in pieces_of_items(file, offsets_of_items(file, shard.samples)):
-                yield _columns(shard, data, offsets)
+        content = _content(shard)
+        for data, offsets in pieces_of_items(content, offsets_of_items(content, shard.samples)):
+            yield _columns(shard, data, offsets)
     except (ValueError, IndexError, KeyError):
         raise InputError(
             f"{shorten(str(shard.file), 200)}: its samples do not fit its index; copy or write the shard again"
         ) from None
 
 
-def _columns(shard: _Shard, data: npt.NDArray[np.uint8], offsets: Ints) -> dict[str, Ragged]:
+def _columns(shard: _Shard, data: Bytes, offsets: Ints) -> dict[str, Ragged]:
     """Return the token ids of some samples, and their other columns that hold arrays of whole numbers."""
     columns: dict[str, Ragged] = {}
     cells = values_of(data, offsets, shard.sizes)
@@ -98,43 +108,53 @@ def _columns(shard: _Shard, data: npt.NDArray[np.uint8], offsets: Ints) -> dict[
     return columns
 
 
-def _opened(shard: _Shard) -> BinaryIO:
-    """Open a shard; one that is there only compressed is unpacked."""
+def _content(shard: _Shard) -> Bytes:
+    """Return the bytes of a shard; one that is there only compressed is unpacked."""
     if not shard.compression:
-        return open_input(shard.file)
-    content = read_bytes(shard.file, MAX_SHARD_BYTES, "write shards of at most 4 GiB")
+        with open_input(shard.file) as file:
+            return mapped(file, np.dtype(np.uint8), 0, file.seek(0, 2))
     name = shorten(str(shard.file), 200)
-    if not 0 < shard.bytes <= max(FREE_BYTES, TIMES_UNPACKED * len(content)):
-        raise InputError(
-            f"{name}: {len(content):,} bytes that stand for {shard.bytes:,} by its index; write the shard again"
-        )
-    try:
-        unpacked = _unpacked(content, shard.compression, shard.bytes)
-    except (OSError, EOFError, zlib.error, ValueError) as error:
-        raise InputError(
-            f"{name}: this shard of MDS is there only compressed ({shard.compression}), and cannot be unpacked "
-            f"({shorten(str(error), 80)}); copy it again"
-        ) from None
+    with open_input(shard.file) as file:
+        packed = file.seek(0, 2)
+        file.seek(0)
+        if not 0 < shard.bytes <= max(FREE_BYTES, TIMES_UNPACKED * packed):
+            raise InputError(
+                f"{name}: {packed:,} bytes that stand for {shard.bytes:,} by its index; write the shard again"
+            )
+        try:
+            unpacked = _unpacked(file, shard.compression, shard.bytes)
+        except (OSError, EOFError, zlib.error, ValueError) as error:
+            raise InputError(
+                f"{name}: this shard of MDS is there only compressed ({shard.compression}), and cannot be unpacked "
+                f"({shorten(str(error), 80)}); copy it again"
+            ) from None
     if len(unpacked) != shard.bytes:
         raise InputError(f"{name}: unpacks to other than the {shard.bytes:,} bytes of its index; write it again")
-    return io.BytesIO(unpacked)
+    return unpacked
 
 
-def _unpacked(content: bytes, compression: str, size: int) -> bytes:
-    """Return at most one byte more than `size` of what is packed."""
+def _unpacked(packed: BinaryIO, compression: str, size: int) -> Bytes:
+    """Return at most one byte more than `size` of what is packed. Raises what the library of the packing does."""
+    memory, filled = np.empty(size + 1, np.uint8), 0
     if compression == "gz":
-        return zlib.decompressobj(31).decompress(content, size + 1)
+        with gzip.GzipFile(fileobj=packed) as file:
+            while got := file.readinto(memory[filled:].data):
+                filled += got
+        return memory[:filled]
     try:
         zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
     except ImportError:
         raise MissingExtraError("backports.zstd", "zstd") from None
     try:
-        return bytes(zstd.ZstdDecompressor().decompress(content, size + 1))
+        with zstd.ZstdFile(packed) as file:
+            while got := file.readinto(memory[filled:].data):
+                filled += got
     except zstd.ZstdError as error:
         raise ValueError(str(error)) from None
+    return memory[:filled]
 
 
-def _arrays(data: npt.NDArray[np.uint8], start: Ints, stop: Ints, encoding: str) -> Ragged:
+def _arrays(data: Bytes, start: Ints, stop: Ints, encoding: str) -> Ragged:
     """Return the arrays that lie at these places; raises ValueError or KeyError if they are none."""
     if encoding == "bytes":
         ids = joined(data, start, stop, "<i8")

@@ -6,16 +6,19 @@ import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from mldebug_mcp.batch.formats.token_file import WINDOW, table_of_stream
+from mldebug_mcp.batch.formats.token_file import WINDOW, pieces_of_stream, table_of_stream
 from mldebug_mcp.batch.sequences import as_integers
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.core.access import open_input
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.text import counted, shorten
+from mldebug_mcp.core.text import shorten
+
+Number = TypeVar("Number", bound=np.generic)
 
 # Looking into a zip archive without unpacking it.
 
@@ -87,35 +90,63 @@ def tables(path: Path) -> Iterator[Table]:
     try:
         with open_input(path) as file:
             check_size(file, name)
-            file.seek(0)
-            head_is_array = file.read(len(ARRAY_MAGIC)) == ARRAY_MAGIC
-            file.seek(0)
+            stream = _stream(file)
+            if stream is not None:
+                yield from stream
+                return
             columns = _columns(file)
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - a hostile header makes NumPy raise anything, down to errors of syntax
         problem = shorten(str(error), 120)
         raise InputError(f"{name}: not an archive of plain arrays ({problem}); save it with numpy.savez") from None
-    ids = columns["input_ids"] if head_is_array else None
-    if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iuf" and len(ids) > WINDOW:
-        try:
-            stream = as_integers(ids)
-        except ValueError as error:
-            raise InputError(f"{name}: {error}; give token ids as whole numbers") from None
-        note = (
-            f"read as whole numbers (stated by the file) without documents, in rows of {WINDOW} tokens; "
-            f"the last {counted(len(stream) % WINDOW, 'token')}, fewer than a row, left out"
-        )
-        yield table_of_stream(stream, note)
-        return
     yield Table(columns)
+
+
+def _stream(file: BinaryIO) -> Iterator[Table] | None:
+    """Return the pieces of a bare array of one dimension that is longer than a window; None for other content.
+
+    Raises:
+        InputError: it holds fractions.
+        ValueError: its header is broken, or it promises more than the file holds.
+    """
+    file.seek(0)
+    is_array = file.read(len(ARRAY_MAGIC)) == ARRAY_MAGIC
+    file.seek(0)
+    if not is_array:
+        return None
+    version = np.lib.format.read_magic(file)
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read_header(file)
+    start, size = file.tell(), file.seek(0, 2)
+    file.seek(0)
+    if len(shape) != 1 or shape[0] <= WINDOW or dtype.kind not in "iuf":
+        return None
+    if size - start < shape[0] * dtype.itemsize:
+        raise ValueError(f"{shape[0]:,} numbers are promised, and {(size - start) // dtype.itemsize:,} are there")
+    return _pieces(file, dtype, start, shape[0])
+
+
+def _pieces(file: BinaryIO, dtype: np.dtype[Any], start: int, tokens: int) -> Iterator[Table]:
+    note = f"read as whole numbers (stated by the file) without documents, in rows of {WINDOW} tokens"
+    for numbers, _ in pieces_of_stream(file, dtype, start, tokens):
+        try:
+            ids = as_integers(numbers)
+        except ValueError as error:
+            raise InputError(f"{shorten(str(file.name), 200)}: {error}; give token ids as whole numbers") from None
+        yield table_of_stream(_native(ids), note)
 
 
 def _columns(file: BinaryIO) -> dict[str, Column]:
     loaded = np.load(file, allow_pickle=False)
     if isinstance(loaded, np.ndarray):
-        return {"input_ids": loaded}
+        return {"input_ids": _native(loaded)}
     columns = {str(name): loaded[name] for name in loaded.files}
     if not all(isinstance(column, np.ndarray) for column in columns.values()):
         raise ValueError("a member is not an array")
-    return columns
+    return {name: _native(column) for name, column in columns.items()}
+
+
+def _native(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """Return an array in this machine's byte order: its file states its own, so that every reader turns it round."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)

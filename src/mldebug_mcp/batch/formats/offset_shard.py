@@ -5,32 +5,32 @@ All are little-endian 32-bit whole numbers. LitData took it over from MDS; see t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import BinaryIO
+from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from mldebug_mcp.batch.formats.tf_example import Bytes
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
+from mldebug_mcp.core.access import matching
+from mldebug_mcp.core.text import counted, shorten
 
 MAX_SHARD_BYTES = 4 * 1024**3
 """Bytes of a shard: its offsets count no more."""
 
 
-def offsets_of_items(file: BinaryIO, count: int) -> Ints:
+def offsets_of_items(data: Bytes, count: int) -> Ints:
     """Return where each of so many items of a shard begins, and the end of the last one.
 
     Raises:
         ValueError: the shard holds another count, or its offsets do not ascend to its end.
     """
-    size = file.seek(0, 2)
-    file.seek(0)
-    stated = int.from_bytes(file.read(4), "little")
-    if stated != count or first_item(count) > size:
+    stated = int.from_bytes(data[:4].tobytes(), "little")
+    if stated != count or first_item(count) > len(data):
         raise ValueError("offsets")
-    offsets = np.frombuffer(file.read(4 * (count + 1)), "<u4").astype(np.int64)
-    if len(offsets) != count + 1 or int(offsets[-1]) != size or np.any(np.diff(offsets) < 0):
+    offsets = data[4 : first_item(count)].view("<u4").astype(np.int64)
+    if int(offsets[-1]) != len(data) or np.any(np.diff(offsets) < 0):
         raise ValueError("offsets")
     return offsets
 
@@ -40,7 +40,7 @@ def first_item(count: int) -> int:
     return 4 * (count + 2)
 
 
-def values_of(data: npt.NDArray[np.uint8], offsets: Ints, sizes: Sequence[int | None]) -> list[tuple[Ints, Ints]]:
+def values_of(data: Bytes, offsets: Ints, sizes: Sequence[int | None]) -> list[tuple[Ints, Ints]]:
     """Return where the values of each item begin and end, one pair of arrays for each value.
 
     Args:
@@ -63,13 +63,13 @@ def values_of(data: npt.NDArray[np.uint8], offsets: Ints, sizes: Sequence[int | 
     return list(zip([start, *ends[:-1]], ends, strict=True))
 
 
-def _whole_numbers(data: npt.NDArray[np.uint8], start: Ints) -> Ints:
+def _whole_numbers(data: Bytes, start: Ints) -> Ints:
     """Return the four bytes at each of these places as whole numbers."""
     numbers: Ints = data[start[:, None] + np.arange(4)].view("<u4").astype(np.int64)[:, 0]
     return numbers
 
 
-def joined(data: npt.NDArray[np.uint8], start: Ints, stop: Ints, dtype: str | np.dtype[np.integer]) -> Ragged:
+def joined(data: Bytes, start: Ints, stop: Ints, dtype: str | np.dtype[np.integer]) -> Ragged:
     """Return the numbers that lie at these places as rows; raises ValueError if they are no whole ones."""
     itemsize, places = np.dtype(dtype).itemsize, zip(start.tolist(), stop.tolist(), strict=True)
     lengths = (stop - start) // itemsize
@@ -84,24 +84,38 @@ PIECE_BYTES = 16 * 1024**2
 """Bytes of items that one piece holds at least, unless the shard ends before."""
 
 
-def pieces_of_items(file: BinaryIO, offsets: Ints) -> Iterator[tuple[npt.NDArray[np.uint8], Ints]]:
+def pieces_of_items(data: Bytes, offsets: Ints) -> Iterator[tuple[Bytes, Ints]]:
     """Yield the items of a shard some megabytes at a time: their bytes, and where each begins and the last one ends.
 
-    The memory of the bytes is used again for the next piece.
-
     Args:
-        file: The shard.
+        data: The shard.
         offsets: Where its items begin, and the end of the last one.
     """
-    memory, first = np.empty(0, np.uint8), 0
+    first = 0
     while first < len(offsets) - 1:
         start = int(offsets[first])
         last = max(first + 1, int(np.searchsorted(offsets, start + PIECE_BYTES)))
         last = min(last, len(offsets) - 1)
-        size = int(offsets[last]) - start
-        memory = memory if size <= len(memory) else np.empty(size, np.uint8)
-        file.seek(start)
-        if file.readinto(memory[:size].data) != size:  # type: ignore[attr-defined]
-            raise ValueError("offsets")
-        yield memory[:size], offsets[first : last + 1] - start
+        yield data[start : int(offsets[last])], offsets[first : last + 1] - start
         first = last
+
+
+def unlisted_note(folder: Path, listed: Iterable[Path], ending: str) -> list[str]:
+    """Return the note that shards lie in a folder whose index does not list them; none if all are listed.
+
+    Args:
+        folder: The folder of the index.
+        listed: The shards of the index, unpacked or not.
+        ending: That of unpacked shards.
+    """
+    known = {_unpacked(path, ending) for path in listed}
+    left = [file for file in matching(folder, "") if ending in file.name and _unpacked(file, ending) not in known]
+    if not left:
+        return []
+    names = ", ".join(shorten(file.name, 60) for file in left[:3])
+    return [f"left out {counted(len(left), 'shard')} that the index does not list ({names})"]
+
+
+def _unpacked(shard: Path, ending: str) -> Path:
+    """Return the name of a shard without its ending, and without that of its packing."""
+    return shard.with_name(shard.name.partition(ending)[0])

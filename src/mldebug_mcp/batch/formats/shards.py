@@ -45,6 +45,7 @@ def tables(path: Path, dtype: str = "") -> Iterator[Table]:
     stated = _stated(reader, files, dtype, path)
     _check_indexes(path)
     looks = _unlike(files, stated) if reader is token_file and not dtype else []
+    looks += _without_header(files) if reader is token_file else []
     note = f"read as one corpus of {counted(len(files), 'shard')} ({found})"
     for file in files:
         other = _known_format(file, dtype)
@@ -84,13 +85,25 @@ def _unlike(files: Sequence[Path], stated: Mapping[str, str]) -> list[str]:
     ]
 
 
+def _without_header(files: Sequence[Path]) -> list[str]:
+    """Return the note that some shards of raw ids lack the header that others have."""
+    without = [file.name for file in files if not token_file.has_header(file)]
+    if not without or len(without) == len(files):
+        return []
+    return [
+        f"{counted(len(without), 'shard')} of {len(files)} lack the header of llm.c that the others have "
+        f"({shorten(without[0], 60)}): their first bytes are read as ids"
+    ]
+
+
 def _check_indexes(folder: Path) -> None:
-    """Raise InputError if an index of Megatron has no data next to it, as then a part of the corpus is missing."""
-    for index in matching(folder, ".idx"):
-        if not is_file(index.with_suffix(".bin")):
+    """Raise InputError if an index has no data next to it, as then a part of the corpus is missing."""
+    of_megatron = [index.with_suffix(".bin") for index in matching(folder, ".idx")]
+    of_datatrove = [index.with_suffix("") for index in matching(folder, ".ds.index")]
+    for data in (*of_megatron, *of_datatrove):
+        if not is_file(data):
             raise InputError(
-                f"{shorten(str(index.with_suffix('.bin')), 200)}: this file is missing next to its index; copy both "
-                "files into one folder"
+                f"{shorten(str(data), 200)}: this file is missing next to its index; copy both files into one folder"
             )
 
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from mldebug_mcp.batch.formats.mapped import mapped
 from mldebug_mcp.batch.formats.splits import without_held_out
@@ -18,7 +20,7 @@ from mldebug_mcp.batch.formats.tf_example import Bytes, table_of
 from mldebug_mcp.batch.sequences import Ints
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, matching, open_input
-from mldebug_mcp.core.crc32c import masked_crc32c_of
+from mldebug_mcp.core.crc32c import masked_crc32c, masked_crc32c_of, masked_crc32c_of_parts
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, shorten
 
@@ -49,10 +51,43 @@ def rows(path: Path) -> int:
 def tables(path: Path) -> Iterator[Table]:
     """Yield the examples, some megabytes at a time. Raises InputError if a message is none."""
     for file in _files(path):
-        count = 0
+        count = place = 0
         for data, start, stop in _pieces(file):
-            yield table_of(data, start, stop, file, count)
-            count += len(start)
+            corrupt = _corrupt(data, start, stop, place)
+            try:
+                table = table_of(data, start, stop, file, count)
+            except InputError as error:
+                raise (_unreadable(file, count, corrupt) if corrupt else error) from None
+            yield replace(table, corrupt=corrupt)
+            count, place = count + len(start), place + int(stop[-1]) + _FOOTER
+
+
+def _unreadable(file: Path, first: int, corrupt: Mapping[int, int]) -> InputError:
+    """Return the error of messages that cannot be read, the first of which do not match their checksums."""
+    place, at = next(iter(corrupt.items()))
+    return InputError(
+        f"{shorten(str(file), 200)}: record {first + place}, at byte {at:,}, does not match its checksum, and cannot "
+        "be read; copy or write the file again"
+    )
+
+
+def _corrupt(data: Bytes, start: Ints, stop: Ints, place: int) -> dict[int, int]:
+    """Return which messages do not match their checksums, each with the byte of the file at which its record begins.
+
+    Args:
+        data: What holds the messages.
+        start: Where each begins.
+        stop: Where it ends.
+        place: Where the data begins in the file.
+    """
+    wrong = np.flatnonzero(masked_crc32c_of_parts(data, start, stop) != _whole_numbers(data, stop))
+    return {int(number): place + int(start[number]) - _HEADER.size for number in wrong}
+
+
+def _whole_numbers(data: Bytes, at: Ints) -> npt.NDArray[np.uint32]:
+    """Return the four bytes at each of these places as whole numbers."""
+    numbers: npt.NDArray[np.uint32] = data[at[:, None] + np.arange(4)].view("<u4")[:, 0]
+    return numbers
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -72,6 +107,7 @@ def _pieces(file: Path) -> Iterator[tuple[Bytes, Ints, Ints]]:
             data = mapped(opened, np.dtype(np.uint8), at, min(wanted, size - at))
             start, stop = _messages(data)
             if len(start):
+                _check_lengths(data, start, file, at)
                 yield data, start, stop
                 at, wanted = at + int(stop[-1]) + _FOOTER, PIECE_BYTES
                 continue
@@ -95,6 +131,18 @@ def _messages(data: Bytes) -> tuple[Ints, Ints]:
         stop.append(end)
         at = end + _FOOTER
     return np.array(start, np.int64), np.array(stop, np.int64)
+
+
+def _check_lengths(data: Bytes, start: Ints, file: Path, place: int) -> None:
+    """Raise InputError if a length does not match its checksum: where the next record begins is not known then."""
+    lengths = data[start[:, None] - _HEADER.size + np.arange(8)]
+    wrong = np.flatnonzero(masked_crc32c(lengths) != _whole_numbers(data, start - 4))
+    if len(wrong):
+        at = place + int(start[wrong[0]]) - _HEADER.size
+        raise InputError(
+            f"{shorten(str(file), 200)}: broken or cut off after {counted(at, 'byte')}: the length of the record there "
+            "does not match its checksum; copy or write the file again"
+        )
 
 
 def _length(data: Bytes, at: int) -> int:

@@ -87,14 +87,30 @@ def tables(path: Path, dtype: str = "", evidence: str = STATED) -> Iterator[Tabl
         layout = _layout(file, path, dtype, evidence)
         width, size = layout.dtype.itemsize, file.seek(0, 2) - layout.header
         note = f"read as ids of {width} bytes ({layout.evidence}) without documents, in rows of {WINDOW} tokens"
-        left = size // width
-        while left:
-            count = min(left, CHUNK_WINDOWS * WINDOW)
-            count = left if left - count < WINDOW else count
-            ids = mapped(file, layout.dtype, layout.header + (size // width - left) * width, count)
-            left = left - count if len(ids) == count else 0
-            if len(ids):
-                yield table_of_stream(ids, note, 0 if left else size % width)
+        pieces = pieces_of_stream(file, layout.dtype, layout.header, size // width)
+        for ids, is_last in pieces:
+            yield table_of_stream(ids, note, size % width if is_last else 0)
+
+
+def pieces_of_stream(
+    file: BinaryIO, dtype: np.dtype[np.integer], start: int, tokens: int
+) -> Iterator[tuple[npt.NDArray[np.integer], bool]]:
+    """Yield the tokens of a file some millions at a time, and whether they are the last ones.
+
+    Args:
+        file: The file, opened for reading.
+        dtype: The type of the ids.
+        start: The byte at which the first of them begins.
+        tokens: How many there are.
+    """
+    left = tokens
+    while left:
+        count = min(left, CHUNK_WINDOWS * WINDOW)
+        count = left if left - count < WINDOW else count
+        ids = mapped(file, dtype, start + (tokens - left) * dtype.itemsize, count)
+        left = left - count if len(ids) == count else 0
+        if len(ids):
+            yield ids, not left
 
 
 def table_of_stream(ids: npt.NDArray[np.integer], note: str, cut_off: int = 0) -> Table:
@@ -117,6 +133,12 @@ def inferred_type(path: Path) -> tuple[str, str]:
     with open_input(path) as file:
         layout = _layout(file, path, "", "")
     return layout.dtype.str, layout.evidence
+
+
+def has_header(path: Path) -> bool:
+    """Return whether a file begins with the header of llm.c."""
+    with open_input(path) as file:
+        return int.from_bytes(file.read(4), "little") in _MAGIC
 
 
 def _is_text(head: bytes) -> bool:
@@ -197,7 +219,7 @@ def _of_header(head: bytes, size: int, name: str) -> _Layout:
     magic, _, promised = np.frombuffer(head[:12], "<i4").tolist()
     dtype = _MAGIC[magic]
     there = (size - HEADER_BYTES) // dtype.itemsize
-    if promised > there:
+    if not 0 <= promised <= there:
         raise InputError(
             f"{name}: its header promises {promised:,} tokens, but {there:,} are there; copy or write the file again"
         )

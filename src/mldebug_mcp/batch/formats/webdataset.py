@@ -254,5 +254,7 @@ def _as_ragged(column: Column) -> Column:
         return column
     arrays = [one for one in column if isinstance(one, np.ndarray) and one.ndim == 1 and one.dtype.kind in "iu"]
     if arrays and len(arrays) == len(column):
-        return Ragged(np.concatenate(arrays), offsets_of(np.array([len(array) for array in arrays], np.int64)))
+        # Their headers state their byte order, so that every reader turns the ids round.
+        flat = np.concatenate(arrays, dtype=np.result_type(*{array.dtype for array in arrays}).newbyteorder("="))
+        return Ragged(flat, offsets_of(np.array([len(array) for array in arrays], np.int64)))
     return [value.tolist() if isinstance(value, np.ndarray) else value for value in column]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import numpy as np
@@ -206,6 +207,39 @@ def document_end_twice(batch: Batch) -> Evidence | None:
     )
 
 
+MOST_PADDING = 0.01
+"""Share of padding inside of documents. Chosen: a token that text never holds is none of its tokens."""
+
+
+@batch_check(
+    severity="warning",
+    why="The model is trained to go on from padding, and predicts it: windows of the corpus hold that much less text.",
+    fix="Join the documents without padding; pad rows, if they need it, when a batch is made.",
+    quotes=("trl_maxlen_discard",),
+    purposes=("pretraining",),
+    whole=True,
+)
+def padding_inside_documents(batch: Batch) -> Evidence | None:
+    """The tokenizer's padding token stands inside of a stream, or of documents that are not padded rows.
+
+    Not this when: the padding token is the end, the first or the unknown token too; rows are padded at their edges.
+    """
+    corpus, tokenizer = batch.corpus, batch.tokenizer
+    if corpus is None or tokenizer is None or tokenizer.pad is None or batch.words is not None:
+        return None
+    pad = tokenizer.pad
+    count = corpus.occurs(pad)
+    if pad in {*batch.ends, batch.bos, tokenizer.unknown} or count < MOST_PADDING * corpus.tokens:
+        return None
+    if separators(batch, corpus)[1] <= 0:
+        return None  # it may stand between documents: document_end_wrong
+    share = count / corpus.tokens
+    return batch_evidence(
+        f"{count:,} of {corpus.tokens:,} tokens ({share:.0%}) are padding, {_name(batch, pad)}, inside of the text",
+        values={"share": share},
+    )
+
+
 # Ids that were stored in too few bytes, or are read in another width or order than they were written.
 
 
@@ -292,6 +326,24 @@ def dtype_misread(batch: Batch) -> Evidence | None:
     return batch_evidence(said) if said else None
 
 
+@batch_check(
+    severity="error",
+    why="Bytes changed after the file was written. TensorFlow stops at such a record; other readers train on it.",
+    fix="Copy the file again from its source, and compare checksums of the whole file; else write it again.",
+    quotes=("hfcourse_decode_inputs",),
+)
+def records_corrupt(batch: Batch) -> Evidence | None:
+    """A record of a TFRecord file does not match the checksum that stands behind it.
+
+    Not this when: the writer gives no checksums, as those of other formats.
+    """
+    problems = [problem for problem in batch.problems if problem.check == "records_corrupt"]
+    if not problems:
+        return None
+    rows = np.array(sorted({row for problem in problems for row in problem.rows}), np.int64)
+    return batch_evidence(problems[0].summary, rows)
+
+
 def _cut_off(corpus: CorpusCounts) -> str:
     """Return what shows that files end inside an id; empty if none does."""
     if not corpus.cut_off:
@@ -364,7 +416,9 @@ def _entropy(counts: npt.NDArray[np.int64]) -> float:
 def documents_truncated(batch: Batch) -> Evidence | None:
     """Many documents have exactly the greatest length, far more than any length just below it.
 
-    Not this when: all rows have that length, as windows of a stream have; those documents end with the end token.
+    A tokenizer that adds the end token itself cuts the text before it, so that the end token may stand there too.
+
+    Not this when: all rows have that length, as windows of a stream have; long documents were split, and none was lost.
     """
     corpus = batch.corpus
     if corpus is None or corpus.documents < MIN_DOCUMENTS:
@@ -372,19 +426,23 @@ def documents_truncated(batch: Batch) -> Evidence | None:
     cut = corpus.cut_documents
     last, count = _top(corpus.last)
     ends: Iterable[int] = batch.ends or ([last] if count >= corpus.documents / 2 else [])
-    if not cut or sum(corpus.longest_last[end] for end in ends) >= cut / 2:
+    if not cut:
         return None
+    ended = sum(corpus.longest_last[end] for end in ends) >= cut / 2
+    with_end = ", and the end token is the last of them" if ended else ""
     return batch_evidence(
-        f"{cut:,} of {corpus.documents:,} documents have exactly {corpus.longest:,} tokens, the greatest length; how "
-        "many tokens were cut off cannot be seen",
+        f"{cut:,} of {corpus.documents:,} documents have exactly {corpus.longest:,} tokens, the greatest length"
+        f"{with_end}; they are cut there, or split and go on elsewhere",
         values={"documents": cut, "length": corpus.longest},
     )
 
 
 SORTED = 0.98
 """Share of neighbours that rise, or fall, among those that differ. Chosen: several sorted files are joined."""
-LEAST_DIFFERENT = 0.2
-"""Share of neighbours that differ in length. Chosen: of a corpus with few lengths little can be determined."""
+MIN_DIFFERENT = 10
+"""Neighbours that differ in length. Chosen: unsorted lengths hardly ever rise so often without falling."""
+_DIGITS = re.compile(r"\d+")
+"""What the names of the shards of one source differ in."""
 LEAST_BLOCKS = 4
 """Stretches of documents that are compared. Chosen: fewer are too few pairs."""
 TIMES_WITHIN = 2.0
@@ -404,6 +462,8 @@ LEAST_DISTANCE = 0.03
 def corpus_sorted(batch: Batch) -> Evidence | None:
     """Documents rise or fall in length, or their ids change along the corpus, as where one source follows another.
 
+    Where the files of a folder have different names, as sources have that a loader mixes, it is a remark.
+
     Not this when: rows are windows of a stream; there are few documents. A loader that shuffles mends it.
     """
     corpus = batch.corpus
@@ -414,10 +474,13 @@ def corpus_sorted(batch: Batch) -> Evidence | None:
         return batch_evidence(f"the documents are sorted by length, {found}")
     between, within = corpus.composition.distances()
     if is_by_source(corpus):
+        named = len({_DIGITS.sub("", name) for name in corpus.shards}) > 1
+        files = "; its files have different names, as sources have that a loader mixes" if named else ""
         return batch_evidence(
             f"documents of a kind stand together: stretches of the corpus differ by {between:.2f} bits a token, "
-            f"the two halves of a stretch by {within:.2f}",
+            f"the two halves of a stretch by {within:.2f}{files}",
             values={"between": between, "within": within},
+            severity="info" if named else None,
         )
     return None
 
@@ -425,7 +488,7 @@ def corpus_sorted(batch: Batch) -> Evidence | None:
 def order_by_length(corpus: CorpusCounts) -> str:
     """Return in which order documents are sorted by length; empty if they are not."""
     different = corpus.rising + corpus.falling
-    if corpus.is_stream or different < max(MIN_DOCUMENTS, LEAST_DIFFERENT * corpus.documents) / 2:
+    if corpus.is_stream or different < MIN_DIFFERENT:
         return ""
     if corpus.rising >= SORTED * different:
         return "shortest first"
