@@ -121,7 +121,7 @@ def test_there_are_the_frameworks_that_users_meet() -> None:
         ("RuntimeError: unable to open shared memory object </torch_1_2> in read-write mode", "too_many_open_files"),
         (
             "RuntimeError: Sizes of tensors must match except in dimension 1. Expected size 4 but got 5",
-            "size_tensor_match",
+            "cat_sizes",
         ),
         ("RuntimeError: GET was unable to find an engine to execute this computation", "cudnn_status"),
         ("RuntimeError: HIP error: no kernel image is available", "rocm_no_kernel"),
@@ -414,7 +414,7 @@ def test_a_message_in_other_words_is_matched(text: str, row: str) -> None:
     ],
 )
 def test_a_message_that_only_looks_like_a_known_one_is_not_matched(text: str) -> None:
-    assert match(text, warnings=True) == []
+    assert [row.id for row in match(text, warnings=True) if not row.interpreter] == []
 
 
 def test_warnings_count_only_when_they_are_asked_for() -> None:

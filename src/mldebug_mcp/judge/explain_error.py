@@ -418,7 +418,7 @@ def _judge(failure: Failure) -> _Judged:
     judged = [(one, _known(one)) for one in chain]
     errors = [(one, known) for one, known in judged if any(row.role is Role.ERROR for row in known)]
     if errors:
-        chosen, known = min(errors, key=lambda error: error[1][0].general)
+        chosen, known = min(errors, key=lambda error: error[1][0].vagueness)
         return _Judged(_of_chain(chosen, chain), known)
     first = next((one for one in chain if not one.is_wrapper), chain[0])
     return _Judged(_of_chain(first, chain), _known(first))
@@ -478,7 +478,7 @@ def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> 
     where = " The line of your own code is given with the error." if error.user_frame else ""
     return ErrorExplanation(
         error=error,
-        problem="known message" if first.known else problem.name,
+        problem="known message" if first.known and not first.known[0].interpreter else problem.name,
         matches=matches,
         advice=(first.known[0].fix if first.known else problem.advice) + where,
         next_step=after_error(error, matches, _is_found),
@@ -487,8 +487,10 @@ def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> 
 
 
 def _same(one: _Judged, first: _Judged) -> bool:
-    if first.known or one.known:
-        return bool(first.known and one.known) and one.known[0].id == first.known[0].id
+    if [row.id for row in one.known[:1]] != [row.id for row in first.known[:1]]:
+        return False
+    if first.known and not first.known[0].vagueness:
+        return True
     return one.failure.text.translate(_DIGITS)[:80] == first.failure.text.translate(_DIGITS)[:80]
 
 
