@@ -428,8 +428,9 @@ def _known(failure: Failure) -> tuple[KnownError, ...]:
     """Return the known errors that a failure shows, or else its first line: what stands below may not belong to it."""
     code = failure.frames[-1].code if failure.frames else ""
     origin = "\n".join([failure.process, *map(str, failure.frames)])
-    # The kinds of messages are those of a library's checks: a traceback shows whether one of them raised.
-    general = not failure.frames or (not failure.frames[-1].is_users and code.startswith(("raise ", "assert ")))
+    # The kinds of messages are those of libraries: what a line of the user's own code raises is none of them.
+    own = failure.frames and failure.frames[-1].is_users
+    general = not own or bool(code and not code.startswith(("raise ", "assert ")))
     for text in (failure.text, failure.text.partition("\n")[0]):
         if rows := match(text, warnings=True, code=code, origin=origin, general=general):
             return tuple(rows)

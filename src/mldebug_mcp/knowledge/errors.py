@@ -240,6 +240,9 @@ _REFUSAL = re.compile(
     r"(?:\w{1,60}\.){0,8}MisconfigurationException\b"
 )
 
+_OPERATOR = re.compile(r"(?:Runtime|Index)Error\b")
+"""The types that the operators of PyTorch raise."""
+
 
 def is_raised(text: str) -> bool:
     """Return whether a message begins with the type of an exception: words of a warning are no error."""
@@ -252,6 +255,11 @@ def is_refusal(text: str, code: str) -> bool:
     RuntimeError and IndexError are no such types: the operators of tensors raise them, in words of their own.
     """
     return _REFUSAL.match(text) is not None or (is_raised(text) and code.startswith("raise "))
+
+
+def is_of_operator(text: str, code: str) -> bool:
+    """Return whether a message can be of an operator of tensors, which compiled code raises: no `raise` is shown."""
+    return _OPERATOR.match(text) is not None and not code.startswith(("raise ", "assert "))
 
 
 def is_shared(text: str) -> bool:
@@ -303,12 +311,13 @@ DEVICES = {
     "apple": r"\bMPS\b|\[METAL\]|metal::|kIOGPU",
 }
 """A kind of device → how a message names it. A row of one kind does not hold for a message that names another."""
-CONDITION_WORDS = {"raised": ("Error", "Exception"), "refusal": ("Error", "Exception")}
+CONDITION_WORDS = {"raised": ("Error", "Exception"), "refusal": ("Error", "Exception"), "operator": ("Error",)}
 """Words; one of them is in every text that a condition holds for."""
 CONDITIONS: Mapping[str, Callable[[str, str], bool]] = {
     "fragmented": lambda text, _: is_fragmented(text),
     "shared": lambda text, _: is_shared(text),
     "raised": lambda text, _: is_raised(text),
     "refusal": is_refusal,
+    "operator": is_of_operator,
 }
 """What a message, or the line of code that raised it, has to say."""

@@ -164,7 +164,7 @@ SIGNS = (
     "llegal", "LLVM", "[Fatal]", "not recognized", "项识别", "外部命令", "srun: ", "nterrupt", "free()", "malloc()",
     "orrupt", "smashing", "ProcessPool", "not compatible", "Exception encountered", "xit code", "Tcl_Async",
     "victed", "have died", "rashed", "return code", "TERMINATION", "EXIT CODE", "nhealthy", "imed out", "imeout",
-    "enforce fail",
+    "enforce fail", "ueue.Empty", "ueue.Full",
 )  # fmt: skip
 LOG_LINE = re.compile(
     r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d/\d\d/\d{4}[ ,]|\[?\d\d:\d\d:\d\d|"
