@@ -299,6 +299,8 @@ COMPONENTS = {
     "optimizer": r"[/\\]torch[/\\]optim[/\\]",
     "file_reading": r"[/\\](?:serialization|pickle\w{0,10})\.py|: [^\n]{0,80}(?:pickle|torch)\.load\(",
     "chat_template": r"[/\\]chat_template_utils\.py|in apply_chat_template\b",
+    "metrics": r"[/\\](?:torchmetrics|evaluate)[/\\]",
+    "model_code": r"[/\\]transformers[/\\]models[/\\][^\n]{0,400}\Z",
     "generation": r"[/\\]transformers[/\\]generation[/\\]",
     "tables": r"[/\\]pandas[/\\]core[/\\]|[/\\]datasets[/\\](?:arrow_dataset|table|formatting)\b|[/\\]polars[/\\]",
     "library_check": r"(?:site|dist)-packages[/\\][^\n]{1,400}: raise [^\n]{0,200}\Z",

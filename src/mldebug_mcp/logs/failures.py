@@ -134,7 +134,7 @@ FATAL = re.compile(
 """What the interpreter, the compiler or a logger of C++ prints before it stops the process: an error, whatever follows.
 """
 LOGGED = re.compile(
-    r".{0,160}?\b(?:ERROR|CRITICAL|FATAL|[Ff]ailed)\b.{0,120}?(?<![\w'\"(])(?:[a-z_]\w{0,40}\.){0,6}"
+    r".{0,160}?\b(?:ERROR|CRITICAL|FATAL|[Ff]atal|[Ff]ailed)\b.{0,120}?(?<![\w'\"(])(?:[a-z_]\w{0,40}\.){0,6}"
     r"(?P<type>[A-Z]\w{1,60}(?:Error|Exception)): \S"
 )
 """A line in which a logger reports an exception without its traceback."""
@@ -194,7 +194,7 @@ _LIBRARY = re.compile(
     r"(?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d|[/\\]Lib[/\\]\w+\.py$|[/\\]Lib[/\\](?:multiprocessing|"
     r"concurrent|asyncio|importlib|json|encodings)[/\\]|^<(?!ipython-input|cell |stdin)|[/\\]ray[/\\]_private[/\\]|"
     r"[/\\]bin[/\\](?:torchrun|accelerate|deepspeed)$|\.pyx$|"
-    r"[/\\]torch[/\\](?:_dynamo|_inductor|_functorch|autograd|distributed|fx|nn[/\\]modules|optim)[/\\]"
+    r"(?:^|[/\\])torch[/\\](?:_dynamo|_inductor|_functorch|autograd|distributed|fx|nn[/\\]modules|optim)[/\\]"
 )
 
 
