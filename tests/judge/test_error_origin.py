@@ -197,3 +197,16 @@ def test_an_error_of_compiled_code_below_the_users_line_is_the_librarys() -> Non
     message = "RuntimeError: Expected index [4, 6] to be no larger than self [3, 5] apart from dimension 0\n"
     assert explain_error(frame.format("out.scatter_(0, index, src)") + message).matches[0].id == "operator_shapes"
     assert explain_error(frame.format("raise RuntimeError(text)") + message).matches == []
+
+
+def test_the_wrapper_of_a_workers_missing_file_is_not_taken_for_the_missing_file() -> None:
+    outer = '  File "/opt/venv/lib/python3.12/site-packages/torch/_utils.py", line 7, in reraise\n    raise exception\n'
+        '  File "/opt/venv/lib/python3.12/site-packages/torch/_utils.py", line 794, in reraise\n    raise exception\n'
+    )
+    wrapper = "FileNotFoundError: Caught FileNotFoundError in DataLoader worker process 0.\n"
+    inner = 'Original Traceback (most recent call last):\n  File "/home/me/train.py", line 14, in __getitem__\n'
+    message = "FileNotFoundError: [Errno 2] No such file or directory: 'features/vid_0000.pt'\n"
+    answer = explain_error(f"Traceback (most recent call last):\n{outer}{wrapper}{inner}    return load(i)\n{message}")
+    assert answer.matches[0].id == "file_missing"
+    assert answer.error is not None
+    assert "vid_0000" in answer.error.text

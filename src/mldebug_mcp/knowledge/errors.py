@@ -195,11 +195,11 @@ def match(
 def ranked(rows: Iterable[KnownError]) -> list[KnownError]:
     """Return the rows that fit a message by their specificity.
 
-    A row that holds for one component comes before one that holds wherever the words appear. A general row, the first
-    alone, holds where no other does.
+    A row that holds for one component comes before one that holds wherever the words appear. A general row and one of
+    the interpreter, the first alone, hold where no other does.
     """
     fitting = list(rows)
-    specific = [row for row in fitting if not row.general]
+    specific = [row for row in fitting if not row.vagueness]
     return sorted(specific, key=lambda row: not row.component) or fitting[:1]
 
 
