@@ -200,9 +200,7 @@ def test_an_error_of_compiled_code_below_the_users_line_is_the_librarys() -> Non
 
 
 def test_the_wrapper_of_a_workers_missing_file_is_not_taken_for_the_missing_file() -> None:
-    outer = '  File "/opt/venv/lib/python3.12/site-packages/torch/_utils.py", line 7, in reraise\n    raise exception\n'
-        '  File "/opt/venv/lib/python3.12/site-packages/torch/_utils.py", line 794, in reraise\n    raise exception\n'
-    )
+    outer = '  File "/opt/lib/site-packages/torch/_utils.py", line 7, in reraise\n    raise exception\n'
     wrapper = "FileNotFoundError: Caught FileNotFoundError in DataLoader worker process 0.\n"
     inner = 'Original Traceback (most recent call last):\n  File "/home/me/train.py", line 14, in __getitem__\n'
     message = "FileNotFoundError: [Errno 2] No such file or directory: 'features/vid_0000.pt'\n"
