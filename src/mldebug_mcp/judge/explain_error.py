@@ -520,7 +520,7 @@ def _notes(
     if len(ranks) > MAX_RANKS:
         notes.append(f"{len(ranks)} ranks report it; the first {MAX_RANKS} are listed")
     if log.root_rank is not None:
-        notes.append(f"torchelastic names rank {log.root_rank} as the first to fail")
+        notes.append(f"the launcher names rank {log.root_rank} as the first to fail")
     if log.left_out:
         notes.append(f"{log.left_out} later messages were left out")
     return notes

@@ -180,6 +180,8 @@ RAISE = re.compile(r"\s{0,80}(?:-{1,6}> ?\d{1,6} )?\s{0,80}raise \w")
 NOT_A_FAILURE = re.compile(r"[Rr]etrying|[Rr]etry in")
 RANK_NAMED = re.compile(r"\b[Rr]ank[ =:]{0,2}(\d{1,6})\b")
 ROOT_CAUSE = "Root Cause (first observed failure)"
+SNIPPET = re.compile(r"\[Rank (\d{1,6}) Error Snippet\]:")
+"""How Ray Train heads the traceback of a worker that failed: it stands below."""
 ROOT_RANK = re.compile(r"\s*rank\s{0,10}:\s{0,4}(\d{1,6})")
 LINE_END = re.compile(r"\\{1,2}n")
 """How a line ends inside a string of JSON."""
@@ -274,7 +276,7 @@ class FailureLog:
     Args:
         failures: In order of their lines, at most 500.
         left_out: How many more there were.
-        root_rank: The rank that torchelastic's summary names as the first to fail.
+        root_rank: The rank that the launcher's summary (torchelastic, Ray Train) names as the first to fail.
         ranks: All ranks seen in prefixes.
         progress: Training records in the log.
         lines: Lines read.
@@ -436,6 +438,7 @@ class _Stream:
     margin: int = 0
     outside: Frame | None = None
     in_thread: bool = False
+    rank: str = ""
 
 
 class _Reader:
@@ -489,6 +492,8 @@ class _Reader:
             stream = self._streams.setdefault(key if len(self._streams) < MAX_STREAMS else "", _Stream())
         if self._root_lines or ROOT_CAUSE in line:
             self._root(line)
+        if snippet := SNIPPET.match(rest):
+            self.log.root_rank, stream.rank = self.log.root_rank or snippet[1], snippet[1]
         self._follow(stream, key, number, rest.rstrip())
         self._quiet = not self._root_lines and not any(map(_is_waiting, self._streams.values()))
 
@@ -600,6 +605,8 @@ class _Reader:
     def _add(self, stream: _Stream, key: str, number: int, line: str, exception: str) -> Failure:
         text = clean(line[:MAX_SHOWN]).strip()
         ranks = {key} if key in self._prefixes.ranks else set(RANK_NAMED.findall(text)[:8])
+        if stream.rank and exception:
+            ranks, stream.rank = {stream.rank}, ""
         failure = Failure(number, text, exception.rpartition(".")[2], ranks=ranks, progress=self.log.progress)
         failure.is_wrapper = bool(WRAPPERS.search(exception) or CARRIES.match(text))
         failure.process = self._prefixes.processes.get(key, "")
