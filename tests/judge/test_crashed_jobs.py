@@ -176,3 +176,23 @@ def test_a_line_that_an_own_hook_prints_of_the_exception_comes_before_the_ranks_
     line, ranks = first("[rank1]: [worker 1] fatal RuntimeError: shard 3 holds no rows\n" + WAITING)
     assert "shard 3" in line
     assert ranks == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("end", "shown"),
+    [
+        (
+            "ProcessRaisedException: \n\n-- Process 1 terminated with the following error:\n"
+            'Traceback (most recent call last):\n  File "/home/me/job.py", line 16, in work\n    fit()\nKeyError: 3\n',
+            "KeyError: 3",
+        ),
+        ("ProcessExitedException: process 1 terminated with signal SIGKILL\n", "signal SIGKILL"),
+    ],
+)
+def test_a_process_that_torch_spawned_is_named_by_its_index(end: str, shown: str) -> None:
+    joined = (
+        'Traceback (most recent call last):\n  File "/opt/lib/site-packages/torch/multiprocessing/spawn.py", line 2\n'
+    )
+    line, ranks = first(f"{TRAINING}{joined}    raise\ntorch.multiprocessing.spawn.{end}")
+    assert shown in line
+    assert ranks == ["1"]

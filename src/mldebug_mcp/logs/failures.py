@@ -178,10 +178,12 @@ GRAPH = "Detected at node"
 RAISE = re.compile(r"\s{0,80}(?:-{1,6}> ?\d{1,6} )?\s{0,80}raise \w")
 """Code that raises an error: the error itself stands below."""
 NOT_A_FAILURE = re.compile(r"[Rr]etrying|[Rr]etry in")
-RANK_NAMED = re.compile(r"\b[Rr]ank[ =:]{0,2}(\d{1,6})\b")
+RANK_NAMED = re.compile(r"\b(?:[Rr]ank[ =:]{0,2}|process (?=\d{1,6} terminated with ))(\d{1,6})\b")
 ROOT_CAUSE = "Root Cause (first observed failure)"
-SNIPPET = re.compile(r"\[Rank (\d{1,6}) Error Snippet\]:")
-"""How Ray Train heads the traceback of a worker that failed: it stands below."""
+WORKER_FAILED = re.compile(
+    r"\[Rank (?P<snippet>\d{1,6}) Error Snippet\]:|-- Process (?P<spawned>\d{1,6}) terminated with the following error:"
+)
+"""How Ray Train and torch.multiprocessing.spawn head the traceback of a worker that failed: it stands below."""
 ROOT_RANK = re.compile(r"\s*rank\s{0,10}:\s{0,4}(\d{1,6})")
 LINE_END = re.compile(r"\\{1,2}n")
 """How a line ends inside a string of JSON."""
@@ -492,8 +494,9 @@ class _Reader:
             stream = self._streams.setdefault(key if len(self._streams) < MAX_STREAMS else "", _Stream())
         if self._root_lines or ROOT_CAUSE in line:
             self._root(line)
-        if snippet := SNIPPET.match(rest):
-            self.log.root_rank, stream.rank = self.log.root_rank or snippet[1], snippet[1]
+        if (worker := WORKER_FAILED.match(rest)) and key not in self.ranks:
+            stream.rank = worker["snippet"] or worker["spawned"]
+            self.log.root_rank = self.log.root_rank or stream.rank
         self._follow(stream, key, number, rest.rstrip())
         self._quiet = not self._root_lines and not any(map(_is_waiting, self._streams.values()))
 
