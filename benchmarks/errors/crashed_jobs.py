@@ -32,6 +32,7 @@ BIN = Path(sys.executable).parent
 LAUNCHERS = {
     "torchrun": (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
     "torchrun_nodes": (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"),
+    "accelerate": (sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1"),
     "deepspeed": (sys.executable, str(BIN / "deepspeed"), "--num_accelerators", "2"),
     "ray": (sys.executable,),
     "python": (sys.executable,),

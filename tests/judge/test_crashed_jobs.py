@@ -149,3 +149,50 @@ def test_a_log_without_an_error_has_none(text: str) -> None:
     answer = explain_error(text)
     assert answer.error is None
     assert answer.matches == []
+
+
+def test_the_worker_that_ray_train_names_comes_before_what_its_controller_printed_earlier() -> None:
+    controller = "(TrainController pid=11606) "
+    polled = (
+        "Traceback (most recent call last):\n"
+        '  File "/opt/venv/lib/python3.12/site-packages/ray/_private/worker.py", line 3009, in get\n'
+        "    values = worker.get_objects(\n"
+        "ray.exceptions.GetTimeoutError: Get timed out: some object(s) not ready.\n"
+    )
+    named = (
+        "ray.train.WorkerGroupError: Training failed due to worker errors:\n"
+        "[Rank 1 Error Snippet]:\n"
+        "Traceback (most recent call last):\n"
+        '  File "/home/me/job.py", line 17, in loop\n'
+        "    raise ValueError('empty shard')\n"
+        "ValueError: empty shard\n"
+    )
+    line, ranks = first("".join(f"{controller}{line}\n" for line in (polled + named).splitlines()))
+    assert line.endswith("ValueError: empty shard")
+    assert ranks == ["1"]
+
+
+def test_a_line_that_an_own_hook_prints_of_the_exception_comes_before_the_ranks_that_waited() -> None:
+    line, ranks = first("[rank1]: [worker 1] fatal RuntimeError: shard 3 holds no rows\n" + WAITING)
+    assert "shard 3" in line
+    assert ranks == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("end", "shown"),
+    [
+        (
+            "ProcessRaisedException: \n\n-- Process 1 terminated with the following error:\n"
+            'Traceback (most recent call last):\n  File "/home/me/job.py", line 16, in work\n    fit()\nKeyError: 3\n',
+            "KeyError: 3",
+        ),
+        ("ProcessExitedException: process 1 terminated with signal SIGKILL\n", "signal SIGKILL"),
+    ],
+)
+def test_a_process_that_torch_spawned_is_named_by_its_index(end: str, shown: str) -> None:
+    joined = (
+        'Traceback (most recent call last):\n  File "/opt/lib/site-packages/torch/multiprocessing/spawn.py", line 2\n'
+    )
+    line, ranks = first(f"{TRAINING}{joined}    raise\ntorch.multiprocessing.spawn.{end}")
+    assert shown in line
+    assert ranks == ["1"]

@@ -15,6 +15,14 @@ INVALID = "RuntimeError: CUDA error: invalid argument"
 
 LIBRARY = "/opt/venv/lib/python3.12/site-packages/lib/config.py"
 
+SIZE = "RuntimeError: shape '[3, 3]' is invalid for input of size 12"
+EXPANDED = (
+    "RuntimeError: The expanded size of the tensor (90) must match the existing size (64) at non-singleton "
+    "dimension 1.  Target sizes: [1, 90].  Tensor sizes: [1, 64]"
+)
+NO_TENSOR = "TypeError: expected Tensor as element 1 in argument 0, but got NoneType"
+NO_NORM = "AttributeError: 'NoneType' object has no attribute 'norm'"
+
 
 def traceback(error: str, *frames: str, code: str = "work()") -> str:
     """Return a traceback through these frames, each a file and a function, with the last one's code."""
@@ -159,3 +167,44 @@ def test_a_group_of_exceptions_is_read_as_what_raised_it(prefix: str) -> None:
     assert error is not None
     assert error.line == 5
     assert error.ranks == (["1"] if prefix else [])
+
+
+def _raised_in(frame: str, code: str, message: str) -> str:
+    file = f"/opt/venv/lib/python3.12/site-packages/{frame}"
+    return f'Traceback (most recent call last):\n  File "{file}", line 9, in forward\n    {code}\n{message}\n'
+
+
+@pytest.mark.parametrize(
+    ("frame", "code", "message", "row"),
+    [
+        ("torchmetrics/functional/scores.py", "m = bins.reshape(k, k)", SIZE, "metric_class_count"),
+        ("torch/nn/modules/flatten.py", "return x.reshape(n, 3, 32)", SIZE, "reshape_elements"),
+        ("transformers/models/bert/modeling_bert.py", "ids = table.expand(b, n)", EXPANDED, "position_table_short"),
+        ("mylib/mask.py", "mask = mask.expand(b, n)", EXPANDED, "size_tensor_match"),
+        ("torch/utils/data/_utils/collate.py", "return torch.stack(batch, 0, out=out)", NO_TENSOR, "collate_item_none"),
+        ("mylib/heads.py", "x = torch.cat([a, b])", NO_TENSOR, "must_be_tensor"),
+        ("mylib/clip.py", "total += p.grad.norm() ** 2", NO_NORM, "gradient_is_none"),
+        ("mylib/clip.py", "total += layer.norm(x)", NO_NORM, "python_none"),
+        ("torch/serialization.py", "_ = pickle_module.load(f)", "KeyError: 101", "file_not_pickled"),
+    ],
+)
+def test_the_frames_decide_what_a_message_of_many_meanings_says(frame: str, code: str, message: str, row: str) -> None:
+    assert explain_error(_raised_in(frame, code, message)).matches[0].id == row
+
+
+def test_an_error_of_compiled_code_below_the_users_line_is_the_librarys() -> None:
+    frame = 'Traceback (most recent call last):\n  File "/home/me/train.py", line 9, in <module>\n    {}\n'
+    message = "RuntimeError: Expected index [4, 6] to be no larger than self [3, 5] apart from dimension 0\n"
+    assert explain_error(frame.format("out.scatter_(0, index, src)") + message).matches[0].id == "operator_shapes"
+    assert explain_error(frame.format("raise RuntimeError(text)") + message).matches == []
+
+
+def test_the_wrapper_of_a_workers_missing_file_is_not_taken_for_the_missing_file() -> None:
+    outer = '  File "/opt/lib/site-packages/torch/_utils.py", line 7, in reraise\n    raise exception\n'
+    wrapper = "FileNotFoundError: Caught FileNotFoundError in DataLoader worker process 0.\n"
+    inner = 'Original Traceback (most recent call last):\n  File "/home/me/train.py", line 14, in __getitem__\n'
+    message = "FileNotFoundError: [Errno 2] No such file or directory: 'features/vid_0000.pt'\n"
+    answer = explain_error(f"Traceback (most recent call last):\n{outer}{wrapper}{inner}    return load(i)\n{message}")
+    assert answer.matches[0].id == "file_missing"
+    assert answer.error is not None
+    assert "vid_0000" in answer.error.text

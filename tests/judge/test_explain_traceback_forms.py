@@ -117,7 +117,7 @@ def test_a_line_that_a_logger_wrote_does_not_go_on_with_the_message_above_it() -
     log = PLAIN + "\n[2026-01-02 03:04:05,678] torch.distributed.elastic: [ERROR] failed (exitcode: 1) local_rank: 0"
     answer = explain_error(log)
     assert error_of(answer).text == "KeyError: 'mask'"
-    assert answer.matches == []
+    assert [match.id for match in answer.matches] == ["python_key"]
 
 
 def test_an_exception_that_python_ignored_is_not_the_cause() -> None:
@@ -132,7 +132,7 @@ def test_a_known_message_in_a_warning_comes_after_the_exception_that_ended_the_r
     log = "WARNING: kernels are off: /opt/x.so: undefined symbol: _ZN2at4_ops\n" + PLAIN
     answer = explain_error(log)
     assert error_of(answer).text == "KeyError: 'mask'"
-    assert answer.matches == []
+    assert [match.id for match in answer.matches] == ["python_key"]
 
 
 def test_the_message_of_a_graph_is_found_below_the_list_of_its_nodes() -> None:

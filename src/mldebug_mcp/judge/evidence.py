@@ -318,7 +318,8 @@ def _told(row: KnownError, said: str) -> list[CauseEvidence]:
 
 
 def _row(rows: Sequence[KnownError]) -> KnownError | None:
-    return min(rows, key=lambda row: row.role is Role.ECHO, default=None)
+    known = (row for row in rows if not row.interpreter)
+    return min(known, key=lambda row: row.role is Role.ECHO, default=None)
 
 
 # What settings say of causes that are unusual by themselves, and that no question asks after.

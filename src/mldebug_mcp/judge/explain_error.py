@@ -418,7 +418,7 @@ def _judge(failure: Failure) -> _Judged:
     judged = [(one, _known(one)) for one in chain]
     errors = [(one, known) for one, known in judged if any(row.role is Role.ERROR for row in known)]
     if errors:
-        chosen, known = min(errors, key=lambda error: error[1][0].general)
+        chosen, known = min(errors, key=lambda error: error[1][0].vagueness)
         return _Judged(_of_chain(chosen, chain), known)
     first = next((one for one in chain if not one.is_wrapper), chain[0])
     return _Judged(_of_chain(first, chain), _known(first))
@@ -428,8 +428,9 @@ def _known(failure: Failure) -> tuple[KnownError, ...]:
     """Return the known errors that a failure shows, or else its first line: what stands below may not belong to it."""
     code = failure.frames[-1].code if failure.frames else ""
     origin = "\n".join([failure.process, *map(str, failure.frames)])
-    # The kinds of messages are those of a library's checks: a traceback shows whether one of them raised.
-    general = not failure.frames or (not failure.frames[-1].is_users and code.startswith(("raise ", "assert ")))
+    # The kinds of messages are those of libraries: what a line of the user's own code raises is none of them.
+    own = failure.frames and failure.frames[-1].is_users
+    general = not own or bool(code and not code.startswith(("raise ", "assert ")))
     for text in (failure.text, failure.text.partition("\n")[0]):
         if rows := match(text, warnings=True, code=code, origin=origin, general=general):
             return tuple(rows)
@@ -478,7 +479,7 @@ def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> 
     where = " The line of your own code is given with the error." if error.user_frame else ""
     return ErrorExplanation(
         error=error,
-        problem="known message" if first.known else problem.name,
+        problem="known message" if first.known and not first.known[0].interpreter else problem.name,
         matches=matches,
         advice=(first.known[0].fix if first.known else problem.advice) + where,
         next_step=after_error(error, matches, _is_found),
@@ -487,8 +488,10 @@ def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> 
 
 
 def _same(one: _Judged, first: _Judged) -> bool:
-    if first.known or one.known:
-        return bool(first.known and one.known) and one.known[0].id == first.known[0].id
+    if [row.id for row in one.known[:1]] != [row.id for row in first.known[:1]]:
+        return False
+    if first.known and not first.known[0].vagueness:
+        return True
     return one.failure.text.translate(_DIGITS)[:80] == first.failure.text.translate(_DIGITS)[:80]
 
 
@@ -517,7 +520,7 @@ def _notes(
     if len(ranks) > MAX_RANKS:
         notes.append(f"{len(ranks)} ranks report it; the first {MAX_RANKS} are listed")
     if log.root_rank is not None:
-        notes.append(f"torchelastic names rank {log.root_rank} as the first to fail")
+        notes.append(f"the launcher names rank {log.root_rank} as the first to fail")
     if log.left_out:
         notes.append(f"{log.left_out} later messages were left out")
     return notes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -117,11 +117,19 @@ class KnownError(Entry):
     component: str = Field("", description="The part of a program that has to have raised it: a key of COMPONENTS.")
     device: str = Field("", description="The kind of device that it is about: a key of DEVICES.")
     general: bool = Field(False, description="It names a kind of message, and holds where no other row does.")
+    interpreter: bool = Field(
+        False, description="Python itself raises it, in any code: it points to no cause of a run."
+    )
 
     @property
     def required_words(self) -> tuple[str, ...]:
         """Words; at least one is in every text that it fits. Nothing if none are known."""
         return required_words(self.pattern) or CONDITION_WORDS.get(self.condition, ())
+
+    @property
+    def vagueness(self) -> int:
+        """How little it says of the fault: 0 one message, 1 a kind of a library's messages, 2 any code's."""
+        return 2 if self.interpreter else int(self.general)
 
     def fits(self, text: str, code: str = "", origin: str = "") -> bool:
         """Return whether a text, of single spaces and bounded length, shows this error.
@@ -139,7 +147,7 @@ class KnownError(Entry):
             return False
         if self.device and self.device not in (named := devices_named(text)) and named:
             return False
-        return not self.condition or CONDITIONS[self.condition](text)
+        return not self.condition or CONDITIONS[self.condition](text, code)
 
 
 def devices_named(text: str) -> set[str]:
@@ -187,11 +195,11 @@ def match(
 def ranked(rows: Iterable[KnownError]) -> list[KnownError]:
     """Return the rows that fit a message by their specificity.
 
-    A row that holds for one component comes before one that holds wherever the words appear. A general row, the first
-    alone, holds where no other does.
+    A row that holds for one component comes before one that holds wherever the words appear. A general row and one of
+    the interpreter, the first alone, hold where no other does.
     """
     fitting = list(rows)
-    specific = [row for row in fitting if not row.general]
+    specific = [row for row in fitting if not row.vagueness]
     return sorted(specific, key=lambda row: not row.component) or fitting[:1]
 
 
@@ -231,26 +239,27 @@ _REFUSAL = re.compile(
     r"(?:\w{1,60}\.){0,8}(?:Value|Type|NotImplemented|Assertion|Import|Configuration|Config|Validation)Error\b|"
     r"(?:\w{1,60}\.){0,8}MisconfigurationException\b"
 )
-_OF_INTERPRETER = re.compile(
-    r"Error: (?:'[<>]=?' not supported|unsupported operand|[\w' ]{0,80} object (?:is|has|does|cannot)\b|"
-    r".{0,40}\bindices must be|.{0,80}\(\) (?:missing|takes|got)\b|(?:not enough|too many) values|could not convert|"
-    r"invalid literal|can only concatenate|.{0,40}\bmust be (?:str|real number|an integer|a bytes-like)\b|"
-    r"No module named|cannot import name|argument of type|descriptor|keywords must)"
-)
-"""How Python itself words what goes wrong in any code."""
+
+_OPERATOR = re.compile(r"(?:Runtime|Index)Error\b")
+"""The types that the operators of PyTorch raise."""
 
 
 def is_raised(text: str) -> bool:
     """Return whether a message begins with the type of an exception: words of a warning are no error."""
-    return _RAISED.match(text) is not None and _OF_INTERPRETER.search(text) is None
+    return _RAISED.match(text) is not None
 
 
-def is_refusal(text: str) -> bool:
-    """Return whether a message begins with a type that Python code raises where it refuses what it was given.
+def is_refusal(text: str, code: str) -> bool:
+    """Return whether a message is of Python code that refuses what it was given: by its type, or its line of code.
 
-    RuntimeError and IndexError are left out: the operators of tensors raise them, in words of their own.
+    RuntimeError and IndexError are no such types: the operators of tensors raise them, in words of their own.
     """
-    return _REFUSAL.match(text) is not None and is_raised(text)
+    return _REFUSAL.match(text) is not None or (is_raised(text) and code.startswith("raise "))
+
+
+def is_of_operator(text: str, code: str) -> bool:
+    """Return whether a message can be of an operator of tensors, which compiled code raises: no `raise` is shown."""
+    return _OPERATOR.match(text) is not None and not code.startswith(("raise ", "assert "))
 
 
 def is_shared(text: str) -> bool:
@@ -285,10 +294,13 @@ COMPONENTS = {
     r"in (?:__post_init__|_?validate\w{0,30})\b[^\n]{0,200}$",
     "activations": r"[/\\]transformers[/\\]activations\.py",
     "collating": r"[/\\]_utils[/\\]collate\.py",
+    "image_transforms": r"[/\\]torchvision[/\\]transforms[/\\]",
     "dataloader": r"[/\\]torch[/\\]utils[/\\]data[/\\]dataloader\.py",
     "optimizer": r"[/\\]torch[/\\]optim[/\\]",
     "file_reading": r"[/\\](?:serialization|pickle\w{0,10})\.py|: [^\n]{0,80}(?:pickle|torch)\.load\(",
     "chat_template": r"[/\\]chat_template_utils\.py|in apply_chat_template\b",
+    "metrics": r"[/\\](?:torchmetrics|evaluate)[/\\]",
+    "model_code": r"[/\\]transformers[/\\]models[/\\][^\n]{0,400}\Z",
     "generation": r"[/\\]transformers[/\\]generation[/\\]",
     "tables": r"[/\\]pandas[/\\]core[/\\]|[/\\]datasets[/\\](?:arrow_dataset|table|formatting)\b|[/\\]polars[/\\]",
     "library_check": r"(?:site|dist)-packages[/\\][^\n]{1,400}: raise [^\n]{0,200}\Z",
@@ -297,10 +309,17 @@ COMPONENTS = {
 """A part of a program → how its processes, or the frames of its code, are named."""
 DEVICES = {
     "cuda": r"\bCUDA\b|\bcuda\b",
-    "tpu": r"\bTPU\b|\b[Hh][Bb][Mm]\b|tpu_",
+    "tpu": r"\bTPU|[Hh][Bb][Mm](?![a-z])|tpu_",
     "apple": r"\bMPS\b|\[METAL\]|metal::|kIOGPU",
 }
 """A kind of device → how a message names it. A row of one kind does not hold for a message that names another."""
-CONDITION_WORDS = {"raised": ("Error", "Exception"), "refusal": ("Error", "Exception")}
+CONDITION_WORDS = {"raised": ("Error", "Exception"), "refusal": ("Error", "Exception"), "operator": ("Error",)}
 """Words; one of them is in every text that a condition holds for."""
-CONDITIONS = {"fragmented": is_fragmented, "shared": is_shared, "raised": is_raised, "refusal": is_refusal}
+CONDITIONS: Mapping[str, Callable[[str, str], bool]] = {
+    "fragmented": lambda text, _: is_fragmented(text),
+    "shared": lambda text, _: is_shared(text),
+    "raised": lambda text, _: is_raised(text),
+    "refusal": is_refusal,
+    "operator": is_of_operator,
+}
+"""What a message, or the line of code that raised it, has to say."""

@@ -134,7 +134,7 @@ FATAL = re.compile(
 """What the interpreter, the compiler or a logger of C++ prints before it stops the process: an error, whatever follows.
 """
 LOGGED = re.compile(
-    r".{0,160}?\b(?:ERROR|CRITICAL|FATAL|[Ff]ailed)\b.{0,120}?(?<![\w'\"(])(?:[a-z_]\w{0,40}\.){0,6}"
+    r".{0,160}?\b(?:ERROR|CRITICAL|FATAL|[Ff]atal|[Ff]ailed)\b.{0,120}?(?<![\w'\"(])(?:[a-z_]\w{0,40}\.){0,6}"
     r"(?P<type>[A-Z]\w{1,60}(?:Error|Exception)): \S"
 )
 """A line in which a logger reports an exception without its traceback."""
@@ -164,7 +164,7 @@ SIGNS = (
     "llegal", "LLVM", "[Fatal]", "not recognized", "项识别", "外部命令", "srun: ", "nterrupt", "free()", "malloc()",
     "orrupt", "smashing", "ProcessPool", "not compatible", "Exception encountered", "xit code", "Tcl_Async",
     "victed", "have died", "rashed", "return code", "TERMINATION", "EXIT CODE", "nhealthy", "imed out", "imeout",
-    "enforce fail",
+    "enforce fail", "ueue.Empty", "ueue.Full",
 )  # fmt: skip
 LOG_LINE = re.compile(
     r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d/\d\d/\d{4}[ ,]|\[?\d\d:\d\d:\d\d|"
@@ -178,8 +178,12 @@ GRAPH = "Detected at node"
 RAISE = re.compile(r"\s{0,80}(?:-{1,6}> ?\d{1,6} )?\s{0,80}raise \w")
 """Code that raises an error: the error itself stands below."""
 NOT_A_FAILURE = re.compile(r"[Rr]etrying|[Rr]etry in")
-RANK_NAMED = re.compile(r"\b[Rr]ank[ =:]{0,2}(\d{1,6})\b")
+RANK_NAMED = re.compile(r"\b(?:[Rr]ank[ =:]{0,2}|process (?=\d{1,6} terminated with ))(\d{1,6})\b")
 ROOT_CAUSE = "Root Cause (first observed failure)"
+WORKER_FAILED = re.compile(
+    r"\[Rank (?P<snippet>\d{1,6}) Error Snippet\]:|-- Process (?P<spawned>\d{1,6}) terminated with the following error:"
+)
+"""How Ray Train and torch.multiprocessing.spawn head the traceback of a worker that failed: it stands below."""
 ROOT_RANK = re.compile(r"\s*rank\s{0,10}:\s{0,4}(\d{1,6})")
 LINE_END = re.compile(r"\\{1,2}n")
 """How a line ends inside a string of JSON."""
@@ -194,7 +198,7 @@ _LIBRARY = re.compile(
     r"(?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d|[/\\]Lib[/\\]\w+\.py$|[/\\]Lib[/\\](?:multiprocessing|"
     r"concurrent|asyncio|importlib|json|encodings)[/\\]|^<(?!ipython-input|cell |stdin)|[/\\]ray[/\\]_private[/\\]|"
     r"[/\\]bin[/\\](?:torchrun|accelerate|deepspeed)$|\.pyx$|"
-    r"[/\\]torch[/\\](?:_dynamo|_inductor|_functorch|autograd|distributed|fx|nn[/\\]modules|optim)[/\\]"
+    r"(?:^|[/\\])torch[/\\](?:_dynamo|_inductor|_functorch|autograd|distributed|fx|nn[/\\]modules|optim)[/\\]"
 )
 
 
@@ -274,7 +278,7 @@ class FailureLog:
     Args:
         failures: In order of their lines, at most 500.
         left_out: How many more there were.
-        root_rank: The rank that torchelastic's summary names as the first to fail.
+        root_rank: The rank that the launcher's summary (torchelastic, Ray Train) names as the first to fail.
         ranks: All ranks seen in prefixes.
         progress: Training records in the log.
         lines: Lines read.
@@ -436,6 +440,7 @@ class _Stream:
     margin: int = 0
     outside: Frame | None = None
     in_thread: bool = False
+    rank: str = ""
 
 
 class _Reader:
@@ -489,6 +494,9 @@ class _Reader:
             stream = self._streams.setdefault(key if len(self._streams) < MAX_STREAMS else "", _Stream())
         if self._root_lines or ROOT_CAUSE in line:
             self._root(line)
+        if (worker := WORKER_FAILED.match(rest)) and key not in self.ranks:
+            stream.rank = worker["snippet"] or worker["spawned"]
+            self.log.root_rank = self.log.root_rank or stream.rank
         self._follow(stream, key, number, rest.rstrip())
         self._quiet = not self._root_lines and not any(map(_is_waiting, self._streams.values()))
 
@@ -600,6 +608,8 @@ class _Reader:
     def _add(self, stream: _Stream, key: str, number: int, line: str, exception: str) -> Failure:
         text = clean(line[:MAX_SHOWN]).strip()
         ranks = {key} if key in self._prefixes.ranks else set(RANK_NAMED.findall(text)[:8])
+        if stream.rank and exception:
+            ranks, stream.rank = {stream.rank}, ""
         failure = Failure(number, text, exception.rpartition(".")[2], ranks=ranks, progress=self.log.progress)
         failure.is_wrapper = bool(WRAPPERS.search(exception) or CARRIES.match(text))
         failure.process = self._prefixes.processes.get(key, "")

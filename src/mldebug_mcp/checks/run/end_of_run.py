@@ -147,7 +147,7 @@ MIN_SHARE_OF_RESERVED = 0.07
 
 def _is_known(one: Message) -> bool:
     of_a_kind = any(pattern.search(one.text) for pattern in (OF_MEMORY, OF_DEVICE, OF_COLLECTIVE, OF_LABEL))
-    return of_a_kind or bool(match(one.text, code=one.code))
+    return of_a_kind or any(not row.interpreter for row in match(one.text, code=one.code))
 
 
 def error_message(run: Run, shown: Message, kind: str, known: int) -> Evidence:
