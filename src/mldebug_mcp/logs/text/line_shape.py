@@ -280,18 +280,15 @@ def _chosen(text: NDArray[np.uint8], mask: Mask) -> bytes:
 def _to_floats(text: bytes, *, compiled: bool) -> Floats:
     """Return numbers that stand one in a line."""
     if not compiled:
-        return np.array([_to_float(one) for one in text.split()])
+        texts = text.split()
+        try:
+            return np.array(list(map(float, texts)))
+        except ValueError:  # one of them only looks like a number
+            return np.array([_float(number) for number in texts])
     import polars as pl
 
     table = pl.read_csv(BytesIO(text), has_header=False, schema={"number": pl.Float64}, ignore_errors=True)
     return table["number"].fill_null(float("nan")).to_numpy()
-
-
-def _to_float(text: bytes) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
 
 
 # The shape of a line, learnt from one line and used to read the others many times as fast.
