@@ -55,6 +55,22 @@ def test_a_log_of_one_shape_reads_alike_by_the_block_and_by_the_line(shape: str)
     assert "loss" in run
 
 
+def test_counters_with_underscores_read_alike_by_the_block_and_by_the_line() -> None:
+    lines = (
+        f"2026-11-20 10:00:01,123 [rank0] step {250 * at:_} tokens={4096 * at:_} "
+        f"loss={2 + 1 / at:.4f} lr=1.0e-04 run_{at}_000 shard 2026_11_20 b-{at}_{at:03d} 12_34 1234_567 1_000_x\n"
+        for at in range(1, STEPS)
+    )
+    run = assert_read_alike("".join(lines).encode())
+    np.testing.assert_array_equal(run["loss"].step, 250.0 * np.arange(1, STEPS))
+    np.testing.assert_array_equal(run["tokens"].value, 4096.0 * np.arange(1, STEPS))
+
+
+def test_an_error_line_is_quoted_with_its_underscores() -> None:
+    run = assert_read_alike(b"step 1_000 loss 2.5\nValueError: batch of 10_000 rows is too long\n")
+    assert [message.text for message in run.messages] == ["ValueError: batch of 10_000 rows is too long"]
+
+
 def test_learning_reads_no_more_lines_than_a_text_has_where_shapes_do_not_come_again_often() -> None:
     names = ["".join(chr(ord("a") + int(digit)) for digit in str(number)) for number in range(1000, 2000)]
     text = "".join(f"step {at} loss 0.5 {name}: {at}.5\n" * 2 for at, name in enumerate(names)).encode()

@@ -139,6 +139,15 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "step",
         {"tokens": {10: 1024, 20: 12048, 30: 13072}, "loss": {10: 2.5, 20: 2.25, 30: 2}},
     ),
+    "underscores between thousands": (
+        "[750/10_000] tokens=750_000 loss=2.5\n[1_000/10_000] tokens=1_000_000 loss=2.25\n"
+        "[1_250/10_000] tokens=1_250_000.5 loss=2\n",
+        "step",
+        {
+            "tokens": {750: 750_000, 1000: 1_000_000, 1250: 1_250_000.5},
+            "loss": {750: 2.5, 1000: 2.25, 1250: 2},
+        },
+    ),
     "an evaluation under its heading": (
         "".join(
             f"Epoch {epoch}\n-------------------------------\nloss: {4.5 - epoch}  [    0/60000]\n"

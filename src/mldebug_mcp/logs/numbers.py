@@ -23,7 +23,8 @@ _SPECIAL = {
     "-infinity": -math.inf,
 }
 _PLAIN = regex(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+|f[-+]?\d{1,2})?")
-_THOUSANDS = regex(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_THOUSANDS = regex(r"[-+]?\d{1,3}(?:(?:,\d{3})+|(?:_\d{3})+)(?:\.\d+)?")
+_UNDERSCORED = regex(r"(?<![\w.,])\d{1,3}(?:_\d{3})+(?!\d)")
 _WRAPPED = regex(r"(?:tensor|(?:np\.|numpy\.)?float\d+)\(\s*\[?([^,()\s\]]+)[^()]*\)")
 _WINDOWS = regex(r"([-+]?)1\.#([a-z]+)\d*")
 
@@ -56,6 +57,11 @@ def with_points(text: str) -> str:
     return _COMMA.sub(".", text)
 
 
+def without_underscores(text: str) -> str:
+    """Return a text whose numbers have no underscores between groups of thousands, as Python writes them: "10_000"."""
+    return _UNDERSCORED.sub(lambda number: number[0].replace("_", ""), text) if "_" in text else text
+
+
 def whole_number(digits: str) -> int:
     """Return the number that digits spell; one beyond any counter is cut to `HUGE`, as Python refuses to read some."""
     return min(HUGE, int(digits[:20]))
@@ -64,7 +70,7 @@ def whole_number(digits: str) -> int:
 def parse_number(text: str) -> float | None:
     """Return the number that `text` spells, or None if it spells none.
 
-    "1,234" is 1234, "12.5%" is 12.5, "tensor(2.31, device='cuda:0')" and "np.float32(2.31)" are 2.31;
+    "1,234" and "1_234" are 1234, "12.5%" is 12.5, "tensor(2.31, device='cuda:0')" and "np.float32(2.31)" are 2.31;
     "nan", "NaN", "-nan", "nan.0", "-nan(ind)", "1.#QNAN" are NaN.
     """
     text = text.strip()
@@ -76,7 +82,7 @@ def parse_number(text: str) -> float | None:
     if special is not None:
         return special
     if _THOUSANDS.fullmatch(text):
-        return float(text.replace(",", ""))
+        return float(text.replace(",", "").replace("_", ""))
     if text.endswith("%"):
         return parse_number(text[:-1])
     wrapped = _WRAPPED.fullmatch(text)

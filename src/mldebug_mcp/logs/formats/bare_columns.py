@@ -26,11 +26,14 @@ _LOOKED_AT = 200
 
 def matches(file: LogFile) -> bool:
     """Its first lines are the same small number of numbers each, and nothing else."""
-    rows = [_numbers(line) for line in file.head.splitlines()[:_LOOKED_AT] if line.strip()]
+    lines = [line for line in file.head.splitlines()[:_LOOKED_AT] if line.strip()]
+    if not lines or not _numbers(lines[0]):
+        return False
+    rows = [_numbers(line) for line in lines]
     if len(file.head) < file.size:
         rows = rows[:-1]
     widths = {len(row) if row is not None else 0 for row in rows}
-    if len(rows) < 3 or not rows[0] or len(rows[0]) > MAX_COLUMNS:
+    if len(rows) < 3 or rows[0] is None or len(rows[0]) > MAX_COLUMNS:
         return False
     return len(widths) == 1 or _is_counted([row for row in rows if row is not None], len(rows))
 

@@ -20,6 +20,7 @@ from mldebug_mcp.logs.endings import ErrorLines
 from mldebug_mcp.logs.line_prefixes import heads_evaluation, records_in, without_prefix
 from mldebug_mcp.logs.log_file import FAST_BYTES, LogFile, blocks
 from mldebug_mcp.logs.names.metrics import is_telling
+from mldebug_mcp.logs.numbers import without_underscores
 from mldebug_mcp.logs.run import warns
 from mldebug_mcp.logs.text.bars import RichBar, bar_in, is_fastprogress
 from mldebug_mcp.logs.text.known_shapes import KnownLines, Memory
@@ -390,7 +391,7 @@ class Text:
             self._records.assembler.flush()
             self._builder.resumed()
             self._keep_words(number, line)
-        if self._structures.take(number, line):
+        if self._structures.take(number, without_underscores(line)):
             return None
         said = self._by_itself(number, line)
         return None if special else said

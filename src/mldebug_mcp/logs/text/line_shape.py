@@ -36,10 +36,12 @@ from mldebug_mcp.logs.text.parsed_line import Drawing, LineContent, is_remark
 
 WHOLE, DECIMAL, ODD, GROUPED = 1, 2, 3, 4
 """What stands in a skeleton for a whole number, for another one, for what only looks like one, such as "1.2.3"; and for
-a whole number in groups of thousands, such as "12,345"."""
+a whole number in groups of thousands, such as "12,345" or "12_345"."""
 MARKS = (b"\x01", b"\x02", b"\x03", b"\x04")
 
 _DIGIT, _DOT, _EXPONENT, _SIGN, _COMMA, _LETTER, _END = 1, 2, 4, 8, 16, 32, 64
+_BETWEEN_GROUPS = _COMMA | _LETTER
+"""The classes of what stands between groups of thousands; the only letter in a number is the underscore."""
 _CLASSES = bytearray(256)
 for _byte in range(256):
     _character = chr(_byte)
@@ -143,7 +145,7 @@ class Skeletons:
         text[self._ends] = ord("\n")
         kept = self._number.copy()
         kept[self._ends] = True
-        kept &= self._classes != _COMMA
+        kept &= (self._classes & _BETWEEN_GROUPS) == 0
         kept[self._ends] = True
         return _to_floats(_chosen(text, kept), compiled=self._compiled)
 
@@ -198,21 +200,22 @@ class Skeletons:
         leads = (follows == _DIGIT) | ((follows == _DOT) & (second == _DIGIT))
         leads &= (classes[at - 1] & (_DIGIT | _DOT | _LETTER | _EXPONENT)) == 0
         number[at[leads]] = True
-        self._join_thousands(number, np.flatnonzero((here == _COMMA) & digit_before & digit_follows) + 2)
+        between = (here == _COMMA) | (self._bytes[2 : size - 3] == ord("_"))
+        self._join_thousands(number, np.flatnonzero(between & digit_before & digit_follows) + 2)
         return number
 
-    def _join_thousands(self, number: Mask, commas: Places) -> None:
-        """Take commas between groups of three digits for parts of a number: "12,345"."""
-        if not len(commas):
+    def _join_thousands(self, number: Mask, signs: Places) -> None:
+        """Take commas and underscores between groups of three digits for parts of a number: "12,345", "12_345"."""
+        if not len(signs):
             return
         padded = np.concatenate([np.zeros(_MARGIN, np.uint8), self._classes, np.zeros(_MARGIN, np.uint8)])
-        at = commas + _MARGIN
+        at = signs + _MARGIN
         one, two, three, four = (padded[at + offset] == _DIGIT for offset in (1, 2, 3, 4))
         back = [padded[at - offset] for offset in (2, 3, 4)]
         short = (back[0] != _DIGIT) & (back[0] != _DOT)
         short |= (back[0] == _DIGIT) & (back[1] != _DIGIT) & (back[1] != _DOT)
         short |= (back[0] == _DIGIT) & (back[1] == _DIGIT) & (back[2] != _DIGIT) & (back[2] != _DOT)
-        number[commas[one & two & three & ~four & short]] = True
+        number[signs[one & two & three & ~four & short]] = True
 
     def _time_bytes(self) -> Places:
         """Return the bytes of times: a clock, with or without a date before it and a fraction of a second behind it."""
@@ -245,7 +248,7 @@ class Skeletons:
         there, classes = self._bytes, self._classes
         text = there.copy()
         marks = np.full(len(self._starts), WHOLE, dtype=np.uint8)
-        grouped = np.flatnonzero(self._number & (classes == _COMMA))
+        grouped = np.flatnonzero(self._number & ((classes & _BETWEEN_GROUPS) != 0))
         marks[np.searchsorted(self._starts, grouped, side="right") - 1] = GROUPED
         # Whether a number is whole: no sign, dot or exponent stands in it. A second dot makes it odd.
         signs = np.flatnonzero(self._number & ((classes & (_DOT | _SIGN | _EXPONENT)) != 0))
@@ -280,18 +283,15 @@ def _chosen(text: NDArray[np.uint8], mask: Mask) -> bytes:
 def _to_floats(text: bytes, *, compiled: bool) -> Floats:
     """Return numbers that stand one in a line."""
     if not compiled:
-        return np.array([_to_float(one) for one in text.split()])
+        texts = text.split()
+        try:
+            return np.array(list(map(float, texts)))
+        except ValueError:  # one of them only looks like a number
+            return np.array([_float(number) for number in texts])
     import polars as pl
 
     table = pl.read_csv(BytesIO(text), has_header=False, schema={"number": pl.Float64}, ignore_errors=True)
     return table["number"].fill_null(float("nan")).to_numpy()
-
-
-def _to_float(text: bytes) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
 
 
 # The shape of a line, learnt from one line and used to read the others many times as fast.
@@ -445,7 +445,7 @@ def learn(line: bytes, spans: list[Span], read: Read) -> Shape | None:
     here = _outline(says)
     if here is None:
         return None
-    texts = [line[start:end].replace(b",", b"") for start, end in spans]
+    texts = [_joined(line[start:end]) for start, end in spans]
     numbers = [_float(text) for text in texts]
     free, short = _loose(line, spans, here, texts, read)
     probes = _probes(texts)
@@ -469,7 +469,7 @@ def learn(line: bytes, spans: list[Span], read: Read) -> Shape | None:
     for place in free:
         probe = str(_FIRST_PROOF + place) if texts[place].isdigit() else f"{0.10101 + place:.10g}"
         written[place] = probe.encode()
-    proof = [_float(written[at].replace(b",", b"")) if at in written else one for at, one in enumerate(numbers)]
+    proof = [_float(_joined(written[at])) if at in written else one for at, one in enumerate(numbers)]
     proofs = ((numbers, here), (proof, _outline(read(_text(_with(line, spans, written))))))
     return shape if all(_tells(shape, told, outline) for told, outline in proofs) else None
 
@@ -512,13 +512,13 @@ def _terms(line: bytes, spans: list[Span], place: int, here: _Outline, read: Rea
     None if another number of the same form makes another line of it, or the two do not go together in a straight line.
     """
     text = line[slice(*spans[place])]
-    number = _float(text.replace(b",", b""))
+    number = _float(_joined(text))
     factors: dict[int, float] | None = None
     for form in [form for form in (_in_form(text, digit) for digit in _FORMS) if form != text][:2]:
         other = _outline(read(_text(_with(line, spans, {place: form}))))
         if other is None or not _is_alike(here, other):
             return None
-        moved = _float(form.replace(b",", b"")) - number
+        moved = _float(_joined(form)) - number
         found = {
             at: (after - before) / moved
             for at, (before, after) in enumerate(zip(here.numbers, other.numbers, strict=True))
@@ -708,6 +708,11 @@ def _counter(value: float) -> int:
 
 def _text(line: bytes) -> str:
     return line.decode("utf-8", errors="replace")
+
+
+def _joined(number: bytes) -> bytes:
+    """Return a number without the signs between its groups of thousands."""
+    return number.translate(None, b",_")
 
 
 def _float(text: bytes) -> float:

@@ -24,7 +24,7 @@ from mldebug_mcp.logs.names.metrics import (
     is_evaluation,
     is_telling,
 )
-from mldebug_mcp.logs.numbers import NUMBER, parse_number, to_number, whole_number
+from mldebug_mcp.logs.numbers import NUMBER, parse_number, to_number, whole_number, without_underscores
 from mldebug_mcp.logs.settings.values import NotAnObjectError, parse_object
 from mldebug_mcp.logs.text.bars import Bar, bar_in
 from mldebug_mcp.logs.text.counters import Counters, find_counters
@@ -442,6 +442,7 @@ def content_of(line: str, *, evaluation: bool = False) -> LineContent:
         line: The line, without colours.
         evaluation: A heading above it says that it speaks of an evaluation.
     """
+    line = without_underscores(line)
     bar = bar_in(line)
     message = without_prefix(line).message if bar is None else bar.around
     said = LineContent(drawing=None if bar is None else drawing_of(bar), text=line if bar is None else message)
