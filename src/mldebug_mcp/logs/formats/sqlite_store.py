@@ -40,11 +40,15 @@ _LARGEST = 1.7e308
 """MLflow stores an infinity as the largest float."""
 
 OF_AIM = (
-    "Aim keeps its metrics in RocksDB files that are not read here; write them to CSV with Aim's Python interface, "
-    'a column for each metric: `aim.Repo(FOLDER).query_metrics("True").iter_runs()` yields the metrics of each run, '
-    "and `metric.values.sparse_list()` their steps and values"
+    "Aim keeps its metrics in RocksDB files that are not read here. "
+    'In the folder that holds `.aim`, run `aim storage reindex`; '
+    'then write a CSV file for each run with: python -c "import aim, csv; '
+    "[csv.writer(open(f'{run.run.hash}.csv', 'w')).writerows([('name', 'step', 'value'), "
+    "*(('/'.join((*map(str, m.context.to_dict().values()), m.name)), *point) for m in run "
+    "for steps, (values, *_) in [m.data.items_list()] for point in zip(steps, values))]) "
+    "for run in aim.Repo('.').query_metrics('True').iter_runs()]\""
 )
-"""Why the store of Aim is refused, and what exports it."""
+"""Why the store of Aim is refused, and what exports it: tried with Aim 3.29.1, whose queries need the index."""
 
 
 def matches(file: LogFile) -> bool:
