@@ -156,7 +156,7 @@ def mushroom_rl(factor: float, path: Path) -> None:
 
 
 def rllib(factor: float, path: Path) -> None:
-    """A trial's folder of RLlib's new stack: `result.json`, `progress.csv` and `params.json`."""
+    """A trial's table and settings of RLlib's new stack; `result.json` repeats both in each record."""
     import ray
     from ray import tune
     from ray.rllib.algorithms.ppo import PPOConfig
@@ -174,7 +174,7 @@ def rllib(factor: float, path: Path) -> None:
         ray.shutdown()
         (trial,) = (folder for folder in (Path(place) / "experiment").iterdir() if folder.is_dir())
         folder = emptied(path)
-        for name in ("result.json", "progress.csv", "params.json"):
+        for name in ("progress.csv", "params.json"):
             shutil.copy(trial / name, folder)
 
 

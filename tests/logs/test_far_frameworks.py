@@ -47,6 +47,9 @@ PRINTED = {
         },
     ),
     "hmmlearn": Printed("step", r"^ +(\d+) ", {"value": r"^ +\d+ +(\S+) ", "column_3": r"(\S+)$"}),
+    "k_means": Printed("step", r"^Iteration (\d+),", {"loss": r"inertia (\S+)\.$"}),
+    "gplearn": Printed("step", r"^ +(\d+) ", {"best_program": r"^ +\d+ +\S+ +\S+ +\d+ +(\S+)"}),
+    "pyod": Printed("epoch", r"^Epoch (\d+)/", {"loss": r"loss=([^,]+),"}),
     "joeynmt": Printed(
         "step",
         r"Step: +(\d+),",
@@ -281,10 +284,11 @@ def test_the_bars_of_torchbearer_count_epochs_in_front(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_bar_of_implicit_shows_the_loss_at_its_count(kind: str) -> None:
-    text = (FAR / "implicit" / f"{kind}.log").read_text().replace("\r", "\n")
-    drawn = re.findall(r"\| (\d+)/12 \[.*loss=([^\],]+)", text)
-    _are_drawn_there(read_run(FAR / "implicit" / f"{kind}.log")["loss"], {int(at): float(loss) for at, loss in drawn})
+@pytest.mark.parametrize(("library", "count"), [("implicit", 12), ("cornac", 20)])
+def test_a_bar_shows_the_loss_at_its_count(library: str, count: int, kind: str) -> None:
+    text = (FAR / library / f"{kind}.log").read_text().replace("\r", "\n")
+    drawn = re.findall(rf"\| (\d+)/{count} \[.*loss=([^\],]+)", text)
+    _are_drawn_there(read_run(FAR / library / f"{kind}.log")["loss"], {int(at): float(loss) for at, loss in drawn})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -309,6 +313,29 @@ def test_the_embedding_loss_of_setfit_is_read_with_its_evaluations(kind: str) ->
         np.testing.assert_array_equal(run[name].value, [float(loss) for loss in re.findall(pattern, text)])
     assert run["loss"].step.tolist() == [1, *range(2, 21, 2)]
     assert run["eval_loss"].step.tolist() == [5, 10, 15, 20]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_table_of_rllib_is_read_with_its_settings(kind: str) -> None:
+    folder = FAR / "rllib" / kind
+    frame = pd.read_csv(folder / "progress.csv")
+    run = read_run(folder)
+    assert run["loss"].step.tolist() == frame["num_env_steps_sampled_lifetime"].tolist()
+    columns = {"loss": "total_loss", "policy_loss": "policy_loss", "value_loss": "vf_loss", "kl": "mean_kl_loss"}
+    for name, column in columns.items():
+        np.testing.assert_allclose(run[name].value, frame[f"learners/default_policy/{column}"], rtol=1e-12)
+    np.testing.assert_allclose(run["reward"].value, frame["env_runners/episode_return_mean"], rtol=1e-12)
+    assert run.setting("per_device_train_batch_size") == 64
+    assert run.setting("learning_rate") == pytest.approx(3e-4 if kind == "healthy" else 0.3)
+    assert run.setting("max_steps") is None
+
+
+def test_the_iterations_that_rllib_counts_are_no_setting(tmp_path: Path) -> None:
+    rows = [
+        {"training_iteration": at, "loss": 1 / at, "config": {"lr": 0.1, "minibatch_size": 64}} for at in range(1, 9)
+    ]
+    (tmp_path / "result.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert read_run(tmp_path).setting("max_steps") is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -485,7 +512,7 @@ def test_a_repository_of_aim_is_named_with_what_exports_it(tmp_path: Path, *, in
         read_run(tmp_path / ".aim" if inside else tmp_path)
 
 
-WITHOUT_LOSS = ("boltzmann_machine", "hmmlearn", "mushroom_rl", "pomegranate")
+WITHOUT_LOSS = ("boltzmann_machine", "gplearn", "hmmlearn", "mushroom_rl", "pomegranate")
 """Libraries that print what rises or how much it has risen, and no loss: of their runs nothing is judged."""
 HEALTHY = sorted(path.name for path in FAR.iterdir() if path.name not in ("optuna", "fasttext"))
 

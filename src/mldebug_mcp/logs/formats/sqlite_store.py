@@ -41,7 +41,7 @@ _LARGEST = 1.7e308
 
 OF_AIM = (
     "Aim keeps its metrics in RocksDB files that are not read here. "
-    'In the folder that holds `.aim`, run `aim storage reindex`; '
+    "In the folder that holds `.aim`, run `aim storage reindex`; "
     'then write a CSV file for each run with: python -c "import aim, csv; '
     "[csv.writer(open(f'{run.run.hash}.csv', 'w')).writerows([('name', 'step', 'value'), "
     "*(('/'.join((*map(str, m.context.to_dict().values()), m.name)), *point) for m in run "

@@ -251,10 +251,6 @@ def _is_share(columns: Columns, name: str) -> bool:
     return len(value) > 0 and bool(np.all((value >= 0) & (value <= 1)))
 
 
-_OBJECTIVES = frozenset({"kl divergence", "mean batch inertia", "inertia"})
-"""What openTSNE and scikit-learn's K-means call what they minimise."""
-
-
 def objective_alone(columns: Columns) -> str | None:
     """`obj` or `error` of a phase is the loss where nothing else is, and so is `f` or `error` next to a gradient norm.
 
@@ -265,7 +261,7 @@ def objective_alone(columns: Columns) -> str | None:
     if "grad_norm" in names:
         found |= {name: "" for name in ("f", "error") if name in columns}
     if names.isdisjoint({"reward", "policy_loss", "entropy", "completion_length"}):
-        found |= {name: "" for name in columns if name.lower() in _OBJECTIVES}
+        found |= {name: "" for name in columns if name.lower() == "kl divergence"}  # openTSNE's objective
     if not found or not names.isdisjoint({"loss", "eval_loss"}) or any(_OF_BOXES.search(name) for name in columns):
         return None
     told = []
