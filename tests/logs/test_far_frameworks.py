@@ -331,11 +331,12 @@ def test_the_table_of_rllib_is_read_with_its_settings(kind: str) -> None:
 
 
 def test_the_iterations_that_rllib_counts_are_no_setting(tmp_path: Path) -> None:
-    rows = [
-        {"training_iteration": at, "loss": 1 / at, "config": {"lr": 0.1, "minibatch_size": 64}} for at in range(1, 9)
-    ]
+    config = json.loads((FAR / "rllib" / "healthy" / "params.json").read_text())
+    rows = [{"training_iteration": at, "learners": {"total_loss": 1 / at}, "config": config} for at in range(1, 9)]
     (tmp_path / "result.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert read_run(tmp_path).setting("max_steps") is None
+    run = read_run(tmp_path)
+    assert run.setting("max_steps") is None
+    assert run.setting("learning_rate") == pytest.approx(3e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)

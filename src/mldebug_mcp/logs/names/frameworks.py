@@ -200,7 +200,7 @@ def spacy_table(columns: Columns) -> str | None:
 
 
 def genetic_program(columns: Columns) -> str | None:
-    """gplearn prints the fitness of its best program, which is an error unless another measure was chosen."""
+    """What gplearn prints is the fitness of its best program, which is an error unless another measure was chosen."""
     if not {"Length", "Fitness"} <= columns.keys():
         return None
     columns["best_program"] = columns.pop("Fitness")
