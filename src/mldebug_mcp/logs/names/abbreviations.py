@@ -320,7 +320,7 @@ _OF_COMPOSER = frozenset({"time/epoch", "time/sample", "time/token", "time/batch
 def counters_of_composer(columns: Columns) -> str | None:
     """Composer logs under `time/` where a run is: `time/batch` are its batches, and `time/token` its tokens.
 
-    Its console and its log file name the batch in front of each record: there `time/batch` repeats it, and is no time.
+    Its console and its log file name the batch in front of each record, which `time/batch` then repeats.
     """
     told = []
     for old, new in (("time/batch", "step"), ("time/token", "num_tokens"), ("time/sample", "num_samples")):
