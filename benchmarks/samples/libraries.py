@@ -53,10 +53,7 @@ def joeynmt(factor: float, path: Path) -> None:
     """JoeyNMT's lines and the validations between them, without the configuration and the bars of decoding."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        for name, count in (("train", 320), ("dev", 32)):
-            rows = [[f"w{(i * k) % 9}" for k in (1, 2, 3)] for i in range(count)]
-            (folder / f"{name}.a").write_text("".join(" ".join(row) + "\n" for row in rows))
-            (folder / f"{name}.b").write_text("".join(" ".join(reversed(row)) + "\n" for row in rows))
+        written_pairs(folder)
         (folder / "c.yaml").write_text(JOEYNMT.replace("RATE", str(0.003 * factor)))
         run = [sys.executable, "-m", "joeynmt", "train", "c.yaml", "--skip-test"]
         with printed_to(path):
@@ -169,10 +166,118 @@ def stanza(factor: float, path: Path) -> None:
             )  # fmt: skip
 
 
+OPENNMT = """
+save_data: .
+src_vocab: vocab
+tgt_vocab: vocab
+data: {corpus: {path_src: train.a, path_tgt: train.b}, valid: {path_src: dev.a, path_tgt: dev.b}}
+save_model: model
+train_steps: 120
+valid_steps: 30
+report_every: 10
+save_checkpoint_steps: 1000
+seed: 1
+num_workers: 0
+batch_type: sents
+batch_size: 16
+bucket_size: 320
+optim: adam
+learning_rate: RATE
+decay_method: none
+encoder_type: transformer
+decoder_type: transformer
+layers: 1
+heads: 2
+hidden_size: 16
+word_vec_size: 16
+transformer_ff: 32
+dropout: [0.0]
+attention_dropout: [0.0]
+"""
+
+
+def written_pairs(folder: Path) -> None:
+    """Write sentences of three words and the same from back to front, for training and validation."""
+    for name, count in (("train", 320), ("dev", 32)):
+        rows = [[f"w{(i * k) % 9}" for k in (1, 2, 3)] for i in range(count)]
+        (folder / f"{name}.a").write_text("".join(" ".join(row) + "\n" for row in rows))
+        (folder / f"{name}.b").write_text("".join(" ".join(reversed(row)) + "\n" for row in rows))
+
+
+def opennmt(factor: float, path: Path) -> None:
+    """OpenNMT-py's lines, of a program of its own."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        written_pairs(folder)
+        (folder / "vocab").write_text("".join(f"w{i}\t100\n" for i in range(9)))
+        (folder / "c.yaml").write_text(OPENNMT.replace("RATE", str(0.003 * factor)))
+        with printed_to(path):
+            subprocess.run([sys.executable, "-m", "onmt.bin.train", "-config", "c.yaml"], cwd=folder, check=False)
+
+
+def neuralforecast(factor: float, path: Path) -> None:
+    """NeuralForecast's MLP, with the table of Lightning's logger."""
+    import lightning.pytorch as lightning
+    import numpy as np
+    import pandas as pd
+    from neuralforecast import NeuralForecast
+    from neuralforecast.models import MLP
+
+    frame = pd.DataFrame(
+        {"unique_id": "a", "ds": pd.date_range("2020-01-01", periods=300), "y": np.sin(np.arange(300) / 5) + 2}
+    )
+    folder = emptied(path)
+    model = MLP(
+        h=7, input_size=14, max_steps=80, learning_rate=1e-3 * factor, num_layers=1, hidden_size=16, batch_size=4,
+        val_check_steps=20, early_stop_patience_steps=-1, accelerator="cpu", enable_progress_bar=False,
+        log_every_n_steps=5, logger=lightning.loggers.CSVLogger(str(folder), name="", version=""), random_seed=0,
+    )  # fmt: skip
+    with printed_to(path):
+        NeuralForecast(models=[model], freq="D").fit(frame, val_size=14)
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+
+
+def setfit(factor: float, path: Path) -> None:
+    """SetFit's lines, of a network made here: no weights are fetched."""
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformer, models
+    from setfit import SetFitHead, SetFitModel, Trainer, TrainingArguments
+    from tokenizers import Tokenizer, pre_tokenizers
+    from tokenizers.models import WordLevel
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "bad", *(f"w{i}" for i in range(20))]
+    special = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token"), words, strict=False))
+    tokenizer = Tokenizer(WordLevel({word: at for at, word in enumerate(words)}, unk_token=special["unk_token"]))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    texts = [f"{'good' if i % 2 else 'bad'} w{i % 20} w{i * 7 % 20}" for i in range(40)]
+    rows = Dataset.from_dict({"text": texts, "label": [i % 2 for i in range(40)]})
+    with tempfile.TemporaryDirectory() as place:
+        PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(place)
+        BertModel(
+            BertConfig(
+                vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
+            )
+        ).save_pretrained(place)
+        transformer = models.Transformer(place)
+        body = SentenceTransformer(modules=[transformer, models.Pooling(16)], device="cpu")
+        model = SetFitModel(model_body=body, model_head=SetFitHead(16, 2), labels=[0, 1])
+        with printed_to(path):
+            Trainer(
+                model,
+                TrainingArguments(
+                    output_dir=place, batch_size=16, num_epochs=1, num_iterations=4, body_learning_rate=1e-3 * factor,
+                    logging_steps=2, eval_strategy="steps", eval_steps=5, save_strategy="no", report_to="none", seed=0,
+                ),
+                rows, rows,
+            ).train()  # fmt: skip
+
+
 LIBRARIES: dict[str, Callable[[float, Path], None]] = {
     function.__name__: function
     for function in (
-        joeynmt, gluonts, record_keeper, ctgan, deepctr_torch, stanza,
+        joeynmt, gluonts, record_keeper, ctgan, deepctr_torch, stanza, opennmt,
+        neuralforecast, setfit,
     )
 }  # fmt: skip
 

@@ -155,8 +155,31 @@ def mushroom_rl(factor: float, path: Path) -> None:
             logger.epoch_info(epoch, J=discounted, R=whole)
 
 
+def rllib(factor: float, path: Path) -> None:
+    """A trial's table and settings of RLlib's new stack; `result.json` repeats both in each record."""
+    import ray
+    from ray import tune
+    from ray.rllib.algorithms.ppo import PPOConfig
+
+    config = PPOConfig().environment("CartPole-v1").env_runners(num_env_runners=0).debugging(seed=0)
+    config = config.training(
+        lr=3e-4 * factor, train_batch_size_per_learner=200, minibatch_size=64, num_epochs=2, grad_clip=0.5
+    )
+    with tempfile.TemporaryDirectory() as place:
+        ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, object_store_memory=100_000_000)
+        tune.Tuner(
+            "PPO", param_space=config,
+            run_config=tune.RunConfig(stop={"training_iteration": 8}, storage_path=place, name="experiment", verbose=0),
+        ).fit()  # fmt: skip
+        ray.shutdown()
+        (trial,) = (folder for folder in (Path(place) / "experiment").iterdir() if folder.is_dir())
+        folder = emptied(path)
+        for name in ("progress.csv", "params.json"):
+            shutil.copy(trial / name, folder)
+
+
 LIBRARIES: dict[str, Callable[[float, Path], None]] = {
-    function.__name__: function for function in (d3rlpy, pfrl, tianshou, torchrl, mushroom_rl)
+    function.__name__: function for function in (d3rlpy, pfrl, tianshou, torchrl, mushroom_rl, rllib)
 }
 
 if __name__ == "__main__":

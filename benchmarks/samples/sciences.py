@@ -87,21 +87,62 @@ def numpyro(factor: float, path: Path) -> None:
 
 
 def open_tsne(factor: float, path: Path) -> None:
-    """openTSNE's two phases."""
+    """openTSNE's two phases, of rows in four groups."""
+    import numpy as np
     from openTSNE import TSNE
 
     x, _ = classes()
     with printed_to(path):
         TSNE(
-            learning_rate=25.0 * factor, n_iter=300, early_exaggeration_iter=250, verbose=True, random_state=0,
-            max_step_norm=None,
-        ).fit(x)  # fmt: skip
+            learning_rate=300.0 * factor, n_iter=300, early_exaggeration_iter=250, verbose=True, random_state=0,
+            max_step_norm=5 if factor == 1 else None,
+        ).fit(x + 4 * np.eye(8)[np.arange(300) % 4])  # fmt: skip
+
+
+def k_means(factor: float, path: Path) -> None:
+    """scikit-learn's K-means, which has no learning rate: the rows of the second run are scaled."""
+    from sklearn.cluster import KMeans
+
+    x, _ = classes()
+    with printed_to(path):
+        KMeans(4, verbose=1, n_init=1, random_state=0, max_iter=15).fit(x * factor)
+
+
+def gplearn(factor: float, path: Path) -> None:
+    """gplearn's table of generations; the second run mutates more."""
+    from gplearn.genetic import SymbolicRegressor
+
+    x, y = classes()
+    with printed_to(path):
+        SymbolicRegressor(
+            population_size=100, generations=8, verbose=1, random_state=0, p_crossover=0.9 if factor == 1 else 0.1
+        ).fit(x, y)
+
+
+def pyod(factor: float, path: Path) -> None:
+    """PyOD's lines of an autoencoder."""
+    from pyod.models.auto_encoder import AutoEncoder
+
+    x, _ = classes()
+    with printed_to(path):
+        AutoEncoder(epoch_num=10, batch_size=32, lr=1e-3 * factor, verbose=2, device="cpu", random_state=0).fit(x)
+
+
+def cornac(factor: float, path: Path) -> None:
+    """Cornac's bar of matrix factorisation."""
+    import cornac as package
+
+    ratings = [(f"u{i % 30}", f"i{i * 7 % 41}", float(1 + i % 5)) for i in range(600)]
+    rows = package.data.Dataset.from_uir(ratings, seed=0)
+    with printed_to(path):
+        package.models.MF(k=8, max_iter=20, learning_rate=0.01 * factor, verbose=True, seed=0, num_threads=1).fit(rows)
 
 
 LIBRARIES: dict[str, Callable[[float, Path], None]] = {
     function.__name__: function
     for function in (
-        deepxde, hmmlearn, boltzmann_machine, pomegranate, numpyro, open_tsne,
+        deepxde, hmmlearn, boltzmann_machine, pomegranate, numpyro, open_tsne, k_means, gplearn, pyod,
+        cornac,
     )
 }  # fmt: skip
 

@@ -309,11 +309,56 @@ def guild(factor: float, path: Path) -> None:
             shutil.copy(events, folder / ".guild")
 
 
+def composer(factor: float, path: Path) -> None:
+    """Composer's lines of its console logger, and those of its file logger."""
+    import torch
+    from composer import Trainer
+    from composer.loggers import FileLogger
+    from composer.models import ComposerClassifier
+
+    model, (train, held_out) = small_network(), loaders()
+    with tempfile.TemporaryDirectory() as place, printed_to(path):
+        file_logger = FileLogger(
+            filename=f"{place}/log.txt", remote_file_name=None, capture_stdout=False, capture_stderr=False
+        )
+        Trainer(
+            model=ComposerClassifier(model, num_classes=2), train_dataloader=train, eval_dataloader=held_out,
+            optimizers=torch.optim.SGD(model.parameters(), 0.1 * factor), max_duration="3ep", device="cpu", seed=0,
+            progress_bar=False, log_to_console=True, console_log_interval="5ba",
+            loggers=file_logger,
+        ).fit()  # fmt: skip
+        shutil.copy(Path(place) / "log.txt", path.with_name(f"{path.stem}.txt"))
+
+
+def torchtune(factor: float, path: Path) -> None:
+    """torchtune's DiskLogger, in a loop that logs as its recipes do."""
+    import torch
+    from torchtune.training.metric_logging import DiskLogger
+
+    model, (train, _) = small_network(), loaders()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1 * factor)
+    with tempfile.TemporaryDirectory() as place:
+        logger, step = DiskLogger(place, filename="log.txt"), 0
+        for _ in range(3):
+            for x, y in train:
+                loss = torch.nn.functional.cross_entropy(model(x), y)
+                optimizer.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                norm = torch.nn.utils.clip_grad_norm_(model.parameters(), float("inf"))
+                optimizer.step()
+                step += 1
+                row = {"loss": loss.item(), "lr": 0.1 * factor, "tokens_per_second_per_gpu": 1000.0, "grad_norm": norm}
+                logger.log_dict(row, step=step)
+        logger.close()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(Path(place) / "log.txt", path)
+
+
 TRAINERS: dict[str, Callable[[float, Path], None]] = {
     function.__name__: function
     for function in (
         pytorch_pfn_extras, poutyne, catalyst, monai, torchbearer, coqui_trainer, graphgym, ngboost, implicit, tsne,
-        river, dagshub, guild,
+        river, dagshub, guild, composer, torchtune,
     )
 }  # fmt: skip
 

@@ -21,6 +21,7 @@ from mldebug_mcp.logs.run import Series
 
 FAR = Path(__file__).parent / "samples" / "far"
 KINDS = ("healthy", "diverged")
+DIVERGING = {"lr_too_high", "exploding_gradients"}
 
 
 class Printed(NamedTuple):
@@ -46,6 +47,9 @@ PRINTED = {
         },
     ),
     "hmmlearn": Printed("step", r"^ +(\d+) ", {"value": r"^ +\d+ +(\S+) ", "column_3": r"(\S+)$"}),
+    "k_means": Printed("step", r"^Iteration (\d+),", {"loss": r"inertia (\S+)\.$"}),
+    "gplearn": Printed("step", r"^ +(\d+) ", {"best_program": r"^ +\d+ +\S+ +\S+ +\d+ +(\S+)"}),
+    "pyod": Printed("epoch", r"^Epoch (\d+)/", {"loss": r"loss=([^,]+),"}),
     "joeynmt": Printed(
         "step",
         r"Step: +(\d+),",
@@ -58,6 +62,21 @@ PRINTED = {
     ),
     "mushroom_rl": Printed("epoch", r"Epoch (\d+) ", {"J": r"J: (\S+)", "R": r"R: (\S+)$"}),
     "pomegranate": Printed("step", r"^\[(\d+)\]", {"Improvement": r"Improvement: ([^,]+),", "Time": r"Time: (\S+)s$"}),
+    "opennmt": Printed(
+        "step",
+        r"Step (\d+)/",
+        {
+            "accuracy": r"Step.* acc: ([^;]+);",
+            "ppl": r"Step.* ppl: +([^;]+);",
+            "loss": r"xent: ([^;]+);",
+            "learning_rate": r"lr: ([^;]+);",
+            "eval_perplexity": r"Validation perplexity: (\S+)",
+            "eval_accuracy": r"Validation accuracy: (\S+)",
+        },
+    ),
+    "torchtune": Printed(
+        "step", r"^Step (\d+) ", {"loss": r"loss:(\S+)", "learning_rate": r"lr:(\S+)", "grad_norm": r"grad_norm:(\S+)"}
+    ),
     "stanza": Printed(
         "step",
         r"STEP (\d+)/",
@@ -265,10 +284,70 @@ def test_the_bars_of_torchbearer_count_epochs_in_front(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_bar_of_implicit_shows_the_loss_at_its_count(kind: str) -> None:
-    text = (FAR / "implicit" / f"{kind}.log").read_text().replace("\r", "\n")
-    drawn = re.findall(r"\| (\d+)/12 \[.*loss=([^\],]+)", text)
-    _are_drawn_there(read_run(FAR / "implicit" / f"{kind}.log")["loss"], {int(at): float(loss) for at, loss in drawn})
+@pytest.mark.parametrize(("library", "count"), [("implicit", 12), ("cornac", 20)])
+def test_a_bar_shows_the_loss_at_its_count(library: str, count: int, kind: str) -> None:
+    text = (FAR / library / f"{kind}.log").read_text().replace("\r", "\n")
+    drawn = re.findall(rf"\| (\d+)/{count} \[.*loss=([^\],]+)", text)
+    _are_drawn_there(read_run(FAR / library / f"{kind}.log")["loss"], {int(at): float(loss) for at, loss in drawn})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("file", ["{}.log", "{}.txt"])
+def test_what_composer_counts_is_no_time(file: str, kind: str) -> None:
+    path = FAR / "composer" / file.format(kind)
+    run = read_run(path)
+    in_file = re.findall(r"batch=(\d+)\]: loss/train/total: (\S+)", path.read_text())
+    losses = [loss for _, loss in in_file] or re.findall(r"loss/train/total: (\S+)", path.read_text())
+    np.testing.assert_array_equal(run["loss"].value, [float(loss) for loss in losses])
+    steps = [float(step) for step, _ in in_file] or [1, 5, 10, 15, 20, 25, 30, 35, 40, 45]
+    assert run["loss"].step.tolist() == steps
+    assert "step_time" not in run.series
+    assert diagnose_run(path).hypotheses[0].cause in ({"healthy"} if kind == "healthy" else DIVERGING)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_embedding_loss_of_setfit_is_read_with_its_evaluations(kind: str) -> None:
+    text = (FAR / "setfit" / f"{kind}.log").read_text()
+    run = read_run(FAR / "setfit" / f"{kind}.log")
+    for name, pattern in (("loss", r"'embedding_loss': '([^']+)'"), ("eval_loss", r"'eval_embedding_loss': '([^']+)'")):
+        np.testing.assert_array_equal(run[name].value, [float(loss) for loss in re.findall(pattern, text)])
+    assert run["loss"].step.tolist() == [1, *range(2, 21, 2)]
+    assert run["eval_loss"].step.tolist() == [5, 10, 15, 20]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_table_of_rllib_is_read_with_its_settings(kind: str) -> None:
+    folder = FAR / "rllib" / kind
+    frame = pd.read_csv(folder / "progress.csv")
+    run = read_run(folder)
+    assert run["loss"].step.tolist() == frame["num_env_steps_sampled_lifetime"].tolist()
+    columns = {"loss": "total_loss", "policy_loss": "policy_loss", "value_loss": "vf_loss", "kl": "mean_kl_loss"}
+    for name, column in columns.items():
+        np.testing.assert_allclose(run[name].value, frame[f"learners/default_policy/{column}"], rtol=1e-12)
+    np.testing.assert_allclose(run["reward"].value, frame["env_runners/episode_return_mean"], rtol=1e-12)
+    assert run.setting("per_device_train_batch_size") == 64
+    assert run.setting("learning_rate") == pytest.approx(3e-4 if kind == "healthy" else 0.3)
+    assert run.setting("max_steps") is None
+
+
+def test_the_iterations_that_rllib_counts_are_no_setting(tmp_path: Path) -> None:
+    config = json.loads((FAR / "rllib" / "healthy" / "params.json").read_text())
+    rows = [{"training_iteration": at, "learners": {"total_loss": 1 / at}, "config": config} for at in range(1, 9)]
+    (tmp_path / "result.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    run = read_run(tmp_path)
+    assert run.setting("max_steps") is None
+    assert run.setting("learning_rate") == pytest.approx(3e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_table_of_neuralforecast_is_read_with_its_settings(kind: str) -> None:
+    frame = pd.read_csv(FAR / "neuralforecast" / kind / "metrics.csv")
+    run = read_run(FAR / "neuralforecast" / kind)
+    trained, evaluated = (frame.dropna(subset=[name]) for name in ("train_loss_epoch", "valid_loss"))
+    np.testing.assert_allclose(run["loss"].value, trained["train_loss_epoch"], rtol=1e-12)
+    np.testing.assert_allclose(run["eval_loss"].value, evaluated["valid_loss"], rtol=1e-12)
+    assert run["eval_loss"].step.tolist() == evaluated["step"].tolist()
+    assert run.setting("learning_rate") == (0.001 if kind == "healthy" else 1.0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -310,7 +389,8 @@ def test_the_divergence_of_the_last_phase_of_opentsne_is_its_loss(kind: str) -> 
     run = read_run(FAR / "open_tsne" / f"{kind}.log")
     assert run["loss"].step.tolist() == [float(step) for step, _ in rows]
     assert run["loss"].value.tolist() == [float(value) for _, value in rows]
-    assert run.setting("learning_rate") == (25.0 if kind == "healthy" else 25000.0)
+    assert run.setting("learning_rate") == (300.0 if kind == "healthy" else 300000.0)
+    assert (run.records, len(run.attempts)) == (11, 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -429,11 +509,11 @@ def test_a_study_of_optuna_is_named_as_such() -> None:
 def test_a_repository_of_aim_is_named_with_what_exports_it(tmp_path: Path, *, inside: bool) -> None:
     (tmp_path / ".aim" / "seqs").mkdir(parents=True)
     (tmp_path / ".aim" / "seqs" / "000009.sst").write_bytes(bytes(200))
-    with pytest.raises(InputError, match=r"`aim\.Repo\(FOLDER\)\.query_metrics"):
+    with pytest.raises(InputError, match=r"`aim storage reindex`.*query_metrics"):
         read_run(tmp_path / ".aim" if inside else tmp_path)
 
 
-WITHOUT_LOSS = ("boltzmann_machine", "hmmlearn", "mushroom_rl", "pomegranate")
+WITHOUT_LOSS = ("boltzmann_machine", "gplearn", "hmmlearn", "mushroom_rl", "pomegranate")
 """Libraries that print what rises or how much it has risen, and no loss: of their runs nothing is judged."""
 HEALTHY = sorted(path.name for path in FAR.iterdir() if path.name not in ("optuna", "fasttext"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -234,6 +235,17 @@ def test_composer_counts_batches_and_tokens_under_the_time(tmp_path: Path) -> No
     run = _read(tmp_path, {"time/batch": COUNTS, "time/token": 4096 * COUNTS, "loss/train/total": FALLS})
     assert run.step_name == "step"
     assert "num_tokens" in run.series
+
+
+@pytest.mark.parametrize("more", [{"time/sample": 16 * COUNTS}, {"step": COUNTS}], ids=["sample", "step"])
+def test_batches_that_composer_counts_along_with_the_step_are_no_time(tmp_path: Path, more: dict[str, Any]) -> None:
+    run = _read(tmp_path, {"step": COUNTS, "time/batch": COUNTS, "loss/train/total": FALLS, **more})
+    assert "step_time" not in run.series
+
+
+def test_a_time_of_a_batch_in_whole_seconds_is_a_time(tmp_path: Path) -> None:
+    run = _read(tmp_path, {"step": COUNTS, "time/batch": 3 + COUNTS // 40, "loss": FALLS})
+    assert "step_time" in run.series
 
 
 def test_a_percentage_for_each_phase_is_the_accuracy(tmp_path: Path) -> None:

@@ -44,11 +44,12 @@ LETTERS = 6
 """Letters of a line that says something: rules and numbers stand anywhere."""
 _RESUMED = re.compile(
     r"\bresum(?:ing|ed)\b.{0,60}\b(?:from|checkpoint|ckpt|training|at (?:step|epoch|iter))"
-    r"|\b(?:loaded|restored)\b.{0,20}\b(?:checkpoint|ckpt)\b.{0,60}\b(?:step|epoch|iter(?:ation)?)\b",
+    r"|\b(?:loaded|restored)\b.{0,20}\b(?:checkpoint|ckpt)\b.{0,60}\b(?:step|epoch|iter(?:ation)?)\b"
+    r"|\brunning optimization with exaggeration=1\.0",
     re.IGNORECASE,
 )
-"""A line that reports a resume; settings say `resume: path` and the like."""
-_RESUMES = ("esum", "oaded", "oading", "estored", "estoring")
+"""A line that reports a resume, or openTSNE's second phase; settings say `resume: path` and the like."""
+_RESUMES = ("esum", "oaded", "oading", "estored", "estoring", "xaggeration")
 _RELOADED = re.compile(
     r"\b(?:re)?(?:loaded|loading|restored|restoring)\b.{0,60}\b(?:weights|checkpoint|ckpt|parameters|state(?:_?dict)?)\b"
     r".{0,20}\bfrom\b",

@@ -40,11 +40,17 @@ _LARGEST = 1.7e308
 """MLflow stores an infinity as the largest float."""
 
 OF_AIM = (
-    "Aim keeps its metrics in RocksDB files that are not read here; write them to CSV with Aim's Python interface, "
-    'a column for each metric: `aim.Repo(FOLDER).query_metrics("True").iter_runs()` yields the metrics of each run, '
-    "and `metric.values.sparse_list()` their steps and values"
+    "Aim keeps its metrics in RocksDB files that are not read here. "
+    "In the folder that holds `.aim`, run `aim storage reindex`; "
+    'then write a CSV file for each run with: `python -c "import aim, csv; '
+    "runs = aim.Repo('.').query_metrics('True').iter_runs(); "
+    "points = lambda m: zip(m.data.items_list()[0], m.data.items_list()[1][0]); "
+    "name = lambda m: '/'.join([*map(str, m.context.to_dict().values()), m.name]); "
+    "rows = lambda run: [(name(m), *point) for m in run for point in points(m)]; "
+    "[csv.writer(open(run.run.hash + '.csv', 'w')).writerows([('name', 'step', 'value'), *rows(run)]) for run in runs]"
+    '"`'
 )
-"""Why the store of Aim is refused, and what exports it."""
+"""Why the store of Aim is refused, and what exports it: tried with Aim 3.29.1, whose queries need the index."""
 
 
 def matches(file: LogFile) -> bool:

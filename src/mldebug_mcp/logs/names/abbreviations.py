@@ -313,15 +313,37 @@ def clipped_gradients(columns: Columns) -> str | None:
     return "; ".join(told) or None
 
 
+_OF_COMPOSER = frozenset({"time/epoch", "time/sample", "time/token", "time/batch_in_epoch", "time/sample_in_epoch"})
+"""What Composer counts along with `time/batch`."""
+
+
 def counters_of_composer(columns: Columns) -> str | None:
-    """Composer logs under `time/` where a run is: `time/batch` are its batches, and `time/token` its tokens."""
+    """Composer logs under `time/` where a run is: `time/batch` are its batches, and `time/token` its tokens.
+
+    Its console and its log file name the batch in front of each record, which `time/batch` then repeats.
+    """
     told = []
     for old, new in (("time/batch", "step"), ("time/token", "num_tokens"), ("time/sample", "num_samples")):
-        taken = any(canonical(one) == new for one in columns)
-        if old in columns and not taken and _counts(values := _finite(columns[old])) and ascends(values):
+        if old not in columns or not _counts(values := _finite(columns[old])) or not ascends(values):
+            continue
+        if not any(canonical(name) == new for name in columns):
             columns[new] = columns.pop(old)
             told.append(f"{old!r} is read as {new}")
+        elif old == "time/batch" and (_repeats_step(columns, old) or not _OF_COMPOSER.isdisjoint(columns)):
+            columns["batches_done"] = columns.pop(old)
+            told.append(f"{old!r} is the number of batches so far, not a time (Composer)")
     return "; ".join(told) or None
+
+
+def _repeats_step(columns: Columns, name: str) -> bool:
+    """Say whether a column is the step of its records, counted from 0 or from 1."""
+    rows, values = columns[name].arrays()
+    for step in [column for raw, column in columns.items() if canonical(raw) == "step"]:
+        at, steps = step.arrays()
+        apart = steps[np.isin(at, rows)] - values[np.isin(rows, at)]
+        if len(apart) and len(distinct(apart)) == 1 and abs(apart[0]) <= 1:
+            return True
+    return False
 
 
 _SHARES_OF_A_POLICY = frozenset({Quantity.CLIP_FRACTION, Quantity.CLIPPED_COMPLETIONS, Quantity.GROUPS_WITHOUT_SPREAD})

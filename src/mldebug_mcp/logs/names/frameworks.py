@@ -199,6 +199,14 @@ def spacy_table(columns: Columns) -> str | None:
     return f"{losses[-1]!r} is read as the loss, the scores as those of evaluation"
 
 
+def genetic_program(columns: Columns) -> str | None:
+    """What gplearn prints is the fitness of its best program, which is an error unless another measure was chosen."""
+    if not {"Length", "Fitness"} <= columns.keys():
+        return None
+    columns["best_program"] = columns.pop("Fitness")
+    return "'Fitness' is that of the best program (gplearn): no policy's reward"
+
+
 def linear_model(columns: Columns) -> str | None:
     """scikit-learn's SGD prints the norm of its weights: no gradient's."""
     if {"Norm", "NNZs"} <= columns.keys():
@@ -325,6 +333,7 @@ OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     times_of_espnet,
     times_of_tianshou,
     spacy_table,
+    genetic_program,
     linear_model,
     natural_gradient_boosting,
     warmup_of_biases,

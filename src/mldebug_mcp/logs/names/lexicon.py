@@ -277,6 +277,8 @@ IDIOMS: dict[str, tuple[Q | None, str, float]] = {
     ),
     "l_pix": (Q.LOSS, "", 1.0),
     "train_nll": (Q.LOSS, "", 1.0),
+    "inertia": (Q.LOSS, "", 1.0),  # K-means of scikit-learn: what it minimises
+    "mean_batch_inertia": (Q.LOSS, "", 1.0),
     "train/ce_loss": (Q.LOSS, "", 1.0),
     "valid_loss/mse": (Q.LOSS, "eval", 1.0),
     "clip_val_loss": (Q.LOSS, "eval", 1.0),

@@ -71,7 +71,18 @@ LEAST_CLASSES = 2
 LOOKS_AHEAD = 100
 """Lines behind an object in which it would come again, were it a record."""
 _COUNTERS = frozenset(
-    {"step", "epoch", "loss", "iteration", "iter", "global_step", "train_loss", "val_loss", "eval_loss"}
+    {
+        "step",
+        "epoch",
+        "loss",
+        "iteration",
+        "iter",
+        "global_step",
+        "training_iteration",
+        "train_loss",
+        "val_loss",
+        "eval_loss",
+    }
 )
 """What a record of a log holds as a number, and a configuration hardly ever ..."""
 _STEPS = frozenset({"step", "global_step", "iteration", "iter"})
@@ -155,6 +166,7 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
                 yield at, values
                 at = end
                 continue
+            yield from _in_record(line, values, at)
         if _is_object(line):
             at += 1
             continue
@@ -184,6 +196,13 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
             at += len(block)
             continue
         at += 1
+
+
+def _in_record(line: str, values: Mapping[str, object], at: int) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield the configuration that a record holds with its metrics, as each of RLlib does, with its line."""
+    inside = values.get("config")
+    if _is_object(line) and isinstance(inside, Mapping) and is_configuration(inside):
+        yield at, inside
 
 
 def _object_at(lines: Sequence[str], at: int) -> tuple[dict[str, object], int, bool] | None:
