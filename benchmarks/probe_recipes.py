@@ -228,10 +228,10 @@ def statistics_never_updated() -> Pipeline:
 
 def optimizer_filtered_before_unfreezing() -> Pipeline:
     model = network(10, 64, 64, 5).requires_grad_(requires_grad=False)
-    model[0].requires_grad_()  # type: ignore[operator]
+    model[0].requires_grad_()
     optimizer = torch.optim.AdamW([one for one in model.parameters() if one.requires_grad], lr=1e-3)
     model.requires_grad_(requires_grad=True)
-    model[0].requires_grad_(requires_grad=False)  # type: ignore[operator]
+    model[0].requires_grad_(requires_grad=False)
     return labelled(model, optimizer=optimizer)
 
 
@@ -704,7 +704,7 @@ def closure_of_lbfgs() -> Pipeline:
         return found
 
     def train_step() -> Tensor:
-        found: Tensor = optimizer.step(closure)  # type: ignore[assignment,arg-type]
+        found: Tensor = optimizer.step(closure)
         return found.detach()
 
     pipeline.train_step = train_step

@@ -147,7 +147,7 @@ def probe_loss_unbounded(seen: Measured) -> Evidence | None:
 
 
 MIN_LOSSES_OF_FALL = 20
-"""Losses whose halves are compared. Chosen."""
+"""Losses whose halves are compared. Chosen: fewer are too few to tell a fall that gets faster."""
 
 
 # The loss does not change at all from step to step.
