@@ -72,7 +72,6 @@ def probe_not_memorised(seen: Measured) -> Evidence | None:
         "no_signal": "often",
         "params_not_training": "sometimes",
         "vanishing_gradients": "sometimes",
-        "bad_init": "sometimes",
         "clip_too_tight": "sometimes",
     },
     background=0.01,

@@ -134,7 +134,7 @@ def probe_weights_large(seen: Measured) -> Evidence | None:
 
 @probe_symptom(
     needs=("alike_units",),
-    effects={"bad_init": "usually"},
+    effects={"bad_init": "sometimes"},
     background=0.0001,
 )
 def probe_units_alike(seen: Measured) -> Evidence | None:
