@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import copy
 from collections.abc import Iterable
-from pathlib import Path
 from types import SimpleNamespace as Pipeline
 from typing import Any
 
@@ -660,6 +659,7 @@ FAULTS: dict[str, tuple[set[str], set[str]]] = {
 
 def main(arguments: Iterable[str] | None = None) -> None:
     """Print verdicts and leading causes of each pipeline with each seed, then how many are right."""
+    from benchmarks import probe_recipes
     from mldebug_mcp import probe_overfit
 
     parser = argparse.ArgumentParser("benchmarks.probe_matrix", description=__doc__)
@@ -667,23 +667,26 @@ def main(arguments: Iterable[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds of each pipeline (default %(default)s)")
     parser.add_argument("--time-limit", type=float, default=TIME_LIMIT_SECONDS, help="seconds (default %(default)s)")
     options = parser.parse_args(None if arguments is None else list(arguments))
-    expected = FAULTS | dict.fromkeys(HEALTHY, ({"memorised"}, {"healthy"}))
+    files = dict.fromkeys([*FAULTS, *HEALTHY], __file__)
+    files |= dict.fromkeys([*probe_recipes.FAULTS, *probe_recipes.HEALTHY], probe_recipes.__file__)
+    healthy = {*HEALTHY, *probe_recipes.HEALTHY}
+    expected = FAULTS | probe_recipes.FAULTS | dict.fromkeys(healthy, ({"memorised"}, {"healthy"}))
     count = right_verdicts = right_causes = accused = agreeing = 0
-    names = options.names or list(expected)
+    names = options.names or list(files)
     for name in names:
         verdicts, causes = expected[name]
         given: list[tuple[str, str]] = []
         slowest = 0.0
         for seed in range(options.seeds):
             result = probe_overfit(
-                entry=f"{Path(__file__)}:{name}", device="cpu", seed=seed, time_limit=options.time_limit
+                entry=f"{files[name]}:{name}", device="cpu", seed=seed, time_limit=options.time_limit
             )
             given.append((result.verdict, result.causes[0].cause if result.causes else ""))
             slowest = max(slowest, result.seconds)
         count += len(given)
         right_verdicts += sum(verdict in verdicts for verdict, _ in given)
         right_causes += sum(cause in causes for _, cause in given)
-        accused += sum(name in HEALTHY and cause not in causes for _, cause in given)
+        accused += sum(name in healthy and cause not in causes for _, cause in given)
         agreeing += len({verdict for verdict, _ in given}) == 1
         right = all(verdict in verdicts and cause in causes for verdict, cause in given)
         answers = ", ".join(f"{verdict} {cause or '-'}" for verdict, cause in dict.fromkeys(given))

@@ -1,6 +1,7 @@
 """Make the samples by the real collators: `python -m benchmarks.batch_matrix.make`.
 
-It needs TRL, Transformers, sentence-transformers and datasets; the samples are read without them. A fault is put where
+It needs TRL, Transformers, sentence-transformers, datasets, Axolotl and torchtune; the samples are read without them.
+LLaMA-Factory's collator makes the same batches as Axolotl's, so none of its own are kept. A fault is put where
 users make it: in the rows that go into the collator where that can be, else into what comes out.
 """
 
@@ -642,11 +643,160 @@ def detection() -> Iterator[Sample]:
                  batch(lambda boxes: boxes * np.array([1, 1, 0, 1])), **more)  # fmt: skip
 
 
+def conversation_faults(hf: Any, collate: Callable[[Rows], Any], ids: str = "input_ids") -> Iterator[Sample]:
+    """Yield a healthy batch of a collator and twenty with faults; most lie in the rows that go into it.
+
+    Args:
+        hf: The tokenizer.
+        collate: Makes a batch of rows with `input_ids` and `labels`.
+        ids: What the collator calls the token ids of a batch.
+    """
+    rows = conversation_rows(hf)[:6]
+    pad, bos, eos = hf.pad_token_id, hf.bos_token_id, hf.eos_token_id
+
+    def changed(change: Callable[[list[int], list[int]], tuple[list[int], list[int]]], every: int = 1) -> Any:
+        made = []
+        for place, row in enumerate(rows):
+            tokens, labels = row["input_ids"], row["labels"]
+            tokens, labels = change(tokens, labels) if place % every == 0 else (tokens, labels)
+            made.append({"input_ids": tokens, "labels": labels})
+        return listed(collate(made))
+
+    def words(text: str) -> list[int]:
+        return [token for token in hf(text).input_ids if token != bos]
+
+    def far_ids(tokens: list[int]) -> list[int]:
+        return [token + 400 if token > 250 else token for token in tokens]
+
+    batch = listed(collate(rows))
+    yield sample("", "", batch)
+    yield sample("", "", listed(collate([rows[0], *rows[3:5]])), name="three rows")
+    yield sample(
+        "user trained on, assistant not",
+        "wrong_role_in_loss",
+        changed(
+            lambda tokens, labels: (
+                tokens,
+                [IGNORE if label != IGNORE else token for token, label in zip(tokens, labels, strict=True)],
+            )
+        ),
+    )
+    yield sample(
+        "prompt trained on", "prompt_not_masked", changed(lambda tokens, _: (tokens, list(tokens))), purpose="sft"
+    )
+    yield sample("nothing trained on", "all_labels_masked", changed(lambda tokens, _: (tokens, [IGNORE] * len(tokens))))
+    yield sample(
+        "every second row without labels",
+        "row_labels_masked",
+        changed(lambda tokens, _: (tokens, [IGNORE] * len(tokens)), 2),
+    )
+    yield sample(
+        "labels one place early", "labels_shifted", changed(lambda tokens, labels: (tokens, [*labels[1:], IGNORE]))
+    )
+    yield sample(
+        "labels one place late", "labels_shifted", changed(lambda tokens, labels: (tokens, [IGNORE, *labels[:-1]]))
+    )
+    yield sample("end missing", "missing_eos", changed(lambda tokens, labels: (tokens[:-1], labels[:-1])))
+    yield sample("end masked", "eos_masked", changed(lambda tokens, labels: (tokens, [*labels[:-1], IGNORE])))
+    yield sample("first token twice", "double_bos", changed(lambda tokens, labels: ([bos, *tokens], [IGNORE, *labels])))
+    yield sample("first token missing", "missing_bos", changed(lambda tokens, labels: (tokens[1:], labels[1:])))
+    other = conversation_rows(other_chat())[:6]
+    yield sample("tokens of another tokenizer", "tokenizer_mismatch", listed(collate(other)))
+    yield sample(
+        "ids beyond the vocabulary",
+        "token_id_out_of_range vocab_size_mismatch",
+        changed(lambda tokens, labels: (far_ids(tokens), far_ids(labels))),
+    )
+    yield sample("rows repeated", "duplicate_rows", listed(collate([*rows[:3], *rows[:3]])))
+    yield sample(
+        "answers empty",
+        "empty_row",
+        changed(
+            lambda tokens, labels: (
+                [token for token, label in zip(tokens, labels, strict=True) if label == IGNORE] + [eos],
+                [IGNORE] * labels.count(IGNORE) + [eos],
+            )
+        ),
+    )
+    asked = words("<|im_start|>user\nName a river.<|im_end|>\n<|im_start|>assistant\n")
+    said = words("The Seine.<|im_end|>")
+    yield sample(
+        "markers of another template",
+        "chat_template_mismatch",
+        changed(lambda *_: ([bos, *asked, *said, eos], [IGNORE] * (1 + len(asked)) + [*said, eos])),
+    )
+    end = spelt(hf, hf.eos_token)
+    yield sample(
+        "end written as text",
+        "special_token_split",
+        changed(lambda tokens, labels: ([*tokens[:-1], *end], [*labels[:-1], *end])),
+    )
+    cut = max(row["labels"].count(IGNORE) for row in rows) + 4
+    yield sample(
+        "answers cut off",
+        "truncated_completion missing_eos",
+        changed(lambda tokens, labels: (tokens[:cut], labels[:cut])),
+    )
+    answers = [[label for label in row["labels"] if label != IGNORE] for row in rows]
+    swapped = [
+        [*([IGNORE] * row["labels"].count(IGNORE)), *(answers[place - 1] * 9)][: len(row["labels"])]
+        for place, row in enumerate(rows)
+    ]
+    yield sample(
+        "labels of another row",
+        "labels_mismatch",
+        listed(collate([{**row, "labels": labels} for row, labels in zip(rows, swapped, strict=True)])),
+    )
+    names = {name: value for name, value in batch.items() if name in (ids, "labels", "attention_mask", "position_ids")}
+    filled = [
+        [pad if label == IGNORE and token == pad else label for token, label in zip(*pair, strict=True)]
+        for pair in zip(names[ids], names["labels"], strict=True)
+    ]
+    yield sample("padding trained on", "padding_not_masked", {**names, "labels": filled})
+    fill = {ids: pad, "labels": IGNORE, "attention_mask": 0, "position_ids": 0}
+    yield sample("padded to the greatest length", "padding_excessive", padded_far(names, fill, 320))
+    if "attention_mask" in names:
+        yield sample("attention on padding", "attention_mask_mismatch", all_ones(names))
+    else:
+        far = [[-1 if token == pad else token for token in row] for row in names[ids]]
+        yield sample("padding with an id that no embedding has", "token_id_out_of_range", {**names, ids: far})
+
+
+def spelt(hf: Any, token: str) -> list[int]:
+    """Return a special token as ordinary ones spell it."""
+    found: list[int] = hf(token, split_special_tokens=True, add_special_tokens=False).input_ids
+    return found
+
+
+def axolotl() -> Iterator[Sample]:
+    from axolotl.utils.collators.batching import DataCollatorForSeq2Seq as Collator
+
+    hf = chat()
+    collate = Collator(hf, pad_to_multiple_of=8)
+    yield from conversation_faults(
+        hf, lambda rows: collate([{**row, "attention_mask": [1] * len(row["input_ids"])} for row in rows])
+    )
+
+
+def torchtune() -> Iterator[Sample]:
+    from torchtune.data._collate import padded_collate_sft
+
+    hf = chat()
+    yield from conversation_faults(
+        hf,
+        lambda rows: padded_collate_sft(
+            [{"tokens": row["input_ids"], "labels": row["labels"]} for row in rows], hf.pad_token_id, IGNORE
+        ),
+        "tokens",
+    )
+
+
 COLLATORS: dict[str, Callable[[], Iterator[Sample]]] = {
     "trl_sft": sft, "trl_dpo": dpo, "trl_reward": reward, "trl_grpo": grpo, "transformers_causal": causal,
     "transformers_masked": masked_language_model, "transformers_whole_word": whole_words,
     "transformers_seq2seq": sequence_to_sequence, "transformers_token_classification": token_classification,
     "sentence_transformers": embeddings, "image_classification": image_classification, "detection": detection,
+    "axolotl": axolotl, "torchtune": torchtune,
 }  # fmt: skip
 PURPOSES = {"trl_reward": {"purpose": "dpo"}}
 """Nothing in a batch of RewardTrainer says that its halves are pairs."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.batch.kit import Inspect, tokenizer_of
+from tests.batch.kit import Inspect, Maker, tokenizer_of
 from tests.batch.test_text_without_tokenizer import sentence
+
+from mldebug_mcp.judge import inspect_batch
 
 
 def calling(number: int) -> dict[str, Any]:
@@ -38,6 +42,19 @@ def test_tool_calls_that_the_template_leaves_out_are_seen(inspect: Inspect) -> N
     assert "tool_calls_dropped" not in inspect([chat(n, sentence(n + 40)) for n in range(12)], tokenizer_of("chatml"))
 
 
+def test_calls_in_the_older_form_and_in_a_column_of_completions_are_seen(inspect: Inspect) -> None:
+    def older(row: dict[str, Any]) -> dict[str, Any]:
+        asked, call, *rest = row["messages"]
+        function = call["tool_calls"][0]["function"]
+        return {"messages": [asked, {"role": "assistant", "content": "", "function_call": function}, *rest]}
+
+    rows = [calling(n) for n in range(12)]
+    parted = [{"prompt": row["messages"][:1], "completion": row["messages"][1:]} for row in rows]
+
+    assert "tool_calls_dropped" in inspect([older(row) for row in rows], tokenizer_of("chatml"))
+    assert "tool_calls_dropped" in inspect(parted, tokenizer_of("chatml"))
+
+
 @pytest.mark.parametrize("family", [None, "chatml"])
 def test_an_empty_turn_of_the_assistant_is_seen_with_and_without_a_tokenizer(
     family: str | None, inspect: Inspect
@@ -57,6 +74,39 @@ def test_empty_blocks_of_reasoning_are_seen(family: str | None, inspect: Inspect
 
     assert inspect([thinking(n, "\n\n") for n in range(12)], tokenizer)["empty_thinking"] == "warning"
     assert "empty_thinking" not in inspect([thinking(n, sentence(n + 20)) for n in range(12)], tokenizer)
+
+
+def test_an_empty_turn_in_parts_is_seen(inspect: Inspect) -> None:
+    rows = [chat(n, sentence(n + 40)) for n in range(12)]
+    rows[3]["messages"][1]["content"] = [{"type": "text", "text": ""}]
+
+    assert "empty_row" in inspect(rows, tokenizer_of("chatml"))
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.0, True), (0.3, False)])
+def test_empty_blocks_of_reasoning_are_seen_in_tokens_and_in_completions(
+    share: float, found: bool, inspect: Inspect
+) -> None:
+    tokenizer = tokenizer_of("chatml")
+    answers = [f"<think>{sentence(n) if n < 12 * share else ''}</think>{sentence(n + 40)}" for n in range(12)]
+    ids = [tokenizer.encode(answer, special=False) for answer in answers]
+
+    written = inspect([{"prompt": sentence(n), "completion": answer} for n, answer in enumerate(answers)])
+    made = inspect([{"input_ids": row, "labels": row} for row in ids], tokenizer, "sft")
+
+    assert ("empty_thinking" in written, "empty_thinking" in made) == (found, found)
+
+
+def test_a_template_without_generation_marks_is_named_where_nothing_is_trained_on(tmp_path: Path) -> None:
+    said = []
+    for family in ("chatml", "llama3"):
+        maker = Maker(family)
+        batch = maker.batch()
+        path = tmp_path / f"{family}.json"
+        path.write_text(json.dumps({**batch, "labels": [[-100] * len(row) for row in batch["labels"]]}))
+        said += [one.summary for one in inspect_batch(path, maker.tokenizer).findings]
+
+    assert ["{% generation %}" in summary for summary in said] == [False, True]
 
 
 def pairs(*, positive: str = "", same: int = 0) -> list[dict[str, str]]:

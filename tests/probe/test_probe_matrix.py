@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks import probe_matrix
+from benchmarks import probe_matrix, probe_recipes
 
 from .here import probe_here
 
@@ -36,6 +36,36 @@ def test_a_healthy_pipeline_of_the_matrix_is_memorised(name: str, tmp_path: Path
     assert (result.verdict, result.causes[0].cause) == ("memorised", "healthy"), result.summary
 
 
+QUICK_RECIPES = (
+    "softmax_over_the_rows", "rows_shuffled_without_their_labels", "scores_beyond_half_precision", "weights_all_zero",
+    "target_network_is_the_network", "schedule_ends_after_ten_steps", "rate_of_a_large_model",
+    "error_against_every_label",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUICK_RECIPES)
+def test_a_fault_of_a_recipe_gets_its_verdict_and_its_cause(name: str, tmp_path: Path) -> None:
+    verdicts, causes = probe_recipes.FAULTS[name]
+
+    result = probe_here(tmp_path, entry=f"{probe_recipes.__file__}:{name}", seed=1)
+
+    assert result.verdict in verdicts, result.summary
+    assert result.causes[0].cause in causes, result.causes[:3]
+
+
+@pytest.mark.parametrize("name", ["mixed_up_rows", "two_passes_a_step", "critic_with_a_gradient_penalty"])
+def test_a_healthy_recipe_is_memorised(name: str, tmp_path: Path) -> None:
+    result = probe_here(tmp_path, entry=f"{probe_recipes.__file__}:{name}", seed=1)
+
+    assert (result.verdict, result.causes[0].cause) == ("memorised", "healthy"), result.summary
+
+
+def test_weights_that_16_bits_round_back_are_named(tmp_path: Path) -> None:
+    result = probe_here(tmp_path, entry=f"{probe_recipes.__file__}:updates_lost_in_bfloat16", seed=1)
+
+    assert "probe_update_rounded_away" in {one.symptom for one in result.findings if one.state == "present"}
+
+
 def test_a_step_may_return_its_losses_by_name(tmp_path: Path) -> None:
     result = probe_here(tmp_path, entry=f"{probe_matrix.__file__}:adversarial", steps=40)
 
@@ -43,7 +73,7 @@ def test_a_step_may_return_its_losses_by_name(tmp_path: Path) -> None:
 
 
 def test_the_matrix_names_each_pipeline_once() -> None:
-    names = [*probe_matrix.FAULTS, *probe_matrix.HEALTHY]
+    names = [(file, name) for file in (probe_matrix, probe_recipes) for name in (*file.FAULTS, *file.HEALTHY)]
 
-    assert len(names) == len(set(names))
-    assert all(callable(getattr(probe_matrix, name)) for name in names)
+    assert len(names) == len({name for _, name in names})
+    assert all(callable(getattr(file, name)) for file, name in names)

@@ -10,7 +10,7 @@ from mldebug_mcp.batch.batch import Problem
 from mldebug_mcp.batch.columns import CONTRASTED
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.batch.templates import ASSISTANT
-from mldebug_mcp.batch.text_problems import CHATS, MAX_ROWS, messages
+from mldebug_mcp.batch.text_problems import ANSWERS, CHATS, MAX_ROWS, messages
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.core.errors import is_failure
 
@@ -22,6 +22,11 @@ MIN_SHARE_OF_ONE_POSITIVE = 0.1
 """Share of the pairs with the same positive from which a usual batch holds it twice. Chosen."""
 MIN_PAIRS = 8
 """Pairs with one positive that are no accident. Chosen."""
+THINKING = re.compile(r"<(?:think|thinking|thought|reasoning)>")
+_OPENS_THINKING = re.compile(r"\s*<(?:think|thinking|thought|reasoning)>")
+MIN_SHARE_EMPTY = 0.9
+"""Share of the texts with blocks of reasoning in which all are empty. Chosen: mixed data hold both on purpose."""
+_EVERY_BLOCK_EMPTY = "every block of reasoning is empty"
 EMPTY_THINKING = re.compile(r"<(think|thinking|thought|reasoning)>\s{0,20}</\1>")
 
 _Chats = Sequence[tuple[int, Sequence[Mapping[str, object]]]]
@@ -36,20 +41,44 @@ def chat_problems(table: Table, tokenizer: Tokenizer | None, first: int = 0) -> 
         first: The number of the table's first row.
     """
     found = [*_pairs(table), *_empty_sides(table)]
-    columns = (*CHATS, "prompt", "chosen")
-    name = next((name for name in columns if isinstance(table.columns.get(name), list)), None)
-    column = table.columns[name] if name is not None else []
-    if isinstance(column, list):
-        chats = [(place, chat) for place, value in enumerate(column) if (chat := messages(value))]
-        tools = table.columns.get("tools")
-        has_tools = isinstance(tools, list) and any(tools)
-        found += [*_empty_answers(chats), *_rendering(chats, tokenizer, has_tools=has_tools)]
+    chats = _conversations(table)
+    tools = table.columns.get("tools")
+    given = [place for place, one in enumerate(tools) if one] if isinstance(tools, list) else []
+    found += [*_empty_answers(chats), *_rendering(chats, tokenizer, given), *_empty_reasoning(table)]
     for check, summary, places in found:
         numbers = (first + place if table.numbers is None else int(table.numbers[place]) for place in places)
         yield Problem(check, summary, tuple(numbers))
 
 
 _Found = tuple[str, str, list[int]]
+
+
+def _conversations(table: Table) -> _Chats:
+    """Return the conversations of a table, a prompt together with what answers it."""
+    names = [name for name in CHATS if isinstance(table.columns.get(name), list)][:1]
+    if not names:
+        answers = [name for name in ("completion", "chosen") if name in table.columns][:1]
+        names = [name for name in ("prompt", *answers) if isinstance(table.columns.get(name), list)]
+    columns = [table.columns[name] for name in names]
+    rows = zip(*(column for column in columns if isinstance(column, list)), strict=False)
+    return [
+        (place, chat) for place, parts in enumerate(rows) if (chat := [one for part in parts for one in messages(part)])
+    ]
+
+
+def _empty_reasoning(table: Table) -> Iterator[_Found]:
+    """Yield the answers that are plain text and begin with an empty block of reasoning, if nearly all with one do."""
+    for name in ANSWERS:
+        column = table.columns.get(name)
+        texts = (
+            [(place, one) for place, one in enumerate(column) if isinstance(one, str)]
+            if isinstance(column, list)
+            else []
+        )
+        opened = [(place, one) for place, one in texts if _OPENS_THINKING.match(one)]
+        empty = [place for place, one in opened if EMPTY_THINKING.match(one.lstrip())]
+        if empty and 2 * len(opened) > len(texts) and len(empty) >= MIN_SHARE_EMPTY * len(opened):
+            yield "empty_thinking", _EVERY_BLOCK_EMPTY, empty[:MAX_ROWS]
 
 
 def _empty_answers(chats: _Chats) -> Iterator[_Found]:
@@ -75,20 +104,20 @@ def _empty_sides(table: Table) -> Iterator[_Found]:
 def _says_nothing(message: Mapping[str, object]) -> bool:
     if message.get("role") != ASSISTANT or message.get("tool_calls") or message.get("function_call"):
         return False
-    content = message.get("content", "")
+    content = message.get("content") or ""
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        content = "".join(map(str, texts)) if len(texts) == len(content) else "not text"
     return isinstance(content, str) and not content.strip() and not message.get("reasoning_content")
 
 
-def _rendering(chats: _Chats, tokenizer: Tokenizer | None, *, has_tools: bool) -> Iterator[_Found]:
+def _rendering(chats: _Chats, tokenizer: Tokenizer | None, given: list[int]) -> Iterator[_Found]:
     template = None if tokenizer is None else tokenizer.chat_template
     texts = [(place, chat, _text(chat, tokenizer)) for place, chat in chats[:MAX_RENDERED]]
+    opened = [place for place, _, text in texts if THINKING.search(text)]
     thinking = [place for place, chat, text in texts if _only_empty_thinking(chat, text)]
-    if thinking and 2 * len(thinking) > len(texts):
-        yield (
-            "empty_thinking",
-            "every answer holds an empty block of reasoning, and nothing of its own in it",
-            thinking,
-        )
+    if thinking and 2 * len(thinking) > len(texts) and len(thinking) >= MIN_SHARE_EMPTY * len(opened):
+        yield "empty_thinking", _EVERY_BLOCK_EMPTY, thinking
     if template is None:
         return
     silent = [place for place, chat, text in texts if text and any(words not in text for words in _instructions(chat))]
@@ -97,15 +126,15 @@ def _rendering(chats: _Chats, tokenizer: Tokenizer | None, *, has_tools: bool) -
     dropped = [place for place, chat, text in texts if text and any(name not in text for name in _called(chat))]
     if dropped:
         turns = [message for _, chat, _ in texts for message in chat if message.get("role") == ASSISTANT]
-        calls = sum(bool(message.get("tool_calls")) for message in turns)
-        lost = "" if not has_tools or "tools" in template else "; the column tools is not rendered either"
+        calls = sum(any(True for _ in _called([message])) for message in turns)
+        lost = "" if not given or "tools" in template else "; the column tools is not rendered either"
         yield (
             "tool_calls_dropped",
             f"the chat template does not render tool_calls: {calls} of {len(turns)} assistant turns lose them{lost}",
             dropped,
         )
-    elif has_tools and not re.search(r"\btools\b", template):
-        yield "tool_calls_dropped", "the chat template does not render the column tools", [place for place, _ in chats]
+    elif given and not re.search(r"\btools\b", template):
+        yield "tool_calls_dropped", "the chat template does not render the column tools", given[:MAX_ROWS]
 
 
 def _text(chat: Sequence[Mapping[str, object]], tokenizer: Tokenizer | None) -> str:
@@ -123,7 +152,7 @@ def _text(chat: Sequence[Mapping[str, object]], tokenizer: Tokenizer | None) -> 
 def _only_empty_thinking(chat: Sequence[Mapping[str, object]], text: str) -> bool:
     """Return whether each answer's block of reasoning is empty, as many as there are answers."""
     answers = sum(message.get("role") == ASSISTANT for message in chat)
-    blocks = len(re.findall(r"<(?:think|thinking|thought|reasoning)>", text))
+    blocks = len(THINKING.findall(text))
     return answers > 0 and blocks > 0 and len(EMPTY_THINKING.findall(text)) == blocks
 
 
@@ -139,7 +168,8 @@ def _called(chat: Sequence[Mapping[str, object]]) -> Iterator[str]:
     """Yield the names of the functions that the messages call."""
     for message in chat:
         calls = message.get("tool_calls")
-        for call in calls if isinstance(calls, list) else []:
+        older = message.get("function_call")
+        for call in [*(calls if isinstance(calls, list) else []), *([older] if older else [])]:
             function = call.get("function", call) if isinstance(call, dict) else None
             name = function.get("name") if isinstance(function, dict) else None
             if isinstance(name, str) and name:

@@ -61,6 +61,9 @@ CONTRASTED = (
     ("anchor", "positive", "negative"),
     ("query", "positive", "negative"),
     ("query", "pos", "neg"),
+    ("question", "positive", "negative"),
+    ("anchor", "pos", "neg"),
+    ("sentence1", "sentence2", "sentence3"),
     ("sentence_0", "sentence_1", "sentence_2"),
 )
 """Columns of pairs and triplets for embeddings, as sentence-transformers names them; the third may be missing."""

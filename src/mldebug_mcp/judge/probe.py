@@ -87,7 +87,7 @@ def _learning(seen: Measured, present: dict[str, str]) -> Decision:
     if not losses:
         return Decision("failed", "the probe did not get to training")
     story = f"the loss went from {figure(losses[0])} to {figure(losses[-1])} in {len(losses)} steps"
-    for blocking in ("probe_loss_negated", "probe_rows_contradict", "probe_inputs_constant"):
+    for blocking in NOT_LEARNT:
         if blocking in present:
             return Decision("cannot_learn", f"{story}; {present[blocking]}")
     if seen.memorised or (learns(seen) and not present.keys() - OF_THE_GOAL):
@@ -96,6 +96,13 @@ def _learning(seen: Measured, present: dict[str, str]) -> Decision:
         return Decision("too_slow", f"{story}{slow}; {_goal(seen)}")
     noise = "".join(f"; {observation}" for observation in _random_loss(seen))
     return Decision("cannot_learn", f"{story} and stays there; {_goal(seen)}{noise}")
+
+
+NOT_LEARNT = (
+    "probe_loss_negated", "probe_loss_unbounded", "probe_loss_over_another_axis", "probe_rows_contradict",
+    "probe_inputs_constant",
+)  # fmt: skip
+"""Symptoms of a loss whose fall is no learning."""
 
 
 def _slow(seen: Measured, present: dict[str, str]) -> str | None:
@@ -118,9 +125,10 @@ OF_THE_GOAL = frozenset(
 def _why_learnt(seen: Measured) -> str:
     """Say why a batch counts as learnt whose loss did not come down to the goal."""
     if takes_turns(seen) and seen.watched is not None and seen.contrast is not None:
+        what = "memorises the batch" if seen.contrast.memorised else "brings it down clearly"
         return (
-            f"it is of {seen.watched.optimizers} optimizers in turn and need not fall, and one alone memorises the "
-            f"batch in {len(seen.contrast.losses)} steps"
+            f"it is of {seen.watched.optimizers} optimizers in turn and need not fall, and one alone {what} in "
+            f"{len(seen.contrast.losses)} steps"
         )
     if is_random(seen) and seen.same_draws is not None:
         losses = seen.same_draws.losses
@@ -133,7 +141,8 @@ def _why_learnt(seen: Measured) -> str:
 
 def _tiny_steps(seen: Measured, present: dict[str, str]) -> str | None:
     """Return what shows that only the size of the steps stands in the way, or None."""
-    if not seen.update_ratio or seen.contrast is None or not seen.contrast.memorised:
+    moves = seen.update_ratio or "probe_update_rounded_away" in present
+    if not moves or seen.contrast is None or not seen.contrast.memorised:
         return None
     small = present.get("probe_update_small")
     return None if small is None else f"{small}; {present['probe_own_optimizer_learns']}"

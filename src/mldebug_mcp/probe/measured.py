@@ -103,6 +103,7 @@ class Curve(_Part):
     learning_rate: float | None = None
     seconds: float = 0.0
     memorised: bool = False
+    rate_gone_at: int | None = None
     last_gradient: float | None = None
 
 
@@ -133,6 +134,8 @@ class Watched(_Part):
     learning_rates: list[float] = Field(default_factory=list)
     leftover_gradient: float | None = None
     clip_factor: float | None = None
+    decay_per_step: float | None = None
+    rounded_away: float | None = None
     in_training_mode: bool | None = None
     uphill: float | None = None
 

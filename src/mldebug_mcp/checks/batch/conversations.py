@@ -161,7 +161,7 @@ def special_token_split(batch: Batch) -> Evidence | None:
     """The text of a special token is spelt by ordinary tokens, at a place where it matters.
 
     Not this when: a text mentions such a token in passing, and the row's real ones are whole. What counts: the end
-    token at the end of a row, the first token at its beginning, or two different special tokens. In each case the
+    token at the end of a row, the first token at its beginning, or two different special tokens. But for the end, the
     token is whole nowhere in the row.
     """
     tokenizer = batch.tokenizer
@@ -180,16 +180,18 @@ def _split(tokenizer: Tokenizer, row: RowRoles) -> dict[str, int]:
     """Return the special tokens that a row spells where they matter, with the character where each begins."""
     offset = int(row.side.ids.offsets[row.index])
     spelt: dict[str, int] = {}
+    stripped = row.text.rstrip()
     for text, number in tokenizer.special.items():
         if len(text) < 3 or text not in row.text:
             continue
         places = [found.start() for found in re.finditer(re.escape(text), row.text)]
+        if number in tokenizer.ends and stripped.endswith(text):
+            places = places[-1:]  # an end that stands whole after another turn does not make this one whole
         if not any(int(row.side.ids.flat[offset + row.token_at(place)]) == number for place in places):
             spelt[text] = places[-1]
     if len(spelt) >= 2:
         return spelt
     hf = tokenizer.hf
-    stripped = row.text.rstrip()
     return {
         text: place
         for text, place in spelt.items()

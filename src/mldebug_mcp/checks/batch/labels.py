@@ -290,8 +290,13 @@ def all_labels_masked(batch: Batch) -> Evidence | None:
     if not tokens or any(int(side.trained_per_row.sum()) for side in sides):
         return None
     rows = rows_where(sides, lambda side: (side.ids.lengths if side is batch.targets else side.lengths) > 0)
+    known = batch.tokenizer
+    unmarked = known is not None and known.chat_template is not None and not known.marks_generation
+    why = "; this chat template has no {% generation %} marks, which assistant_only_loss=True needs" * unmarked
     return batch_evidence(
-        f"none of {tokens} {batch.unit} in {of_rows(rows, batch.rows)} is trained on", rows, values={"tokens": tokens}
+        f"none of {tokens} {batch.unit} in {of_rows(rows, batch.rows)} is trained on{why}",
+        rows,
+        values={"tokens": tokens},
     )
 
 

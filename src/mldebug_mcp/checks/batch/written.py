@@ -7,8 +7,10 @@ from collections import Counter
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.chat_problems import EMPTY_THINKING, MIN_SHARE_EMPTY, THINKING
 from mldebug_mcp.batch.columns import CONTRASTED
 from mldebug_mcp.batch.endings import content, pairs
+from mldebug_mcp.batch.roles import RowRoles
 from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.checks.batch.affected_rows import NO_ROWS, batch_evidence, of_rows
 from mldebug_mcp.checks.check import Evidence, batch_check
@@ -71,11 +73,33 @@ def system_prompt_dropped(batch: Batch) -> Evidence | None:
     purposes=("sft", "dpo", "vlm"),
 )
 def empty_thinking(batch: Batch) -> Evidence | None:
-    """Most conversations hold a block of reasoning for the answer, and all of their blocks are empty.
+    """Most conversations hold a block of reasoning for the answer, and the blocks of nine in ten of them are empty.
 
-    Not this when: some block holds reasoning; no template and no text writes one.
+    Not this when: more of the blocks hold reasoning; no template and no text writes one; the blocks are masked.
     """
-    return _evidence(batch, "empty_thinking")
+    return _evidence(batch, "empty_thinking") or _empty_in_tokens(batch)
+
+
+def _empty_in_tokens(batch: Batch) -> Evidence | None:
+    """Look for blocks in tokenized rows, where they are trained on."""
+    opened = [row for row in batch.roles if "<think" in row.text and row.side.trained is not None]
+    found = [row for row in opened if EMPTY_THINKING.search(row.text) and not _has_reasoning(row)]
+    trained = [row for row in found if _is_trained(row)]
+    if not trained or 2 * len(trained) <= len(batch.roles) or len(found) < MIN_SHARE_EMPTY * len(opened):
+        return None
+    rows = np.unique([row.number for row in trained]).astype(np.int64)
+    return batch_evidence(f"every block of reasoning is empty, in {of_rows(rows, batch.rows)}", rows)
+
+
+def _has_reasoning(row: RowRoles) -> bool:
+    return len(EMPTY_THINKING.findall(row.text)) < len(THINKING.findall(row.text))
+
+
+def _is_trained(row: RowRoles) -> bool:
+    """Return whether the end of an empty block is trained on."""
+    place = next(found.end() - 1 for found in EMPTY_THINKING.finditer(row.text))
+    trained = row.side.trained
+    return trained is not None and bool(trained[int(row.side.ids.offsets[row.index]) + row.token_at(place)])
 
 
 # Pairs for embeddings that share their positive.

@@ -89,6 +89,8 @@ def probe_targets_drawn(seen: Measured) -> Evidence | None:
         raise CannotTell("calls with nothing changed give the same loss")
     if not seen.targets_drawn or seen.memorised or learns(seen):
         return None
+    if seen.targets_drawn == "order":
+        return Evidence("each call gives the model the same rows in another order, and their order changes the loss")
     if seen.targets_drawn == "labels":
         return Evidence("the model is given other labels at each call of the loss")
     return Evidence("the outputs stay the same from call to call and the loss does not: targets are drawn anew")

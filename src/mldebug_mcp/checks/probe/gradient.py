@@ -80,6 +80,8 @@ PROBE_GRADIENT_EXPLODING_LARGE = 1000.0
 def probe_gradient_exploding(seen: Measured) -> Evidence | None:
     """The first gradient is thousands of times as large as usual."""
     assert seen.gradients is not None
+    if seen.alike_units:
+        raise CannotTell("units with the same weights cancel each other's gradients")
     if seen.gradients.norm < PROBE_GRADIENT_EXPLODING_LARGE * max(1.0, abs(seen.initial_loss or 0.0)):
         return None
     return Evidence(

@@ -32,6 +32,8 @@ def probe_initial_loss_high(seen: Measured) -> Evidence | None:
     assert seen.reference is not None
     if seen.loss_formula is None:
         raise CannotTell("the loss has no known form to compare with")
+    if seen.alike_units:
+        raise CannotTell("units with the same weights give the same for all classes")
     if "summed" in seen.loss_formula or "negated" in seen.loss_formula or not math.isfinite(seen.initial_loss):
         raise CannotTell(f"the loss is {seen.loss_formula}, which has no uniform guess to compare with")
     uniform = seen.reference.uniform
@@ -97,6 +99,55 @@ def probe_loss_broadcast(seen: Measured) -> Evidence | None:
         return None
     name = seen.loss_formula.removesuffix(" broadcast").replace("_", " ")
     return Evidence(f"the loss equals the {name} of each output against every label: two shapes were broadcast")
+
+
+# The loss is cross-entropy of probabilities over another axis than the classes.
+
+
+@probe_symptom(
+    needs=("loss_formula",),
+    effects={"wrong_loss": "sometimes"},
+)
+def probe_loss_over_another_axis(seen: Measured) -> Evidence | None:
+    """The loss is a cross-entropy whose softmax runs over the rows or the positions, so that they compete."""
+    assert seen.loss_formula is not None
+    if " over " not in seen.loss_formula:
+        return None
+    axis = seen.loss_formula.partition(" over ")[2].removesuffix(" shifted")
+    return Evidence(f"the loss equals the cross-entropy of a softmax over the {axis}, not over the classes")
+
+
+# The loss falls below zero without end.
+
+
+MIN_TIMES_FIRST_LOSS = 10.0
+"""Times the size of the first loss, and at least 1, that the last one lies below zero. Chosen: likelihoods with a
+learned variance go to a few nats below zero."""
+
+
+@probe_symptom(
+    needs=("curve",),
+    effects={"wrong_loss": "often"},
+    background=0.0002,
+)
+def probe_loss_unbounded(seen: Measured) -> Evidence | None:
+    """The loss falls below zero faster and faster: it has no floor, so its sign may be wrong.
+
+    Not this when: the fall slows down, as that of a likelihood with a learned variance.
+    """
+    assert seen.curve is not None
+    losses = seen.curve.losses
+    if len(losses) < MIN_LOSSES_OF_FALL or not all(map(math.isfinite, losses)):
+        raise CannotTell(f"{len(losses)} finite losses; {MIN_LOSSES_OF_FALL} are needed")
+    half = losses[: len(losses) // 2]
+    early, late = half[0] - half[-1], half[-1] - losses[-1]
+    if losses[-1] > -MIN_TIMES_FIRST_LOSS * max(1.0, abs(losses[0])) or late <= early:
+        return None
+    return Evidence(f"the loss falls from {figure(losses[0])} to {figure(losses[-1])}, in the second half faster")
+
+
+MIN_LOSSES_OF_FALL = 20
+"""Losses whose halves are compared. Chosen: fewer are too few to tell a fall that gets faster."""
 
 
 # The loss does not change at all from step to step.

@@ -76,12 +76,13 @@ def learns(seen: Measured) -> bool:
 
     A loss that each call draws anew falls clearly, and with the same draws at each step it is memorised or comes to
     rest. One of a form that is not known, which may have any floor, falls clearly and comes to rest. One of several
-    optimizers in turn is memorised by a single one.
+    optimizers in turn falls clearly, or is memorised, by a single one.
     """
     if seen.memorised or seen.curve is None or seen.gradients is None:
         return False
     if takes_turns(seen):
-        return seen.contrast is not None and seen.contrast.memorised
+        alone = seen.contrast
+        return alone is not None and (alone.memorised or _fell(alone.losses))
     if not _fell(seen.curve.losses):
         return False
     if is_random(seen):

@@ -109,6 +109,8 @@ def probe_stuck_at_frequencies(seen: Measured) -> Evidence | None:
     """The loss comes to rest where a guess that knows only how often each label occurs would be."""
     assert seen.curve is not None
     assert seen.reference is not None
+    if seen.alike_units:
+        raise CannotTell("units with the same weights give the same for all inputs")
     unigram = seen.reference.unigram
     if unigram is None or seen.memorised or not seen.curve.losses or unigram < 0.1:
         return None

@@ -16,10 +16,13 @@ from mldebug_mcp.probe.measured import Measured
     background=0.0005,
 )
 def probe_parameters_frozen(seen: Measured) -> Evidence | None:
-    """Most parameters do not require a gradient, and the batch is not memorised."""
+    """Most parameters do not require a gradient, and the batch is not memorised.
+
+    Not this when: the others alone memorise the batch with the probe's own optimizer.
+    """
     assert seen.parameters is not None
     share = seen.parameters.frozen_share
-    if share < 0.5 or seen.memorised:
+    if share < 0.5 or seen.memorised or (seen.contrast is not None and seen.contrast.memorised):
         return None
     return Evidence(f"{share:.0%} of the parameters do not require a gradient: {', '.join(seen.parameters.frozen[:3])}")
 
@@ -115,6 +118,8 @@ LARGE = 8.0
 def probe_weights_large(seen: Measured) -> Evidence | None:
     """A weight matrix begins with a deviation far above what its width asks for."""
     assert seen.init is not None
+    if seen.alike_units:
+        raise CannotTell("units with the same weights have no scale")
     worst = seen.init.largest[0] if seen.init.largest else None
     if worst is None or worst.factor < LARGE:
         return None

@@ -50,6 +50,60 @@ def probe_learning_rate_zero(seen: Measured) -> Evidence | None:
     return Evidence("the learning rate is 0 in every group") if rates and max(rates) == 0 else None
 
 
+# The learning rate goes to zero long before the steps are up.
+
+
+@probe_symptom(
+    needs=("curve",),
+    effects={"lr_schedule_bug": "often"},
+    background=0.0005,
+)
+def probe_learning_rate_ends(seen: Measured) -> Evidence | None:
+    """A step of the user's brings the learning rate to next to nothing while steps are left, and the loss stays high.
+
+    Not this when: the batch is memorised; the rate rises again; it is 0 from the first step on.
+    """
+    assert seen.curve is not None
+    if seen.watched is None:
+        raise CannotTell("the optimizer is the probe's own")
+    if seen.curve.rate_gone_at is None or seen.memorised:
+        return None
+    return Evidence(
+        f"the learning rate is next to nothing after {seen.curve.rate_gone_at} optimizer steps, of "
+        f"{len(seen.curve.losses)} steps"
+    )
+
+
+# Updates are smaller than the precision of the weights.
+
+
+MAX_SHARE_ROUNDED_AWAY = 0.5
+"""Share of the 16-bit elements with a gradient that a step may leave as they are. Chosen: steps of 1e-3 of a weight
+move most of them, since bfloat16 tells numbers apart that differ by 4e-3, and rounds half of the smaller steps up."""
+
+
+@probe_symptom(
+    needs=("watched",),
+    effects={"low_precision_update": "usually", "lr_too_low": "rarely"},
+    background=0.001,
+)
+def probe_update_rounded_away(seen: Measured) -> Evidence | None:
+    """Weights are kept in 16 bits, and a step leaves most of those that have a gradient exactly as they were.
+
+    Not this when: the batch is memorised; weights are kept in 32 bits.
+    """
+    assert seen.watched is not None
+    share = seen.watched.rounded_away
+    if share is None:
+        raise CannotTell("no weight of 16 bits was stepped")
+    if share <= MAX_SHARE_ROUNDED_AWAY or seen.memorised:
+        return None
+    return Evidence(
+        f"a step leaves {share:.0%} of the 16-bit weights that have a gradient exactly as they were",
+        values={"share": share},
+    )
+
+
 # Parameters that get a gradient are in no group of the optimizer.
 
 
@@ -169,7 +223,8 @@ def probe_update_small(seen: Measured) -> Evidence | None:
 def probe_weight_decay_large(seen: Measured) -> Evidence | None:
     """Weight decay takes a visible part of the weights at each step, and the batch is not memorised."""
     assert seen.parameters is not None
-    share = seen.parameters.decay_per_step
+    watched = seen.watched.decay_per_step if seen.watched is not None else None
+    share = seen.parameters.decay_per_step if watched is None else watched
     if share is None:
         raise CannotTell("the optimizer is the probe's own")
     if seen.memorised or share < 0.005:

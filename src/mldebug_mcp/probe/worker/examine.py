@@ -86,6 +86,7 @@ class Call:
         labels: The labels that the model was given.
         parts: Whether the loss called parts of the model by themselves, so that its output is not all that counts.
         output: Sum and norm of the model's main output, which may be too large to keep.
+        rows: A number for each row of what the model was given.
     """
 
     made: list[str] = field(default_factory=list)
@@ -93,6 +94,7 @@ class Call:
     labels: torch.Tensor | None = None
     parts: bool = False
     output: tuple[float, float] | None = None
+    rows: torch.Tensor | None = None
 
 
 class CallWatch:
@@ -131,8 +133,10 @@ class CallWatch:
             self.call.made.append(f"{type(module).__name__}.{name}")
 
     def _given(self, module: nn.Module, arguments: Any, keywords: dict[str, Any]) -> None:
-        del module, arguments
+        del module
         self._inside = True
+        given = [one for _, one in leaves((list(arguments), dict(keywords))) if one.ndim > 1]
+        self.call.rows = row_marks(given[0]) if given else None
         labels = next((keywords[name] for name in LABEL_NAMES if isinstance(keywords.get(name), torch.Tensor)), None)
         self.call.labels = None if labels is None else labels.detach().clone()
 
@@ -151,19 +155,38 @@ def same(one: torch.Tensor, other: torch.Tensor) -> bool:
     return one.shape == other.shape and bool(((one == other) | (one.isnan() & other.isnan())).all())
 
 
-def targets_drawn(calls: list[Call]) -> str:
-    """Return what shows that targets are drawn anew: "labels" that the model is given, "outputs" that stay, or "".
+def row_marks(given: torch.Tensor) -> torch.Tensor:
+    """Return a number for each row that is the same for equal rows: a weighted sum of what it holds."""
+    flat = given.detach().flatten(1).double().cpu()
+    return flat @ torch.sin(torch.arange(1, flat.shape[1] + 1, dtype=torch.float64))
 
-    Outputs that stay the same while the loss changes are compared with something that does not.
+
+def targets_drawn(calls: list[Call]) -> str:
+    """Return what shows that targets are drawn anew, or "".
+
+    It is "labels" that the model is given, the "order" of its rows, or "outputs" that stay.
+
+    Outputs that stay the same while the loss changes are compared with something that does not. A loss that changes
+    where only the order of the rows does compares them with something in another order.
     """
     labels = [call.labels for call in calls if call.labels is not None]
     alike = [one for one in labels if one.shape == labels[0].shape]
     # Labels that are left out here and there hide words at random: what stands in them is compared.
     if any(bool(((one != labels[0]) & (one >= 0) & (labels[0] >= 0)).any()) for one in alike):
         return "labels"
+    if _only_order_differs([call.rows for call in calls if call.rows is not None]):
+        return "order"
     first = calls[0].output
     whole = first is not None and not any(call.parts for call in calls)
     return "outputs" if whole and all(call.output == first for call in calls) else ""
+
+
+def _only_order_differs(marks: list[torch.Tensor]) -> bool:
+    """Return whether the calls were given the same rows, and in another order."""
+    if len(marks) < CALLS or len({len(one) for one in marks}) != 1:
+        return False
+    sets = [one.sort().values for one in marks]
+    return all(torch.equal(one, sets[0]) for one in sets) and not all(torch.equal(one, marks[0]) for one in marks)
 
 
 @contextlib.contextmanager
@@ -500,8 +523,9 @@ def _measure(subject: Subject) -> dict[str, Any]:
         result["input_used"] = _differs(first, changed)
         result["inputs_change"] = _change(first, changed)
     if rows is not None and rows > 1 and len(first) == rows and first.ndim >= 2 and not _square(first, rows):
-        changed = _output(subject, _perturbed(subject.batch, slice(rows - 1, rows)))
-        if changed is not None:
+        others = _perturbed(subject.batch, slice(rows - 1, rows))
+        changed = _output(subject, others)
+        if changed is not None and _other_rows_stay(subject, others):
             result["rows_mixed"] = _differs(first[:-1], changed[:-1])
             result["row_change"] = _change(first[:-1], changed[:-1])
     ids = token_ids(subject)
@@ -579,15 +603,26 @@ class DropoutWatch(TorchFunctionMode):
 
 def _reaches_model(subject: Subject) -> bool:
     """Return whether the model is given something else when the batch is changed."""
-    given: list[list[torch.Tensor]] = []
-    for batch in (subject.batch, _perturbed(subject.batch, slice(None))):
-        with Capture(subject.model) as capture:
-            _output(subject, batch)
-        given.append(capture.given)
-    pairs = zip(*given, strict=False)
-    return len(given[0]) != len(given[1]) or not all(
-        one.shape == other.shape and torch.equal(one, other) for one, other in pairs
+    before, after = _given(subject, subject.batch), _given(subject, _perturbed(subject.batch, slice(None)))
+    return len(before) != len(after) or not all(map(_equal, before, after))
+
+
+def _other_rows_stay(subject: Subject, batch: Any) -> bool:
+    """Return whether the model is given the same rows but for the last, so that the loss does not mix them before."""
+    before, after = _given(subject, subject.batch), _given(subject, batch)
+    return len(before) == len(after) and all(
+        _equal(one[:-1], other[:-1]) for one, other in zip(before, after, strict=True)
     )
+
+
+def _given(subject: Subject, batch: Any) -> list[torch.Tensor]:
+    with Capture(subject.model) as capture:
+        _output(subject, batch)
+    return [one for one in capture.given if one.ndim]
+
+
+def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.shape == other.shape and torch.equal(one, other)
 
 
 def _output(subject: Subject, batch: Any, seed: int = 0) -> torch.Tensor | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import math
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 
 from .outputs import IGNORED, Capture, Targets, targets_of, token_ids
 from .parameters import has_batch_norm
@@ -33,7 +35,8 @@ def identify(targets: Targets, reported: float, *, known: str | None = None, low
 
     The name's parts say how: `cross_entropy`, `binary_cross_entropy`, `squared_error` or `absolute_error`; `shifted`
     (position t predicts t+1); `softmaxed` (probabilities taken for logits); `negated`; `summed`; `broadcast` (each
-    output against every label). Of several that fit, the one that is `known` from another pass stands.
+    output against every label); `over rows` or `over positions` (normalised over that axis in place of the classes). Of
+    several that fit, the one that is `known` from another pass stands.
     """
     tolerance = LOW_TOLERANCE if low_precision else TOLERANCE
     fitting = [
@@ -100,6 +103,20 @@ def _of_classes(targets: Targets) -> Iterator[tuple[str, float]]:
             logs = logits.clamp(min=1e-12).log()
             yield f"cross_entropy{shift}", float(functional.nll_loss(logs, labels, ignore_index=IGNORED))
         yield f"cross_entropy summed{shift}", plain * count
+    yield from _over_other_axes(targets)
+
+
+def _over_other_axes(targets: Targets) -> Iterator[tuple[str, float]]:
+    """Yield cross-entropies of probabilities that sum to 1 over the rows or the positions, not over the classes."""
+    for axis, name in enumerate(("rows", "positions")[: targets.logits.ndim - 1]):
+        given = targets.logits
+        if bool((given >= 0).all()) and bool(((given.sum(axis) - 1).abs() < 1e-2).all()):
+            given = given.clamp(min=1e-12).log()
+        for shift in ("", " shifted") if targets.kind == "tokens" else ("",):
+            logits, labels = aligned(replace(targets, logits=given.log_softmax(axis)), shifted=bool(shift))
+            if bool((labels != IGNORED).any()):
+                loss = float(functional.nll_loss(logits, labels, ignore_index=IGNORED))
+                yield f"cross_entropy over {name}{shift}", loss
 
 
 def _of_values(targets: Targets) -> Iterator[tuple[str, float]]:
@@ -226,6 +243,18 @@ def is_low(subject: Subject) -> bool:
     return subject.dtype in LOW or any(one.dtype in LOW for _, one in subject.parameters())
 
 
+class FullPrecision(TorchFunctionMode):
+    """Makes 32-bit tensors wherever the code of a pass asks for 16 bits, while it is entered."""
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function of torch with each type of 16 bits replaced."""
+        del types
+        if func in (torch.Tensor.half, torch.Tensor.bfloat16):
+            return args[0].float()
+        widened = [torch.float32 if one in LOW else one for one in args]
+        return func(*widened, **{name: torch.float32 if one in LOW else one for name, one in (kwargs or {}).items()})
+
+
 def in_full_precision(subject: Subject) -> dict[str, Any]:
     """Return loss and finiteness of gradients of one pass with everything in 32 bits."""
     model = copy.deepcopy(subject.model).float()
@@ -238,7 +267,8 @@ def in_full_precision(subject: Subject) -> dict[str, Any]:
 
     torch.autocast.__init__ = disabled  # type: ignore[method-assign]
     try:
-        loss = loss_in(subject.loss(model, batch))
+        with FullPrecision():
+            loss = loss_in(subject.loss(model, batch))
         if loss.requires_grad:
             loss.backward()
         finite = all(bool(torch.isfinite(one.grad).all()) for one in model.parameters() if one.grad is not None)

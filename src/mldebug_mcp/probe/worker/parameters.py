@@ -186,6 +186,20 @@ class Movement:
         )
         return ratios[len(ratios) // 2] if ratios else None
 
+    def rounded_away(self, gradients: Mapping[int, torch.Tensor]) -> float | None:
+        """Return the share of the 16-bit elements with a gradient that a step did not change; None where none has.
+
+        Args:
+            gradients: What the optimizer used, by the id of the parameter.
+        """
+        moved = total = 0
+        for _, one, start in self._start:
+            used = gradients.get(id(one))
+            if used is not None and one.dtype in (torch.float16, torch.bfloat16):
+                total += int((used != 0).sum())
+                moved += int(((used != 0) & (one.detach() != start)).sum())
+        return 1 - moved / total if total else None
+
     def still(self) -> dict[str, Any]:
         """Return which parameters have not moved at all."""
         still = [(name, one) for name, one, start in self._start if torch.equal(one.detach(), start)]

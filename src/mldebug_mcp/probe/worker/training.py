@@ -30,6 +30,10 @@ PATIENCE = 3
 """Steps in a row below the goal that count as memorised, so that one lucky step does not."""
 
 
+GONE = 0.01
+"""Share of the greatest learning rate that is next to nothing. Chosen: schedules end at a tenth, or at zero."""
+
+
 @dataclass
 class Curve:
     """Losses step by step and how the loop ended."""
@@ -38,11 +42,13 @@ class Curve:
     ended: str = "steps"
     learning_rate: float | None = None
     seconds: float = 0.0
+    rate_gone_at: int | None = None
+    """Steps after which the user's learning rate is next to nothing."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as the result file carries it."""
         return {"losses": self.losses, "ended": self.ended, "learning_rate": self.learning_rate,
-                "seconds": self.seconds}  # fmt: skip
+                "seconds": self.seconds, "rate_gone_at": self.rate_gone_at}  # fmt: skip
 
 
 @dataclass
@@ -101,9 +107,28 @@ def train(subject: Subject, plan: Plan, rate: float) -> Curve:
 def train_as_user(subject: Subject, plan: Plan) -> Curve:
     """Train with the user's own step, or with the user's optimizer as it is."""
     if subject.train_step is not None:
-        return _run(plan, plan.steps, subject.step)
+        rates: list[float] = []
+
+        def note(optimizer: torch.optim.Optimizer, arguments: Any, keywords: Any) -> None:
+            del arguments, keywords
+            rates.append(max(float(group["lr"]) for group in optimizer.param_groups))
+
+        handle = register_optimizer_step_pre_hook(note)
+        try:
+            curve = _run(plan, plan.steps, subject.step)
+        finally:
+            handle.remove()
+        curve.rate_gone_at = gone_at(rates)
+        return curve
     assert subject.optimizer is not None
     return _loop(subject, subject.optimizer, plan.steps, None, plan)
+
+
+def gone_at(rates: list[float]) -> int | None:
+    """Return the number of steps after which a learning rate stays next to nothing; None where it does not."""
+    least = GONE * max(rates, default=0.0)
+    left = next((number for number in range(len(rates), 0, -1) if rates[number - 1] > least), 0)
+    return left if 0 < left < len(rates) else None
 
 
 def make_optimizer(subject: Subject, name: str, rate: float) -> torch.optim.Optimizer:
@@ -186,21 +211,23 @@ class StepWatch:
     def __init__(self, subject: Subject) -> None:
         self._parameters = [(name, one) for name, one in subject.parameters() if one.requires_grad]
         self._fresh: dict[int, torch.Tensor] = {}
-        self._used: dict[int, torch.Tensor] = {}
+        self.used: dict[int, torch.Tensor] = {}
         self._handles: list[Any] = []
         self.optimizer_steps = 0
         self.backwards = 0
         self.without_gradient = 0
         self.optimizers: set[int] = set()
         self.rates: set[float] = set()
+        self.decays: list[float] = []
         self.leftovers: list[float] = []
         self.factors: list[float] = []
         self.in_training_mode: bool | None = None
         self._model = subject.model
+        self._own_step = subject.train_step is not None
 
     def __enter__(self) -> StepWatch:
         for _, one in self._parameters:
-            self._handles.append(one.register_hook(self._keeper(id(one))))  # type: ignore[no-untyped-call]
+            self._handles.append(one.register_hook(self._keeper(one)))  # type: ignore[no-untyped-call]
         self._handles.append(register_optimizer_step_pre_hook(self._before_step))
         self._handles.append(self._model.register_forward_pre_hook(self._mode))
         return self
@@ -213,9 +240,13 @@ class StepWatch:
         del arguments
         self.in_training_mode = module.training
 
-    def _keeper(self, key: int) -> Any:
+    def _keeper(self, parameter: torch.nn.Parameter) -> Any:
+        key = id(parameter)
+
         def keep(gradient: torch.Tensor) -> None:
-            known = self._fresh.get(key)
+            # What was cleared since, as between the two passes of a step, does not reach the optimizer.
+            cleared = parameter.grad is None or not bool(parameter.grad.any())
+            known = None if cleared else self._fresh.get(key)
             self._fresh[key] = gradient.detach().clone() if known is None else known + gradient.detach()
 
         return keep
@@ -225,6 +256,7 @@ class StepWatch:
         self.optimizer_steps += 1
         self.optimizers.add(id(optimizer))
         self.rates.update(float(group["lr"]) for group in optimizer.param_groups)
+        self.decays += [float(group["lr"]) * float(group.get("weight_decay", 0.0)) for group in optimizer.param_groups]
         used = {id(one): one.grad.detach().clone() for _, one in self._parameters if one.grad is not None}
         both = [key for key in used if key in self._fresh]
         self.backwards += bool(self._fresh)
@@ -233,7 +265,7 @@ class StepWatch:
         )
         if both:
             self._compare(used, both)
-        self._used, self._fresh = used, {}
+        self.used, self._fresh = used, {}
 
     def _compare(self, used: dict[int, torch.Tensor], keys: list[int]) -> None:
         """Write the used gradient as a * fresh + b * last and keep b / a: about 1 where nothing was set to zero."""
@@ -241,8 +273,8 @@ class StepWatch:
         if not bool(torch.isfinite(now).all()) or float(now.norm()) < SMALLEST or float(fresh.norm()) < SMALLEST:
             return
         self.factors.append(float(now.norm() / fresh.norm()))
-        if all(key in self._used for key in keys):
-            self.leftovers.append(_leftover(now, fresh, _flat(self._used, keys)))
+        if all(key in self.used for key in keys):
+            self.leftovers.append(_leftover(now, fresh, _flat(self.used, keys)))
 
     def result(self, steps: int) -> dict[str, Any]:
         """Return what was seen over a number of steps."""
@@ -254,7 +286,8 @@ class StepWatch:
             "optimizers": len(self.optimizers),
             "learning_rates": sorted(self.rates),
             "leftover_gradient": median_high(self.leftovers) if self.leftovers else None,
-            "clip_factor": median_high(self.factors) if self.factors else None,
+            "clip_factor": median_high(self.factors) if self.factors and self._own_step else None,
+            "decay_per_step": max(self.decays, default=None),
             "in_training_mode": self.in_training_mode,
         }
 
@@ -283,17 +316,18 @@ def watch_steps(subject: Subject, state: State, plan: Plan) -> dict[str, Any]:
     slopes = _slopes(subject)
     state.restore()
     losses: list[float] = []
-    movement, uphill, ratio = Movement(subject), None, None
+    movement, uphill, ratio, rounded = Movement(subject), None, None, None
     with StepWatch(subject) as watch:
         for number in range(WATCHED_STEPS):
             losses.extend(train_as_user(subject, plan).losses)
             if number == 0:
                 uphill, ratio = _cosine_of_step(slopes), movement.ratio()
+                rounded = movement.rounded_away(watch.used)
     state.restore()
     return {
         "update_ratio": ratio,
         "in_training_mode": watch.in_training_mode,
-        "watched": {**watch.result(len(losses)), "uphill": uphill, "losses": losses},
+        "watched": {**watch.result(len(losses)), "uphill": uphill, "rounded_away": rounded, "losses": losses},
     }
 
 
