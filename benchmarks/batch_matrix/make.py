@@ -1,7 +1,7 @@
 """Make the samples by the real collators: `python -m benchmarks.batch_matrix.make`.
 
 It needs TRL, Transformers, sentence-transformers, datasets, Axolotl and torchtune; the samples are read without them.
-LLaMA-Factory's collator makes the same batches as Axolotl's, so none of its own are kept. A fault is put where
+LLaMA-Factory's batches got the same answers as Axolotl's, so none of its own are kept. A fault is put where
 users make it: in the rows that go into the collator where that can be, else into what comes out.
 """
 
