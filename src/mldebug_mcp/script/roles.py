@@ -9,7 +9,8 @@ from functools import cached_property
 
 from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, constant_of, dotted
 from mldebug_mcp.script.library import NO_GRADIENTS, OPTIMIZERS, SCHEDULES
-from mldebug_mcp.script.trace import Trace, trace_of
+from mldebug_mcp.script.trace.events import Trace
+from mldebug_mcp.script.trace.follower import trace_of
 
 ONE_CALL_TRAINERS = re.compile(r"(?:Trainer|Seq2SeqTrainer|SFTTrainer|fit|Learner|train_model)$")
 CROSS_ENTROPY = re.compile(

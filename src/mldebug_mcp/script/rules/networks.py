@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from mldebug_mcp.script.calls import dotted
 from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.trace import Event
+from mldebug_mcp.script.trace.events import Event
 from mldebug_mcp.script.values import Object
 
 FOLLOWS = re.compile(r"target|momentum|slow|(?:^|_)ema(?:$|_)", re.IGNORECASE)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import HAS_MODES
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.trace import Event, Trace
+from mldebug_mcp.script.trace.events import Event, Trace
 from mldebug_mcp.script.values import Object
 
 

@@ -1,0 +1,37 @@
+"""What is kept while a script is followed, and how much of it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from mldebug_mcp.script.values import Object, Scope, Value
+
+MAX_STATEMENTS = 30_000
+"""Statements that are followed. Chosen: two seconds."""
+MAX_EVENTS = 5_000
+"""Events that are kept. Chosen: rules compare each with those around it."""
+MAX_CALL_DEPTH = 12
+"""Calls inside of calls that are entered."""
+MAX_ITEMS = 8
+"""Items of a list that a loop goes through one by one."""
+MAX_LISTED = 64
+"""Items of a list that are kept apart."""
+ROUNDS = 2
+"""Times that a loop is gone through: what one round leaves to the next is seen in the second."""
+
+
+class ExhaustedError(Exception):
+    """The script has more statements than are followed."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """A function that is followed: its variables, its object and class, what it returned."""
+
+    scope: Scope
+    path: str = ""
+    owner: Object | None = None
+    owner_class: ast.ClassDef | None = None
+    returned: list[Value] = field(default_factory=list)
+    globals_: set[str] = field(default_factory=set)
