@@ -76,13 +76,20 @@ LOOKS_ONLY = {
     "summon_full_params",
 }  # fmt: skip
 """Functions that leave what they are given as it is."""
-COMPUTES = re.compile(r"^(?:torch|einops|math|torchvision\.ops|torchmetrics)\b")
+COMPUTES = re.compile(r"^(?:torch|einops|math|torchvision\.ops|torchmetrics|jax|jnp|optax)\b")
 """Libraries whose functions compute on tensors, and let the gradient through."""
 
 
 def usual_name(name: str) -> str:
     """Return the library that a name stands for in most scripts, where no import says it; empty for others."""
-    usual = {"torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "optim": "torch.optim", "np": "numpy"}
+    usual = {
+        "torch": "torch",
+        "nn": "torch.nn",
+        "F": "torch.nn.functional",
+        "optim": "torch.optim",
+        "np": "numpy",
+        "jnp": "jax.numpy",
+    }
     if name in usual:
         return usual[name]
     return name if (name[:1].isupper() and not name.isupper()) or name in ("DDP", "SGD", "FSDP") else ""

@@ -30,9 +30,9 @@ def data_order(roles: Roles) -> Iterator[Fault]:
             yield fault("not_shuffled", made.line, "likely", says)
     trains = any(roles.is_repeated(backward) for backward in roles.backwards)
     if roles.uses("DistributedSampler") and not roles.script.named("set_epoch") and trains:
-        line = next(one.line for one in roles.script.calls if "DistributedSampler" in one.name)
-        says = "a DistributedSampler is used, and set_epoch() is never called: each pass has the same order"
-        yield fault("set_epoch_missing", line, "certain", says)
+        made = next(one.line for one in roles.script.calls if "DistributedSampler" in one.name)
+        says = f"set_epoch() of the DistributedSampler in line {made} is never called: each pass has the same order"
+        yield fault("set_epoch_missing", _pass_over_data(roles) or made, "certain", says)
     for call in roles.script.named("next"):
         again = call.loops and any(
             one.function == call.function and one.loops[: len(call.loops)] == call.loops for one in roles.backwards
@@ -40,6 +40,13 @@ def data_order(roles: Roles) -> Iterator[Fault]:
         if again and "iter" in calls_in(call.node):
             says = "an iterator is made anew at each step: without shuffling the first batch comes every time"
             yield fault("always_first_batch", call.line, "likely", says)
+
+
+def _pass_over_data(roles: Roles) -> int:
+    """Return the line of the loop that goes through the training data, 0 where none is seen."""
+    lines = [backward.loops[-1] for backward in roles.backwards if backward.loops]
+    over_data = [line for line in lines if not re.search(r"^(?:tqdm\()?t?range\(", roles.script.loops.get(line, ""))]
+    return next(iter((*over_data, *lines)), 0)
 
 
 def _trains_over(roles: Roles, name: str, made: Assignment) -> bool:

@@ -355,18 +355,43 @@ ELEMENTWISE_LOSSES = (
 def shapes_broadcast(roles: Roles) -> Iterator[Fault]:
     """Outputs of shape (n, 1) meet targets of shape (n,), which makes an n by n matrix of differences."""
     for call in roles.script.calls:
-        if not roles.loss_named(call, *ELEMENTWISE_LOSSES) or len(call.node.args) < 2:
+        sides = _compared(roles, call)
+        if sides is None:
             continue
-        shapes = [_shape(roles, arg, call) for arg in call.node.args[:2]]
+        shapes = [_shape(roles, arg, call) for arg in sides]
         if sorted(shapes) == ["column", "row"]:
             says = "one side of the loss has shape (n,) and the other (n, 1): the difference is a matrix of n by n"
             yield fault("shapes_broadcast", call.line, "certain", says)
         elif _one_output(roles) and shapes[0] != "row" and shapes[1] != "column" and not _makes_columns(roles):
-            target = call.node.args[1]
+            target = sides[1]
             from_data = isinstance(target, ast.Name) and roles.source_of(target, call) is target
             says = "the model has one output, of shape (n, 1), and nothing in the file gives the targets that shape"
             likely = from_data and _flattened_elsewhere(roles)
             yield fault("shapes_may_broadcast", call.line, "likely" if likely else "depends", says)
+
+
+def _compared(roles: Roles, call: Call) -> tuple[ast.expr, ast.expr] | None:
+    """Return outputs and targets that a loss compares element by element, one that is written out as well."""
+    if roles.loss_named(call, *ELEMENTWISE_LOSSES):
+        return (call.node.args[0], call.node.args[1]) if len(call.node.args) >= 2 else None
+    if call.method != "mean" or not roles.trains_by_hand or roles.gradients_off(call):
+        return None
+    inner = call.node.args[0] if call.node.args else call.node.func
+    inner = inner.value if isinstance(inner, ast.Attribute) else inner
+    if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Pow):
+        difference = inner.left
+    elif isinstance(inner, ast.Call) and dotted(inner.func).rpartition(".")[2] in ("square", "pow", "abs"):
+        of_library = dotted(inner.func).partition(".")[0] in ("torch", "jnp", "F")
+        difference = inner.args[0] if of_library and inner.args else getattr(inner.func, "value", inner)
+    else:
+        return None
+    if not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
+        return None
+    names = {dotted(difference.left).rpartition(".")[2], dotted(difference.right).rpartition(".")[2]}
+    compares = any(re.search(r"pred|out|y_?hat|logit|score|est", name) for name in names) and any(
+        re.search(r"^y|target|label|true|truth|price", name) for name in names
+    )
+    return (difference.left, difference.right) if compares else None
 
 
 SAME_SHAPE = (
@@ -563,3 +588,66 @@ def keras_logits(roles: Roles) -> Iterator[Fault]:
     if not logits and plain and not named:
         says = "the last layer gives logits, and the loss without from_logits=True takes probabilities"
         yield fault("logits_as_probabilities", loss.lineno, "likely", says)
+
+
+WEIGHT_OF_A_ROW = re.compile(
+    r"mask|keep|valid|(?:^|_)(?:row|sample|example|item|instance|importance|is|class)_?w(?:eights?)?s?$|^weights$",
+    re.IGNORECASE,
+)
+"""Names of weights that have a value for each row."""
+
+
+def weights_on_a_mean(roles: Roles) -> Iterator[Fault]:
+    """Weights or a mask of the rows meet a loss that is their mean already."""
+    for node in ast.walk(roles.script.tree):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+            continue
+        for side, weight in ((node.left, node.right), (node.right, node.left)):
+            loss = _called_loss(roles, side, node)
+            if loss is None or not _weighs_rows(roles, weight, node):
+                continue
+            if _is_reduced(roles, node):
+                says = f"{ast.unparse(weight)[:40]} weights a mean: all rows count alike, as the loss has no rows left"
+                yield fault("weights_on_a_mean", node.lineno, "likely", says)
+
+
+def _called_loss(roles: Roles, node: ast.expr, within: ast.AST) -> Call | None:
+    """Return the call of a loss that gives a mean, which a value is; by name as well."""
+    around = next((call for call in roles.script.calls if call.line >= getattr(within, "lineno", 0)), None)
+    source = roles.source_of(node, around) if around is not None else node
+    call = roles.call_of(source) if isinstance(source, ast.Call) else None
+    if call is None:
+        return None
+    made = roles.losses.get(call.name)
+    if made is not None:
+        given = made.value
+        return None if isinstance(given, ast.Call) and any(one.arg in REDUCES for one in given.keywords) else call
+    return call if MEAN_LOSSES.search(call.name) and not REDUCES & set(call.keywords) else None
+
+
+REDUCES = {"reduction", "reduce", "size_average"}
+
+
+def _weighs_rows(roles: Roles, node: ast.expr, within: ast.AST) -> bool:
+    names = [dotted(part).rpartition(".")[2] for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)]
+    reduced = any(name.rpartition(".")[2] in ("mean", "sum", "item", "max") for name in calls_in(node))
+    of_config = isinstance(node, ast.Attribute) and not dotted(node).startswith("self.")
+    return not reduced and not of_config and any(WEIGHT_OF_A_ROW.search(name) for name in names) and bool(within)
+
+
+def _is_reduced(roles: Roles, product: ast.BinOp) -> bool:
+    """Say whether a product is reduced afterwards, as one of rows is: `(loss * mask).mean()`, `/ mask.sum()`."""
+    for node in ast.walk(roles.script.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("mean", "sum"):
+            if any(part is product for part in (node.func.value, *node.args)):
+                return True
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            total = any(name.rpartition(".")[2] == "sum" for name in calls_in(node.right))
+            inside = any(part is product for part in ast.walk(node.left))
+            if total and inside:
+                return True
+    return any(
+        made.value is product
+        and any(call.owner == made.target and call.method in ("mean", "sum") for call in roles.script.calls)
+        for made in roles.script.assignments
+    )

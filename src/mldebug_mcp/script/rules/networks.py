@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from mldebug_mcp.script.calls import dotted
 from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.trace.events import Event
+from mldebug_mcp.script.trace.events import Event, Trace
 from mldebug_mcp.script.values import Object
 
 FOLLOWS = re.compile(r"target|momentum|slow|(?:^|_)ema(?:$|_)", re.IGNORECASE)
@@ -178,3 +178,75 @@ def _steps_before_the_next_backward(later: Sequence[Event], entry: int) -> list[
         if event.action == "step":
             found.append(event)
     return found
+
+
+COPIED_LATER = re.compile(r"copy|state_dict|clone|zip\(")
+
+
+def target_is_the_same(roles: Roles) -> Iterator[Fault]:
+    """A network that should follow another is that network itself, under a second name."""
+    followers = re.compile(rf"{FOLLOWS.pattern}|old_(?:net|policy|actor|model)|(?:net|policy|actor)_old", re.IGNORECASE)
+    for made in roles.script.assignments:
+        last = made.target.rpartition(".")[2]
+        given = dotted(made.value) if isinstance(made.value, ast.Name | ast.Attribute) else ""
+        of_model = given.rpartition(".")[2] in roles.model_names
+        if not followers.search(last) or not of_model or followers.search(given) or made.adds or made.conditions:
+            continue
+        again = [one for one in roles.script.assignments if one.target == made.target and one is not made]
+        used = any(
+            call.owner == made.target and call.method in ("load_state_dict", "eval", "parameters", "requires_grad_")
+            for call in roles.script.calls
+        )
+        if used and not any(COPIED_LATER.search(ast.unparse(one.value)) for one in again):
+            says = f"{made.target} is {given} itself, and no copy of it: both change with every step"
+            yield fault("target_is_the_same", made.line, "certain", says, fix=f"copy.deepcopy({given})")
+
+
+def weights_kept_by_reference(roles: Roles) -> Iterator[Fault]:
+    """The best weights are kept as references, which go on with the training."""
+    for made in roles.script.assignments:
+        kept = isinstance(made.value, ast.Call) and dotted(made.value.func).endswith(".state_dict")
+        last = made.target.rpartition(".")[2]
+        if not kept or not made.conditions or not re.search(r"best", last, re.IGNORECASE):
+            continue
+        restored = any(
+            call.method == "load_state_dict" and any(dotted(arg).rpartition(".")[2] == last for arg in call.node.args)
+            for call in roles.script.calls
+        )
+        saved_here = any(
+            call.method == "save" and call.function == made.function and call.conditions == made.conditions
+            for call in roles.script.calls
+        )
+        if restored and not saved_here and roles.trains_by_hand:
+            says = f"{made.target} refers to the weights themselves: what is kept as the best changes with each step"
+            yield fault("weights_kept_by_reference", made.line, "certain", says)
+
+
+def without_gradient_of_its_own(roles: Roles) -> Iterator[Fault]:
+    """An optimizer has the parameters of a network that runs without gradients alone."""
+    trace = roles.trace
+    if not trace.is_complete or not trace.of("backward"):
+        return
+    steps = trace.of("step")
+    named: set[Object] = set()
+    for optimizer in (one for step in steps for one in step.objects if one.kind == "optimizer" and one.holds_all):
+        for model in sorted(optimizer.holds - named, key=lambda one: one.line):
+            passes = [one for one in trace.of("forward") if _reaches(one, model)]
+            left = any(
+                one.action in ("gradients", "write") and one.loops and _reaches(one, model) for one in trace.events
+            )
+            without = [one for one in passes if one.gradients is False and one.loops]
+            trained = any(one.action == "backward" and model in one.objects for one in trace.events)
+            if not without or left or trained or len(passes) != len([one for one in passes if one.gradients is False]):
+                continue
+            if model.has_parameters() and _in_a_training(trace, without[0]):
+                named.add(model)
+                says = f"{model.label} runs without gradients wherever it is used: {optimizer.label} cannot train it"
+                yield fault("runs_without_gradient", without[0].line, "certain", says)
+
+
+def _in_a_training(trace: Trace, forward: Event) -> bool:
+    """Say whether a forward pass is in the round of a loop that computes gradients."""
+    return any(
+        one.action == "backward" and one.entry == forward.entry and one.loops == forward.loops for one in trace.events
+    )

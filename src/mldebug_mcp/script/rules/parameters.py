@@ -82,7 +82,10 @@ def _layers_after_the_optimizer(trace: Trace) -> Iterator[Fault]:
             continue  # it was no part of the model yet
         before = _optimizers_made(trace.events[:place], event.entry)
         knows_model = [
-            one for one in before if any(owner.is_part_of(held) for held in one.holds for owner in event.objects)
+            one
+            for one in before
+            if any(owner.is_part_of(held) for held in one.holds for owner in event.objects)
+            or any(_is_at(held, owner, layer.name) for held in one.holds for owner in event.objects)
         ]
         later = _optimizers_made(trace.events[place:], event.entry)
         again = any(not one.holds_all or any(held.is_related_to(layer) for held in one.holds) for one in later)
@@ -96,6 +99,11 @@ def _layers_after_the_optimizer(trace: Trace) -> Iterator[Fault]:
         certainty: Certainty = "likely" if event.tests else "certain"
         says = f"{layer.label} is made after {knows_model[0].label}, which does not know its parameters"
         yield fault("made_after_optimizer", event.line, certainty, says)
+
+
+def _is_at(held: Object, owner: Object, name: str) -> bool:
+    """Say whether a part that an optimizer has was at the place of a model where another is put now."""
+    return held.parent is owner and held.name == name and name not in ("", "*")
 
 
 def _optimizers_made(events: Sequence[Event], entry: int) -> list[Object]:
@@ -266,7 +274,10 @@ def _frozen(trace: Trace) -> Iterator[Fault]:
     """Yield where an optimizer is given the parameters of models alone that are frozen as a whole, and stay so."""
     for make in trace.of("make"):
         optimizer = next(iter(make.objects))
-        freezes = [_freeze_of(trace, model, make) for model in optimizer.holds] if optimizer.holds_all else []
+        steps = [place for place, one in enumerate(trace.events) if one.action == "step" and optimizer in one.objects]
+        until = steps[-1] if steps else len(trace.events)
+        models = optimizer.holds if optimizer.holds_all else ()
+        freezes = [_freeze_of(trace.events[:until], model, make) for model in models]
         known = [one for one in freezes if one is not None]
         if known and len(known) == len(freezes):
             names = " and ".join(sorted(model.label for model in optimizer.holds))
@@ -274,10 +285,10 @@ def _frozen(trace: Trace) -> Iterator[Fault]:
             yield fault("all_frozen", known[0].line, "certain", says)
 
 
-def _freeze_of(trace: Trace, model: Object, make: Event) -> Event | None:
+def _freeze_of(events: Sequence[Event], model: Object, make: Event) -> Event | None:
     """Return what freezes all of a model for good, None where nothing does, or new layers are free."""
     found = None
-    for event in trace.events:
+    for event in events:
         if event.entry != make.entry or not _touches(event, model):
             continue
         if (

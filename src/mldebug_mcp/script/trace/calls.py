@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.terms import Terms
 from mldebug_mcp.script.trace.state import MAX_CALL_DEPTH, Frame
 from mldebug_mcp.script.values import (
     DATA,
@@ -23,10 +25,15 @@ from mldebug_mcp.script.values import (
     choices,
     either,
     models_through,
+    terms_after,
 )
 
 if TYPE_CHECKING:
     from mldebug_mcp.script.trace.follower import Follower
+
+
+GIVES_LOSS = ("training_step", "compute_loss")
+"""Methods whose result a trainer of a framework makes smaller."""
 
 
 class Calls:
@@ -94,7 +101,10 @@ class Calls:
             for decorator in definition.decorator_list:
                 self._run.gradients = self._run.statements.gradients_in(decorator, self._run.gradients)
             self._run.statements.body(definition.body)
-            return either(*self._run.frame.returned) if self._run.frame.returned else Constant(None)
+            returned = either(*self._run.frame.returned) if self._run.frame.returned else Constant(None)
+            if definition.name in GIVES_LOSS:
+                self._run.note_loss(returned, definition)
+            return returned
         finally:
             self._run.stack.pop()
             self._run.frame, self._run.gradients = before
@@ -173,7 +183,7 @@ class Calls:
         """Follow the call of an object: the forward pass of a model, a loss, an instance with `__call__`."""
         given = (*args, *keywords.values())
         if model.kind == "loss":
-            return Tensor(models_through(*given))
+            return Tensor(models_through(*given), terms=self._terms_of_loss(model, args, node))
         event = self._run.event("forward", [model], node, modes=model.modes)
         inner: Value = DATA
         if model.definition is not None:
@@ -198,13 +208,13 @@ class Calls:
             return _with_models(inner, models)
         return _result_of_layer(model, models)
 
+    def _terms_of_loss(self, loss: Object, args: Sequence[Value], node: ast.Call) -> Terms:
+        known = {"KLDivLoss": "kl_div", "CosineSimilarity": "cosine_similarity"}
+        return terms_after(known.get(loss.made_by.rpartition(".")[2], ""), args, node)
+
 
 def _with_models(value: Tensor, models: frozenset[Object]) -> Tensor:
-    return (
-        Tensor(value.models | models, value.ends, value.is_known)
-        if models
-        else Tensor(ends=value.ends, is_known=value.is_known)
-    )
+    return replace(value, models=value.models | models if models else models)
 
 
 def _result_of_layer(layer: Object, models: frozenset[Object]) -> Tensor:

@@ -6,11 +6,12 @@ import ast
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mldebug_mcp.script.terms import Terms
 from mldebug_mcp.script.values import Loops, Object, Value
 
 Action = Literal[
     "make", "forward", "backward", "step", "schedule", "clear", "clip", "train", "eval", "write", "load", "freeze",
-    "unfreeze", "attach", "escape", "iterate", "unscale", "gradients", "copy", "policy",
+    "unfreeze", "attach", "escape", "iterate", "unscale", "gradients", "copy", "policy", "loss",
 ]  # fmt: skip
 
 
@@ -29,6 +30,7 @@ class Event:
         entry: The place where the script begins: 0 for its top, others for functions that it never calls.
         modes: The modes of a model in a forward pass.
         source: What is loaded or attached.
+        terms: What a loss is the sum of.
     """
 
     action: Action
@@ -41,6 +43,7 @@ class Event:
     entry: int
     modes: frozenset[str] = frozenset()
     source: Object | None = None
+    terms: Terms = frozenset()
 
     @property
     def line(self) -> int:

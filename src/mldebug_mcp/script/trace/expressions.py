@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.calls import constant_of
+from mldebug_mcp.script.terms import Term, Terms, added, gaussian_divergence, negated, weighted
 from mldebug_mcp.script.trace.state import MAX_ITEMS
 from mldebug_mcp.script.values import (
     DATA,
@@ -25,6 +27,7 @@ from mldebug_mcp.script.values import (
     end_of,
     models_through,
     parameters_in,
+    terms_of,
 )
 
 if TYPE_CHECKING:
@@ -96,7 +99,11 @@ class Expressions:
                 return DATA if known is None else Constant(not known)
             case ast.UnaryOp():
                 operand = self.value(node.operand)
-                return Tensor(models_through(operand), end_of(operand))
+                if isinstance(operand, Constant):
+                    return Constant(constant_of(node))
+                terms = terms_of(operand)
+                turned = isinstance(node.op, ast.USub)
+                return Tensor(models_through(operand), end_of(operand), terms=negated(terms) if turned else terms)
             case ast.Compare():
                 for one in (node.left, *node.comparators):
                     self.value(one)
@@ -122,7 +129,26 @@ class Expressions:
             if weight and self._run.gradients:
                 self._run.event("policy", weight, node)
         known = all(isinstance(one, Constant) or (isinstance(one, Tensor) and one.is_known) for one in (left, right))
-        return Tensor(models_through(*parts), "log_prob" if "log_prob" in ends else "", known)
+        models = models_through(*parts)
+        return Tensor(models, "log_prob" if "log_prob" in ends else "", known, self._terms(node, left, right))
+
+    def _terms(self, node: ast.BinOp, left: Value, right: Value) -> Terms:
+        """Return what a combination of two values is the sum of."""
+        if isinstance(node.op, ast.Add | ast.Sub):
+            sign = gaussian_divergence(node)
+            if sign:
+                return frozenset({Term("kl", sign, node.lineno)})
+            return added(terms_of(left), terms_of(right), subtracts=isinstance(node.op, ast.Sub))
+        of_left, of_right = terms_of(left), terms_of(right)
+        if isinstance(node.op, ast.Mult | ast.Div) and not of_right:
+            return weighted(of_left, node.right)
+        if isinstance(node.op, ast.Mult):
+            known_left = all(one.quantity == "other" for one in of_left)
+            if not of_left or known_left:
+                return weighted(of_right, node.left)
+            if all(one.quantity == "other" for one in of_right):
+                return weighted(of_left, node.right)
+        return frozenset({Term("other", 1, node.lineno)}) if of_left or of_right else frozenset()
 
     def _named(self, name: str) -> Value:
         value = self._run.frame.scope.find(name)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.terms import Terms
 from mldebug_mcp.script.trace.calls import Calls
 from mldebug_mcp.script.trace.events import Action, Event, Trace
 from mldebug_mcp.script.trace.expressions import Expressions
@@ -19,6 +20,7 @@ from mldebug_mcp.script.values import (
     DATA,
     Class,
     Function,
+    Items,
     Kind,
     Loops,
     Object,
@@ -26,6 +28,7 @@ from mldebug_mcp.script.values import (
     Value,
     objects_in,
     parameters_in,
+    terms_of,
 )
 
 
@@ -160,6 +163,12 @@ class Follower:
         if given:
             self.event("escape", given, node)
 
+    def note_loss(self, loss: Value, node: ast.AST) -> None:
+        """Note what is made smaller; of several values it is the first, or that of the key "loss"."""
+        if isinstance(loss, Items) and loss.values:
+            loss = loss.values[loss.keys.index("loss")] if "loss" in loss.keys else loss.values[0]
+        self.event("loss", (), node, terms=terms_of(loss))
+
     def new(
         self, kind: Kind, node: ast.AST, *, made_by: str = "", given: Sequence[Value] = (), name: str = ""
     ) -> Object:
@@ -170,7 +179,7 @@ class Follower:
 
     def event(
         self, action: Action, objects: Sequence[Object] | set[Object] | frozenset[Object], node: ast.AST, *,
-        modes: frozenset[str] = frozenset(), source: Object | None = None,
+        modes: frozenset[str] = frozenset(), source: Object | None = None, terms: Terms = frozenset(),
     ) -> Event:  # fmt: skip
         """Note that something happens.
 
@@ -181,7 +190,7 @@ class Follower:
             raise ExhaustedError
         event = Event(
             action, frozenset(objects), node, self.loops, self.tests, self.gradients, self.frame.path, self.entry,
-            modes, source,
+            modes, source, terms,
         )  # fmt: skip
         self.trace.events.append(event)
         return event

@@ -23,6 +23,7 @@ from mldebug_mcp.script.values import (
     models_through,
     objects_in,
     parameters_in,
+    terms_after,
 )
 
 if TYPE_CHECKING:
@@ -45,8 +46,9 @@ class LibraryCalls:
             return DATA
         if last in ("deepcopy", "copy") and len(args) >= 1:
             return either(*(self._copy(one, node) if isinstance(one, Object) else one for one in choices(args[0])))
-        if last in library.LOOKS_ONLY:
-            return Tensor(models_through(*given)) if last in ("sum", "max", "min") else DATA
+        if last in library.LOOKS_ONLY and not library.COMPUTES.search(name):
+            sums = last in ("sum", "max", "min")
+            return Tensor(models_through(*given), terms=terms_after(last, args, node)) if sums else DATA
         parameters = parameters_in(args[0]) if args else None
         parameters = parameters or (parameters_in(keywords["params"]) if "params" in keywords else None)
         if last.startswith("clip_grad") and parameters is not None:
@@ -131,6 +133,8 @@ class LibraryCalls:
             if last == "backward":
                 self._run.event("backward", models_through(*args[:1]), node)
             return Tensor(models_through(*args[:1]))
+        if name in ("jax.grad", "jax.value_and_grad") and args and isinstance(args[0], Function):
+            self._run.note_loss(self._run.calls.enter(args[0], [], {}, node), node)
         if ".nn." in f".{name}" and last[:1].isupper():
             return self._layer(name, args, keywords, node)
         if parameters is not None and parameters.state and last in ("save", "load"):
@@ -148,7 +152,8 @@ class LibraryCalls:
             parts = [Tensor(one.models) if isinstance(one, Parameters) else one for one in given]
             ends = library.RESULTS.get(last) or (end_of(args[0]) if args and last in library.SAME_VALUES else "")
             known = bool(args) and isinstance(args[0], Tensor) and args[0].is_known
-            return Tensor(models_through(*parts) if self._run.gradients else frozenset(), ends, known)
+            models = models_through(*parts) if self._run.gradients else frozenset()
+            return Tensor(models, ends, known, terms_after(last, args, node))
         self._run.escape(given, node)
         pretrained = last in ("from_pretrained", "create_model") or ".models." in name
         made = self._run.new("model" if pretrained else "unknown", node, made_by=name, given=given)

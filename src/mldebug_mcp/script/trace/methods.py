@@ -25,6 +25,7 @@ from mldebug_mcp.script.values import (
     models_through,
     objects_in,
     parameters_in,
+    terms_after,
 )
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class Methods:
             case Items():
                 return self._method_of_items(owner, name, args, node)
             case Tensor() if name == "backward":
+                self._run.note_loss(owner, node)
                 self._run.event("backward", owner.models, node)
                 return Constant(None)
         if name in library.CUTTING_METHODS:
@@ -75,7 +77,8 @@ class Methods:
         if name == "detach_" and isinstance(node.func, ast.Attribute):
             self._run.names.assign(node.func.value, DATA, node)
         ends = library.RESULTS.get(name) or (end_of(owner) if name in library.SAME_VALUES else "")
-        return Tensor(models_through(owner, *given), ends, isinstance(owner, Tensor) and owner.is_known)
+        known = isinstance(owner, Tensor) and owner.is_known
+        return Tensor(models_through(owner, *given), ends, known, terms_after(name, [owner, *args], node))
 
     def _method_of_items(self, owner: Items, name: str, args: list[Value], node: ast.Call) -> Value:
         target = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -190,6 +193,7 @@ class Methods:
         return self._run.new("unknown", node, made_by="step")
 
     def _backward(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
+        self._run.note_loss(given[0] if given else owner, node)
         self._run.event("backward", models_through(*given[:1]) if given else owner.through, node)
         return Constant(None)
 

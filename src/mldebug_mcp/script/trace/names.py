@@ -71,7 +71,7 @@ class Names:
                     if isinstance(holder, Parameters):
                         self._run.event("write", holder.models, node)
                     elif isinstance(holder, Object):
-                        self.assign_attribute(holder, str(plain) if plain is not None else "*", value, node)
+                        self.assign_attribute(holder, _attribute_at(plain), value, node)
 
     def assign_attribute(self, owner: Value, name: str, value: Value, node: ast.expr | ast.stmt) -> None:
         """Give an attribute of something a value."""
@@ -136,7 +136,7 @@ class Names:
             case Choice():
                 return either(*(self.item(one, place) for one in value.values))
             case Object():
-                return self.attribute(value, str(place) if place is not None else "*")
+                return self.attribute(value, _attribute_at(place))
             case Parameters():
                 return value
         return Tensor(models_through(value))
@@ -243,3 +243,8 @@ class Names:
                 ):
                     return self._run.expressions.value(part.value)
         return None
+
+
+def _attribute_at(place: object) -> str:
+    """Return the name of the part at a place; "*" for one that is counted from the end, or not known."""
+    return "*" if place is None or (isinstance(place, int) and place < 0) else str(place)
