@@ -243,11 +243,35 @@ class Roles:
         return None
 
     def value_of(self, node: ast.expr | None) -> object:
-        """Return the value of a constant, or of a name that the file gives one constant; None for anything else."""
+        """Return the value of a constant, of a name that has one, or the default of a setting; None for others."""
+        return constant_of(self.spelled_out(node))
+
+    def spelled_out(self, node: ast.expr | None) -> ast.expr | None:
+        """Return what a name, or a setting such as `args.epochs`, stands for; others are returned as they are."""
         if isinstance(node, ast.Name):
             found = [one.value for one in self.script.assignments if one.target == node.id]
-            node = found[0] if len(found) == 1 else None
-        return constant_of(node)
+            return found[0] if len(found) == 1 else self.settings.get(node.id) if not found else None
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
+            return self.settings.get(node.attr, node)
+        return node
+
+    @cached_property
+    def settings(self) -> dict[str, ast.expr]:
+        """The defaults of settings by name: of `argparse` and click, and of fields of classes; unique names alone."""
+        found: dict[str, list[ast.expr]] = {}
+        for call in self.script.calls:
+            flags = [constant_of(arg) for arg in call.node.args]
+            names = [flag.lstrip("-").replace("-", "_") for flag in flags if isinstance(flag, str) and flag[:2] == "--"]
+            if call.method in ("add_argument", "option") and names and "default" in call.keywords:
+                found.setdefault(names[0], []).append(call.keywords["default"])
+        for node in ast.walk(self.script.tree):
+            fields = node.body if isinstance(node, ast.ClassDef) else []
+            for part in fields:
+                if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name) and part.value is not None:
+                    found.setdefault(part.target.id, []).append(part.value)
+        defaults = {id(value) for values in found.values() for value in values}
+        assigned = {one.target.rpartition(".")[2] for one in self.script.assignments if id(one.value) not in defaults}
+        return {name: values[0] for name, values in found.items() if len(values) == 1 and name not in assigned}
 
     def keywords(self, call: Call) -> dict[str, ast.expr]:
         """Return the keyword arguments of a call, with those of a `**mapping` that this file writes out."""

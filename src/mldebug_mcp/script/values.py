@@ -101,12 +101,14 @@ class Tensor:
         models: The models through which its gradient goes for certain.
         ends: What it is the result of, as far as a loss asks for that: "softmax", "sigmoid", "log_prob".
         is_known: Whether all that computes it stands in the file or is PyTorch's own.
+        end_line: The line of what it is the result of.
         terms: What it is the sum of.
     """
 
     models: frozenset[Object] = frozenset()
     ends: str = ""
     is_known: bool = False
+    end_line: int = field(default=0, compare=False)
     terms: Terms = frozenset()
 
 
@@ -296,6 +298,11 @@ def end_of(value: Value) -> str:
         ends = {end_of(one) for one in value.values}
         return ends.pop() if len(ends) == 1 else ""
     return ""
+
+
+def end_line_of(value: Value) -> int:
+    """Return the line of what a value is the result of, 0 where it is not known."""
+    return value.end_line if isinstance(value, Tensor) else 0
 
 
 def terms_of(value: Value) -> Terms:

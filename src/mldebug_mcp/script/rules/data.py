@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.loaders import HELD_OUT, TRAINS, Loader, definition_of, draws_anew, loaders_of, rows_of
+from mldebug_mcp.script.loaders import HELD_OUT, TRAINS, Loader, draws_anew, line_of_rows, loaders_of, rows_of
 from mldebug_mcp.script.roles import EVALUATES, Roles
 
 
@@ -17,8 +17,10 @@ def data_order(roles: Roles) -> Iterator[Fault]:
     for name, made in roles.loaders.items():
         if not isinstance(made.value, ast.Call):
             continue
-        given = {one.arg: one.value for one in made.value.keywords}
-        if None in given and "shuffle" not in given:
+        call = roles.call_of(made.value)
+        given = roles.keywords(call) if call is not None else {}
+        spread = sum(one.arg is None for one in made.value.keywords)
+        if spread and "shuffle" not in given and not _are_written_out(roles, made.value, call):
             continue
         by_name = "train" in name.lower() and roles.trains_by_hand
         trains = _trains_over(roles, name, made) or _trains_as_argument(roles, name) or by_name
@@ -40,6 +42,12 @@ def data_order(roles: Roles) -> Iterator[Fault]:
         if again and "iter" in calls_in(call.node):
             says = "an iterator is made anew at each step: without shuffling the first batch comes every time"
             yield fault("always_first_batch", call.line, "likely", says)
+
+
+def _are_written_out(roles: Roles, node: ast.Call, call: Call | None) -> bool:
+    """Say whether all of `**mapping` that a call is given stands in the file."""
+    spread = [one.value for one in node.keywords if one.arg is None]
+    return call is not None and all(isinstance(roles.source_of(one, call), ast.Dict) for one in spread)
 
 
 def _pass_over_data(roles: Roles) -> int:
@@ -203,9 +211,9 @@ def _same_rows(roles: Roles) -> Iterator[Fault]:
         trained = rows.get(_rows(roles, loader)) if loader.use == "evaluate" else None
         if trained is not None:
             same_name = ast.unparse(loader.dataset) == ast.unparse(trained.dataset)
-            made = None if same_name else definition_of(roles, loader.dataset, loader.call)
+            line = loader.call.line if same_name else line_of_rows(roles, loader.dataset, loader.call)
             says = f"{loader.name} and {trained.name} read the same data: {ast.unparse(loader.dataset)}"
-            yield fault("same_data", made.line if made else loader.call.line, "certain", says)
+            yield fault("same_data", line, "certain", says)
 
 
 def _rows(roles: Roles, loader: Loader) -> str:
@@ -229,9 +237,9 @@ def augmented_evaluation(roles: Roles) -> Iterator[Fault]:
     for loader in loaders_of(roles):
         transform = draws_anew(roles, loader.dataset, loader.call) if loader.use == "evaluate" else ""
         if transform:
-            made = definition_of(roles, loader.dataset, loader.call)
+            line = line_of_rows(roles, loader.dataset, loader.call)
             says = f"{loader.name} evaluates rows that {transform} changes at random"
-            yield fault("augmented_evaluation", made.line if made else loader.call.line, "likely", says)
+            yield fault("augmented_evaluation", line, "likely", says)
 
 
 SEEDS = re.compile(r"(?:manual_seed|manual_seed_all|seed_everything|set_seed|(?:np|numpy)\.random\.seed|random\.seed)$")
@@ -271,3 +279,50 @@ def _changes(roles: Roles, given: ast.expr, call: Call) -> bool:
 def _begins_a_training(roles: Roles, call: Call) -> bool:
     """Say whether a model is made in the same loop: each round is a training of its own."""
     return any(made.loops == call.loops and made.function == call.function for made in roles.optimizers.values())
+
+
+def workers_alike(roles: Roles) -> Iterator[Fault]:
+    """All workers of a loader draw the same random numbers."""
+    for call in roles.script.named("DataLoader"):
+        given = call.keywords.get("worker_init_fn")
+        start = roles.definitions.get(dotted(given).rpartition(".")[2]) if given is not None else None
+        body: ast.AST | None = given if isinstance(given, ast.Lambda) else start
+        if not isinstance(body, ast.Lambda | ast.FunctionDef) or not body.args.args:
+            continue
+        names = {node.id for node in ast.walk(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        seeds = [node for node in _calls(body) if SEEDS.search(dotted(node.func))]
+        apart = body.args.args[-1].arg in names or re.search(
+            r"initial_seed|get_worker_info|urandom|time", ast.unparse(body)
+        )
+        if seeds and not apart:
+            says = f"{ast.unparse(seeds[0])} gives each worker the same seed, in each pass anew: rows are changed alike"
+            yield fault("workers_alike", seeds[0].lineno, "certain", says)
+    yield from _generator_in_the_data(roles)
+
+
+def _generator_in_the_data(roles: Roles) -> Iterator[Fault]:
+    """Yield data sets with a generator of their own, of which each worker gets a copy in the same state."""
+    workers = [call for call in roles.script.named("DataLoader") if roles.value_of(call.keywords.get("num_workers"))]
+    if not workers or roles.uses("get_worker_info") or any("worker_init_fn" in call.keywords for call in workers):
+        return
+    for node in ast.walk(roles.script.tree):
+        parts = (
+            [part for part in node.body if isinstance(part, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else []
+        )
+        reads = next((part for part in parts if part.name == "__getitem__"), None)
+        starts = next((part for part in parts if part.name == "__init__"), None)
+        if reads is None or starts is None:
+            continue
+        for made in ast.walk(starts):
+            source = dotted(made.value) if isinstance(made, ast.Assign) else ""
+            if not isinstance(made, ast.Assign) or not re.search(
+                r"(?:default_rng|RandomState|random\.Random)$", source
+            ):
+                continue
+            name = dotted(made.targets[0])
+            drawn = [
+                part for part in parts if part is not starts and re.search(rf"{re.escape(name)}\.", ast.unparse(part))
+            ]
+            if drawn and name.startswith("self."):
+                says = f"{name} is copied into each worker in the same state: all workers draw the same numbers"
+                yield fault("workers_alike", made.lineno, "likely", says)

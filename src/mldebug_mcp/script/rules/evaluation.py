@@ -221,3 +221,50 @@ def _is_score(node: ast.expr) -> bool:
     """Say whether an expression compares outputs with targets, or computes a metric or loss of them."""
     compared = any(isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Eq) for part in ast.walk(node))
     return compared or any(SCORE.search(name) for name in calls_in(node))
+
+
+def sum_times_rows(roles: Roles) -> Iterator[Fault]:
+    """A loss that is the sum over rows already is multiplied by their number."""
+    for made in roles.script.assignments:
+        product = made.value
+        if not made.adds or not isinstance(product, ast.BinOp) or not isinstance(product.op, ast.Mult):
+            continue
+        sides = [ast.unparse(product.left), ast.unparse(product.right)]
+        rows = [side for side in sides if re.search(r"len\(|\.size\(0\)|\.shape\[0\]|batch_size|^n$|^bs$", side)]
+        items = [side for side in (product.left, product.right) if ".item()" in ast.unparse(side)]
+        if not rows or not items or not isinstance(items[0], ast.Call) or not isinstance(items[0].func, ast.Attribute):
+            continue
+        source = _source_before(roles, items[0].func.value, made)
+        summed = _summing_loss(roles, source) if isinstance(source, ast.Call) else None
+        if summed is not None:
+            says = f"the loss is a sum over rows, and line {made.line} multiplies it by their number once more"
+            yield fault("sum_times_rows", summed, "certain", says)
+
+
+def _source_before(roles: Roles, node: ast.expr, at: Assignment) -> ast.expr:
+    found = [
+        one.value
+        for one in roles.script.assignments
+        if one.target == dotted(node) and one.function == at.function and one.order <= at.order
+    ]
+    return found[-1] if found else node
+
+
+def _summing_loss(roles: Roles, node: ast.Call) -> int | None:
+    """Return the line where a loss is told to sum; None where it is not known to."""
+    call = roles.call_of(node)
+    if call is None:
+        return None
+    if call.constant("reduction") == "sum":
+        return call.line
+    names = {call.name} | {f"self.{call.name}"}
+    for name, parameter in ((name, call.name) for name in roles.losses):
+        given = (call.function.rpartition(".")[2], parameter) in roles.parameters_for(name)
+        if given:
+            names.add(name)
+    for name in names & set(roles.losses):
+        made = roles.losses[name]
+        settings = made.value.keywords if isinstance(made.value, ast.Call) else []
+        if any(one.arg == "reduction" and constant_of(one.value) == "sum" for one in settings):
+            return made.line
+    return None

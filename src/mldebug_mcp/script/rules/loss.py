@@ -25,10 +25,10 @@ def activation_twice(roles: Roles) -> Iterator[Fault]:
             continue
         given = roles.source_of(call.node.args[0], call)
         through = activation_of(roles, given, call)
-        if (kind, through) == ("softmax", "softmax"):
-            yield _twice(call.line, "cross-entropy takes the softmax itself, and is given one already")
-        elif (kind, through) == ("sigmoid", "sigmoid"):
-            yield _twice(call.line, "this loss takes the sigmoid itself, and is given one already")
+        if kind == through:
+            line = _line_of_activation(roles, call)
+            here = "" if line == call.line else f" in line {call.line}"
+            yield _twice(line, f"the loss{here} takes the {kind} itself, and is given one already")
         elif (kind, through) == ("log-probabilities", "softmax"):
             says = "the negative log-likelihood takes log-probabilities, and is given probabilities"
             yield fault("nll_of_probabilities", call.line, "certain", says)
@@ -54,6 +54,12 @@ def _gives_logits(roles: Roles, given: ast.expr) -> bool:
         return False
     name = dotted(given.func) if isinstance(given, ast.Call) else ""
     return bool(name) and (roles.class_of(name) is not None or name in roles.sequentials)
+
+
+def _line_of_activation(roles: Roles, call: Call) -> int:
+    """Return where the activation stands that a loss is given; the loss itself where that is not known."""
+    lines = {value.end_line for value in roles.trace.given.get(id(call.node), []) if isinstance(value, Tensor)} - {0}
+    return lines.pop() if len(lines) == 1 else call.line
 
 
 def _twice(line: int, says: str) -> Fault:
@@ -266,6 +272,7 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
     """Losses are kept with their graphs."""
     lost = {name for backward in roles.backwards for node in _given_to(backward) for name in _names_of(node)}
     training = {backward.function for backward in roles.backwards}
+    yield from _kept_by_a_step(roles)
     for call in roles.script.named("append"):
         arg = call.node.args[0] if call.node.args else None
         name = dotted(arg) if isinstance(arg, ast.Name | ast.Attribute) else ""
@@ -288,6 +295,22 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
             says = f"{added.target} adds up {', '.join(sorted(names))} with its graph"
             yield fault("losses_kept", added.line, "certain", says, fix="add loss.item(), or loss.detach()")
     yield from _kept_in_evaluation(roles)
+
+
+def _kept_by_a_step(roles: Roles) -> Iterator[Fault]:
+    """Yield where a step of Lightning puts the loss that it returns into a list as well."""
+    for call in roles.script.named("append"):
+        step = roles.definitions.get("training_step") if call.function.endswith(".training_step") else None
+        arg = call.node.args[0] if call.node.args else None
+        returned = [node.value for node in ast.walk(step) if isinstance(node, ast.Return)] if step is not None else []
+        names = {
+            part.id for value in returned if value is not None for part in ast.walk(value) if isinstance(part, ast.Name)
+        }
+        if isinstance(arg, ast.Name) and arg.id in names and call.owner.startswith("self."):
+            source = roles.source_of(arg, call)
+            if not isinstance(source, ast.Call) or _last_method(source) not in ("detach", "item"):
+                says = f"{call.owner} keeps {arg.id} of every batch with its graph"
+                yield fault("losses_kept", call.line, "likely", says, fix=f"{call.owner}.append({arg.id}.detach())")
 
 
 def _kept_in_evaluation(roles: Roles) -> Iterator[Fault]:
@@ -604,7 +627,7 @@ def weights_on_a_mean(roles: Roles) -> Iterator[Fault]:
             continue
         for side, weight in ((node.left, node.right), (node.right, node.left)):
             loss = _called_loss(roles, side, node)
-            if loss is None or not _weighs_rows(roles, weight, node):
+            if loss is None or not _weighs_rows(weight):
                 continue
             if _is_reduced(roles, node):
                 says = f"{ast.unparse(weight)[:40]} weights a mean: all rows count alike, as the loss has no rows left"
@@ -628,11 +651,12 @@ def _called_loss(roles: Roles, node: ast.expr, within: ast.AST) -> Call | None:
 REDUCES = {"reduction", "reduce", "size_average"}
 
 
-def _weighs_rows(roles: Roles, node: ast.expr, within: ast.AST) -> bool:
+def _weighs_rows(node: ast.expr) -> bool:
+    """Say whether a factor has a value for each row, by its name."""
     names = [dotted(part).rpartition(".")[2] for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)]
     reduced = any(name.rpartition(".")[2] in ("mean", "sum", "item", "max") for name in calls_in(node))
     of_config = isinstance(node, ast.Attribute) and not dotted(node).startswith("self.")
-    return not reduced and not of_config and any(WEIGHT_OF_A_ROW.search(name) for name in names) and bool(within)
+    return not reduced and not of_config and any(WEIGHT_OF_A_ROW.search(name) for name in names)
 
 
 def _is_reduced(roles: Roles, product: ast.BinOp) -> bool:

@@ -302,3 +302,98 @@ def _freeze_of(events: Sequence[Event], model: Object, make: Event) -> Event | N
             if event.action == "unfreeze":
                 return None
     return found
+
+
+HEAD = re.compile(
+    r"classifier|(?:^|[._])(?:head|fc|score|final|output_layer|out_proj_head)(?:$|[._])|^fc\b|lora_", re.IGNORECASE
+)
+"""Names of the part that is new in fine-tuning."""
+BODY = re.compile(r"backbone|encoder|^base|features|bert|layer[1-4]|(?:^|[._])body", re.IGNORECASE)
+PRETRAINED = re.compile(
+    r"from_pretrained|pretrained=True|weights=(?!None)|create_model\(|hub\.load|load_state_dict|get_peft_model"
+)
+
+
+def head_frozen(roles: Roles) -> Iterator[Fault]:
+    """The new head is frozen, and the pretrained rest is trained."""
+    if not PRETRAINED.search(roles.source):
+        return
+    for loop in ast.walk(roles.script.tree):
+        named = isinstance(loop, ast.For) and "named_parameters()" in ast.unparse(loop.iter)
+        if not isinstance(loop, ast.For) or not named or not isinstance(loop.target, ast.Tuple):
+            continue
+        name = dotted(loop.target.elts[0])
+        for value, tests, line in _switched_by_name(loop.body, ()):
+            parts = [*tests, (value, True)]
+            head = _holds_for(parts, name, HEAD)
+            if head is None:
+                continue
+            on_for_head, on_for_body = head
+            if on_for_head is False and on_for_body is not False and _leaves_the_body(loop, name):
+                says = (
+                    "the gradients of the new head are turned off by its name, and those of the pretrained part stay on"
+                )
+                yield fault("head_frozen", line, "likely", says)
+
+
+def _switched_by_name(
+    body: Sequence[ast.stmt], tests: tuple[tuple[ast.expr, bool], ...]
+) -> Iterator[tuple[ast.expr, tuple[tuple[ast.expr, bool], ...], int]]:
+    """Yield where gradients of a parameter are set in a loop: the value, the tests around it, and whether each holds."""
+    for node in body:
+        if isinstance(node, ast.Assign) and dotted(node.targets[0]).endswith(".requires_grad"):
+            yield node.value, tests, node.lineno
+        elif isinstance(node, ast.Expr) and dotted(node.value).endswith(".requires_grad_"):
+            given = node.value.args if isinstance(node.value, ast.Call) else []
+            yield (given[0] if given else ast.Constant(True)), tests, node.lineno
+        elif isinstance(node, ast.If):
+            yield from _switched_by_name(node.body, (*tests, (node.test, True)))
+            yield from _switched_by_name(node.orelse, (*tests, (node.test, False)))
+
+
+def _holds_for(
+    parts: Sequence[tuple[ast.expr, bool]], name: str, words: re.Pattern[str]
+) -> tuple[bool | None, bool | None] | None:
+    """Return what gradients are set to for a parameter of the head, and for another; None where no name decides."""
+    answers: list[bool | None] = []
+    decided = False
+    for is_head in (True, False):
+        value: bool | None = True
+        for node, wanted in parts[:-1]:
+            found = _is_true(node, name, words, is_head)
+            decided = decided or found is not None
+            if found is None or found != wanted:
+                value = None
+        last = parts[-1][0]
+        held = constant_of(last) if isinstance(constant_of(last), bool) else _is_true(last, name, words, is_head)
+        decided = decided or not isinstance(constant_of(last), bool)
+        answers.append(None if value is None or not isinstance(held, bool) else held)
+    return (answers[0], answers[1]) if decided and answers[0] is not None else None
+
+
+def _is_true(node: ast.expr, name: str, words: re.Pattern[str], is_head: bool) -> bool | None:
+    """Return whether a test of a name holds for a parameter of the head, or of the rest; None where it may or may not."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        inner = _is_true(node.operand, name, words, is_head)
+        return None if inner is None else not inner
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and dotted(node.comparators[0]) == name:
+        word, inside = constant_of(node.left), isinstance(node.ops[0], ast.In)
+        if isinstance(word, str) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            matches = bool(words.search(word)) if is_head or words.search(word) else None
+            if matches is None or not words.search(word):
+                return None
+            return is_head if inside else not is_head
+    if isinstance(node, ast.Call) and dotted(node.func) == f"{name}.startswith" and node.args:
+        word = constant_of(node.args[0])
+        return is_head if isinstance(word, str) and words.search(word) else None
+    return None
+
+
+def _leaves_the_body(loop: ast.For, name: str) -> bool:
+    """Say whether nothing in the loop turns the gradients of all parameters off."""
+    return not any(
+        isinstance(node, ast.Assign)
+        and dotted(node.targets[0]).endswith(".requires_grad")
+        and constant_of(node.value) is False
+        for node in loop.body
+    ) and bool(name)

@@ -72,7 +72,7 @@ def _is_masked(roles: Roles, made: Assignment, depth: int = MAX_NAMES_FOLLOWED) 
 
 def _reads_end(roles: Roles, node: ast.AST, made: Assignment, depth: int) -> bool:
     names = _names(node)
-    if any(DONE.search(name) for name in names) or re.search(r"\bwhere\(|\[~", ast.unparse(node)):
+    if any(DONE.search(name) for name in names) or re.search(r"\bwhere\(|~|\b1(?:\.0)? - |\bnot ", ast.unparse(node)):
         return True
     if depth == 0:
         return False

@@ -91,6 +91,7 @@ def _argument(roles: Roles, made: Assignment, name: str, place: int) -> object:
         return None
     given = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
     given = call.args[place] if given is None and place < len(call.args) else given
+    given = roles.spelled_out(given)
     if isinstance(given, ast.List | ast.Tuple) and given.elts:
         given = given.elts[0]
     return roles.value_of(given)

@@ -223,4 +223,4 @@ def _result_of_layer(layer: Object, models: frozenset[Object]) -> Tensor:
     while last.made_by.endswith("Sequential") and last.given and isinstance(last.given[-1], Object):
         last = last.given[-1]
     is_known = last.made_by.startswith("torch.nn.") and not last.made_by.endswith("Sequential")
-    return Tensor(models, library.RESULTS.get(last.made_by.rpartition(".")[2], ""), is_known)
+    return Tensor(models, library.RESULTS.get(last.made_by.rpartition(".")[2], ""), is_known, last.line)

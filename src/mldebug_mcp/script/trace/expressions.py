@@ -74,13 +74,7 @@ class Expressions:
             case ast.BoolOp():
                 return either(*(self.value(one) for one in node.values))
             case ast.Lambda():
-                return Function(
-                    node,
-                    self._run.frame.scope,
-                    self._run.frame.path,
-                    self._run.frame.owner,
-                    self._run.frame.owner_class,
-                )
+                return Function(node, self._run.frame.scope, self._run.frame.path)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
                 return self._comprehension(node, node.elt)
             case ast.DictComp():
@@ -130,7 +124,7 @@ class Expressions:
                 self._run.event("policy", weight, node)
         known = all(isinstance(one, Constant) or (isinstance(one, Tensor) and one.is_known) for one in (left, right))
         models = models_through(*parts)
-        return Tensor(models, "log_prob" if "log_prob" in ends else "", known, self._terms(node, left, right))
+        return Tensor(models, "log_prob" if "log_prob" in ends else "", known, terms=self._terms(node, left, right))
 
     def _terms(self, node: ast.BinOp, left: Value, right: Value) -> Terms:
         """Return what a combination of two values is the sum of."""

@@ -19,6 +19,7 @@ from mldebug_mcp.script.values import (
     Value,
     choices,
     either,
+    end_line_of,
     end_of,
     models_through,
     objects_in,
@@ -153,7 +154,8 @@ class LibraryCalls:
             ends = library.RESULTS.get(last) or (end_of(args[0]) if args and last in library.SAME_VALUES else "")
             known = bool(args) and isinstance(args[0], Tensor) and args[0].is_known
             models = models_through(*parts) if self._run.gradients else frozenset()
-            return Tensor(models, ends, known, terms_after(last, args, node))
+            line = node.lineno if last in library.RESULTS else end_line_of(args[0]) if args else 0
+            return Tensor(models, ends, known, line, terms_after(last, args, node))
         self._run.escape(given, node)
         pretrained = last in ("from_pretrained", "create_model") or ".models." in name
         made = self._run.new("model" if pretrained else "unknown", node, made_by=name, given=given)

@@ -21,6 +21,7 @@ from mldebug_mcp.script.values import (
     Tensor,
     Value,
     choices,
+    end_line_of,
     end_of,
     models_through,
     objects_in,
@@ -78,7 +79,8 @@ class Methods:
             self._run.names.assign(node.func.value, DATA, node)
         ends = library.RESULTS.get(name) or (end_of(owner) if name in library.SAME_VALUES else "")
         known = isinstance(owner, Tensor) and owner.is_known
-        return Tensor(models_through(owner, *given), ends, known, terms_after(name, [owner, *args], node))
+        line = node.lineno if name in library.RESULTS else end_line_of(owner)
+        return Tensor(models_through(owner, *given), ends, known, line, terms_after(name, [owner, *args], node))
 
     def _method_of_items(self, owner: Items, name: str, args: list[Value], node: ast.Call) -> Value:
         target = node.func.value if isinstance(node.func, ast.Attribute) else None
