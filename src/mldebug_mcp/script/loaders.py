@@ -141,6 +141,11 @@ def rows_of(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_FOL
         return _rows_of_call(roles, node, call, depth)
     if isinstance(node, ast.Subscript):
         return f"{rows_of(roles, node.value, call, depth)}[{rows_of(roles, node.slice, call, depth)}]"
+    return _rows_as_written(roles, node, call, depth)
+
+
+def _rows_as_written(roles: Roles, node: ast.expr, call: Call, depth: int) -> str:
+    """Return the text of what is no call and has no one definition."""
     if isinstance(node, ast.Slice):
         ends = (node.lower, node.upper, node.step)
         return ":".join(rows_of(roles, end, call, depth) if end is not None else "" for end in ends)
@@ -200,9 +205,9 @@ def draws_anew(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_
     made = definition_of(roles, node, call) if depth else None
     parts: list[ast.expr] = []
     if made is not None:
-        inside = _returned_by(roles, made)
-        if inside is not None:
-            return draws_anew(roles, *inside, depth - 1)
+        part = _returned_by(roles, made)
+        if part is not None:
+            return draws_anew(roles, *part, depth - 1)
         within = Call("", call.node, made.line, made.order, (), made.function, (), ())
         return draws_anew(roles, made.value, within, depth - 1)
     if isinstance(node, ast.Call):

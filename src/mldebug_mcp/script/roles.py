@@ -203,7 +203,7 @@ class Roles:
         if not isinstance(owner, ast.ClassDef):
             return False
         bases = [dotted(base).rpartition(".")[2] for base in owner.bases]
-        return any(
+        return owner.name.endswith("Mixin") or any(
             base not in self.definitions and base not in ("object", "ABC", "Protocol", "Generic") for base in bases
         )
 
@@ -243,11 +243,17 @@ class Roles:
         return None
 
     def value_of(self, node: ast.expr | None) -> object:
-        """Return the value of a constant, of a name that has one, or the default of a setting; None for others."""
-        return constant_of(self.spelled_out(node))
+        """Return the value of a constant, or of a name that the file gives one constant; None for anything else."""
+        if isinstance(node, ast.Name):
+            found = [one.value for one in self.script.assignments if one.target == node.id]
+            node = found[0] if len(found) == 1 else None
+        return constant_of(node)
 
     def spelled_out(self, node: ast.expr | None) -> ast.expr | None:
-        """Return what a name, or a setting such as `args.epochs`, stands for; others are returned as they are."""
+        """Return what a name stands for, or the default of a setting such as `args.epochs`; others as they are.
+
+        A default is what the author had in mind, and not what each run has.
+        """
         if isinstance(node, ast.Name):
             found = [one.value for one in self.script.assignments if one.target == node.id]
             return found[0] if len(found) == 1 else self.settings.get(node.id) if not found else None

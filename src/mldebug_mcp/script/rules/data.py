@@ -26,15 +26,17 @@ def data_order(roles: Roles) -> Iterator[Fault]:
         trains = _trains_over(roles, name, made) or _trains_as_argument(roles, name) or by_name
         ordered = "shuffle" not in given or constant_of(given["shuffle"]) is False
         sampled = {"sampler", "batch_sampler"} & set(given) or len(made.value.args) > 2
-        streamed = re.search(r"Iterable|stream|shuffle\(|WebDataset|permutation", roles.source)
+        streamed = re.search(
+            r"make_private|PrivacyEngine|Iterable|stream|shuffle\(|WebDataset|permutation", roles.source
+        )
         if trains and ordered and not sampled and not streamed and not EVALUATES.search(name):
             says = f"{name} gives the training data in one order: shuffle is not on"
             yield fault("not_shuffled", made.line, "likely", says)
     trains = any(roles.is_repeated(backward) for backward in roles.backwards)
     if roles.uses("DistributedSampler") and not roles.script.named("set_epoch") and trains:
-        made = next(one.line for one in roles.script.calls if "DistributedSampler" in one.name)
-        says = f"set_epoch() of the DistributedSampler in line {made} is never called: each pass has the same order"
-        yield fault("set_epoch_missing", _pass_over_data(roles) or made, "certain", says)
+        line = next(one.line for one in roles.script.calls if "DistributedSampler" in one.name)
+        says = f"set_epoch() of the DistributedSampler in line {line} is never called: each pass has the same order"
+        yield fault("set_epoch_missing", _pass_over_data(roles) or line, "certain", says)
     for call in roles.script.named("next"):
         again = call.loops and any(
             one.function == call.function and one.loops[: len(call.loops)] == call.loops for one in roles.backwards
@@ -302,7 +304,11 @@ def workers_alike(roles: Roles) -> Iterator[Fault]:
 
 def _generator_in_the_data(roles: Roles) -> Iterator[Fault]:
     """Yield data sets with a generator of their own, of which each worker gets a copy in the same state."""
-    workers = [call for call in roles.script.named("DataLoader") if roles.value_of(call.keywords.get("num_workers"))]
+    workers = [
+        call
+        for call in roles.script.named("DataLoader")
+        if constant_of(roles.spelled_out(call.keywords.get("num_workers")))
+    ]
     if not workers or roles.uses("get_worker_info") or any("worker_init_fn" in call.keywords for call in workers):
         return
     for node in ast.walk(roles.script.tree):

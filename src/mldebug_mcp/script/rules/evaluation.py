@@ -48,7 +48,7 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
         one
         for one in roles.script.calls
         if any(NO_GRADIENTS.search(guard) for guard in one.guards)
-        and (one.name in trained or re.search(r"(?:^|\.)(?:model|net|network)$", one.name))
+        and (one.name in trained or re.search(r"^(?:self\.)?(?:model|net|network)$", one.name))
     ]
     trained_here = {backward.function for backward in roles.backwards}
     on_purpose = [call for call in roles.script.named("train") if call.owner and call.function not in trained_here]

@@ -203,9 +203,11 @@ def _is_around(node: ast.With, call: Call) -> bool:
 
 def _loss_of(backward: Call) -> ast.expr | None:
     """Return the loss that gradients are computed of: what stands before `.backward()`, or what a helper is given."""
-    helper = backward.owner in ("accelerator", "self", "fabric", "scaler")
-    if backward.node.args and helper:
-        return backward.node.args[0]
+    given = backward.node.args
+    if len(given) > 1:
+        return None
+    if given and not re.search(r"grad|ones", ast.unparse(given[0])):
+        return given[0]
     return backward.node.func.value if isinstance(backward.node.func, ast.Attribute) else None
 
 
@@ -281,7 +283,8 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
             made.target in lost and call.owner in _names_of(made.value) for made in roles.script.assignments
         )
         of_loop = call.function in training or "." in name or roles.evaluates(call.function)
-        if name in lost and of_loop and call.loops and not again and not _is_detached(roles, name, call):
+        kept = name in lost and of_loop and call.loops and not again and not roles.gradients_off(call)
+        if kept and not _is_detached(roles, name, call):
             says = f"{call.owner} keeps {name} with its graph"
             yield fault("losses_kept", call.line, "certain", says, fix=f"{call.owner}.append({name}.item())")
     for added in roles.script.assignments:
@@ -344,9 +347,8 @@ def _starts_in(roles: Roles, target: str, loops: tuple[int, ...]) -> bool:
 
 def _given_to(backward: Call) -> list[ast.expr]:
     """Return what gradients are computed of: what stands before `.backward()`, or its one argument."""
-    function = backward.node.func
-    before = [function.value] if isinstance(function, ast.Attribute) else []
-    return [*before, *backward.node.args] if len(backward.node.args) == 1 else before
+    loss = _loss_of(backward)
+    return [loss] if loss is not None else []
 
 
 def _names_of(node: ast.expr) -> set[str]:

@@ -80,7 +80,7 @@ def clips_without_effect(roles: Roles) -> Iterator[Fault]:
         if after is None:
             continue
         none_left = (before is None and bool(clip.entry == 0)) or (
-            before is not None and before.action in ("step", "clear")
+            before is not None and before.action in ("step", "clear") and set(before.tests) <= set(clip.tests)
         )
         is_useless = none_left and after.action in ("backward", "clear")
         useless[id(clip.node)] = useless.get(id(clip.node), True) and is_useless

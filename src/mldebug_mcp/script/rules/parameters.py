@@ -277,6 +277,9 @@ def _frozen(trace: Trace) -> Iterator[Fault]:
         steps = [place for place, one in enumerate(trace.events) if one.action == "step" and optimizer in one.objects]
         until = steps[-1] if steps else len(trace.events)
         models = optimizer.holds if optimizer.holds_all else ()
+        free = {one for event in trace.of("unfreeze") for one in event.objects}
+        if any(one.is_related_to(model) for one in free for model in models):
+            continue
         freezes = [_freeze_of(trace.events[:until], model, make) for model in models]
         known = [one for one in freezes if one is not None]
         if known and len(known) == len(freezes):
@@ -339,7 +342,7 @@ def head_frozen(roles: Roles) -> Iterator[Fault]:
 def _switched_by_name(
     body: Sequence[ast.stmt], tests: tuple[tuple[ast.expr, bool], ...]
 ) -> Iterator[tuple[ast.expr, tuple[tuple[ast.expr, bool], ...], int]]:
-    """Yield where gradients of a parameter are set in a loop: the value, the tests around it, and whether each holds."""
+    """Yield where gradients of a parameter are set in a loop: the value, the tests around it, the line."""
     for node in body:
         if isinstance(node, ast.Assign) and dotted(node.targets[0]).endswith(".requires_grad"):
             yield node.value, tests, node.lineno
@@ -372,7 +375,7 @@ def _holds_for(
 
 
 def _is_true(node: ast.expr, name: str, words: re.Pattern[str], is_head: bool) -> bool | None:
-    """Return whether a test of a name holds for a parameter of the head, or of the rest; None where it may or may not."""
+    """Return whether a test of a name holds for a parameter of the head, or of the rest."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         inner = _is_true(node.operand, name, words, is_head)
         return None if inner is None else not inner

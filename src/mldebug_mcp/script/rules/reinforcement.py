@@ -57,7 +57,8 @@ def _is_discounted(node: ast.expr) -> bool:
 
 def _names(node: ast.AST) -> set[str]:
     """Return the last parts of names in an expression; of `self.args.gamma` it is "gamma"."""
-    return {dotted(part).rpartition(".")[2] for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)}
+    names = {dotted(part).rpartition(".")[2] for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)}
+    return names | {str(part.value) for part in ast.walk(node) if isinstance(part, ast.Constant) and part.value}
 
 
 MAX_NAMES_FOLLOWED = 4
@@ -113,7 +114,7 @@ def _recurs(made: Assignment) -> bool:
 
 def _is_backwards(roles: Roles, made: Assignment) -> bool:
     through = roles.script.loops.get(made.loops[-1], "")
-    return bool(re.search(r"reversed|::-1|, -1, -1|flip", through))
+    return bool(re.search(r"reversed|::-1|, -1, -1|flip", through)) and not re.search(r"episode\b|traj\b", through)
 
 
 def _rollouts_cross_episodes(roles: Roles) -> bool:

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from mldebug_mcp.script.calls import Assignment, Call, dotted
+from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted
 from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.values import Object
@@ -94,7 +94,7 @@ def _argument(roles: Roles, made: Assignment, name: str, place: int) -> object:
     given = roles.spelled_out(given)
     if isinstance(given, ast.List | ast.Tuple) and given.elts:
         given = given.elts[0]
-    return roles.value_of(given)
+    return constant_of(given)
 
 
 MAX_CALLERS = 3

@@ -20,6 +20,8 @@ def loss_has_wrong_sign(roles: Roles) -> Iterator[Fault]:
     """A part of the loss is made larger where it should be made smaller, or the other way round."""
     if "maximize=True" in roles.source:
         return
+    if not roles.steps and not roles.uses("jax", "Trainer", "optax"):
+        return
     for event in roles.trace.of("loss"):
         signs: dict[Quantity, dict[int, int]] = {}
         for term in event.terms:

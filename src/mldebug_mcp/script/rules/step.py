@@ -15,7 +15,7 @@ def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
     """Gradients are never cleared, or only once a pass."""
     if not roles.backwards or not roles.steps or _clears_otherwise(roles):
         return
-    cleared = roles.script.named("zero_grad")
+    cleared = [call for call in roles.script.calls if "zero_grad" in call.method]
     repeated = [step for step in roles.steps if roles.is_repeated(step) or _runs_closure(roles, step)]
     repeated = [step for step in repeated if not roles.goes_on_elsewhere(step)]
     if not cleared and repeated:
@@ -69,6 +69,7 @@ def nothing_is_stepped(roles: Roles) -> Iterator[Fault]:
     repeated = [backward for backward in roles.backwards if roles.is_repeated(backward)]
     if (
         repeated
+        and (roles.optimizers or roles.script.named("zero_grad"))
         and not others
         and not by_hand
         and not roles.goes_on_elsewhere(repeated[0])

@@ -153,9 +153,9 @@ class LibraryCalls:
             parts = [Tensor(one.models) if isinstance(one, Parameters) else one for one in given]
             ends = library.RESULTS.get(last) or (end_of(args[0]) if args and last in library.SAME_VALUES else "")
             known = bool(args) and isinstance(args[0], Tensor) and args[0].is_known
-            models = models_through(*parts) if self._run.gradients else frozenset()
+            through = models_through(*parts) if self._run.gradients else frozenset()
             line = node.lineno if last in library.RESULTS else end_line_of(args[0]) if args else 0
-            return Tensor(models, ends, known, line, terms_after(last, args, node))
+            return Tensor(through, ends, known, line, terms_after(last, args, node))
         self._run.escape(given, node)
         pretrained = last in ("from_pretrained", "create_model") or ".models." in name
         made = self._run.new("model" if pretrained else "unknown", node, made_by=name, given=given)

@@ -123,7 +123,7 @@ class Methods:
     ) -> Value:
         """Follow a method that PyTorch, or another file, gives an object."""
         given = (*args, *keywords.values())
-        if owner.kind == "unknown" and name in library.CUTTING_METHODS:
+        if owner.kind == "unknown" and (name in library.CUTTING_METHODS or name == "get"):
             return DATA
         known = _METHODS.get(name)
         if known is not None:
