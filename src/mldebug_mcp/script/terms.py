@@ -47,6 +47,8 @@ ADVANTAGE = re.compile(
     r"adv|(?<!no_)return|reward|(?:^|_)rets?(?:$|_)|(?:^|_)gaes?(?:$|_)|(?:^|_)rtg(?:$|_)", re.IGNORECASE
 )
 """Names of weights of log-probabilities that are high for good actions."""
+COUNTS_ROWS = re.compile(r"mask|weight|len|size|shape|num|valid|^n$|torch|dim|tokens|batch", re.IGNORECASE)
+"""Names of weights that only choose or count rows."""
 COST = re.compile(r"cost|loss|neg|minus|penalt|regret|baseline_only", re.IGNORECASE)
 """Names of weights that are high for bad actions."""
 
@@ -82,6 +84,8 @@ def weighted(terms: Terms, weight: ast.expr) -> Terms:
     is_advantage = any(ADVANTAGE.search(name) for name in names) and not any(COST.search(name) for name in names)
     if is_advantage and any(one.quantity == "log_prob" for one in terms):
         return frozenset(Term("policy", one.sign, one.line) for one in scaled if one.quantity == "log_prob")
+    if any(not COUNTS_ROWS.search(name) for name in names):
+        return frozenset(Term("other", one.sign, one.line) if one.quantity == "log_prob" else one for one in scaled)
     return scaled
 
 

@@ -121,8 +121,10 @@ def evaluation_data(roles: Roles) -> Iterator[Fault]:
     """Training and evaluation share data."""
     yield from _same_rows(roles)
     splits = [one for one in roles.script.calls if one.method in ("train_test_split", "random_split")]
-    fitted = re.compile(r"(?:Scaler|Vectorizer|PCA|Imputer|Encoder|SelectKBest|Normalizer|Transformer)$")
-    for call in roles.script.named("fit_transform", "fit"):
+    fitted = re.compile(
+        r"(?:Scaler|Vectorizer|PCA|Imputer|Encoder|SelectKBest|Normalizer|Transformer|SMOTE\w*|ADASYN|Sampler)$"
+    )
+    for call in roles.script.named("fit_transform", "fit", "fit_resample"):
         maker = roles.script.assigned(call.owner)
         source = dotted(maker.value) if maker is not None else call.owner
         by_call = splits and call.order < splits[0].order and call.function == splits[0].function
@@ -332,3 +334,41 @@ def _generator_in_the_data(roles: Roles) -> Iterator[Fault]:
             if drawn and name.startswith("self."):
                 says = f"{name} is copied into each worker in the same state: all workers draw the same numbers"
                 yield fault("workers_alike", made.lineno, "likely", says)
+
+
+def shuffled_apart(roles: Roles) -> Iterator[Fault]:
+    """Inputs and targets are put into two different random orders."""
+    drawn: dict[tuple[str, int], list[Assignment]] = {}
+    for made in roles.script.assignments:
+        value = made.value
+        if not isinstance(value, ast.Subscript) or dotted(value.value) != made.target:
+            continue
+        if isinstance(value.slice, ast.Call) and dotted(value.slice.func).rpartition(".")[2] in (
+            "randperm",
+            "permutation",
+        ):
+            drawn.setdefault((made.function, len(made.loops)), []).append(made)
+    for same in drawn.values():
+        if len(same) > 1 and same[1].line - same[0].line <= 2:
+            says = f"{same[0].target} and {same[1].target} are put into two different orders: targets fit no inputs"
+            yield fault("shuffled_apart", same[1].line, "certain", says)
+
+
+def split_twice(roles: Roles) -> Iterator[Fault]:
+    """Training and evaluation come from two splits of the same rows, each drawn by itself."""
+    splits: dict[str, Call] = {}
+    for made in roles.script.assignments:
+        value = made.value.value if isinstance(made.value, ast.Subscript) else made.value
+        call = roles.call_of(value) if isinstance(value, ast.Call) else None
+        if call is None or call.method not in ("random_split", "train_test_split") or not call.node.args:
+            continue
+        rows = rows_of(roles, call.node.args[0], call)
+        held = splits.setdefault(rows, call)
+        apart = ast.unparse(held.node) != ast.unparse(call.node) or not _is_seeded(call)
+        if held is not call and held.function == call.function and held.loops == call.loops and apart:
+            says = f"the same rows are split in line {held.line} and here once more: training rows are evaluated"
+            yield fault("split_twice", call.line, "likely", says)
+
+
+def _is_seeded(call: Call) -> bool:
+    return any(name in call.keywords for name in ("generator", "random_state"))

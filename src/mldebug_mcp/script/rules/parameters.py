@@ -66,7 +66,9 @@ def parameters_left_out(roles: Roles) -> Iterator[Fault]:
     yield from _layers_after_the_optimizer(roles.trace)
     yield from _made_anew(roles)
     yield from _layers_in_a_list(roles)
-    yield from _frozen(roles.trace)
+    followed = {event.line for event in roles.trace.of("unfreeze")}
+    if {line for _, is_on, line, _ in _switches(roles) if is_on} <= followed:
+        yield from _frozen(roles.trace)
     yield from _layers_without_optimizer(roles)
 
 

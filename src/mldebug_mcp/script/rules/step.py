@@ -365,3 +365,42 @@ def _is_divided(roles: Roles, backward: Call) -> bool:
         return True
     given = [backward.node.func, *backward.node.args]
     return any("mean" in name for node in given for name in calls_in(node) if "accum" in ast.unparse(node))
+
+
+def stepped_twice(roles: Roles) -> Iterator[Fault]:
+    """An optimizer makes a step by the scaler and one by itself, with the same gradients."""
+    for step in roles.steps:
+        if "scaler" not in step.owner.lower() or not step.node.args:
+            continue
+        name = dotted(step.node.args[0])
+        for other in roles.unit(step):
+            same = other.name == f"{name}.step" and other.loops == step.loops and other.conditions == step.conditions
+            if name and same:
+                says = f"{name} makes a step by the scaler in line {step.line}, and another one here"
+                yield fault("stepped_twice", other.line, "certain", says)
+
+
+def state_not_detached(roles: Roles) -> Iterator[Fault]:
+    """The hidden state of the batch before is kept with its graph."""
+    for made in roles.script.assignments:
+        value = made.value
+        if made.place is None or not made.loops or not isinstance(value, ast.Call) or not roles.calls_model(value):
+            continue
+        given = {
+            dotted(part) for arg in (*value.args, *(one.value for one in value.keywords)) for part in ast.walk(arg)
+        }
+        back = [one for one in roles.backwards if one.function == made.function and one.loops == made.loops]
+        if made.target not in given or not back:
+            continue
+        again = [
+            one
+            for one in roles.script.assignments
+            if one.target == made.target and one is not made and one.function == made.function and one.loops
+        ]
+        cut = any(
+            call.owner == made.target and call.method in ("detach_", "detach", "data", "zero_", "fill_")
+            for call in roles.script.calls
+        )
+        if not again and not cut and f"{made.target}.data" not in roles.source:
+            says = f"{made.target} goes on to the next batch with its graph: backward() goes through all batches before"
+            yield fault("state_not_detached", made.line, "certain", says, fix=f"{made.target} = {made.target}.detach()")
