@@ -61,30 +61,27 @@ def _names(node: ast.AST) -> set[str]:
     return names | {str(part.value) for part in ast.walk(node) if isinstance(part, ast.Constant) and part.value}
 
 
-MAX_NAMES_FOLLOWED = 4
-
-
-def _is_masked(roles: Roles, made: Assignment, depth: int = MAX_NAMES_FOLLOWED) -> bool:
+def _is_masked(roles: Roles, made: Assignment) -> bool:
     """Say whether a flag of the end goes into a value, by whatever names, or decides about it."""
-    if any(DONE.search(test) for test in made.conditions):
-        return True
-    return _reads_end(roles, made.value, made, depth)
+    same = [one for one in roles.script.assignments if one.function == made.function]
+    reached: list[Assignment] = [made]
+    names = _names(made.value)
+    for one in reached:
+        if any(DONE.search(test) for test in one.conditions) or _reads_end(one.value):
+            return True
+        new = [other for other in same if other not in reached and dotted_last(other.target) in _names(one.value)]
+        reached += new[: MAX_NAMES_FOLLOWED - len(reached)]
+        names |= _names(one.value)
+    return bool(names & _set_at_ends(roles))
 
 
-def _reads_end(roles: Roles, node: ast.AST, made: Assignment, depth: int) -> bool:
-    names = _names(node)
-    if any(DONE.search(name) for name in names) or re.search(r"\bwhere\(|~|\b1(?:\.0)? - |\bnot ", ast.unparse(node)):
-        return True
-    if depth == 0:
-        return False
-    before = [
-        other
-        for other in roles.script.assignments
-        if other.function == made.function and other is not made and dotted_last(other.target) in names
-    ]
-    masks = any(any(DONE.search(test) for test in other.conditions) for other in before)
-    stored = any(isinstance(target, ast.Subscript) for target in _item_targets(roles, names))
-    return masks or stored or any(_reads_end(roles, other.value, other, depth - 1) for other in before)
+MAX_NAMES_FOLLOWED = 60
+"""Assignments that are followed to what a value is made of."""
+
+
+def _reads_end(node: ast.expr) -> bool:
+    masks = re.search(r"\bwhere\(|~|\b1(?:\.0)? - |\bnot ", ast.unparse(node))
+    return bool(masks) or any(DONE.search(name) for name in _names(node))
 
 
 def dotted_last(name: str) -> str:
@@ -92,17 +89,15 @@ def dotted_last(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _item_targets(roles: Roles, names: set[str]) -> list[ast.expr]:
-    """Return where items of something are set under a mask: `values[done] = 0`."""
-    return [
-        target
+def _set_at_ends(roles: Roles) -> set[str]:
+    """Return the names of what has items set under a mask of ends: `values[done] = 0`."""
+    return {
+        dotted_last(dotted(target.value))
         for node in ast.walk(roles.script.tree)
         if isinstance(node, ast.Assign)
         for target in node.targets
-        if isinstance(target, ast.Subscript)
-        and dotted_last(dotted(target.value)) in names
-        and any(DONE.search(name) for name in _names(target.slice))
-    ]
+        if isinstance(target, ast.Subscript) and any(DONE.search(name) for name in _names(target.slice))
+    }
 
 
 def _recurs(made: Assignment) -> bool:
