@@ -283,7 +283,7 @@ def _frozen(trace: Trace) -> Iterator[Fault]:
         if any(one.is_related_to(model) for one in free for model in models):
             continue
         freezes = [_freeze_of(trace.events[:until], model, make) for model in models]
-        known = [one for one in freezes if one is not None]
+        known = [one for one in freezes if one is not None and (not one.entry or one.function == make.function)]
         if known and len(known) == len(freezes):
             names = " and ".join(sorted(model.label for model in optimizer.holds))
             says = f"all parameters of {names} are frozen, and the optimizer is given those alone"

@@ -79,7 +79,7 @@ def nothing_is_stepped(roles: Roles) -> Iterator[Fault]:
 
 
 GIVES_GRADIENTS = re.compile(
-    r"backward|Trainer|(?:model|learn\w*|trainer)\.fit$|(?:^|[._])scaler$|autograd\.grad$",
+    r"backward|Trainer|(?:model|learn\w*|trainer)\.fit$|(?:^|[._])scaler$|autograd\.grad$|train\w*_(?:batch|step)|engine",
 )
 """Calls of other files that compute gradients, or may."""
 
