@@ -18,6 +18,197 @@ from torch.nn.utils.rnn import pad_sequence
 """
 
 FAULTS: dict[str, list[str]] = {
+    "activation_twice": [
+        """
+class D(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layers = []
+        for a, b in ((10, 20), (20, 1)):
+            layers += [nn.Linear(a, b), nn.ReLU()]
+        layers[-1] = nn.Sigmoid()
+        self.net = nn.Sequential(*layers)
+    def forward(self, x): return self.net(x).squeeze(1)
+def main(dl):
+    d = D(); crit = nn.BCEWithLogitsLoss()
+    opt = torch.optim.Adam(d.parameters(), 1e-3)
+    for x, y in dl:
+        loss = crit(d(x), y.float())
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ],
+    "clip_scaled": [
+        """
+def make_step(net, opt, scaler, max_norm):
+    def step(x, y):
+        with torch.autocast("cuda"):
+            loss = F.cross_entropy(net(x), y)
+        opt.zero_grad(set_to_none=True)
+        scaler.scale(loss).backward()
+        nn.utils.clip_grad_norm_(net.parameters(), max_norm)
+        scaler.step(opt)
+        scaler.update()
+        return loss.detach()
+    return step
+def main(net, dl):
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    step = make_step(net, opt, torch.amp.GradScaler("cuda"), 1.0)
+    for x, y in dl:
+        print(step(x, y))
+""",
+    ],
+    "not_shuffled": [
+        """
+def make(split, bs):
+    return DataLoader(Images(split), batch_size=bs, shuffle=False, num_workers=4)
+def main(m):
+    train, val = make("train", 32), make("val", 64)
+    opt = torch.optim.Adam(m.parameters(), 1e-3)
+    for x, y in train:
+        loss = F.cross_entropy(m(x), y)
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ],
+    "nll_of_probabilities": [
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 8), nn.Linear(8, 3)
+    def forward(self, x): return self.b(F.relu(self.a(x)))
+def main(dl):
+    n = Net(); opt = torch.optim.Adam(n.parameters(), 1e-3)
+    for x, y in dl:
+        loss = F.nll_loss(n(x), y)
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ],
+    "loss_cut_off": [
+        """
+import lightning as L
+class M(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 2)
+    def training_step(self, batch, i):
+        x, y = batch
+        loss = F.cross_entropy(self.net(x), y)
+        return loss.item()
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters(), 1e-3)
+""",
+    ],
+    "no_backward": [
+        """
+import lightning as L
+class M(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 2)
+    def training_step(self, batch, i):
+        x, y = batch
+        loss = F.cross_entropy(self.net(x), y)
+        self.log("loss", loss)
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters(), 1e-3)
+""",
+    ],
+    "divided_twice": [
+        """
+import lightning as L
+class M(L.LightningModule):
+    def training_step(self, batch, i):
+        x, y = batch
+        loss = F.cross_entropy(self(x), y)
+        return loss / 4
+t = L.Trainer(accumulate_grad_batches=4, max_epochs=3)
+""",
+    ],
+    "old_log_prob_with_gradient": [
+        """
+def update(policy, opt, batch, epochs, clip):
+    obs, act, adv = batch
+    for _ in range(epochs):
+        old_logp = policy(obs).log_prob(act)
+        logp = policy(obs).log_prob(act)
+        ratio = (logp - old_logp).exp()
+        loss = -torch.min(ratio * adv, ratio.clamp(1 - clip, 1 + clip) * adv).mean()
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
+        """
+def update(policy, opt, batch, epochs, clip):
+    obs, act, adv = batch
+    for _ in range(epochs):
+        with torch.no_grad():
+            old_logp = policy(obs).log_prob(act)
+        logp = policy(obs).log_prob(act)
+        ratio = (logp - old_logp).exp()
+        loss = -torch.min(ratio * adv, ratio.clamp(1 - clip, 1 + clip) * adv).mean()
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ],
+    "accumulation_cleared": [
+        """
+def main(net, dl, opt, accum=8):
+    for i, (x, y) in enumerate(dl):
+        opt.zero_grad()
+        loss = F.cross_entropy(net(x), y) / accum
+        loss.backward()
+        if not (i + 1) % accum:
+            opt.step()
+""",
+    ],
+    "backward_in_autocast": [
+        """
+def main(net, dl, opt):
+    amp = torch.autocast("cuda", dtype=torch.float16)
+    scaler = torch.amp.GradScaler("cuda")
+    for x, y in dl:
+        opt.zero_grad()
+        with amp:
+            loss = F.cross_entropy(net(x), y)
+            scaler.scale(loss).backward()
+        scaler.step(opt)
+        scaler.update()
+""",
+    ],
+    "ema_never_updated": [
+        """
+class EMA:
+    def __init__(self, net, decay=0.999):
+        self.net = copy.deepcopy(net).eval()
+        self.decay = decay
+    @torch.no_grad()
+    def update(self, net):
+        for a, b in zip(self.net.parameters(), net.parameters()):
+            a.lerp_(b, 1 - self.decay)
+def main(train, valid):
+    net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3))
+    ema = EMA(net)
+    opt = torch.optim.AdamW(net.parameters(), 1e-3)
+    for ep in range(9):
+        for x, y in train:
+            loss = F.cross_entropy(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+        with torch.no_grad():
+            print(ep, np.mean([(ema.net(x).argmax(1) == y).float().mean().item() for x, y in valid]))
+""",
+        """
+from torch.optim.swa_utils import AveragedModel
+def run(net, train, valid, epochs):
+    ema = AveragedModel(net, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.999))
+    opt = torch.optim.AdamW(net.parameters(), 1e-3)
+    for ep in range(epochs):
+        net.train()
+        for x, y in train:
+            loss = F.cross_entropy(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+        ema.eval()
+        with torch.no_grad():
+            acc = np.mean([(ema(x).argmax(1) == y).float().mean().item() for x, y in valid])
+        print(ep, acc)
+""",
+    ],
     "loss_sign": [
         """
 def elbo(recon, x, mu, logvar):
@@ -186,6 +377,16 @@ def weighted(out, y, sample_weight):
 """,
     ],
     "workers_alike": [
+        """
+class Aug(Dataset):
+    def __init__(self, x):
+        self.x = x
+        self.gen = torch.Generator().manual_seed(0)
+    def __len__(self): return len(self.x)
+    def __getitem__(self, i):
+        return self.x[i] + torch.randn(self.x[i].shape, generator=self.gen)
+dl = DataLoader(Aug(x), 32, shuffle=True, num_workers=8)
+""",
         """
 def start(worker):
     np.random.seed(0)
@@ -370,6 +571,15 @@ for x, y in loader:
     ],
     "fitted_before_split": [
         """
+def load(path):
+    table = np.load(path)
+    x, y = table[:, :-1], table[:, -1]
+    x = (x - x.mean(0)) / x.std(0)
+    idx = np.random.permutation(len(x))
+    cut = int(0.8 * len(x))
+    return x[idx[:cut]], y[idx[:cut]], x[idx[cut:]], y[idx[cut:]]
+""",
+        """
 from sklearn.preprocessing import MinMaxScaler
 def cut(path, n):
     scaler = MinMaxScaler()
@@ -407,6 +617,16 @@ for obs, action, ret in loader:
 """,
     ],
     "padding_in_loss": [
+        """
+from transformers import AutoTokenizer, AutoModelForCausalLM, Trainer, TrainingArguments
+tok = AutoTokenizer.from_pretrained("gpt2")
+def prep(b):
+    out = tok(b["text"], padding="max_length", truncation=True, max_length=256)
+    out["labels"] = out["input_ids"].copy()
+    return out
+ds = raw.map(prep, batched=True)
+Trainer(model=AutoModelForCausalLM.from_pretrained("gpt2"), args=TrainingArguments("o"), train_dataset=ds).train()
+""",
         """
 def batchify(rows):
     ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
@@ -544,6 +764,20 @@ for x, y in loader:
 """,
     ],
     "losses_kept": [
+        """
+def main(m, tr, va):
+    opt = torch.optim.Adam(m.parameters(), 1e-3)
+    for ep in range(5):
+        m.train()
+        for x, y in tr:
+            loss = F.cross_entropy(m(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+        m.eval()
+        val = 0
+        for x, y in va:
+            val += F.cross_entropy(m(x), y)
+        print(val / len(va))
+""",
         """
 def score(net, loader):
     net.eval()
@@ -731,6 +965,20 @@ class Learner:
     ],
     "generator_in_discriminator_loss": [
         """
+def main(G, D, dl):
+    og, od = torch.optim.Adam(G.parameters(), 1e-4), torch.optim.Adam(D.parameters(), 1e-4)
+    for x in dl:
+        z = torch.randn(len(x), 8)
+        fake = G(z)
+        d_loss = F.softplus(-D(x)).mean() + F.softplus(D(fake)).mean()
+        od.zero_grad(); og.zero_grad()
+        d_loss.backward(retain_graph=True)
+        od.step()
+        g_loss = F.softplus(-D(fake)).mean()
+        g_loss.backward()
+        og.step()
+""",
+        """
 def improve(loss, optimizer):
     loss.backward(retain_graph=True)
     optimizer.step()
@@ -801,6 +1049,17 @@ class Fit:
 """,
     ],
     "made_after_optimizer": [
+        """
+from transformers import AutoModelForCausalLM
+from peft import LoraConfig, get_peft_model
+def main(dl):
+    base = AutoModelForCausalLM.from_pretrained("gpt2")
+    opt = torch.optim.AdamW(base.parameters(), 1e-4)
+    net = get_peft_model(base, LoraConfig(task_type="CAUSAL_LM"))
+    for batch in dl:
+        loss = net(**batch).loss
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
         """
 class Tuning:
     def __init__(self, base, classes):
@@ -915,6 +1174,21 @@ for x, y in loader:
 """,
     ],
     "shifted_twice": [
+        """
+from transformers import GPT2LMHeadModel
+class Blocks(Dataset):
+    def __init__(self, ids, n): self.ids, self.n = ids, n
+    def __len__(self): return len(self.ids) // self.n - 1
+    def __getitem__(self, i):
+        chunk = self.ids[i * self.n : (i + 1) * self.n + 1]
+        return {"input_ids": chunk[:-1], "labels": chunk[1:]}
+def main(ids):
+    net = GPT2LMHeadModel.from_pretrained("gpt2")
+    opt = torch.optim.AdamW(net.parameters(), 1e-5)
+    for b in DataLoader(Blocks(ids, 512), 4, shuffle=True):
+        loss = net(**b).loss
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
         """
 model = AutoModelForCausalLM.from_pretrained("gpt2")
 for ids in loader:

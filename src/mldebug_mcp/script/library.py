@@ -31,8 +31,14 @@ CUTTING_METHODS = (WITHOUT_GRADIENT - {"float"}) | {"sample"}
 """Methods of a tensor whose result has no gradient."""
 RESULTS = {
     "softmax": "softmax", "sigmoid": "sigmoid", "Softmax": "softmax", "Sigmoid": "sigmoid", "log_prob": "log_prob",
+    "Linear": "logits", "Conv1d": "logits", "Conv2d": "logits",
 }  # fmt: skip
 """What a loss asks after: the activation or probability that a function, method or layer gives, by its name."""
+RESHAPES = {
+    "view", "reshape", "flatten", "squeeze", "unsqueeze", "float", "contiguous", "transpose", "permute", "to", "cuda",
+    "cpu", "clone",
+}  # fmt: skip
+"""Functions and methods that leave all values as they are, and move them alone."""
 SAME_VALUES = (
     "view", "reshape", "flatten", "squeeze", "unsqueeze", "float", "contiguous", "transpose", "permute", "to", "cuda",
     "cpu", "clone", "stack", "cat", "concat", "exp", "sum", "mean", "clamp", "min", "minimum", "neg",

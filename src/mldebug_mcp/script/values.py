@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mldebug_mcp.script.library import HAS_PARAMETERS
+from mldebug_mcp.script.library import HAS_PARAMETERS, RESHAPES
 from mldebug_mcp.script.terms import KEEPS_SIGN, Term, Terms, computed, exponential, negated
 
 Kind = Literal["model", "loss", "optimizer", "schedule", "loader", "instance", "unknown"]
@@ -29,6 +29,7 @@ class Object:
         copy_of: The object that it is a copy of.
         attributes: Its parts by name.
         given: What its maker was given.
+        settings: The keyword arguments of its maker, where these matter: those of a loader.
         holds: The models whose parameters an optimizer has.
         holds_all: Whether `holds` is known to be all of them.
         modes: The modes that a model may be in: "train", "eval"; empty where that is not known.
@@ -45,6 +46,7 @@ class Object:
     copy_of: Object | None = None
     attributes: dict[str, Value] = field(default_factory=dict)
     given: tuple[Value, ...] = ()
+    settings: dict[str, Value] = field(default_factory=dict)
     holds: frozenset[Object] = frozenset()
     holds_all: bool = True
     modes: frozenset[str] = frozenset()
@@ -298,6 +300,12 @@ def end_of(value: Value) -> str:
         ends = {end_of(one) for one in value.values}
         return ends.pop() if len(ends) == 1 else ""
     return ""
+
+
+def end_after(name: str, value: Value) -> str:
+    """Return what a value is the result of after a function: outputs of a layer are so while they are only moved."""
+    end = end_of(value)
+    return "" if end == "logits" and name not in RESHAPES else end
 
 
 def end_line_of(value: Value) -> int:

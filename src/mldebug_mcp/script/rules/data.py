@@ -10,6 +10,7 @@ from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, do
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.loaders import HELD_OUT, TRAINS, Loader, draws_anew, line_of_rows, loaders_of, rows_of
 from mldebug_mcp.script.roles import EVALUATES, Roles
+from mldebug_mcp.script.values import Constant
 
 
 def data_order(roles: Roles) -> Iterator[Fault]:
@@ -127,7 +128,7 @@ def evaluation_data(roles: Roles) -> Iterator[Fault]:
     for call in roles.script.named("fit_transform", "fit", "fit_resample"):
         maker = roles.script.assigned(call.owner)
         source = dotted(maker.value) if maker is not None else call.owner
-        by_call = splits and call.order < splits[0].order and call.function == splits[0].function
+        by_call = any(call.order < one.order and call.function == one.function for one in splits)
         if fitted.search(source) and "Label" not in source and (by_call or _is_cut_in_two(roles, call)):
             says = (
                 f"{call.owner} is fitted on all rows, and these are split afterwards: it knows those of the evaluation"
@@ -304,6 +305,9 @@ def workers_alike(roles: Roles) -> Iterator[Fault]:
     yield from _generator_in_the_data(roles)
 
 
+GENERATORS = re.compile(r"(?:default_rng|RandomState|random\.Random|torch\.Generator(?:\.manual_seed)?)$")
+
+
 def _generator_in_the_data(roles: Roles) -> Iterator[Fault]:
     """Yield data sets with a generator of their own, of which each worker gets a copy in the same state."""
     workers = [
@@ -322,15 +326,11 @@ def _generator_in_the_data(roles: Roles) -> Iterator[Fault]:
         if reads is None or starts is None:
             continue
         for made in ast.walk(starts):
-            source = dotted(made.value) if isinstance(made, ast.Assign) else ""
-            if not isinstance(made, ast.Assign) or not re.search(
-                r"(?:default_rng|RandomState|random\.Random)$", source
-            ):
+            if not isinstance(made, ast.Assign) or not GENERATORS.search(dotted(made.value)):
                 continue
             name = dotted(made.targets[0])
-            drawn = [
-                part for part in parts if part is not starts and re.search(rf"{re.escape(name)}\.", ast.unparse(part))
-            ]
+            others = [ast.unparse(part) for part in parts if part is not starts]
+            drawn = any(re.search(rf"{re.escape(name)}\b", other) for other in others)
             if drawn and name.startswith("self."):
                 says = f"{name} is copied into each worker in the same state: all workers draw the same numbers"
                 yield fault("workers_alike", made.lineno, "likely", says)
@@ -372,3 +372,71 @@ def split_twice(roles: Roles) -> Iterator[Fault]:
 
 def _is_seeded(call: Call) -> bool:
     return any(name in call.keywords for name in ("generator", "random_state"))
+
+
+def not_shuffled_by_a_helper(roles: Roles) -> Iterator[Fault]:
+    """A function makes loaders, and the one that trains is told not to shuffle."""
+    if re.search(r"make_private|PrivacyEngine|Iterable|stream|shuffle\(|WebDataset|permutation", roles.source):
+        return
+    trace = roles.trace
+    own = {call.line for call in roles.script.named("DataLoader") if roles.script.assigned_from(call.node) is not None}
+    named: set[int] = set()
+    for step in trace.of("step"):
+        inside = [one for one in trace.of("iterate") if one.entry == step.entry and one.loops]
+        around = [one for one in inside if one.loops == step.loops]
+        for loader in (one for event in around for one in event.objects if one.kind == "loader"):
+            shuffle = loader.settings.get("shuffle", Constant(False))
+            sampled = {"sampler", "batch_sampler"} & set(loader.settings)
+            if loader.line in own | named or shuffle != Constant(False) or sampled or HELD_OUT.search(loader.name):
+                continue
+            named.add(loader.line)
+            says = f"{loader.label} gives the training data in one order: shuffle is not on"
+            yield fault("not_shuffled", loader.line, "likely", says)
+
+
+def unused_split(roles: Roles) -> Iterator[Fault]:
+    """Rows are held out and never read, while something is evaluated."""
+    if not any(call.owner and call.method == "eval" for call in roles.script.calls) or len(loaders_of(roles)) < 2:
+        return
+    for made in roles.script.assignments:
+        call = roles.call_of(made.value) if isinstance(made.value, ast.Call) else None
+        if call is None or call.method not in ("random_split", "train_test_split") or made.place is None:
+            continue
+        last = made.target.rpartition(".")[2]
+        if HELD_OUT.search(last) and not roles.reads.get(last) and not re.search(r"^_|test", last):
+            says = f"{made.target} is held out and never read: what is evaluated are other rows"
+            yield fault("same_data", made.line, "likely", says)
+
+
+def scaled_before_split(roles: Roles) -> Iterator[Fault]:
+    """Rows are scaled by the mean and deviation of all of them, and split afterwards."""
+    for made in roles.script.assignments:
+        if not _is_scaled_by_itself(made):
+            continue
+        scope = roles.definitions.get(made.function.rpartition(".")[2], roles.script.tree)
+        later = [node for node in ast.walk(scope) if getattr(node, "lineno", 0) > made.line]
+        cuts = [node for node in later if isinstance(node, ast.Subscript) and dotted(node.value) == made.target]
+        ends = [ast.unparse(node.slice) for node in cuts]
+        halves = any(re.search(r"(?:^|\[):[^:,]", end) for end in ends) and any(
+            re.search(r"[^:,]:(?:$|\])", end) for end in ends
+        )
+        split = any(
+            dotted(node.func).rpartition(".")[2] in ("train_test_split", "random_split")
+            and any(dotted(arg) == made.target for arg in node.args)
+            for node in later
+            if isinstance(node, ast.Call)
+        )
+        if halves or split:
+            says = f"{made.target} is scaled by the mean and deviation of all rows, and these are split afterwards"
+            yield fault("fitted_before_split", made.line, "likely", says)
+
+
+def _is_scaled_by_itself(made: Assignment) -> bool:
+    """Say whether a value is `(x - x.mean(0)) / x.std(0)` of the name that it is given to."""
+    value = made.value
+    if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) and isinstance(value.left, ast.BinOp)):
+        return False
+    name, text = re.escape(made.target), ast.unparse(value)
+    statistics = re.search(rf"\b{name}\.(?:mean|min)\(", text) and re.search(rf"\b{name}\.(?:std|max|min)\(", text)
+    by_row = re.search(r"\((?:axis=|dim=)?(?:1|-1)\b", text)
+    return bool(statistics) and not by_row and isinstance(value.left.op, ast.Sub)

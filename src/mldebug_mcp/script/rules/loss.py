@@ -32,7 +32,10 @@ def activation_twice(roles: Roles) -> Iterator[Fault]:
         elif (kind, through) == ("log-probabilities", "softmax"):
             says = "the negative log-likelihood takes log-probabilities, and is given probabilities"
             yield fault("nll_of_probabilities", call.line, "certain", says)
-        elif kind == "probabilities" and not through and _gives_logits(roles, given):
+        elif (kind, through) == ("log-probabilities", "logits"):
+            says = "the negative log-likelihood takes log-probabilities, and is given the raw outputs of a layer"
+            yield fault("nll_of_probabilities", call.line, "certain", says)
+        elif kind == "probabilities" and through in ("", "logits") and _gives_logits(roles, given):
             says = "binary cross-entropy takes probabilities, and nothing in the file makes any (sigmoid)"
             yield fault("bce_of_logits", call.line, "likely", says)
 
@@ -67,7 +70,7 @@ def _twice(line: int, says: str) -> Fault:
 
 
 def activation_of(roles: Roles, given: ast.expr, call: Call) -> str:
-    """Return which activation the first argument of a call ends in: "softmax", "sigmoid" or ""."""
+    """Return what the first argument of a call is: "softmax", "sigmoid", "logits" of a layer, or "" if not known."""
     values = roles.trace.given.get(id(call.node), [])
     known = [value for value in values if isinstance(value, Tensor) and value.is_known]
     if known and len(known) == len(values):
@@ -298,6 +301,24 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
             says = f"{added.target} adds up {', '.join(sorted(names))} with its graph"
             yield fault("losses_kept", added.line, "certain", says, fix="add loss.item(), or loss.detach()")
     yield from _kept_in_evaluation(roles)
+    yield from _kept_after_eval(roles)
+
+
+def _kept_after_eval(roles: Roles) -> Iterator[Fault]:
+    """Yield sums of losses that a function which trains as well adds up after `eval()`, with gradients on."""
+    training = {backward.function for backward in roles.backwards}
+    for made in roles.script.assignments:
+        if not is_running_sum(made) or not made.loops or made.function not in training:
+            continue
+        if any(made.loops[-1] in one.loops for one in (*roles.backwards, *roles.steps)):
+            continue
+        before = [one for one in roles.script.calls if one.function == made.function and one.order <= made.order]
+        switches = [one.method for one in before if one.method in ("eval", "train") and one.owner]
+        if switches[-1:] != ["eval"] or roles.gradients_off(before[-1]) or _starts_in(roles, made.target, made.loops):
+            continue
+        if carries_graph(roles, made.value, made.function, made.order):
+            says = f"gradients are on in this evaluation, and {made.target} keeps the graph of every batch"
+            yield fault("losses_kept", made.line, "certain", says, fix="with torch.no_grad():")
 
 
 def _kept_by_a_step(roles: Roles) -> Iterator[Fault]:

@@ -79,6 +79,28 @@ def ema_never_applied(roles: Roles) -> Iterator[Fault]:
             yield fault("ema_never_applied", made.line, "likely", says)
 
 
+MAY_BE_AVERAGES = re.compile(rf"{AVERAGES.pattern}|^(?:Model)?E(?:MA|ma)$")
+
+
+def ema_never_updated(roles: Roles) -> Iterator[Fault]:
+    """An average of the weights is evaluated or saved, and never updated."""
+    for made in roles.script.assignments if roles.steps else ():
+        if not isinstance(made.value, ast.Call) or not MAY_BE_AVERAGES.search(dotted(made.value.func)):
+            continue
+        last = made.target.rpartition(".")[2]
+        uses = roles.reads.get(last, [])
+        called = {parent.attr for _, parent in uses if isinstance(parent, ast.Attribute)}
+        helper = roles.definitions.get(dotted(made.value.func).rpartition(".")[2])
+        own = {node.name for node in ast.walk(helper) if isinstance(node, ast.FunctionDef)} if helper else {"update"}
+        updates = any(re.search(r"update|step|average|accumulate", name) for name in called)
+        given = roles.is_handed_on(last, except_to=HANDS_BACK) or bool(roles.parameters_for(made.target))
+        has_method = any(name.startswith("update") for name in own)
+        if uses and has_method and not updates and not given and not roles.is_kept(last):
+            says = f"{made.target} is used and never updated: it keeps the weights of the beginning"
+            yield fault("ema_never_updated", made.line, "likely", says)
+
+
+HANDS_BACK = re.compile(r"save$|print$|len$")
 KEPT_FIXED = re.compile(r"teacher|ref|frozen|fixed|random|rnd|old|perceptual|vgg|lpips", re.IGNORECASE)
 """Names of networks that are left as they are on purpose."""
 

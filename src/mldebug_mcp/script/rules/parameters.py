@@ -59,7 +59,10 @@ def parameters_left_out(roles: Roles) -> Iterator[Fault]:
         model = next(iter(re.findall(r"(\w[\w.]*)\.parameters\(\)", ast.unparse(made.value))), "")
         for one in roles.script.assignments:
             later = one.order > made.order and one.function == made.function
-            if model and later and one.target == model and REPLACES_PARAMETERS.search(dotted(one.value) or ""):
+            of_model = one.target == model or (
+                isinstance(one.value, ast.Call) and any(dotted(arg) == model for arg in one.value.args)
+            )
+            if model and later and of_model and REPLACES_PARAMETERS.search(dotted(one.value) or ""):
                 says = f"{one.target} is made after {name}, which does not know its parameters"
                 yield fault("made_after_optimizer", one.line, "certain", says)
         yield from _replaced_in_place(roles, name, made, model)

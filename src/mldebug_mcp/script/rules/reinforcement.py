@@ -215,7 +215,14 @@ def old_log_probability_with_gradient(roles: Roles) -> Iterator[Fault]:
                 continue
             call = roles.call_of(made.value)
             updates = [one for one in roles.backwards if one.function == made.function]
-            if call is None or roles.gradients_off(call) or not updates:
+            if call is None or not updates:
+                continue
+            if roles.gradients_off(call):
+                through = roles.script.loops.get(made.loops[-1], "") if made.loops else ""
+                same_round = made.loops == updates[0].loops and re.search(r"range\(.*(?:epoch|k_|upd|iters)", through)
+                if same_round and re.search(r"clamp|clip", roles.source):
+                    says = f"{made.target} is computed anew before each step by the same weights: the ratio is always 1"
+                    yield fault("old_log_prob_with_gradient", made.line, "likely", says)
                 continue
             detached = any(
                 other.target == made.target and re.search(r"detach|no_grad", ast.unparse(other.value))

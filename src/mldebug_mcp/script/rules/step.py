@@ -157,10 +157,17 @@ def clipping_of_scaled_gradients(roles: Roles) -> Iterator[Fault]:
             yield fault("clip_scaled", clip.line, "certain", says)
 
 
+def _is_autocast(roles: Roles, guard: str) -> bool:
+    """Say whether a `with` block is autocast, by a name that it was given as well."""
+    made = roles.script.assigned(guard)
+    names = [guard, *(calls_in(made.value) if made is not None else ())]
+    return any(name.rpartition(".")[2] == "autocast" for name in names)
+
+
 def backward_in_autocast(roles: Roles) -> Iterator[Fault]:
     """Gradients are computed under autocast."""
     for backward in roles.backwards:
-        if any(guard.rpartition(".")[2] == "autocast" for guard in backward.guards):
+        if any(_is_autocast(roles, guard) for guard in backward.guards):
             says = f"{backward.name}() stands under autocast, which is for the forward pass and the loss alone"
             yield fault("backward_in_autocast", backward.line, "likely", says)
             return
@@ -216,7 +223,9 @@ def _window(roles: Roles, run: Run) -> tuple[Run, str, Call] | None:
 def _is_every_nth(roles: Roles, test: str, run: Run) -> bool:
     """Say whether a test holds in every n-th round: a remainder, or a count that starts again when it is full."""
     if "%" in test:
-        return "not (" not in test
+        node = ast.parse(test, mode="eval").body
+        is_zero = isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.BinOp)
+        return is_zero or "not (" not in test
     full = re.fullmatch(r"(\w+) (?:==|>=) (\w[\w.]*)", test)
     counted = [
         made for made in roles.script.assignments if full and made.target == full[1] and made.function == run.function

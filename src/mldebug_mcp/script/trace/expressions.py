@@ -24,6 +24,7 @@ from mldebug_mcp.script.values import (
     Tensor,
     Value,
     either,
+    end_after,
     end_of,
     models_through,
     parameters_in,
@@ -97,7 +98,9 @@ class Expressions:
                     return Constant(constant_of(node))
                 terms = terms_of(operand)
                 turned = isinstance(node.op, ast.USub)
-                return Tensor(models_through(operand), end_of(operand), terms=negated(terms) if turned else terms)
+                return Tensor(
+                    models_through(operand), end_after("neg", operand), terms=negated(terms) if turned else terms
+                )
             case ast.Compare():
                 for one in (node.left, *node.comparators):
                     self.value(one)

@@ -19,8 +19,8 @@ from mldebug_mcp.script.values import (
     Value,
     choices,
     either,
+    end_after,
     end_line_of,
-    end_of,
     models_through,
     objects_in,
     parameters_in,
@@ -73,7 +73,10 @@ class LibraryCalls:
         if last in library.PREPARES and given and not name.startswith("torch.nn"):
             return Items(tuple(given)) if len(given) != 1 else given[0]
         if last == "DataLoader" or last.endswith("DataLoader"):
-            return self._run.new("loader", node, made_by=name, given=given)
+            loader = self._run.new("loader", node, made_by=name, given=given)
+            spread = any(one.arg is None for one in node.keywords) and not keywords
+            loader.settings = {**keywords, **({"shuffle": DATA} if spread or len(args) > 2 else {})}
+            return loader
         return self._call_plain(name, last, args, keywords, parameters, node)
 
     def _call_plain(
@@ -151,7 +154,9 @@ class LibraryCalls:
             if last in library.WITHOUT_GRADIENT:
                 return DATA
             parts = [Tensor(one.models) if isinstance(one, Parameters) else one for one in given]
-            ends = library.RESULTS.get(last) or (end_of(args[0]) if args and last in library.SAME_VALUES else "")
+            ends = library.RESULTS.get(last) or (
+                end_after(last, args[0]) if args and last in library.SAME_VALUES else ""
+            )
             known = bool(args) and isinstance(args[0], Tensor) and args[0].is_known
             through = models_through(*parts) if self._run.gradients else frozenset()
             line = node.lineno if last in library.RESULTS else end_line_of(args[0]) if args else 0

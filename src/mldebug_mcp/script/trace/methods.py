@@ -21,8 +21,8 @@ from mldebug_mcp.script.values import (
     Tensor,
     Value,
     choices,
+    end_after,
     end_line_of,
-    end_of,
     models_through,
     objects_in,
     parameters_in,
@@ -77,7 +77,7 @@ class Methods:
             return DATA
         if name == "detach_" and isinstance(node.func, ast.Attribute):
             self._run.names.assign(node.func.value, DATA, node)
-        ends = library.RESULTS.get(name) or (end_of(owner) if name in library.SAME_VALUES else "")
+        ends = library.RESULTS.get(name) or (end_after(name, owner) if name in library.SAME_VALUES else "")
         known = isinstance(owner, Tensor) and owner.is_known
         line = node.lineno if name in library.RESULTS else end_line_of(owner)
         return Tensor(models_through(owner, *given), ends, known, line, terms_after(name, [owner, *args], node))
