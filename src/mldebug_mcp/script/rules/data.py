@@ -411,7 +411,7 @@ def unused_split(roles: Roles) -> Iterator[Fault]:
 def scaled_before_split(roles: Roles) -> Iterator[Fault]:
     """Rows are scaled by the mean and deviation of all of them, and split afterwards."""
     for made in roles.script.assignments:
-        if not _is_scaled_by_itself(made):
+        if not _is_scaled_by_itself(roles, made):
             continue
         scope = roles.definitions.get(made.function.rpartition(".")[2], roles.script.tree)
         later = [node for node in ast.walk(scope) if getattr(node, "lineno", 0) > made.line]
@@ -431,12 +431,26 @@ def scaled_before_split(roles: Roles) -> Iterator[Fault]:
             yield fault("fitted_before_split", made.line, "likely", says)
 
 
-def _is_scaled_by_itself(made: Assignment) -> bool:
+def _with_statistics(roles: Roles, made: Assignment) -> str:
+    """Return the text of a value in which the names of means and deviations are spelled out."""
+    text = ast.unparse(made.value)
+    before = [one for one in roles.script.assignments if one.function == made.function and one.order <= made.order]
+    for other in before:
+        source = ast.unparse(other.value)
+        if STATISTIC.search(source):
+            text = re.sub(rf"(?<![\w.]){re.escape(other.target)}(?![\w.(])", source.replace("\\", ""), text)
+    return text
+
+
+STATISTIC = re.compile(r"^\w+\.(?:mean|std|min|max)\([^()]*\)$")
+
+
+def _is_scaled_by_itself(roles: Roles, made: Assignment) -> bool:
     """Say whether a value is `(x - x.mean(0)) / x.std(0)` of the name that it is given to."""
     value = made.value
     if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) and isinstance(value.left, ast.BinOp)):
         return False
-    name, text = re.escape(made.target), ast.unparse(value)
+    name, text = re.escape(made.target), _with_statistics(roles, made)
     statistics = re.search(rf"\b{name}\.(?:mean|min)\(", text) and re.search(rf"\b{name}\.(?:std|max|min)\(", text)
     by_row = re.search(r"\((?:axis=|dim=)?(?:1|-1)\b", text)
     return bool(statistics) and not by_row and isinstance(value.left.op, ast.Sub)

@@ -223,10 +223,33 @@ def _parts_cut_off(roles: Roles, given: ast.expr, backward: Call) -> Iterator[Fa
         says = f"backward() is called on a value that is cut off from the model: {ast.unparse(source)[:80]}"
         yield fault("loss_cut_off", backward.line, "certain", says)
         return
+    for term in terms if len(terms) > 1 else ():
+        if _is_of_detached_outputs(roles, term, backward):
+            says = f"this part of the loss is computed on outputs that are cut off: {ast.unparse(term)[:80]}"
+            yield fault("loss_cut_off", term.lineno, "likely", says, fix="give the loss the outputs themselves")
     for term in terms:
         if not isinstance(term, ast.Constant) and _is_cut(roles, term, backward, NUMBERS):
             says = f"this part of the loss is a number, and so has no gradient: {ast.unparse(term)[:80]}"
             yield fault("loss_cut_off", term.lineno, "certain", says, fix="add the loss itself, without item()")
+
+
+def _is_of_detached_outputs(roles: Roles, term: ast.expr, backward: Call) -> bool:
+    """Say whether all outputs of models in a term are detached where they are computed, and nothing else is learned."""
+    cut = [
+        node
+        for node in ast.walk(term)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
+    ]
+    inside = {id(part) for node in cut for part in ast.walk(node)}
+    of_model = [node for node in ast.walk(term) if isinstance(node, ast.Call) and _is_output(roles, node)]
+    local = {made.target for made in roles.script.assignments if made.loops == backward.loops}
+    learned = {part.id for part in ast.walk(term) if isinstance(part, ast.Name) and part.id in local}
+    return bool(cut and of_model) and not learned and all(id(node) in inside for node in of_model)
+
+
+def _is_output(roles: Roles, node: ast.Call) -> bool:
+    names = dotted(node.func).split(".")
+    return any(name in roles.model_names for name in names)
 
 
 def _last_method(node: ast.expr) -> str:

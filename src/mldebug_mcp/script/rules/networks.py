@@ -261,7 +261,8 @@ def without_gradient_of_its_own(roles: Roles) -> Iterator[Fault]:
             trained = any(one.action == "backward" and model in one.objects for one in trace.events)
             if not without or left or trained or len(passes) != len([one for one in passes if one.gradients is False]):
                 continue
-            if model.has_parameters() and _in_a_training(trace, without[0]):
+            is_known = model.has_parameters() or model.definition is not None
+            if is_known and _in_a_training(trace, without[0]):
                 named.add(model)
                 says = f"{model.label} runs without gradients wherever it is used: {optimizer.label} cannot train it"
                 yield fault("runs_without_gradient", without[0].line, "certain", says)

@@ -219,7 +219,8 @@ def old_log_probability_with_gradient(roles: Roles) -> Iterator[Fault]:
                 continue
             if roles.gradients_off(call):
                 through = roles.script.loops.get(made.loops[-1], "") if made.loops else ""
-                same_round = made.loops == updates[0].loops and re.search(r"range\(.*(?:epoch|k_|upd|iters)", through)
+                several = len(made.loops) > 1 or re.search(r"range\(.*(?:epoch|k_|upd|iters)", through)
+                same_round = made.loops == updates[0].loops and several
                 if same_round and re.search(r"clamp|clip", roles.source):
                     says = f"{made.target} is computed anew before each step by the same weights: the ratio is always 1"
                     yield fault("old_log_prob_with_gradient", made.line, "likely", says)

@@ -180,12 +180,32 @@ def scaler_half_used(roles: Roles) -> Iterator[Fault]:
         return
     steps = [one for one in roles.steps if "scaler" in one.owner.lower()]
     own = [one for one in roles.steps if "scaler" not in one.owner.lower()]
+    unscaled = _backward_of_unscaled(roles) if steps else None
+    if unscaled is not None:
+        says = "gradients are those of the unscaled loss, and scaler.step() divides them by the scale"
+        yield fault("scale_not_used", unscaled.line, "certain", says)
     if own and not steps:
         says = "the loss is scaled by the scaler, and the optimizer steps past it with scaled gradients"
         yield fault("step_past_scaler", own[0].line, "certain", says)
     elif steps and not [one for one in roles.script.named("update") if "scaler" in one.owner.lower()]:
         says = "scaler.update() is never called: the scale stays, also where gradients overflow"
         yield fault("scaler_never_updated", steps[0].line, "certain", says)
+
+
+def _backward_of_unscaled(roles: Roles) -> Call | None:
+    """Return the one backward() of a loss that the scaler did not scale, where a scaler steps."""
+    scaled = {
+        made.target
+        for made in roles.script.assignments
+        if any(name.rpartition(".")[2] == "scale" for name in calls_in(made.value))
+    }
+    for backward in roles.backwards:
+        given = [backward.node.func, *backward.node.args]
+        by_scaler = any(name.rpartition(".")[2] == "scale" for node in given for name in calls_in(node))
+        names = {dotted(part) for node in given for part in ast.walk(node)}
+        if by_scaler or names & scaled or backward.owner.endswith(("accelerator", "engine", "fabric")):
+            return None
+    return roles.backwards[0] if len(roles.backwards) == 1 else None
 
 
 ACCUMULATES = re.compile(r"accum|micro|grad_acc|acc_steps", re.IGNORECASE)

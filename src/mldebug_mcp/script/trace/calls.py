@@ -93,6 +93,9 @@ class Calls:
         scope = Scope(function.scope)
         self._run.frame = Frame(scope, function.path, function.owner, function.owner_class)
         self._bind(function, args, keywords)
+        if self._run.with_block is not None and self._run.with_block[0] is definition:
+            self._run.frame.on_yield = self._run.with_block[1]
+            self._run.with_block = None
         self._run.stack.append(definition)
         self._run.entered.add(definition)
         try:

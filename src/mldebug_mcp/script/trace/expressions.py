@@ -86,6 +86,9 @@ class Expressions:
                 return value
             case ast.Starred() | ast.Await():
                 return self.value(node.value)
+            case ast.Yield() if self._run.frame.on_yield is not None:
+                self._run.frame.on_yield(self.value(node.value))
+                return DATA
             case ast.Yield() | ast.YieldFrom():
                 self._run.frame.returned.append(Items((self.value(node.value),), pattern=True))
                 return DATA

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from mldebug_mcp.script import library
@@ -59,6 +59,7 @@ class Follower:
         self.count = 0
         self.stack: list[ast.AST] = []
         self.entered: set[ast.AST] = set()
+        self.with_block: tuple[ast.AST, Callable[[Value], None]] | None = None
         self.switched: dict[Object, frozenset[str]] = {}
         self._instances: dict[ast.ClassDef, Object] = {}
 

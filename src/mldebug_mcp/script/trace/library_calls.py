@@ -72,6 +72,8 @@ class LibraryCalls:
             return args[0]
         if last in library.PREPARES and given and not name.startswith("torch.nn"):
             return Items(tuple(given)) if len(given) != 1 else given[0]
+        if last in ("GradScaler", "ShardedGradScaler"):
+            return self._run.new("unknown", node, made_by=name)
         if last == "DataLoader" or last.endswith("DataLoader"):
             loader = self._run.new("loader", node, made_by=name, given=given)
             spread = any(one.arg is None for one in node.keywords) and not keywords

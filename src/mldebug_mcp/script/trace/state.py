@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mldebug_mcp.script.values import Object, Scope, Value
@@ -27,7 +28,17 @@ class ExhaustedError(Exception):
 
 @dataclass(slots=True)
 class Frame:
-    """A function that is followed: its variables, its object and class, what it returned."""
+    """A function that is followed: its variables, its object and class, what it returned.
+
+    Args:
+        scope: Its variables.
+        path: Its name, dotted with what is around it.
+        owner: The object that it is a method of.
+        owner_class: The class in which it stands.
+        returned: What it returned so far.
+        globals_: Names that it sets at the top of the file.
+        on_yield: What happens at its `yield`, where it is a context manager: the block of `with`.
+    """
 
     scope: Scope
     path: str = ""
@@ -35,3 +46,4 @@ class Frame:
     owner_class: ast.ClassDef | None = None
     returned: list[Value] = field(default_factory=list)
     globals_: set[str] = field(default_factory=set)
+    on_yield: Callable[[Value], None] | None = None

@@ -156,6 +156,9 @@ class Statements:
         return [self._run.names.element(through)] * ROUNDS
 
     def _with(self, node: ast.With | ast.AsyncWith) -> bool:
+        managed = self._context_manager(node)
+        if managed is not None:
+            return self._managed(node, managed)
         before = self._run.gradients
         for item in node.items:
             context = self._run.expressions.value(item.context_expr)
@@ -165,6 +168,33 @@ class Statements:
         left = self.body(node.body)
         self._run.gradients = before
         return left
+
+    def _context_manager(self, node: ast.With | ast.AsyncWith) -> ast.AST | None:
+        """Return the function of this file that is the one context manager of a block: a generator with a decorator."""
+        context = node.items[0].context_expr
+        if len(node.items) != 1 or not isinstance(context, ast.Call):
+            return None
+        called = self._run.expressions.value(context.func)
+        decorators = getattr(called.node, "decorator_list", ()) if isinstance(called, Function) else ()
+        managed = any(ast.unparse(one).endswith("contextmanager") for one in decorators)
+        return called.node if managed and isinstance(called, Function) else None
+
+    def _managed(self, node: ast.With | ast.AsyncWith, manager: ast.AST) -> bool:
+        """Follow a block at the `yield` of its context manager."""
+        run, frame, before, left = self._run, self._run.frame, self._run.gradients, []
+
+        def follow_block(given: Value) -> None:
+            inner = run.frame
+            inner.on_yield, run.frame = None, frame
+            if node.items[0].optional_vars is not None:
+                run.names.assign(node.items[0].optional_vars, given, node)
+            left.append(self.body(node.body))
+            run.frame = inner
+
+        run.with_block = (manager, follow_block)
+        run.expressions.value(node.items[0].context_expr)
+        run.with_block, run.gradients = None, before
+        return left[0] if left else self.body(node.body)
 
     def gradients_in(self, context: ast.expr, before: bool | None) -> bool | None:
         """Return whether gradients are on in a block or in a decorated function."""
