@@ -18,6 +18,21 @@ from torch.nn.utils.rnn import pad_sequence
 """
 
 FAULTS: dict[str, list[str]] = {
+    "scale_not_used": [
+        """
+class Fit:
+    def __init__(self, net, opt):
+        self.net, self.opt, self.scaler = net, opt, torch.amp.GradScaler("cuda")
+    def update(self, x, y):
+        self.opt.zero_grad()
+        with torch.autocast("cuda"):
+            loss = F.mse_loss(self.net(x), y)
+        self.scaler.scale(loss)
+        loss.backward()
+        self.scaler.step(self.opt)
+        self.scaler.update()
+""",
+    ],
     "activation_twice": [
         """
 class D(nn.Module):
@@ -84,6 +99,17 @@ def main(dl):
 """,
     ],
     "loss_cut_off": [
+        """
+net = nn.Linear(2, 1)
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for step in range(100):
+    opt.zero_grad()
+    of_data = torch.mean((u - net(points).detach()) ** 2)
+    of_rest = net(others).pow(2).sum()
+    loss = of_data + of_rest
+    loss.backward()
+    opt.step()
+""",
         """
 import lightning as L
 class M(L.LightningModule):
@@ -297,6 +323,24 @@ def fit(net, opt, loader, valid):
 """,
     ],
     "runs_without_gradient": [
+        """
+class Embedder(nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        self.body = body
+    def forward(self, x):
+        return self.body(x).mean(1)
+def main(full, small, loader):
+    teacher, student = Embedder(full), Embedder(small)
+    opt = torch.optim.Adam(teacher.parameters(), 1e-4)
+    for x in loader:
+        with torch.no_grad():
+            goal = teacher(x)
+        loss = F.mse_loss(student(x), goal)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
         """
 encoder, head = nn.Linear(8, 4), nn.Linear(4, 2)
 opt = torch.optim.Adam([*encoder.parameters(), *head.parameters()], 1e-3)
@@ -570,6 +614,14 @@ for x, y in loader:
 """,
     ],
     "fitted_before_split": [
+        """
+def series(path):
+    values = read(path).to_numpy()
+    centre, spread = values.mean(0), values.std(0)
+    values = (values - centre) / spread
+    cut = int(0.8 * len(values))
+    return values[:cut], values[cut - 24:]
+""",
         """
 def load(path):
     table = np.load(path)
@@ -1233,6 +1285,41 @@ for epoch in range(5):
 }
 
 HEALTHY = {
+    "a step in a context manager": """
+from contextlib import contextmanager
+class Guard:
+    def __init__(self, params, opt, scaler):
+        self.params, self.opt, self.scaler = list(params), opt, scaler
+    @contextmanager
+    def update(self):
+        self.opt.zero_grad()
+        yield self
+        self.scaler.unscale_(self.opt)
+        torch.nn.utils.clip_grad_norm_(self.params, 1.0)
+        self.scaler.step(self.opt)
+        self.scaler.update()
+    def backward(self, loss):
+        self.scaler.scale(loss).backward()
+def main(loader):
+    net = nn.Linear(4, 2)
+    opt = torch.optim.Adam(net.parameters(), 1e-3)
+    guard = Guard(net.parameters(), opt, torch.amp.GradScaler("cuda"))
+    for x, y in loader:
+        with guard.update() as g:
+            loss = F.cross_entropy(net(x), y)
+            g.backward(loss)
+""",
+    "a helper that is given the scaled loss": """
+def back(loss):
+    loss.backward()
+def main(net, opt, scaler, loader):
+    for x, y in loader:
+        opt.zero_grad()
+        loss = F.cross_entropy(net(x), y)
+        back(scaler.scale(loss))
+        scaler.step(opt)
+        scaler.update()
+""",
     "a soft actor whose log-probability is made smaller on purpose": """
 actor, critic = nn.Linear(4, 2), nn.Linear(6, 1)
 opt = torch.optim.Adam(actor.parameters(), 1e-3)

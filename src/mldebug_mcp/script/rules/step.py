@@ -203,7 +203,8 @@ def _backward_of_unscaled(roles: Roles) -> Call | None:
         given = [backward.node.func, *backward.node.args]
         by_scaler = any(name.rpartition(".")[2] == "scale" for node in given for name in calls_in(node))
         names = {dotted(part) for node in given for part in ast.walk(node)}
-        if by_scaler or names & scaled or backward.owner.endswith(("accelerator", "engine", "fabric")):
+        given_one = any(roles.is_parameter(name, backward.function) for name in names if name) and backward.function
+        if by_scaler or given_one or names & scaled or backward.owner.endswith(("accelerator", "engine", "fabric")):
             return None
     return roles.backwards[0] if len(roles.backwards) == 1 else None
 
