@@ -511,3 +511,9 @@ def test_an_error_names_its_file_once(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         inspect_script(file)
     assert str(caught.value).count("old.py") == 1
+
+
+def test_a_script_that_is_nested_too_deeply_gets_a_note(tmp_path: Path) -> None:
+    report = inspect_script(written(tmp_path, "x = " + " + ".join(["y"] * 900) + "\n"))
+    assert report.findings == []
+    assert any("nested too deeply" in note for note in report.notes)

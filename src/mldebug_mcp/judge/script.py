@@ -61,7 +61,11 @@ def inspect_script(path: str | Path) -> ScriptReport:
     findings: list[ScriptFinding] = []
     done_right: list[RuledOut] = []
     for roles, file_name in scripts:
-        faults = faults_of(roles)
+        try:
+            faults = faults_of(roles)
+        except RecursionError:
+            notes.append(f"{file_name}: nested too deeply to be judged")
+            continue
         findings += [_finding(file_name, fault) for fault in faults]
         done_right += [
             RuledOut(cause=one.cause, file=file_name, line=one.line, summary=one.says)

@@ -666,11 +666,20 @@ WEIGHT_OF_A_ROW = re.compile(
 """Names of weights that have a value for each row."""
 
 
+MAX_PRODUCTS = 50
+"""Products with weights of rows that are judged. Chosen: a script has a few."""
+
+
 def weights_on_a_mean(roles: Roles) -> Iterator[Fault]:
     """Weights or a mask of the rows meet a loss that is their mean already."""
-    for node in ast.walk(roles.script.tree):
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
-            continue
+    products = [
+        node
+        for node in ast.walk(roles.script.tree)
+        if isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Mult)
+        and (_weighs_rows(node.left) or _weighs_rows(node.right))
+    ]
+    for node in products[:MAX_PRODUCTS]:
         for side, weight in ((node.left, node.right), (node.right, node.left)):
             loss = _called_loss(roles, side, node)
             if loss is None or not _weighs_rows(weight):

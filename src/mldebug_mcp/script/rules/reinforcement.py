@@ -23,8 +23,9 @@ def returns_past_the_end(roles: Roles) -> Iterator[Fault]:
     if not _has_ends(roles):
         return
     fixed_length = _rollouts_cross_episodes(roles)
-    for made in roles.script.assignments:
-        if not _is_discounted(made.value) or _is_masked(roles, made):
+    discounted = [made for made in roles.script.assignments if _is_discounted(made.value)]
+    for made in discounted[:MAX_JUDGED]:
+        if _is_masked(roles, made):
             continue
         if _recurs(made) and made.loops and _is_backwards(roles, made) and fixed_length:
             says = "returns are added up backwards over several episodes, and nothing stops them at the end of one"
@@ -75,6 +76,8 @@ def _is_masked(roles: Roles, made: Assignment) -> bool:
     return bool(names & _set_at_ends(roles))
 
 
+MAX_JUDGED = 20
+"""Assignments of returns that are judged. Chosen: a script has a few."""
 MAX_NAMES_FOLLOWED = 60
 """Assignments that are followed to what a value is made of."""
 
