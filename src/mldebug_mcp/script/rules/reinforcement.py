@@ -70,9 +70,10 @@ def _is_masked(roles: Roles, made: Assignment) -> bool:
     for one in reached:
         if any(DONE.search(test) for test in one.conditions) or _reads_end(one.value):
             return True
-        new = [other for other in same if other not in reached and dotted_last(other.target) in _names(one.value)]
+        read = _names(one.value)
+        new = [other for other in same if dotted_last(other.target) in read and other not in reached]
         reached += new[: MAX_NAMES_FOLLOWED - len(reached)]
-        names |= _names(one.value)
+        names |= read
     return bool(names & _set_at_ends(roles))
 
 
