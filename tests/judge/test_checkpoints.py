@@ -223,3 +223,23 @@ def test_a_log_beside_logs_of_other_runs_has_no_claim_on_the_checkpoints_there(t
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
     files(tmp_path, ["step_500.pt", "step_1000.pt"])
     assert diagnose_run(tmp_path / "first.jsonl").checkpoint is None
+
+
+def test_a_log_next_to_folders_of_other_runs_has_no_claim_on_their_checkpoints(tmp_path: Path) -> None:
+    state(tmp_path / "other", {step: {"eval_loss": 1.0} for step in (200, 400, 600)}, 600)
+    checkpoints(tmp_path / "other", (200, 600))
+    log = tmp_path / "own.csv"
+    log.write_text("step,loss,val_loss\n" + "".join(f"{step},{2 / step},{3 / step}\n" for step in range(1, 40)))
+    with pytest.raises(InputError, match="no checkpoint"):
+        choose_checkpoint(log)
+
+
+def test_a_checkpoint_that_is_the_working_folder_stands_for_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluations = {200: {"eval_loss": 1.5}, 400: {"eval_loss": 1.2}, 600: {"eval_loss": 1.4}}
+    state(tmp_path, evaluations, 600)
+    checkpoints(tmp_path, (200, 400, 600))
+    state(tmp_path / "checkpoint-600", evaluations, 600)
+    monkeypatch.chdir(tmp_path / "checkpoint-600")
+    assert choose_checkpoint("trainer_state.json").keep == choose_checkpoint(tmp_path).keep == "checkpoint-400"

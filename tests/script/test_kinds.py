@@ -18,7 +18,619 @@ from torch.nn.utils.rnn import pad_sequence
 """
 
 FAULTS: dict[str, list[str]] = {
+    "scale_not_used": [
+        """
+class Fit:
+    def __init__(self, net, opt):
+        self.net, self.opt, self.scaler = net, opt, torch.amp.GradScaler("cuda")
+    def update(self, x, y):
+        self.opt.zero_grad()
+        with torch.autocast("cuda"):
+            loss = F.mse_loss(self.net(x), y)
+        self.scaler.scale(loss)
+        loss.backward()
+        self.scaler.step(self.opt)
+        self.scaler.update()
+""",
+    ],
+    "activation_twice": [
+        """
+class D(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layers = []
+        for a, b in ((10, 20), (20, 1)):
+            layers += [nn.Linear(a, b), nn.ReLU()]
+        layers[-1] = nn.Sigmoid()
+        self.net = nn.Sequential(*layers)
+    def forward(self, x): return self.net(x).squeeze(1)
+def main(dl):
+    d = D(); crit = nn.BCEWithLogitsLoss()
+    opt = torch.optim.Adam(d.parameters(), 1e-3)
+    for x, y in dl:
+        loss = crit(d(x), y.float())
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ],
+    "clip_scaled": [
+        """
+def make_step(net, opt, scaler, max_norm):
+    def step(x, y):
+        with torch.autocast("cuda"):
+            loss = F.cross_entropy(net(x), y)
+        opt.zero_grad(set_to_none=True)
+        scaler.scale(loss).backward()
+        nn.utils.clip_grad_norm_(net.parameters(), max_norm)
+        scaler.step(opt)
+        scaler.update()
+        return loss.detach()
+    return step
+def main(net, dl):
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    step = make_step(net, opt, torch.amp.GradScaler("cuda"), 1.0)
+    for x, y in dl:
+        print(step(x, y))
+""",
+    ],
+    "not_shuffled": [
+        """
+def make(split, bs):
+    return DataLoader(Images(split), batch_size=bs, shuffle=False, num_workers=4)
+def main(m):
+    train, val = make("train", 32), make("val", 64)
+    opt = torch.optim.Adam(m.parameters(), 1e-3)
+    for x, y in train:
+        loss = F.cross_entropy(m(x), y)
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ],
+    "nll_of_probabilities": [
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 8), nn.Linear(8, 3)
+    def forward(self, x): return self.b(F.relu(self.a(x)))
+def main(dl):
+    n = Net(); opt = torch.optim.Adam(n.parameters(), 1e-3)
+    for x, y in dl:
+        loss = F.nll_loss(n(x), y)
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ],
+    "loss_cut_off": [
+        """
+net = nn.Linear(2, 1)
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for step in range(100):
+    opt.zero_grad()
+    of_data = torch.mean((u - net(points).detach()) ** 2)
+    of_rest = net(others).pow(2).sum()
+    loss = of_data + of_rest
+    loss.backward()
+    opt.step()
+""",
+        """
+import lightning as L
+class M(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 2)
+    def training_step(self, batch, i):
+        x, y = batch
+        loss = F.cross_entropy(self.net(x), y)
+        return loss.item()
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters(), 1e-3)
+""",
+    ],
+    "no_backward": [
+        """
+import lightning as L
+class M(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 2)
+    def training_step(self, batch, i):
+        x, y = batch
+        loss = F.cross_entropy(self.net(x), y)
+        self.log("loss", loss)
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters(), 1e-3)
+""",
+    ],
+    "divided_twice": [
+        """
+import lightning as L
+class M(L.LightningModule):
+    def training_step(self, batch, i):
+        x, y = batch
+        loss = F.cross_entropy(self(x), y)
+        return loss / 4
+t = L.Trainer(accumulate_grad_batches=4, max_epochs=3)
+""",
+    ],
+    "old_log_prob_with_gradient": [
+        """
+def update(policy, opt, batch, epochs, clip):
+    obs, act, adv = batch
+    for _ in range(epochs):
+        old_logp = policy(obs).log_prob(act)
+        logp = policy(obs).log_prob(act)
+        ratio = (logp - old_logp).exp()
+        loss = -torch.min(ratio * adv, ratio.clamp(1 - clip, 1 + clip) * adv).mean()
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
+        """
+def update(policy, opt, batch, epochs, clip):
+    obs, act, adv = batch
+    for _ in range(epochs):
+        with torch.no_grad():
+            old_logp = policy(obs).log_prob(act)
+        logp = policy(obs).log_prob(act)
+        ratio = (logp - old_logp).exp()
+        loss = -torch.min(ratio * adv, ratio.clamp(1 - clip, 1 + clip) * adv).mean()
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ],
+    "accumulation_cleared": [
+        """
+def main(net, dl, opt, accum=8):
+    for i, (x, y) in enumerate(dl):
+        opt.zero_grad()
+        loss = F.cross_entropy(net(x), y) / accum
+        loss.backward()
+        if not (i + 1) % accum:
+            opt.step()
+""",
+    ],
+    "backward_in_autocast": [
+        """
+def main(net, dl, opt):
+    amp = torch.autocast("cuda", dtype=torch.float16)
+    scaler = torch.amp.GradScaler("cuda")
+    for x, y in dl:
+        opt.zero_grad()
+        with amp:
+            loss = F.cross_entropy(net(x), y)
+            scaler.scale(loss).backward()
+        scaler.step(opt)
+        scaler.update()
+""",
+    ],
+    "ema_never_updated": [
+        """
+class EMA:
+    def __init__(self, net, decay=0.999):
+        self.net = copy.deepcopy(net).eval()
+        self.decay = decay
+    @torch.no_grad()
+    def update(self, net):
+        for a, b in zip(self.net.parameters(), net.parameters()):
+            a.lerp_(b, 1 - self.decay)
+def main(train, valid):
+    net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3))
+    ema = EMA(net)
+    opt = torch.optim.AdamW(net.parameters(), 1e-3)
+    for ep in range(9):
+        for x, y in train:
+            loss = F.cross_entropy(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+        with torch.no_grad():
+            print(ep, np.mean([(ema.net(x).argmax(1) == y).float().mean().item() for x, y in valid]))
+""",
+        """
+from torch.optim.swa_utils import AveragedModel
+def run(net, train, valid, epochs):
+    ema = AveragedModel(net, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.999))
+    opt = torch.optim.AdamW(net.parameters(), 1e-3)
+    for ep in range(epochs):
+        net.train()
+        for x, y in train:
+            loss = F.cross_entropy(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+        ema.eval()
+        with torch.no_grad():
+            acc = np.mean([(ema(x).argmax(1) == y).float().mean().item() for x, y in valid])
+        print(ep, acc)
+""",
+    ],
+    "loss_sign": [
+        """
+def elbo(recon, x, mu, logvar):
+    rec = F.mse_loss(recon, x, reduction="sum")
+    kl = 0.5 * torch.sum(1 + logvar - mu.pow(2) - logvar.exp())
+    return rec + kl
+vae = nn.Linear(8, 8)
+opt = torch.optim.Adam(vae.parameters(), 1e-3)
+for x in loader:
+    out, mu, logvar = vae(x)
+    loss = elbo(out, x, mu, logvar)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        """
+flow = nn.Linear(2, 2)
+opt = torch.optim.Adam(flow.parameters(), 1e-3)
+for x in loader:
+    base = torch.distributions.Normal(flow(x), 1.0)
+    loss = base.log_prob(x).sum(-1).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        """
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 2)
+    def forward(self, obs):
+        return torch.distributions.Categorical(logits=self.body(obs))
+policy = Policy()
+opt = torch.optim.Adam(policy.parameters(), 1e-3)
+for obs, actions, returns in loader:
+    log_probs = policy(obs).log_prob(actions)
+    loss = (log_probs * returns).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ],
+    "entropy_sign": [
+        """
+policy = nn.Linear(4, 2)
+opt = torch.optim.Adam(policy.parameters(), 1e-3)
+for obs, actions, advantages in loader:
+    dist = torch.distributions.Categorical(logits=policy(obs))
+    loss = -(dist.log_prob(actions) * advantages).mean() + 0.01 * dist.entropy().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ],
+    "target_is_the_same": [
+        """
+class Learner:
+    def __init__(self, net, opt):
+        self.online = net
+        self.target = self.online
+        self.opt = opt
+    def learn(self, obs, target):
+        loss = F.mse_loss(self.online(obs), target)
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+    def sync(self):
+        self.target.load_state_dict(self.online.state_dict())
+""",
+    ],
+    "weights_kept_by_reference": [
+        """
+def fit(net, opt, loader, valid):
+    best = 0.0
+    for epoch in range(9):
+        for x, y in loader:
+            loss = F.cross_entropy(net(x), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        score = accuracy(net, valid)
+        if score > best:
+            best = score
+            best_weights = net.state_dict()
+    net.load_state_dict(best_weights)
+""",
+    ],
+    "runs_without_gradient": [
+        """
+class Embedder(nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        self.body = body
+    def forward(self, x):
+        return self.body(x).mean(1)
+def main(full, small, loader):
+    teacher, student = Embedder(full), Embedder(small)
+    opt = torch.optim.Adam(teacher.parameters(), 1e-4)
+    for x in loader:
+        with torch.no_grad():
+            goal = teacher(x)
+        loss = F.mse_loss(student(x), goal)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+        """
+encoder, head = nn.Linear(8, 4), nn.Linear(4, 2)
+opt = torch.optim.Adam([*encoder.parameters(), *head.parameters()], 1e-3)
+for x, y in loader:
+    with torch.no_grad():
+        z = encoder(x)
+    loss = F.cross_entropy(head(z), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ],
+    "returns_past_the_end": [
+        """
+def td_loss(q, target, batch, gamma=0.99):
+    obs, action, reward, after, done = batch
+    with torch.no_grad():
+        goal = reward + gamma * target(after).max(1).values
+    return F.smooth_l1_loss(q(obs).gather(1, action[:, None]).squeeze(1), goal)
+""",
+        """
+def collect(envs, policy, steps, gamma):
+    rewards, dones = [], []
+    obs = envs.reset()
+    for _ in range(steps):
+        obs, reward, done, info = envs.step(policy(obs))
+        rewards.append(reward)
+        dones.append(done)
+    running = torch.zeros(n_envs)
+    returns = []
+    for reward in reversed(rewards):
+        running = reward + gamma * running
+        returns.insert(0, running)
+    return returns
+""",
+    ],
+    "target_with_gradient": [
+        """
+def update(q, opt, obs, action, reward, after, done, gamma):
+    value = q(obs).gather(1, action)
+    goal = reward + gamma * (1 - done) * q(after).max(1, keepdim=True)[0]
+    loss = F.mse_loss(value, goal)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    q.eval()
+""",
+    ],
+    "clipped_the_wrong_way": [
+        """
+def policy_loss(new, old, adv, eps):
+    ratio = (new - old).exp()
+    return -torch.max(ratio * adv, ratio.clamp(1 - eps, 1 + eps) * adv).mean()
+""",
+    ],
+    "schedule_of_another": [
+        """
+left, right = nn.Linear(4, 4), nn.Linear(4, 4)
+opt_left = torch.optim.Adam(left.parameters(), 1e-3)
+opt_right = torch.optim.Adam(right.parameters(), 1e-3)
+plan_left = torch.optim.lr_scheduler.StepLR(opt_left, 30)
+plan_right = torch.optim.lr_scheduler.StepLR(opt_left, 30)
+for epoch in range(90):
+    plan_left.step()
+    plan_right.step()
+""",
+    ],
+    "weights_on_a_mean": [
+        """
+def loss_of(logits, labels, mask):
+    return (F.cross_entropy(logits, labels) * mask).sum() / mask.sum()
+""",
+        """
+criterion = nn.MSELoss()
+def weighted(out, y, sample_weight):
+    loss = criterion(out, y)
+    return (loss * sample_weight).mean()
+""",
+    ],
+    "workers_alike": [
+        """
+class Aug(Dataset):
+    def __init__(self, x):
+        self.x = x
+        self.gen = torch.Generator().manual_seed(0)
+    def __len__(self): return len(self.x)
+    def __getitem__(self, i):
+        return self.x[i] + torch.randn(self.x[i].shape, generator=self.gen)
+dl = DataLoader(Aug(x), 32, shuffle=True, num_workers=8)
+""",
+        """
+def start(worker):
+    np.random.seed(0)
+loader = DataLoader(rows, 8, shuffle=True, num_workers=4, worker_init_fn=start)
+""",
+        """
+class Noisy(Dataset):
+    def __init__(self, rows):
+        self.rows = rows
+        self.rng = np.random.default_rng(7)
+    def __len__(self):
+        return len(self.rows)
+    def __getitem__(self, i):
+        return self.rows[i] + self.rng.normal(size=3)
+loader = DataLoader(Noisy(rows), 8, shuffle=True, num_workers=4)
+""",
+    ],
+    "sum_times_rows": [
+        """
+def one_pass(net, loader, objective):
+    total = rows = 0
+    for x, y in loader:
+        loss = objective(net(x), y)
+        total += loss.item() * x.size(0)
+        rows += x.size(0)
+    return total / rows
+objective = nn.CrossEntropyLoss(reduction="sum")
+one_pass(net, loader, objective)
+""",
+    ],
+    "head_frozen": [
+        """
+from torchvision.models import resnet18
+net = resnet18(weights="DEFAULT")
+net.fc = nn.Linear(512, 5)
+for name, p in net.named_parameters():
+    if "fc" in name:
+        p.requires_grad = False
+""",
+        """
+from transformers import AutoModelForSequenceClassification
+model = AutoModelForSequenceClassification.from_pretrained("base", num_labels=2)
+for name, p in model.named_parameters():
+    p.requires_grad_("classifier" not in name)
+""",
+    ],
+    "arguments_swapped": [
+        """
+for x, labels in loader:
+    logits = net(x)
+    loss = F.cross_entropy(labels, logits)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ],
+    "divergence_of_probabilities": [
+        """
+def distill(student, teacher, t):
+    return F.kl_div(F.softmax(student / t, -1), F.softmax(teacher / t, -1), reduction="batchmean")
+""",
+        """
+soft = nn.KLDivLoss(reduction="batchmean")
+def distill(student, teacher):
+    return soft(F.log_softmax(student, -1), F.log_softmax(teacher, -1))
+""",
+    ],
+    "softmax_over_batch": [
+        """
+def predict(net, x):
+    logits = net(x)
+    return F.softmax(logits, dim=0).argmax(1)
+""",
+    ],
+    "mask_inverted": [
+        """
+class Tagger(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(d, 4), 2)
+    def forward(self, x, ids):
+        mask = ids != PAD
+        return self.encoder(x, src_key_padding_mask=mask)
+""",
+        """
+def attend(q, k, v):
+    scores = q @ k.transpose(-2, -1)
+    mask = torch.tril(torch.ones(q.size(-2), k.size(-2)))
+    scores = scores.masked_fill(mask == 1, float("-inf"))
+    return scores.softmax(-1) @ v
+""",
+    ],
+    "ignored_index_differs": [
+        """
+def collate(rows):
+    labels = pad_sequence(rows, batch_first=True, padding_value=-1)
+    return labels
+objective = nn.CrossEntropyLoss(ignore_index=-100)
+""",
+    ],
+    "shuffled_apart": [
+        """
+x = x[torch.randperm(len(x))]
+y = y[torch.randperm(len(y))]
+""",
+    ],
+    "split_twice": [
+        """
+def sets(rows, n):
+    train = random_split(rows, [n, len(rows) - n])[0]
+    held = random_split(rows, [n, len(rows) - n])[1]
+    return train, held
+""",
+    ],
+    "rows_by_batches": [
+        """
+def accuracy(net, loader):
+    net.eval()
+    right = 0
+    for x, y in loader:
+        right += (net(x).argmax(1) == y).sum().item()
+    return right / len(loader)
+""",
+    ],
+    "best_is_worst": [
+        """
+def keep(val_loss, best_loss, net):
+    if val_loss > best_loss:
+        best_loss = val_loss
+        torch.save(net.state_dict(), "best.pt")
+    return best_loss
+""",
+    ],
+    "wrong_collator": [
+        """
+from transformers import AutoModelForCausalLM, DataCollatorForLanguageModeling, Trainer
+model = AutoModelForCausalLM.from_pretrained("small")
+Trainer(model=model, data_collator=DataCollatorForLanguageModeling(tokenizer), train_dataset=rows).train()
+""",
+    ],
+    "plateau_of_the_wrong_side": [
+        """
+plan = torch.optim.lr_scheduler.ReduceLROnPlateau(opt, patience=3)
+for epoch in range(9):
+    train(net, opt)
+    val_acc = evaluate(net)
+    plan.step(val_acc)
+""",
+    ],
+    "stepped_twice": [
+        """
+scaler = torch.amp.GradScaler()
+for x, y in loader:
+    opt.zero_grad()
+    loss = F.mse_loss(net(x), y)
+    scaler.scale(loss).backward()
+    scaler.step(opt)
+    opt.step()
+    scaler.update()
+""",
+    ],
+    "state_not_detached": [
+        """
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.LSTM(8, 8)
+        self.out = nn.Linear(8, 9)
+    def forward(self, x, state):
+        h, state = self.rnn(x, state)
+        return self.out(h), state
+words = Words()
+opt = torch.optim.Adam(words.parameters(), 1e-3)
+state = None
+for x, y in loader:
+    logits, state = words(x, state)
+    loss = F.cross_entropy(logits.flatten(0, 1), y.flatten())
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    opt.step()
+""",
+    ],
     "fitted_before_split": [
+        """
+def series(path):
+    values = read(path).to_numpy()
+    centre, spread = values.mean(0), values.std(0)
+    values = (values - centre) / spread
+    cut = int(0.8 * len(values))
+    return values[:cut], values[cut - 24:]
+""",
+        """
+def load(path):
+    table = np.load(path)
+    x, y = table[:, :-1], table[:, -1]
+    x = (x - x.mean(0)) / x.std(0)
+    idx = np.random.permutation(len(x))
+    cut = int(0.8 * len(x))
+    return x[idx[:cut]], y[idx[:cut]], x[idx[cut:]], y[idx[cut:]]
+""",
         """
 from sklearn.preprocessing import MinMaxScaler
 def cut(path, n):
@@ -57,6 +669,16 @@ for obs, action, ret in loader:
 """,
     ],
     "padding_in_loss": [
+        """
+from transformers import AutoTokenizer, AutoModelForCausalLM, Trainer, TrainingArguments
+tok = AutoTokenizer.from_pretrained("gpt2")
+def prep(b):
+    out = tok(b["text"], padding="max_length", truncation=True, max_length=256)
+    out["labels"] = out["input_ids"].copy()
+    return out
+ds = raw.map(prep, batched=True)
+Trainer(model=AutoModelForCausalLM.from_pretrained("gpt2"), args=TrainingArguments("o"), train_dataset=ds).train()
+""",
         """
 def batchify(rows):
     ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
@@ -194,6 +816,20 @@ for x, y in loader:
 """,
     ],
     "losses_kept": [
+        """
+def main(m, tr, va):
+    opt = torch.optim.Adam(m.parameters(), 1e-3)
+    for ep in range(5):
+        m.train()
+        for x, y in tr:
+            loss = F.cross_entropy(m(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+        m.eval()
+        val = 0
+        for x, y in va:
+            val += F.cross_entropy(m(x), y)
+        print(val / len(va))
+""",
         """
 def score(net, loader):
     net.eval()
@@ -381,6 +1017,20 @@ class Learner:
     ],
     "generator_in_discriminator_loss": [
         """
+def main(G, D, dl):
+    og, od = torch.optim.Adam(G.parameters(), 1e-4), torch.optim.Adam(D.parameters(), 1e-4)
+    for x in dl:
+        z = torch.randn(len(x), 8)
+        fake = G(z)
+        d_loss = F.softplus(-D(x)).mean() + F.softplus(D(fake)).mean()
+        od.zero_grad(); og.zero_grad()
+        d_loss.backward(retain_graph=True)
+        od.step()
+        g_loss = F.softplus(-D(fake)).mean()
+        g_loss.backward()
+        og.step()
+""",
+        """
 def improve(loss, optimizer):
     loss.backward(retain_graph=True)
     optimizer.step()
@@ -451,6 +1101,17 @@ class Fit:
 """,
     ],
     "made_after_optimizer": [
+        """
+from transformers import AutoModelForCausalLM
+from peft import LoraConfig, get_peft_model
+def main(dl):
+    base = AutoModelForCausalLM.from_pretrained("gpt2")
+    opt = torch.optim.AdamW(base.parameters(), 1e-4)
+    net = get_peft_model(base, LoraConfig(task_type="CAUSAL_LM"))
+    for batch in dl:
+        loss = net(**batch).loss
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
         """
 class Tuning:
     def __init__(self, base, classes):
@@ -566,6 +1227,21 @@ for x, y in loader:
     ],
     "shifted_twice": [
         """
+from transformers import GPT2LMHeadModel
+class Blocks(Dataset):
+    def __init__(self, ids, n): self.ids, self.n = ids, n
+    def __len__(self): return len(self.ids) // self.n - 1
+    def __getitem__(self, i):
+        chunk = self.ids[i * self.n : (i + 1) * self.n + 1]
+        return {"input_ids": chunk[:-1], "labels": chunk[1:]}
+def main(ids):
+    net = GPT2LMHeadModel.from_pretrained("gpt2")
+    opt = torch.optim.AdamW(net.parameters(), 1e-5)
+    for b in DataLoader(Blocks(ids, 512), 4, shuffle=True):
+        loss = net(**b).loss
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
+        """
 model = AutoModelForCausalLM.from_pretrained("gpt2")
 for ids in loader:
     inputs, labels = ids[:, :-1], ids[:, 1:]
@@ -609,6 +1285,239 @@ for epoch in range(5):
 }
 
 HEALTHY = {
+    "a step in a context manager": """
+from contextlib import contextmanager
+class Guard:
+    def __init__(self, params, opt, scaler):
+        self.params, self.opt, self.scaler = list(params), opt, scaler
+    @contextmanager
+    def update(self):
+        self.opt.zero_grad()
+        yield self
+        self.scaler.unscale_(self.opt)
+        torch.nn.utils.clip_grad_norm_(self.params, 1.0)
+        self.scaler.step(self.opt)
+        self.scaler.update()
+    def backward(self, loss):
+        self.scaler.scale(loss).backward()
+def main(loader):
+    net = nn.Linear(4, 2)
+    opt = torch.optim.Adam(net.parameters(), 1e-3)
+    guard = Guard(net.parameters(), opt, torch.amp.GradScaler("cuda"))
+    for x, y in loader:
+        with guard.update() as g:
+            loss = F.cross_entropy(net(x), y)
+            g.backward(loss)
+""",
+    "a helper that is given the scaled loss": """
+def back(loss):
+    loss.backward()
+def main(net, opt, scaler, loader):
+    for x, y in loader:
+        opt.zero_grad()
+        loss = F.cross_entropy(net(x), y)
+        back(scaler.scale(loss))
+        scaler.step(opt)
+        scaler.update()
+""",
+    "a soft actor whose log-probability is made smaller on purpose": """
+actor, critic = nn.Linear(4, 2), nn.Linear(6, 1)
+opt = torch.optim.Adam(actor.parameters(), 1e-3)
+of_critic = torch.optim.Adam(critic.parameters(), 1e-3)
+for obs, before, goal in loader:
+    of_critic.zero_grad()
+    F.mse_loss(critic(before).squeeze(-1), goal.flatten()).backward()
+    of_critic.step()
+    dist = torch.distributions.Normal(actor(obs), 1.0)
+    action = dist.rsample()
+    loss = (alpha * dist.log_prob(action).sum(-1) - critic(torch.cat([obs, action], 1)).squeeze(-1)).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a variational bound that is turned round as a whole": """
+net = nn.Linear(8, 8)
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for x in loader:
+    out, mu, logvar = net(x)
+    likelihood = torch.distributions.Normal(out, 1.0).log_prob(x).sum()
+    kl = -0.5 * torch.sum(1 + logvar - mu ** 2 - logvar.exp())
+    loss = -(likelihood - kl)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a divergence written with variances": """
+net = nn.Linear(8, 8)
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for x in loader:
+    out, mu, sigma = net(x)
+    loss = F.mse_loss(out, x) + 0.5 * (mu ** 2 + sigma ** 2 - 1 - torch.log(sigma ** 2)).sum(1).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "costs that are made smaller by their log-probabilities": """
+policy = nn.Linear(4, 2)
+opt = torch.optim.Adam(policy.parameters(), 1e-3)
+for obs, actions, costs in loader:
+    loss = (torch.distributions.Categorical(logits=policy(obs)).log_prob(actions) * costs).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "returns of one episode": """
+def play(env, policy, gamma):
+    rewards, done = [], False
+    obs, _ = env.reset()
+    while not done:
+        obs, reward, terminated, truncated, _ = env.step(policy(obs))
+        done = terminated or truncated
+        rewards.append(reward)
+    g, returns = 0.0, []
+    for reward in reversed(rewards):
+        g = reward + gamma * g
+        returns.insert(0, g)
+    return returns
+""",
+    "returns whose future is cut at the end of an episode": """
+def returns_of(rewards, cuts, gamma, n_envs):
+    g, returns = torch.zeros(n_envs), []
+    for reward, cut in zip(reversed(rewards), reversed(cuts)):
+        g = g * (1.0 - cut)
+        g = reward + gamma * g
+        returns.append(g)
+    return returns[::-1]
+def roll(envs, terminated):
+    envs.reset()
+""",
+    "the best weights as copies": """
+def fit(net, opt, loader, valid):
+    best, kept = 0.0, None
+    for epoch in range(9):
+        for x, y in loader:
+            loss = F.cross_entropy(net(x), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        score = accuracy(net, valid)
+        if score > best:
+            best, kept = score, {key: value.clone() for key, value in net.state_dict().items()}
+    net.load_state_dict(kept)
+""",
+    "a frozen encoder outside of the optimizer": """
+encoder, head = nn.Linear(8, 4), nn.Linear(4, 2)
+opt = torch.optim.Adam(head.parameters(), 1e-3)
+for x, y in loader:
+    with torch.no_grad():
+        z = encoder(x)
+    loss = F.cross_entropy(head(z), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a warm-up and a decay for one of two optimizers": """
+left, right = nn.Linear(4, 4), nn.Linear(4, 4)
+opt_left = torch.optim.Adam(left.parameters(), 1e-3)
+opt_right = torch.optim.SGD(right.parameters(), 1e-3)
+warm = torch.optim.lr_scheduler.LinearLR(opt_left, 0.1, 1.0, 5)
+decay = torch.optim.lr_scheduler.ExponentialLR(opt_left, 0.95)
+for epoch in range(90):
+    warm.step()
+    decay.step()
+""",
+    "weights on the losses of rows": """
+def loss_of(logits, labels, mask):
+    return (F.cross_entropy(logits, labels, reduction="none") * mask).sum() / mask.sum()
+""",
+    "a weight on one of two losses": """
+def loss_of(out, y, mask_weight):
+    return F.mse_loss(out, y) + mask_weight * F.l1_loss(out, y)
+""",
+    "workers that are seeded by their number": """
+def start(worker):
+    np.random.seed(torch.initial_seed() % 2**32)
+    random.seed(3 + worker)
+loader = DataLoader(rows, 8, shuffle=True, num_workers=4, worker_init_fn=start)
+""",
+    "a body that is frozen by the name of the head": """
+from torchvision.models import resnet18
+net = resnet18(weights="DEFAULT")
+net.fc = nn.Linear(512, 5)
+for name, p in net.named_parameters():
+    if "fc" not in name:
+        p.requires_grad = False
+for name, p in net.named_parameters():
+    p.requires_grad = name.startswith("fc")
+""",
+    "attention over the places of a set": """
+class Pool(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.score = nn.Linear(d, 1)
+    def forward(self, x):
+        weight = F.softmax(self.score(x).squeeze(-1), dim=0)
+        return (weight[:, None] * x).sum(0)
+""",
+    "masks that hide padding and the future": """
+class Tagger(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(d, 4), 2)
+    def forward(self, x, ids, attention_mask):
+        n = ids.size(1)
+        causal = torch.tril(torch.ones(n, n))
+        scores = (x @ x.transpose(-2, -1)).masked_fill(causal == 0, float("-inf"))
+        future = torch.triu(torch.ones(n, n, dtype=torch.bool), diagonal=1)
+        scores = scores.masked_fill(future, float("-inf")).masked_fill(~attention_mask.bool(), -1e9)
+        return self.encoder(scores.softmax(-1) @ x, src_key_padding_mask=ids == PAD)
+""",
+    "one order for inputs and targets": """
+order = torch.randperm(len(x))
+x = x[order]
+y = y[order]
+""",
+    "means of batches by the number of batches, and rows by rows": """
+def judge(net, loader):
+    net.eval()
+    right, total = 0, 0.0
+    with torch.no_grad():
+        for x, y in loader:
+            out = net(x)
+            right += (out.argmax(1) == y).float().mean().item()
+            total += F.cross_entropy(out, y).item()
+    return right / len(loader), total / len(loader)
+""",
+    "the lowest loss and the highest score": """
+def keep(val_loss, val_acc, best_loss, best_acc):
+    if val_loss < best_loss:
+        best_loss = val_loss
+    if best_acc < val_acc:
+        best_acc = val_acc
+    return best_loss, best_acc
+""",
+    "a state that is cut off between batches": """
+def repackage(state):
+    return tuple(one.detach() for one in state)
+words = nn.LSTM(8, 8)
+opt = torch.optim.Adam(words.parameters(), 1e-3)
+state = None
+for x, y in loader:
+    if state is not None:
+        state = repackage(state)
+    out, state = words(x, state)
+    loss = F.mse_loss(out, y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "two objectives of which the lower counts": """
+def policy_loss(new, old, adv, eps):
+    ratio = (new - old).exp()
+    first = torch.min(ratio * adv, ratio.clamp(1 - eps, 1 + eps) * adv).mean()
+    second = torch.max(-adv * ratio, -adv * ratio.clamp(1 - eps, 1 + eps)).mean()
+    return second - first
+""",
     "an actor whose loss goes through a critic that clears its own gradients": """
 actor, critic = nn.Linear(4, 2), nn.Linear(6, 1)
 of_actor = torch.optim.Adam(actor.parameters(), 1e-3)

@@ -476,3 +476,44 @@ def test_the_command_prints_text_and_annotations_and_sarif(tmp_path: Path, capsy
     assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 48
     assert main(["script", str(written(tmp_path, RIGHT, "right.py")), "--check"]) == 0
     assert "Nothing wrong found" in capsys.readouterr().out
+
+
+def test_sarif_has_what_code_scanning_requires(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "my runs"
+    folder.mkdir()
+    written(folder, put_in("losses kept"), "train it.py")
+    assert main(["script", "my runs", "--format", "sarif"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    run = report["runs"][0]
+    assert report["version"] == "2.1.0"
+    assert run["tool"]["driver"]["name"]
+    ids = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert len(ids) == len(set(ids))
+    for result in run["results"]:
+        assert result["ruleId"] in ids
+        assert result["message"]["text"]
+        location = result["locations"][0]["physicalLocation"]
+        assert location["artifactLocation"]["uri"] == "my%20runs/train%20it.py"
+        assert location["region"]["startLine"] >= 1
+
+
+def test_a_notebook_is_refused_and_not_taken_for_python(tmp_path: Path) -> None:
+    file = written(tmp_path, '{"cells": [], "metadata": {}, "nbformat": 4}', "train.ipynb")
+    with pytest.raises(InputError, match="nbconvert"):
+        inspect_script(file)
+
+
+def test_an_error_names_its_file_once(tmp_path: Path) -> None:
+    file = written(tmp_path, "print 'old'\n", "old.py")
+    with pytest.raises(InputError) as caught:
+        inspect_script(file)
+    assert str(caught.value).count("old.py") == 1
+
+
+def test_a_script_that_is_nested_too_deeply_gets_a_note(tmp_path: Path) -> None:
+    report = inspect_script(written(tmp_path, "x = " + " + ".join(["y"] * 900) + "\n"))
+    assert report.findings == []
+    assert any("nested too deeply" in note for note in report.notes)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from mldebug_mcp import __version__
 from mldebug_mcp.cli.commands import DONE, FOUND, Commands, print_json, shown_progress, verb
@@ -79,6 +81,13 @@ def annotation(one: ScriptFinding) -> str:
     return f"::{level} file={file},line={one.line},title=mldebug {one.rule}::{text}"
 
 
+def uri_of(file: str) -> str:
+    """Return the URI of a file: relative to the working folder where it is below that, as code scanning asks."""
+    path = Path(file).absolute()
+    below = path.is_relative_to(Path.cwd())
+    return quote(path.relative_to(Path.cwd()).as_posix()) if below else path.as_uri()
+
+
 def sarif(findings: list[ScriptFinding]) -> dict[str, Any]:
     """Return findings as SARIF 2.1.0, the format of code scanning (OASIS)."""
     rules = {one.rule: one for one in findings}
@@ -109,7 +118,7 @@ def sarif(findings: list[ScriptFinding]) -> dict[str, Any]:
                         "locations": [
                             {
                                 "physicalLocation": {
-                                    "artifactLocation": {"uri": one.file.replace("\\", "/")},
+                                    "artifactLocation": {"uri": uri_of(one.file)},
                                     "region": {"startLine": one.line},
                                 }
                             }

@@ -24,6 +24,9 @@ from mldebug_mcp.script.rules.done_right import cleared_by
 MAX_SCRIPT_BYTES = 2_000_000
 """Bytes of a script. Chosen: fifty thousand lines."""
 MAX_FILES = 500
+SUFFIXES = (".py", ".pyw", "")
+EXPORTS = {".ipynb": "; write its code to a file with `jupyter nbconvert --to script`"}
+"""How to get a script out of files that hold one."""
 MAX_NAMED = 5
 """Files that could not be read which are named."""
 BITS = {"certain": 9.0, "likely": 4.0, "depends": 0.5}
@@ -51,14 +54,18 @@ def inspect_script(path: str | Path) -> ScriptReport:
     files = _python_files(file, notes) if is_folder(file) else [file]
     scripts = [(Roles(script), script.path) for script in _read(files[:MAX_FILES], notes)]
     if not scripts:
-        why = f": {notes[0]}" if notes else ": no Python file in it"
-        raise InputError(f"{shorten(str(path), 200)}{why}; name a training script or a folder of scripts")
+        why = notes[0] if notes else f"{shorten(str(path), 200)}: no Python file in it"
+        raise InputError(f"{why}; name a training script or a folder of scripts")
     if len(files) > MAX_FILES:
         notes.append(f"only the first {MAX_FILES} of {len(files)} files were read")
     findings: list[ScriptFinding] = []
     done_right: list[RuledOut] = []
     for roles, file_name in scripts:
-        faults = faults_of(roles)
+        try:
+            faults = faults_of(roles)
+        except RecursionError:
+            notes.append(f"{file_name}: nested too deeply to be judged")
+            continue
         findings += [_finding(file_name, fault) for fault in faults]
         done_right += [
             RuledOut(cause=one.cause, file=file_name, line=one.line, summary=one.says)
@@ -91,6 +98,11 @@ def _python_files(folder: Path, notes: list[str]) -> list[Path]:
 def _read(files: Sequence[Path], notes: list[str]) -> Iterator[Script]:
     for file in files:
         checkpoint(f"reading {file.name}")
+        if file.suffix not in SUFFIXES:
+            notes.append(
+                f"{file.name}: no Python file, as its name ends in {file.suffix}{EXPORTS.get(file.suffix, '')}"
+            )
+            continue
         try:
             text = read_bytes(file, MAX_SCRIPT_BYTES, "a script is shorter").decode("utf-8", errors="replace")
             yield read_script(text, str(file))
@@ -99,7 +111,8 @@ def _read(files: Sequence[Path], notes: list[str]) -> Iterator[Script]:
         except OSError as error:
             notes.append(unreadable(file, error))
         except SyntaxError as error:
-            notes.append(f"{file.name}, line {error.lineno}: no Python that this version reads ({error.msg})")
+            line = f", line {error.lineno}" if error.lineno else ""
+            notes.append(f"{file.name}{line}: no Python that this version reads ({error.msg})")
         except (ValueError, RecursionError, MemoryError) as error:
             notes.append(f"{file.name}: cannot be read ({shorten(str(error) or type(error).__name__, 100)})")
 

@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
 
-from mldebug_mcp.core.access import is_folder, walk
+from mldebug_mcp.core.access import is_file, is_folder, walk
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.run import Run
@@ -199,7 +199,8 @@ class Checkpoint:
 def checkpoints_of(run: Run) -> list[Checkpoint]:
     """Return the checkpoints in the folder of a run and below it, by name; none of a folder that cannot be read."""
     try:
-        found = list(_checkpoints_in(_home(Path(run.folder)))) if run.folder else []
+        own_log = Path(run.path).absolute() if run.folder and is_file(Path(run.path)) else None
+        found = list(_checkpoints_in(_home(Path(run.folder).absolute()), own_log=own_log)) if run.folder else []
     except (OSError, InputError):
         return []
     shards = {one.path.parent / _SHARD.sub("", one.path.name): one for one in found}
@@ -213,11 +214,25 @@ def _home(folder: Path) -> Path:
     return folder.parent if is_checkpoint and is_folder(folder.parent) else folder
 
 
-def _checkpoints_in(folder: Path, most: int | None = None) -> Iterator[Checkpoint]:
+_LOGS = (
+    "trainer_state.json", "metrics.csv", "metrics.jsonl", "progress.csv", "results.csv", "history.csv", "log.txt",
+    "train.log",
+)  # fmt: skip
+"""Names of logs that trainers write into the folder of a run."""
+
+
+def _is_of_another_run(place: Path, own_log: Path) -> bool:
+    """Say whether a folder has a log of its own, and so checkpoints of another run than the log next to it."""
+    return place not in own_log.parents and any(is_file(place / name) for name in _LOGS)
+
+
+def _checkpoints_in(folder: Path, most: int | None = None, own_log: Path | None = None) -> Iterator[Checkpoint]:
     folders: list[Path] = []
 
     def enters(place: Path) -> bool:
         if place.name.startswith(".") or place.name.lower() in _NEVER:
+            return False
+        if own_log is not None and not _may_be_folder(place) and _is_of_another_run(place, own_log):
             return False
         if _may_be_folder(place):
             folders.append(place)

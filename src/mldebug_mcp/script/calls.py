@@ -107,6 +107,10 @@ class Script:
         """Return the calls whose last part is one of these."""
         return [one for one in self.calls if one.method in methods]
 
+    def assigned_from(self, node: ast.expr) -> Assignment | None:
+        """Return the assignment whose value an expression is; None where it is a part of one, or of none."""
+        return next((one for one in self.assignments if one.value is node), None)
+
     def assigned(self, name: str, before: int | None = None) -> Assignment | None:
         """Return the last assignment of a name, before a place in the order where one is given."""
         found = [one for one in self.assignments if one.target == name and (before is None or one.order <= before)]

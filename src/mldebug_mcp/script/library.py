@@ -31,8 +31,14 @@ CUTTING_METHODS = (WITHOUT_GRADIENT - {"float"}) | {"sample"}
 """Methods of a tensor whose result has no gradient."""
 RESULTS = {
     "softmax": "softmax", "sigmoid": "sigmoid", "Softmax": "softmax", "Sigmoid": "sigmoid", "log_prob": "log_prob",
+    "Linear": "logits", "Conv1d": "logits", "Conv2d": "logits",
 }  # fmt: skip
 """What a loss asks after: the activation or probability that a function, method or layer gives, by its name."""
+RESHAPES = {
+    "view", "reshape", "flatten", "squeeze", "unsqueeze", "float", "contiguous", "transpose", "permute", "to", "cuda",
+    "cpu", "clone",
+}  # fmt: skip
+"""Functions and methods that leave all values as they are, and move them alone."""
 SAME_VALUES = (
     "view", "reshape", "flatten", "squeeze", "unsqueeze", "float", "contiguous", "transpose", "permute", "to", "cuda",
     "cpu", "clone", "stack", "cat", "concat", "exp", "sum", "mean", "clamp", "min", "minimum", "neg",
@@ -76,13 +82,20 @@ LOOKS_ONLY = {
     "summon_full_params",
 }  # fmt: skip
 """Functions that leave what they are given as it is."""
-COMPUTES = re.compile(r"^(?:torch|einops|math|torchvision\.ops|torchmetrics)\b")
+COMPUTES = re.compile(r"^(?:torch|einops|math|torchvision\.ops|torchmetrics|jax|jnp|optax)\b")
 """Libraries whose functions compute on tensors, and let the gradient through."""
 
 
 def usual_name(name: str) -> str:
     """Return the library that a name stands for in most scripts, where no import says it; empty for others."""
-    usual = {"torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "optim": "torch.optim", "np": "numpy"}
+    usual = {
+        "torch": "torch",
+        "nn": "torch.nn",
+        "F": "torch.nn.functional",
+        "optim": "torch.optim",
+        "np": "numpy",
+        "jnp": "jax.numpy",
+    }
     if name in usual:
         return usual[name]
     return name if (name[:1].isupper() and not name.isupper()) or name in ("DDP", "SGD", "FSDP") else ""

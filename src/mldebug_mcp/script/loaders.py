@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from mldebug_mcp.script.calls import Assignment, Call, dotted
@@ -98,7 +98,30 @@ def definition_of(roles: Roles, node: ast.expr, call: Call) -> Assignment | None
     return made[0] if len(made) == 1 and not made[0].adds and not made[0].conditions else None
 
 
-CHANGES_VIEW = re.compile(r"transform|augment|^aug$|noise|jitter", re.IGNORECASE)
+def line_of_rows(roles: Roles, node: ast.expr, call: Call) -> int:
+    """Return where the rows of a loader are chosen: in the function that gives them, else where they are named."""
+    made = definition_of(roles, node, call)
+    inside = _returned_by(roles, made) if made is not None else None
+    if inside is not None:
+        return line_of_rows(roles, *inside) or inside[0].lineno
+    return made.line if made is not None else call.line
+
+
+def _returned_by(roles: Roles, made: Assignment) -> tuple[ast.expr, Call] | None:
+    """Return what a function of this file gives for a part of what is unpacked, and where; None where that varies."""
+    helper = roles.definitions.get(dotted(made.value).rpartition(".")[2]) if isinstance(made.value, ast.Call) else None
+    if made.place is None or not isinstance(helper, ast.FunctionDef):
+        return None
+    returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return)]
+    value = returned[0] if len(returned) == 1 else None
+    if not isinstance(value, ast.Tuple) or made.place >= len(value.elts):
+        return None
+    inside = [call for call in roles.script.calls if call.function.rpartition(".")[2] == helper.name]
+    end = replace(inside[-1], order=inside[-1].order + 1) if inside else None
+    return (value.elts[made.place], end) if end is not None else None
+
+
+CHANGES_VIEW = re.compile(r"transform|augment|^augs?$|^tfm?s?$|^preproc\w*$|noise|jitter", re.IGNORECASE)
 """Names of arguments that change how rows look, and not which rows they are."""
 READS = re.compile(r"^(?:[A-Z]\w*|load\w*|read\w*|from_\w+)$")
 """Functions that give the same rows each time for the same arguments."""
@@ -108,6 +131,9 @@ def rows_of(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_FOL
     """Return a text that is the same for two expressions if they are the same rows, however these are transformed."""
     made = definition_of(roles, node, call) if depth else None
     if made is not None:
+        inside = _returned_by(roles, made)
+        if inside is not None:
+            return f"{rows_of(roles, *inside, depth - 1)} of call {id(made.value)}"
         part = "" if made.place is None else f"[{made.place}]"
         within = Call("", call.node, made.line, made.order, (), made.function, (), ())
         return rows_of(roles, made.value, within, depth - 1) + part
@@ -115,9 +141,16 @@ def rows_of(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_FOL
         return _rows_of_call(roles, node, call, depth)
     if isinstance(node, ast.Subscript):
         return f"{rows_of(roles, node.value, call, depth)}[{rows_of(roles, node.slice, call, depth)}]"
+    return _rows_as_written(roles, node, call, depth)
+
+
+def _rows_as_written(roles: Roles, node: ast.expr, call: Call, depth: int) -> str:
+    """Return the text of what is no call and has no one definition."""
     if isinstance(node, ast.Slice):
         ends = (node.lower, node.upper, node.step)
         return ":".join(rows_of(roles, end, call, depth) if end is not None else "" for end in ends)
+    if isinstance(node, ast.List | ast.Dict):
+        return f"#{id(node)}"
     name = dotted(node) if isinstance(node, ast.Name | ast.Attribute) else ""
     set_at = [one.order for one in roles.script.assignments if name and one.target == name and one.order <= call.order]
     return repr(node.value) if isinstance(node, ast.Constant) else f"{call.function}:{ast.unparse(node)}@{set_at[-1:]}"
@@ -172,6 +205,9 @@ def draws_anew(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_
     made = definition_of(roles, node, call) if depth else None
     parts: list[ast.expr] = []
     if made is not None:
+        part = _returned_by(roles, made)
+        if part is not None:
+            return draws_anew(roles, *part, depth - 1)
         within = Call("", call.node, made.line, made.order, (), made.function, (), ())
         return draws_anew(roles, made.value, within, depth - 1)
     if isinstance(node, ast.Call):

@@ -9,7 +9,8 @@ from functools import cached_property
 
 from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, constant_of, dotted
 from mldebug_mcp.script.library import NO_GRADIENTS, OPTIMIZERS, SCHEDULES
-from mldebug_mcp.script.trace import Trace, trace_of
+from mldebug_mcp.script.trace.events import Trace
+from mldebug_mcp.script.trace.follower import trace_of
 
 ONE_CALL_TRAINERS = re.compile(r"(?:Trainer|Seq2SeqTrainer|SFTTrainer|fit|Learner|train_model)$")
 CROSS_ENTROPY = re.compile(
@@ -202,7 +203,7 @@ class Roles:
         if not isinstance(owner, ast.ClassDef):
             return False
         bases = [dotted(base).rpartition(".")[2] for base in owner.bases]
-        return any(
+        return owner.name.endswith("Mixin") or any(
             base not in self.definitions and base not in ("object", "ABC", "Protocol", "Generic") for base in bases
         )
 
@@ -247,6 +248,36 @@ class Roles:
             found = [one.value for one in self.script.assignments if one.target == node.id]
             node = found[0] if len(found) == 1 else None
         return constant_of(node)
+
+    def spelled_out(self, node: ast.expr | None) -> ast.expr | None:
+        """Return what a name stands for, or the default of a setting such as `args.epochs`; others as they are.
+
+        A default is what the author had in mind, and not what each run has.
+        """
+        if isinstance(node, ast.Name):
+            found = [one.value for one in self.script.assignments if one.target == node.id]
+            return found[0] if len(found) == 1 else self.settings.get(node.id) if not found else None
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
+            return self.settings.get(node.attr, node)
+        return node
+
+    @cached_property
+    def settings(self) -> dict[str, ast.expr]:
+        """The defaults of settings by name: of `argparse` and click, and of fields of classes; unique names alone."""
+        found: dict[str, list[ast.expr]] = {}
+        for call in self.script.calls:
+            flags = [constant_of(arg) for arg in call.node.args]
+            names = [flag.lstrip("-").replace("-", "_") for flag in flags if isinstance(flag, str) and flag[:2] == "--"]
+            if call.method in ("add_argument", "option") and names and "default" in call.keywords:
+                found.setdefault(names[0], []).append(call.keywords["default"])
+        for node in ast.walk(self.script.tree):
+            fields = node.body if isinstance(node, ast.ClassDef) else []
+            for part in fields:
+                if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name) and part.value is not None:
+                    found.setdefault(part.target.id, []).append(part.value)
+        defaults = {id(value) for values in found.values() for value in values}
+        assigned = {one.target.rpartition(".")[2] for one in self.script.assignments if id(one.value) not in defaults}
+        return {name: values[0] for name, values in found.items() if len(values) == 1 and name not in assigned}
 
     def keywords(self, call: Call) -> dict[str, ast.expr]:
         """Return the keyword arguments of a call, with those of a `**mapping` that this file writes out."""

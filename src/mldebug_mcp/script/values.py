@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mldebug_mcp.script.library import HAS_PARAMETERS
+from mldebug_mcp.script.library import HAS_PARAMETERS, RESHAPES
+from mldebug_mcp.script.terms import KEEPS_SIGN, Term, Terms, computed, exponential, negated
 
 Kind = Literal["model", "loss", "optimizer", "schedule", "loader", "instance", "unknown"]
 Loops = tuple[tuple[int, int], ...]
@@ -28,6 +29,7 @@ class Object:
         copy_of: The object that it is a copy of.
         attributes: Its parts by name.
         given: What its maker was given.
+        settings: The keyword arguments of its maker, where these matter: those of a loader.
         holds: The models whose parameters an optimizer has.
         holds_all: Whether `holds` is known to be all of them.
         modes: The modes that a model may be in: "train", "eval"; empty where that is not known.
@@ -44,6 +46,7 @@ class Object:
     copy_of: Object | None = None
     attributes: dict[str, Value] = field(default_factory=dict)
     given: tuple[Value, ...] = ()
+    settings: dict[str, Value] = field(default_factory=dict)
     holds: frozenset[Object] = frozenset()
     holds_all: bool = True
     modes: frozenset[str] = frozenset()
@@ -100,11 +103,15 @@ class Tensor:
         models: The models through which its gradient goes for certain.
         ends: What it is the result of, as far as a loss asks for that: "softmax", "sigmoid", "log_prob".
         is_known: Whether all that computes it stands in the file or is PyTorch's own.
+        end_line: The line of what it is the result of.
+        terms: What it is the sum of.
     """
 
     models: frozenset[Object] = frozenset()
     ends: str = ""
     is_known: bool = False
+    end_line: int = field(default=0, compare=False)
+    terms: Terms = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +300,49 @@ def end_of(value: Value) -> str:
         ends = {end_of(one) for one in value.values}
         return ends.pop() if len(ends) == 1 else ""
     return ""
+
+
+def end_after(name: str, value: Value) -> str:
+    """Return what a value is the result of after a function: outputs of a layer are so while they are only moved."""
+    end = end_of(value)
+    return "" if end == "logits" and name not in RESHAPES else end
+
+
+def end_line_of(value: Value) -> int:
+    """Return the line of what a value is the result of, 0 where it is not known."""
+    return value.end_line if isinstance(value, Tensor) else 0
+
+
+def terms_of(value: Value) -> Terms:
+    """Return what a value is the sum of; what has a gradient and is not known is one term."""
+    if isinstance(value, Tensor) and value.terms:
+        return value.terms
+    if isinstance(value, Object):
+        known = computed(value.made_by.rpartition(".")[2], value.line)
+        return known or (frozenset({Term("other", 1, value.line)}) if value.through else known)
+    if isinstance(value, Choice):
+        return frozenset[Term]().union(*(terms_of(one) for one in value.values))
+    return frozenset({Term("other", 1, 0)}) if models_through(value) else frozenset()
+
+
+def terms_after(name: str, given: Sequence[Value], node: ast.Call) -> Terms:
+    """Return what a function, or a method of the first value that it is given, returns the sum of."""
+    known = computed(name, node.lineno)
+    if known or not given:
+        return known
+    if name in KEEPS_SIGN:
+        return frozenset[Term]().union(*map(terms_of, given))
+    if name == "neg":
+        return negated(terms_of(given[0]))
+    if name == "exp":
+        return exponential(terms_of(given[0]))
+    return frozenset({Term("other", 1, node.lineno)}) if models_through(*given) else frozenset()
+
+
+def known_terms(value: Value) -> Terms:
+    """Return what a value is the sum of, where all of it is known; else nothing."""
+    terms = terms_of(value)
+    return terms if all(one.quantity != "other" for one in terms) else frozenset()
 
 
 def parameters_in(value: Value) -> Parameters | None:

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from mldebug_mcp.script.calls import Call, constant_of
+from mldebug_mcp.script.calls import Call, constant_of, dotted
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 
@@ -38,6 +38,8 @@ def settings_contradict(roles: Roles) -> Iterator[Fault]:
         yield from _far_outside(roles, given)
         yield from _direction(given)
     yield from _manual_optimization(roles)
+    yield from _masked_language_model(roles)
+    yield from _plateau(roles)
 
 
 class _Given:
@@ -194,3 +196,44 @@ def _manual_optimization(roles: Roles) -> Iterator[Fault]:
             if value is not None and value != (1 if name == "accumulate_grad_batches" else 0):
                 says = f"{name}={value} is for automatic optimization, which line {off[0].line} turns off"
                 yield fault("manual_optimization", given.line(name), "certain", says)
+
+
+def _masked_language_model(roles: Roles) -> Iterator[Fault]:
+    """Yield collators of another kind of language model than that which is trained."""
+    causal = any(re.search(r"ForCausalLM|LMHeadModel", call.name) for call in roles.script.calls)
+    masked = any(re.search(r"ForMaskedLM", call.name) for call in roles.script.calls)
+    for call in roles.script.named("DataCollatorForLanguageModeling"):
+        given = _Given(roles, call)
+        of_transformers = not re.search(r"from trl[\w.]* import[^\n]*DataCollatorForLanguageModeling", roles.source)
+        if not of_transformers or causal == masked:
+            continue
+        value = given.value("mlm") if "mlm" in given else True
+        if causal and value is True:
+            says = "the collator masks tokens (mlm is True unless it is given), and the model predicts the next token"
+            yield fault("wrong_collator", call.line, "certain", says, fix="mlm=False")
+        elif masked and value is False:
+            says = "the collator masks no tokens (mlm=False), and the model learns to fill masked ones"
+            yield fault("wrong_collator", call.line, "certain", says, fix="mlm=True")
+
+
+def _plateau(roles: Roles) -> Iterator[Fault]:
+    """Yield schedules that wait for a plateau of the wrong side of a metric."""
+    for name, made in roles.schedules.items():
+        if not isinstance(made.value, ast.Call) or not dotted(made.value.func).endswith("ReduceLROnPlateau"):
+            continue
+        call = roles.call_of(made.value)
+        if call is None:
+            continue
+        mode = _Given(roles, call).text("mode", 1) or "min"
+        for step in roles.schedule_steps:
+            if step.owner.rpartition(".")[2] != name.rpartition(".")[2] or not step.node.args:
+                continue
+            metric = dotted(step.node.args[0]).rpartition(".")[2]
+            if isinstance(step.node.args[0], ast.Call):
+                continue
+            lower = LOSS_LIKE.search(metric) and not SCORE_LIKE.search(metric)
+            higher = SCORE_LIKE.search(metric) and not LOSS_LIKE.search(metric)
+            if (lower and mode == "max") or (higher and mode == "min"):
+                better = "lower" if lower else "higher"
+                says = f"the schedule waits for the {mode} of {metric}, which is better when {better}"
+                yield fault("plateau_of_the_wrong_side", made.line, "certain", says)

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.loaders import HELD_OUT, TRAINS, Loader, definition_of, draws_anew, loaders_of, rows_of
+from mldebug_mcp.script.loaders import HELD_OUT, TRAINS, Loader, draws_anew, line_of_rows, loaders_of, rows_of
 from mldebug_mcp.script.roles import EVALUATES, Roles
+from mldebug_mcp.script.values import Constant
 
 
 def data_order(roles: Roles) -> Iterator[Fault]:
@@ -17,22 +18,26 @@ def data_order(roles: Roles) -> Iterator[Fault]:
     for name, made in roles.loaders.items():
         if not isinstance(made.value, ast.Call):
             continue
-        given = {one.arg: one.value for one in made.value.keywords}
-        if None in given and "shuffle" not in given:
+        call = roles.call_of(made.value)
+        given = roles.keywords(call) if call is not None else {}
+        spread = sum(one.arg is None for one in made.value.keywords)
+        if spread and "shuffle" not in given and not _are_written_out(roles, made.value, call):
             continue
         by_name = "train" in name.lower() and roles.trains_by_hand
         trains = _trains_over(roles, name, made) or _trains_as_argument(roles, name) or by_name
         ordered = "shuffle" not in given or constant_of(given["shuffle"]) is False
         sampled = {"sampler", "batch_sampler"} & set(given) or len(made.value.args) > 2
-        streamed = re.search(r"Iterable|stream|shuffle\(|WebDataset|permutation", roles.source)
+        streamed = re.search(
+            r"make_private|PrivacyEngine|Iterable|stream|shuffle\(|WebDataset|permutation", roles.source
+        )
         if trains and ordered and not sampled and not streamed and not EVALUATES.search(name):
             says = f"{name} gives the training data in one order: shuffle is not on"
             yield fault("not_shuffled", made.line, "likely", says)
     trains = any(roles.is_repeated(backward) for backward in roles.backwards)
     if roles.uses("DistributedSampler") and not roles.script.named("set_epoch") and trains:
         line = next(one.line for one in roles.script.calls if "DistributedSampler" in one.name)
-        says = "a DistributedSampler is used, and set_epoch() is never called: each pass has the same order"
-        yield fault("set_epoch_missing", line, "certain", says)
+        says = f"set_epoch() of the DistributedSampler in line {line} is never called: each pass has the same order"
+        yield fault("set_epoch_missing", _pass_over_data(roles) or line, "certain", says)
     for call in roles.script.named("next"):
         again = call.loops and any(
             one.function == call.function and one.loops[: len(call.loops)] == call.loops for one in roles.backwards
@@ -40,6 +45,19 @@ def data_order(roles: Roles) -> Iterator[Fault]:
         if again and "iter" in calls_in(call.node):
             says = "an iterator is made anew at each step: without shuffling the first batch comes every time"
             yield fault("always_first_batch", call.line, "likely", says)
+
+
+def _are_written_out(roles: Roles, node: ast.Call, call: Call | None) -> bool:
+    """Say whether all of `**mapping` that a call is given stands in the file."""
+    spread = [one.value for one in node.keywords if one.arg is None]
+    return call is not None and all(isinstance(roles.source_of(one, call), ast.Dict) for one in spread)
+
+
+def _pass_over_data(roles: Roles) -> int:
+    """Return the line of the loop that goes through the training data, 0 where none is seen."""
+    lines = [backward.loops[-1] for backward in roles.backwards if backward.loops]
+    over_data = [line for line in lines if not re.search(r"^(?:tqdm\()?t?range\(", roles.script.loops.get(line, ""))]
+    return next(iter((*over_data, *lines)), 0)
 
 
 def _trains_over(roles: Roles, name: str, made: Assignment) -> bool:
@@ -104,11 +122,13 @@ def evaluation_data(roles: Roles) -> Iterator[Fault]:
     """Training and evaluation share data."""
     yield from _same_rows(roles)
     splits = [one for one in roles.script.calls if one.method in ("train_test_split", "random_split")]
-    fitted = re.compile(r"(?:Scaler|Vectorizer|PCA|Imputer|Encoder|SelectKBest|Normalizer|Transformer)$")
-    for call in roles.script.named("fit_transform", "fit"):
+    fitted = re.compile(
+        r"(?:Scaler|Vectorizer|PCA|Imputer|Encoder|SelectKBest|Normalizer|Transformer|SMOTE\w*|ADASYN|Sampler)$"
+    )
+    for call in roles.script.named("fit_transform", "fit", "fit_resample"):
         maker = roles.script.assigned(call.owner)
         source = dotted(maker.value) if maker is not None else call.owner
-        by_call = splits and call.order < splits[0].order and call.function == splits[0].function
+        by_call = any(call.order < one.order and call.function == one.function for one in splits)
         if fitted.search(source) and "Label" not in source and (by_call or _is_cut_in_two(roles, call)):
             says = (
                 f"{call.owner} is fitted on all rows, and these are split afterwards: it knows those of the evaluation"
@@ -196,9 +216,9 @@ def _same_rows(roles: Roles) -> Iterator[Fault]:
         trained = rows.get(_rows(roles, loader)) if loader.use == "evaluate" else None
         if trained is not None:
             same_name = ast.unparse(loader.dataset) == ast.unparse(trained.dataset)
-            made = None if same_name else definition_of(roles, loader.dataset, loader.call)
+            line = loader.call.line if same_name else line_of_rows(roles, loader.dataset, loader.call)
             says = f"{loader.name} and {trained.name} read the same data: {ast.unparse(loader.dataset)}"
-            yield fault("same_data", made.line if made else loader.call.line, "certain", says)
+            yield fault("same_data", line, "certain", says)
 
 
 def _rows(roles: Roles, loader: Loader) -> str:
@@ -222,9 +242,9 @@ def augmented_evaluation(roles: Roles) -> Iterator[Fault]:
     for loader in loaders_of(roles):
         transform = draws_anew(roles, loader.dataset, loader.call) if loader.use == "evaluate" else ""
         if transform:
-            made = definition_of(roles, loader.dataset, loader.call)
+            line = line_of_rows(roles, loader.dataset, loader.call)
             says = f"{loader.name} evaluates rows that {transform} changes at random"
-            yield fault("augmented_evaluation", made.line if made else loader.call.line, "likely", says)
+            yield fault("augmented_evaluation", line, "likely", says)
 
 
 SEEDS = re.compile(r"(?:manual_seed|manual_seed_all|seed_everything|set_seed|(?:np|numpy)\.random\.seed|random\.seed)$")
@@ -264,3 +284,173 @@ def _changes(roles: Roles, given: ast.expr, call: Call) -> bool:
 def _begins_a_training(roles: Roles, call: Call) -> bool:
     """Say whether a model is made in the same loop: each round is a training of its own."""
     return any(made.loops == call.loops and made.function == call.function for made in roles.optimizers.values())
+
+
+def workers_alike(roles: Roles) -> Iterator[Fault]:
+    """All workers of a loader draw the same random numbers."""
+    for call in roles.script.named("DataLoader"):
+        given = call.keywords.get("worker_init_fn")
+        start = roles.definitions.get(dotted(given).rpartition(".")[2]) if given is not None else None
+        body: ast.AST | None = given if isinstance(given, ast.Lambda) else start
+        if not isinstance(body, ast.Lambda | ast.FunctionDef) or not body.args.args:
+            continue
+        names = {node.id for node in ast.walk(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        seeds = [node for node in _calls(body) if SEEDS.search(dotted(node.func))]
+        apart = body.args.args[-1].arg in names or re.search(
+            r"initial_seed|get_worker_info|urandom|time", ast.unparse(body)
+        )
+        if seeds and not apart:
+            says = f"{ast.unparse(seeds[0])} gives each worker the same seed, in each pass anew: rows are changed alike"
+            yield fault("workers_alike", seeds[0].lineno, "certain", says)
+    yield from _generator_in_the_data(roles)
+
+
+GENERATORS = re.compile(r"(?:default_rng|RandomState|random\.Random|torch\.Generator(?:\.manual_seed)?)$")
+
+
+def _generator_in_the_data(roles: Roles) -> Iterator[Fault]:
+    """Yield data sets with a generator of their own, of which each worker gets a copy in the same state."""
+    workers = [
+        call
+        for call in roles.script.named("DataLoader")
+        if constant_of(roles.spelled_out(call.keywords.get("num_workers")))
+    ]
+    if not workers or roles.uses("get_worker_info") or any("worker_init_fn" in call.keywords for call in workers):
+        return
+    for node in ast.walk(roles.script.tree):
+        parts = (
+            [part for part in node.body if isinstance(part, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else []
+        )
+        reads = next((part for part in parts if part.name == "__getitem__"), None)
+        starts = next((part for part in parts if part.name == "__init__"), None)
+        if reads is None or starts is None:
+            continue
+        for made in ast.walk(starts):
+            if not isinstance(made, ast.Assign) or not GENERATORS.search(dotted(made.value)):
+                continue
+            name = dotted(made.targets[0])
+            others = [ast.unparse(part) for part in parts if part is not starts]
+            drawn = any(re.search(rf"{re.escape(name)}\b", other) for other in others)
+            if drawn and name.startswith("self."):
+                says = f"{name} is copied into each worker in the same state: all workers draw the same numbers"
+                yield fault("workers_alike", made.lineno, "likely", says)
+
+
+def shuffled_apart(roles: Roles) -> Iterator[Fault]:
+    """Inputs and targets are put into two different random orders."""
+    drawn: dict[tuple[str, int], list[Assignment]] = {}
+    for made in roles.script.assignments:
+        value = made.value
+        if not isinstance(value, ast.Subscript) or dotted(value.value) != made.target:
+            continue
+        if isinstance(value.slice, ast.Call) and dotted(value.slice.func).rpartition(".")[2] in (
+            "randperm",
+            "permutation",
+        ):
+            drawn.setdefault((made.function, len(made.loops)), []).append(made)
+    for same in drawn.values():
+        if len(same) > 1 and same[1].line - same[0].line <= 2:
+            says = f"{same[0].target} and {same[1].target} are put into two different orders: targets fit no inputs"
+            yield fault("shuffled_apart", same[1].line, "certain", says)
+
+
+def split_twice(roles: Roles) -> Iterator[Fault]:
+    """Training and evaluation come from two splits of the same rows, each drawn by itself."""
+    splits: dict[str, Call] = {}
+    for made in roles.script.assignments:
+        value = made.value.value if isinstance(made.value, ast.Subscript) else made.value
+        call = roles.call_of(value) if isinstance(value, ast.Call) else None
+        if call is None or call.method not in ("random_split", "train_test_split") or not call.node.args:
+            continue
+        rows = rows_of(roles, call.node.args[0], call)
+        held = splits.setdefault(rows, call)
+        apart = ast.unparse(held.node) != ast.unparse(call.node) or not _is_seeded(call)
+        if held is not call and held.function == call.function and held.loops == call.loops and apart:
+            says = f"the same rows are split in line {held.line} and here once more: training rows are evaluated"
+            yield fault("split_twice", call.line, "likely", says)
+
+
+def _is_seeded(call: Call) -> bool:
+    return any(name in call.keywords for name in ("generator", "random_state"))
+
+
+def not_shuffled_by_a_helper(roles: Roles) -> Iterator[Fault]:
+    """A function makes loaders, and the one that trains is told not to shuffle."""
+    if re.search(r"make_private|PrivacyEngine|Iterable|stream|shuffle\(|WebDataset|permutation", roles.source):
+        return
+    trace = roles.trace
+    own = {call.line for call in roles.script.named("DataLoader") if roles.script.assigned_from(call.node) is not None}
+    named: set[int] = set()
+    for step in trace.of("step"):
+        inside = [one for one in trace.of("iterate") if one.entry == step.entry and one.loops]
+        around = [one for one in inside if one.loops == step.loops]
+        for loader in (one for event in around for one in event.objects if one.kind == "loader"):
+            shuffle = loader.settings.get("shuffle", Constant(False))
+            sampled = {"sampler", "batch_sampler"} & set(loader.settings)
+            if loader.line in own | named or shuffle != Constant(False) or sampled or HELD_OUT.search(loader.name):
+                continue
+            named.add(loader.line)
+            says = f"{loader.label} gives the training data in one order: shuffle is not on"
+            yield fault("not_shuffled", loader.line, "likely", says)
+
+
+def unused_split(roles: Roles) -> Iterator[Fault]:
+    """Rows are held out and never read, while something is evaluated."""
+    if not any(call.owner and call.method == "eval" for call in roles.script.calls) or len(loaders_of(roles)) < 2:
+        return
+    for made in roles.script.assignments:
+        call = roles.call_of(made.value) if isinstance(made.value, ast.Call) else None
+        if call is None or call.method not in ("random_split", "train_test_split") or made.place is None:
+            continue
+        last = made.target.rpartition(".")[2]
+        if HELD_OUT.search(last) and not roles.reads.get(last) and not re.search(r"^_|test", last):
+            says = f"{made.target} is held out and never read: what is evaluated are other rows"
+            yield fault("same_data", made.line, "likely", says)
+
+
+def scaled_before_split(roles: Roles) -> Iterator[Fault]:
+    """Rows are scaled by the mean and deviation of all of them, and split afterwards."""
+    for made in roles.script.assignments:
+        if not _is_scaled_by_itself(roles, made):
+            continue
+        scope = roles.definitions.get(made.function.rpartition(".")[2], roles.script.tree)
+        later = [node for node in ast.walk(scope) if getattr(node, "lineno", 0) > made.line]
+        cuts = [node for node in later if isinstance(node, ast.Subscript) and dotted(node.value) == made.target]
+        ends = [ast.unparse(node.slice) for node in cuts]
+        halves = any(re.search(r"(?:^|\[):[^:,]", end) for end in ends) and any(
+            re.search(r"[^:,]:(?:$|\])", end) for end in ends
+        )
+        split = any(
+            dotted(node.func).rpartition(".")[2] in ("train_test_split", "random_split")
+            and any(dotted(arg) == made.target for arg in node.args)
+            for node in later
+            if isinstance(node, ast.Call)
+        )
+        if halves or split:
+            says = f"{made.target} is scaled by the mean and deviation of all rows, and these are split afterwards"
+            yield fault("fitted_before_split", made.line, "likely", says)
+
+
+def _with_statistics(roles: Roles, made: Assignment) -> str:
+    """Return the text of a value in which the names of means and deviations are spelled out."""
+    text = ast.unparse(made.value)
+    before = [one for one in roles.script.assignments if one.function == made.function and one.order <= made.order]
+    for other in before:
+        source = ast.unparse(other.value)
+        if STATISTIC.search(source):
+            text = re.sub(rf"(?<![\w.]){re.escape(other.target)}(?![\w.(])", source.replace("\\", ""), text)
+    return text
+
+
+STATISTIC = re.compile(r"^\w+\.(?:mean|std|min|max)\([^()]*\)$")
+
+
+def _is_scaled_by_itself(roles: Roles, made: Assignment) -> bool:
+    """Say whether a value is `(x - x.mean(0)) / x.std(0)` of the name that it is given to."""
+    value = made.value
+    if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) and isinstance(value.left, ast.BinOp)):
+        return False
+    name, text = re.escape(made.target), _with_statistics(roles, made)
+    statistics = re.search(rf"\b{name}\.(?:mean|min)\(", text) and re.search(rf"\b{name}\.(?:std|max|min)\(", text)
+    by_row = re.search(r"\((?:axis=|dim=)?(?:1|-1)\b", text)
+    return bool(statistics) and not by_row and isinstance(value.left.op, ast.Sub)

@@ -50,7 +50,7 @@ def _cleared(roles: Roles) -> Iterator[Cleared]:
         if (
             roles.is_cross_entropy(call)
             and call.node.args
-            and not activation_of(roles, roles.source_of(call.node.args[0], call), call)
+            and activation_of(roles, roles.source_of(call.node.args[0], call), call) in ("", "logits")
         ):
             yield Cleared("double_softmax", call.line, "cross-entropy is given outputs without a softmax")
         if call.method == "clip_grad_norm_" and call.order > backward.order:

@@ -10,6 +10,7 @@ from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, do
 from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.library import NO_GRADIENTS
 from mldebug_mcp.script.roles import EVALUATES, Roles
+from mldebug_mcp.script.rules.arguments import LOSS_LIKE, SCORE_LIKE
 
 
 def modes(roles: Roles) -> Iterator[Fault]:
@@ -48,7 +49,7 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
         one
         for one in roles.script.calls
         if any(NO_GRADIENTS.search(guard) for guard in one.guards)
-        and (one.name in trained or re.search(r"(?:^|\.)(?:model|net|network)$", one.name))
+        and (one.name in trained or re.search(r"^(?:self\.)?(?:model|net|network)$", one.name))
     ]
     trained_here = {backward.function for backward in roles.backwards}
     on_purpose = [call for call in roles.script.named("train") if call.owner and call.function not in trained_here]
@@ -221,3 +222,99 @@ def _is_score(node: ast.expr) -> bool:
     """Say whether an expression compares outputs with targets, or computes a metric or loss of them."""
     compared = any(isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Eq) for part in ast.walk(node))
     return compared or any(SCORE.search(name) for name in calls_in(node))
+
+
+def sum_times_rows(roles: Roles) -> Iterator[Fault]:
+    """A loss that is the sum over rows already is multiplied by their number."""
+    for made in roles.script.assignments:
+        product = made.value
+        if not made.adds or not isinstance(product, ast.BinOp) or not isinstance(product.op, ast.Mult):
+            continue
+        sides = [ast.unparse(product.left), ast.unparse(product.right)]
+        rows = [side for side in sides if re.search(r"len\(|\.size\(0\)|\.shape\[0\]|batch_size|^n$|^bs$", side)]
+        items = [side for side in (product.left, product.right) if ".item()" in ast.unparse(side)]
+        if not rows or not items or not isinstance(items[0], ast.Call) or not isinstance(items[0].func, ast.Attribute):
+            continue
+        source = _source_before(roles, items[0].func.value, made)
+        summed = _summing_loss(roles, source) if isinstance(source, ast.Call) else None
+        if summed is not None:
+            says = f"the loss is a sum over rows, and line {made.line} multiplies it by their number once more"
+            yield fault("sum_times_rows", summed, "certain", says)
+
+
+def _source_before(roles: Roles, node: ast.expr, at: Assignment) -> ast.expr:
+    found = [
+        one.value
+        for one in roles.script.assignments
+        if one.target == dotted(node) and one.function == at.function and one.order <= at.order
+    ]
+    return found[-1] if found else node
+
+
+def _summing_loss(roles: Roles, node: ast.Call) -> int | None:
+    """Return the line where a loss is told to sum; None where it is not known to."""
+    call = roles.call_of(node)
+    if call is None:
+        return None
+    if call.constant("reduction") == "sum":
+        return call.line
+    names = {call.name} | {f"self.{call.name}"}
+    for name, parameter in ((name, call.name) for name in roles.losses):
+        given = (call.function.rpartition(".")[2], parameter) in roles.parameters_for(name)
+        if given:
+            names.add(name)
+    for name in names & set(roles.losses):
+        made = roles.losses[name]
+        settings = made.value.keywords if isinstance(made.value, ast.Call) else []
+        if any(one.arg == "reduction" and constant_of(one.value) == "sum" for one in settings):
+            return made.line
+    return None
+
+
+def rows_by_batches(roles: Roles) -> Iterator[Fault]:
+    """What counts rows is divided by the number of batches."""
+    for node in ast.walk(roles.script.tree):
+        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.Name)):
+            continue
+        if not re.fullmatch(r"len\((?:self\.)?\w*(?:loader|_dl|dl|batches)\)", ast.unparse(node.right)):
+            continue
+        added = [one for one in roles.script.assignments if one.adds and one.target == node.left.id and one.loops]
+        texts = [ast.unparse(one.value) for one in added]
+        counts = [bool(re.search(r"==[^\n]*\)\.(?:float\(\)\.)?sum\(\)|\.eq\([^\n]*\.sum\(", text)) for text in texts]
+        weighed = [bool(re.search(r"item\(\) \* (?:len\(|\w+\.size\(0\)|\w+\.shape\[0\])", text)) for text in texts]
+        divided = any("/" in text for text in texts)
+        if added and not divided and (all(counts) or all(weighed)):
+            says = f"{node.left.id} adds up rows, and is divided by the number of batches"
+            yield fault("rows_by_batches", node.lineno, "certain", says)
+
+
+def best_by_the_wrong_side(roles: Roles) -> Iterator[Fault]:
+    """A checkpoint is kept where a loss is higher, or a score lower, than the best so far."""
+    for node in ast.walk(roles.script.tree):
+        if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare) or len(node.test.ops) != 1:
+            continue
+        left, right, operator = node.test.left, node.test.comparators[0], node.test.ops[0]
+        if not isinstance(operator, ast.Lt | ast.Gt | ast.LtE | ast.GtE):
+            continue
+        names = [dotted(side).rpartition(".")[2] for side in (left, right)]
+        if not names[0] or not names[1] or bool(BEST.search(names[0])) == bool(BEST.search(names[1])):
+            continue
+        place = 1 if BEST.search(names[1]) else 0
+        new, best = names[1 - place], names[place]
+        kept = any(
+            isinstance(part, ast.Assign)
+            and dotted(part.targets[0]).rpartition(".")[2] == best
+            and dotted(part.value).rpartition(".")[2] == new
+            for part in node.body
+        )
+        grows = isinstance(operator, ast.Gt | ast.GtE) == (place == 1)
+        lower = LOSS_LIKE.search(new) and not SCORE_LIKE.search(new)
+        higher = SCORE_LIKE.search(new) and not LOSS_LIKE.search(new)
+        if kept and ((grows and lower) or (not grows and higher)) and not re.search(r"neg|minus", new):
+            better = "lower" if lower else "higher"
+            worst = "highest" if lower else "lowest"
+            says = f"{new} is better when {better}, and what is kept as the best has the {worst}"
+            yield fault("best_is_worst", node.lineno, "certain", says)
+
+
+BEST = re.compile(r"best|(?:^|_)(?:min|max|lowest|highest)_")

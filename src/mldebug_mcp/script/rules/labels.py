@@ -107,7 +107,8 @@ def _is_from_second(place: ast.expr) -> bool:
 
 
 def _gives_labels(roles: Roles) -> bool:
-    return any("labels" in call.keywords and "loss" not in call.name.lower() for call in roles.script.calls)
+    named = any("labels" in call.keywords and "loss" not in call.name.lower() for call in roles.script.calls)
+    return named or bool(re.search(r"\(\*\*\w+\)\.loss\b", roles.source))
 
 
 def _no_call(roles: Roles, function: ast.FunctionDef) -> Call:
@@ -151,6 +152,27 @@ def padding_in_loss(roles: Roles) -> Iterator[Fault]:
             line = made.line if made is not None else call.line
             says = f"targets are padded ({padded}), and the loss counts the padding: it has no ignore_index"
             yield fault("padding_in_loss", line, "likely", says)
+
+
+def padding_in_labels(roles: Roles) -> Iterator[Fault]:
+    """Labels of a language model are a copy of padded inputs, whose padding counts unless it is -100."""
+    if "-100" in roles.source or roles.uses("DataCollator", "SFTTrainer", "masked_fill", "where"):
+        return
+    causal = any(
+        re.search(r"ForCausalLM|LMHeadModel|ForConditionalGeneration", call.name) for call in roles.script.calls
+    )
+    pads = [
+        call
+        for call in roles.script.calls
+        if "tok" in call.name.lower() and constant_of(call.keywords.get("padding")) in (True, "max_length", "longest")
+    ]
+    for node in ast.walk(roles.script.tree) if causal and pads else ():
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
+            continue
+        key, source = constant_of(node.targets[0].slice), ast.unparse(node.value)
+        if key == "labels" and re.fullmatch(r"[\w.]+(?:\['input_ids'\]|\.input_ids)(?:\.(?:copy|clone)\(\))?", source):
+            says = f"labels are {source} with its padding (line {pads[0].line}), and the loss counts it"
+            yield fault("padding_in_loss", node.lineno, "likely", says, fix="set labels of padding to -100")
 
 
 def _keywords_of(node: ast.expr) -> dict[str, ast.expr]:

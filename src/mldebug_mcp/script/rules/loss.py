@@ -25,14 +25,17 @@ def activation_twice(roles: Roles) -> Iterator[Fault]:
             continue
         given = roles.source_of(call.node.args[0], call)
         through = activation_of(roles, given, call)
-        if (kind, through) == ("softmax", "softmax"):
-            yield _twice(call.line, "cross-entropy takes the softmax itself, and is given one already")
-        elif (kind, through) == ("sigmoid", "sigmoid"):
-            yield _twice(call.line, "this loss takes the sigmoid itself, and is given one already")
+        if kind == through:
+            line = _line_of_activation(roles, call)
+            here = "" if line == call.line else f" in line {call.line}"
+            yield _twice(line, f"the loss{here} takes the {kind} itself, and is given one already")
         elif (kind, through) == ("log-probabilities", "softmax"):
             says = "the negative log-likelihood takes log-probabilities, and is given probabilities"
             yield fault("nll_of_probabilities", call.line, "certain", says)
-        elif kind == "probabilities" and not through and _gives_logits(roles, given):
+        elif (kind, through) == ("log-probabilities", "logits"):
+            says = "the negative log-likelihood takes log-probabilities, and is given the raw outputs of a layer"
+            yield fault("nll_of_probabilities", call.line, "certain", says)
+        elif kind == "probabilities" and through in ("", "logits") and _gives_logits(roles, given):
             says = "binary cross-entropy takes probabilities, and nothing in the file makes any (sigmoid)"
             yield fault("bce_of_logits", call.line, "likely", says)
 
@@ -56,12 +59,18 @@ def _gives_logits(roles: Roles, given: ast.expr) -> bool:
     return bool(name) and (roles.class_of(name) is not None or name in roles.sequentials)
 
 
+def _line_of_activation(roles: Roles, call: Call) -> int:
+    """Return where the activation stands that a loss is given; the loss itself where that is not known."""
+    lines = {value.end_line for value in roles.trace.given.get(id(call.node), []) if isinstance(value, Tensor)} - {0}
+    return lines.pop() if len(lines) == 1 else call.line
+
+
 def _twice(line: int, says: str) -> Fault:
     return fault("activation_twice", line, "certain", says)
 
 
 def activation_of(roles: Roles, given: ast.expr, call: Call) -> str:
-    """Return which activation the first argument of a call ends in: "softmax", "sigmoid" or ""."""
+    """Return what the first argument of a call is: "softmax", "sigmoid", "logits" of a layer, or "" if not known."""
     values = roles.trace.given.get(id(call.node), [])
     known = [value for value in values if isinstance(value, Tensor) and value.is_known]
     if known and len(known) == len(values):
@@ -197,9 +206,11 @@ def _is_around(node: ast.With, call: Call) -> bool:
 
 def _loss_of(backward: Call) -> ast.expr | None:
     """Return the loss that gradients are computed of: what stands before `.backward()`, or what a helper is given."""
-    helper = backward.owner in ("accelerator", "self", "fabric", "scaler")
-    if backward.node.args and helper:
-        return backward.node.args[0]
+    given = backward.node.args
+    if len(given) > 1:
+        return None
+    if given and not re.search(r"grad|ones", ast.unparse(given[0])):
+        return given[0]
     return backward.node.func.value if isinstance(backward.node.func, ast.Attribute) else None
 
 
@@ -212,10 +223,33 @@ def _parts_cut_off(roles: Roles, given: ast.expr, backward: Call) -> Iterator[Fa
         says = f"backward() is called on a value that is cut off from the model: {ast.unparse(source)[:80]}"
         yield fault("loss_cut_off", backward.line, "certain", says)
         return
+    for term in terms if len(terms) > 1 else ():
+        if _is_of_detached_outputs(roles, term, backward):
+            says = f"this part of the loss is computed on outputs that are cut off: {ast.unparse(term)[:80]}"
+            yield fault("loss_cut_off", term.lineno, "likely", says, fix="give the loss the outputs themselves")
     for term in terms:
         if not isinstance(term, ast.Constant) and _is_cut(roles, term, backward, NUMBERS):
             says = f"this part of the loss is a number, and so has no gradient: {ast.unparse(term)[:80]}"
             yield fault("loss_cut_off", term.lineno, "certain", says, fix="add the loss itself, without item()")
+
+
+def _is_of_detached_outputs(roles: Roles, term: ast.expr, backward: Call) -> bool:
+    """Say whether all outputs of models in a term are detached where they are computed, and nothing else is learned."""
+    cut = [
+        node
+        for node in ast.walk(term)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
+    ]
+    inside = {id(part) for node in cut for part in ast.walk(node)}
+    of_model = [node for node in ast.walk(term) if isinstance(node, ast.Call) and _is_output(roles, node)]
+    local = {made.target for made in roles.script.assignments if made.loops == backward.loops}
+    learned = {part.id for part in ast.walk(term) if isinstance(part, ast.Name) and part.id in local}
+    return bool(cut and of_model) and not learned and all(id(node) in inside for node in of_model)
+
+
+def _is_output(roles: Roles, node: ast.Call) -> bool:
+    names = dotted(node.func).split(".")
+    return any(name in roles.model_names for name in names)
 
 
 def _last_method(node: ast.expr) -> str:
@@ -266,6 +300,7 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
     """Losses are kept with their graphs."""
     lost = {name for backward in roles.backwards for node in _given_to(backward) for name in _names_of(node)}
     training = {backward.function for backward in roles.backwards}
+    yield from _kept_by_a_step(roles)
     for call in roles.script.named("append"):
         arg = call.node.args[0] if call.node.args else None
         name = dotted(arg) if isinstance(arg, ast.Name | ast.Attribute) else ""
@@ -274,7 +309,8 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
             made.target in lost and call.owner in _names_of(made.value) for made in roles.script.assignments
         )
         of_loop = call.function in training or "." in name or roles.evaluates(call.function)
-        if name in lost and of_loop and call.loops and not again and not _is_detached(roles, name, call):
+        kept = name in lost and of_loop and call.loops and not again and not roles.gradients_off(call)
+        if kept and not _is_detached(roles, name, call):
             says = f"{call.owner} keeps {name} with its graph"
             yield fault("losses_kept", call.line, "certain", says, fix=f"{call.owner}.append({name}.item())")
     for added in roles.script.assignments:
@@ -288,6 +324,40 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
             says = f"{added.target} adds up {', '.join(sorted(names))} with its graph"
             yield fault("losses_kept", added.line, "certain", says, fix="add loss.item(), or loss.detach()")
     yield from _kept_in_evaluation(roles)
+    yield from _kept_after_eval(roles)
+
+
+def _kept_after_eval(roles: Roles) -> Iterator[Fault]:
+    """Yield sums of losses that a function which trains as well adds up after `eval()`, with gradients on."""
+    training = {backward.function for backward in roles.backwards}
+    for made in roles.script.assignments:
+        if not is_running_sum(made) or not made.loops or made.function not in training:
+            continue
+        if any(made.loops[-1] in one.loops for one in (*roles.backwards, *roles.steps)):
+            continue
+        before = [one for one in roles.script.calls if one.function == made.function and one.order <= made.order]
+        switches = [one.method for one in before if one.method in ("eval", "train") and one.owner]
+        if switches[-1:] != ["eval"] or roles.gradients_off(before[-1]) or _starts_in(roles, made.target, made.loops):
+            continue
+        if carries_graph(roles, made.value, made.function, made.order):
+            says = f"gradients are on in this evaluation, and {made.target} keeps the graph of every batch"
+            yield fault("losses_kept", made.line, "certain", says, fix="with torch.no_grad():")
+
+
+def _kept_by_a_step(roles: Roles) -> Iterator[Fault]:
+    """Yield where a step of Lightning puts the loss that it returns into a list as well."""
+    for call in roles.script.named("append"):
+        step = roles.definitions.get("training_step") if call.function.endswith(".training_step") else None
+        arg = call.node.args[0] if call.node.args else None
+        returned = [node.value for node in ast.walk(step) if isinstance(node, ast.Return)] if step is not None else []
+        names = {
+            part.id for value in returned if value is not None for part in ast.walk(value) if isinstance(part, ast.Name)
+        }
+        if isinstance(arg, ast.Name) and arg.id in names and call.owner.startswith("self."):
+            source = roles.source_of(arg, call)
+            if not isinstance(source, ast.Call) or _last_method(source) not in ("detach", "item"):
+                says = f"{call.owner} keeps {arg.id} of every batch with its graph"
+                yield fault("losses_kept", call.line, "likely", says, fix=f"{call.owner}.append({arg.id}.detach())")
 
 
 def _kept_in_evaluation(roles: Roles) -> Iterator[Fault]:
@@ -321,9 +391,8 @@ def _starts_in(roles: Roles, target: str, loops: tuple[int, ...]) -> bool:
 
 def _given_to(backward: Call) -> list[ast.expr]:
     """Return what gradients are computed of: what stands before `.backward()`, or its one argument."""
-    function = backward.node.func
-    before = [function.value] if isinstance(function, ast.Attribute) else []
-    return [*before, *backward.node.args] if len(backward.node.args) == 1 else before
+    loss = _loss_of(backward)
+    return [loss] if loss is not None else []
 
 
 def _names_of(node: ast.expr) -> set[str]:
@@ -355,18 +424,43 @@ ELEMENTWISE_LOSSES = (
 def shapes_broadcast(roles: Roles) -> Iterator[Fault]:
     """Outputs of shape (n, 1) meet targets of shape (n,), which makes an n by n matrix of differences."""
     for call in roles.script.calls:
-        if not roles.loss_named(call, *ELEMENTWISE_LOSSES) or len(call.node.args) < 2:
+        sides = _compared(roles, call)
+        if sides is None:
             continue
-        shapes = [_shape(roles, arg, call) for arg in call.node.args[:2]]
+        shapes = [_shape(roles, arg, call) for arg in sides]
         if sorted(shapes) == ["column", "row"]:
             says = "one side of the loss has shape (n,) and the other (n, 1): the difference is a matrix of n by n"
             yield fault("shapes_broadcast", call.line, "certain", says)
         elif _one_output(roles) and shapes[0] != "row" and shapes[1] != "column" and not _makes_columns(roles):
-            target = call.node.args[1]
+            target = sides[1]
             from_data = isinstance(target, ast.Name) and roles.source_of(target, call) is target
             says = "the model has one output, of shape (n, 1), and nothing in the file gives the targets that shape"
             likely = from_data and _flattened_elsewhere(roles)
             yield fault("shapes_may_broadcast", call.line, "likely" if likely else "depends", says)
+
+
+def _compared(roles: Roles, call: Call) -> tuple[ast.expr, ast.expr] | None:
+    """Return outputs and targets that a loss compares element by element, one that is written out as well."""
+    if roles.loss_named(call, *ELEMENTWISE_LOSSES):
+        return (call.node.args[0], call.node.args[1]) if len(call.node.args) >= 2 else None
+    if call.method != "mean" or not roles.trains_by_hand or roles.gradients_off(call):
+        return None
+    inner = call.node.args[0] if call.node.args else call.node.func
+    inner = inner.value if isinstance(inner, ast.Attribute) else inner
+    if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Pow):
+        difference = inner.left
+    elif isinstance(inner, ast.Call) and dotted(inner.func).rpartition(".")[2] in ("square", "pow", "abs"):
+        of_library = dotted(inner.func).partition(".")[0] in ("torch", "jnp", "F")
+        difference = inner.args[0] if of_library and inner.args else getattr(inner.func, "value", inner)
+    else:
+        return None
+    if not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
+        return None
+    names = {dotted(difference.left).rpartition(".")[2], dotted(difference.right).rpartition(".")[2]}
+    compares = any(re.search(r"pred|out|y_?hat|logit|score|est", name) for name in names) and any(
+        re.search(r"^y|target|label|true|truth|price", name) for name in names
+    )
+    return (difference.left, difference.right) if compares else None
 
 
 SAME_SHAPE = (
@@ -563,3 +657,76 @@ def keras_logits(roles: Roles) -> Iterator[Fault]:
     if not logits and plain and not named:
         says = "the last layer gives logits, and the loss without from_logits=True takes probabilities"
         yield fault("logits_as_probabilities", loss.lineno, "likely", says)
+
+
+WEIGHT_OF_A_ROW = re.compile(
+    r"mask|keep|valid|(?:^|_)(?:row|sample|example|item|instance|importance|is|class)_?w(?:eights?)?s?$|^weights$",
+    re.IGNORECASE,
+)
+"""Names of weights that have a value for each row."""
+
+
+MAX_PRODUCTS = 50
+"""Products with weights of rows that are judged. Chosen: a script has a few."""
+
+
+def weights_on_a_mean(roles: Roles) -> Iterator[Fault]:
+    """Weights or a mask of the rows meet a loss that is their mean already."""
+    products = [
+        node
+        for node in ast.walk(roles.script.tree)
+        if isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Mult)
+        and (_weighs_rows(node.left) or _weighs_rows(node.right))
+    ]
+    for node in products[:MAX_PRODUCTS]:
+        for side, weight in ((node.left, node.right), (node.right, node.left)):
+            loss = _called_loss(roles, side, node)
+            if loss is None or not _weighs_rows(weight):
+                continue
+            if _is_reduced(roles, node):
+                says = f"{ast.unparse(weight)[:40]} weights a mean: all rows count alike, as the loss has no rows left"
+                yield fault("weights_on_a_mean", node.lineno, "likely", says)
+
+
+def _called_loss(roles: Roles, node: ast.expr, within: ast.AST) -> Call | None:
+    """Return the call of a loss that gives a mean, which a value is; by name as well."""
+    around = next((call for call in roles.script.calls if call.line >= getattr(within, "lineno", 0)), None)
+    source = roles.source_of(node, around) if around is not None else node
+    call = roles.call_of(source) if isinstance(source, ast.Call) else None
+    if call is None:
+        return None
+    made = roles.losses.get(call.name)
+    if made is not None:
+        given = made.value
+        return None if isinstance(given, ast.Call) and any(one.arg in REDUCES for one in given.keywords) else call
+    return call if MEAN_LOSSES.search(call.name) and not REDUCES & set(call.keywords) else None
+
+
+REDUCES = {"reduction", "reduce", "size_average"}
+
+
+def _weighs_rows(node: ast.expr) -> bool:
+    """Say whether a factor has a value for each row, by its name."""
+    names = [dotted(part).rpartition(".")[2] for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)]
+    reduced = any(name.rpartition(".")[2] in ("mean", "sum", "item", "max") for name in calls_in(node))
+    of_config = isinstance(node, ast.Attribute) and not dotted(node).startswith("self.")
+    return not reduced and not of_config and any(WEIGHT_OF_A_ROW.search(name) for name in names)
+
+
+def _is_reduced(roles: Roles, product: ast.BinOp) -> bool:
+    """Say whether a product is reduced afterwards, as one of rows is: `(loss * mask).mean()`, `/ mask.sum()`."""
+    for node in ast.walk(roles.script.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("mean", "sum"):
+            if any(part is product for part in (node.func.value, *node.args)):
+                return True
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            total = any(name.rpartition(".")[2] == "sum" for name in calls_in(node.right))
+            inside = any(part is product for part in ast.walk(node.left))
+            if total and inside:
+                return True
+    return any(
+        made.value is product
+        and any(call.owner == made.target and call.method in ("mean", "sum") for call in roles.script.calls)
+        for made in roles.script.assignments
+    )

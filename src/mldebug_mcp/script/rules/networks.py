@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from mldebug_mcp.script.calls import dotted
 from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.trace import Event
+from mldebug_mcp.script.trace.events import Event, Trace
 from mldebug_mcp.script.values import Object
 
 FOLLOWS = re.compile(r"target|momentum|slow|(?:^|_)ema(?:$|_)", re.IGNORECASE)
@@ -79,6 +79,28 @@ def ema_never_applied(roles: Roles) -> Iterator[Fault]:
             yield fault("ema_never_applied", made.line, "likely", says)
 
 
+MAY_BE_AVERAGES = re.compile(rf"{AVERAGES.pattern}|^(?:Model)?E(?:MA|ma)$")
+
+
+def ema_never_updated(roles: Roles) -> Iterator[Fault]:
+    """An average of the weights is evaluated or saved, and never updated."""
+    for made in roles.script.assignments if roles.steps else ():
+        if not isinstance(made.value, ast.Call) or not MAY_BE_AVERAGES.search(dotted(made.value.func)):
+            continue
+        last = made.target.rpartition(".")[2]
+        uses = roles.reads.get(last, [])
+        called = {parent.attr for _, parent in uses if isinstance(parent, ast.Attribute)}
+        helper = roles.definitions.get(dotted(made.value.func).rpartition(".")[2])
+        own = {node.name for node in ast.walk(helper) if isinstance(node, ast.FunctionDef)} if helper else {"update"}
+        updates = any(re.search(r"update|step|average|accumulate", name) for name in called)
+        given = roles.is_handed_on(last, except_to=HANDS_BACK) or bool(roles.parameters_for(made.target))
+        has_method = any(name.startswith("update") for name in own)
+        if uses and has_method and not updates and not given and not roles.is_kept(last):
+            says = f"{made.target} is used and never updated: it keeps the weights of the beginning"
+            yield fault("ema_never_updated", made.line, "likely", says)
+
+
+HANDS_BACK = re.compile(r"save$|print$|len$")
 KEPT_FIXED = re.compile(r"teacher|ref|frozen|fixed|random|rnd|old|perceptual|vgg|lpips", re.IGNORECASE)
 """Names of networks that are left as they are on purpose."""
 
@@ -178,3 +200,76 @@ def _steps_before_the_next_backward(later: Sequence[Event], entry: int) -> list[
         if event.action == "step":
             found.append(event)
     return found
+
+
+COPIED_LATER = re.compile(r"copy|state_dict|clone|zip\(")
+
+
+def target_is_the_same(roles: Roles) -> Iterator[Fault]:
+    """A network that should follow another is that network itself, under a second name."""
+    followers = re.compile(rf"{FOLLOWS.pattern}|old_(?:net|policy|actor|model)|(?:net|policy|actor)_old", re.IGNORECASE)
+    for made in roles.script.assignments:
+        last = made.target.rpartition(".")[2]
+        given = dotted(made.value) if isinstance(made.value, ast.Name | ast.Attribute) else ""
+        of_model = given.rpartition(".")[2] in roles.model_names
+        if not followers.search(last) or not of_model or followers.search(given) or made.adds or made.conditions:
+            continue
+        again = [one for one in roles.script.assignments if one.target == made.target and one is not made]
+        used = any(
+            call.owner == made.target and call.method in ("load_state_dict", "eval", "parameters", "requires_grad_")
+            for call in roles.script.calls
+        )
+        if used and not any(COPIED_LATER.search(ast.unparse(one.value)) for one in again):
+            says = f"{made.target} is {given} itself, and no copy of it: both change with every step"
+            yield fault("target_is_the_same", made.line, "certain", says, fix=f"copy.deepcopy({given})")
+
+
+def weights_kept_by_reference(roles: Roles) -> Iterator[Fault]:
+    """The best weights are kept as references, which go on with the training."""
+    for made in roles.script.assignments:
+        kept = isinstance(made.value, ast.Call) and dotted(made.value.func).endswith(".state_dict")
+        last = made.target.rpartition(".")[2]
+        if not kept or not made.conditions or not re.search(r"best", last, re.IGNORECASE):
+            continue
+        restored = any(
+            call.method == "load_state_dict" and any(dotted(arg).rpartition(".")[2] == last for arg in call.node.args)
+            for call in roles.script.calls
+        )
+        saved_here = any(
+            call.method == "save" and call.function == made.function and call.conditions == made.conditions
+            for call in roles.script.calls
+        )
+        if restored and not saved_here and roles.trains_by_hand:
+            says = f"{made.target} refers to the weights themselves: what is kept as the best changes with each step"
+            yield fault("weights_kept_by_reference", made.line, "certain", says)
+
+
+def without_gradient_of_its_own(roles: Roles) -> Iterator[Fault]:
+    """An optimizer has the parameters of a network that runs without gradients alone."""
+    trace = roles.trace
+    if not trace.is_complete or not trace.of("backward"):
+        return
+    steps = trace.of("step")
+    named: set[Object] = set()
+    for optimizer in (one for step in steps for one in step.objects if one.kind == "optimizer" and one.holds_all):
+        for model in sorted(optimizer.holds - named, key=lambda one: one.line):
+            passes = [one for one in trace.of("forward") if _reaches(one, model)]
+            left = any(
+                one.action in ("gradients", "write") and one.loops and _reaches(one, model) for one in trace.events
+            )
+            without = [one for one in passes if one.gradients is False and one.loops]
+            trained = any(one.action == "backward" and model in one.objects for one in trace.events)
+            if not without or left or trained or len(passes) != len([one for one in passes if one.gradients is False]):
+                continue
+            is_known = model.has_parameters() or model.definition is not None
+            if is_known and _in_a_training(trace, without[0]):
+                named.add(model)
+                says = f"{model.label} runs without gradients wherever it is used: {optimizer.label} cannot train it"
+                yield fault("runs_without_gradient", without[0].line, "certain", says)
+
+
+def _in_a_training(trace: Trace, forward: Event) -> bool:
+    """Say whether a forward pass is in the round of a loop that computes gradients."""
+    return any(
+        one.action == "backward" and one.entry == forward.entry and one.loops == forward.loops for one in trace.events
+    )

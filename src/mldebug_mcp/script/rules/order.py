@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import HAS_MODES
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.trace import Event, Trace
+from mldebug_mcp.script.trace.events import Event, Trace
 from mldebug_mcp.script.values import Object
 
 
@@ -80,7 +80,7 @@ def clips_without_effect(roles: Roles) -> Iterator[Fault]:
         if after is None:
             continue
         none_left = (before is None and bool(clip.entry == 0)) or (
-            before is not None and before.action in ("step", "clear")
+            before is not None and before.action in ("step", "clear") and set(before.tests) <= set(clip.tests)
         )
         is_useless = none_left and after.action in ("backward", "clear")
         useless[id(clip.node)] = useless.get(id(clip.node), True) and is_useless
@@ -169,7 +169,7 @@ def modes_left(roles: Roles) -> Iterator[Fault]:
         if (
             event.gradients
             and "eval" in event.modes
-            and "eval" not in begun
+            and ("eval" not in begun or _is_evaluated_before(trace, place, model))
             and _is_trained(trace, event, place, model)
         ):
             before = [one for one in trace.events[:place] if one.action == "eval" and model in one.objects]
@@ -192,6 +192,25 @@ def modes_left(roles: Roles) -> Iterator[Fault]:
             says = f"{model.label} is evaluated in training mode: dropout and batch statistics stay on"
             yield fault("evaluates_in_training_mode", event.line, "certain", says)
             return
+
+
+def _is_evaluated_before(trace: Trace, place: int, model: Object) -> bool:
+    """Say whether the round of a forward pass began with an evaluation, after which nothing sets the mode back."""
+    forward = trace.events[place]
+    if not forward.loops:
+        return False
+    round_ = [
+        one
+        for one in trace.events[:place]
+        if one.entry == forward.entry and one.loops[: len(forward.loops)] == forward.loops
+    ]
+    switched = [one.action for one in round_ if one.action in ("train", "eval") and _concerns(one, model)]
+    judged = any(one.action == "forward" and one.gradients is False and _concerns(one, model) for one in round_)
+    return switched[-1:] == ["eval"] and judged
+
+
+def _concerns(event: Event, model: Object) -> bool:
+    return any(one.is_related_to(model) for one in event.objects)
 
 
 def _is_trained(trace: Trace, forward: Event, place: int, model: Object) -> bool:

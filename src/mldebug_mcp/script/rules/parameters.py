@@ -10,7 +10,7 @@ from mldebug_mcp.script.calls import Assignment, calls_in, constant_of, dotted
 from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.library import HAS_PARAMETERS, OPTIMIZERS
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.trace import Event, Trace
+from mldebug_mcp.script.trace.events import Event, Trace
 from mldebug_mcp.script.values import Object
 
 REPLACES_PARAMETERS = re.compile(r"get_peft_model|prepare_model_for|FSDP$|FullyShardedDataParallel$")
@@ -59,14 +59,19 @@ def parameters_left_out(roles: Roles) -> Iterator[Fault]:
         model = next(iter(re.findall(r"(\w[\w.]*)\.parameters\(\)", ast.unparse(made.value))), "")
         for one in roles.script.assignments:
             later = one.order > made.order and one.function == made.function
-            if model and later and one.target == model and REPLACES_PARAMETERS.search(dotted(one.value) or ""):
+            of_model = one.target == model or (
+                isinstance(one.value, ast.Call) and any(dotted(arg) == model for arg in one.value.args)
+            )
+            if model and later and of_model and REPLACES_PARAMETERS.search(dotted(one.value) or ""):
                 says = f"{one.target} is made after {name}, which does not know its parameters"
                 yield fault("made_after_optimizer", one.line, "certain", says)
         yield from _replaced_in_place(roles, name, made, model)
     yield from _layers_after_the_optimizer(roles.trace)
     yield from _made_anew(roles)
     yield from _layers_in_a_list(roles)
-    yield from _frozen(roles.trace)
+    followed = {event.line for event in roles.trace.of("unfreeze")}
+    if {line for _, is_on, line, _ in _switches(roles) if is_on} <= followed:
+        yield from _frozen(roles.trace)
     yield from _layers_without_optimizer(roles)
 
 
@@ -82,7 +87,10 @@ def _layers_after_the_optimizer(trace: Trace) -> Iterator[Fault]:
             continue  # it was no part of the model yet
         before = _optimizers_made(trace.events[:place], event.entry)
         knows_model = [
-            one for one in before if any(owner.is_part_of(held) for held in one.holds for owner in event.objects)
+            one
+            for one in before
+            if any(owner.is_part_of(held) for held in one.holds for owner in event.objects)
+            or any(_is_at(held, owner, layer.name) for held in one.holds for owner in event.objects)
         ]
         later = _optimizers_made(trace.events[place:], event.entry)
         again = any(not one.holds_all or any(held.is_related_to(layer) for held in one.holds) for one in later)
@@ -96,6 +104,11 @@ def _layers_after_the_optimizer(trace: Trace) -> Iterator[Fault]:
         certainty: Certainty = "likely" if event.tests else "certain"
         says = f"{layer.label} is made after {knows_model[0].label}, which does not know its parameters"
         yield fault("made_after_optimizer", event.line, certainty, says)
+
+
+def _is_at(held: Object, owner: Object, name: str) -> bool:
+    """Say whether a part that an optimizer has was at the place of a model where another is put now."""
+    return held.parent is owner and held.name == name and name not in ("", "*")
 
 
 def _optimizers_made(events: Sequence[Event], entry: int) -> list[Object]:
@@ -266,18 +279,24 @@ def _frozen(trace: Trace) -> Iterator[Fault]:
     """Yield where an optimizer is given the parameters of models alone that are frozen as a whole, and stay so."""
     for make in trace.of("make"):
         optimizer = next(iter(make.objects))
-        freezes = [_freeze_of(trace, model, make) for model in optimizer.holds] if optimizer.holds_all else []
-        known = [one for one in freezes if one is not None]
+        steps = [place for place, one in enumerate(trace.events) if one.action == "step" and optimizer in one.objects]
+        until = steps[-1] if steps else len(trace.events)
+        models = optimizer.holds if optimizer.holds_all else ()
+        free = {one for event in trace.of("unfreeze") for one in event.objects}
+        if any(one.is_related_to(model) for one in free for model in models):
+            continue
+        freezes = [_freeze_of(trace.events[:until], model, make) for model in models]
+        known = [one for one in freezes if one is not None and (not one.entry or one.function == make.function)]
         if known and len(known) == len(freezes):
             names = " and ".join(sorted(model.label for model in optimizer.holds))
             says = f"all parameters of {names} are frozen, and the optimizer is given those alone"
             yield fault("all_frozen", known[0].line, "certain", says)
 
 
-def _freeze_of(trace: Trace, model: Object, make: Event) -> Event | None:
+def _freeze_of(events: Sequence[Event], model: Object, make: Event) -> Event | None:
     """Return what freezes all of a model for good, None where nothing does, or new layers are free."""
     found = None
-    for event in trace.events:
+    for event in events:
         if event.entry != make.entry or not _touches(event, model):
             continue
         if (
@@ -291,3 +310,98 @@ def _freeze_of(trace: Trace, model: Object, make: Event) -> Event | None:
             if event.action == "unfreeze":
                 return None
     return found
+
+
+HEAD = re.compile(
+    r"classifier|(?:^|[._])(?:head|fc|score|final|output_layer|out_proj_head)(?:$|[._])|^fc\b|lora_", re.IGNORECASE
+)
+"""Names of the part that is new in fine-tuning."""
+BODY = re.compile(r"backbone|encoder|^base|features|bert|layer[1-4]|(?:^|[._])body", re.IGNORECASE)
+PRETRAINED = re.compile(
+    r"from_pretrained|pretrained=True|weights=(?!None)|create_model\(|hub\.load|load_state_dict|get_peft_model"
+)
+
+
+def head_frozen(roles: Roles) -> Iterator[Fault]:
+    """The new head is frozen, and the pretrained rest is trained."""
+    if not PRETRAINED.search(roles.source):
+        return
+    for loop in ast.walk(roles.script.tree):
+        named = isinstance(loop, ast.For) and "named_parameters()" in ast.unparse(loop.iter)
+        if not isinstance(loop, ast.For) or not named or not isinstance(loop.target, ast.Tuple):
+            continue
+        name = dotted(loop.target.elts[0])
+        for value, tests, line in _switched_by_name(loop.body, ()):
+            parts = [*tests, (value, True)]
+            head = _holds_for(parts, name, HEAD)
+            if head is None:
+                continue
+            on_for_head, on_for_body = head
+            if on_for_head is False and on_for_body is not False and _leaves_the_body(loop, name):
+                says = (
+                    "the gradients of the new head are turned off by its name, and those of the pretrained part stay on"
+                )
+                yield fault("head_frozen", line, "likely", says)
+
+
+def _switched_by_name(
+    body: Sequence[ast.stmt], tests: tuple[tuple[ast.expr, bool], ...]
+) -> Iterator[tuple[ast.expr, tuple[tuple[ast.expr, bool], ...], int]]:
+    """Yield where gradients of a parameter are set in a loop: the value, the tests around it, the line."""
+    for node in body:
+        if isinstance(node, ast.Assign) and dotted(node.targets[0]).endswith(".requires_grad"):
+            yield node.value, tests, node.lineno
+        elif isinstance(node, ast.Expr) and dotted(node.value).endswith(".requires_grad_"):
+            given = node.value.args if isinstance(node.value, ast.Call) else []
+            yield (given[0] if given else ast.Constant(True)), tests, node.lineno
+        elif isinstance(node, ast.If):
+            yield from _switched_by_name(node.body, (*tests, (node.test, True)))
+            yield from _switched_by_name(node.orelse, (*tests, (node.test, False)))
+
+
+def _holds_for(
+    parts: Sequence[tuple[ast.expr, bool]], name: str, words: re.Pattern[str]
+) -> tuple[bool | None, bool | None] | None:
+    """Return what gradients are set to for a parameter of the head, and for another; None where no name decides."""
+    answers: list[bool | None] = []
+    decided = False
+    for is_head in (True, False):
+        value: bool | None = True
+        for node, wanted in parts[:-1]:
+            found = _is_true(node, name, words, is_head)
+            decided = decided or found is not None
+            if found is None or found != wanted:
+                value = None
+        last = parts[-1][0]
+        held = constant_of(last) if isinstance(constant_of(last), bool) else _is_true(last, name, words, is_head)
+        decided = decided or not isinstance(constant_of(last), bool)
+        answers.append(None if value is None or not isinstance(held, bool) else held)
+    return (answers[0], answers[1]) if decided and answers[0] is not None else None
+
+
+def _is_true(node: ast.expr, name: str, words: re.Pattern[str], is_head: bool) -> bool | None:
+    """Return whether a test of a name holds for a parameter of the head, or of the rest."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        inner = _is_true(node.operand, name, words, is_head)
+        return None if inner is None else not inner
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and dotted(node.comparators[0]) == name:
+        word, inside = constant_of(node.left), isinstance(node.ops[0], ast.In)
+        if isinstance(word, str) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            matches = bool(words.search(word)) if is_head or words.search(word) else None
+            if matches is None or not words.search(word):
+                return None
+            return is_head if inside else not is_head
+    if isinstance(node, ast.Call) and dotted(node.func) == f"{name}.startswith" and node.args:
+        word = constant_of(node.args[0])
+        return is_head if isinstance(word, str) and words.search(word) else None
+    return None
+
+
+def _leaves_the_body(loop: ast.For, name: str) -> bool:
+    """Say whether nothing in the loop turns the gradients of all parameters off."""
+    return not any(
+        isinstance(node, ast.Assign)
+        and dotted(node.targets[0]).endswith(".requires_grad")
+        and constant_of(node.value) is False
+        for node in loop.body
+    ) and bool(name)

@@ -6,9 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from mldebug_mcp.script.calls import Assignment, Call, dotted
+from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted
 from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.values import Object
 
 
 def schedule_out_of_step(roles: Roles) -> Iterator[Fault]:
@@ -90,9 +91,10 @@ def _argument(roles: Roles, made: Assignment, name: str, place: int) -> object:
         return None
     given = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
     given = call.args[place] if given is None and place < len(call.args) else given
+    given = roles.spelled_out(given)
     if isinstance(given, ast.List | ast.Tuple) and given.elts:
         given = given.elts[0]
-    return roles.value_of(given)
+    return constant_of(given)
 
 
 MAX_CALLERS = 3
@@ -144,3 +146,20 @@ def lightning_interval(roles: Roles) -> Iterator[Fault]:
             if body and not by_hand and not re.search(r"['\"]?interval['\"]?\s*[:=]\s*['\"]step", ast.unparse(body[0])):
                 says = f"{name} counts batches, and Lightning steps it once a pass: its interval is not 'step'"
                 yield fault("schedule_per_epoch", made.line, "certain", says, fix='give it "interval": "step"')
+
+
+def schedule_of_another_optimizer(roles: Roles) -> Iterator[Fault]:
+    """Two schedules move one optimizer, and another optimizer, made for the second of them, has none."""
+    trace = roles.trace
+    schedules = [one for one in trace.objects if one.kind == "schedule"]
+    optimizers = [one for one in trace.objects if one.kind == "optimizer"]
+    if len(optimizers) < 2 or len(schedules) != len(optimizers) or len({one.made_by for one in schedules}) > 1:
+        return
+    held = [[one for one in schedule.given if isinstance(one, Object)][:1] for schedule in schedules]
+    owners = [one[0] for one in held if one]
+    free = [one for one in optimizers if one not in owners]
+    twice = [schedule for schedule, owner in zip(schedules, held, strict=True) if owner and owners.count(owner[0]) > 1]
+    if len(owners) == len(schedules) and free and twice:
+        wrong = twice[-1]
+        says = f"{wrong.label} moves {owners[-1].label} a second time, and {free[0].label} has no schedule"
+        yield fault("schedule_of_another", wrong.line, "likely", says)

@@ -15,7 +15,7 @@ def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
     """Gradients are never cleared, or only once a pass."""
     if not roles.backwards or not roles.steps or _clears_otherwise(roles):
         return
-    cleared = roles.script.named("zero_grad")
+    cleared = [call for call in roles.script.calls if "zero_grad" in call.method]
     repeated = [step for step in roles.steps if roles.is_repeated(step) or _runs_closure(roles, step)]
     repeated = [step for step in repeated if not roles.goes_on_elsewhere(step)]
     if not cleared and repeated:
@@ -69,6 +69,7 @@ def nothing_is_stepped(roles: Roles) -> Iterator[Fault]:
     repeated = [backward for backward in roles.backwards if roles.is_repeated(backward)]
     if (
         repeated
+        and (roles.optimizers or roles.script.named("zero_grad"))
         and not others
         and not by_hand
         and not roles.goes_on_elsewhere(repeated[0])
@@ -78,7 +79,7 @@ def nothing_is_stepped(roles: Roles) -> Iterator[Fault]:
 
 
 GIVES_GRADIENTS = re.compile(
-    r"backward|Trainer|(?:model|learn\w*|trainer)\.fit$|(?:^|[._])scaler$|autograd\.grad$",
+    r"backward|Trainer|(?:model|learn\w*|trainer)\.fit$|(?:^|[._])scaler$|autograd\.grad$|train\w*_(?:batch|step)|engine",
 )
 """Calls of other files that compute gradients, or may."""
 
@@ -156,10 +157,17 @@ def clipping_of_scaled_gradients(roles: Roles) -> Iterator[Fault]:
             yield fault("clip_scaled", clip.line, "certain", says)
 
 
+def _is_autocast(roles: Roles, guard: str) -> bool:
+    """Say whether a `with` block is autocast, by a name that it was given as well."""
+    made = roles.script.assigned(guard)
+    names = [guard, *(calls_in(made.value) if made is not None else ())]
+    return any(name.rpartition(".")[2] == "autocast" for name in names)
+
+
 def backward_in_autocast(roles: Roles) -> Iterator[Fault]:
     """Gradients are computed under autocast."""
     for backward in roles.backwards:
-        if any(guard.rpartition(".")[2] == "autocast" for guard in backward.guards):
+        if any(_is_autocast(roles, guard) for guard in backward.guards):
             says = f"{backward.name}() stands under autocast, which is for the forward pass and the loss alone"
             yield fault("backward_in_autocast", backward.line, "likely", says)
             return
@@ -172,12 +180,33 @@ def scaler_half_used(roles: Roles) -> Iterator[Fault]:
         return
     steps = [one for one in roles.steps if "scaler" in one.owner.lower()]
     own = [one for one in roles.steps if "scaler" not in one.owner.lower()]
+    unscaled = _backward_of_unscaled(roles) if steps else None
+    if unscaled is not None:
+        says = "gradients are those of the unscaled loss, and scaler.step() divides them by the scale"
+        yield fault("scale_not_used", unscaled.line, "certain", says)
     if own and not steps:
         says = "the loss is scaled by the scaler, and the optimizer steps past it with scaled gradients"
         yield fault("step_past_scaler", own[0].line, "certain", says)
     elif steps and not [one for one in roles.script.named("update") if "scaler" in one.owner.lower()]:
         says = "scaler.update() is never called: the scale stays, also where gradients overflow"
         yield fault("scaler_never_updated", steps[0].line, "certain", says)
+
+
+def _backward_of_unscaled(roles: Roles) -> Call | None:
+    """Return the one backward() of a loss that the scaler did not scale, where a scaler steps."""
+    scaled = {
+        made.target
+        for made in roles.script.assignments
+        if any(name.rpartition(".")[2] == "scale" for name in calls_in(made.value))
+    }
+    for backward in roles.backwards:
+        given = [backward.node.func, *backward.node.args]
+        by_scaler = any(name.rpartition(".")[2] == "scale" for node in given for name in calls_in(node))
+        names = {dotted(part) for node in given for part in ast.walk(node)}
+        given_one = any(roles.is_parameter(name, backward.function) for name in names if name) and backward.function
+        if by_scaler or given_one or names & scaled or backward.owner.endswith(("accelerator", "engine", "fabric")):
+            return None
+    return roles.backwards[0] if len(roles.backwards) == 1 else None
 
 
 ACCUMULATES = re.compile(r"accum|micro|grad_acc|acc_steps", re.IGNORECASE)
@@ -215,7 +244,9 @@ def _window(roles: Roles, run: Run) -> tuple[Run, str, Call] | None:
 def _is_every_nth(roles: Roles, test: str, run: Run) -> bool:
     """Say whether a test holds in every n-th round: a remainder, or a count that starts again when it is full."""
     if "%" in test:
-        return "not (" not in test
+        node = ast.parse(test, mode="eval").body
+        is_zero = isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.BinOp)
+        return is_zero or "not (" not in test
     full = re.fullmatch(r"(\w+) (?:==|>=) (\w[\w.]*)", test)
     counted = [
         made for made in roles.script.assignments if full and made.target == full[1] and made.function == run.function
@@ -364,3 +395,42 @@ def _is_divided(roles: Roles, backward: Call) -> bool:
         return True
     given = [backward.node.func, *backward.node.args]
     return any("mean" in name for node in given for name in calls_in(node) if "accum" in ast.unparse(node))
+
+
+def stepped_twice(roles: Roles) -> Iterator[Fault]:
+    """An optimizer makes a step by the scaler and one by itself, with the same gradients."""
+    for step in roles.steps:
+        if "scaler" not in step.owner.lower() or not step.node.args:
+            continue
+        name = dotted(step.node.args[0])
+        for other in roles.unit(step):
+            same = other.name == f"{name}.step" and other.loops == step.loops and other.conditions == step.conditions
+            if name and same:
+                says = f"{name} makes a step by the scaler in line {step.line}, and another one here"
+                yield fault("stepped_twice", other.line, "certain", says)
+
+
+def state_not_detached(roles: Roles) -> Iterator[Fault]:
+    """The hidden state of the batch before is kept with its graph."""
+    for made in roles.script.assignments:
+        value = made.value
+        if made.place is None or not made.loops or not isinstance(value, ast.Call) or not roles.calls_model(value):
+            continue
+        given = {
+            dotted(part) for arg in (*value.args, *(one.value for one in value.keywords)) for part in ast.walk(arg)
+        }
+        back = [one for one in roles.backwards if one.function == made.function and one.loops == made.loops]
+        if made.target not in given or not back:
+            continue
+        again = [
+            one
+            for one in roles.script.assignments
+            if one.target == made.target and one is not made and one.function == made.function and one.loops
+        ]
+        cut = any(
+            call.owner == made.target and call.method in ("detach_", "detach", "data", "zero_", "fill_")
+            for call in roles.script.calls
+        )
+        if not again and not cut and f"{made.target}.data" not in roles.source:
+            says = f"{made.target} goes on to the next batch with its graph: backward() goes through all batches before"
+            yield fault("state_not_detached", made.line, "certain", says, fix=f"{made.target} = {made.target}.detach()")

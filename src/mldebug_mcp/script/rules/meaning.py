@@ -1,0 +1,159 @@
+"""Are masks, axes and arguments of losses the way round that they are meant?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from mldebug_mcp.script.calls import Call, constant_of, dotted
+from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.values import end_of
+
+TARGET = re.compile(r"^(?:y|ys|yb|labels?|targets?|y_true|truth|gt|y_batch|batch_y|target_ids)$")
+OUTPUT = re.compile(r"^(?:out|outs|outputs?|logits?|preds?|predictions?|y_?hat|y_pred|scores?|probs?)$")
+
+
+def arguments_swapped(roles: Roles) -> Iterator[Fault]:
+    """A loss is given the targets first and the outputs second."""
+    for call in roles.script.calls:
+        one_sided = roles.is_cross_entropy(call) or roles.loss_named(
+            call, "NLLLoss", "nll_loss", "BCELoss", "BCEWithLogitsLoss", "binary_cross_entropy",
+            "binary_cross_entropy_with_logits",
+        )  # fmt: skip
+        if not one_sided or len(call.node.args) < 2:
+            continue
+        first, second = (dotted(arg).rpartition(".")[2] for arg in call.node.args[:2])
+        named = isinstance(call.node.args[0], ast.Name) and TARGET.search(first)
+        outputs = OUTPUT.search(second) or (
+            isinstance(call.node.args[1], ast.Call) and roles.calls_model(call.node.args[1])
+        )
+        if named and outputs:
+            says = f"{call.name}() takes outputs first and targets second, and is given them the other way round"
+            yield fault("arguments_swapped", call.line, "certain", says)
+
+
+def divergence_of_what(roles: Roles) -> Iterator[Fault]:
+    """F.kl_div is given probabilities where it takes log-probabilities, or the other way round."""
+    for call in roles.script.calls:
+        if not roles.loss_named(call, "KLDivLoss", "kl_div") or len(call.node.args) < 2:
+            continue
+        made = roles.losses.get(call.name)
+        settings = [*call.node.keywords, *(made.value.keywords if made and isinstance(made.value, ast.Call) else [])]
+        of_logs = any(one.arg == "log_target" and constant_of(one.value) is not False for one in settings)
+        first, second = (_activation(roles, arg, call) for arg in call.node.args[:2])
+        values = roles.trace.given.get(id(call.node), [])
+        first = first or next((end for end in {end_of(value) for value in values} if len(values) > 0), "")
+        if first == "softmax":
+            says = f"{call.name}() takes log-probabilities first, and is given probabilities"
+            yield fault("divergence_of_probabilities", call.line, "certain", says)
+        elif second == "log_softmax" and not of_logs:
+            says = f"{call.name}() takes probabilities second unless log_target=True, and is given log-probabilities"
+            yield fault("divergence_of_probabilities", call.line, "certain", says)
+
+
+def _activation(roles: Roles, node: ast.expr, call: Call) -> str:
+    source = roles.source_of(node, call)
+    last = dotted(source.func).rpartition(".")[2] if isinstance(source, ast.Call) else ""
+    return last if last in ("softmax", "log_softmax") else ""
+
+
+def softmax_over_the_batch(roles: Roles) -> Iterator[Fault]:
+    """Probabilities of classes are taken along the batch."""
+    for call in roles.script.named("softmax", "log_softmax", "Softmax", "LogSoftmax"):
+        functional = dotted(call.node.func).partition(".")[0] in ("F", "torch", "nn", "functional")
+        place = 0 if call.method[:1].isupper() else 1 if functional else 0
+        axis = call.constant("dim", place)
+        if axis != 0 or isinstance(axis, bool):
+            continue
+        given = ast.unparse(call.node.args[0]) if functional and call.node.args else call.owner
+        of_outputs = re.search(r"logit|output|\bouts?\b|pred|model\(|net\(|classifier|head\(|\bfc", given)
+        one_row = re.search(r"\[[\w, -]*\w\]|squeeze|\[0\]|weight|alpha|router|gate|stack", given)
+        if (of_outputs and not one_row) or (call.method[:1].isupper() and _is_last(roles, call)):
+            says = f"{ast.unparse(call.node)[:60]} makes the rows of a batch add up to one, and not the classes"
+            yield fault("softmax_over_batch", call.line, "likely", says)
+
+
+def _is_last(roles: Roles, call: Call) -> bool:
+    """Say whether a layer is the last of a `Sequential`."""
+    return any(
+        isinstance(node, ast.Call) and dotted(node.func).endswith("Sequential") and node.args[-1:] == [call.node]
+        for node in ast.walk(roles.script.tree)
+    )
+
+
+PAD = re.compile(r"pad", re.IGNORECASE)
+
+
+def mask_inverted(roles: Roles) -> Iterator[Fault]:
+    """A mask hides what it should show: padding masks of PyTorch are true at padding, causal ones at the future."""
+    for call in roles.script.calls:
+        for name in ("src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask", "memory_key_padding_mask"):
+            given = call.keywords.get(name)
+            source = roles.source_of(given, call) if given is not None else None
+            if source is not None and _is_of_tokens(source):
+                says = f"{name} is true where tokens are to be ignored, and here it is true for the real tokens"
+                yield fault("mask_inverted", getattr(source, "lineno", call.line), "certain", says)
+        if call.method in ("masked_fill", "masked_fill_") and call.node.args:
+            place = roles.source_of(call.node.args[0], call)
+            filled = ast.unparse(call.node.args[1]) if len(call.node.args) > 1 else ""
+            hides = bool(re.search(r"inf|-1e|-1\.0e|finfo|-10000|-9", filled))
+            if hides and (_is_of_tokens(place) or _is_of_the_past(roles, place, call)):
+                says = "the scores of what may be attended to are set to minus infinity, and the rest stays"
+                yield fault("mask_inverted", call.line, "certain", says)
+
+
+def _is_of_tokens(node: ast.expr) -> bool:
+    """Say whether a mask is true at real tokens: `ids != pad`, `attention_mask.bool()`, `attention_mask == 1`."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        text = ast.unparse(node.comparators[0])
+        if isinstance(node.ops[0], ast.NotEq):
+            return bool(PAD.search(text)) or (
+                text == "0" and bool(re.search(r"ids|tokens|src|inputs?", ast.unparse(node.left)))
+            )
+        return (
+            isinstance(node.ops[0], ast.Eq)
+            and text == "1"
+            and bool(re.search(r"attention_mask|attn_mask$", ast.unparse(node.left)))
+        )
+    return bool(
+        re.fullmatch(r"(?:[\w.]*|\w+\['attention_mask'\])(?:attention_mask|\])?\.bool\(\)", ast.unparse(node))
+    ) and ("attention_mask" in ast.unparse(node))
+
+
+def _is_of_the_past(roles: Roles, node: ast.expr, call: Call) -> bool:
+    """Say whether a mask is true at and before the own place: `tril(...) == 1`, `tril(ones).bool()`."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        own = roles.source_of(node.left, call)
+        value = constant_of(node.comparators[0])
+        is_one = isinstance(node.ops[0], ast.Eq) and value == 1 and not isinstance(value, bool)
+        is_one = is_one or (isinstance(node.ops[0], ast.NotEq) and value == 0)
+        is_zero = isinstance(node.ops[0], ast.Eq) and value == 0
+        text = ast.unparse(own)
+        return ("tril(" in text and is_one) or ("triu(" in text and is_zero and "diagonal=1" in text)
+    text = ast.unparse(node)
+    return (
+        bool(re.search(r"tril\(", text)) and bool(re.search(r"\.bool\(\)$|dtype=torch\.bool", text)) and "~" not in text
+    )
+
+
+def ignored_index_differs(roles: Roles) -> Iterator[Fault]:
+    """Labels are padded with one value, and the loss ignores another."""
+    ignored = {
+        constant_of(call.keywords["ignore_index"]): call
+        for call in roles.script.calls
+        if "ignore_index" in call.keywords
+    }
+    if len(ignored) != 1:
+        return
+    index, loss = next(iter(ignored.items()))
+    if not isinstance(index, int):
+        return
+    for call in roles.script.named("pad_sequence", "full", "full_like"):
+        value = call.constant("padding_value", 2) if call.method == "pad_sequence" else call.constant("fill_value", 1)
+        used = [made for made in roles.script.assignments if any(part is call.node for part in ast.walk(made.value))]
+        of_labels = any(re.search(r"label|target|tag|^y", made.target.rpartition(".")[2]) for made in used)
+        if of_labels and isinstance(value, int) and not isinstance(value, bool) and value != index and value < 0:
+            says = f"labels are padded with {value}, and the loss ignores {index}"
+            yield fault("ignored_index_differs", loss.line, "certain", says)

@@ -1,0 +1,269 @@
+"""Reinforcement learning: do returns end with their episode, and are old values cut off from the new ones?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from mldebug_mcp.script.calls import Assignment, constant_of, dotted
+from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.roles import Roles
+
+DISCOUNT = re.compile(r"(?:^|[._])(?:gamma|discount)\w*$", re.IGNORECASE)
+DONE = re.compile(
+    r"done|term|trunc|mask|(?:^|_)end(?:$|_|s)|not_last|nonterm|alive|final|(?:^|_)d(?:$|_)|cont", re.IGNORECASE
+)
+"""Names of flags that end an episode, and of masks made from them."""
+RECURS = re.compile(r"ret|run|acc|gae|adv|(?:^|_)[gGRr](?:$|_)|cum|total|disc|value|target", re.IGNORECASE)
+
+
+def returns_past_the_end(roles: Roles) -> Iterator[Fault]:
+    """Returns or targets go on past the end of an episode, as nothing masks what comes after it."""
+    if not _has_ends(roles):
+        return
+    fixed_length = _rollouts_cross_episodes(roles)
+    discounted = [made for made in roles.script.assignments if _is_discounted(made.value)]
+    for made in discounted[:MAX_JUDGED]:
+        if _is_masked(roles, made):
+            continue
+        if _recurs(made) and made.loops and _is_backwards(roles, made) and fixed_length:
+            says = "returns are added up backwards over several episodes, and nothing stops them at the end of one"
+            yield fault("returns_past_the_end", made.line, "likely", says)
+        elif _bootstraps(made.value) and _draws_ends(roles, made):
+            says = "the target adds the value of the next state at the end of an episode as well"
+            yield fault("returns_past_the_end", made.line, "likely", says)
+
+
+def _has_ends(roles: Roles) -> bool:
+    """Say whether the file knows where episodes end."""
+    return bool(re.search(r"\b(?:dones?|terminated|truncated|terminations|terms?|trunc|terminals?)\b", roles.source))
+
+
+def _is_discounted(node: ast.expr) -> bool:
+    """Say whether a value is `reward + gamma * next`."""
+    return (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Add)
+        and any(
+            isinstance(side, ast.BinOp)
+            and isinstance(side.op, ast.Mult)
+            and any(
+                DISCOUNT.search(dotted(part)) for part in ast.walk(side) if isinstance(part, ast.Name | ast.Attribute)
+            )
+            for side in (node.left, node.right)
+        )
+    )
+
+
+def _names(node: ast.AST) -> set[str]:
+    """Return the last parts of names in an expression; of `self.args.gamma` it is "gamma"."""
+    names = {dotted(part).rpartition(".")[2] for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)}
+    return names | {str(part.value) for part in ast.walk(node) if isinstance(part, ast.Constant) and part.value}
+
+
+def _is_masked(roles: Roles, made: Assignment) -> bool:
+    """Say whether a flag of the end goes into a value, by whatever names, or decides about it."""
+    same = [one for one in roles.script.assignments if one.function == made.function]
+    reached: list[Assignment] = [made]
+    names = _names(made.value)
+    for one in reached:
+        if any(DONE.search(test) for test in one.conditions) or _reads_end(one.value):
+            return True
+        read = _names(one.value)
+        new = [other for other in same if dotted_last(other.target) in read and other not in reached]
+        reached += new[: MAX_NAMES_FOLLOWED - len(reached)]
+        names |= read
+    return bool(names & _set_at_ends(roles))
+
+
+MAX_JUDGED = 20
+"""Assignments of returns that are judged. Chosen: a script has a few."""
+MAX_NAMES_FOLLOWED = 60
+"""Assignments that are followed to what a value is made of."""
+
+
+def _reads_end(node: ast.expr) -> bool:
+    masks = re.search(r"\bwhere\(|~|\b1(?:\.0)? - |\bnot ", ast.unparse(node))
+    return bool(masks) or any(DONE.search(name) for name in _names(node))
+
+
+def dotted_last(name: str) -> str:
+    """Return the last part of a dotted name."""
+    return name.rpartition(".")[2]
+
+
+def _set_at_ends(roles: Roles) -> set[str]:
+    """Return the names of what has items set under a mask of ends: `values[done] = 0`."""
+    return {
+        dotted_last(dotted(target.value))
+        for node in ast.walk(roles.script.tree)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Subscript) and any(DONE.search(name) for name in _names(target.slice))
+    }
+
+
+def _recurs(made: Assignment) -> bool:
+    """Say whether a value goes on from itself: `g = r + gamma * g`."""
+    return made.target in {dotted(part) for part in ast.walk(made.value)} and bool(
+        RECURS.search(dotted_last(made.target)) or len(made.target) <= 2
+    )
+
+
+def _is_backwards(roles: Roles, made: Assignment) -> bool:
+    through = roles.script.loops.get(made.loops[-1], "")
+    return bool(re.search(r"reversed|::-1|, -1, -1|flip", through)) and not re.search(r"episode\b|traj\b", through)
+
+
+def _rollouts_cross_episodes(roles: Roles) -> bool:
+    """Say whether a rollout goes on after an episode ends: it resets inside of its loop, or has many environments.
+
+    A rollout that ends with its episode has no reward after it.
+    """
+    vector = re.search(r"make_vec|VectorEnv|VecEnv|num_envs|n_envs", roles.source)
+    stops = any(
+        isinstance(node, ast.If)
+        and any(DONE.search(name) for name in _names(node.test))
+        and any(isinstance(part, ast.Break | ast.Return) for part in ast.walk(node))
+        for node in ast.walk(roles.script.tree)
+    )
+    until = any(
+        isinstance(node, ast.While) and any(DONE.search(name) for name in _names(node.test))
+        for node in ast.walk(roles.script.tree)
+    )
+    resets = any(
+        call.method == "reset" and call.loops and any(DONE.search(test) for test in call.conditions)
+        for call in roles.script.calls
+    )
+    return bool(vector or resets) and not stops and not until
+
+
+def _bootstraps(node: ast.expr) -> bool:
+    """Say whether a target has the best or the next value of a network: `r + gamma * q(next).max(1)`."""
+    return bool(re.search(r"next|nxt|max\(|amax\(|best|target|_n\b|\b\w+2\b|prime|boot", ast.unparse(node)))
+
+
+def _draws_ends(roles: Roles, made: Assignment) -> bool:
+    """Say whether the function of a target is given flags of the end, and never reads them again."""
+    unpacked = [
+        other for other in roles.script.assignments if other.function == made.function and other.place is not None
+    ]
+    flags = {
+        other.target for other in unpacked if re.search(r"^(?:dones?|d|terms?|terminated|terminals?)$", other.target)
+    }
+    definition = roles.definitions.get(dotted_last(made.function))
+    if isinstance(definition, ast.FunctionDef):
+        parameters = {one.arg for one in definition.args.args}
+        flags |= {name for name in parameters if re.fullmatch(r"dones?|terms?|terminated|terminals?", name)}
+        body: ast.AST = definition
+    else:
+        body = roles.script.tree
+    read = {node.id for node in ast.walk(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return bool(flags) and not flags & read
+
+
+def target_with_gradient(roles: Roles) -> Iterator[Fault]:
+    """The target of a value goes through the network that learns it, and is not cut off."""
+    for made in roles.script.assignments:
+        if not _is_discounted(made.value):
+            continue
+        call = next(
+            (
+                call
+                for call in roles.script.calls
+                if call.function == made.function and call.line >= made.line and call.order >= made.order
+            ),
+            None,
+        )
+        calls = [node for node in ast.walk(made.value) if isinstance(node, ast.Call) and roles.calls_model(node)]
+        if call is None or not calls or re.search(r"detach|no_grad|stop_gradient", ast.unparse(made.value)):
+            continue
+        inside = roles.call_of(calls[0])
+        if inside is None or roles.gradients_off(inside):
+            continue
+        uses = [
+            one
+            for one in roles.script.calls
+            if one.function == made.function
+            and one.order >= made.order
+            and roles.loss_named(
+                one, "MSELoss", "mse_loss", "SmoothL1Loss", "smooth_l1_loss", "HuberLoss", "huber_loss"
+            )
+        ]
+        given = [one for one in uses if any(dotted(arg) == made.target for arg in one.node.args)]
+        network = dotted(calls[0].func)
+        learned = any(
+            isinstance(node, ast.Call) and dotted(node.func) == network
+            for other in roles.script.assignments
+            if other.function == made.function and other is not made
+            for node in ast.walk(other.value)
+        )
+        if given and learned:
+            says = f"the target goes through {network} with its gradient: the network moves its own target"
+            yield fault("target_with_gradient", made.line, "likely", says)
+
+
+def old_log_probability_with_gradient(roles: Roles) -> Iterator[Fault]:
+    """The ratio of a policy to its old self is made of two values with gradients, and so is always one."""
+    old = re.compile(r"(?:^|_)(?:old|prev|behavio\w+|b)(?:$|_)|old", re.IGNORECASE)
+    for node in ast.walk(roles.script.tree):
+        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Name)):
+            continue
+        if not (old.search(node.right.id) and re.search(r"log_?p|lp|logp", node.right.id, re.IGNORECASE)):
+            continue
+        for made in roles.script.assignments:
+            same = made.target == node.right.id and node.lineno - made.line >= 0
+            direct = isinstance(made.value, ast.Call) and dotted(made.value.func).endswith("log_prob")
+            if not same or not direct or not isinstance(made.value, ast.Call):
+                continue
+            call = roles.call_of(made.value)
+            updates = [one for one in roles.backwards if one.function == made.function]
+            if call is None or not updates:
+                continue
+            if roles.gradients_off(call):
+                through = roles.script.loops.get(made.loops[-1], "") if made.loops else ""
+                several = len(made.loops) > 1 or re.search(r"range\(.*(?:epoch|k_|upd|iters)", through)
+                same_round = made.loops == updates[0].loops and several
+                if same_round and re.search(r"clamp|clip", roles.source):
+                    says = f"{made.target} is computed anew before each step by the same weights: the ratio is always 1"
+                    yield fault("old_log_prob_with_gradient", made.line, "likely", says)
+                continue
+            detached = any(
+                other.target == made.target and re.search(r"detach|no_grad", ast.unparse(other.value))
+                for other in roles.script.assignments
+            )
+            again = any(len(one.loops) > len(made.loops) for one in updates) or made.loops == updates[0].loops
+            if again and not detached and "detach" not in ast.unparse(node):
+                says = (
+                    f"{made.target} has a gradient and is of the same weights: the ratio says nothing about the change"
+                )
+                yield fault("old_log_prob_with_gradient", made.line, "likely", says)
+
+
+def clipped_the_wrong_way(roles: Roles) -> Iterator[Fault]:
+    """PPO takes the higher of the two objectives, which takes its limit away."""
+    for call in roles.script.calls:
+        if call.method not in ("min", "max", "minimum", "maximum") or len(call.node.args) != 2:
+            continue
+        sides = [roles.source_of(arg, call) for arg in call.node.args]
+        texts = [ast.unparse(side) for side in sides]
+        clipped = [bool(re.search(r"clamp|clip", text)) for text in texts]
+        if clipped.count(True) != 1 or not all(re.search(r"adv|\ba\b|gae", text, re.IGNORECASE) for text in texts):
+            continue
+        if not any(re.search(r"ratio|exp\(|\brho\b|\br\b", text) for text in texts):
+            continue
+        negative = [_is_negative(side) for side in sides]
+        takes_highest = call.method.startswith("max")
+        if (takes_highest and not any(negative)) or (not takes_highest and all(negative)):
+            says = f"{call.name}() takes the better of the two objectives: the clipping of PPO has no effect"
+            yield fault("clipped_the_wrong_way", call.line, "likely", says)
+
+
+def _is_negative(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return True
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return _is_negative(node.left) != _is_negative(node.right)
+    value = constant_of(node)
+    return isinstance(value, int | float) and value < 0

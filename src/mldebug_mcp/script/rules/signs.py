@@ -1,0 +1,42 @@
+"""Does each part of the loss have the sign that makes it better when smaller?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.terms import Quantity
+
+ALONE: dict[Quantity, str] = {
+    "log_prob": "the loss is a log-probability without a minus: training makes the data less likely",
+    "similarity": "the loss is a cosine similarity without a minus: training makes what belongs together less alike",
+    "log_sigmoid": "the loss is a log-sigmoid without a minus: training makes the preferred less likely",
+}
+"""Quantities that a loss should make larger, where it is made of them alone."""
+
+
+def loss_has_wrong_sign(roles: Roles) -> Iterator[Fault]:
+    """A part of the loss is made larger where it should be made smaller, or the other way round."""
+    if "maximize=True" in roles.source:
+        return
+    if not roles.steps and not roles.uses("jax", "Trainer", "optax"):
+        return
+    for event in roles.trace.of("loss"):
+        signs: dict[Quantity, dict[int, int]] = {}
+        for term in event.terms:
+            signs.setdefault(term.quantity, {})[term.sign] = term.line
+        lines = {quantity: next(iter(one.values())) for quantity, one in signs.items() if len(one) == 1}
+        sign = {quantity: next(iter(one)) for quantity, one in signs.items() if len(one) == 1}
+        if sign.get("kl") == -1:
+            says = "the divergence has a minus in the loss: training makes it as large as it can"
+            yield fault("loss_sign", lines["kl"], "likely", says)
+        if sign.get("policy") == 1:
+            says = "log-probabilities times advantages are made smaller: good actions become less likely"
+            yield fault("loss_sign", lines["policy"], "likely", says)
+        if sign.get("entropy") == 1 and "policy" in sign:
+            says = "the entropy of the policy is added to the loss: training takes exploration away"
+            yield fault("entropy_sign", lines["entropy"], "likely", says)
+        for quantity, says in ALONE.items():
+            if set(signs) == {quantity} and sign.get(quantity) == 1:
+                yield fault("loss_sign", lines[quantity], "likely", says)

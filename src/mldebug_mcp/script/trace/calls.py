@@ -1,0 +1,229 @@
+"""Calls of functions, classes and models that stand in the script."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mldebug_mcp.script import library
+from mldebug_mcp.script.terms import Terms
+from mldebug_mcp.script.trace.state import MAX_CALL_DEPTH, Frame
+from mldebug_mcp.script.values import (
+    DATA,
+    Choice,
+    Class,
+    Constant,
+    Function,
+    Items,
+    Library,
+    Object,
+    Scope,
+    Tensor,
+    Value,
+    choices,
+    either,
+    models_through,
+    terms_after,
+)
+
+if TYPE_CHECKING:
+    from mldebug_mcp.script.trace.follower import Follower
+
+
+GIVES_LOSS = ("training_step", "compute_loss")
+"""Methods whose result a trainer of a framework makes smaller."""
+
+
+class Calls:
+    """Follows a call into what it calls."""
+
+    def __init__(self, run: Follower) -> None:
+        self._run = run
+
+    def call(self, node: ast.Call) -> Value:
+        """Follow a call, and return what it gives."""
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        called = self._run.expressions.value(node.func.value if isinstance(node.func, ast.Attribute) else node.func)
+        args: list[Value] = []
+        for arg in node.args:
+            value = self._run.expressions.value(arg)
+            spread = isinstance(arg, ast.Starred) and isinstance(value, Items) and not value.pattern
+            args += value.values if spread and isinstance(value, Items) else [value]
+        keywords: dict[str, Value] = {}
+        for keyword in node.keywords:
+            value = self._run.expressions.value(keyword.value)
+            if keyword.arg is not None:
+                keywords[keyword.arg] = value
+            elif isinstance(value, Items):
+                keywords |= {
+                    key: one for key, one in zip(value.keys, value.values, strict=False) if isinstance(key, str)
+                }
+        if args:
+            self._run.trace.given.setdefault(id(node), []).append(args[0])
+        callees = [one for one in choices(called) if one != Constant(None)]
+        if method:
+            results = [self._run.methods.call_method(one, method, args, keywords, node) for one in callees]
+        else:
+            results = [self.call_value(one, args, keywords, node) for one in callees]
+        return either(*results) if results else DATA
+
+    def call_value(self, called: Value, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:
+        """Follow the call of a value with arguments that are known."""
+        match called:
+            case Choice():
+                return either(*(self.call_value(one, args, keywords, node) for one in called.values))
+            case Function():
+                return self.enter(called, args, keywords, node)
+            case Class():
+                return self.make(called, args, keywords, node)
+            case Library():
+                return self._run.library_calls.call_library(called.name, args, keywords, node)
+            case Object():
+                return self.forward(called, args, keywords, node)
+        return Tensor(models_through(called, *args, *keywords.values()))
+
+    def enter(self, function: Function, args: Sequence[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
+        """Follow a function with what it is given, and return what it returns."""
+        definition = function.node
+        if len(self._run.stack) >= MAX_CALL_DEPTH or self._run.stack.count(definition) > 1:
+            return self._run.new("unknown", node)
+        before = (self._run.frame, self._run.gradients)
+        scope = Scope(function.scope)
+        self._run.frame = Frame(scope, function.path, function.owner, function.owner_class)
+        self._bind(function, args, keywords)
+        if self._run.with_block is not None and self._run.with_block[0] is definition:
+            self._run.frame.on_yield = self._run.with_block[1]
+            self._run.with_block = None
+        self._run.stack.append(definition)
+        self._run.entered.add(definition)
+        try:
+            if isinstance(definition, ast.Lambda):
+                return self._run.expressions.value(definition.body)
+            for decorator in definition.decorator_list:
+                self._run.gradients = self._run.statements.gradients_in(decorator, self._run.gradients)
+            self._run.statements.body(definition.body)
+            returned = either(*self._run.frame.returned) if self._run.frame.returned else Constant(None)
+            if definition.name in GIVES_LOSS:
+                self._run.note_loss(returned, definition)
+            return returned
+        finally:
+            self._run.stack.pop()
+            self._run.frame, self._run.gradients = before
+
+    def _bind(self, function: Function, args: Sequence[Value], keywords: dict[str, Value]) -> None:
+        given, names = function.node.args, self._run.frame.scope.names
+        parameters = [*given.posonlyargs, *given.args]
+        values = list(args)
+        if function.owner is not None and parameters:
+            class_method = any(
+                "classmethod" in ast.unparse(one) for one in getattr(function.node, "decorator_list", ())
+            )
+            own = function.owner
+            values.insert(
+                0,
+                Class(function.owner_class, self._run.top, function.owner_class.name)
+                if class_method and function.owner_class
+                else own,
+            )
+        defaults = dict(zip([one.arg for one in reversed(parameters)], reversed(given.defaults), strict=False))
+        defaults |= {one.arg: value for one, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value}
+        bound = dict(function.given) | keywords
+        free = [one.arg for one in parameters if one.arg not in dict(function.given)]
+        bound |= dict(zip(free, values, strict=False))
+        for parameter in (*parameters, *given.kwonlyargs):
+            name = parameter.arg
+            if name in bound:
+                names[name] = bound[name]
+            elif name in defaults and function.node is not self._entry_of():
+                names[name] = self._run.expressions.value(defaults[name])
+            else:
+                names[name] = self._run.new("unknown", function.node, name=name, made_by="")
+        if given.vararg is not None:
+            rest = values[len(free) :]
+            names[given.vararg.arg] = Items(tuple(rest)) if rest else Items((DATA,), pattern=True)
+        if given.kwarg is not None:
+            named = {parameter.arg for parameter in (*parameters, *given.kwonlyargs)}
+            rest_named = {key: value for key, value in keywords.items() if key not in named}
+            names[given.kwarg.arg] = Items(tuple(rest_named.values()), tuple(rest_named))
+
+    def _entry_of(self) -> ast.AST | None:
+        """Return the function with which the script begins here, whose defaults its callers may not keep."""
+        return self._run.stack[0] if self._run.stack and self._run.entry else None
+
+    def make(self, called: Class, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
+        """Make an instance of a class of this file."""
+        names = [ast.unparse(base) for one in self._run.names.classes(called.node) for base in one.bases]
+        is_model = any(
+            name.rpartition(".")[2] in ("Module", "PreTrainedModel", "GenerationMixin")
+            or (name.endswith(("Model", "Module")) and "Data" not in name)
+            for name in names
+        )
+        is_optimizer = any(name.endswith("Optimizer") or library.OPTIMIZERS.search(name) for name in names)
+        made = self._run.new(
+            "model" if is_model else "optimizer" if is_optimizer else "instance", node, made_by=called.path
+        )
+        made.definition, made.given = called.node, (*args, *keywords.values())
+        if is_optimizer:
+            self._run.library_calls.hold(made, args, keywords)
+        start = self._run.names.method(called.node, "__init__", made)
+        if start is not None:
+            self.enter(start, args, keywords, node)
+        else:
+            fields = [
+                part.target.id
+                for part in called.node.body
+                if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+            ]
+            made.attributes |= dict(zip(fields, args, strict=False)) | keywords
+        if is_model:
+            for part in made.parts():
+                part.modes = part.modes or frozenset({"train"})
+        return made
+
+    def forward(self, model: Object, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:
+        """Follow the call of an object: the forward pass of a model, a loss, an instance with `__call__`."""
+        given = (*args, *keywords.values())
+        if model.kind == "loss":
+            return Tensor(models_through(*given), terms=self._terms_of_loss(model, args, node))
+        event = self._run.event("forward", [model], node, modes=model.modes)
+        inner: Value = DATA
+        if model.definition is not None:
+            method = self._run.names.method(model.definition, "forward", model) or self._run.names.method(
+                model.definition, "__call__", model
+            )
+            if method is not None:
+                inner = self.enter(method, args, keywords, node)
+                if model.kind != "model":
+                    return inner
+        else:
+            self._run.escape(given, node)
+        if model.kind == "unknown":
+            made = self._run.new("unknown", node, made_by=model.made_by or model.name, given=given)
+            made.through = models_through(*given) | {model} if event.gradients else frozenset()
+            return made
+        models = models_through(*given) | {model} if event.gradients else frozenset()
+        if isinstance(inner, Items):
+            parts = (_with_models(one, models) if isinstance(one, Tensor) else one for one in inner.values)
+            return Items(tuple(parts), inner.keys, inner.pattern)
+        if isinstance(inner, Tensor) and model.definition is not None:
+            return _with_models(inner, models)
+        return _result_of_layer(model, models)
+
+    def _terms_of_loss(self, loss: Object, args: Sequence[Value], node: ast.Call) -> Terms:
+        known = {"KLDivLoss": "kl_div", "CosineSimilarity": "cosine_similarity"}
+        return terms_after(known.get(loss.made_by.rpartition(".")[2], ""), args, node)
+
+
+def _with_models(value: Tensor, models: frozenset[Object]) -> Tensor:
+    return replace(value, models=value.models | models if models else models)
+
+
+def _result_of_layer(layer: Object, models: frozenset[Object]) -> Tensor:
+    """Return what a layer of PyTorch gives; of `Sequential` it is what its last layer gives."""
+    last = layer
+    while last.made_by.endswith("Sequential") and last.given and isinstance(last.given[-1], Object):
+        last = last.given[-1]
+    is_known = last.made_by.startswith("torch.nn.") and not last.made_by.endswith("Sequential")
+    return Tensor(models, library.RESULTS.get(last.made_by.rpartition(".")[2], ""), is_known, last.line)

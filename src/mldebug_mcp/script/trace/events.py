@@ -1,0 +1,92 @@
+"""What happens in a script: its events in order, and the objects that they happen to."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mldebug_mcp.script.terms import Terms
+from mldebug_mcp.script.values import Loops, Object, Value
+
+Action = Literal[
+    "make", "forward", "backward", "step", "schedule", "clear", "clip", "train", "eval", "write", "load", "freeze",
+    "unfreeze", "attach", "escape", "iterate", "unscale", "gradients", "copy", "policy", "loss",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happens to objects of a script.
+
+    Args:
+        action: What happens.
+        objects: What it happens to: the optimizer that steps, the models that gradients are computed for.
+        node: The part of the script that does it.
+        loops: The loops around it, those around callers among them.
+        tests: The tests around it that the script does not decide, as parts of the syntax tree.
+        gradients: Whether gradients are on; None where that is not known.
+        function: The function of the file that it stands in.
+        entry: The place where the script begins: 0 for its top, others for functions that it never calls.
+        modes: The modes of a model in a forward pass.
+        source: What is loaded or attached.
+        terms: What a loss is the sum of.
+    """
+
+    action: Action
+    objects: frozenset[Object]
+    node: ast.AST
+    loops: Loops
+    tests: tuple[ast.AST, ...]
+    gradients: bool | None
+    function: str
+    entry: int
+    modes: frozenset[str] = frozenset()
+    source: Object | None = None
+    terms: Terms = frozenset()
+
+    @property
+    def line(self) -> int:
+        """The line, from 1."""
+        return getattr(self.node, "lineno", 0)
+
+    @property
+    def loop_lines(self) -> tuple[int, ...]:
+        """The lines of the loops around it."""
+        return tuple(line for line, _ in self.loops)
+
+
+@dataclass(slots=True)
+class Trace:
+    """What happens in a script.
+
+    Args:
+        events: In order.
+        objects: All objects, in the order in which they are made or met.
+        is_complete: Whether all of the script was followed.
+        given: By the identity of a call in the syntax tree, what its first argument was each time.
+    """
+
+    events: list[Event] = field(default_factory=list)
+    objects: list[Object] = field(default_factory=list)
+    is_complete: bool = True
+    given: dict[int, list[Value]] = field(default_factory=dict)
+
+    def of(self, *actions: Action) -> list[Event]:
+        """Return the events of some kinds."""
+        return [event for event in self.events if event.action in actions]
+
+    def steps_model(self, step: Event, model: Object) -> bool:
+        """Say whether a step may change a model: its optimizer has some of its parameters, or unknown ones."""
+        return any(
+            one.kind == "optimizer" and (not one.holds_all or any(held.is_related_to(model) for held in one.holds))
+            for one in step.objects
+        )
+
+    def clears_model(self, clear: Event, model: Object) -> bool:
+        """Say whether gradients of a model may be cleared."""
+        return any(one.is_related_to(model) for one in clear.objects) or any(
+            one.kind != "model"
+            and (not one.holds or not one.holds_all or any(held.is_related_to(model) for held in one.holds))
+            for one in clear.objects
+        )

@@ -1,0 +1,238 @@
+"""Expressions: the abstract value that each has."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mldebug_mcp.script import library
+from mldebug_mcp.script.calls import constant_of
+from mldebug_mcp.script.terms import Term, Terms, added, gaussian_divergence, negated, weighted
+from mldebug_mcp.script.trace.state import MAX_ITEMS
+from mldebug_mcp.script.values import (
+    DATA,
+    Class,
+    Constant,
+    Function,
+    Items,
+    Library,
+    Object,
+    Parameters,
+    Scope,
+    Tensor,
+    Value,
+    either,
+    end_after,
+    end_of,
+    models_through,
+    parameters_in,
+    terms_of,
+)
+
+if TYPE_CHECKING:
+    from mldebug_mcp.script.trace.follower import Follower
+
+
+class Expressions:
+    """Finds the value of an expression, and whether a test holds."""
+
+    def __init__(self, run: Follower) -> None:
+        self._run = run
+
+    def value(self, node: ast.expr | None) -> Value:
+        """Return the value of an expression; what stands in it happens."""
+        match node:
+            case None:
+                return Constant(None)
+            case ast.Constant():
+                return Constant(node.value)
+            case ast.Name():
+                return self._named(node.id)
+            case ast.Attribute():
+                return self._run.names.attribute(self.value(node.value), node.attr)
+            case ast.Call():
+                return self._run.calls.call(node)
+            case ast.Tuple() | ast.List() | ast.Set():
+                return self._listed(node.elts)
+            case ast.Dict():
+                keys = [self.value(key) for key in node.keys]
+                plain = tuple(key.value if isinstance(key, Constant) else None for key in keys)
+                return Items(tuple(self.value(value) for value in node.values), plain)
+            case ast.Subscript():
+                key = self.value(node.slice)
+                value = self.value(node.value)
+                if isinstance(node.slice, ast.Slice) and isinstance(value, Items | Parameters):
+                    return value
+                return self._run.names.item(value, key.value if isinstance(key, Constant) else None)
+            case ast.IfExp():
+                known = self.truth(node.test)
+                if known is not None:
+                    return self.value(node.body if known else node.orelse)
+                with self._run.under(node):
+                    return either(self.value(node.body), self.value(node.orelse))
+            case ast.BoolOp():
+                return either(*(self.value(one) for one in node.values))
+            case ast.Lambda():
+                return Function(node, self._run.frame.scope, self._run.frame.path)
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
+                return self._comprehension(node, node.elt)
+            case ast.DictComp():
+                return self._comprehension(node, node.value)
+            case ast.NamedExpr():
+                value = self.value(node.value)
+                self._run.names.assign(node.target, value, node)
+                return value
+            case ast.Starred() | ast.Await():
+                return self.value(node.value)
+            case ast.Yield() if self._run.frame.on_yield is not None:
+                self._run.frame.on_yield(self.value(node.value))
+                return DATA
+            case ast.Yield() | ast.YieldFrom():
+                self._run.frame.returned.append(Items((self.value(node.value),), pattern=True))
+                return DATA
+            case ast.UnaryOp() if isinstance(node.op, ast.Not):
+                known = self.truth(node.operand)
+                return DATA if known is None else Constant(not known)
+            case ast.UnaryOp():
+                operand = self.value(node.operand)
+                if isinstance(operand, Constant):
+                    return Constant(constant_of(node))
+                terms = terms_of(operand)
+                turned = isinstance(node.op, ast.USub)
+                return Tensor(
+                    models_through(operand), end_after("neg", operand), terms=negated(terms) if turned else terms
+                )
+            case ast.Compare():
+                for one in (node.left, *node.comparators):
+                    self.value(one)
+                return DATA
+            case ast.BinOp():
+                return self._combined(node)
+            case ast.JoinedStr():
+                for part in node.values:
+                    if isinstance(part, ast.FormattedValue):
+                        self.value(part.value)
+        return DATA
+
+    def _combined(self, node: ast.BinOp) -> Value:
+        left, right = self.value(node.left), self.value(node.right)
+        if isinstance(node.op, ast.Add) and isinstance(left, Items) and isinstance(right, Items):
+            return Items((*left.values, *right.values))
+        if isinstance(node.op, ast.Add) and (isinstance(left, Items) or parameters_in(left) or parameters_in(right)):
+            return Items((left, right), pattern=True)
+        parts = [Tensor(one.models) if isinstance(one, Parameters) else one for one in (left, right)]
+        ends = [end_of(one) for one in (left, right)]
+        if isinstance(node.op, ast.Mult) and "log_prob" in ends and ends[0] != ends[1]:
+            weight = models_through(right if ends[0] == "log_prob" else left)
+            if weight and self._run.gradients:
+                self._run.event("policy", weight, node)
+        known = all(isinstance(one, Constant) or (isinstance(one, Tensor) and one.is_known) for one in (left, right))
+        models = models_through(*parts)
+        return Tensor(models, "log_prob" if "log_prob" in ends else "", known, terms=self._terms(node, left, right))
+
+    def _terms(self, node: ast.BinOp, left: Value, right: Value) -> Terms:
+        """Return what a combination of two values is the sum of."""
+        if isinstance(node.op, ast.Add | ast.Sub):
+            sign = gaussian_divergence(node)
+            if sign:
+                return frozenset({Term("kl", sign, node.lineno)})
+            return added(terms_of(left), terms_of(right), subtracts=isinstance(node.op, ast.Sub))
+        of_left, of_right = terms_of(left), terms_of(right)
+        if isinstance(node.op, ast.Mult | ast.Div) and not of_right:
+            return weighted(of_left, node.right)
+        if isinstance(node.op, ast.Mult):
+            known_left = all(one.quantity == "other" for one in of_left)
+            if not of_left or known_left:
+                return weighted(of_right, node.left)
+            if all(one.quantity == "other" for one in of_right):
+                return weighted(of_left, node.right)
+        return frozenset({Term("other", 1, node.lineno)}) if of_left or of_right else frozenset()
+
+    def _named(self, name: str) -> Value:
+        value = self._run.frame.scope.find(name)
+        if value is not None:
+            return value
+        if name == "__name__":
+            return Constant("__main__")
+        known = library.usual_name(name)
+        if known or hasattr(builtins, name):
+            return Library(known or name)
+        given = Object(name=name, made_by=name)
+        self._run.trace.objects.append(given)
+        self._run.top.names[name] = given
+        return given
+
+    def _listed(self, nodes: Sequence[ast.expr]) -> Items:
+        values: list[Value] = []
+        pattern = False
+        for node in nodes:
+            value = self.value(node)
+            if isinstance(node, ast.Starred):
+                pattern = pattern or not isinstance(value, Items) or value.pattern
+                values += value.values if isinstance(value, Items) else [value]
+            else:
+                values.append(value)
+        return Items(tuple(values), pattern=pattern)
+
+    def _comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, kept: ast.expr
+    ) -> Value:
+        outer, loops = self._run.frame.scope, self._run.loops
+        self._run.frame.scope = Scope(outer)
+        try:
+            for place, part in enumerate(node.generators):
+                through = self.value(part.iter)
+                if (
+                    place == 0
+                    and len(node.generators) == 1
+                    and isinstance(through, Items)
+                    and not through.pattern
+                    and not part.ifs
+                    and not through.keys
+                    and len(through.values) <= MAX_ITEMS
+                ):
+                    values = []
+                    for value in through.values:
+                        self._run.names.assign(part.target, value, kept)
+                        values.append(self.value(kept))
+                    return Items(tuple(values))
+                self._run.loops = (*self._run.loops, (kept.lineno, 0))
+                self._run.iterate(through, kept)
+                self._run.names.assign(part.target, self._run.names.element(through), kept)
+                for test in part.ifs:
+                    self.value(test)
+            value = self.value(kept)
+        finally:
+            self._run.frame.scope, self._run.loops = outer, loops
+        return value if isinstance(value, Parameters) else Items((value,), pattern=True)
+
+    def truth(self, test: ast.expr) -> bool | None:
+        """Return whether a test holds, None where the script does not decide it."""
+        match test:
+            case ast.UnaryOp(op=ast.Not()):
+                inner = self.truth(test.operand)
+                return None if inner is None else not inner
+            case ast.BoolOp():
+                parts = [self.truth(part) for part in test.values]
+                deciding = isinstance(test.op, ast.Or)
+                if deciding in parts:
+                    return deciding
+                return None if None in parts else not deciding
+            case ast.Compare() if len(test.ops) == 1:
+                return self._compared(self.value(test.left), test.ops[0], self.value(test.comparators[0]))
+        value = self.value(test)
+        if isinstance(value, Constant):
+            return bool(value.value)
+        return True if isinstance(value, Object) and value.kind not in ("unknown", "instance") else None
+
+    def _compared(self, left: Value, operator: ast.cmpop, right: Value) -> bool | None:
+        if isinstance(left, Constant) and isinstance(right, Constant):
+            same = left.value == right.value
+            return {ast.Eq: same, ast.NotEq: not same, ast.Is: same, ast.IsNot: not same}.get(type(operator))
+        if isinstance(right, Constant) and right.value is None and isinstance(operator, ast.Is | ast.IsNot):
+            is_unknown = isinstance(left, Object) and left.kind == "unknown"
+            known = isinstance(left, Object | Items | Function | Class | Parameters) and not is_unknown
+            return isinstance(operator, ast.IsNot) if known else None
+        return None

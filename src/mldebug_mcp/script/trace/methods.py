@@ -1,0 +1,251 @@
+"""Methods that PyTorch, or Python, gives to objects, parameters and lists."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mldebug_mcp.script import library
+from mldebug_mcp.script.trace.state import MAX_LISTED
+from mldebug_mcp.script.values import (
+    DATA,
+    Class,
+    Constant,
+    Function,
+    Items,
+    Library,
+    Object,
+    Parameters,
+    Super,
+    Tensor,
+    Value,
+    choices,
+    end_after,
+    end_line_of,
+    models_through,
+    objects_in,
+    parameters_in,
+    terms_after,
+)
+
+if TYPE_CHECKING:
+    from mldebug_mcp.script.trace.follower import Follower
+
+
+class Methods:
+    """Follows the call of a method."""
+
+    def __init__(self, run: Follower) -> None:
+        self._run = run
+
+    def call_method(
+        self, owner: Value, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call
+    ) -> Value:
+        """Follow the call of a method."""
+        given = (*args, *keywords.values())
+        match owner:
+            case Library():
+                return self._run.library_calls.call_library(f"{owner.name}.{name}", args, keywords, node)
+            case Class():
+                return self._run.calls.call_value(self._run.names.attribute(owner, name), args, keywords, node)
+            case Super():
+                method = self._run.names.attribute(owner, name)
+                if isinstance(method, Function):
+                    return self._run.calls.enter(method, args, keywords, node)
+                return (
+                    Constant(None) if name == "__init__" else self._method_of(owner.owner, name, args, keywords, node)
+                )
+            case Object():
+                held = owner.attributes.get(name)
+                if held is None and owner.definition is not None:
+                    held = self._run.names.method(owner.definition, name, owner)
+                if held is not None and not (
+                    isinstance(held, Object) and held.kind == "unknown" and held.parent is owner
+                ):
+                    return self._run.calls.call_value(held, args, keywords, node)
+                return self._method_of(owner, name, args, keywords, node)
+            case Parameters():
+                return self._method_of_parameters(owner, name, given, node)
+            case Items():
+                return self._method_of_items(owner, name, args, node)
+            case Tensor() if name == "backward":
+                self._run.note_loss(owner, node)
+                self._run.event("backward", owner.models, node)
+                return Constant(None)
+        if name in library.CUTTING_METHODS:
+            return DATA
+        if name == "detach_" and isinstance(node.func, ast.Attribute):
+            self._run.names.assign(node.func.value, DATA, node)
+        ends = library.RESULTS.get(name) or (end_after(name, owner) if name in library.SAME_VALUES else "")
+        known = isinstance(owner, Tensor) and owner.is_known
+        line = node.lineno if name in library.RESULTS else end_line_of(owner)
+        return Tensor(models_through(owner, *given), ends, known, line, terms_after(name, [owner, *args], node))
+
+    def _method_of_items(self, owner: Items, name: str, args: list[Value], node: ast.Call) -> Value:
+        target = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if name in ("append", "add", "extend", "insert", "update", "appendleft") and args and target is not None:
+            new = args[-1].values if name in ("extend", "update") and isinstance(args[-1], Items) else (args[-1],)
+            pattern = owner.pattern or bool(self._run.loops)
+            if isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
+                self._run.names.assign(target, Items((*owner.values, *new)[:MAX_LISTED], pattern=pattern), node)
+            return Constant(None)
+        if name == "items":
+            return Items(
+                tuple(Items((Constant(key), value)) for key, value in zip(owner.keys, owner.values, strict=False)),
+                pattern=owner.pattern,
+            )
+        if name == "keys":
+            return Items(tuple(map(Constant, owner.keys)))
+        if name in ("get", "pop") and args:
+            return self._run.names.item(owner, args[0].value if isinstance(args[0], Constant) else None)
+        if name in ("values", "copy"):
+            return Items(owner.values, pattern=owner.pattern)
+        return Tensor(models_through(owner))
+
+    def _method_of_parameters(self, owner: Parameters, name: str, given: Sequence[Value], node: ast.Call) -> Value:
+        if name == "requires_grad_":
+            self._run.event("freeze" if Constant(False) in given else "unfreeze", owner.models, node)
+            return owner
+        if name.endswith("_") and not name.endswith("__"):
+            clears = owner.gradients and name in ("zero_", "detach_")
+            if name != "detach_" or owner.gradients:
+                self._run.event("clear" if clears else "gradients" if owner.gradients else "write", owner.models, node)
+            return owner
+        if name in ("items", "values"):
+            return owner
+        if name in library.WITHOUT_GRADIENT or owner.gradients or name in ("clone", "cpu"):
+            return DATA
+        return Tensor(owner.models)
+
+    def _method_of(
+        self, owner: Object, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call
+    ) -> Value:
+        """Follow a method that PyTorch, or another file, gives an object."""
+        given = (*args, *keywords.values())
+        if owner.kind == "unknown" and (name in library.CUTTING_METHODS or name == "get"):
+            return DATA
+        known = _METHODS.get(name)
+        if known is not None:
+            return known(self, owner, given, node)
+        if name in library.PREPARES:
+            return Items(tuple(args)) if len(args) != 1 else args[0]
+        if name == "forward":
+            return self._run.calls.forward(owner, args, keywords, node)
+        if name in library.SAME_MODEL and owner.kind in ("model", "unknown", "loss"):
+            if name == "apply":
+                self._run.event("write", [owner], node)
+            return owner
+        if name in ("scale", "unwrap_model") and len(args) == 1:
+            return args[0]
+        if name in library.WRAPPERS and args:
+            return args[0]
+        self._run.escape(given, node)
+        if owner.kind == "loader":
+            return owner
+        if owner.kind == "model" and name not in library.WITHOUT_GRADIENT and self._run.gradients:
+            return Tensor(models_through(*given) | {owner})
+        made = self._run.new("unknown", node, made_by=f"{owner.made_by or owner.name}.{name}", given=given)
+        made.through = models_through(owner, *given) if owner.through else frozenset()
+        return made
+
+    def _parameters(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
+        if owner.kind == "unknown":
+            owner.kind = "model"
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        return Parameters(frozenset({owner}), named=name == "named_parameters")
+
+    def _parts_of(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
+        part = self._run.names.attribute_of_object(owner, "*")
+        named = isinstance(node.func, ast.Attribute) and node.func.attr.startswith("named")
+        return Items((Items((DATA, part)) if named else part,), pattern=True)
+
+    def _switch(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if given and owner.kind == "unknown" and not isinstance(given[0], Constant):
+            self._run.escape(given, node)
+            return self._run.new("unknown", node, made_by=method, given=tuple(given))
+        mode = given[0] if given else Constant(True)
+        is_train = method == "train" and mode != Constant(False)
+        known = isinstance(mode, Constant)
+        if owner.kind == "unknown" and owner.parent is None:
+            owner.kind = "model"
+        for part in owner.parts():
+            self._run.switched.setdefault(part, part.modes)
+            part.modes = frozenset({"train" if is_train else "eval"}) if known else frozenset()
+        self._run.event("train" if is_train else "eval", [owner], node)
+        return owner
+
+    def _clear(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
+        self._run.event("clear", [owner], node)
+        return Constant(None)
+
+    def _step(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
+        for value in given:
+            for function in choices(value):
+                if isinstance(function, Function):
+                    self._run.calls.enter(function, [], {}, node)
+        is_scaler = "scaler" in f"{owner.made_by} {owner.name}".lower()
+        stepped = [one for value in given for one in objects_in(value) if one.kind == "optimizer" or is_scaler]
+        closure = any(isinstance(one, Function) for value in given for one in choices(value))
+        if owner.kind == "schedule":
+            self._run.event("schedule", [owner], node)
+        elif stepped or owner.kind == "optimizer" or not given or closure:
+            self._run.event("step", stepped or [owner], node)
+        return self._run.new("unknown", node, made_by="step")
+
+    def _backward(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
+        self._run.note_loss(given[0] if given else owner, node)
+        self._run.event("backward", models_through(*given[:1]) if given else owner.through, node)
+        return Constant(None)
+
+    def _state_dict(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
+        return Parameters(frozenset({owner}), named=True, state=True)
+
+    def _load_state_dict(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
+        states = [part for value in given if (part := parameters_in(value)) is not None]
+        source = next((one for state in states for one in state.models), None)
+        self._run.event("load", [owner], node, source=source)
+        return Constant(None)
+
+    def _requires_gradients(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
+        self._run.event("freeze" if Constant(False) in given else "unfreeze", [owner], node)
+        return owner
+
+    def _add_group(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
+        self._run.library_calls.hold(owner, list(given), {})
+        return Constant(None)
+
+    def _add_module(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
+        for value in given:
+            for one in objects_in(value):
+                self._run.names.assign_attribute(owner, "*", one, node)
+        return owner
+
+    def _unscale(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
+        self._run.event("unscale", [one for value in given for one in objects_in(value)], node)
+        return Constant(None)
+
+
+_METHODS = {
+    "parameters": Methods._parameters,
+    "named_parameters": Methods._parameters,
+    "modules": Methods._parts_of,
+    "children": Methods._parts_of,
+    "named_modules": Methods._parts_of,
+    "named_children": Methods._parts_of,
+    "train": Methods._switch,
+    "eval": Methods._switch,
+    "zero_grad": Methods._clear,
+    "step": Methods._step,
+    "backward": Methods._backward,
+    "manual_backward": Methods._backward,
+    "state_dict": Methods._state_dict,
+    "load_state_dict": Methods._load_state_dict,
+    "requires_grad_": Methods._requires_gradients,
+    "add_param_group": Methods._add_group,
+    "add_module": Methods._add_module,
+    "register_module": Methods._add_module,
+    "unscale_": Methods._unscale,
+}
+"""What methods of PyTorch do."""

@@ -1,0 +1,250 @@
+"""Names, attributes and items: what they hold, and what it means to set them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from mldebug_mcp.script import library
+from mldebug_mcp.script.trace.state import MAX_CALL_DEPTH, MAX_ITEMS
+from mldebug_mcp.script.values import (
+    DATA,
+    Choice,
+    Class,
+    Constant,
+    Function,
+    Items,
+    Library,
+    Object,
+    Parameters,
+    Super,
+    Tensor,
+    Value,
+    choices,
+    either,
+    models_through,
+    objects_in,
+    parameters_in,
+)
+
+if TYPE_CHECKING:
+    from mldebug_mcp.script.trace.follower import Follower
+
+
+class Names:
+    """Reads and sets what has a name, in a scope, an object, a class or a list."""
+
+    def __init__(self, run: Follower) -> None:
+        self._run = run
+
+    def set(self, name: str, value: Value) -> None:
+        """Give a name of the scope a value."""
+        scope = self._run.top if name in self._run.frame.globals_ else self._run.frame.scope
+        scope.names[name] = value
+        for one in choices(value):
+            if isinstance(one, Object) and not one.name:
+                one.name = name
+
+    def assign(self, target: ast.expr, value: Value, node: ast.expr | ast.stmt) -> None:
+        """Give what stands left of `=` a value."""
+        match target:
+            case ast.Name():
+                self.set(target.id, value)
+            case ast.Tuple() | ast.List():
+                for place, part in enumerate(target.elts):
+                    one = part.value if isinstance(part, ast.Starred) else part
+                    self.assign(one, self.item(value, place), node)
+            case ast.Attribute():
+                for holder in choices(self._run.expressions.value(target.value)):
+                    self.assign_attribute(holder, target.attr, value, node)
+            case ast.Subscript():
+                owner, key = self._run.expressions.value(target.value), self._run.expressions.value(target.slice)
+                plain = key.value if isinstance(key, Constant) else None
+                if isinstance(owner, Items):
+                    self.assign(
+                        target.value,
+                        Items((*owner.values, value), (*owner.keys, plain) if owner.keys or not owner.values else ()),
+                        node,
+                    )
+                for holder in choices(owner):
+                    if isinstance(holder, Parameters):
+                        self._run.event("write", holder.models, node)
+                    elif isinstance(holder, Object):
+                        self.assign_attribute(holder, _attribute_at(plain), value, node)
+
+    def assign_attribute(self, owner: Value, name: str, value: Value, node: ast.expr | ast.stmt) -> None:
+        """Give an attribute of something a value."""
+        if isinstance(owner, Parameters):
+            if name == "grad":
+                self._run.event("clear" if value == Constant(None) else "gradients", owner.models, node)
+            elif name == "requires_grad":
+                self._run.event("freeze" if value == Constant(False) else "unfreeze", owner.models, node)
+            elif name == "data":
+                self._run.event("write", owner.models, node)
+        elif isinstance(owner, Object):
+            if name == "data":
+                self._run.event("write", [owner], node)
+            if name == "requires_grad":
+                self._run.event("freeze" if value == Constant(False) else "unfreeze", [owner], node)
+            held = owner.attributes.get(name)
+            uncertain = held is not None and self._run.tests and isinstance(value, Object | Constant | Choice)
+            owner.attributes[name] = either(held, value) if uncertain and held is not None else value
+            for one in objects_in(value):
+                if isinstance(value, Items):
+                    one.parent = one.parent or (owner if owner.kind == "model" and not owner.is_part_of(one) else None)
+                else:
+                    self._attach(owner, one, name, node)
+
+    def _attach(self, owner: Object, part: Object, name: str, node: ast.expr | ast.stmt) -> None:
+        part.name = part.name or name
+        if owner.kind in ("model", "unknown") and part.kind in ("model", "unknown") and not owner.is_part_of(part):
+            part.parent = part.parent or owner
+            self._run.event("attach", [owner], node, source=part)
+
+    def add(self, node: ast.AugAssign) -> None:
+        """Follow `x += y`."""
+        value = self._run.expressions.value(node.value)
+        held = self._run.expressions.value(node.target) if not isinstance(node.target, ast.Subscript) else DATA
+        parameters = parameters_in(held)
+        if isinstance(held, Parameters):
+            self._run.event("gradients" if held.gradients else "write", held.models, node)
+        elif isinstance(held, Items) or parameters is not None or parameters_in(value) is not None:
+            both = [
+                *(held.values if isinstance(held, Items) else [held]),
+                *(value.values if isinstance(value, Items) else [value]),
+            ]
+            self.assign(node.target, Items(tuple(both[: MAX_ITEMS * 2])), node)
+        elif not isinstance(held, Object):
+            self.assign(node.target, Tensor(models_through(held, value)), node)
+
+    def item(self, value: Value, place: object) -> Value:
+        """Return the item of something at a place; None stands for a place that is not known."""
+        match value:
+            case Items() if value.pattern:
+                return either(*value.values) if value.values else DATA
+            case Items() if value.keys:
+                return value.values[value.keys.index(place)] if place in value.keys else either(*value.values)
+            case Items() if (
+                isinstance(place, int)
+                and not isinstance(place, bool)
+                and -len(value.values) <= place < len(value.values)
+            ):
+                return value.values[place]
+            case Items() if value.values:
+                return either(*value.values)
+            case Choice():
+                return either(*(self.item(one, place) for one in value.values))
+            case Object():
+                return self.attribute(value, _attribute_at(place))
+            case Parameters():
+                return value
+        return Tensor(models_through(value))
+
+    def attribute(self, value: Value, name: str) -> Value:
+        """Return an attribute of something."""
+        match value:
+            case Library():
+                return Library(f"{value.name}.{name}")
+            case Choice():
+                parts = [self.attribute(one, name) for one in value.values if one != Constant(None)]
+                return either(*parts) if parts else DATA
+            case Parameters():
+                if name == "grad":
+                    return Parameters(value.models, known=value.known, gradients=True)
+                return value if name == "data" else DATA
+            case Tensor():
+                return DATA if name in library.PLAIN_ATTRIBUTES else value
+            case Object():
+                return self.attribute_of_object(value, name)
+            case Class():
+                method = self.method(value.node, name)
+                return method if method is not None else self._class_value(value.node, name) or DATA
+            case Super():
+                for base in self._bases(value.below):
+                    method = self.method(base, name, value.owner)
+                    if method is not None:
+                        return method
+                return self._run.new("unknown", value.below, made_by=f"super.{name}")
+        return DATA
+
+    def attribute_of_object(self, owner: Object, name: str) -> Value:
+        """Return an attribute of an object; one that nothing sets is made."""
+        if name in owner.attributes:
+            return owner.attributes[name]
+        if name in ("module", "_orig_mod") and owner.definition is None:
+            return owner
+        if owner.definition is not None:
+            method = self.method(owner.definition, name, owner)
+            if method is not None:
+                decorators = [ast.unparse(one) for one in getattr(method.node, "decorator_list", ())]
+                return (
+                    self._run.calls.enter(method, [], {}, method.node)
+                    if any("property" in one for one in decorators)
+                    else method
+                )
+            value = self._class_value(owner.definition, name)
+            if value is not None:
+                return value
+        part = Object(
+            loops=owner.loops,
+            line=owner.line,
+            parent=owner,
+            name=name,
+            made_by=f"{owner.made_by}.{name}" if owner.made_by else "",
+        )
+        part.modes = owner.modes
+        part.through = frozenset() if name in library.PLAIN_ATTRIBUTES else owner.through
+        self._run.trace.objects.append(part)
+        owner.attributes[name] = part
+        return part
+
+    def element(self, through: Value) -> Value:
+        """Return what stands for each item of something."""
+        match through:
+            case Parameters():
+                plain = Parameters(through.models, known=through.known)
+                return Items((DATA, plain)) if through.named else plain
+            case Items():
+                return either(*through.values) if through.values else DATA
+            case Choice():
+                return either(*(self.element(one) for one in through.values))
+            case Object() if through.is_of_model():
+                return self.attribute(through, "*")
+        return Tensor(models_through(through))
+
+    def classes(self, definition: ast.ClassDef, depth: int = 0) -> Iterator[ast.ClassDef]:
+        """Yield a class and its bases of this script."""
+        yield definition
+        for base in self._bases(definition):
+            if depth < MAX_CALL_DEPTH and base is not definition:
+                yield from self.classes(base, depth + 1)
+
+    def _bases(self, definition: ast.ClassDef) -> list[ast.ClassDef]:
+        found = (self._run.top.find(base.id) for base in definition.bases if isinstance(base, ast.Name))
+        return [one.node for one in found if isinstance(one, Class)]
+
+    def method(self, definition: ast.ClassDef, name: str, owner: Object | None = None) -> Function | None:
+        """Return the method of a class, or of its bases."""
+        for one in self.classes(definition):
+            for part in one.body:
+                if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef) and part.name == name:
+                    static = any(ast.unparse(mark) == "staticmethod" for mark in part.decorator_list)
+                    return Function(part, self._run.top, f"{one.name}.{name}", None if static else owner, one)
+        return None
+
+    def _class_value(self, definition: ast.ClassDef, name: str) -> Value | None:
+        for one in self.classes(definition):
+            for part in one.body:
+                if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name) and part.target.id == name:
+                    return self._run.expressions.value(part.value) if part.value is not None else None
+                if isinstance(part, ast.Assign) and any(
+                    isinstance(target, ast.Name) and target.id == name for target in part.targets
+                ):
+                    return self._run.expressions.value(part.value)
+        return None
+
+
+def _attribute_at(place: object) -> str:
+    """Return the name of the part at a place; "*" for one that is counted from the end, or not known."""
+    return "*" if place is None or (isinstance(place, int) and place < 0) else str(place)
