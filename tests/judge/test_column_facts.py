@@ -208,6 +208,30 @@ def test_a_language_model_that_is_too_good_within_one_pass_is_stated() -> None:
     assert "too_low_for_one_pass" not in facts(run_of({"loss": falling(6.9, 2.0, 1e-3)}, steps=320, **settings))
 
 
+def test_training_that_parts_from_evaluation_before_a_pass_is_over_is_stated_with_what_fresh_rows_do() -> None:
+    known = {"train_rows": 3000, "per_device_train_batch_size": 16, "learning_rate": 1e-3}
+    fresh = falling(2.3, 1.2)
+    again: Value = lambda step: fresh(step) if step < 60 else 0.4  # noqa: E731 - one of two curves
+    evaluated: dict[str, Value] = {"eval_loss": lambda step: fresh(step) + 0.02}
+    found = fact(run_of({"loss": again}, evaluated, **known), "apart_within_first_pass")
+    assert found.values["train"] == pytest.approx(0.4)
+    assert found.values["passes"] < 1
+    assert "apart_within_first_pass" not in facts(run_of({"loss": fresh}, evaluated, **known))
+    many = known | {"train_rows": 300}
+    assert "apart_within_first_pass" not in facts(run_of({"loss": again}, evaluated, **many))
+
+
+def test_an_evaluation_no_better_than_the_share_of_ones_is_stated_with_the_loss_of_the_constant_guess() -> None:
+    share: dict[str, Value] = {"eval_label_mean": lambda _: 0.2, "eval_auc": lambda step: 0.51 + 1e-4 * step}
+    entropy = -0.2 * math.log(0.2) - 0.8 * math.log(0.8)
+    stuck = run_of({"loss": falling(0.69, 0.49)}, share | {"eval_loss": lambda _: entropy + 0.004})
+    found = fact(stuck, "no_better_than_constant")
+    assert found.values["constant"] == pytest.approx(entropy)
+    assert "chance has 0.5" in found.text
+    learns = run_of({"loss": falling(0.69, 0.35)}, share | {"eval_loss": falling(0.69, 0.36)})
+    assert "no_better_than_constant" not in facts(learns)
+
+
 @pytest.mark.parametrize(("columns", "evaluated", "settings", "cause"), [
     ({"loss": lambda step: 4 * falling()(step)}, {"eval_loss": falling()}, {"gradient_accumulation_steps": 4},
      "grad_accum_scaling"),

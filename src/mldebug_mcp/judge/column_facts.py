@@ -40,8 +40,8 @@ def column_facts(run: Run) -> list[DerivedFact]:
         found: Iterable[DerivedFact] = (
             fact
             for kind in (
-                _multiples, _arithmetic, _parts, _at_bounds, _contradictions, _training_behind, _at_limit, _growing,
-                _frozen, _at_events, _periods,
+                _multiples, _arithmetic, _within_first_pass, _base_rate, _parts, _at_bounds, _contradictions,
+                _training_behind, _at_limit, _growing, _frozen, _at_events, _periods,
             )
             for fact in kind(run)
         )  # fmt: skip
@@ -594,6 +594,14 @@ MANY_PASSES, AS_LOW, LEARNT = 10.0, 1.15, 0.05
 the share of its start that training has come down to. Chosen."""
 FAR_BELOW = 0.08
 """Share of ln(vocabulary) that no model of text reaches on new rows. Chosen: good ones keep a sixth."""
+ONE_PASS, TOGETHER, APART = 0.99, 0.15, 0.6
+"""Passes by which no row came twice. Shares of the evaluation loss: by how much training is off it at most while both
+are one, and what training is of it once they part. Chosen: fresh rows differ from evaluation by their noise alone."""
+BESIDE_PASS = 5
+"""Training records before an evaluation that it is compared with."""
+OF_CONSTANT = 0.97
+"""Share of the loss of the constant guess that no evaluation goes below where nothing was learnt. Chosen: the error of
+the label mean of 500 rows."""
 SPACING = {"bf16": 2.0**-8, "fp16": 2.0**-11}
 """Distance of a number from the next as a share of it, at most: 8 and 11 bits of precision (IEEE 754, bfloat16)."""
 _PURE = ("pure", "full", "true", "weights")
@@ -641,6 +649,62 @@ def _too_low_for_one_pass(run: Run) -> Iterator[DerivedFact]:
             "models keep a tenth or more of that."
         ),
         values={"loss": low, "passes": float(passes[0])},
+    )
+
+
+def _within_first_pass(run: Run) -> Iterator[DerivedFact]:
+    """Yield that training parts from evaluation before a pass is over, as if it had seen its rows before."""
+    if "loss" not in run or "eval_loss" not in run or run.kind in POLICIES:
+        return
+    loss, evaluation = run["loss"].finite, run["eval_loss"].finite
+    if len(loss) < MIN_RECORDS_FOR_LEVEL or len(evaluation) < LEAST_PAIRS:
+        return
+    passes = passes_at(run, evaluation.step)
+    ends = np.searchsorted(loss.step, evaluation.step, side="right")
+    if passes is None:
+        return
+    pairs = [
+        (float(step), median(loss.value[max(0, end - BESIDE_PASS) : end]), float(held), float(made))
+        for step, held, end, made in zip(evaluation.step, evaluation.value, ends, passes, strict=True)
+        if end and held > 0 and made <= ONE_PASS
+    ]
+    apart = [one for one in pairs if 0 <= one[1] < APART * one[2]]
+    if len(apart) < 2 or abs(pairs[0][1] / pairs[0][2] - 1) > TOGETHER:
+        return
+    (at, train, held, made), first = min(apart, key=lambda one: one[1] / one[2]), pairs[0]
+    yield DerivedFact(
+        fact="apart_within_first_pass",
+        text=(
+            f"at {run.place(at)}, after {figure(made)} passes over the data, {_name(loss)} is about {figure(train)} "
+            f"and {_name(evaluation)} {figure(held)}; at {run.place(first[0])} they were {figure(first[1])} and "
+            f"{figure(first[2])}. Rows that are met for the first time are no easier than those of evaluation: rows "
+            "come again, or resemble those just before."
+        ),
+        values={"train": train, "eval": held, "passes": made},
+        steps=[at],
+    )
+
+
+def _base_rate(run: Run) -> Iterator[DerivedFact]:
+    """Yield that no evaluation is better than the constant guess of the share of ones in the labels."""
+    share = _share_of_ones(run)
+    if share is None or "eval_loss" not in run or len(run["eval_loss"].finite) < LEAST_PAIRS:
+        return
+    held = run["eval_loss"].finite
+    entropy = -share * math.log(share) - (1 - share) * math.log(1 - share)
+    best, last = float(held.value.min()), float(held.value[-1])
+    if not OF_CONSTANT * entropy <= best <= 2 * entropy:
+        return
+    areas = [one for one in _of(run, Quantity.AUC, phase="eval") if len(one) >= LEAST_PAIRS][:1]
+    also = "".join(f"; {_name(one)} ends at {figure(float(one.value[-1]))}, and chance has 0.5" for one in areas)
+    yield DerivedFact(
+        fact="no_better_than_constant",
+        text=(
+            f"{figure(100 * share)} % of the labels are 1, so the constant guess has a loss of {figure(entropy)}; "
+            f"{_name(held)} is {figure(best)} at its best and {figure(last)} at the end{also}. Inputs that tell of the "
+            "labels bring it below."
+        ),
+        values={"constant": entropy, "best": best},
     )
 
 

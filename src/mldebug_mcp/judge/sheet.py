@@ -271,7 +271,7 @@ _ENDS = {
     "interrupted": "the run was interrupted",
     "silence": "no more records come while the clock of the log runs on",
     "cut": "the log is cut off in the middle of a line",
-    "open": "the log ends without a closing record: the run goes on or was killed",
+    "open": "nothing in the log says whether the run is over, and finished runs of many loops end so",
 }
 
 
@@ -341,6 +341,8 @@ def _planned(run: Run) -> list[str]:
     passes = run.facts.passes_at(run.last_step) if run.step_name == "step" else None
     if passes is not None:
         told.append(f"{figure(passes)} passes over the data")
+    rows = run.facts.steps_per_update
+    told += [f"steps of this log count rows, {figure(rows)} to an update"] if rows > 1 else []
     return ["; ".join(told)] if told else []
 
 

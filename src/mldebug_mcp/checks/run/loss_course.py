@@ -140,8 +140,8 @@ def loss_hump(run: Run) -> Evidence | None:
         return None  # noise that multiplies reaches far up
     onset = float(loss.step[int((loss.value > start + climb / 5).argmax())])
     return Evidence(
-        f"loss climbs from {figure(start)} at the start to {figure(peak)} around "
-        f"{run.place(loss.step[cut.first[top]])} and is {figure(end)} at the end{_rate(run, onset)}",
+        f"loss climbs from about {figure(start)} at the start to about {figure(peak)} around "
+        f"{run.place(loss.step[cut.first[top]])} and is about {figure(end)} at the end{_rate(run, onset)}",
         steps=(onset,),
         values={"start": start, "peak": peak, "end": end, "factor": peak / start},
     )
@@ -168,7 +168,7 @@ def _throughout(run: Run, loss: Series) -> Evidence | None:
     if not rises or monotone(stretches) < alike:
         return None
     return Evidence(
-        f"loss rises from about {figure(start)} at first to {figure(end)} at the end, its trend by "
+        f"loss rises from about {figure(start)} at first to about {figure(end)} at the end, its trend by "
         f"{figure(moved.change)} ± {figure(moved.error)} from {run.place(loss.step[0])} on",
         steps=(float(loss.step[0]),),
         values={"start": start, "end": end, "rise": moved.change, "error": moved.error},
@@ -486,8 +486,8 @@ def loss_plateau(run: Run) -> Evidence | None:
         _refuse_to_judge(run, loss, start, gained, error, stands=stands)
     beside = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})" if chance is not None else ""
     return Evidence(
-        f"the level of the loss is {figure(start)} at the start and {figure(best)} at its lowest after that, up to "
-        f"{run.place(loss.step[-1])}{beside}",
+        f"the level of the loss is about {figure(start)} at the start and about {figure(best)} at its lowest after "
+        f"that, up to {run.place(loss.step[-1])}{beside}",
         steps=(float(loss.step[0]),),
         values={"start": start, "best": best, "gained": gained, "noise": error}
         | ({"uniform_guess": chance} if chance is not None else {}),
