@@ -221,6 +221,14 @@ def test_training_that_parts_from_evaluation_before_a_pass_is_over_is_stated_wit
     assert "apart_within_first_pass" not in facts(run_of({"loss": again}, evaluated, **many))
 
 
+def test_an_agent_whose_entropy_stays_that_of_equal_probabilities_acts_at_random() -> None:
+    reward: Value = lambda step: 20 + NOISE[step]  # noqa: E731 - one of two curves
+    still: dict[str, Value] = {"ep_rew_mean": reward, "entropy": lambda step: math.log(4) - 1e-4 * abs(NOISE[step])}
+    assert "= ln 4" in fact(run_of(still, algorithm="PPO", env="LunarLander"), "uniform_policy").text
+    moves = still | {"entropy": lambda step: math.log(4) - 0.004 * step}
+    assert "uniform_policy" not in facts(run_of(moves, algorithm="PPO", env="LunarLander"))
+
+
 def test_an_evaluation_no_better_than_the_share_of_ones_is_stated_with_the_loss_of_the_constant_guess() -> None:
     share: dict[str, Value] = {"eval_label_mean": lambda _: 0.2, "eval_auc": lambda step: 0.51 + 1e-4 * step}
     entropy = -0.2 * math.log(0.2) - 0.8 * math.log(0.8)

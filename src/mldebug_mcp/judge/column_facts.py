@@ -40,8 +40,8 @@ def column_facts(run: Run) -> list[DerivedFact]:
         found: Iterable[DerivedFact] = (
             fact
             for kind in (
-                _multiples, _arithmetic, _within_first_pass, _base_rate, _parts, _at_bounds, _contradictions,
-                _training_behind, _at_limit, _growing, _frozen, _at_events, _periods,
+                _multiples, _arithmetic, _within_first_pass, _base_rate, _parts, _at_bounds, _uniform_policy,
+                _contradictions, _training_behind, _at_limit, _growing, _frozen, _at_events, _periods,
             )
             for fact in kind(run)
         )  # fmt: skip
@@ -71,8 +71,17 @@ _SAID_BY: Mapping[str, Collection[str]] = {
     "cut_at_limit": ("completions_truncated", "completions_reach_limit"),
     "training_behind": ("train_lags_eval",),
     "scores_contradict": ("eval_metric_zero", "eval_score_behind_loss"),
+    "apart_within_first_pass": ("eval_gap_in_first_pass",),
 }
 """Symptoms that say the same as a fact: what one phenomenon says counts once."""
+_REPEATS = "apart_within_first_pass"
+"""The fact that adds no number to what the symptom that says the same states."""
+
+
+def not_repeated(facts: Sequence[DerivedFact], findings: Sequence[Finding]) -> list[DerivedFact]:
+    """Return the facts without one whose numbers a finding has."""
+    present = {one.symptom for one in findings if one.state is State.PRESENT}
+    return [one for one in facts if one.fact != _REPEATS or present.isdisjoint(_SAID_BY[one.fact])]
 
 
 def told_by_columns(facts: Sequence[DerivedFact], findings: Sequence[Finding] = ()) -> list[CauseEvidence]:
@@ -222,6 +231,8 @@ EXACT = 0.004
 """Share of a bound within which a loss rests at it. Chosen: the noise of a loss that learns nothing."""
 RESTS_FOR = 0.3
 """Share of the records for which it rests. Chosen."""
+MOST_ACTIONS = 18
+"""Actions of an agent. Chosen: Atari has so many."""
 _GUESSED = (2, 3, 4, 5, 10, 100, 1000)
 """Usual numbers of classes."""
 
@@ -258,6 +269,22 @@ def _at_bounds(run: Run) -> Iterator[DerivedFact]:
                 text=f"{text} A score that is learnt begins below it, and few tasks end there.",
                 steps=[float(one.step[0])],
             )
+
+
+def _uniform_policy(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the entropy of an agent rests at that of equal probabilities for all actions."""
+    for one in _of(run, Quantity.ENTROPY, phase="train") if run.kind == "rl" else ():
+        for actions in range(2, MOST_ACTIONS + 1):
+            if len(one) >= MIN_RECORDS_FOR_LEVEL and _rests_at(one, math.log(actions)):
+                yield DerivedFact(
+                    fact="uniform_policy",
+                    text=(
+                        f"{_name(one)} rests at {figure(median(_tail(one)))} = ln {actions}, the entropy of equal "
+                        f"probabilities for {actions} actions: the agent acts at random. Where it learns, that falls."
+                    ),
+                    values={"actions": float(actions), "entropy": median(_tail(one))},
+                )
+                return
 
 
 def _guesses(run: Run) -> list[int]:

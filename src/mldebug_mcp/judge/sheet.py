@@ -14,6 +14,7 @@ from mldebug_mcp.checks.progress import uniform_loss
 from mldebug_mcp.checks.reference_settings import usual_instead, usual_rates
 from mldebug_mcp.checks.results import among_siblings
 from mldebug_mcp.core.text import counted, figure, percent, shorten
+from mldebug_mcp.judge.column_facts import not_repeated
 from mldebug_mcp.judge.derived_facts import derived_facts
 from mldebug_mcp.judge.quantities import is_clock, quantity_facts, rests_on
 from mldebug_mcp.judge.what_to_log import CONFIGURATION
@@ -292,7 +293,7 @@ def sheet_of(
             settings=setting_facts(run),
             quantities=quantity_facts(run, findings),
             events=event_facts(run, findings),
-            facts=[*derived_facts(run), *facts],
+            facts=[*derived_facts(run), *not_repeated(facts, findings)],
             not_judged=_not_judged(run, findings, missing),
         )
     return sheet.model_copy(update={"lines": lines_of(sheet)})

@@ -150,8 +150,8 @@ def facts_of(
 
 
 NEAR_ROWS, BEYOND_PLAN = 0.05, 1.05
-"""How near the rows of a pass the steps of an epoch are where a log counts rows, as a share, and times the planned
-updates beyond which its steps are none. Chosen: the last batch of a pass is smaller."""
+"""Share by which the steps of an epoch differ from the rows of a pass where a log counts rows. Times the planned
+updates beyond which its steps are no updates. Chosen: the last batch of a pass is smaller."""
 
 
 def _counts_rows(
