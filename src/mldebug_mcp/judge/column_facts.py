@@ -398,8 +398,10 @@ def _at_limit(run: Run) -> Iterator[DerivedFact]:
         return
     text = f"{percent(median(cut[0].value))} of the completions are cut at their limit (median of {len(cut[0])} records"
     text += f"; {percent(median(_tail(cut[0])))} lately)"
-    if lengths and limit:
-        text += f"; the mean length is {figure(median(_tail(lengths[0])))} of at most {figure(limit)}"
+    if lengths:
+        text += f"; the mean length is {figure(median(_tail(lengths[0])))}" + (
+            f" of at most {figure(limit)}" if limit else ""
+        )
     longer = _of(run, Quantity.COMPLETION_LENGTH, phase="eval")
     if longer and lengths and median(longer[0].value) > median(lengths[0].value) / NEAR_LIMIT:
         text += f", and {figure(median(longer[0].value))} in evaluation"

@@ -412,7 +412,7 @@ def _siblings(run: Run) -> list[str]:
 
 def _not_judged(run: Run, findings: Sequence[Finding], missing: Sequence[MetricToLog]) -> list[str]:
     """Return which metrics are missing, those that would help most first, then what every such run should log."""
-    wanted = dict.fromkeys([one.metric for one in missing])
+    wanted = dict.fromkeys(one.metric for one in missing if one.metric not in run)
     wanted |= dict.fromkeys(name for name in (*USUAL, *USUAL_IN.get(run.kind, ())) if name not in run)
     if not run.settings:
         wanted[CONFIGURATION] = None
