@@ -40,8 +40,9 @@ def column_facts(run: Run) -> list[DerivedFact]:
         found: Iterable[DerivedFact] = (
             fact
             for kind in (
-                _multiples, _arithmetic, _within_first_pass, _base_rate, _parts, _at_bounds, _uniform_policy,
-                _contradictions, _training_behind, _at_limit, _growing, _frozen, _at_events, _periods,
+                _multiples, _arithmetic, _within_first_pass, _base_rate, _beyond_guess, _logps_multiplied,
+                _parts, _at_bounds, _uniform_policy, _contradictions, _training_behind, _at_limit, _growing, _frozen,
+                _at_events, _periods,
             )
             for fact in kind(run)
         )  # fmt: skip
@@ -58,6 +59,11 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "too_low_for_one_pass": {"label_shift_error": 4.0, "causal_mask_missing": 4.0},
     "worse_than_constant": {"double_softmax": 6.0},
     "training_behind": {"label_noise": 6.0},
+    "apart_within_first_pass": {"resume_data_replayed": 7.0, "duplicated_data": 6.0},
+    "no_better_than_constant": {"no_signal": 4.0},
+    "uniform_policy": {"exploration_failure": 3.0, "no_signal": 3.0},
+    "worse_than_any_guess": {"lr_too_high": 5.0, "missing_zero_grad": 4.0, "wrong_loss": 4.0, "bad_init": 3.0},
+    "logps_multiplied": {"dpo_collapse": 5.0, "lr_too_high": 4.0},
 }
 """Bits for the causes that explain a fact. By hand: eight where a half of the runs with the cause show it and one in
 five hundred healthy ones. Of 407 healthy runs of the data set none shows a multiple or a contradiction. None shows
@@ -628,6 +634,14 @@ ONE_PASS, TOGETHER, APART = 0.99, 0.15, 0.6
 are one, and what training is of it once they part. Chosen: fresh rows differ from evaluation by their noise alone."""
 BESIDE_PASS = 5
 """Training records before an evaluation that it is compared with."""
+MOST_CLASSES, LEAST_RIGHT, MOST_RIGHT, BEYOND_GUESS = 1000, 0.5, 0.95, 1.6
+"""Classes of a classifier that are unknown, shares of right answers between which a loss is compared with them, and
+times the loss of a guess. Chosen: ImageNet's. Where nearly all is right, other terms of a loss exceed that of a guess.
+Overfitted models stay below the last."""
+_OF_TWO_CLASSES = ("binary", "bce", "logloss", "log_loss")
+"""Parts of names of a loss that is taken over two classes."""
+TIMES_AS_UNLIKELY, LEAST_NATS = 2.0, 50.0
+"""Times the nats of chosen answers, and nats more, from which on they are lost. Chosen: see the text of the fact."""
 OF_CONSTANT = 0.97
 """Share of the loss of the constant guess that no evaluation goes below where nothing was learnt. Chosen: the error of
 the label mean of 500 rows."""
@@ -735,6 +749,61 @@ def _base_rate(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"constant": entropy, "best": best},
     )
+
+
+def _beyond_guess(run: Run) -> Iterator[DerivedFact]:
+    """Yield a loss that stays far above that of a guess whose answers are as often right, whatever the classes."""
+    if run.kind in POLICIES or run.kind == "preference":
+        return
+    stated = [
+        (one, math.log(2), "two classes that are guessed have")
+        for one in _of(run, *LOSSES)
+        if any(word in _name(one).lower() for word in _OF_TWO_CLASSES)
+    ]
+    for loss, score in (("loss", "accuracy"), ("eval_loss", "eval_accuracy")):
+        if loss in run and score in run and len(run[score].finite):
+            share = median(_tail(run[score].finite))
+            if LEAST_RIGHT <= share <= MOST_RIGHT:
+                most = -share * math.log(share) + (1 - share) * (math.log(MOST_CLASSES - 1) - math.log(1 - share))
+                told = f"answers of which {percent(share)} are right have, over {MOST_CLASSES:,} classes and guessed,"
+                stated.append((run[loss].finite, most, told))
+    for series, bound, told in stated:
+        later = series.value[len(series) // 2 :]
+        if len(series) < MIN_RECORDS_FOR_LEVEL or not bool(np.all(later > BEYOND_GUESS * bound)):
+            continue
+        trained = series.role is None or series.role.phase != "eval"
+        yield DerivedFact(
+            fact="worse_than_any_guess" if trained else "evaluation_worse_than_any_guess",
+            text=(
+                f"{_name(series)} is {figure(float(later.min()))} to {figure(float(later.max()))} in the later half of "
+                f"{len(series)} records; {told} {figure(bound)} at most. Weights that are far too large make wrong "
+                "answers so sure. A loss that is summed, or is no cross-entropy, is above it, too."
+            ),
+            values={"lowest": float(later.min()), "guess": bound},
+        )
+        return
+
+
+def _logps_multiplied(run: Run) -> Iterator[DerivedFact]:
+    """Yield log-probabilities of chosen answers that sink to a multiple of what they began with."""
+    if run.kind != "preference":
+        return
+    for one in (run[name].finite for name in ("logps/chosen", "eval_logps/chosen") if name in run):
+        if len(one) < LEAST_PAIRS:
+            continue
+        first, last = float(one.value[0]), median(one.value[-LEAST_PAIRS:])
+        if not (first < 0 and last < TIMES_AS_UNLIKELY * first and first - last > LEAST_NATS):
+            continue
+        yield DerivedFact(
+            fact="logps_multiplied",
+            text=(
+                f"{_name(one)} sinks from {figure(first)} to about {figure(last)}, {figure(last / first)} times as "
+                "many nats: the model hardly writes the answers that it is to prefer. They lose a few nats where "
+                "preferences are learnt."
+            ),
+            values={"first": first, "last": last},
+        )
+        return
 
 
 def _evaluation_after_passes(run: Run) -> Iterator[DerivedFact]:

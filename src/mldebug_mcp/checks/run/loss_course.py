@@ -77,7 +77,8 @@ def loss_divergence(run: Run) -> Evidence | None:
     Not this when: it comes back; steps take longer just as it rises, or a term sets in there, which is unknown.
     """
     loss = run["loss"].finite
-    if not explodes(loss):
+    exploding = explodes(loss)
+    if not exploding:
         _need(run, LEAST_OF_RISE)
     rise = rise_for_good(run)
     if rise is None:
@@ -89,7 +90,7 @@ def loss_divergence(run: Run) -> Evidence | None:
             "every score of evaluation rises to its best as the loss does: the loss may be a sum that grows"
         )
     onset = float(loss.step[rise.at])
-    start = rise.lowest if explodes(loss) else start_level(loss.value)
+    start = rise.lowest if exploding else start_level(loss.value)
     if (plan := planned_rise(run, onset, float(loss.step[-1]))) is not None:
         raise CannotTell(
             f"{plan.name} is raised by plan to {figure(plan.finite.value[-1])}, and the loss rises with it"
@@ -378,6 +379,10 @@ class Stall:
     onset: float
 
 
+LEAST_TO_STALL = 12
+"""Records of a loss that tell of standing still. Chosen: of a dozen epochs a model that learns shows half."""
+
+
 def stalled(loss: Series) -> Stall | None:
     """Return where a loss falls at first and then stands, if it does, at whatever level."""
     start, end = start_level(loss.value), end_level(loss.value)
@@ -658,7 +663,7 @@ ask_in_turn(
         loss_stall,
         needs=LOSS,
         sources=("axolotl_stability", "karpathy_recipe"),
-        points=20,
+        points=LEAST_TO_STALL,
         settled=True,
         not_for=("diffusion",),
         background=0.02,
