@@ -221,6 +221,34 @@ def test_training_that_parts_from_evaluation_before_a_pass_is_over_is_stated_wit
     assert "apart_within_first_pass" not in facts(run_of({"loss": again}, evaluated, **many))
 
 
+def test_a_loss_above_that_of_any_guess_that_is_as_often_right_is_stated_whatever_the_classes() -> None:
+    right: Value = lambda step: 0.8 + 0.0002 * step  # noqa: E731 - one of two curves
+    far = run_of({"loss": falling(9, 5, 0.1), "accuracy": right})
+    assert "over 1,000 classes and guessed, " in fact(far, "worse_than_any_guess").text
+    assert "worse_than_any_guess" not in facts(run_of({"loss": falling(2.3, 0.6), "accuracy": right}))
+    binary = run_of({"binary_crossentropy": falling(9, 7, 0.01)})
+    assert "0.6931 at most" in fact(binary, "worse_than_any_guess").text
+    done = run_of({"loss": falling(2.3, 0.3), "accuracy": lambda _: 0.99})
+    assert "worse_than_any_guess" not in facts(done)
+
+
+def test_answers_that_are_hardly_written_any_more_are_stated_in_times_of_their_nats() -> None:
+    def preference(lost: float) -> RunDiagnosis:
+        learns = falling(0.69, 0.05)
+        return run_of({
+            "loss": learns,
+            "rewards/margins": lambda step: 10 * (0.69 - learns(step)),
+            "rewards/accuracies": lambda step: min(1.0, 0.5 + step / 100),
+            "logps/chosen": lambda step: -70 - lost * (1 - math.exp(-step / 30)) + NOISE[step],
+            "logps/rejected": lambda step: -70 - 3 * lost * (1 - math.exp(-step / 30)) + NOISE[step],
+        }, beta=0.1, task="dpo")  # fmt: skip
+
+    sunk = preference(150)
+    assert fact(sunk, "logps_multiplied").values["last"] < -200
+    assert {"dpo_collapse", "lr_too_high"} & {one.cause for one in sunk.hypotheses[:2]}
+    assert "logps_multiplied" not in facts(preference(15))
+
+
 def test_an_agent_whose_entropy_stays_that_of_equal_probabilities_acts_at_random() -> None:
     reward: Value = lambda step: 20 + NOISE[step]  # noqa: E731 - one of two curves
     still: dict[str, Value] = {"ep_rew_mean": reward, "entropy": lambda step: math.log(4) - 1e-4 * abs(NOISE[step])}

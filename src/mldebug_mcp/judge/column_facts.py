@@ -63,6 +63,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "no_better_than_constant": {"no_signal": 4.0},
     "uniform_policy": {"exploration_failure": 3.0, "no_signal": 3.0},
     "worse_than_any_guess": {"lr_too_high": 5.0, "missing_zero_grad": 4.0, "wrong_loss": 4.0, "bad_init": 3.0},
+    "evaluation_worse_than_any_guess": {"lr_too_high": 3.0},
     "logps_multiplied": {"dpo_collapse": 5.0, "lr_too_high": 4.0},
 }
 """Bits for the causes that explain a fact. By hand: eight where a half of the runs with the cause show it and one in
@@ -78,16 +79,18 @@ _SAID_BY: Mapping[str, Collection[str]] = {
     "training_behind": ("train_lags_eval",),
     "scores_contradict": ("eval_metric_zero", "eval_score_behind_loss"),
     "apart_within_first_pass": ("eval_gap_in_first_pass",),
+    "worse_than_any_guess": ("loss_rises", "loss_divergence", "loss_huge"),
+    "evaluation_worse_than_any_guess": ("eval_gap_grows", "eval_bad_from_start", "eval_never_improves", "loss_rises"),
 }
 """Symptoms that say the same as a fact: what one phenomenon says counts once."""
-_REPEATS = "apart_within_first_pass"
-"""The fact that adds no number to what the symptom that says the same states."""
+_REPEATS = ("apart_within_first_pass", "worse_than_any_guess", "evaluation_worse_than_any_guess")
+"""Facts that add next to nothing to what the symptom that says the same states."""
 
 
 def not_repeated(facts: Sequence[DerivedFact], findings: Sequence[Finding]) -> list[DerivedFact]:
     """Return the facts without one whose numbers a finding has."""
     present = {one.symptom for one in findings if one.state is State.PRESENT}
-    return [one for one in facts if one.fact != _REPEATS or present.isdisjoint(_SAID_BY[one.fact])]
+    return [one for one in facts if one.fact not in _REPEATS or present.isdisjoint(_SAID_BY[one.fact])]
 
 
 def told_by_columns(facts: Sequence[DerivedFact], findings: Sequence[Finding] = ()) -> list[CauseEvidence]:
@@ -635,8 +638,8 @@ are one, and what training is of it once they part. Chosen: fresh rows differ fr
 BESIDE_PASS = 5
 """Training records before an evaluation that it is compared with."""
 MOST_CLASSES, LEAST_RIGHT, MOST_RIGHT, BEYOND_GUESS = 1000, 0.5, 0.95, 1.6
-"""Classes of a classifier that are unknown, shares of right answers between which a loss is compared with them, and
-times the loss of a guess. Chosen: ImageNet's. Where nearly all is right, other terms of a loss exceed that of a guess.
+"""Classes of a classifier, where they are unknown. Shares of right answers between which its loss is compared. Times
+the loss of a guess. Chosen: ImageNet's. Where nearly all is right, other terms of a loss exceed that of a guess.
 Overfitted models stay below the last."""
 _OF_TWO_CLASSES = ("binary", "bce", "logloss", "log_loss")
 """Parts of names of a loss that is taken over two classes."""
@@ -776,8 +779,8 @@ def _beyond_guess(run: Run) -> Iterator[DerivedFact]:
             fact="worse_than_any_guess" if trained else "evaluation_worse_than_any_guess",
             text=(
                 f"{_name(series)} is {figure(float(later.min()))} to {figure(float(later.max()))} in the later half of "
-                f"{len(series)} records; {told} {figure(bound)} at most. Weights that are far too large make wrong "
-                "answers so sure. A loss that is summed, or is no cross-entropy, is above it, too."
+                f"{len(series)} records; {told} {figure(bound)} at most. Weights that are too large make wrong answers "
+                "so sure."
             ),
             values={"lowest": float(later.min()), "guess": bound},
         )

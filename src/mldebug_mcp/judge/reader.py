@@ -324,7 +324,7 @@ def _cited(reply: Reply, facts: Sequence[Fact]) -> list[Fact]:
 
 OWN_WEIGHT, READER_WEIGHT = 0.05, 1.35
 """Powers of the own probability and of the reader's in the pool. A power above 1 makes surer: of 180 readings of 120
-labelled runs readers were right more often than they said. Chosen near the best of `python -m benchmarks.readers pool`,
+labelled runs readers are right more often than they claim. Chosen near the best of `python -m benchmarks.readers pool`,
 with a little of the own left where a reader is undecided."""
 MIN_REST = 0.1
 """What a reader leaves at least for the causes that it does not name: nobody thinks of everything. Chosen: the power
