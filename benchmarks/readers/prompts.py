@@ -6,10 +6,11 @@ import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import log
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+import numpy as np
 
 from benchmarks.faults.figures import calibration_error, table
 from benchmarks.foreign.judged import Judged
@@ -34,7 +35,10 @@ PROMPTS, REPLIES = "prompts", "replies"
 KEY = "key.jsonl"
 KEPT = Path(__file__).parent / "replies.jsonl"
 """Own probabilities and replies by run, without labels: what the weights of the pool were fitted on."""
-WEIGHTS = tuple(round(0.05 * step, 2) for step in range(25))
+OWN_WEIGHTS = tuple(round(0.05 * step, 2) for step in range(7))
+READER_WEIGHTS = tuple(round(0.8 + 0.05 * step, 2) for step in range(17))
+FOLDS, DRAWS = 5, 1000
+"""Parts of the runs that are left out in turn, and draws of answers that are right as often as they say."""
 
 
 def write(drawn: Sequence[Drawn], folder: Path) -> None:
@@ -104,9 +108,10 @@ def kept_replies(labels: Mapping[str, Truth], file: Path = KEPT) -> list[Read]:
 
 
 def keep(ones: Sequence[Read], file: Path = KEPT) -> None:
-    """Write the replies as they came, each with the own probabilities; no label."""
-    rows = [{"run": one.entry, "reply": one.reply} for one in ones]
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    """Add the replies as they came, each with the own probabilities; no label. A run may be read several times."""
+    kept = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    rows = [json.dumps({"run": one.entry, "reply": one.reply}) for one in ones]
+    file.write_text("".join(f"{row}\n" for row in dict.fromkeys([*kept, *rows])), encoding="utf-8")
 
 
 def labels_of(folders: Sequence[Path]) -> dict[str, Truth]:
@@ -143,11 +148,15 @@ def measured(ones: Sequence[Read]) -> str:
     refused = sum(not one.reader for one in ones)
     characters = [one.entry["characters"] for one in ones if "characters" in one.entry]
     own_weight, reader_weight = fitted_weights(ones)
+    runs = len({one.entry["log"] for one in ones})
     return "\n\n".join(
         [
             table(rows),
-            f"{len(ones)} runs; {refused} without a reply that can be used; characters of a prompt: median "
-            f"{median(characters):.0f}, most {max(characters)}; best weights: own {own_weight}, reader {reader_weight}",
+            f"{len(ones)} readings of {runs} runs; {refused} without a reply that can be used; characters of a prompt: "
+            f"median {median(characters):.0f}, most {max(characters)}; best weights: own {own_weight}, reader "
+            f"{reader_weight}",
+            f"calibration error that chance leaves so few opinions that are as sure as they are right: "
+            f"{_error_by_chance(opinions['together']):.3f}",
         ]
     )
 
@@ -166,20 +175,40 @@ def _opinion(one: Read, shares: Mapping[str, float]) -> Opinion:
 
 
 def fitted_weights(ones: Sequence[Read]) -> tuple[float, float]:
-    """Return the weights of the pool under which the right causes are most probable together."""
+    """Return the weights of the pool whose leading cause is as sure as it is right: the least squared error."""
     both = [one for one in ones if one.reader]
-    pairs = ((own, reader) for own in WEIGHTS for reader in WEIGHTS)
-    return max(pairs, key=lambda pair: sum(_log_share(one, one.combined(*pair)) for one in both))
+    pairs = ((own, reader) for own in OWN_WEIGHTS for reader in READER_WEIGHTS)
+    return min(pairs, key=lambda pair: sum(_squared_error(one, one.combined(*pair)) for one in both))
 
 
-def _log_share(one: Read, shares: Mapping[str, float]) -> float:
-    return log(max(sum(shares.get(cause, 0.0) for cause in one.truth.right), 1e-6))
+def _squared_error(one: Read, shares: Mapping[str, float]) -> float:
+    first = max(shares, key=lambda cause: shares[cause])
+    return (shares[first] - (first in one.truth.right)) ** 2
 
 
-def _left_out(ones: Sequence[Read], folds: int = 5) -> Iterator[tuple[Read, Mapping[str, float]]]:
-    """Yield each run with both opinions pooled by weights that were fitted without it."""
-    for fold in range(folds):
-        weights = fitted_weights([one for place, one in enumerate(ones) if place % folds != fold])
-        for place, one in enumerate(ones):
-            if place % folds == fold:
-                yield one, one.combined(*weights)
+def _left_out(ones: Sequence[Read]) -> Iterator[tuple[Read, Mapping[str, float]]]:
+    """Yield each reading with both opinions pooled by weights that were fitted on other runs."""
+    places = {log: place for place, log in enumerate(sorted({one.entry["log"] for one in ones}))}
+    folds = [places[one.entry["log"]] % FOLDS for one in ones]
+    for fold in range(FOLDS):
+        weights = fitted_weights([one for one, other in zip(ones, folds, strict=True) if other != fold])
+        yield from ((one, one.combined(*weights)) for one, other in zip(ones, folds, strict=True) if other == fold)
+
+
+def _error_by_chance(opinions: Sequence[Opinion]) -> float:
+    """Return the median calibration error of answers that are right as often as they say, so few as there are."""
+    rng = np.random.default_rng(0)
+    shares = [one.probability for one in opinions]
+    drawn = (calibration_error([_Drawn(share, bool(rng.random() < share)) for share in shares]) for _ in range(DRAWS))
+    return median(drawn)
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """An answer that is right by chance."""
+
+    probability: float
+    is_right: bool
+
+    def right(self, places: int) -> bool:
+        return self.is_right and places > 0

@@ -208,6 +208,66 @@ def test_a_language_model_that_is_too_good_within_one_pass_is_stated() -> None:
     assert "too_low_for_one_pass" not in facts(run_of({"loss": falling(6.9, 2.0, 1e-3)}, steps=320, **settings))
 
 
+def test_training_that_parts_from_evaluation_before_a_pass_is_over_is_stated_with_what_fresh_rows_do() -> None:
+    known = {"train_rows": 3000, "per_device_train_batch_size": 16, "learning_rate": 1e-3}
+    fresh = falling(2.3, 1.2)
+    again: Value = lambda step: 0.4 if 60 < step <= 110 else fresh(step)  # noqa: E731 - one of two curves
+    evaluated: dict[str, Value] = {"eval_loss": lambda step: fresh(step) + 0.02}
+    found = fact(run_of({"loss": again}, evaluated, **known), "apart_within_first_pass")
+    assert found.values["train"] == pytest.approx(0.4)
+    assert found.values["passes"] < 1
+    assert "apart_within_first_pass" not in facts(run_of({"loss": fresh}, evaluated, **known))
+    many = known | {"train_rows": 300}
+    assert "apart_within_first_pass" not in facts(run_of({"loss": again}, evaluated, **many))
+
+
+def test_a_loss_above_that_of_any_guess_that_is_as_often_right_is_stated_whatever_the_classes() -> None:
+    right: Value = lambda step: 0.8 + 0.0002 * step  # noqa: E731 - one of two curves
+    far = run_of({"loss": falling(9, 5, 0.1), "accuracy": right})
+    assert "over 1,000 classes and guessed, " in fact(far, "worse_than_any_guess").text
+    assert "worse_than_any_guess" not in facts(run_of({"loss": falling(2.3, 0.6), "accuracy": right}))
+    binary = run_of({"binary_crossentropy": falling(9, 7, 0.01)})
+    assert "0.6931 at most" in fact(binary, "worse_than_any_guess").text
+    done = run_of({"loss": falling(2.3, 0.3), "accuracy": lambda _: 0.99})
+    assert "worse_than_any_guess" not in facts(done)
+
+
+def test_answers_that_are_hardly_written_any_more_are_stated_in_times_of_their_nats() -> None:
+    def preference(lost: float) -> RunDiagnosis:
+        learns = falling(0.69, 0.05)
+        return run_of({
+            "loss": learns,
+            "rewards/margins": lambda step: 10 * (0.69 - learns(step)),
+            "rewards/accuracies": lambda step: min(1.0, 0.5 + step / 100),
+            "logps/chosen": lambda step: -70 - lost * (1 - math.exp(-step / 30)) + NOISE[step],
+            "logps/rejected": lambda step: -70 - 3 * lost * (1 - math.exp(-step / 30)) + NOISE[step],
+        }, beta=0.1, task="dpo")  # fmt: skip
+
+    sunk = preference(150)
+    assert fact(sunk, "logps_multiplied").values["last"] < -200
+    assert {"dpo_collapse", "lr_too_high"} & {one.cause for one in sunk.hypotheses[:2]}
+    assert "logps_multiplied" not in facts(preference(15))
+
+
+def test_an_agent_whose_entropy_stays_that_of_equal_probabilities_acts_at_random() -> None:
+    reward: Value = lambda step: 20 + NOISE[step]  # noqa: E731 - one of two curves
+    still: dict[str, Value] = {"ep_rew_mean": reward, "entropy": lambda step: math.log(4) - 1e-4 * abs(NOISE[step])}
+    assert "= ln 4" in fact(run_of(still, algorithm="PPO", env="LunarLander"), "uniform_policy").text
+    moves = still | {"entropy": lambda step: math.log(4) - 0.004 * step}
+    assert "uniform_policy" not in facts(run_of(moves, algorithm="PPO", env="LunarLander"))
+
+
+def test_an_evaluation_no_better_than_the_share_of_ones_is_stated_with_the_loss_of_the_constant_guess() -> None:
+    share: dict[str, Value] = {"eval_label_mean": lambda _: 0.2, "eval_auc": lambda step: 0.51 + 1e-4 * step}
+    entropy = -0.2 * math.log(0.2) - 0.8 * math.log(0.8)
+    stuck = run_of({"loss": falling(0.69, 0.49)}, share | {"eval_loss": lambda _: entropy + 0.004})
+    found = fact(stuck, "no_better_than_constant")
+    assert found.values["constant"] == pytest.approx(entropy)
+    assert "chance has 0.5" in found.text
+    learns = run_of({"loss": falling(0.69, 0.35)}, share | {"eval_loss": falling(0.69, 0.36)})
+    assert "no_better_than_constant" not in facts(learns)
+
+
 @pytest.mark.parametrize(("columns", "evaluated", "settings", "cause"), [
     ({"loss": lambda step: 4 * falling()(step)}, {"eval_loss": falling()}, {"gradient_accumulation_steps": 4},
      "grad_accum_scaling"),

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.conftest import PATIENCE
 
@@ -23,6 +24,8 @@ from mldebug_mcp.judge.reader import facts_of, pooled, prompt_for
 from mldebug_mcp.judge.rules import RULES
 from mldebug_mcp.judge.runs import diagnose_runs
 from mldebug_mcp.judge.watch import Watch
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.knowledge.catalogue import near_causes
 from mldebug_mcp.models import Diagnosis
 from mldebug_mcp.models.runs import Runs
 
@@ -65,6 +68,37 @@ def test_the_prompt_holds_facts_rules_and_causes_and_nothing_of_the_ranking() ->
     assert len(prompt) < 12_000
 
 
+def test_the_prompt_holds_what_arithmetic_says_and_cuts_no_comparison() -> None:
+    rng = np.random.default_rng(0)
+    records: list[dict[str, float]] = []
+    for step in range(10, 601, 10):
+        loss = 2.3 * 0.995**step + 0.3
+        record: dict[str, float] = {"step": step, "train/loss": 4 * loss + 0.01 * float(rng.normal())}
+        record |= {f"train/part_with_a_long_name_{k}": loss + k * float(rng.normal()) for k in range(4)}
+        if step % 60 == 0:
+            record |= {"val/loss": loss, "val/loss_on_a_second_set": loss + 0.1 * float(rng.normal())}
+        records.append(record)
+    facts = [
+        one.text
+        for one in facts_of(mldebug_mcp.diagnose_run(records, settings={"gradient_accumulation_steps": 4, "lr": 1e-3}))
+    ]
+    assert any("About 1 is expected" in fact for fact in facts)
+    assert not [fact for fact in facts if fact.endswith("…")]
+    assert any("evaluation - median of" in fact and "at 600" in fact for fact in facts)
+
+
+def test_the_prompt_says_how_to_choose_between_the_likeliest_causes() -> None:
+    choices = prompt_for(mldebug_mcp.diagnose_run(SPIKE)).partition("How to choose between near causes:")[2]
+    assert "bad_data_pocket" in choices
+    assert len(re.findall(r"^- ", choices, re.M)) <= 6
+
+
+def test_causes_to_choose_between_are_causes_of_the_list_and_named_in_the_text() -> None:
+    for causes, choose in near_causes().items():
+        assert set(causes) <= set(catalogue().causes)
+        assert all(cause in choose for cause in causes if cause != "healthy"), choose
+
+
 def test_both_opinions_and_one_of_both_together_are_in_the_answer() -> None:
     read, prompts = answering(reply({"label_noise": 0.6, "overfitting": 0.3}, check="read 100 rows"))
     answer = mldebug_mcp.diagnose_run(OVERFIT, reader=read)
@@ -74,7 +108,8 @@ def test_both_opinions_and_one_of_both_together_are_in_the_answer() -> None:
     together = {one.cause: one.probability for one in answer.reader.combined}
     assert sum(together.values()) == pytest.approx(1)
     assert own(answer)["overfitting"] > together["overfitting"] > 0.3
-    assert own(answer)["label_noise"] < together["label_noise"] < 0.6
+    reader_alone = pooled(own(answer), {"label_noise": 0.6, "overfitting": 0.3}, own_weight=0.0)
+    assert own(answer)["label_noise"] < together["label_noise"] < reader_alone["label_noise"]
     assert answer.reader.check == "read 100 rows"
     assert len(answer.reader.facts) == 2
     assert answer.verdict.causes[0] == answer.leader == answer.reader.combined[0].cause

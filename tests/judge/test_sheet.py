@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from benchmarks.reading.reads import own_logs
 from rich.console import Console
 from tests.runs import run_of
 
+from mldebug_mcp import diagnose_run
 from mldebug_mcp.checks.check import symptoms
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge.diagnosis import diagnose
@@ -164,3 +166,10 @@ def test_bits_are_told_only_when_asked_for() -> None:
 )
 def test_a_hostile_run_has_a_sheet(values: list[float], config: dict[str, float]) -> None:
     assert diagnose(run_of(loss=values, config=config)).sheet.ran
+
+
+def test_what_is_logged_and_not_finite_is_not_listed_as_not_logged() -> None:
+    records = [{"step": step, "loss": 2.0 if step < 3 else math.nan, "grad_norm": math.nan} for step in range(1, 40)]
+    (line,) = diagnose_run(records, settings={"lr": 0.1}).sheet.not_judged
+    missing = line.partition("not logged: ")[2].split(", ")
+    assert not {"loss", "grad_norm"} & {*missing}

@@ -40,8 +40,9 @@ def column_facts(run: Run) -> list[DerivedFact]:
         found: Iterable[DerivedFact] = (
             fact
             for kind in (
-                _multiples, _arithmetic, _parts, _at_bounds, _contradictions, _training_behind, _at_limit, _growing,
-                _frozen, _at_events, _periods,
+                _multiples, _arithmetic, _within_first_pass, _base_rate, _beyond_guess, _logps_multiplied,
+                _parts, _at_bounds, _uniform_policy, _contradictions, _training_behind, _at_limit, _growing, _frozen,
+                _at_events, _periods,
             )
             for fact in kind(run)
         )  # fmt: skip
@@ -58,6 +59,12 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "too_low_for_one_pass": {"label_shift_error": 4.0, "causal_mask_missing": 4.0},
     "worse_than_constant": {"double_softmax": 6.0},
     "training_behind": {"label_noise": 6.0},
+    "apart_within_first_pass": {"resume_data_replayed": 7.0, "duplicated_data": 6.0},
+    "no_better_than_constant": {"no_signal": 4.0},
+    "uniform_policy": {"exploration_failure": 3.0, "no_signal": 3.0},
+    "worse_than_any_guess": {"lr_too_high": 5.0, "missing_zero_grad": 4.0, "wrong_loss": 4.0, "bad_init": 3.0},
+    "evaluation_worse_than_any_guess": {"lr_too_high": 3.0},
+    "logps_multiplied": {"dpo_collapse": 5.0, "lr_too_high": 4.0},
 }
 """Bits for the causes that explain a fact. By hand: eight where a half of the runs with the cause show it and one in
 five hundred healthy ones. Of 407 healthy runs of the data set none shows a multiple or a contradiction. None shows
@@ -71,8 +78,19 @@ _SAID_BY: Mapping[str, Collection[str]] = {
     "cut_at_limit": ("completions_truncated", "completions_reach_limit"),
     "training_behind": ("train_lags_eval",),
     "scores_contradict": ("eval_metric_zero", "eval_score_behind_loss"),
+    "apart_within_first_pass": ("eval_gap_in_first_pass",),
+    "worse_than_any_guess": ("loss_rises", "loss_divergence", "loss_huge"),
+    "evaluation_worse_than_any_guess": ("eval_gap_grows", "eval_bad_from_start", "eval_never_improves", "loss_rises"),
 }
 """Symptoms that say the same as a fact: what one phenomenon says counts once."""
+_REPEATS = ("apart_within_first_pass", "worse_than_any_guess", "evaluation_worse_than_any_guess")
+"""Facts that add next to nothing to what the symptom that says the same states."""
+
+
+def not_repeated(facts: Sequence[DerivedFact], findings: Sequence[Finding]) -> list[DerivedFact]:
+    """Return the facts without one whose numbers a finding has."""
+    present = {one.symptom for one in findings if one.state is State.PRESENT}
+    return [one for one in facts if one.fact not in _REPEATS or present.isdisjoint(_SAID_BY[one.fact])]
 
 
 def told_by_columns(facts: Sequence[DerivedFact], findings: Sequence[Finding] = ()) -> list[CauseEvidence]:
@@ -222,6 +240,8 @@ EXACT = 0.004
 """Share of a bound within which a loss rests at it. Chosen: the noise of a loss that learns nothing."""
 RESTS_FOR = 0.3
 """Share of the records for which it rests. Chosen."""
+MOST_ACTIONS = 18
+"""Actions of an agent. Chosen: Atari has so many."""
 _GUESSED = (2, 3, 4, 5, 10, 100, 1000)
 """Usual numbers of classes."""
 
@@ -258,6 +278,22 @@ def _at_bounds(run: Run) -> Iterator[DerivedFact]:
                 text=f"{text} A score that is learnt begins below it, and few tasks end there.",
                 steps=[float(one.step[0])],
             )
+
+
+def _uniform_policy(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the entropy of an agent rests at that of equal probabilities for all actions."""
+    for one in _of(run, Quantity.ENTROPY, phase="train") if run.kind == "rl" else ():
+        for actions in range(2, MOST_ACTIONS + 1):
+            if len(one) >= MIN_RECORDS_FOR_LEVEL and _rests_at(one, math.log(actions)):
+                yield DerivedFact(
+                    fact="uniform_policy",
+                    text=(
+                        f"{_name(one)} rests at {figure(median(_tail(one)))} = ln {actions}, the entropy of equal "
+                        f"probabilities for {actions} actions: the agent acts at random. Where it learns, that falls."
+                    ),
+                    values={"actions": float(actions), "entropy": median(_tail(one))},
+                )
+                return
 
 
 def _guesses(run: Run) -> list[int]:
@@ -371,8 +407,10 @@ def _at_limit(run: Run) -> Iterator[DerivedFact]:
         return
     text = f"{percent(median(cut[0].value))} of the completions are cut at their limit (median of {len(cut[0])} records"
     text += f"; {percent(median(_tail(cut[0])))} lately)"
-    if lengths and limit:
-        text += f"; the mean length is {figure(median(_tail(lengths[0])))} of at most {figure(limit)}"
+    if lengths:
+        text += f"; the mean length is {figure(median(_tail(lengths[0])))}" + (
+            f" of at most {figure(limit)}" if limit else ""
+        )
     longer = _of(run, Quantity.COMPLETION_LENGTH, phase="eval")
     if longer and lengths and median(longer[0].value) > median(lengths[0].value) / NEAR_LIMIT:
         text += f", and {figure(median(longer[0].value))} in evaluation"
@@ -594,6 +632,22 @@ MANY_PASSES, AS_LOW, LEARNT = 10.0, 1.15, 0.05
 the share of its start that training has come down to. Chosen."""
 FAR_BELOW = 0.08
 """Share of ln(vocabulary) that no model of text reaches on new rows. Chosen: good ones keep a sixth."""
+ONE_PASS, TOGETHER, APART = 0.99, 0.15, 0.6
+"""Passes by which no row came twice. Shares of the evaluation loss: by how much training is off it at most while both
+are one, and what training is of it once they part. Chosen: fresh rows differ from evaluation by their noise alone."""
+BESIDE_PASS = 5
+"""Training records before an evaluation that it is compared with."""
+MOST_CLASSES, LEAST_RIGHT, MOST_RIGHT, BEYOND_GUESS = 1000, 0.5, 0.95, 1.6
+"""Classes of a classifier, where they are unknown. Shares of right answers between which its loss is compared. Times
+the loss of a guess. Chosen: ImageNet's. Where nearly all is right, other terms of a loss exceed that of a guess.
+Overfitted models stay below the last."""
+_OF_TWO_CLASSES = ("binary", "bce", "logloss", "log_loss")
+"""Parts of names of a loss that is taken over two classes."""
+TIMES_AS_UNLIKELY, LEAST_NATS = 2.0, 50.0
+"""Times the nats of chosen answers, and nats more, from which on they are lost. Chosen: see the text of the fact."""
+OF_CONSTANT = 0.97
+"""Share of the loss of the constant guess that no evaluation goes below where nothing was learnt. Chosen: the error of
+the label mean of 500 rows."""
 SPACING = {"bf16": 2.0**-8, "fp16": 2.0**-11}
 """Distance of a number from the next as a share of it, at most: 8 and 11 bits of precision (IEEE 754, bfloat16)."""
 _PURE = ("pure", "full", "true", "weights")
@@ -642,6 +696,117 @@ def _too_low_for_one_pass(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"loss": low, "passes": float(passes[0])},
     )
+
+
+def _within_first_pass(run: Run) -> Iterator[DerivedFact]:
+    """Yield that training parts from evaluation before a pass is over, as if it had seen its rows before."""
+    if "loss" not in run or "eval_loss" not in run or run.kind in POLICIES:
+        return
+    loss, evaluation = run["loss"].finite, run["eval_loss"].finite
+    if len(loss) < MIN_RECORDS_FOR_LEVEL or len(evaluation) < LEAST_PAIRS:
+        return
+    passes = passes_at(run, evaluation.step)
+    ends = np.searchsorted(loss.step, evaluation.step, side="right")
+    if passes is None:
+        return
+    pairs = [
+        (float(step), median(loss.value[max(0, end - BESIDE_PASS) : end]), float(held), float(made))
+        for step, held, end, made in zip(evaluation.step, evaluation.value, ends, passes, strict=True)
+        if end and held > 0 and made <= ONE_PASS
+    ]
+    apart = [one for one in pairs if 0 <= one[1] < APART * one[2]]
+    if len(apart) < 2 or abs(pairs[0][1] / pairs[0][2] - 1) > TOGETHER:
+        return
+    (at, train, held, made), first = min(apart, key=lambda one: one[1] / one[2]), pairs[0]
+    yield DerivedFact(
+        fact="apart_within_first_pass",
+        text=(
+            f"at {run.place(at)}, after {figure(made)} passes over the data, {_name(loss)} is about {figure(train)} "
+            f"and {_name(evaluation)} {figure(held)}; at {run.place(first[0])} they were {figure(first[1])} and "
+            f"{figure(first[2])}. Rows that are met for the first time are no easier than those of evaluation: rows "
+            "come again, or resemble those just before."
+        ),
+        values={"train": train, "eval": held, "passes": made},
+        steps=[at],
+    )
+
+
+def _base_rate(run: Run) -> Iterator[DerivedFact]:
+    """Yield that no evaluation is better than the constant guess of the share of ones in the labels."""
+    share = _share_of_ones(run)
+    if share is None or "eval_loss" not in run or len(run["eval_loss"].finite) < LEAST_PAIRS:
+        return
+    held = run["eval_loss"].finite
+    entropy = -share * math.log(share) - (1 - share) * math.log(1 - share)
+    best, last = float(held.value.min()), float(held.value[-1])
+    if not OF_CONSTANT * entropy <= best <= 2 * entropy:
+        return
+    areas = [one for one in _of(run, Quantity.AUC, phase="eval") if len(one) >= LEAST_PAIRS][:1]
+    also = "".join(f"; {_name(one)} ends at {figure(float(one.value[-1]))}, and chance has 0.5" for one in areas)
+    yield DerivedFact(
+        fact="no_better_than_constant",
+        text=(
+            f"{figure(100 * share)} % of the labels are 1, so the constant guess has a loss of {figure(entropy)}; "
+            f"{_name(held)} is {figure(best)} at its best and {figure(last)} at the end{also}. Inputs that tell of the "
+            "labels bring it below."
+        ),
+        values={"constant": entropy, "best": best},
+    )
+
+
+def _beyond_guess(run: Run) -> Iterator[DerivedFact]:
+    """Yield a loss that stays far above that of a guess whose answers are as often right, whatever the classes."""
+    if run.kind in POLICIES or run.kind == "preference":
+        return
+    stated = [
+        (one, math.log(2), "two classes that are guessed have")
+        for one in _of(run, *LOSSES)
+        if any(word in _name(one).lower() for word in _OF_TWO_CLASSES)
+    ]
+    for loss, score in (("loss", "accuracy"), ("eval_loss", "eval_accuracy")):
+        if loss in run and score in run and len(run[score].finite):
+            share = median(_tail(run[score].finite))
+            if LEAST_RIGHT <= share <= MOST_RIGHT:
+                most = -share * math.log(share) + (1 - share) * (math.log(MOST_CLASSES - 1) - math.log(1 - share))
+                told = f"answers of which {percent(share)} are right have, over {MOST_CLASSES:,} classes and guessed,"
+                stated.append((run[loss].finite, most, told))
+    for series, bound, told in stated:
+        later = series.value[len(series) // 2 :]
+        if len(series) < MIN_RECORDS_FOR_LEVEL or not bool(np.all(later > BEYOND_GUESS * bound)):
+            continue
+        trained = series.role is None or series.role.phase != "eval"
+        yield DerivedFact(
+            fact="worse_than_any_guess" if trained else "evaluation_worse_than_any_guess",
+            text=(
+                f"{_name(series)} is {figure(float(later.min()))} to {figure(float(later.max()))} in the later half of "
+                f"{len(series)} records; {told} {figure(bound)} at most. Weights that are too large make wrong answers "
+                "so sure."
+            ),
+            values={"lowest": float(later.min()), "guess": bound},
+        )
+        return
+
+
+def _logps_multiplied(run: Run) -> Iterator[DerivedFact]:
+    """Yield log-probabilities of chosen answers that sink to a multiple of what they began with."""
+    if run.kind != "preference":
+        return
+    for one in (run[name].finite for name in ("logps/chosen", "eval_logps/chosen") if name in run):
+        if len(one) < LEAST_PAIRS:
+            continue
+        first, last = float(one.value[0]), median(one.value[-LEAST_PAIRS:])
+        if not (first < 0 and last < TIMES_AS_UNLIKELY * first and first - last > LEAST_NATS):
+            continue
+        yield DerivedFact(
+            fact="logps_multiplied",
+            text=(
+                f"{_name(one)} sinks from {figure(first)} to about {figure(last)}, {figure(last / first)} times as "
+                "many nats: the model hardly writes the answers that it is to prefer. They lose a few nats where "
+                "preferences are learnt."
+            ),
+            values={"first": first, "last": last},
+        )
+        return
 
 
 def _evaluation_after_passes(run: Run) -> Iterator[DerivedFact]:

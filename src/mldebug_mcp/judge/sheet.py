@@ -14,6 +14,7 @@ from mldebug_mcp.checks.progress import uniform_loss
 from mldebug_mcp.checks.reference_settings import usual_instead, usual_rates
 from mldebug_mcp.checks.results import among_siblings
 from mldebug_mcp.core.text import counted, figure, percent, shorten
+from mldebug_mcp.judge.column_facts import not_repeated
 from mldebug_mcp.judge.derived_facts import derived_facts
 from mldebug_mcp.judge.quantities import is_clock, quantity_facts, rests_on
 from mldebug_mcp.judge.what_to_log import CONFIGURATION
@@ -271,7 +272,7 @@ _ENDS = {
     "interrupted": "the run was interrupted",
     "silence": "no more records come while the clock of the log runs on",
     "cut": "the log is cut off in the middle of a line",
-    "open": "the log ends without a closing record: the run goes on or was killed",
+    "open": "nothing in the log says whether the run is over, and finished runs of many loops end so",
 }
 
 
@@ -292,7 +293,7 @@ def sheet_of(
             settings=setting_facts(run),
             quantities=quantity_facts(run, findings),
             events=event_facts(run, findings),
-            facts=[*derived_facts(run), *facts],
+            facts=[*derived_facts(run), *not_repeated(facts, findings)],
             not_judged=_not_judged(run, findings, missing),
         )
     return sheet.model_copy(update={"lines": lines_of(sheet)})
@@ -341,6 +342,8 @@ def _planned(run: Run) -> list[str]:
     passes = run.facts.passes_at(run.last_step) if run.step_name == "step" else None
     if passes is not None:
         told.append(f"{figure(passes)} passes over the data")
+    rows = run.facts.steps_per_update
+    told += [f"steps of this log count rows, {figure(rows)} to an update"] if rows > 1 else []
     return ["; ".join(told)] if told else []
 
 
@@ -409,7 +412,7 @@ def _siblings(run: Run) -> list[str]:
 
 def _not_judged(run: Run, findings: Sequence[Finding], missing: Sequence[MetricToLog]) -> list[str]:
     """Return which metrics are missing, those that would help most first, then what every such run should log."""
-    wanted = dict.fromkeys([one.metric for one in missing])
+    wanted = dict.fromkeys(one.metric for one in missing if one.metric not in run)
     wanted |= dict.fromkeys(name for name in (*USUAL, *USUAL_IN.get(run.kind, ())) if name not in run)
     if not run.settings:
         wanted[CONFIGURATION] = None

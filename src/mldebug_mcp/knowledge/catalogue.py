@@ -163,9 +163,12 @@ class Menu(Entry):
 #
 # `causes.csv` has a row for each cause: what it is `mistaken_for` (ids, separated by spaces), and of 1000 runs how many
 # have it: `any`, and what differs for a kind of run. `boosting` is XGBoost, LightGBM and CatBoost. These are chosen.
+#
+# `near_causes.csv` has a row for causes that one run shows together: `causes` (ids, separated by spaces), and how to
+# `choose` the one that is to be mended from those that follow.
 
 
-LINKS, CAUSES = "links.csv", "causes.csv"
+LINKS, CAUSES, NEAR_CAUSES = "links.csv", "causes.csv", "near_causes.csv"
 FOLDER = Path(__file__).parent
 """Where the tables are."""
 ANY = "any"
@@ -240,6 +243,12 @@ def read_cause_rows(folder: Path = FOLDER) -> dict[str, CauseRow]:
 def cause_names() -> Mapping[str, str]:
     """Return what each cause is called in a sentence, from `causes.csv`, read once."""
     return {cause: row.name for cause, row in read_cause_rows().items()}
+
+
+@cache
+def near_causes() -> Mapping[tuple[str, ...], str]:
+    """Return how to choose between causes that one run shows together, from `near_causes.csv`, read once."""
+    return {tuple(causes.split()): choose for _, (causes, choose) in _rows(FOLDER / NEAR_CAUSES, ("causes", "choose"))}
 
 
 def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:

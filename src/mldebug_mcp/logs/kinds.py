@@ -257,7 +257,9 @@ def plan_of(run: Run) -> Plan | None:
     What was set comes before what the counters of the log say ("Epoch 3/10").
     """
     steps, epochs = run.setting("max_steps"), run.setting("num_train_epochs")
-    if not steps or steps < 0:
+    if steps and steps > 0:
+        steps *= run.facts.steps_per_update
+    else:
         steps = run.planned.get("step") if not epochs or run.planned.get("epoch") == epochs else None
     epochs = epochs or run.planned.get("epoch")
     logged = next((run[name].finite for name in TOTALS if name in run and len(run[name].finite)), None)

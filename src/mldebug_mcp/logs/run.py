@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure, shorten
@@ -418,7 +419,12 @@ class Run:
     @cached_property
     def facts(self) -> Facts:
         """What follows from the settings, and from them and the epochs that were logged."""
-        return facts_of(self.settings, self.kind, self._steps_per_epoch())
+        return facts_of(self.settings, self.kind, self._steps_per_epoch(), (self.last_step, self._interval()))
+
+    def _interval(self) -> float:
+        """Return the usual distance of two records of the series that is logged most often; 1 without any."""
+        steps = max(self._axes(), key=len, default=None)
+        return 1.0 if steps is None or len(steps) < 2 or self.step_name != "step" else median(np.diff(steps))
 
     def _steps_per_epoch(self) -> float | None:
         """Return the steps in one epoch, where the log counts both and tells parts of an epoch."""

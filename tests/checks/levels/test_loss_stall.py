@@ -26,3 +26,11 @@ def test_without_the_number_of_classes_it_cannot_be_told() -> None:
 def test_a_level_that_only_noise_sets_apart_from_the_first_records_is_absent(seed: int) -> None:
     run = run_of(loss=noisy([0.66, *[0.63] * 199], 0.06, seed), config={"num_labels": 2})
     assert state("loss_stall", run) is not State.PRESENT
+
+
+def test_a_classifier_that_stands_still_for_a_dozen_epochs_is_enough() -> None:
+    epochs = [4.6, 4.4, 4.2, 4.0, 3.91, 3.92, 3.9, 3.91, 3.9, 3.92, 3.91, 3.9, 3.91, 3.9]
+    run = run_of({"loss": epochs}, config={"num_labels": 100}, every=100)
+    assert state("loss_stall", run) is State.PRESENT
+    learns = [4.6 * 0.9**epoch for epoch in range(13)]
+    assert state("loss_stall", run_of({"loss": learns}, config={"num_labels": 100}, every=100)) is State.ABSENT

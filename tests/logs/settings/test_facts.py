@@ -9,7 +9,8 @@ import pytest
 from tests.runs import decay, run_of
 
 from mldebug_mcp.judge import diagnose
-from mldebug_mcp.logs.settings import Settings
+from mldebug_mcp.logs.kinds import plan_of
+from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.facts import Facts, facts_of
 
 
@@ -52,6 +53,31 @@ def test_steps_per_pass_and_the_plan_follow_from_rows_and_the_effective_batch() 
     found = facts(train_rows=1000, batch_size=8, grad_accum=4, nproc_per_node=2, nnodes=2, epochs=3)
     assert (found.effective_batch, found.steps_per_pass, found.plan) == (128, 8, 24)
     assert found.passes_at(12) == 1.5
+
+
+@pytest.mark.parametrize("key", ["n_train", "num_train", "data/n_train"])
+def test_the_number_of_training_rows_is_read_where_the_key_says_no_more_than_train(key: str) -> None:
+    assert facts(**{key: 1000}).rows == 1000
+
+
+@pytest.mark.parametrize("value", [0.8, 1, True, "train.csv"])
+def test_a_share_a_switch_and_a_file_under_train_are_no_rows(value: object) -> None:
+    assert facts(train=value).rows is None
+
+
+@pytest.mark.parametrize("with_epochs", [True, False])
+def test_a_log_that_counts_rows_makes_as_many_passes_as_its_updates(with_epochs: bool) -> None:
+    settings: dict[str, Scalar] = {"train_rows": 1440, "batch_size": 32, "max_steps": 440, "warmup_steps": 20}
+    curves = {"loss": decay(44)} | ({"epoch": [record / 4.5 for record in range(1, 45)]} if with_epochs else {})
+    rows, updates = (run_of(curves, config=settings, every=every) for every in (320, 10))
+    assert (rows.facts.steps_per_update, updates.facts.steps_per_update) == (32, 1)
+    for run in (rows, updates):
+        assert run.facts.passes_at(run.last_step) == pytest.approx(9.78, abs=0.01)
+        assert run.facts.passes_at(run.facts.plan or 0) == pytest.approx(9.78, abs=0.01)
+        assert run.facts.schedule.warmup_steps == 20 * run.facts.steps_per_update
+        plan = plan_of(run)
+        assert plan is not None
+        assert plan.reached == plan.planned
 
 
 def test_a_share_of_warmup_is_counted_in_steps_of_the_plan() -> None:

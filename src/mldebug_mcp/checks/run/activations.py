@@ -142,7 +142,7 @@ def _vanishes(run: Run, spread: Series) -> Evidence | None:
         return None
     since = float(spread.step[int(np.argmax(spread.value < RUN_ACTIVATIONS_LEFT * highest))])
     return Evidence(
-        f"{spread.name} falls from {figure(highest)} to {figure(median(later))} and stays there from "
+        f"{spread.name} falls from {figure(highest)} to about {figure(median(later))} and stays there from "
         f"{run.place(since)} on",
         steps=(since,),
         values={"highest": highest, "later": median(later)},
@@ -154,7 +154,7 @@ def _agree(run: Run, likeness: Series) -> Evidence | None:
     if not MIN_EMBEDDING_COSINE <= float(later.min()) <= float(later.max()) <= 1:
         return None
     since = float(likeness.step[len(likeness) // 2])
-    said = f"{likeness.name} is {figure(median(later))} from {run.place(since)} on: different inputs have one embedding"
+    said = f"{likeness.name} is about {figure(median(later))} from {run.place(since)} on: inputs have one embedding"
     return Evidence(said, steps=(since,), values={"later": median(later)})
 
 

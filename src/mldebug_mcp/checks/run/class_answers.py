@@ -315,7 +315,7 @@ def minority_missed(run: Run) -> Evidence | None:
     here = last_share(one) if means else float(as_shares(one.value)[len(one) // 2 :].max())
     if (accuracy < FOUND or accuracy - here < CLASS_ANSWERS_APART) if means else (here > MISSED or accuracy < RIGHT):
         return None
-    description = f"{one.name} is {figure(here)} at the end while the accuracy is {figure(accuracy)}"
+    description = f"{one.name} is about {figure(here)} at the end while the accuracy is {figure(accuracy)}"
     return Evidence(description, steps=(float(one.step[0]),), values={"found": here, "accuracy": accuracy})
 
 

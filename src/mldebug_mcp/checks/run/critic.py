@@ -230,7 +230,7 @@ def _grown(run: Run, loss: Series, scale: float | None, *, unexplained: bool) ->
         return None
     at = departure(np.log(np.maximum(loss.value, before)), float(np.log(end)))
     beside = f" with a largest reward of {figure(scale)} on record," if scale is not None else ""
-    said = f"grows from {figure(before)} to {figure(end)}, {ratio(end / before)} times,{beside}"
+    said = f"grows from about {figure(before)} to about {figure(end)}, {ratio(end / before)} times,{beside}"
     return _high(run, loss, said, at, lowest=before, factor=end / before)
 
 

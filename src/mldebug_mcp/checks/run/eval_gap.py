@@ -277,11 +277,11 @@ def eval_gap_grows(run: Run, rise: EvalRise) -> Evidence:
     sets = f"{rise.rising} of {rise.sets} evaluation losses rise; " if rise.sets > 1 else ""
     train = ""
     if rise.train is not None:
-        train = f", while the training loss goes from {figure(rise.train[0])} to {figure(rise.train[1])}"
+        train = f", while the training loss goes from about {figure(rise.train[0])} to about {figure(rise.train[1])}"
     gains = ", yet what is written out still gets better" if rise.gains else ""
     return Evidence(
         f"{sets}{rise.name} rises from its minimum {figure(rise.minimum)} at {run.place(rise.step)} to "
-        f"{figure(rise.last)}{train}{gains}",
+        f"about {figure(rise.last)}{train}{gains}",
         steps=(rise.step,),
         values={"minimum": rise.minimum, "last": rise.last, "relative_rise": rise.relative},
         present=not rise.gains,
@@ -327,7 +327,7 @@ def eval_never_improves(run: Run) -> Evidence | None:
         return None
     return Evidence(
         f"{evaluation.name} is lowest, {figure(lowest)}, at evaluation {best + 1} of {len(evaluation)} and "
-        f"{figure(last)} at the end, while the training loss goes from {figure(train[0])} to "
+        f"about {figure(last)} at the end, while the training loss goes from {figure(train[0])} to about "
         f"{figure(median(train[-2:]))}",
         steps=(float(evaluation.step[best]),),
         values={"lowest": lowest, "last": last, "evaluation": best + 1},
@@ -504,7 +504,7 @@ def eval_score_behind_loss(run: Run) -> Evidence | None:
     fallen = 0 <= median(loss[-EVAL_SCORE_GAP_LEAST:]) < FIFTH * began
     if not fallen or reached - first > QUARTER * (1 - first) or first > KNOWN or not np.ptp(score.value):
         return None
-    shown = f"{figure(began)} to {figure(median(loss[-EVAL_SCORE_GAP_LEAST:]))}"
+    shown = f"{figure(began)} to about {figure(median(loss[-EVAL_SCORE_GAP_LEAST:]))}"
     return Evidence(
         f"{score.name} comes no nearer to its bound, the last are {_last(run, score)}, "
         f"while the evaluation loss falls from {shown}",
@@ -523,7 +523,7 @@ def _eval_score_gap_evidence(run: Run, pair: ScorePair, what: str, at: int) -> E
     return Evidence(
         f"{pair.evaluated} {what}: at {run.place(pair.steps[at])}{passes} it is {figure(pair.evaluation[at])} beside "
         f"{figure(pair.train[at])} in training, over the later half of {len(pair)} evaluations "
-        f"{figure(median(pair.evaluation[pair.later]))} beside {figure(median(pair.train[pair.later]))}",
+        f"about {figure(median(pair.evaluation[pair.later]))} beside about {figure(median(pair.train[pair.later]))}",
         steps=(float(pair.steps[at]),),
         values={"first_gap": float(pair.gap[0]), "gap": median(pair.gap[pair.later]), "noise": pair.noise},
     )

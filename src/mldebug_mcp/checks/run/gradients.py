@@ -169,8 +169,9 @@ def grad_norm_of_labels(run: Run) -> Evidence | None:
     if abs(end_level(loss.value) / guess - 1) > AT_CHANCE or not AS_LABELS[0] <= typical / expected <= AS_LABELS[1]:
         return None
     return Evidence(
-        f"grad_norm has a median of {figure(typical)} over the later half; the labels of a batch alone give the last "
-        f"bias {figure(expected)}, and the loss is that of a guess, {figure(end_level(loss.value))}",
+        f"grad_norm has a median of {figure(typical)} over the later half, which is what the output bias alone gets "
+        f"from the labels of a batch ({figure(expected)}): all other weights get next to no gradient; the loss is that "
+        f"of a guess, about {figure(end_level(loss.value))}",
         steps=(float(norm.step[len(norm) // 2]),),
         values={"median": typical, "of_labels": expected},
     )

@@ -77,7 +77,8 @@ def loss_divergence(run: Run) -> Evidence | None:
     Not this when: it comes back; steps take longer just as it rises, or a term sets in there, which is unknown.
     """
     loss = run["loss"].finite
-    if not explodes(loss):
+    exploding = explodes(loss)
+    if not exploding:
         _need(run, LEAST_OF_RISE)
     rise = rise_for_good(run)
     if rise is None:
@@ -89,7 +90,7 @@ def loss_divergence(run: Run) -> Evidence | None:
             "every score of evaluation rises to its best as the loss does: the loss may be a sum that grows"
         )
     onset = float(loss.step[rise.at])
-    start = rise.lowest if explodes(loss) else start_level(loss.value)
+    start = rise.lowest if exploding else start_level(loss.value)
     if (plan := planned_rise(run, onset, float(loss.step[-1]))) is not None:
         raise CannotTell(
             f"{plan.name} is raised by plan to {figure(plan.finite.value[-1])}, and the loss rises with it"
@@ -140,8 +141,8 @@ def loss_hump(run: Run) -> Evidence | None:
         return None  # noise that multiplies reaches far up
     onset = float(loss.step[int((loss.value > start + climb / 5).argmax())])
     return Evidence(
-        f"loss climbs from {figure(start)} at the start to {figure(peak)} around "
-        f"{run.place(loss.step[cut.first[top]])} and is {figure(end)} at the end{_rate(run, onset)}",
+        f"loss climbs from about {figure(start)} at the start to about {figure(peak)} around "
+        f"{run.place(loss.step[cut.first[top]])} and is about {figure(end)} at the end{_rate(run, onset)}",
         steps=(onset,),
         values={"start": start, "peak": peak, "end": end, "factor": peak / start},
     )
@@ -168,7 +169,7 @@ def _throughout(run: Run, loss: Series) -> Evidence | None:
     if not rises or monotone(stretches) < alike:
         return None
     return Evidence(
-        f"loss rises from about {figure(start)} at first to {figure(end)} at the end, its trend by "
+        f"loss rises from about {figure(start)} at first to about {figure(end)} at the end, its trend by "
         f"{figure(moved.change)} ± {figure(moved.error)} from {run.place(loss.step[0])} on",
         steps=(float(loss.step[0]),),
         values={"start": start, "end": end, "rise": moved.change, "error": moved.error},
@@ -378,6 +379,10 @@ class Stall:
     onset: float
 
 
+LEAST_TO_STALL = 12
+"""Records of a loss that tell of standing still. Chosen: of a dozen epochs a model that learns shows half."""
+
+
 def stalled(loss: Series) -> Stall | None:
     """Return where a loss falls at first and then stands, if it does, at whatever level."""
     start, end = start_level(loss.value), end_level(loss.value)
@@ -486,8 +491,8 @@ def loss_plateau(run: Run) -> Evidence | None:
         _refuse_to_judge(run, loss, start, gained, error, stands=stands)
     beside = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})" if chance is not None else ""
     return Evidence(
-        f"the level of the loss is {figure(start)} at the start and {figure(best)} at its lowest after that, up to "
-        f"{run.place(loss.step[-1])}{beside}",
+        f"the level of the loss is about {figure(start)} at the start and about {figure(best)} at its lowest after "
+        f"that, up to {run.place(loss.step[-1])}{beside}",
         steps=(float(loss.step[0]),),
         values={"start": start, "best": best, "gained": gained, "noise": error}
         | ({"uniform_guess": chance} if chance is not None else {}),
@@ -658,7 +663,7 @@ ask_in_turn(
         loss_stall,
         needs=LOSS,
         sources=("axolotl_stability", "karpathy_recipe"),
-        points=20,
+        points=LEAST_TO_STALL,
         settled=True,
         not_for=("diffusion",),
         background=0.02,

@@ -103,7 +103,7 @@ def loss_at_chance(run: Run) -> Evidence | None:
     if _evaluation_knows_more(run, uniform) or creeps_below(run, uniform):
         return None
     return Evidence(
-        f"loss is {figure(end)} at the end, {run.place(loss.step[-1])}; a uniform guess has "
+        f"loss is about {figure(end)} at the end, {run.place(loss.step[-1])}; a uniform guess has "
         f"{figure(uniform)} = ln({math.exp(uniform):.0f})",
         steps=(float(loss.step[0]),),
         values={"end": end, "uniform_guess": uniform},
@@ -113,7 +113,7 @@ def loss_at_chance(run: Run) -> Evidence | None:
 def _never_right(run: Run, loss: Series, wrong: Series) -> Evidence:
     end = end_level(loss.value)
     return Evidence(
-        f"loss is {figure(end)} at the end, {run.place(loss.step[-1])}, and has hardly moved "
+        f"loss is about {figure(end)} at the end, {run.place(loss.step[-1])}, and has hardly moved "
         f"for three quarters of the log; {wrong.name} shows no right answer in {len(wrong)} evaluations",
         steps=(float(wrong.step[0]),),
         values={"end": end},
@@ -232,7 +232,7 @@ def _collapsed(run: Run, loss: Series, later: Floats, beside: float) -> Evidence
     first = float(loss.step[len(loss) - len(later)])
     what = "equal embeddings have" if beside else f"it was {figure(loss.value.max())}, and equal codes have"
     return Evidence(
-        f"{loss.name} is {figure(median(later))} from {run.place(first)} to the end, between "
+        f"{loss.name} is about {figure(median(later))} from {run.place(first)} to the end, between "
         f"{figure(later.min())} and {figure(later.max())}: {what} {figure(beside)}",
         steps=(first,),
         values={"level": median(later), "of_equal_embeddings": beside, "spread": float(np.ptp(later))},
@@ -587,7 +587,9 @@ def _too_low(run: Run, uniform: float) -> Evidence | None:
     if not 0 <= end < low or median(lowest.value) == 0:
         return None
     onset = float(lowest.step[int(np.argmax(lowest.value < low))])
-    said = f"{lowest.name} is {figure(end)} nats per token at the end and below {low:g} from {run.place(onset)} on"
+    said = (
+        f"{lowest.name} is about {figure(end)} nats per token at the end and below {low:g} from {run.place(onset)} on"
+    )
     return Evidence(said, steps=(onset,), values={"end": end, "bound": low})
 
 

@@ -274,8 +274,8 @@ def entropy_low(run: Run) -> Evidence | None:
     onset, solved = min(float(series.step[fall]), below), is_solved(run)
     beside = "; the reward has risen meanwhile and is at its best" if solved else _reward_by(run, below)
     return Evidence(
-        f"entropy is below {figure(limit)} from {run.place(below)} on and ends at {figure(end)}; "
-        f"it began at {figure(start)} and turns down at {run.place(onset)}{beside}",
+        f"entropy is below {figure(limit)} from {run.place(below)} on and ends at about {figure(end)}; "
+        f"it began at about {figure(start)} and turns down at {run.place(onset)}{beside}",
         steps=(onset, below),
         values={"start": start, "end": end, "limit": limit},
         present=not solved,
@@ -288,7 +288,9 @@ def _reward_by(run: Run, step: float) -> str:
     if rewards is None or (then := rewards.at(step)) is None:
         return ""
     start, end = start_level(rewards.value), end_level(rewards.value)
-    return f"; the reward was {figure(start)} at first, {figure(then)} by then and is {figure(end)} at the end"
+    return (
+        f"; the reward was about {figure(start)} at first, {figure(then)} by then and is about {figure(end)} at the end"
+    )
 
 
 def entropy_high(run: Run) -> Evidence | None:
@@ -305,8 +307,8 @@ def entropy_high(run: Run) -> Evidence | None:
         return None
     onset = float(series.step[departure(value, end) if grows else 0])
     return Evidence(
-        f"entropy {'grows' if grows else 'stays high'} from {run.place(onset)} on: {figure(start)} at the "
-        f"start, lowest level {figure(lowest)}, {figure(end)} at the end",
+        f"entropy {'grows' if grows else 'stays high'} from {run.place(onset)} on: about {figure(start)} at the "
+        f"start, lowest level {figure(lowest)}, about {figure(end)} at the end",
         steps=(onset,),
         values={"start": start, "lowest": lowest, "end": end, "grows": float(grows)},
     )
@@ -499,8 +501,8 @@ def _at_limit(run: Run, share: Series) -> Evidence | None:
     onset = float(share.step[min(first, departure(share.value, 1.0)) if first else 0])
     since, start = median(share.value[share.step >= onset]), start_level(share.value)
     return Evidence(
-        f"{since:.0%} of the completions end at the limit from {run.place(onset)} on; "
-        f"at the start {start:.0%}{_reward_beside(run)}",
+        f"about {since:.0%} of the completions end at the limit from {run.place(onset)} on; "
+        f"at the start about {start:.0%}{_reward_beside(run)}",
         steps=(onset,),
         values={"median": median(share.value), "start": start, "share_of_log": float(high.mean())},
     )
@@ -512,7 +514,7 @@ def _reward_beside(run: Run) -> str:
     if rewards is None or len(rewards) < LEAST_SHARES:
         return ""
     start, end = start_level(rewards.value), end_level(rewards.value)
-    return f"; the reward goes from {figure(start)} to {figure(end)} meanwhile"
+    return f"; the reward goes from about {figure(start)} to about {figure(end)} meanwhile"
 
 
 @question(

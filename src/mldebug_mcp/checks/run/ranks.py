@@ -247,8 +247,8 @@ def _astray(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
         return None
     where = f"which it leaves from {run.place(one.step)} on"
     return Evidence(
-        f"{metric} of rank {one.rank} is {figure(one.end)} at the end, and {figure(one.usual)} that of the other "
-        f"{len(ranks) - 1} ranks, {'in the whole log' if one.step <= run.first_step else where}",
+        f"{metric} of rank {one.rank} is about {figure(one.end)} at the end, and about {figure(one.usual)} that of the "
+        f"other {len(ranks) - 1} ranks, {'in the whole log' if one.step <= run.first_step else where}",
         steps=(one.step,),
         values={"rank": one.rank, "end": one.end, "others": one.usual, "ranks": len(ranks)},
     )
@@ -261,7 +261,7 @@ def _slow(metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
     if one.level - one.usual < MIN_RANK_SIGMAS * one.noise:
         return None
     return Evidence(
-        f"{metric} of rank {one.rank} is {figure(one.level)} in the median and {figure(one.end)} at the end; the "
+        f"{metric} of rank {one.rank} is {figure(one.level)} in the median and about {figure(one.end)} at the end; the "
         f"other {len(one.others)} ranks have {figure(min(one.others))} to {figure(max(one.others))}",
         steps=(one.step,),
         values={"rank": one.rank, "level": one.level, "others": one.usual, "ranks": len(ranks)},

@@ -481,8 +481,8 @@ def _earned_without_success(run: Run) -> Evidence | None:
         return None
     return Evidence(
         f"{never[0].name} is {figure(never[0].value.max())} at most in {len(never[0])} records and "
-        f"{figure(never[0].value[-1])} at the end, while the reward goes from {figure(rise[0])} to "
-        f"{figure(rise[1])} and rests there",
+        f"{figure(never[0].value[-1])} at the end, while the reward goes from about {figure(rise[0])} to "
+        f"about {figure(rise[1])} and rests there",
         steps=(float(never[0].step[0]),),
         values={"best": float(never[0].value.max()), "reward_at_start": rise[0], "reward_at_end": rise[1]},
     )

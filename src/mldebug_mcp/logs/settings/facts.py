@@ -62,8 +62,9 @@ class Facts:
         rows: Rows of the training data.
         row_tokens: Tokens of a row, at most.
         effective_batch: Rows of one update: per device x accumulation x world.
-        steps_per_pass: Updates in one pass over the data.
-        plan: Updates that are planned.
+        steps_per_update: Steps of the log in one update: 1, or the rows of a batch where the log counts rows.
+        steps_per_pass: Steps of the log in one pass over the data.
+        plan: Steps of the log that are planned.
         precision: "fp16", "bf16", "fp8" or "fp32"; "not fp16" where no more is known.
         schedule: The schedule as configured.
         optimizer: The optimizer as configured.
@@ -77,6 +78,7 @@ class Facts:
     rows: float | None
     row_tokens: float | None
     effective_batch: float | None
+    steps_per_update: float
     steps_per_pass: float | None
     plan: float | None
     precision: str | None
@@ -90,19 +92,30 @@ class Facts:
         return None if not self.steps_per_pass else step / self.steps_per_pass
 
 
-def facts_of(settings: Settings, kind: str, steps_per_epoch: float | None = None) -> Facts:
+def facts_of(
+    settings: Settings, kind: str, steps_per_epoch: float | None = None, axis: tuple[float, float] = (0.0, 1.0)
+) -> Facts:
     """Derive the facts of a run.
 
     Args:
         settings: Its configuration.
         kind: Its kind.
         steps_per_epoch: Steps in an epoch as the log counts them, where it counts both.
+        axis: The last step of the log, and the usual distance of two records.
     """
     is_language = kind in LANGUAGE_MODELS
     rows, batch = _positive(settings, "train_rows"), _effective_batch(settings)
     counted = -(-rows // batch) if rows and batch else None
-    per_pass = _positive(settings, "steps_per_epoch") or steps_per_epoch or counted
-    plan = _plan(settings, per_pass)
+    updates = _positive(settings, "steps_per_epoch") or counted
+    planned = _plan(settings, updates or steps_per_epoch)
+    counts_rows = kind not in POLICIES and batch is not None and _counts_rows(
+        batch, updates, planned, steps_per_epoch, axis
+    )  # fmt: skip
+    unit = batch if counts_rows and batch else 1.0
+    per_pass = steps_per_epoch if counts_rows else _positive(settings, "steps_per_epoch") or steps_per_epoch
+    per_pass = per_pass or (rows if counts_rows else None) or (updates * unit if updates else None)
+    plan = _plan(settings, per_pass / unit if per_pass else None)
+    warmup = _warmup(settings, plan, per_pass / unit if per_pass else None, batch)
     return Facts(
         kind=kind,
         classes=None if is_language else _positive(settings, "num_labels"),
@@ -110,14 +123,15 @@ def facts_of(settings: Settings, kind: str, steps_per_epoch: float | None = None
         rows=rows,
         row_tokens=_positive(settings, "sequence_length"),
         effective_batch=batch,
+        steps_per_update=unit,
         steps_per_pass=per_pass,
-        plan=plan,
+        plan=plan * unit if plan else None,
         precision=precision_of(settings),
         schedule=Schedule(
             kind=settings.text("lr_scheduler_type") or None,
             peak=settings.number("learning_rate"),
             floor=settings.number("min_learning_rate"),
-            warmup_steps=_warmup(settings, plan, per_pass, batch),
+            warmup_steps=warmup * unit if warmup else warmup,
         ),
         optimizer=Optimizer(
             name=settings.text("optim") or None,
@@ -133,6 +147,31 @@ def facts_of(settings: Settings, kind: str, steps_per_epoch: float | None = None
             if (number := settings.number(name)) is not None
         },
     )
+
+
+NEAR_ROWS, BEYOND_PLAN = 0.05, 1.05
+"""Share by which the steps of an epoch differ from the rows of a pass where a log counts rows. Times the planned
+updates beyond which its steps are no updates. Chosen: the last batch of a pass is smaller."""
+
+
+def _counts_rows(
+    batch: float, updates: float | None, planned: float | None, per_epoch: float | None, axis: tuple[float, float]
+) -> bool:
+    """Say whether the steps of a log count rows instead of updates.
+
+    Args:
+        batch: Rows of an update.
+        updates: Updates of a pass by the settings.
+        planned: Updates of the plan.
+        per_epoch: Steps of an epoch by the log.
+        axis: Its last step, and the usual distance of two records.
+    """
+    last, interval = axis
+    if batch < 2 or interval < batch or interval % batch:
+        return False
+    if per_epoch is not None and updates is not None:
+        return abs(per_epoch / (updates * batch) - 1) < NEAR_ROWS + 1 / updates
+    return planned is not None and BEYOND_PLAN * planned < last <= BEYOND_PLAN * planned * batch
 
 
 def precision_of(settings: Settings) -> str | None:

@@ -226,6 +226,8 @@ def _typed_number(name: str, numbers: tuple[int | float, ...]) -> dict[str, Valu
     if len(numbers) != 1:
         return {name: numbers} if numbers else None
     (number,) = numbers
+    if name == "train_rows" and (number < 2 or number % 1):
+        return None  # `train: 0.8` is a share, and `train: 1` a switch
     is_share = name == "warmup_steps" and isinstance(number, float) and 0 < number < 1
     return {"warmup_ratio" if is_share else name: number}
 
