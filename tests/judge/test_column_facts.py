@@ -209,7 +209,7 @@ def test_a_language_model_that_is_too_good_within_one_pass_is_stated() -> None:
 
 
 def test_training_that_parts_from_evaluation_before_a_pass_is_over_is_stated_with_what_fresh_rows_do() -> None:
-    known = {"train_rows": 3000, "per_device_train_batch_size": 16, "learning_rate": 1e-3}
+    known: dict[str, Any] = {"train_rows": 3000, "per_device_train_batch_size": 16, "learning_rate": 1e-3}
     fresh = falling(2.3, 1.2)
     again: Value = lambda step: 0.4 if 60 < step <= 110 else fresh(step)  # noqa: E731 - one of two curves
     evaluated: dict[str, Value] = {"eval_loss": lambda step: fresh(step) + 0.02}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from tests.runs import decay, run_of
@@ -57,7 +58,8 @@ def test_steps_per_pass_and_the_plan_follow_from_rows_and_the_effective_batch() 
 
 @pytest.mark.parametrize("key", ["n_train", "num_train", "data/n_train"])
 def test_the_number_of_training_rows_is_read_where_the_key_says_no_more_than_train(key: str) -> None:
-    assert facts(**{key: 1000}).rows == 1000
+    values: dict[str, Any] = {key: 1000}
+    assert facts(**values).rows == 1000
 
 
 @pytest.mark.parametrize("value", [0.8, 1, True, "train.csv"])
