@@ -149,16 +149,16 @@ def boxes_of(table: Table) -> Boxes | None:
                 return None
             values, rows, classes, sizes = (np.concatenate(parts) for parts in zip(*found, strict=True))
             fits = len(classes) == len(values)
-            named = (one.get("class_names") for one in targets)
+            named = (target.get("class_names") for target in targets)
             names: dict[int, str] = next((one for one in named if isinstance(one, dict)), {})
             return Boxes(values, rows, classes if fits else classes[:0], _form(targets), sizes, names)
     return None
 
 
 def _form(targets: list[Mapping[str, object]]) -> BoxForm:
-    if any(one.get("box_format") == "coco" for one in targets):
+    if any(target.get("box_format") == "coco" for target in targets):
         return "coco"
-    return "shares" if any("class_labels" in one for one in targets) else "corners"
+    return "shares" if any("class_labels" in target for target in targets) else "corners"
 
 
 def _image_sizes(table: Table, count: int) -> list[Sequence[float]]:
@@ -196,29 +196,37 @@ def is_coco(value: Mapping[str, object]) -> bool:
     images, annotations = value.get("images"), value.get("annotations")
     if not isinstance(images, list) or not isinstance(annotations, list) or not images:
         return False
-    return all(isinstance(one, dict) and "id" in one for one in images) and any(
-        isinstance(one, dict) and "bbox" in one and "image_id" in one for one in annotations
+    return all(isinstance(image, dict) and "id" in image for image in images) and any(
+        isinstance(annotation, dict) and "bbox" in annotation and "image_id" in annotation for annotation in annotations
     )
 
 
 def coco_table(value: Mapping[str, Any]) -> Table:
     """Return the annotations of COCO as targets, one for each image; what fits no image is counted in a note."""
-    of_image: dict[object, list[Mapping[str, Any]]] = {_key(one["id"]): [] for one in value["images"]}
+    of_image: dict[object, list[Mapping[str, Any]]] = {_key(image["id"]): [] for image in value["images"]}
     lost = 0
-    for one in value["annotations"]:
-        boxed = isinstance(one, dict) and isinstance(one.get("bbox"), list) and len(one["bbox"]) == 4
-        if boxed and (found := of_image.get(_key(one.get("image_id")))) is not None:
-            found.append(one)
+    for annotation in value["annotations"]:
+        boxed = (
+            isinstance(annotation, dict) and isinstance(annotation.get("bbox"), list) and len(annotation["bbox"]) == 4
+        )
+        if boxed and (found := of_image.get(_key(annotation.get("image_id")))) is not None:
+            found.append(annotation)
         else:
             lost += 1
     categories = [one for one in value.get("categories") or [] if isinstance(one, dict)]
-    names = {one["id"]: shorten(str(one.get("name", one["id"])), 40) for one in categories if _is_whole(one.get("id"))}
-    unnamed = sum(bool(names) and one.get("category_id") not in names for found in of_image.values() for one in found)
+    names = {
+        category["id"]: shorten(str(category.get("name", category["id"])), 40)
+        for category in categories
+        if _is_whole(category.get("id"))
+    }
+    unnamed = sum(
+        bool(names) and mapping.get("category_id") not in names for found in of_image.values() for mapping in found
+    )
     targets: list[object] = [
         {
-            "boxes": [one["bbox"] for one in of_image[_key(image["id"])]],
-            "labels": [one["category_id"] if _is_whole(one.get("category_id")) else -1
-                       for one in of_image[_key(image["id"])]],
+            "boxes": [mapping["bbox"] for mapping in of_image[_key(image["id"])]],
+            "labels": [mapping["category_id"] if _is_whole(mapping.get("category_id")) else -1
+                       for mapping in of_image[_key(image["id"])]],
             "size": [image.get("height", np.nan), image.get("width", np.nan)],
             "box_format": "coco",
             "class_names": names,
@@ -253,9 +261,9 @@ _SPLITMIX_INCREMENT, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1
 def cells_of(table: Table) -> dict[str, Column]:
     """Return the columns of a table that has one value for each row and column, else nothing."""
     columns = dict(list(table.columns.items())[:MOST_COLUMNS])
-    if len(columns) < 2 or any(isinstance(one, Ragged) or depth(one) != 1 for one in columns.values()):
+    if len(columns) < 2 or any(isinstance(column, Ragged) or depth(column) != 1 for column in columns.values()):
         return {}
-    if len({row_count(one) for one in columns.values()}) != 1:
+    if len({row_count(column) for column in columns.values()}) != 1:
         return {}
     return {name: one for name, one in columns.items() if name.lower() not in ROW_NUMBERS}
 

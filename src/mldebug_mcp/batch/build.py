@@ -174,13 +174,13 @@ def with_usual_names(table: Table) -> Table:
     if find(table.columns, "", "ids"):
         return table
     table = _with_names_of_grain(table)
-    for one, two in (("x", "y"), ("inputs", "targets"), ("input", "target")):
-        x, y = table.columns.get(one), table.columns.get(two)
+    for text, two in (("x", "y"), ("inputs", "targets"), ("input", "target")):
+        x, y = table.columns.get(text), table.columns.get(two)
         if x is not None and y is not None and _are_neighbours(x, y):
-            new = {one: "input_ids", two: "targets"}
+            new = {text: "input_ids", two: "targets"}
             table.columns = {new.get(name, name): column for name, column in table.columns.items()}
             table.notes.append(
-                f"{one} and {two} were read as token ids and their next tokens, as they hold tokens of the same text"
+                f"{text} and {two} were read as token ids and their next tokens, as they hold tokens of the same text"
             )
             return table
     return table
@@ -327,7 +327,9 @@ def infer_purpose(
     if seen & {"chosen", "rejected"}:
         return Inferred("dpo", "it has chosen and rejected rows")
     if others := seen - {"", "prompt", "completion"}:
-        return Inferred("embedding", f"its texts are compared: {', '.join(shorten(one, 30) for one in sorted(others))}")
+        return Inferred(
+            "embedding", f"its texts are compared: {', '.join(shorten(other, 30) for other in sorted(others))}"
+        )
     # Beside a completion, or a mask of it, a label of each row says whether the completion is wanted (KTO).
     has_classes = has_classes and not any(side.loss_mask is not None or side.name == "completion" for side in sides)
     if not has_targets and (not sides or has_classes or "labels" in floats or context.model.token_classification):

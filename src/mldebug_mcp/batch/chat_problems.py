@@ -62,7 +62,9 @@ def _conversations(table: Table) -> _Chats:
     columns = [table.columns[name] for name in names]
     rows = zip(*(column for column in columns if isinstance(column, list)), strict=False)
     return [
-        (place, chat) for place, parts in enumerate(rows) if (chat := [one for part in parts for one in messages(part)])
+        (place, chat)
+        for place, parts in enumerate(rows)
+        if (chat := [message for part in parts for message in messages(part)])
     ]
 
 

@@ -169,7 +169,7 @@ def _strange_roles(table: Table) -> str:
     """Return the roles of the first conversations, if there are any."""
     chats = next((_listed(table.columns[name]) for name in _CHATS if name in table.columns), [])
     messages = [one for chat in chats[:100] if isinstance(chat, list) for one in chat if isinstance(one, dict)]
-    roles = dict.fromkeys(str(one.get("role", one.get("from"))) for one in messages)
+    roles = dict.fromkeys(str(message.get("role", message.get("from"))) for message in messages)
     return ", ".join(shorten(role, 30) for role in list(roles)[:8])
 
 

@@ -149,12 +149,12 @@ def pairs(chosen: Sequences, rejected: Sequences) -> Iterator[Pair]:
     for place, number in enumerate(chosen.numbers.tolist()):
         if number not in places:
             continue
-        one, two = content(chosen, place), content(rejected, places[number])
-        least = min(len(one), len(two))
-        apart = np.flatnonzero(one[:least] != two[:least])
+        array, two = content(chosen, place), content(rejected, places[number])
+        least = min(len(array), len(two))
+        apart = np.flatnonzero(array[:least] != two[:least])
         shared = int(apart[0]) if len(apart) else least
         start = int(chosen.bounds[0][place] - chosen.ids.offsets[place])
-        yield Pair(number, place, places[number], start, shared, shared == len(one) == len(two))
+        yield Pair(number, place, places[number], start, shared, shared == len(array) == len(two))
 
 
 # How much of each role's words the loss is computed on, row by row.

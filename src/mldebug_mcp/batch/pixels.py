@@ -77,7 +77,7 @@ class Scaling:
 
     def is_same(self, other: Scaling) -> bool:
         """Return whether the constants are the same, but for rounding."""
-        mine, theirs = (np.array([*one.mean, *one.deviation]) for one in (self, other))
+        mine, theirs = (np.array([*scaling.mean, *scaling.deviation]) for scaling in (self, other))
         return mine.shape == theirs.shape and bool(np.allclose(mine, theirs, atol=2e-3))
 
     def normalises(self) -> bool:

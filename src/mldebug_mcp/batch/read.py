@@ -189,14 +189,14 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _joined(columns: Sequence[Column]) -> Column:
-    if all(isinstance(one, Ragged) for one in columns):
-        ragged = [one for one in columns if isinstance(one, Ragged)]
+    if all(isinstance(column, Ragged) for column in columns):
+        ragged = [column for column in columns if isinstance(column, Ragged)]
         lengths = np.concatenate([one.lengths for one in ragged])
         return Ragged(np.concatenate([one.flat for one in ragged]), offsets_of(lengths))
-    arrays = [one for one in columns if isinstance(one, np.ndarray)]
-    if len(arrays) == len(columns) and len({one.shape[1:] for one in arrays}) == 1:
+    arrays = [column for column in columns if isinstance(column, np.ndarray)]
+    if len(arrays) == len(columns) and len({array.shape[1:] for array in arrays}) == 1:
         return np.concatenate(arrays)
-    return [value for one in columns for value in _values(one)]
+    return [value for column in columns for value in _values(column)]
 
 
 def _values(column: Column) -> list[object]:
@@ -387,7 +387,7 @@ def read_batches(
 def _purpose(name: str) -> Purpose | None:
     if name == "auto":
         return None
-    found = next((one for one in PURPOSES if one == name), None)
+    found = next((purpose for purpose in PURPOSES if purpose == name), None)
     if found is None:
         raise InputError(
             f"purpose {shorten(name, 40)!r} does not exist; use one of: auto, {', '.join(get_args(Purpose))}"

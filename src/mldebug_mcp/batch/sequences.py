@@ -250,8 +250,8 @@ class Sequences:
     def _real_end(self, edge: Ints, limit: Ints, row: Ints) -> Ints:
         """Return where content ends if the padding token is the end token too: the mask says so, else one is real."""
         if self.attended is None:
-            one: Ints = np.minimum(edge + 1, limit)
-            return one
+            array: Ints = np.minimum(edge + 1, limit)
+            return array
         last = self.ids.offsets[:-1].copy()
         seen = self.ids.runs(self.attended)
         np.maximum.at(last, seen.row, seen.stop)

@@ -24,8 +24,8 @@ _Messages = Sequence[Mapping[str, object]]
 
 def asks_apart(chosen: object, rejected: object) -> bool:
     """Return whether the two sides of a pair answer different questions."""
-    one, other = _asked(chosen), _asked(rejected)
-    return one is not None and other is not None and one != other
+    text, other = _asked(chosen), _asked(rejected)
+    return text is not None and other is not None and text != other
 
 
 def _asked(value: object) -> str | None:
@@ -36,7 +36,7 @@ def _asked(value: object) -> str | None:
     chat = messages(value)
     if not chat:
         return None
-    said = [str(one.get("content")) for one in chat[:-1] if one.get("role") == "user"]
+    said = [str(mapping.get("content")) for mapping in chat[:-1] if mapping.get("role") == "user"]
     return "\n".join(said) if said else None
 
 
@@ -85,8 +85,8 @@ def missing_placeholders(chats: Sequence[object], images: Sequence[object]) -> l
 
     Only where most rows mark the place of an image in the text, as LLaVA's data do.
     """
-    marked = [sum(str(one.get("content")).count(PLACEHOLDER) for one in messages(chat)) for chat in chats]
-    given = [len(one) if isinstance(one, list) else int(bool(one)) for one in images]
+    marked = [sum(str(message.get("content")).count(PLACEHOLDER) for message in messages(chat)) for chat in chats]
+    given = [len(image) if isinstance(image, list) else int(bool(image)) for image in images]
     if 2 * sum(map(bool, marked)) <= sum(map(bool, given)):
         return []
     return [place for place, pair in enumerate(zip(marked, given, strict=False)) if pair[0] != pair[1]]
@@ -223,7 +223,7 @@ def _each_chat(texts: Mapping[str, object], judge: Callable[[_Messages], bool]) 
 def _unplaced(table: Table) -> list[int]:
     """Return the places of the conversations that name more or fewer images than their rows have."""
     name = image_column(table.columns)
-    chats = next((table.columns[one] for one in CHATS if isinstance(table.columns.get(one), list)), None)
+    chats = next((table.columns[chat] for chat in CHATS if isinstance(table.columns.get(chat), list)), None)
     images = table.columns[name] if name is not None else None
     if not isinstance(chats, list) or not isinstance(images, list):
         return []
@@ -261,7 +261,7 @@ def _breaks_off(name: str, value: object) -> bool:
     if isinstance(value, str):
         return name in ANSWERS and _is_open(value)
     chats = () if name in ("rejected", "prompt") else tuple(_conversations([value]))
-    said = (one.get("content") for _, chat in chats for one in chat if one.get("role") == ASSISTANT)
+    said = (mapping.get("content") for _, chat in chats for mapping in chat if mapping.get("role") == ASSISTANT)
     return any(isinstance(words, str) and _is_open(words) for words in said)
 
 
@@ -301,12 +301,12 @@ def _is_open(words: str) -> bool:
 
 
 def _is_exchanged(chat: _Messages) -> bool:
-    roles = [one.get("role") for one in chat if one.get("role") in _OPENING]
+    roles = [mapping.get("role") for mapping in chat if mapping.get("role") in _OPENING]
     return len(roles) > 1 and (roles[0], roles[-1]) == (ASSISTANT, "user")
 
 
 def _is_marked(chat: _Messages) -> bool:
     return any(
-        isinstance(words := one.get("content"), str) and one.get("role") in _OPENING and marker_before(words)
-        for one in chat
+        isinstance(words := mapping.get("content"), str) and mapping.get("role") in _OPENING and marker_before(words)
+        for mapping in chat
     )

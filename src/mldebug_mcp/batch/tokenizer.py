@@ -61,7 +61,9 @@ class ChatTemplate:
             "namespace": _Namespace,
         }
         self._template = environment.from_string(source)
-        self._generation = next(one for one in environment.extensions.values() if isinstance(one, _Generation))
+        self._generation = next(
+            extension for extension in environment.extensions.values() if isinstance(extension, _Generation)
+        )
 
     def render(
         self, messages: Sequence[Mapping[str, object]], names: Mapping[str, str], *, add_generation_prompt: bool = False
@@ -81,7 +83,7 @@ class ChatTemplate:
             raise ValueError("the conversation has no message to render")
         self._generation.begin()
         for part in self._template.generate(
-            messages=[_message(one) for one in messages],
+            messages=[_message(message) for message in messages],
             tools=None,
             documents=None,
             add_generation_prompt=add_generation_prompt,
@@ -374,7 +376,7 @@ class Tokenizer:
     def encode(self, text: str, *, special: bool = True) -> list[int]:
         """Tokenize text as a call of the tokenizer does."""
         with quiet():
-            return [int(one) for one in self.hf(text, add_special_tokens=special)["input_ids"]]
+            return [int(id_) for id_ in self.hf(text, add_special_tokens=special)["input_ids"]]
 
     def render(self, messages: Sequence[Mapping[str, object]], *, add_generation_prompt: bool = False) -> str:
         """Apply the chat template. Raises whatever the template raises, and TemplateTimeoutError if it hangs."""
@@ -414,7 +416,7 @@ class Tokenizer:
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the text of each token, spaces kept; an id that it does not know reads `<unknown id N>`."""
-        return [self._piece(int(one)) for one in ids]
+        return [self._piece(int(id_)) for id_ in ids]
 
     def _piece(self, number: int) -> str:
         if number not in self._pieces:

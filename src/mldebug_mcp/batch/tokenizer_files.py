@@ -383,10 +383,10 @@ def _add(backend: Backend, listed: Mapping[str, Any], named: Mapping[str, Any], 
     added = {int(number): _token(token) for number, token in listed.items()}
     tokens = [token for _, token in sorted(added.items())]
     known = {token.content for token in (*tokens, *backend.get_added_tokens_decoder().values())}
-    for one in (*named.values(), *extra):
-        if _text(one) not in known:
-            tokens.append(_token(_as_special(one) if isinstance(one, str) else one))
-            known.add(_text(one))
+    for text in (*named.values(), *extra):
+        if _text(text) not in known:
+            tokens.append(_token(_as_special(text) if isinstance(text, str) else text))
+            known.add(_text(text))
     names = {_text(one) for one in named.values()}
     for token in tokens:
         token.special = token.special or token.content in names

@@ -133,7 +133,7 @@ class Course:
             first = self.moves[0]
             words.append(f"{first}, then swings {len(self.moves) - 1} times, {self.moves[-1]}")
         elif self.moves:
-            words += [str(one) for one in self.moves]
+            words += [str(move) for move in self.moves]
         elif len(self.points) != self.records:
             words.append("keeps its level")
         if not self.is_constant and self.frozen_since is not None:
@@ -363,13 +363,13 @@ class Event:
     @property
     def sigmas(self) -> float:
         """How large the largest of them is."""
-        return max(one.sigmas for one in self.changes)
+        return max(change.sigmas for change in self.changes)
 
     @property
     def first_mover(self) -> str:
         """The curve that moved before all others; "" where several did at once or there is one alone."""
         first, *others = self.changes
-        return first.metric if others and all(one.step > first.step for one in others) else ""
+        return first.metric if others and all(other.step > first.step for other in others) else ""
 
 
 def events_of(run: Run, names: Sequence[str]) -> list[Event]:
@@ -389,7 +389,7 @@ def _together(changes: Iterable[Change]) -> list[Event]:
             groups[-1].append(one)
         else:
             groups.append([one])
-    return [Event(tuple({one.metric: one for one in reversed(group)}.values())[::-1]) for group in groups]
+    return [Event(tuple({change.metric: change for change in reversed(group)}.values())[::-1]) for group in groups]
 
 
 def _jumps(series: Series) -> list[Change]:
@@ -397,16 +397,16 @@ def _jumps(series: Series) -> list[Change]:
     if len(series) < MIN_RECORDS_OF_TREND or float(series.value.min()) == float(series.value.max()):
         return []
     found = [*_one_way(series, +1), *_one_way(series, -1)]
-    return _without_returns(sorted(found, key=lambda one: one.step))
+    return _without_returns(sorted(found, key=lambda change: change.step))
 
 
 def _without_returns(changes: list[Change]) -> list[Change]:
     """Return the moves of a curve without those that only end the one before, at the level from which it began."""
     kept: list[Change] = []
-    for one in changes:
-        ended = kept and kept[-1].back is not None and one.step <= kept[-1].back
-        if not ended or abs(one.there - kept[-1].before) > abs(kept[-1].there - kept[-1].before) / 3:
-            kept.append(one)
+    for change in changes:
+        ended = kept and kept[-1].back is not None and change.step <= kept[-1].back
+        if not ended or abs(change.there - kept[-1].before) > abs(kept[-1].there - kept[-1].before) / 3:
+            kept.append(change)
     return kept
 
 

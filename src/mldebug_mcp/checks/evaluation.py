@@ -76,11 +76,11 @@ def evaluation_losses(run: Run) -> list[Series]:
 def _of_whole_sets(run: Run, *quantities: Quantity) -> list[Series]:
     """Return what is measured at evaluation on a whole set, `eval_loss` first: of no component of a loss."""
     found = [
-        one
-        for one in run.with_role(*quantities, phase="eval", parts=True)
-        if one.role is not None and _COMPONENTS.isdisjoint(one.role.part.split(" "))
+        series
+        for series in run.with_role(*quantities, phase="eval", parts=True)
+        if series.role is not None and _COMPONENTS.isdisjoint(series.role.part.split(" "))
     ]
-    return sorted(found, key=lambda one: (one.name != "eval_loss", one.name))
+    return sorted(found, key=lambda series: (series.name != "eval_loss", series.name))
 
 
 LEAST_THIRD, SURE, RESTS = 5, 2.0, 0.05
@@ -91,10 +91,10 @@ come to. Chosen: 1 in 40, and what a run that learns gains at least."""
 def evaluation_stands(run: Run) -> bool:
     """Say whether an evaluation loss or error, which has hardly any noise, stands still from early on to the end."""
     for logged in _of_whole_sets(run, Quantity.LOSS, *_ERRORS):
-        one = logged.finite
-        if len(one) >= LEAST_STANDING and one.step[0] <= EVALUATION_EARLY * run.last_step:
-            level = abs(median(one.value))
-            return float(np.ptp(one.value)) <= EVALUATION_STANDS * level or _rests_in_its_noise(one.value, level)
+        series = logged.finite
+        if len(series) >= LEAST_STANDING and series.step[0] <= EVALUATION_EARLY * run.last_step:
+            level = abs(median(series.value))
+            return float(np.ptp(series.value)) <= EVALUATION_STANDS * level or _rests_in_its_noise(series.value, level)
     return False
 
 
@@ -288,8 +288,8 @@ def quality_metrics(run: Run) -> list[Series]:
 
     Raises CannotTell if there is none.
     """
-    rankings = {one.name for one in ranking_metrics(run)}
-    found = [one for name, one in run.series.items() if name in rankings or _is_quality(run, name)]
+    rankings = {metric.name for metric in ranking_metrics(run)}
+    found = [series for name, series in run.series.items() if name in rankings or _is_quality(run, name)]
     if not found:
         raise CannotTell("not logged: a metric of evaluation other than the loss")
     return found
@@ -297,12 +297,12 @@ def quality_metrics(run: Run) -> list[Series]:
 
 def ranking_metrics(run: Run) -> list[Series]:
     """Return how well the run ranks, such as nDCG or recall@20: of whole rankings, so of evaluation by any name."""
-    at_rank = [one for one in run.with_role(*_AT_RANKS, parts=True) if _AT_RANK.search(one.name)]
+    at_rank = [series for series in run.with_role(*_AT_RANKS, parts=True) if _AT_RANK.search(series.name)]
     sure = [*run.with_role(*_RANKINGS, parts=True), *at_rank]
     if not sure:
         return []
-    found = {one.name for one in (*sure, *run.with_role(*_AT_RANKS))}
-    return [one for name, one in run.series.items() if name in found]
+    found = {series.name for series in (*sure, *run.with_role(*_AT_RANKS))}
+    return [series for name, series in run.series.items() if name in found]
 
 
 def all_zero(series: Series) -> bool:
@@ -331,7 +331,10 @@ def is_auc(series: Series) -> bool:
 
 def auc_of(run: Run) -> Series | None:
     """Return the area under the ROC curve without what is not finite, that of evaluation first; None if none is."""
-    aucs = sorted((one for one in run.series.values() if is_auc(one)), key=lambda one: not one.name.startswith("eval_"))
+    aucs = sorted(
+        (series for series in run.series.values() if is_auc(series)),
+        key=lambda series: not series.name.startswith("eval_"),
+    )
     return aucs[0].finite if aucs else None
 
 
@@ -388,32 +391,38 @@ def is_written_score(series: Series) -> bool:
 def nothing_right(run: Run) -> Series | None:
     """Return a score of whole answers that is zero throughout, or an error rate that stays at 100 %, or None."""
     for name in run.series:
-        one = run[name].finite
-        if len(one) < ANSWERS_LEAST:
+        series = run[name].finite
+        if len(series) < ANSWERS_LEAST:
             continue
-        if is_written_score(one) and not one.value.any():
-            return one
-        if is_error_rate(one) and _all_wrong(one):
-            return one
+        if is_written_score(series) and not series.value.any():
+            return series
+        if is_error_rate(series) and _all_wrong(series):
+            return series
     return None
 
 
 def no_better_than_the_mean(run: Run) -> Series | None:
     """Return the R² of evaluations that is about that of one answer for all, the mean of the targets; or None."""
-    for one in run.with_role(Quantity.R2, phase="eval"):
-        value = one.finite.value
+    for series in run.with_role(Quantity.R2, phase="eval"):
+        value = series.finite.value
         if len(value) >= ANSWERS_LEAST and float(value.max()) <= OF_THE_MEAN and median(value) > FAR_WORSE:
-            return one.finite
+            return series.finite
     return None
 
 
 def worst_written(run: Run) -> Series | None:
     """Return the lowest score of written answers as a share that is wrong, 1 for all, or None if none is logged."""
     written = [
-        (one.finite, is_error_rate(one)) for one in run.series.values() if is_error_rate(one) or is_written_score(one)
+        (series.finite, is_error_rate(series))
+        for series in run.series.values()
+        if is_error_rate(series) or is_written_score(series)
     ]
-    shares = [Series(one.name, one.step, _wrong(one.value, rate)) for one, rate in written if len(one) >= ANSWERS_LEAST]
-    return max(shares, key=lambda one: median(one.value[-ANSWERS_LEAST:]), default=None)
+    shares = [
+        Series(series.name, series.step, _wrong(series.value, rate))
+        for series, rate in written
+        if len(series) >= ANSWERS_LEAST
+    ]
+    return max(shares, key=lambda share: median(share.value[-ANSWERS_LEAST:]), default=None)
 
 
 def still_gains(wrong: Series, since: float) -> bool:
@@ -489,8 +498,8 @@ def terms_set_in(run: Run) -> list[SetsIn]:
 def refuse_new_terms(run: Run) -> None:
     """Raise CannotTell if a term of the loss sets in during the run: its levels before and after do not compare."""
     if terms := terms_set_in(run):
-        one = terms[0]
-        raise CannotTell(f"{one.name} sets in at {run.place(one.step)}: the loss is another one from there")
+        sets_in = terms[0]
+        raise CannotTell(f"{sets_in.name} sets in at {run.place(sets_in.step)}: the loss is another one from there")
 
 
 def term_set_in(run: Run, step: float) -> SetsIn | None:
@@ -501,7 +510,9 @@ def term_set_in(run: Run, step: float) -> SetsIn | None:
     steps = run["loss"].finite.step
     at, near = int(np.searchsorted(steps, step)), max(SHORTLY, round(SHORTLY_OF_RUN * len(steps)))
     earliest, latest = float(steps[max(0, at - near)]), float(steps[min(len(steps) - 1, at + 1)])
-    return next((one for one in terms_set_in(run) if one.last_zero <= latest and one.step >= earliest), None)
+    return next(
+        (sets_in for sets_in in terms_set_in(run) if sets_in.last_zero <= latest and sets_in.step >= earliest), None
+    )
 
 
 def planned_rise(run: Run, onset: float, end: float) -> Series | None:
@@ -539,8 +550,8 @@ def measured_term(run: Run) -> Series | None:
     """Return the term of the training loss that evaluation measures alone; None where it measures the whole."""
     if "eval_loss" not in run or "loss" not in run or _is_near(run["loss"], run["eval_loss"]):
         return None
-    terms = (one for one in run.with_role(Quantity.LOSS, phase="train", parts=True) if one.name != "loss")
-    return next((one.finite for one in terms if _is_near(one, run["eval_loss"])), None)
+    terms = (series for series in run.with_role(Quantity.LOSS, phase="train", parts=True) if series.name != "loss")
+    return next((term.finite for term in terms if _is_near(term, run["eval_loss"])), None)
 
 
 def _is_near(loss: Series, evaluation: Series) -> bool:

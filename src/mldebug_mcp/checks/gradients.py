@@ -141,17 +141,17 @@ def pinned(norm: Series) -> Pinned | None:
 def parts_of(run: Run) -> tuple[Part, ...]:
     """Return the parts of the model whose gradient norms are logged, in the order of their names."""
     found = {}
-    for one in run.with_role(Quantity.GRADIENT_NORM, phase="train", parts=True):
-        role, values = one.role, one.finite.value
+    for series in run.with_role(Quantity.GRADIENT_NORM, phase="train", parts=True):
+        role, values = series.role, series.finite.value
         if role is None or not len(values) or (role.is_whole and not role.namespace):
             continue
         name = role.part or role.namespace
         if _RANK.fullmatch(name):
             continue
         number = re.search(r"\d+", name)
-        found[one.name] = Part(
-            name=one.logged_as or one.name,
-            family=re.sub(r"\d+", "#", one.logged_as or one.name),
+        found[series.name] = Part(
+            name=series.logged_as or series.name,
+            family=re.sub(r"\d+", "#", series.logged_as or series.name),
             depth=int(number[0]) if number else None,
             level=median(values),
             zeros=float((values == 0).mean()),

@@ -104,7 +104,7 @@ def peak_of(run: Run) -> Peak | None:
 
 def highest_of_all(run: Run) -> float:
     """Return the highest rate of any group of parameters that is logged, 0 if none is."""
-    every = [one.finite.value for one in run.with_role(Quantity.LEARNING_RATE, phase="train", parts=True)]
+    every = [series.finite.value for series in run.with_role(Quantity.LEARNING_RATE, phase="train", parts=True)]
     return max((float(values.max()) for values in every if len(values)), default=0.0)
 
 

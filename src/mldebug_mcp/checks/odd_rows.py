@@ -36,7 +36,7 @@ class Oddity(NamedTuple):
 
 def odd_rows(batch: Batch, rows: Collection[int]) -> list[Oddity]:
     """Return what some rows of a batch differ in from its other rows, what differs most first."""
-    found = [one for side in batch.sides for one in _in_tokens(side, rows, batch.unit)]
+    found = [token for side in batch.sides for token in _in_tokens(side, rows, batch.unit)]
     found += _in_numbers({**batch.floats, **batch.cells}, batch.numbers, rows)
     return sorted((one for one in found if one.by > MIN_ODD_DEVIATIONS), key=lambda one: -one.by)
 

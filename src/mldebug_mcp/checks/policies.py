@@ -96,8 +96,10 @@ def kept_rise(run: Run) -> tuple[float, float] | None:
 def components(run: Run) -> list[Series]:
     """Return the mean of each reward that is added up, by name: `rewards/format/mean`."""
     found = run.with_role(Quantity.REWARD, phase="train", parts=True)
-    means = (one for one in found if one.role is not None and one.role.part and one.role.statistic == "mean")
-    return sorted(means, key=lambda one: one.name)
+    means = (
+        series for series in found if series.role is not None and series.role.part and series.role.statistic == "mean"
+    )
+    return sorted(means, key=lambda mean: mean.name)
 
 
 def averaged(run: Run, rewards: Series) -> Series:
@@ -114,16 +116,16 @@ def averaged(run: Run, rewards: Series) -> Series:
 
 def held_out_scores(run: Run, least: int) -> list[Series]:
     """Return what evaluation is scored by, such as `eval_reward`, where it has so many finite values."""
-    scores = {one.name: one.finite for one in run.with_role(*_SCORED_BY, phase="eval", parts=True)}
+    scores = {series.name: series.finite for series in run.with_role(*_SCORED_BY, phase="eval", parts=True)}
     return [scores[name] for name in run.series if name in scores and len(scores[name]) >= least]
 
 
 def scores_beside(run: Run, least: int) -> list[Series]:
     """Return what the same answers are scored by besides the reward, as medians over stretches, in so many records."""
     found = run.with_role(Quantity.SCORE, Quantity.SUCCESS_RATE, Quantity.ACCURACY, phase="train", parts=True)
-    whole = [one.finite for one in found if len(one.finite) >= least]
-    cut = [blocks(one.value, 12) for one in whole]
-    return [Series(one.name, one.step[of.first], of.level) for one, of in zip(whole, cut, strict=True)]
+    whole = [series.finite for series in found if len(series.finite) >= least]
+    cut = [blocks(series.value, 12) for series in whole]
+    return [Series(series.name, series.step[of.first], of.level) for series, of in zip(whole, cut, strict=True)]
 
 
 def from_the_start(rewards: Series) -> bool:
@@ -287,7 +289,8 @@ def stays_near(run: Run) -> bool:
     """Say whether the policy is known to stay near: enough is logged, and not one record exceeds its limit."""
     logged = divergences(run)
     return bool(logged) and all(
-        len(one.series) >= MIN_DIVERGENCE_RECORDS and float(one.series.value.max()) <= one.limit for one in logged
+        len(divergence.series) >= MIN_DIVERGENCE_RECORDS and float(divergence.series.value.max()) <= divergence.limit
+        for divergence in logged
     )
 
 

@@ -98,12 +98,12 @@ def lost(series: Series) -> Lost | None:
 
 def training_losses(run: Run) -> list[Series]:
     """Return the total loss by its names, else its parts, else all of a log in which nothing is ever finite."""
-    totals = [one for name, one in run.series.items() if canonical(name) == "loss"]
-    parts = totals or [one for name, one in run.series.items() if is_training_loss(name)]
+    totals = [series for name, series in run.series.items() if canonical(name) == "loss"]
+    parts = totals or [series for name, series in run.series.items() if is_training_loss(name)]
     if parts:
         return parts
-    measured = [one for one in run.series.values() if not np.array_equal(one.value, np.round(one.value))]
-    never = len(measured) > 1 and not any(np.isfinite(one.value).any() for one in measured)
+    measured = [series for series in run.series.values() if not np.array_equal(series.value, np.round(series.value))]
+    never = len(measured) > 1 and not any(np.isfinite(series.value).any() for series in measured)
     return measured if never else []
 
 
@@ -149,8 +149,8 @@ def shares(loss: Lost) -> tuple[float, ...]:
 def beside(run: Run, loss: Lost) -> Beside:
     """Return which parts of the loss are finite where it is not, and which are lost with it."""
     steps = loss.series.step[loss.bad]
-    parts = [one for name, one in run.series.items() if name != loss.series.name and is_part_of_loss(name)]
-    there = [(one.name, np.isfinite(one.value[np.isin(one.step, steps)])) for one in parts]
+    parts = [series for name, series in run.series.items() if name != loss.series.name and is_part_of_loss(name)]
+    there = [(part.name, np.isfinite(part.value[np.isin(part.step, steps)])) for part in parts]
     return Beside(
         tuple(name for name, finite in there if len(finite) and finite.all()),
         tuple(name for name, finite in there if len(finite) and not finite.any()),

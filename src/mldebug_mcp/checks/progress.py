@@ -33,7 +33,7 @@ def is_young(run: Run) -> bool:
         return True
     if run.step_name != "step" or run.last_step + 1 >= FIRST_STEPS or "loss" not in run:
         return False
-    evaluations = max((len(one) for name, one in run.series.items() if name.startswith("eval_")), default=0)
+    evaluations = max((len(series) for name, series in run.series.items() if name.startswith("eval_")), default=0)
     return 2 * evaluations < len(run["loss"])
 
 

@@ -91,7 +91,7 @@ WHOLE_PASS = 20.0
 
 def usual_for(run: Run, name: str) -> Usual | None:
     """Return what is usual for a setting of this run, None if nothing is known of it."""
-    return next((one for one in USUAL.get(name, ()) if not one.kinds or run.kind in one.kinds), None)
+    return next((usual for usual in USUAL.get(name, ()) if not usual.kinds or run.kind in usual.kinds), None)
 
 
 def usual_instead(run: Run, name: str, value: float) -> str:
@@ -154,7 +154,7 @@ def _step_seconds(run: Run) -> float | None:
 
 def _summed_up(run: Run, name: str) -> float | None:
     """Return the last value of what is summed up under a name, if it is positive."""
-    found = next((one.finite for key, one in run.series.items() if key.rpartition("/")[2] == name), None)
+    found = next((series.finite for key, series in run.series.items() if key.rpartition("/")[2] == name), None)
     return float(found.value[-1]) if found is not None and len(found) and float(found.value[-1]) > 0 else None
 
 
@@ -333,7 +333,7 @@ def _of_momentum(run: Run) -> Range | None:
 def _of_kind(run: Run, how: str | None) -> tuple[Range, ...]:
     if how is not ADAPTERS and (is_small(run) or begins_untrained(run)):
         return (RATES["pretraining", FULL],)
-    ranges = [RATES[run.kind, one] for one in (FULL, ADAPTERS) if (run.kind, one) in RATES and how in (one, None)]
+    ranges = [RATES[run.kind, text] for text in (FULL, ADAPTERS) if (run.kind, text) in RATES and how in (text, None)]
     if not ranges:
         raise CannotTell("no usual learning rate is known for this kind of run")
     return tuple(ranges)

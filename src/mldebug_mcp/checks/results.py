@@ -27,7 +27,9 @@ def named(run: Run, name: str) -> list[Series]:
     parts are logged, such as the norms of layers, these.
     """
     wanted = name.strip().lower()
-    called = [one for key, one in run.series.items() if wanted in (key.lower(), (one.logged_as or key).lower())]
+    called = [
+        series for key, series in run.series.items() if wanted in (key.lower(), (series.logged_as or key).lower())
+    ]
     if not called and (same := canonical(name.strip())) in run.series:
         return [run[same]]
     quantity, phase = wanted.removeprefix("eval_"), "eval" if wanted.startswith("eval_") else "train"
@@ -35,7 +37,7 @@ def named(run: Run, name: str) -> list[Series]:
         return called[:1]
     whole = list(run.with_role(Quantity(quantity), phase=phase))
     found = whole or list(run.with_role(Quantity(quantity), phase=phase, parts=True))
-    return [run[one.name] for one in found]
+    return [run[series.name] for series in found]
 
 
 # The result of a run: the metric by which runs of one kind are compared, where it ended and where it was best.
@@ -93,11 +95,11 @@ def _usual(run: Run) -> Series | None:
     wanted = (
         run.with_role(Quantity.LOSS, phase="eval"),
         run.with_role(Quantity.REWARD),
-        run.with_role(*(one for one in Quantity if one.higher_is_better), phase="eval"),
+        run.with_role(*(quantity for quantity in Quantity if quantity.higher_is_better), phase="eval"),
         run.with_role(Quantity.LOSS, phase="train"),
         run.with_role(*LOSSES),
     )
-    return next((one for found in wanted for one in found if len(one.finite)), None)
+    return next((series for found in wanted for series in found if len(series.finite)), None)
 
 
 # The result of a run among those of its siblings: what is normal for this recipe.

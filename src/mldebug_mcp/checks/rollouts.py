@@ -128,14 +128,14 @@ def _rollouts(run: Run, share: Series, split: Split, *, is_least: bool) -> Rollo
 
 def _counted(run: Run) -> tuple[Series, Series] | None:
     """Return the shares of groups that are all right and all wrong, where a log counts them."""
-    right = next((one.finite for name, one in run.series.items() if _ALL_RIGHT.search(name)), None)
-    wrong = next((one.finite for name, one in run.series.items() if _ALL_WRONG.search(name)), None)
+    right = next((series.finite for name, series in run.series.items() if _ALL_RIGHT.search(name)), None)
+    wrong = next((series.finite for name, series in run.series.items() if _ALL_WRONG.search(name)), None)
     if right is None or wrong is None or not len(right) or not np.array_equal(right.step, wrong.step):
         return None
     most = float((right.value + wrong.value).max())
     if most <= 1 + ROUNDED and min(float(right.value.min()), float(wrong.value.min())) >= 0:
         return right, wrong
-    partly = next((one.finite for name, one in run.series.items() if "solve_partial" in name.lower()), None)
+    partly = next((series.finite for name, series in run.series.items() if "solve_partial" in name.lower()), None)
     if partly is None or not np.array_equal(partly.step, right.step):
         return None  # counts of prompts, of how many is not known
     total = right.value + wrong.value + partly.value
@@ -204,8 +204,8 @@ def _is_right_or_wrong(run: Run, mean: Series, dead: Floats, size: float) -> boo
 def _ends(run: Run, rewards: Series) -> tuple[float, float] | None:
     """Return the rewards of a wrong and a right answer: those of single answers, else 0 and 1 where all lie there."""
     found: dict[str, list[float]] = {"max": [], "min": []}
-    for one in run.series.values():
-        role, values = one.role, one.finite.value
+    for series in run.series.values():
+        role, values = series.role, series.finite.value
         if (
             role is not None
             and role.quantity in (Quantity.REWARD, Quantity.SCORE)

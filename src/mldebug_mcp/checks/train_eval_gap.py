@@ -195,14 +195,14 @@ def rise_of_evaluation(run: Run) -> EvalRise | None:
 
     Raises CannotTell where too few are logged, or what training does meanwhile is unknown.
     """
-    series = [one.finite for one in evaluation_losses(run) if len(one.finite) >= LEAST_POINTS]
+    series = [loss.finite for loss in evaluation_losses(run) if len(loss.finite) >= LEAST_POINTS]
     if not series:
         raise CannotTell(f"no evaluation loss has {LEAST_POINTS} finite values")
     refuse_after_explosion(run, series[0])
     found = [rise for one in series if (rise := _rise(run, one)) is not None]
     if not found or 2 * len(found) < len(series):
         return None
-    return replace(max(found, key=lambda one: one.relative), rising=len(found), sets=len(series))
+    return replace(max(found, key=lambda eval_rise: eval_rise.relative), rising=len(found), sets=len(series))
 
 
 def _least(run: Run, evaluation: Series, lowest: float, *, in_a_row: bool) -> float:
@@ -402,8 +402,10 @@ def evaluation_scores(run: Run) -> list[Series]:
     """
     found = []
     for quantity in (*SCORES, Quantity.WORD_ERROR_RATE):
-        for one in run.with_role(quantity, phase="eval"):
-            shares = _shares(_all_wrong_at_most(one.finite) if quantity is Quantity.WORD_ERROR_RATE else one.finite)
+        for series in run.with_role(quantity, phase="eval"):
+            shares = _shares(
+                _all_wrong_at_most(series.finite) if quantity is Quantity.WORD_ERROR_RATE else series.finite
+            )
             if shares is not None:
                 found.append(replace(shares, value=1 - shares.value) if quantity in _ERRORS else shares)
     return found
@@ -418,11 +420,11 @@ def _all_wrong_at_most(rates: Series) -> Series:
 def _pairs(run: Run) -> Iterator[ScorePair]:
     for quantity in SCORES:
         trained: dict[str, Series] = {}
-        for one in run.with_role(quantity, phase="train", parts=True):
-            trained.setdefault(_part(one), one)
-        for one in run.with_role(quantity, phase="eval", parts=True):
-            beside = trained.get(_part(one))
-            pair = None if beside is None else _paired(run, quantity, beside.finite, one.finite)
+        for series in run.with_role(quantity, phase="train", parts=True):
+            trained.setdefault(_part(series), series)
+        for series in run.with_role(quantity, phase="eval", parts=True):
+            beside = trained.get(_part(series))
+            pair = None if beside is None else _paired(run, quantity, beside.finite, series.finite)
             if pair is not None:
                 yield pair
 

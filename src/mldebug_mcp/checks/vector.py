@@ -56,7 +56,7 @@ COMPARED = (
 )
 """What is measured in training and at evaluation alike."""
 OWN_SCALE = (
-    frozenset(one for one in Quantity if one.is_share)
+    frozenset(quantity for quantity in Quantity if quantity.is_share)
     | {
         Quantity.LOSS,
         Quantity.PERPLEXITY,
@@ -101,14 +101,14 @@ def _of(run: Run) -> dict[str, float]:
 def _curves(run: Run) -> Mapping[tuple[Quantity, str], Series]:
     """Return the first series of each quantity as a whole, in its units, by what it is and "loss" or "eval loss"."""
     found: dict[tuple[Quantity, str], Series] = {}
-    for one in run.series.values():
-        role = one.role
-        if role is None or not role.is_whole or role.quantity in AXES or not len(one):
+    for series in run.series.values():
+        role = series.role
+        if role is None or not role.is_whole or role.quantity in AXES or not len(series):
             continue
         if role.quantity.is_memory:
             continue  # that it is logged says nothing of training: whether it grows is asked by itself
         name = f"eval {role.quantity}" if role.is_evaluation else str(role.quantity)
-        found.setdefault((role.quantity, name), one if one.name == role.name else one.times(role.factor))
+        found.setdefault((role.quantity, name), series if series.name == role.name else series.times(role.factor))
     return found
 
 
@@ -190,8 +190,8 @@ def _gaps(train: Series, held: Series) -> Iterator[tuple[str, float]]:
 def _of_the_run(run: Run) -> Iterator[tuple[str, float]]:
     yield f"a run of {run.kind}", 1.0
     yield "errors that end it", float(len(run.fatal))
-    parts = (one for one in run.series.values() if _is_of_a_part(one) and len(one.finite))
-    levels = np.array([median(one.finite.value) for one in islice(parts, MOST_PARTS)])
+    parts = (series for series in run.series.values() if _is_of_a_part(series) and len(series.finite))
+    levels = np.array([median(part.finite.value) for part in islice(parts, MOST_PARTS)])
     if len(levels) > 1 and levels.max() > 0:
         yield "gradients of parts: least / most", math.log10(levels.min() / levels.max() + 1e-30)
         yield "gradients of parts: share of zeros", float((levels == 0).mean())
@@ -201,6 +201,6 @@ def _of_the_run(run: Run) -> Iterator[tuple[str, float]]:
         yield "passes", float(run["epoch"].finite.value.max())
 
 
-def _is_of_a_part(one: Series) -> bool:
-    role = one.role
+def _is_of_a_part(series: Series) -> bool:
+    role = series.role
     return role is not None and role.quantity is Quantity.GRADIENT_NORM and role.is_level and not role.is_whole

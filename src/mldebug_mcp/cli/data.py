@@ -92,7 +92,7 @@ def do_batch(options: argparse.Namespace) -> int:
         from mldebug_mcp.report.data_terminal import print_inspection
 
         print_inspection(console_for(), answer)
-    return FOUND if options.check and any(one.severity != "info" for one in answer.findings) else DONE
+    return FOUND if options.check and any(finding.severity != "info" for finding in answer.findings) else DONE
 
 
 def add_probe(verbs: Commands) -> None:
@@ -210,7 +210,7 @@ def do_memory(options: argparse.Namespace) -> int:
         from mldebug_mcp.report.data_terminal import print_memory
 
         print_memory(console_for(), answer)
-    worth_acting_on = any(one.severity != "info" for one in answer.findings)
+    worth_acting_on = any(finding.severity != "info" for finding in answer.findings)
     return FOUND if options.check and worth_acting_on else DONE
 
 

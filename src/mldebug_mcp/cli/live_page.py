@@ -66,7 +66,7 @@ def _was_just_written(path: Path) -> bool:
     """Say whether a file, or one that stands in a folder, was written within the time after which a run is silent."""
     try:
         files = [one for one in path.iterdir() if one.is_file()] if path.is_dir() else [path]
-        return any(time.time() - one.stat().st_mtime < SILENT for one in files)
+        return any(time.time() - file.stat().st_mtime < SILENT for file in files)
     except OSError:
         return False
 

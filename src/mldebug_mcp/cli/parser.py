@@ -90,7 +90,7 @@ def parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argpars
 def _options_of(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> list[str]:
     """Return the options that the help of the command names."""
     out = io.StringIO()
-    command = next((one for one in arguments if not one.startswith("-")), "help")
+    command = next((argument for argument in arguments if not argument.startswith("-")), "help")
     with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
         parser.parse_args([command, "--help"])
     return list(dict.fromkeys(re.findall(r"--[a-z][a-z-]+", out.getvalue())))

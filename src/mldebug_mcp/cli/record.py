@@ -72,12 +72,12 @@ def lines_of(record: Record) -> list[str]:
     lines = [
         f"{record.file}: {len(record.tried)} recorded" if record.tried else f"nothing is recorded of {record.path}"
     ]
-    for one in record.tried:
-        lines.append(f"  {one.line()}")
-        if one.predicted:
-            lines.append(f"      predicted: {one.predicted}")
-        if one.after is not None and one.before is not None:
-            lines.append(f"      {one.cause}: {one.before:.0%} before, {one.after:.0%} after")
+    for tried in record.tried:
+        lines.append(f"  {tried.line()}")
+        if tried.predicted:
+            lines.append(f"      predicted: {tried.predicted}")
+        if tried.after is not None and tried.before is not None:
+            lines.append(f"      {tried.cause}: {tried.before:.0%} before, {tried.after:.0%} after")
     for title, names in (("ruled out", record.ruled_out), ("confirmed", record.confirmed), ("open", record.open)):
         lines += [f"{title}: {', '.join(names)}"] if names else []
     return [*lines, *(f"note: {note}" for note in record.notes)]

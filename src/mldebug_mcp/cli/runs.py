@@ -106,7 +106,7 @@ def do_runs(options: argparse.Namespace) -> int:
         from mldebug_mcp.report.runs_terminal import MAX_TABLE_ROWS, print_runs
 
         print_runs(console_for(), answer, len(answer.rows) if options.all else MAX_TABLE_ROWS)
-    sick = any(one.is_sick for one in answer.rows)
+    sick = any(row.is_sick for row in answer.rows)
     return FOUND if options.check and sick else DONE
 
 
@@ -128,12 +128,12 @@ def do_compare(options: argparse.Namespace) -> int:
 
 
 def _write_csv(answer: Runs, file: Path) -> None:
-    varied = {name: None for one in answer.rows for name in one.settings}
+    varied = {name: None for row in answer.rows for name in row.settings}
     rows = [
-        one.model_dump(mode="json", exclude={"settings"})
-        | {"seen": " ".join(one.seen)}
-        | {f"setting {name}": one.settings.get(name) for name in varied}
-        for one in answer.rows
+        row.model_dump(mode="json", exclude={"settings"})
+        | {"seen": " ".join(row.seen)}
+        | {f"setting {name}": row.settings.get(name) for name in varied}
+        for row in answer.rows
     ]
     try:
         with file.open("w", encoding="utf-8", newline="") as out:

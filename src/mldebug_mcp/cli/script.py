@@ -36,7 +36,7 @@ def do_script(options: argparse.Namespace) -> int:
 
     with shown_progress():
         reports = [inspect_script(path) for path in options.paths]
-    findings = [one for report in reports for one in report.findings]
+    findings = [finding for report in reports for finding in report.findings]
     if options.format == "sarif":
         print(json.dumps(sarif(findings), indent=2))
     elif options.format == "github":
@@ -44,7 +44,7 @@ def do_script(options: argparse.Namespace) -> int:
     else:
         for report in reports:
             print_json(report) if options.format == "json" else _print(report)
-    sure = any(one.certainty != "depends" for one in findings)
+    sure = any(finding.certainty != "depends" for finding in findings)
     return FOUND if options.check and sure else DONE
 
 
@@ -58,27 +58,29 @@ def _print(report: ScriptReport) -> None:
 def lines_of(report: ScriptReport) -> list[str]:
     """Return the answer as lines."""
     lines = []
-    for one in report.findings:
+    for finding in report.findings:
         lines += [
-            f"{one.file}:{one.line}: {one.certainty}: {one.summary} [{one.cause}]",
-            f"    in a log: {one.shows}",
-            f"    fix: {one.fix}",
+            f"{finding.file}:{finding.line}: {finding.certainty}: {finding.summary} [{finding.cause}]",
+            f"    in a log: {finding.shows}",
+            f"    fix: {finding.fix}",
         ]
     if report.ruled_out:
-        lines.append(f"done right: {', '.join(f'{one.summary} (line {one.line})' for one in report.ruled_out)}")
+        lines.append(
+            f"done right: {', '.join(f'{ruled_out.summary} (line {ruled_out.line})' for ruled_out in report.ruled_out)}"
+        )
     return [*lines, *(f"note: {note}" for note in report.notes)]
 
 
-def annotation(one: ScriptFinding) -> str:
+def annotation(script_finding: ScriptFinding) -> str:
     """Return a finding as a workflow command of GitHub Actions."""
-    level = LEVELS[one.certainty].replace("note", "notice")
-    text = f"{one.summary}. Fix: {one.fix}"
+    level = LEVELS[script_finding.certainty].replace("note", "notice")
+    text = f"{script_finding.summary}. Fix: {script_finding.fix}"
     for sign, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
         text = text.replace(sign, code)
-    file = one.file
+    file = script_finding.file
     for sign, code in (("%", "%25"), (":", "%3A"), (",", "%2C"), ("\n", "%0A")):
         file = file.replace(sign, code)
-    return f"::{level} file={file},line={one.line},title=mldebug {one.rule}::{text}"
+    return f"::{level} file={file},line={script_finding.line},title=mldebug {script_finding.rule}::{text}"
 
 
 def uri_of(file: str) -> str:
@@ -90,7 +92,7 @@ def uri_of(file: str) -> str:
 
 def sarif(findings: list[ScriptFinding]) -> dict[str, Any]:
     """Return findings as SARIF 2.1.0, the format of code scanning (OASIS)."""
-    rules = {one.rule: one for one in findings}
+    rules = {finding.rule: finding for finding in findings}
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -103,28 +105,28 @@ def sarif(findings: list[ScriptFinding]) -> dict[str, Any]:
                         "rules": [
                             {
                                 "id": name,
-                                "shortDescription": {"text": one.cause},
-                                "help": {"text": f"In a log: {one.shows}. Fix: {one.fix}."},
+                                "shortDescription": {"text": script_finding.cause},
+                                "help": {"text": f"In a log: {script_finding.shows}. Fix: {script_finding.fix}."},
                             }
-                            for name, one in rules.items()
+                            for name, script_finding in rules.items()
                         ],
                     }
                 },
                 "results": [
                     {
-                        "ruleId": one.rule,
-                        "level": LEVELS[one.certainty],
-                        "message": {"text": one.summary},
+                        "ruleId": finding.rule,
+                        "level": LEVELS[finding.certainty],
+                        "message": {"text": finding.summary},
                         "locations": [
                             {
                                 "physicalLocation": {
-                                    "artifactLocation": {"uri": uri_of(one.file)},
-                                    "region": {"startLine": one.line},
+                                    "artifactLocation": {"uri": uri_of(finding.file)},
+                                    "region": {"startLine": finding.line},
                                 }
                             }
                         ],
                     }
-                    for one in findings
+                    for finding in findings
                 ],
             }
         ],

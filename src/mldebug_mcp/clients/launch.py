@@ -85,7 +85,7 @@ def training_environment(project: Path) -> Path | None:
 def named_pythons(named: list[str]) -> list[str]:
     """Return the interpreters and environments that a server was started with, `auto` replaced by what is active."""
     active = active_environment() if AUTO in named else None
-    return [str(active) if one == AUTO else one for one in named if one != AUTO or active is not None]
+    return [str(active) if text == AUTO else text for text in named if text != AUTO or active is not None]
 
 
 def _first_with_torch(places: Iterable[str | None]) -> Path | None:

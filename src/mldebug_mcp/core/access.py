@@ -76,7 +76,7 @@ def access_from(roots: Sequence[str] = (), pythons: Sequence[str] = ()) -> Acces
     Raises:
         InputError: one of them is not a folder.
     """
-    named = list(roots) or [one for one in os.environ.get(ROOTS_VARIABLE, "").split(os.pathsep) if one]
+    named = list(roots) or [part for part in os.environ.get(ROOTS_VARIABLE, "").split(os.pathsep) if part]
     if not named and Path.cwd() != Path(Path.cwd().anchor):  # some clients start their servers in /, which is no choice
         named = [os.curdir]
     found = []

@@ -136,19 +136,19 @@ def nearest(
     if not plain:
         return []
     by_plain: dict[str, list[str]] = {}
-    for one in allowed:
-        by_plain.setdefault(_plain(one), []).append(one)
+    for text in allowed:
+        by_plain.setdefault(_plain(text), []).append(text)
     if plain in by_plain:
         return by_plain[plain][:most]
     known = meanings or {}
     meaning = (
         plain if plain in known else next(iter(get_close_matches(plain, known, n=1, cutoff=MIN_SURE_SIMILARITY)), "")
     )
-    meant = [one for one in known.get(meaning, ()) if one in allowed]
-    spelt = [one for key in get_close_matches(plain, by_plain, n=most, cutoff=alike) for one in by_plain[key]]
-    words = [one for one in re.split(r"[^a-z0-9]+", word[:MAX_COMPARED_CHARACTERS].lower()) if one]
-    holding = [one for key, ones in by_plain.items() for one in ones if all(part in key for part in words)]
-    held = sorted(holding, key=lambda one: (len(one), one)) if len(plain) >= SHORTEST else []
+    meant = [text for text in known.get(meaning, ()) if text in allowed]
+    spelt = [text for key in get_close_matches(plain, by_plain, n=most, cutoff=alike) for text in by_plain[key]]
+    words = [part for part in re.split(r"[^a-z0-9]+", word[:MAX_COMPARED_CHARACTERS].lower()) if part]
+    holding = [text for key, ones in by_plain.items() for text in ones if all(part in key for part in words)]
+    held = sorted(holding, key=lambda text: (len(text), text)) if len(plain) >= SHORTEST else []
     return list(dict.fromkeys([*meant, *spelt, *held]))[:most]
 
 

@@ -66,8 +66,8 @@ def _others(counts: Counter[str]) -> str:
 
 def glance_at_batch(answer: BatchInspection) -> Glance:
     """Return what is wrong in a batch first: the gravest finding, why it harms, its fix."""
-    batch, bad = answer.batch, [one for one in answer.findings if one.severity != "info"]
-    remarks = [f"{one.summary} [{one.check}]" for one in answer.findings if one.severity == "info"]
+    batch, bad = answer.batch, [finding for finding in answer.findings if finding.severity != "info"]
+    remarks = [f"{finding.summary} [{finding.check}]" for finding in answer.findings if finding.severity == "info"]
     if not bad:
         return _glance(
             kind="healthy",
@@ -79,10 +79,13 @@ def glance_at_batch(answer: BatchInspection) -> Glance:
     first, *others = bad
     word = "Wrong" if first.severity == "error" else "Harmful"
     sample = f" in a sample of {counted(batch.rows, 'row')}" if batch.sampled else ""
+    more = _others(Counter(other.severity for other in others))
     return _glance(
         kind="fault",
-        headline=f"{word}{sample}: {first.summary} [{first.check}]{_others(Counter(one.severity for one in others))}",
-        facts=[_sentence(first.why), *(f"{one.severity}: {one.summary} [{one.check}]" for one in others)][:MAX_FACTS],
+        headline=f"{word}{sample}: {first.summary} [{first.check}]{more}",
+        facts=[_sentence(first.why), *(f"{other.severity}: {other.summary} [{other.check}]" for other in others)][
+            :MAX_FACTS
+        ],
         next=f"{AGAIN}; how this is judged:",
         command=_command(answer.next_step),
         fix=_sentence(first.fix),
@@ -111,11 +114,14 @@ NO_HISTORY = "history_missing"
 
 def glance_at_memory(answer: MemoryReport) -> Glance:
     """Return what filled the memory first: the leading cause, or the gravest finding where no cause can be ranked."""
-    found = [one for one in answer.findings if one.finding != SOUND]
+    found = [finding for finding in answer.findings if finding.finding != SOUND]
     leading = answer.hypotheses[0] if answer.hypotheses else None
     order = {name: place for place, name in enumerate(leading.symptoms if leading is not None else ())}
-    bad = sorted((one for one in found if one.severity != "info"), key=lambda one: order.get(one.finding, len(order)))
-    facts = [whole_clauses(one.summary) for one in (bad or found)]
+    bad = sorted(
+        (memory_finding for memory_finding in found if memory_finding.severity != "info"),
+        key=lambda memory_finding: order.get(memory_finding.finding, len(order)),
+    )
+    facts = [whole_clauses(memory_finding.summary) for memory_finding in (bad or found)]
     ranked = leading is not None and leading.cause != SOUND
     if bad:
         unjudged = not ranked and bad[0].finding == NO_HISTORY
@@ -126,12 +132,12 @@ def glance_at_memory(answer: MemoryReport) -> Glance:
             facts=facts[0 if ranked else 1 :][:MAX_FACTS],
             next=_going_on(answer.next_step),
             command=_command(answer.next_step),
-            fix=_sentence(next((one.fix for one in bad if one.fix), "")),
+            fix=_sentence(next((memory_finding.fix for memory_finding in bad if memory_finding.fix), "")),
         )
     from mldebug_mcp.memory.tables import size  # here, as it loads numpy
 
     peak = answer.snapshot.peak_allocated_bytes or answer.snapshot.allocated_bytes
-    if not any(one.finding == SOUND for one in answer.findings):
+    if not any(finding.finding == SOUND for finding in answer.findings):
         return _glance(
             kind="not judged",
             headline="Cannot be judged: nothing in it is evidence for or against a fault.",
@@ -139,9 +145,9 @@ def glance_at_memory(answer: MemoryReport) -> Glance:
             next=_going_on(answer.next_step),
             command=_command(answer.next_step),
         )
-    healthy = next((one for one in answer.hypotheses if one.cause == SOUND), None)
+    healthy = next((hypothesis for hypothesis in answer.hypotheses if hypothesis.cause == SOUND), None)
     share = f" ({percent(healthy.probability)})" if healthy is not None else ""
-    sound = next(one.summary for one in answer.findings if one.finding == SOUND)
+    sound = next(finding.summary for finding in answer.findings if finding.finding == SOUND)
     return _glance(
         kind="healthy",
         headline=f"Healthy{share} over {answer.snapshot.trace_events:,} events up to {size(peak)}: {sound}.",
@@ -179,8 +185,8 @@ def glance_at_probe(answer: ProbeResult) -> Glance:
             command=_command(call) if out_of_time else shlex.join(["mldebug-mcp", "error", message]),
         )
     leader = answer.hypotheses[0]
-    present = [one.summary for one in answer.findings if one.state is State.PRESENT]
-    facts = [answer.summary, *(one for one in present if one not in answer.summary)][:MAX_FACTS]
+    present = [finding.summary for finding in answer.findings if finding.state is State.PRESENT]
+    facts = [answer.summary, *(text for text in present if text not in answer.summary)][:MAX_FACTS]
     steps = answer.next_steps
     if answer.verdict == "memorised" and leader.cause == SOUND:
         return _glance(
@@ -210,8 +216,8 @@ _SUREST_FIRST = ("certain", "likely", "depends")
 
 def glance_at_script(answer: ScriptReport) -> Glance:
     """Return the surest fault of a script, its line and its fix."""
-    findings = sorted(answer.findings, key=lambda one: _SUREST_FIRST.index(one.certainty))
-    sure = [one for one in findings if one.certainty != "depends"]
+    findings = sorted(answer.findings, key=lambda finding: _SUREST_FIRST.index(finding.certainty))
+    sure = [finding for finding in findings if finding.certainty != "depends"]
     files = shorten(Path(answer.path).name, MAX_NAME_CHARACTERS) + (
         f" ({answer.files} files)" if answer.files > 1 else ""
     )
@@ -221,12 +227,12 @@ def glance_at_script(answer: ScriptReport) -> Glance:
         return _glance(
             kind="fault" if sure else "unclear",
             headline=f"{word} in {files}, line {first.line}: {first.summary} [{first.cause}]",
-            facts=[_line_of(one) for one in others][:MAX_FACTS] or [f"in a log: {first.shows}"],
+            facts=[_line_of(other) for other in others][:MAX_FACTS] or [f"in a log: {first.shows}"],
             next="Read how to confirm it and what else shows it.",
             command=_command(answer.next_step),
             fix=_sentence(first.fix),
         )
-    right = [f"{one.summary} (line {one.line})" for one in answer.ruled_out]
+    right = [f"{ruled_out.summary} (line {ruled_out.line})" for ruled_out in answer.ruled_out]
     unjudged = next((note for note in answer.notes if "loop itself was not judged" in note), "")
     return _glance(
         kind="unclear" if unjudged else "healthy",
@@ -242,8 +248,8 @@ def glance_at_script(answer: ScriptReport) -> Glance:
     )
 
 
-def _line_of(one: ScriptFinding) -> str:
-    return f"line {one.line}: {one.summary} [{one.cause}]"
+def _line_of(script_finding: ScriptFinding) -> str:
+    return f"line {script_finding.line}: {script_finding.summary} [{script_finding.cause}]"
 
 
 # Which checkpoint to keep.
@@ -253,7 +259,7 @@ def glance_at_choice(answer: CheckpointChoice, path: str) -> Glance:
     """Return which checkpoint to keep, or why none can be named."""
     headline = whole_sentences(answer.summary, 0)
     rest = answer.summary[len(headline) :].strip()
-    facts = [one for one in (rest, *answer.notes) if one][:MAX_FACTS]
+    facts = [text for text in (rest, *answer.notes) if text][:MAX_FACTS]
     metric = answer.metric
     read = shlex.join(["mldebug-mcp", "read", path, *([metric] if metric else [])])
     if not answer.keep:
@@ -344,7 +350,7 @@ def glance_at_runs(answer: Runs) -> Glance:
     """Return how many runs have a fault, the worst of them, what they share, and the fix of the commonest fault."""
     sick = [row for row in answer.rows if row.is_sick]
     unread = [row for row in answer.rows if row.ending == "unread"]
-    shared = [shared_line(one) for one in answer.shared]
+    shared = [shared_line(shared_setting) for shared_setting in answer.shared]
     first = answer.rows[0]
     common = Counter(row.leader for row in sick).most_common(1)
     look = f"Look at {shorten(first.name, MAX_NAME_CHARACTERS)}, which needs attention first." if sick else ""
@@ -360,10 +366,10 @@ def glance_at_runs(answer: Runs) -> Glance:
 
 def runs_headline(answer: Runs) -> str:
     """Return how many runs there are, and in how many a fault leads."""
-    unread = sum(one.ending == "unread" for one in answer.rows)
-    sick = sum(one.is_sick for one in answer.rows)
-    sound = sum(one.leader == SOUND for one in answer.rows)
-    little = sum(not one.leader and one.ending != "unread" for one in answer.rows)
+    unread = sum(row.ending == "unread" for row in answer.rows)
+    sick = sum(row.is_sick for row in answer.rows)
+    sound = sum(row.leader == SOUND for row in answer.rows)
+    little = sum(not row.leader and row.ending != "unread" for row in answer.rows)
     rest = len(answer.rows) - unread - sick - sound
     parts = [f"a fault leads in {sick}" if sick else "no fault leads", f"{sound} healthy"]
     parts += [f"{rest - little} unclear"] if rest > little else []
@@ -372,11 +378,12 @@ def runs_headline(answer: Runs) -> str:
     return f"{counted(len(answer.rows), 'run')}: {', '.join(parts)}"
 
 
-def shared_line(one: SharedSetting) -> str:
+def shared_line(shared_setting: SharedSetting) -> str:
     """Return a setting that goes with a cause, in counts."""
     return (
-        f"{one.cause}: {one.sick_with} of {one.sick} such runs have {one.setting} {one.condition}, "
-        f"{one.others_with} of {one.others} others (p {figure(one.p)})"
+        f"{shared_setting.cause}: {shared_setting.sick_with} of {shared_setting.sick} such runs "
+        f"have {shared_setting.setting} {shared_setting.condition}, "
+        f"{shared_setting.others_with} of {shared_setting.others} others (p {figure(shared_setting.p)})"
     )
 
 

@@ -137,7 +137,7 @@ def _finding(check: Symptom, seen: Tally) -> BatchFinding:
     known = catalogue()
     return BatchFinding(
         check=check.id,
-        severity=min((one or check.outcome.severity for one in seen.severities), key=GRAVEST_FIRST.index),
+        severity=min((severity or check.outcome.severity for severity in seen.severities), key=GRAVEST_FIRST.index),
         summary=seen.summary
         if seen.pieces == 1
         else f"{seen.row_count} rows, in {seen.pieces} pieces of the data; in the first of them: {seen.summary}",
@@ -157,7 +157,7 @@ def _template(batch: Batch) -> TemplateView | None:
     if template is None:
         return None
     found = spans(template.example, template.family)
-    roles = [RoleSpan(role=one.role, start=one.start, stop=one.stop) for one in found]
+    roles = [RoleSpan(role=span.role, start=span.start, stop=span.stop) for span in found]
     return TemplateView(text=template.example, spans=roles)
 
 

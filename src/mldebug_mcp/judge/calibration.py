@@ -97,7 +97,9 @@ class Fitted(BaseModel):
 
     def powers(self, evidence: Iterable[CauseEvidence]) -> Powers:
         """Return the powers for what is known of a run besides its findings."""
-        return self.with_findings if any(one.kind == "numbers" for one in evidence) else self.alone
+        return (
+            self.with_findings if any(cause_evidence.kind == "numbers" for cause_evidence in evidence) else self.alone
+        )
 
     def counted(self, cause: str, symptom: str) -> bool:
         """Say whether runs with a cause were counted in which a symptom could be judged.
@@ -115,7 +117,7 @@ class Fitted(BaseModel):
         """
         counted = self.causes.get(cause, {})
         shown = [one for one, (seen, _) in counted.items() if seen >= LEAST_SHOWN and one in chance]
-        return {one: moved(counted[one], chance[one], CHANCE_COUNTS_AS) for one in shown}
+        return {text: moved(counted[text], chance[text], CHANCE_COUNTS_AS) for text in shown}
 
     def frequency(self, cause: str, symptom: str, word: float) -> float:
         """Return how often a cause shows a symptom: its word in numbers, moved by what was counted."""
@@ -185,7 +187,9 @@ def fingerprint(causes: Iterable[Cause]) -> str:
 
     Numbers that were counted with one table are stale for another.
     """
-    links = sorted(f"{cause.id} {one.symptom} {one.frequency.value}" for cause in causes for one in cause.effects)
+    links = sorted(
+        f"{cause.id} {effect.symptom} {effect.frequency.value}" for cause in causes for effect in cause.effects
+    )
     return hashlib.sha256("\n".join(links).encode()).hexdigest()[:16]
 
 

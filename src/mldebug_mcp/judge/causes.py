@@ -248,8 +248,8 @@ def _ends_not_finite(run: Run) -> str | None:
 def _lost_at_once(run: Run) -> str | None:
     """Say that the loss or its gradient is not finite in the first step, whose weights no update has touched."""
     named = [run[name] for name in ("loss", "grad_norm") if name in run and len(run[name])]
-    lost = [one for one in named if one.step[0] <= 1 and not np.isfinite(one.value[0])]
-    alone = run.step_name == "step" and all(len(one) < 2 or one.step[1] > one.step[0] for one in lost)
+    lost = [series for series in named if series.step[0] <= 1 and not np.isfinite(series.value[0])]
+    alone = run.step_name == "step" and all(len(series) < 2 or series.step[1] > series.step[0] for series in lost)
     return f"{lost[0].name} is not finite before any update was made" if lost and alone else None
 
 
@@ -396,23 +396,25 @@ def with_fitting_fixes(run: Run, hypotheses: Sequence[Hypothesis], findings: Seq
     """Return the hypotheses, their fixes as this run needs them, without what its settings have already."""
     learner = learner_of(run)
     return [
-        of_learner(one, learner)
-        if one.fix and advice_for(one.cause, learner)
-        else one.model_copy(update={"fix": as_seen(run, of_this_kind(run, fitting(run, one.fix)), findings)})
-        if one.fix
-        else one
-        for one in hypotheses
+        of_learner(hypothesis, learner)
+        if hypothesis.fix and advice_for(hypothesis.cause, learner)
+        else hypothesis.model_copy(
+            update={"fix": as_seen(run, of_this_kind(run, fitting(run, hypothesis.fix)), findings)}
+        )
+        if hypothesis.fix
+        else hypothesis
+        for hypothesis in hypotheses
     ]
 
 
-def of_learner(one: Hypothesis, learner: str) -> Hypothesis:
+def of_learner(hypothesis: Hypothesis, learner: str) -> Hypothesis:
     """Return a hypothesis with the fix and the check of a learner that has its own."""
-    advice = advice_for(one.cause, learner)
-    if advice is None or not one.fix:
-        return one
+    advice = advice_for(hypothesis.cause, learner)
+    if advice is None or not hypothesis.fix:
+        return hypothesis
     told = {name: getattr(advice, name) for name in ("action", "cost", "confirms", "refutes")}
-    check = NextStep.model_validate({"id": f"{one.cause}.1", **told})
-    return one.model_copy(update={"fix": advice.fix, "next_steps": [check]})
+    check = NextStep.model_validate({"id": f"{hypothesis.cause}.1", **told})
+    return hypothesis.model_copy(update={"fix": advice.fix, "next_steps": [check]})
 
 
 _BY_A_FACTOR = "Lower the peak by a factor of 2 to 5"
@@ -427,12 +429,15 @@ def as_seen(run: Run, fix: str, findings: Sequence[Finding]) -> str:
         fix: The fix of a cause.
         findings: Every symptom with its state.
     """
-    present = [one for one in findings if one.state is State.PRESENT]
-    high = next((one for one in present if one.symptom == "lr_high" and one.values["factor"] > FACTOR_OF_FIX), None)
+    present = [finding for finding in findings if finding.state is State.PRESENT]
+    high = next(
+        (finding for finding in present if finding.symptom == "lr_high" and finding.values["factor"] > FACTOR_OF_FIX),
+        None,
+    )
     if high is not None:
         fix = fix.replace(_BY_A_FACTOR, f"Lower the peak to {figure(high.values['usual_high'])} or below")
     early = run.first_step + AT_THE_START * (run.last_step - run.first_step)
-    began = [one.steps[0] for one in present if one.steps and one.symptom.startswith("loss_")]
+    began = [finding.steps[0] for finding in present if finding.steps and finding.symptom.startswith("loss_")]
     from_the_start = begins_at_the_start(run) and bool(began) and min(began) <= early
     return fix.replace(_GO_BACK, "start again") if from_the_start else fix
 

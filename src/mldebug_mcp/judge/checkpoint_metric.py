@@ -69,7 +69,7 @@ def series_named(run: Run, name: str) -> Series | None:
     wanted = [name]
     if not canonical(name).startswith("eval_") and "train" not in name.lower():
         wanted.insert(0, f"eval_{name}")
-    found = (one for each in wanted for one in named(run, each) if len(one.finite))
+    found = (series for each in wanted for series in named(run, each) if len(series.finite))
     return next(found, None)
 
 
@@ -150,7 +150,7 @@ def _by_state(run: Run) -> Metric | None:
 
 
 def _of_evaluation(run: Run) -> list[Series]:
-    return [one for name, one in run.series.items() if name.startswith("eval_") and len(one.finite)]
+    return [series for name, series in run.series.items() if name.startswith("eval_") and len(series.finite)]
 
 
 def _trainer_state(folder: Path) -> Mapping[str, object]:
@@ -159,9 +159,9 @@ def _trainer_state(folder: Path) -> Mapping[str, object]:
     from mldebug_mcp.logs.log_file import LogFile
 
     try:
-        places = [folder, *(one for one in entries(folder) if one.name.startswith("checkpoint-"))]
+        places = [folder, *(entry for entry in entries(folder) if entry.name.startswith("checkpoint-"))]
         states = [one for place in places if is_file(one := place / "trainer_state.json")]
-        newest = max(states, key=lambda one: (one.parent == folder, len(one.parent.name), one.parent.name))
+        newest = max(states, key=lambda path: (path.parent == folder, len(path.parent.name), path.parent.name))
         file = LogFile.open(newest)
         state = parse_document(file.text()) if file.size <= MAX_STATE_BYTES else {}
     except (OSError, InputError, ValueError):
@@ -184,8 +184,8 @@ IN_NAMES = "the names of the checkpoints hold its values"
 
 def _by_names(run: Run, saved: Sequence[Checkpoint]) -> Metric | None:
     """Return the metric whose values stand in the names of the checkpoints, or that a best one is named by."""
-    for one in saved:
-        for key in one.named.scores:
+    for checkpoint in saved:
+        for key in checkpoint.named.scores:
             if key and (series_named(run, key) is not None or _FALLS.search(key) or "acc" in key.lower()):
                 return metric_named(run, key, IN_NAMES)
     return _by_name_of_best(run, saved)
@@ -194,15 +194,17 @@ def _by_names(run: Run, saved: Sequence[Checkpoint]) -> Metric | None:
 def _by_name_of_best(run: Run, saved: Sequence[Checkpoint]) -> Metric | None:
     """Return the metric that a best checkpoint is named by, as best_coco_bbox_mAP_epoch_10.pth is."""
     logged = [one for one in run.series.values() if len(one.finite)]
-    for one in saved:
-        if one.named.label == "best" and one.named.words:
-            joined = "_".join(one.named.words)
+    for checkpoint in saved:
+        if checkpoint.named.label == "best" and checkpoint.named.words:
+            joined = "_".join(checkpoint.named.words)
             series = next(
                 (each for each in logged if plain_name(each.logged_as or each.name) == plain_name(joined)),
                 None,
             )
             if series is not None:
-                return Metric(series.name, series, _improves_upwards(series.name, series), f"{one.name} is named by it")
+                return Metric(
+                    series.name, series, _improves_upwards(series.name, series), f"{checkpoint.name} is named by it"
+                )
     return None
 
 
@@ -235,7 +237,7 @@ def _usual(run: Run) -> Metric:
 
 def known_series(find: Callable[[Run], list[Series]], run: Run) -> list[Series]:
     """Return the series that a reader finds and that have a finite value."""
-    return [one for one in all_known(find, run) if len(one.finite)]
+    return [series for series in all_known(find, run) if len(series.finite)]
 
 
 def _is_score(series: Series) -> bool:

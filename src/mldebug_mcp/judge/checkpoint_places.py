@@ -42,19 +42,19 @@ NAMED_BEST = "named the best one"
 _COUNTERS = ("global_step", "iter_num", "iteration", "step", "epoch", "num_updates", "completed_steps")
 
 
-def asks_inside(one: Checkpoint) -> bool:
+def asks_inside(checkpoint: Checkpoint) -> bool:
     """Say whether a checkpoint is a file of torch.save that tells more than its name: when, or by which metric."""
-    if not one.path.name.lower().endswith((".pt", ".pth", ".ckpt")) or not one.size:
+    if not checkpoint.path.name.lower().endswith((".pt", ".pth", ".ckpt")) or not checkpoint.size:
         return False
-    return one.path.suffix == ".ckpt" or not (one.named.says_when or one.named.label)
+    return checkpoint.path.suffix == ".ckpt" or not (checkpoint.named.says_when or checkpoint.named.label)
 
 
-def counters_in(one: Checkpoint) -> dict[str, object]:
+def counters_in(checkpoint: Checkpoint) -> dict[str, object]:
     """Return the step, epoch and monitor that a checkpoint holds; nothing of one that cannot be read so."""
     from mldebug_mcp.logs.settings.pickled import plain_values_in_checkpoint
 
     try:
-        found = plain_values_in_checkpoint(one.path)
+        found = plain_values_in_checkpoint(checkpoint.path)
     except (OSError, InputError):
         return {}
     counters = {name: found[name] for name in _COUNTERS if isinstance(found.get(name), int)}
@@ -165,17 +165,17 @@ def places_of(
     run: Run, saved: Sequence[Checkpoint], inside: Mapping[str, Mapping[str, object]], metric: Metric, curve: Curve
 ) -> list[tuple[Checkpoint, Place]]:
     """Return the checkpoints, each with where it stands on the curve."""
-    of_epochs = [one.named.epoch for one in saved if one.named.epoch is not None]
-    keras = any(one.path.name.endswith((".keras", ".h5", ".hdf5")) for one in saved)
+    of_epochs = [checkpoint.named.epoch for checkpoint in saved if checkpoint.named.epoch is not None]
+    keras = any(checkpoint.path.name.endswith((".keras", ".h5", ".hdf5")) for checkpoint in saved)
     offset = _offset(of_epochs, curve, keras=keras)
-    bare = [one.named.number for one in saved if one.named.number is not None]
-    steps = [one.named.step for one in saved if one.named.step is not None]
+    bare = [checkpoint.named.number for checkpoint in saved if checkpoint.named.number is not None]
+    steps = [checkpoint.named.step for checkpoint in saved if checkpoint.named.step is not None]
     by_epoch = _counts_epochs(run, bare, curve)
     shift = _offset(bare, curve, keras=keras) if by_epoch else 0.0
     per_pass = run.facts.steps_per_pass or _steps_per_epoch(run, steps if by_epoch else [*steps, *bare], curve)
     placed = []
-    for one in saved:
-        name, counters = one.named, inside.get(one.name, {})
+    for checkpoint in saved:
+        name, counters = checkpoint.named, inside.get(checkpoint.name, {})
         step, epoch, note = name.step, name.epoch, ""
         if name.number is not None:
             step, epoch = (None, name.number + shift) if by_epoch else (name.number, None)
@@ -185,18 +185,18 @@ def places_of(
             count = float(str(counters[counter]))
             step, epoch = (None, count) if counter == "epoch" else (count, None)
             note = f"{counter} {figure(count)} is written in it"
-        placed.append((one, _place(run, one, _When(step, epoch, note, per_pass), metric, curve)))
+        placed.append((checkpoint, _place(run, checkpoint, _When(step, epoch, note, per_pass), metric, curve)))
     return placed
 
 
-def _place(run: Run, one: Checkpoint, when: _When, metric: Metric, curve: Curve) -> Place:
+def _place(run: Run, checkpoint: Checkpoint, when: _When, metric: Metric, curve: Curve) -> Place:
     where = _axis_position(run, when, curve)
-    if when.step is None and when.epoch is None and (labelled := _by_label(run, one, metric, curve)) is not None:
+    if when.step is None and when.epoch is None and (labelled := _by_label(run, checkpoint, metric, curve)) is not None:
         return labelled
     there = None if where is None or not len(curve) else _on_curve(run, curve, where, when)
     if there is not None and there.how == "there":
         return there
-    score = _score_in_name(one, metric)
+    score = _score_in_name(checkpoint, metric)
     if score is not None:
         return Place(when.step if where is None else where, None, score, "by its name", when.note)
     return there or Place(when.step if where is None else where, note=when.note)
@@ -262,9 +262,9 @@ def window_of(curve: Curve) -> int:
     return min(MOST_RECORDS, max(1, len(curve) // 20))
 
 
-def _by_label(run: Run, one: Checkpoint, metric: Metric, curve: Curve) -> Place | None:
+def _by_label(run: Run, checkpoint: Checkpoint, metric: Metric, curve: Curve) -> Place | None:
     """Return where a checkpoint stands that calls itself the best or the last, or is overwritten as one of them."""
-    label, note = one.named.label, ""
+    label, note = checkpoint.named.label, ""
     if not label:
         always = run.settings.flag("always_save_checkpoint")
         if always is None and not run.settings.flag("load_best_model_at_end"):
@@ -288,8 +288,8 @@ def value_at(curve: Curve, index: int) -> float | None:
     return level_at(curve, float(curve.step[index])) if curve.is_training else float(curve.value[index])
 
 
-def _score_in_name(one: Checkpoint, metric: Metric) -> float | None:
-    for key, value in one.named.scores.items():
+def _score_in_name(checkpoint: Checkpoint, metric: Metric) -> float | None:
+    for key, value in checkpoint.named.scores.items():
         if not key or canonical(key) == canonical(metric.name) or plain_name(key) == plain_name(metric.name):
             return value
     return None
@@ -331,8 +331,8 @@ def _counts_epochs(run: Run, bare: Sequence[float], curve: Curve) -> bool:
     last = max(run.last_step, float(curve.step[-1]) if len(curve) else 0.0)
     if max(bare) > last + 1:
         return False
-    of_steps = sum(bool(np.any(np.abs(curve.step - one) <= 1)) for one in bare)
-    of_epochs = sum(bool(np.any(np.abs(curve.epoch - one) <= MAX_DISTANCE_OTHERWISE)) for one in bare)
+    of_steps = sum(bool(np.any(np.abs(curve.step - value) <= 1)) for value in bare)
+    of_epochs = sum(bool(np.any(np.abs(curve.epoch - value) <= MAX_DISTANCE_OTHERWISE)) for value in bare)
     return of_epochs > of_steps and max(bare) <= float(curve.epoch.max()) + 1
 
 

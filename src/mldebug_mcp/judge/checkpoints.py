@@ -96,16 +96,18 @@ def checkpoint_choice(run: Run, metric: str = "") -> CheckpointChoice | None:
 
 
 def _choice(run: Run, saved: Sequence[Checkpoint], metric: str) -> CheckpointChoice:
-    inside = {one.name: counters_in(one) for one in saved if asks_inside(one)}
+    inside = {checkpoint.name: counters_in(checkpoint) for checkpoint in saved if asks_inside(checkpoint)}
     author = metric_named(run, metric, "it was asked for") if metric else authors_metric(run, saved, inside)
     curve = curve_of(run, author)
-    facts = [_fact(one, place) for one, place in places_of(run, saved, inside, author, curve)]
+    facts = [_fact(checkpoint, place) for checkpoint, place in places_of(run, saved, inside, author, curve)]
     facts = _with_what_is_missing(saved, facts)
     return _decided(run, author, curve, facts)
 
 
-def _fact(one: Checkpoint, place: Place) -> tuple[CheckpointFact, int | None]:
-    fact = CheckpointFact(name=one.name, step=place.step, value=place.value, evaluated=place.how, note=place.note)
+def _fact(checkpoint: Checkpoint, place: Place) -> tuple[CheckpointFact, int | None]:
+    fact = CheckpointFact(
+        name=checkpoint.name, step=place.step, value=place.value, evaluated=place.how, note=place.note
+    )
     return fact, place.index
 
 
@@ -114,11 +116,11 @@ Facts = list[tuple[CheckpointFact, int | None]]
 
 def _with_what_is_missing(saved: Sequence[Checkpoint], facts: Facts) -> Facts:
     """Return the facts; a checkpoint without weights where others have some was not saved whole."""
-    weights, bytes_ = any(one.has_weights for one in saved), any(one.size for one in saved)
+    weights, bytes_ = any(checkpoint.has_weights for checkpoint in saved), any(checkpoint.size for checkpoint in saved)
     marked = []
-    for one, (fact, index) in zip(saved, facts, strict=True):
-        broken = (weights and not one.has_weights) or (bytes_ and one.has_weights and not one.size)
-        note = f"{INCOMPLETE}: {'its files of weights are empty' if one.has_weights else 'no weights in it'}"
+    for checkpoint, (fact, index) in zip(saved, facts, strict=True):
+        broken = (weights and not checkpoint.has_weights) or (bytes_ and checkpoint.has_weights and not checkpoint.size)
+        note = f"{INCOMPLETE}: {'its files of weights are empty' if checkpoint.has_weights else 'no weights in it'}"
         marked.append((fact.model_copy(update={"note": note}) if broken else fact, index))
     return marked
 
@@ -128,7 +130,7 @@ BEST = re.compile(r"(?:^|[^a-z])best(?:[^a-z]|$)", re.IGNORECASE)
 
 
 def _decided(run: Run, metric: Metric, curve: Curve, facts: Facts) -> CheckpointChoice:
-    facts = sorted(facts, key=lambda one: (one[0].step is None, one[0].step or 0.0, one[0].name))
+    facts = sorted(facts, key=lambda fact: (fact[0].step is None, fact[0].step or 0.0, fact[0].name))
     whole = [(fact, index) for fact, index in facts if not fact.note.startswith(INCOMPLETE)]
     known = [(fact, index) for fact, index in whole if fact.value is not None]
     sign = 1.0 if metric.higher else -1.0
@@ -259,12 +261,17 @@ def _summary(run: Run, metric: Metric, best: CheckpointFact, top: _Top, as_good:
             f"The best evaluation was never saved: {metric.name} {figure(top.value)} at {run.place(top.step)}; "
             f"the difference is {figure(apart)}{within}."
         )
-    same = [one for one in as_good if one.step == best.step]
-    as_good = [one for one in as_good if one.step != best.step]
+    same = [checkpoint_fact for checkpoint_fact in as_good if checkpoint_fact.step == best.step]
+    as_good = [checkpoint_fact for checkpoint_fact in as_good if checkpoint_fact.step != best.step]
     if same:
-        lines.append(f"Of the same evaluation: {', '.join(one.name for one in same[:MAX_NAMED])}.")
+        lines.append(
+            f"Of the same evaluation: {', '.join(checkpoint_fact.name for checkpoint_fact in same[:MAX_NAMED])}."
+        )
     if as_good:
-        shown = ", ".join(f"{one.name} ({figure(_number(one.value))})" for one in as_good[:MAX_NAMED])
+        shown = ", ".join(
+            f"{checkpoint_fact.name} ({figure(_number(checkpoint_fact.value))})"
+            for checkpoint_fact in as_good[:MAX_NAMED]
+        )
         more = f" and {len(as_good) - MAX_NAMED} more" if len(as_good) > MAX_NAMED else ""
         limit = figure(_number(band))
         lines.append(f"Noise alone could part it from {shown}{more}: differences up to {limit} may be noise.")

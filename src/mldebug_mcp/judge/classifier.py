@@ -34,7 +34,7 @@ ABOUT = "likeness"
 EVEN = 0.5
 """Power of the share of a cause that is taken off. Chosen: with less faults, with more healthy runs of authors whom the
 fit never saw are named less often."""
-RESULTS = frozenset(f"{phase}{one}: last / first" for one in COMPARED for phase in ("", "eval "))
+RESULTS = frozenset(f"{phase}{quantity}: last / first" for quantity in COMPARED for phase in ("", "eval "))
 """A log holds at least one of these: without the course of a result there is nothing to be like."""
 MIN_RECORDS = 12
 """Records of a run that is not known to be over from which its numbers count in full. Chosen: healthy runs of policies

@@ -89,8 +89,8 @@ _REPEATS = ("apart_within_first_pass", "worse_than_any_guess", "evaluation_worse
 
 def not_repeated(facts: Sequence[DerivedFact], findings: Sequence[Finding]) -> list[DerivedFact]:
     """Return the facts without one whose numbers a finding has."""
-    present = {one.symptom for one in findings if one.state is State.PRESENT}
-    return [one for one in facts if one.fact not in _REPEATS or present.isdisjoint(_SAID_BY[one.fact])]
+    present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
+    return [fact for fact in facts if fact.fact not in _REPEATS or present.isdisjoint(_SAID_BY[fact.fact])]
 
 
 def told_by_columns(facts: Sequence[DerivedFact], findings: Sequence[Finding] = ()) -> list[CauseEvidence]:
@@ -98,7 +98,7 @@ def told_by_columns(facts: Sequence[DerivedFact], findings: Sequence[Finding] = 
 
     A fact that a finding states, too, is left out.
     """
-    present = {one.symptom for one in findings if one.state is State.PRESENT}
+    present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
     return [
         CauseEvidence(cause, bits, fact.text, "log", fact.fact)
         for fact in facts
@@ -114,7 +114,7 @@ def _name(series: Series) -> str:
 def _of(run: Run, *quantities: Quantity, phase: str = "") -> list[Series]:
     """Return the finite values of columns of some quantities that are stated in the unit of the quantity."""
     found = run.with_role(*quantities, phase=phase, parts=True)
-    return [one.finite for one in found if one is run[one.name] and len(one.finite)]
+    return [series.finite for series in found if series is run[series.name] and len(series.finite)]
 
 
 def _tail(series: Series) -> Floats:
@@ -200,13 +200,13 @@ def _parts(run: Run) -> Iterator[DerivedFact]:
         return
     total = run["loss"].finite
     parts = [
-        one
-        for one in _of(run, *LOSSES, phase="train")
-        if one.name != total.name and np.array_equal(one.step, total.step)
+        series
+        for series in _of(run, *LOSSES, phase="train")
+        if series.name != total.name and np.array_equal(series.step, total.step)
     ][:MOST_PARTS]  # fmt: skip
     if len(parts) < 2 or len(total) < 3 * len(parts):
         return
-    columns = np.stack([one.value for one in parts], axis=1)
+    columns = np.stack([part.value for part in parts], axis=1)
     weights, *_ = np.linalg.lstsq(columns, total.value, rcond=None)
     left = total.value - columns @ weights
     varies = float(np.std(total.value))
@@ -214,14 +214,14 @@ def _parts(run: Run) -> Iterator[DerivedFact]:
         return
     early, late = (np.median(columns[piece] * weights, axis=0) for piece in (slice(0, 3), slice(-3, None)))
     shares = late / late.sum()
-    told = " + ".join(f"{figure(float(w))} x {_name(one)}" for w, one in zip(weights, parts, strict=True))
+    told = " + ".join(f"{figure(float(w))} x {_name(series)}" for w, series in zip(weights, parts, strict=True))
     most = int(np.argmax(shares))
     steady = np.abs(late - early) <= STAYS * np.abs(early)
     rest_falls = [float(early.sum() - early[k]) * (1 - FALLS) > float(late.sum() - late[k]) for k in range(len(parts))]
-    for k, one in enumerate(parts):
+    for k, series in enumerate(parts):
         if steady[k] and rest_falls[k] and weights[k] > 0 and early[k] > 0:
-            level = figure(float(np.median(one.value[-3:])))
-            text = f"{_name(total)} = {told}; {_name(one)} stays at {level} while the other parts fall."
+            level = figure(float(np.median(series.value[-3:])))
+            text = f"{_name(total)} = {told}; {_name(series)} stays at {level} while the other parts fall."
             expected = " A part that is trained falls, too."
             yield DerivedFact(fact="part_stays", text=text + expected, values={"share": float(shares[k])})
     if RULES < float(shares[most]) <= 1 + FITS and float(weights.min()) > FITS * float(weights.max()):
@@ -250,17 +250,18 @@ def _at_bounds(run: Run) -> Iterator[DerivedFact]:
     """Yield losses that rest at the loss of a guess, and shares that are at their ceiling from their first record."""
     uniform = uniform_loss(run)
     bounds = {math.log(2): "ln 2", **({} if uniform is None else {uniform: f"ln {round(math.exp(uniform)):,}"})}
-    bounds |= {math.log(one): f"ln {one}" for one in _guesses(run)}
+    bounds |= {math.log(guess): f"ln {guess}" for guess in _guesses(run)}
     resting: dict[float, list[Series]] = {}
-    for one in _of(run, *LOSSES):
-        for bound in [bound for bound in bounds if _rests_at(one, bound)][:1]:
-            resting.setdefault(bound, []).append(one)
+    for series in _of(run, *LOSSES):
+        for bound in [bound for bound in bounds if _rests_at(series, bound)][:1]:
+            resting.setdefault(bound, []).append(series)
     for bound, several in resting.items():
-        one = several[0]
-        since, off = _since(one, bound), abs(median(_tail(one)) / bound - 1)
+        series = several[0]
+        since, off = _since(series, bound), abs(median(_tail(series)) / bound - 1)
         text = (
             f"{' and '.join(map(_name, several[:2]))} {'rests' if len(several) == 1 else 'rest'} at "
-            f"{figure(median(_tail(one)))} = {bounds[bound]} to within {100 * off:.2g} % from {run.place(since)} on. "
+            f"{figure(median(_tail(series)))} = {bounds[bound]} to within {100 * off:.2g} % from "
+            f"{run.place(since)} on. "
             "That is the loss of equal probabilities for all classes"
         )
         share, fact = _share_of_ones(run), "rests_at_bound"
@@ -270,28 +271,32 @@ def _at_bounds(run: Run) -> Iterator[DerivedFact]:
                 fact = "worse_than_constant"
                 text += f"; with {percent(share)} of the labels 1, the constant guess alone reaches {figure(entropy)}"
         yield DerivedFact(fact=fact, text=text + ".", values={"bound": bound, "off": off}, steps=[since])
-    for one in () if run.kind in POLICIES else _of(run, Quantity.AUC, Quantity.ACCURACY, phase="eval"):
-        if len(one) >= LEAST_PAIRS and float(one.value.min()) == 1.0 and "loss" in run:
-            text = f"{_name(one)} is exactly 1 at all {len(one)} evaluations, from {run.place(float(one.step[0]))} on."
+    for series in () if run.kind in POLICIES else _of(run, Quantity.AUC, Quantity.ACCURACY, phase="eval"):
+        if len(series) >= LEAST_PAIRS and float(series.value.min()) == 1.0 and "loss" in run:
+            text = (
+                f"{_name(series)} is exactly 1 at all {len(series)} evaluations, from "
+                f"{run.place(float(series.step[0]))} on."
+            )
             yield DerivedFact(
                 fact="at_ceiling",
                 text=f"{text} A score that is learnt begins below it, and few tasks end there.",
-                steps=[float(one.step[0])],
+                steps=[float(series.step[0])],
             )
 
 
 def _uniform_policy(run: Run) -> Iterator[DerivedFact]:
     """Yield that the entropy of an agent rests at that of equal probabilities for all actions."""
-    for one in _of(run, Quantity.ENTROPY, phase="train") if run.kind == "rl" else ():
+    for series in _of(run, Quantity.ENTROPY, phase="train") if run.kind == "rl" else ():
         for actions in range(2, MOST_ACTIONS + 1):
-            if len(one) >= MIN_RECORDS_FOR_LEVEL and _rests_at(one, math.log(actions)):
+            if len(series) >= MIN_RECORDS_FOR_LEVEL and _rests_at(series, math.log(actions)):
                 yield DerivedFact(
                     fact="uniform_policy",
                     text=(
-                        f"{_name(one)} rests at {figure(median(_tail(one)))} = ln {actions}, the entropy of equal "
+                        f"{_name(series)} rests at {figure(median(_tail(series)))} = ln "
+                        f"{actions}, the entropy of equal "
                         f"probabilities for {actions} actions: the agent acts at random. Where it learns, that falls."
                     ),
-                    values={"actions": float(actions), "entropy": median(_tail(one))},
+                    values={"actions": float(actions), "entropy": median(_tail(series))},
                 )
                 return
 
@@ -299,9 +304,9 @@ def _uniform_policy(run: Run) -> Iterator[DerivedFact]:
 def _guesses(run: Run) -> list[int]:
     """Return numbers of classes that a share which never moves tells: 0.1 of ten, where it is exact."""
     found = []
-    for one in _of(run, Quantity.ACCURACY, phase="eval"):
-        level = median(one.value)
-        if len(one) >= LEAST_PAIRS and np.ptp(one.value) <= 0.02 and 0 < level <= 0.5:
+    for series in _of(run, Quantity.ACCURACY, phase="eval"):
+        level = median(series.value)
+        if len(series) >= LEAST_PAIRS and np.ptp(series.value) <= 0.02 and 0 < level <= 0.5:
             found += [count for count in _GUESSED if abs(level * count - 1) <= 0.05]
     return found
 
@@ -323,9 +328,9 @@ def _since(series: Series, bound: float) -> float:
 def _share_of_ones(run: Run) -> float | None:
     """Return the mean of the labels where it is logged as such: a column of shares that never moves."""
     found = [
-        median(one.finite.value)
-        for name, one in run.series.items()
-        if "label" in name.lower() and "mean" in name.lower() and len(one.finite)
+        median(series.finite.value)
+        for name, series in run.series.items()
+        if "label" in name.lower() and "mean" in name.lower() and len(series.finite)
     ]
     return found[0] if found and 0 < found[0] < 1 else None
 
@@ -342,7 +347,7 @@ _SCORES = (
 
 def _contradictions(run: Run) -> Iterator[DerivedFact]:
     """Yield a score near 1 next to another of the same evaluation near 0 that does not rise with it."""
-    scores = [one for one in _of(run, *_SCORES, phase="eval") if len(one) >= LEAST_PAIRS]
+    scores = [series for series in _of(run, *_SCORES, phase="eval") if len(series) >= LEAST_PAIRS]
     for one, other in combinations(scores, 2):
         good, bad = sorted((one, other), key=lambda series: -float(series.value[-1]))
         if float(good.value[-1]) < MIN_GOOD_SCORE or not 0 <= float(bad.value.max()) < MAX_HOPELESS_SCORE:
@@ -436,24 +441,26 @@ def _growing(run: Run) -> Iterator[DerivedFact]:
     began, ends = median(loss[:LEAST_PAIRS]), median(loss[-LEAST_PAIRS:])
     if ends > began:
         return
-    for one in [one for one in _of(run, Quantity.GRADIENT_NORM) if one.role is not None and one.role.is_whole]:
-        count = len(one)
+    for series in [
+        series for series in _of(run, Quantity.GRADIENT_NORM) if series.role is not None and series.role.is_whole
+    ]:
+        count = len(series)
         if count < 2 * MIN_RECORDS_FOR_LEVEL:
             continue
-        some = sample(one.value)
+        some = sample(series.value)
         ranks = np.argsort(np.argsort(some))
         ordered = float(np.corrcoef(ranks, np.arange(len(some)))[0, 1])
         tenth = max(LEAST_PAIRS, count // 10)
-        first, last = median(one.value[:tenth]), median(one.value[-tenth:])
+        first, last = median(series.value[:tenth]), median(series.value[-tenth:])
         if ordered < ORDERED or first <= 0 or last < GROWS * first:
             continue
-        line = np.polyval(np.polyfit(one.step, one.value, 1), one.step)
-        explained = 1 - float(np.var(one.value - line) / np.var(one.value))
+        line = np.polyval(np.polyfit(series.step, series.value, 1), series.step)
+        explained = 1 - float(np.var(series.value - line) / np.var(series.value))
         how = "in a straight line" if explained >= STRAIGHT else "nearly without a break"
         yield DerivedFact(
             fact="norm_grows",
             text=(
-                f"{_name(one)} grows {how} from {figure(first)} to {figure(last)} (medians of {tenth} records, rank "
+                f"{_name(series)} grows {how} from {figure(first)} to {figure(last)} (medians of {tenth} records, rank "
                 f"correlation with the step {ordered:.2f}) while the loss goes from {figure(began)} to {figure(ends)}. "
                 "The gradient of fresh rows keeps its size or shrinks as the loss falls; a sum that is carried from "
                 "step to step grows."
@@ -480,31 +487,36 @@ def _frozen(run: Run) -> Iterator[DerivedFact]:
         return
     loss = run["loss"].finite
     told = []
-    for one in _of(run, *_FREEZES):
-        is_share = one.role is not None and one.role.quantity not in LOSSES
-        if len(one) < MIN_RECORDS_FOR_LEVEL // 2 or not one.value[-1] or (is_share and one.value[-1] >= NEARLY_ALL):
+    for series in _of(run, *_FREEZES):
+        is_share = series.role is not None and series.role.quantity not in LOSSES
+        if (
+            len(series) < MIN_RECORDS_FOR_LEVEL // 2
+            or not series.value[-1]
+            or (is_share and series.value[-1] >= NEARLY_ALL)
+        ):
             continue
-        same = np.flatnonzero(one.value != one.value[-1])
+        same = np.flatnonzero(series.value != series.value[-1])
         since = 0 if not len(same) else int(same[-1]) + 1
-        step = float(one.step[since])
+        step = float(series.step[since])
         moving = loss.value[loss.step >= step]
         if (
-            len(one) - since < max(MIN_RECORDS_FOR_LEVEL // 2, FROZEN_FOR * len(one))
+            len(series) - since < max(MIN_RECORDS_FOR_LEVEL // 2, FROZEN_FOR * len(series))
             or len(set(moving.tolist())) < LEAST_PAIRS
         ):
             continue
-        told.append((one, step, len(one) - since))
+        told.append((series, step, len(series) - since))
     if told:
-        one, step, records = told[0]
+        series, step, records = told[0]
         more = f" (so are {', '.join(_name(other) for other, _, _ in told[1:3])})" if told[1:] else ""
         yield DerivedFact(
             fact="frozen",
             text=(
-                f"{_name(one)} is exactly {figure(float(one.value[-1]))} in the last {records} of its {len(one)} "
+                f"{_name(series)} is exactly {figure(float(series.value[-1]))} in the last "
+                f"{records} of its {len(series)} "
                 f"records, from {run.place(step)} on, while the loss moves{more}. New weights give other answers to "
                 "some rows."
             ),
-            values={"value": float(one.value[-1]), "records": float(records)},
+            values={"value": float(series.value[-1]), "records": float(records)},
             steps=[step],
         )
 
@@ -518,7 +530,7 @@ BEFORE, AFTER, SIGMAS, LEAST_MOVE = 8, 4, 5.0, 0.1
 
 def _at_events(run: Run) -> Iterator[DerivedFact]:
     """Yield that the loss or the gradient norm parts from its line where the run resumes, or is evaluated first."""
-    resumes = sorted({*run.resumes, *(one.first_step for one in run.segments[1:])})[:2]
+    resumes = sorted({*run.resumes, *(segment.first_step for segment in run.segments[1:])})[:2]
     evaluated = [float(run["eval_loss"].step[0])] if "eval_loss" in run and len(run["eval_loss"]) >= 2 else []
     events = [(step, "the resume", "A whole state goes on at the level that it had") for step in resumes]
     events += [
@@ -582,20 +594,20 @@ _SAWS = (
 
 def _periods(run: Run) -> Iterator[DerivedFact]:
     """Yield columns that go up and down with a period, with the setting of that period."""
-    found = [(one, period) for one in _of(run, *_SAWS, phase="train") if (period := _period(one)) is not None]
+    found = [(series, period) for series in _of(run, *_SAWS, phase="train") if (period := _period(series)) is not None]
     if not found:
         return
-    one, (records, explained) = max(found, key=lambda item: item[1][1])
-    interval = median(np.diff(one.step))
+    series, (records, explained) = max(found, key=lambda item: item[1][1])
+    interval = median(np.diff(series.step))
     steps = records * interval
     known = {name: run.setting(name) for name in _PERIODS} | {"a pass over the data": run.facts.steps_per_pass}
     same = [name for name, value in known.items() if value and abs(value - steps) <= 0.5 * interval]
     named = f"; {same[0]} is as long" if same else ""
-    others = [_name(other) for other, (length, _) in found if other is not one and length == records][:2]
+    others = [_name(other) for other, (length, _) in found if other is not series and length == records][:2]
     yield DerivedFact(
         fact="recurs_with_period",
         text=(
-            f"{_name(one)}{''.join(f' and {other}' for other in others)} goes up and down every {figure(steps)} "
+            f"{_name(series)}{''.join(f' and {other}' for other in others)} goes up and down every {figure(steps)} "
             f"{run.step_name}s (the place in that period explains {percent(explained)} of what it varies by){named}. "
             "Rows in a new order each time leave no period."
         ),
@@ -714,7 +726,7 @@ def _within_first_pass(run: Run) -> Iterator[DerivedFact]:
         for step, held, end, made in zip(evaluation.step, evaluation.value, ends, passes, strict=True)
         if end and held > 0 and made <= ONE_PASS
     ]
-    apart = [one for one in pairs if 0 <= one[1] < APART * one[2]]
+    apart = [pair for pair in pairs if 0 <= pair[1] < APART * pair[2]]
     if len(apart) < 2 or abs(pairs[0][1] / pairs[0][2] - 1) > TOGETHER:
         return
     (at, train, held, made), first = min(apart, key=lambda one: one[1] / one[2]), pairs[0]
@@ -741,8 +753,10 @@ def _base_rate(run: Run) -> Iterator[DerivedFact]:
     best, last = float(held.value.min()), float(held.value[-1])
     if not OF_CONSTANT * entropy <= best <= 2 * entropy:
         return
-    areas = [one for one in _of(run, Quantity.AUC, phase="eval") if len(one) >= LEAST_PAIRS][:1]
-    also = "".join(f"; {_name(one)} ends at {figure(float(one.value[-1]))}, and chance has 0.5" for one in areas)
+    areas = [series for series in _of(run, Quantity.AUC, phase="eval") if len(series) >= LEAST_PAIRS][:1]
+    also = "".join(
+        f"; {_name(series)} ends at {figure(float(series.value[-1]))}, and chance has 0.5" for series in areas
+    )
     yield DerivedFact(
         fact="no_better_than_constant",
         text=(
@@ -791,16 +805,16 @@ def _logps_multiplied(run: Run) -> Iterator[DerivedFact]:
     """Yield log-probabilities of chosen answers that sink to a multiple of what they began with."""
     if run.kind != "preference":
         return
-    for one in (run[name].finite for name in ("logps/chosen", "eval_logps/chosen") if name in run):
-        if len(one) < LEAST_PAIRS:
+    for series in (run[name].finite for name in ("logps/chosen", "eval_logps/chosen") if name in run):
+        if len(series) < LEAST_PAIRS:
             continue
-        first, last = float(one.value[0]), median(one.value[-LEAST_PAIRS:])
+        first, last = float(series.value[0]), median(series.value[-LEAST_PAIRS:])
         if not (first < 0 and last < TIMES_AS_UNLIKELY * first and first - last > LEAST_NATS):
             continue
         yield DerivedFact(
             fact="logps_multiplied",
             text=(
-                f"{_name(one)} sinks from {figure(first)} to about {figure(last)}, {figure(last / first)} times as "
+                f"{_name(series)} sinks from {figure(first)} to about {figure(last)}, {figure(last / first)} times as "
                 "many nats: the model hardly writes the answers that it is to prefer. They lose a few nats where "
                 "preferences are learnt."
             ),

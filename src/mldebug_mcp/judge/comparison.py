@@ -113,8 +113,8 @@ def compare(run: Run, reference: Run) -> Comparison:
     return Comparison(
         reference=reference.path,
         settings=_differences(settings_with_rate(run), settings_with_rate(reference)),
-        partings=sorted((one for one in found.values() if one is not None), key=lambda one: one.step),
-        alike=[name for name, one in found.items() if one is None],
+        partings=sorted((parting for parting in found.values() if parting is not None), key=lambda one: one.step),
+        alike=[name for name, parting in found.items() if parting is None],
     )
 
 
@@ -164,9 +164,9 @@ def _common_steps(run: Series, reference: Series) -> tuple[float, float]:
 def suspects(comparison: Comparison) -> dict[str, str]:
     """Return the causes that the differing settings suggest, each with the difference in words."""
     found: dict[str, str] = {}
-    for one in comparison.settings:
-        for cause in faults_of(one.setting, _direction(one)):
-            found.setdefault(cause, f"{one.setting} is {one.run}, in the reference run {one.reference}")
+    for setting in comparison.settings:
+        for cause in faults_of(setting.setting, _direction(setting)):
+            found.setdefault(cause, f"{setting.setting} is {setting.run}, in the reference run {setting.reference}")
     return found
 
 
@@ -190,14 +190,20 @@ def _differences(run: Mapping[str, Scalar], reference: Mapping[str, Scalar]) -> 
         )
         for name in different
     ]
-    told.sort(key=lambda one: (one.setting not in known, -abs(math.log(one.factor or 1.0)), one.setting))
+    told.sort(
+        key=lambda setting_difference: (
+            setting_difference.setting not in known,
+            -abs(math.log(setting_difference.factor or 1.0)),
+            setting_difference.setting,
+        )
+    )
     return told[:MAX_SETTINGS]
 
 
 def _factor(run: Scalar, reference: Scalar) -> float | None:
     """Return how many times as large a setting is as in the reference run; None where that says nothing."""
     numbers = [float(one) for one in (run, reference) if isinstance(one, int | float) and not isinstance(one, bool)]
-    if len(numbers) < 2 or not all(0 < one < math.inf for one in numbers):
+    if len(numbers) < 2 or not all(0 < number < math.inf for number in numbers):
         return None
     return numbers[0] / numbers[1]
 

@@ -94,9 +94,9 @@ def read_coverage(path: str | Path, run: str = "", names: Mapping[str, str] | No
         for log, known in _logs(expanded(place), run):
             _take_file(log, known, kinds, notes)
             notes += known.notes[:MOST_NOTES]
-    found = sorted(kinds.found, key=lambda one: (one.use != NOT_READ, -one.count))
-    lines = sum(one.count for one in found)
-    left = sum(one.count for one in found if one.use == NOT_READ)
+    found = sorted(kinds.found, key=lambda line_kind: (line_kind.use != NOT_READ, -line_kind.count))
+    lines = sum(line_kind.count for line_kind in found)
+    left = sum(line_kind.count for line_kind in found if line_kind.use == NOT_READ)
     return Coverage(
         path=str(path),
         lines=lines,
@@ -231,7 +231,7 @@ def _by_names(seen: _Seen, builder: RunBuilder, names: Collection[str]) -> LineU
     """Return the use of a line by whether the run has its names."""
     if all(canonical(name) in COUNTERS for name in seen.names):
         return "progress"
-    spelled = [one for name in seen.names for one in (name, named_of_evaluation(name))]
+    spelled = [text for name in seen.names for text in (name, named_of_evaluation(name))]
     is_read = any(builder.column(name) or canonical(name) in names for name in spelled)
     return "records" if is_read else _without_names(seen.message)
 
@@ -292,7 +292,7 @@ class _Setup:
 
 def _names_what_is_known(line: str) -> bool:
     """Say whether a number of a line has the name of a metric or of a setting: it should have been read."""
-    names = [one["name"].strip("- ") for one in _NAME_AND_NUMBER.finditer(line)]
+    names = [match["name"].strip("- ") for match in _NAME_AND_NUMBER.finditer(line)]
     return any(settings_of(name) or (role_of(name) is not None and may_mean(name)) for name in names)
 
 
@@ -301,7 +301,7 @@ def _names_what_is_known(line: str) -> bool:
 
 def _settings_of(run: Run) -> Mapping[str, str]:
     """Return the settings of a run: the last part of each key, with its value as text."""
-    return {one.key.rpartition("/")[2]: str(one.value) for one in run.settings.values()}
+    return {setting.key.rpartition("/")[2]: str(setting.value) for setting in run.settings.values()}
 
 
 def _of_settings(line: str, settings: Mapping[str, str], use: LineUse) -> LineUse:

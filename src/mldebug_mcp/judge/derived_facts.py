@@ -118,7 +118,7 @@ def _each_pass(run: Run, found: PassPattern) -> DerivedFact:
         )
     elif found.whole:
         parts.append(f"the rank correlation of the loss with the position in the pass is {found.correlation:.2f}")
-    text = ". ".join(_sentence(one).rstrip(".") for one in parts)
+    text = ". ".join(_sentence(part).rstrip(".") for part in parts)
     return DerivedFact(
         fact=AT_EVERY_EPOCH,
         text=f"{text}. Passes are known from {found.source}.",
@@ -146,7 +146,7 @@ def _sentence(text: str) -> str:
 
 
 def _between(bounds: tuple[float, float]) -> str:
-    low, high = (percent(one) for one in bounds)
+    low, high = (percent(bound) for bound in bounds)
     return low if low == high else f"{low} to {high}"
 
 

@@ -191,7 +191,7 @@ def diagnose(
     hypotheses = with_what_separates(without_made(hypotheses, checked))
     hypotheses = with_rows(run, seen, hypotheses)
     next_steps = order_next_steps(hypotheses)
-    causes = {one.id: one for one in candidates(run.kind)}
+    causes = {candidate.id: candidate for candidate in candidates(run.kind)}
     likelihood = Likelihood(causes, backgrounds(), fitted().powers(told).weight)
     missing = what_to_log(run, seen, hypotheses, likelihood)
     tried, damaged = tried_on(run)
@@ -339,10 +339,10 @@ def _told(comparison: Comparison | None) -> list[CauseEvidence]:
     """Return what a comparison with a good run says about the causes."""
     if comparison is None or not (comparison.partings or comparison.alike):
         return []
-    results = [one for one in comparison.partings if one.metric != "learning_rate"]
+    results = [parting for parting in comparison.partings if parting.metric != "learning_rate"]
     if not results:
         return [CauseEvidence(SOUND, SETTING_BITS, "no metric departs from the reference run", "reference")]
-    worse = next((one for one in results if one.worse), None)
+    worse = next((result for result in results if result.worse), None)
     bits = ENDS_WORSE_BITS if worse is not None and len(comparison.settings) <= FEW_SETTINGS else SETTING_BITS
     told = [CauseEvidence(cause, bits, difference, "reference") for cause, difference in suspects(comparison).items()]
     if worse is None:

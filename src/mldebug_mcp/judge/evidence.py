@@ -41,17 +41,19 @@ Answer = Callable[[Run], str]
 
 def with_answers(run: Run, hypotheses: Sequence[Hypothesis], findings: Sequence[Finding] = ()) -> list[Hypothesis]:
     """Return the hypotheses with what the log says to their checks, by its numbers or by what is seen in it."""
-    seen = {one.symptom: one.summary for one in findings if one.state is State.PRESENT}
+    seen = {finding.symptom: finding.summary for finding in findings if finding.state is State.PRESENT}
     settled = {check: [seen[name] for name in names if name in seen] for check, names in _SETTLED.items()}
-    told = {check: " ".join(f"{one}." for one in some[:1]).rstrip(".") for check, some in settled.items()}
+    told = {check: " ".join(f"{text}." for text in some[:1]).rstrip(".") for check, some in settled.items()}
     told |= {check: said for check, answer in _ANSWERS.items() if (said := answer(run))}
-    present = [one for one in findings if one.state is State.PRESENT]
-    for one in hypotheses:
-        if one.cause == "lr_too_high" and (onset := speaks_first(present, one)) is not None:
+    present = [finding for finding in findings if finding.state is State.PRESENT]
+    for hypothesis in hypotheses:
+        if hypothesis.cause == "lr_too_high" and (onset := speaks_first(present, hypothesis)) is not None:
             told["lr_too_high.1"] = _rate_at(run, onset)
     return [
-        one.model_copy(update={"next_steps": [_with(step, told.get(step.id, "")) for step in one.next_steps]})
-        for one in hypotheses
+        hypothesis.model_copy(
+            update={"next_steps": [_with(step, told.get(step.id, "")) for step in hypothesis.next_steps]}
+        )
+        for hypothesis in hypotheses
     ]
 
 
@@ -168,15 +170,17 @@ def _both_ends(run: Run) -> str:
 def _last_before_nan(run: Run) -> str:
     """Return loss and gradient norm in the records around the first value that is not finite."""
     named = [run[name] for name in ("loss", "grad_norm") if name in run]
-    lost = [float(one.step[~np.isfinite(one.value)][0]) for one in named if not np.isfinite(one.value).all()]
+    lost = [
+        float(series.step[~np.isfinite(series.value)][0]) for series in named if not np.isfinite(series.value).all()
+    ]
     if not lost:
         return ""
     first = min(lost)
     told = []
-    for one in named:
-        at = int(np.searchsorted(one.step, first, side="right"))
-        values = ", ".join(figure(float(value)) for value in one.value[max(0, at - RECORDS_AROUND) : at])
-        told.append(f"{one.name} {values}")
+    for series in named:
+        at = int(np.searchsorted(series.step, first, side="right"))
+        values = ", ".join(figure(float(value)) for value in series.value[max(0, at - RECORDS_AROUND) : at])
+        told.append(f"{series.name} {values}")
     return f"the last records up to {run.place(first)}: {'; '.join(told)}"
 
 
@@ -290,7 +294,9 @@ def _told_by_fault(run: Run) -> list[CauseEvidence]:
         if not jumped <= JUMPS * abs(before):
             jump = f"the loss goes from about {figure(before)} to {figure(jumped)} at {place}"
             said = f"the fault in line {message.line} ({row.id}), where {jump}"
-            return [replace(one, bits=one.bits + AT_A_JUMP) for one in _told(row, said)]
+            return [
+                replace(cause_evidence, bits=cause_evidence.bits + AT_A_JUMP) for cause_evidence in _told(row, said)
+            ]
     return []
 
 
@@ -305,7 +311,7 @@ def beside(findings: Sequence[Finding], evidence: Sequence[CauseEvidence]) -> li
 
     That finding would support the causes of all other messages too.
     """
-    known = any(one.kind == "error" for one in evidence)
+    known = any(cause_evidence.kind == "error" for cause_evidence in evidence)
     return [finding for finding in findings if not known or finding.symptom != "error_message"]
 
 
@@ -411,7 +417,7 @@ def _worse(seen: AmongSiblings) -> bool:
 
 def _set_alone(run: Run) -> dict[str, tuple[Scalar, list[Scalar]]]:
     """Return the settings in which a run differs from every sibling: its value, and theirs."""
-    own, theirs = settings_with_rate(run), [settings_with_rate(one.run) for one in run.siblings]
+    own, theirs = settings_with_rate(run), [settings_with_rate(sibling.run) for sibling in run.siblings]
     alone = [name for name in own if all(own[name] != other.get(name) for other in theirs)]
     return {name: (own[name], [other.get(name) for other in theirs]) for name in alone}
 
@@ -425,14 +431,14 @@ def _direction(own: Scalar, others: Sequence[Scalar]) -> int:
 
 
 def _numbers(values: Sequence[Scalar]) -> list[float]:
-    return [float(one) for one in values if isinstance(one, int | float) and not isinstance(one, bool)]
+    return [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
 
 
 def _range(values: Sequence[Scalar]) -> str:
     """Return the values of siblings in words: the least and the greatest, or the first few that are no numbers."""
     numbers = _numbers(values)
     if len(numbers) < len(values):
-        return ", ".join(dict.fromkeys(_shown(one) for one in values[:4]))
+        return ", ".join(dict.fromkeys(_shown(value) for value in values[:4]))
     low, high = figure(min(numbers)), figure(max(numbers))
     return low if low == high else f"{low} to {high}"
 

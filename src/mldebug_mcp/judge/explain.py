@@ -40,11 +40,11 @@ def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
     name = _CHECK.sub("", re.sub(r"[\s-]+", "_", id[:MAX_ID].strip()))
     kinds = _kinds()
     for entries, show in kinds:
-        found = next((one for one in (name, name.lower()) if one in entries), None)
+        found = next((text for text in (name, name.lower()) if text in entries), None)
         if found is not None:
             entry = show(entries[found])
             return entry.model_copy(update={"next_step": after_explanation(entry)})
-    near = _nearest(name, {one for entries, _ in kinds for one in entries})
+    near = _nearest(name, {text for entries, _ in kinds for text in entries})
     hint = f"did you mean {', '.join(near)}?" if near else "find ids in the answers of diagnose_run and search_folklore"
     raise UnknownIdError(f"unknown id {shorten(name, 80)!r}; {hint}")
 
@@ -54,11 +54,11 @@ def _nearest(name: str, ids: Collection[str]) -> list[str]:
     from mldebug_mcp.judge.search import search_folklore  # a large index, for a wrong id alone
 
     known = catalogue()
-    entries = [one for one in ids if one not in known.quotes and one not in known.sources]
+    entries = [id_ for id_ in ids if id_ not in known.quotes and id_ not in known.sources]
     near = nearest(name, entries, alike=MIN_ID_SIMILARITY)
     words = name.replace("_", " ")
     found = search_folklore(words, limit=MAX_SEARCH_RESULTS, whole=True).entries if any(map(str.isalnum, words)) else []
-    meant = {one.kind: one.id for one in reversed(found)}
+    meant = {entry_hit.kind: entry_hit.id for entry_hit in reversed(found)}
     remote = nearest(name, ids, most=1, alike=REMOTE)
     return list(dict.fromkeys([*near[:MAX_SUGGESTED_IDS], *reversed(meant.values()), *near, *remote]))[:SUGGESTED]
 
@@ -79,51 +79,57 @@ def _kinds() -> tuple[tuple[Mapping[str, Any], Callable[[Any], Explanation]], ..
     )
 
 
-def _symptom(one: Symptom) -> Explanation:
+def _symptom(symptom: Symptom) -> Explanation:
     known = catalogue()
-    causes = list(one.outcome.effects) or [
-        cause.id for cause in known.causes.values() if one.id in {effect.symptom for effect in cause.effects}
+    causes = list(symptom.outcome.effects) or [
+        cause.id for cause in known.causes.values() if symptom.id in {effect.symptom for effect in cause.effects}
     ]
-    needed = [*one.needs, *filter(None, [" or ".join(one.question.any_of)])]
-    sources, background = one.outcome.sources, one.outcome.background
+    needed = [*symptom.needs, *filter(None, [" or ".join(symptom.question.any_of)])]
+    sources, background = symptom.outcome.sources, symptom.outcome.background
     needs = ", ".join(needed) or "nothing in particular"
     quotes = [
-        quote.id for source in sources for quote in known.quotes_of(source) if one.id in quote.situations + quote.topics
+        quote.id
+        for source in sources
+        for quote in known.quotes_of(source)
+        if symptom.id in quote.situations + quote.topics
     ]
-    text = f"{one.doc}\n\nNeeds: {needs}. {_seen(background, 'runs')}"
+    text = f"{symptom.doc}\n\nNeeds: {needs}. {_seen(background, 'runs')}"
     return Explanation(
-        id=one.id,
+        id=symptom.id,
         kind="symptom",
-        title=one.title,
+        title=symptom.title,
         text=text,
         citations=known.cite(tuple(quotes[:3])),
         related=causes,
     )
 
 
-def _batch_check(one: Symptom) -> Explanation:
+def _batch_check(symptom: Symptom) -> Explanation:
     known = catalogue()
-    fixes = "".join(f"\n- {framework}: {fix}" for framework, fix in one.outcome.fixes.items())
-    text = f"{one.doc}\n\nSeverity: {one.outcome.severity}. {one.outcome.why}\n\n**Fix:** {one.outcome.fix}{fixes}"
+    fixes = "".join(f"\n- {framework}: {fix}" for framework, fix in symptom.outcome.fixes.items())
+    text = (
+        f"{symptom.doc}\n\nSeverity: {symptom.outcome.severity}. {symptom.outcome.why}\n\n**Fix:** "
+        f"{symptom.outcome.fix}{fixes}"
+    )
     return Explanation(
-        id=one.id,
+        id=symptom.id,
         kind="check",
-        title=one.title,
+        title=symptom.title,
         text=text,
-        citations=known.cite(tuple(quote for quote in one.outcome.quotes if quote in known.quotes)),
+        citations=known.cite(tuple(quote for quote in symptom.outcome.quotes if quote in known.quotes)),
     )
 
 
-def _memory_symptom(one: Symptom) -> Explanation:
-    known, outcome = catalogue(), one.outcome
+def _memory_symptom(symptom: Symptom) -> Explanation:
+    known, outcome = catalogue(), symptom.outcome
     seen = _seen(outcome.background, "snapshots")
     return Explanation(
-        id=one.id,
+        id=symptom.id,
         kind="symptom",
-        title=one.title,
-        text=f"{one.doc}\n\n**Fix:** {outcome.fix}\n\nSeverity: {outcome.severity}. {seen}",
-        citations=known.cite(one.outcome.quotes),
-        related=[c.id for c in known.causes.values() if any(effect.symptom == one.id for effect in c.effects)],
+        title=symptom.title,
+        text=f"{symptom.doc}\n\n**Fix:** {outcome.fix}\n\nSeverity: {outcome.severity}. {seen}",
+        citations=known.cite(symptom.outcome.quotes),
+        related=[c.id for c in known.causes.values() if any(effect.symptom == symptom.id for effect in c.effects)],
     )
 
 
@@ -145,7 +151,7 @@ def _cause(cause: Cause) -> Explanation:
 
 def _outcomes(cause: Cause) -> str:
     """Return all outcomes of a cause by how often it shows them."""
-    by_word = {word: [one.symptom for one in cause.effects if one.frequency is word] for word in Frequency}
+    by_word = {word: [effect.symptom for effect in cause.effects if effect.frequency is word] for word in Frequency}
     shown = "; ".join(f"{word} {', '.join(ids)}" for word, ids in by_word.items() if ids)
     return f"\n\n**Outcomes:** {shown}." if shown else ""
 

@@ -441,7 +441,7 @@ def _of_chain(chosen: Failure, chain: Sequence[Failure]) -> Failure:
     """Return the failure that stands for a chain, with the ranks of its last one and the first frame of the user's."""
     chosen.ranks |= chain[-1].ranks
     if chosen.user_frame is None:
-        chosen.outside = next((one.user_frame for one in chain if one.user_frame is not None), None)
+        chosen.outside = next((failure.user_frame for failure in chain if failure.user_frame is not None), None)
     return chosen
 
 
@@ -453,11 +453,15 @@ def _first(judged: Sequence[_Judged], log: FailureLog) -> _Judged:
     """
     heaviest = max(one.weight for one in judged)
     candidates = [one for one in judged if one.weight == heaviest]
-    fatal = [one for one in candidates if log.progress - one.failure.progress < SURVIVED]
+    fatal = [candidate for candidate in candidates if log.progress - candidate.failure.progress < SURVIVED]
     candidates = fatal or candidates
-    if any(log.root_rank in one.failure.ranks for one in candidates):
-        candidates = [one for one in candidates if one.failure.in_thread or log.root_rank in one.failure.ranks]
-    return min(candidates, key=lambda one: one.failure.line)
+    if any(log.root_rank in candidate.failure.ranks for candidate in candidates):
+        candidates = [
+            candidate
+            for candidate in candidates
+            if candidate.failure.in_thread or log.root_rank in candidate.failure.ranks
+        ]
+    return min(candidates, key=lambda candidate: candidate.failure.line)
 
 
 def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> ErrorExplanation:
@@ -487,12 +491,12 @@ def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> 
     )
 
 
-def _same(one: _Judged, first: _Judged) -> bool:
-    if [row.id for row in one.known[:1]] != [row.id for row in first.known[:1]]:
+def _same(judged: _Judged, first: _Judged) -> bool:
+    if [row.id for row in judged.known[:1]] != [row.id for row in first.known[:1]]:
         return False
     if first.known and not first.known[0].vagueness:
         return True
-    return one.failure.text.translate(_DIGITS)[:80] == first.failure.text.translate(_DIGITS)[:80]
+    return judged.failure.text.translate(_DIGITS)[:80] == first.failure.text.translate(_DIGITS)[:80]
 
 
 _DIGITS = str.maketrans("", "", "0123456789")
@@ -507,7 +511,7 @@ def _notes(
         silent = sorted(log.ranks - set(ranks), key=lambda rank: (len(rank), rank))
         if silent and ranks:
             notes.append(f"look first at the ranks that do not report it: {', '.join(silent[:MAX_RANKS])}")
-    if late := behind(one.text for one in log.failures):
+    if late := behind(failure.text for failure in log.failures):
         notes.append(late)
     if first.weight == 1 and log.cut_off:
         notes.append(_cut_off(log))
@@ -515,7 +519,7 @@ def _notes(
         notes.append("there are only warnings: nothing in this text stopped a run")
     others = [one.failure for one in judged if one.failure not in same and one.failure is not first.failure]
     if others:
-        lines = ", ".join(f"{one.line} ({one.exception or shorten(one.text, 40)})" for one in others[:5])
+        lines = ", ".join(f"{other.line} ({other.exception or shorten(other.text, 40)})" for other in others[:5])
         notes.append(f"{len(others)} other messages, taken as echoes or later errors, at lines {lines}")
     if len(ranks) > MAX_RANKS:
         notes.append(f"{len(ranks)} ranks report it; the first {MAX_RANKS} are listed")
@@ -566,7 +570,10 @@ def _memory_printed(head: str) -> ErrorExplanation | None:
     devices = printed_numbers(head)
     if not devices:
         return None
-    sizes = [f"device {one.device}: {one.allocated:,} bytes allocated, {one.reserved:,} reserved" for one in devices]
+    sizes = [
+        f"device {device.device}: {device.allocated:,} bytes allocated, {device.reserved:,} reserved"
+        for device in devices
+    ]
     return ErrorExplanation(
         error=None,
         problem="no error found",

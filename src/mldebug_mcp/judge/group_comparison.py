@@ -56,7 +56,7 @@ def compare_runs(a: Sequence[str | Path], b: Sequence[str | Path], metric: str =
         raise InputError(_lacks(first[0], metric))
     pairs = _pairs(first, second)
     if pairs is not None:
-        first, second = [one for one, _ in pairs], [two for _, two in pairs]
+        first, second = [run for run, _ in pairs], [two for _, two in pairs]
     of_a, of_b = ([_value(run, found.metric, best=best) for run in runs] for runs in (first, second))
     answer = contest(of_a, of_b, found.metric, higher=found.higher_is_better, paired=pairs is not None)
     if _is_share(first[0], found.metric, [*of_a, *of_b]):
@@ -80,21 +80,21 @@ def contest(a: Sequence[float], b: Sequence[float], metric: str, *, higher: bool
     """
     from scipy import stats  # here, as the server starts without it
 
-    one, two = np.asarray(a, float), np.asarray(b, float)
+    array, two = np.asarray(a, float), np.asarray(b, float)
     notes: list[str] = []
-    if not _spread(one, two, paired=paired):
+    if not _spread(array, two, paired=paired):
         notes.append("the runs of each side are equal to the digit: are they copies of one run?")
-        low = high = float(one.mean() - two.mean())
+        low = high = float(array.mean() - two.mean())
     else:
-        test = stats.ttest_rel(one, two) if paired else stats.ttest_ind(one, two, equal_var=False)
+        test = stats.ttest_rel(array, two) if paired else stats.ttest_ind(array, two, equal_var=False)
         low, high = test.confidence_interval(1 - LEVEL)
     chance = stats.permutation_test(
-        (one, two), lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis), n_resamples=RESAMPLES,
+        (array, two), lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis), n_resamples=RESAMPLES,
         permutation_type="samples" if paired else "independent", vectorized=True, rng=np.random.default_rng(0),
     )  # fmt: skip
-    difference = float(one.mean() - two.mean())
+    difference = float(array.mean() - two.mean())
     apart = not notes and (low > 0 or high < 0)
-    spread, runs = _spread(one, two, paired=paired), min(len(one), len(two))
+    spread, runs = _spread(array, two, paired=paired), min(len(array), len(two))
     return Contest(
         metric=metric,
         better="higher" if higher else "lower",

@@ -132,8 +132,8 @@ def tied(ranked: Sequence[Ranked]) -> dict[str, list[str]]:
     }
 
 
-def _for(one: Ranked) -> float:
-    return sum(bits for bits in one.bits.values() if bits > 0)
+def _for(ranked: Ranked) -> float:
+    return sum(bits for bits in ranked.bits.values() if bits > 0)
 
 
 def _ties_distance(one: Ranked, other: Ranked) -> float:
@@ -146,8 +146,8 @@ def describe_ties(
 ) -> list[Tie]:
     """Say which of the hypotheses are tied, and what would split them."""
     ties: list[Tie] = []
-    for one in hypotheses:
-        group = {other.cause: other for other in hypotheses if other.cause in (one.cause, *one.tied_with)}
+    for hypothesis in hypotheses:
+        group = {other.cause: other for other in hypotheses if other.cause in (hypothesis.cause, *hypothesis.tied_with)}
         if len(group) > 1 and not any(set(group) & set(tie.causes) for tie in ties):
             split = _split(group, run, findings, likelihood)
             ties.append(
@@ -158,7 +158,7 @@ def describe_ties(
 
 def _split(group: Mapping[str, Hypothesis], run: Run, findings: Sequence[Finding], likelihood: Likelihood) -> str:
     """Return the one thing that splits a group best for what it costs, in words."""
-    shares = {cause: one.probability for cause, one in group.items()}
+    shares = {cause: hypothesis.probability for cause, hypothesis in group.items()}
     options = [
         (split.bits / LOGGING_COST, f"to split them, log {split.metric}: {split.how}")
         for split in metrics_that_split(shares, run, findings, likelihood)[:1]
@@ -173,8 +173,8 @@ def _split(group: Mapping[str, Hypothesis], run: Run, findings: Sequence[Finding
 def _checks(group: Mapping[str, Hypothesis]) -> list[tuple[NextStep, set[str]]]:
     """Return the checks of the group's hypotheses, each with those of them that it is about."""
     steps: dict[str, tuple[NextStep, set[str]]] = {}
-    for cause, one in group.items():
-        for step in one.next_steps:
+    for cause, hypothesis in group.items():
+        for step in hypothesis.next_steps:
             steps.setdefault(step.call or step.action, (step, set()))[1].add(cause)
     return list(steps.values())
 
@@ -206,19 +206,23 @@ def judge_causes(
     """
     known = catalogue()
     probed = any(finding.symptom not in symptoms() for finding in findings)
-    judged = [one for one in candidates(kind, probed=probed) if only is None or one.id in only]
+    judged = [candidate for candidate in candidates(kind, probed=probed) if only is None or candidate.id in only]
     # Weight and sharpness are fitted on logs; a probe measures one thing at a time, so its symptoms are independent.
     numbers = fitted() if only is None else Fitted(provenance="a probe: as chosen")
     counted = independent(beside(findings, evidence))
     powers = numbers.powers(evidence)
     all_evidence = [*weigh(judged, counted, backgrounds(probed=probed), powers.trust), *evidence]
-    priors = {one.id: one.prior for one in judged}
+    priors = {candidate.id: candidate.prior for candidate in judged}
     ranked = not_too_sure(rank(priors, all_evidence, powers.sharpness, numbers.among_faults), all_evidence)
     ties = tied(ranked)
-    unusual = [one.symptom for one in counted if one.state is State.PRESENT and one.symptom not in usual_symptoms()]
-    by_state = {state: {one.symptom for one in findings if one.state is state} for state in State}
-    kinds = {one.because: one.kind for one in all_evidence}
-    summaries = {one.symptom: one.summary for one in findings if one.state is State.PRESENT}
+    unusual = [
+        finding.symptom
+        for finding in counted
+        if finding.state is State.PRESENT and finding.symptom not in usual_symptoms()
+    ]
+    by_state = {state: {finding.symptom for finding in findings if finding.state is state} for state in State}
+    kinds = {cause_evidence.because: cause_evidence.kind for cause_evidence in all_evidence}
+    summaries = {finding.symptom: finding.summary for finding in findings if finding.state is State.PRESENT}
     return [
         _with_reasons(
             _hypothesis(known, item, path, kind, tied_with=ties.get(item.id, []), states=by_state, unusual=unusual),
@@ -268,7 +272,7 @@ def _candidates(kind: str, numbers: Fitted, *, probed: bool) -> Sequence[Candida
     effects: Mapping[str, Mapping[str, float]] = {}
     if probed:
         effects = probe_effects()
-    chance = {one.id: one.outcome.background for one in symptoms().values()}
+    chance = {symptom.id: symptom.outcome.background for symptom in symptoms().values()}
     return tuple(
         Candidate(
             cause.id,
@@ -288,10 +292,10 @@ def _candidates(kind: str, numbers: Fitted, *, probed: bool) -> Sequence[Candida
 def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> dict[str, float]:
     """Return how often a healthy run shows each symptom, those of a probe included if something was `probed`."""
     numbers = numbers or fitted()
-    chosen = {one.id: one.outcome.background for one in symptoms().values()}
-    as_chosen = {one.id for one in symptoms().values() if one.outcome.as_chosen}
+    chosen = {symptom.id: symptom.outcome.background for symptom in symptoms().values()}
+    as_chosen = {symptom.id for symptom in symptoms().values() if symptom.outcome.as_chosen}
     if probed:
-        chosen |= {one.id: one.outcome.background for one in symptoms("probe").values()}
+        chosen |= {symptom.id: symptom.outcome.background for symptom in symptoms("probe").values()}
     return {
         symptom: background if symptom in as_chosen else numbers.background(symptom, background)
         for symptom, background in chosen.items()
@@ -358,10 +362,12 @@ def _hypothesis(
     )
 
 
-def _with_reasons(one: Hypothesis, item: Ranked, kinds: Mapping[str, Kind], summaries: Mapping[str, str]) -> Hypothesis:
+def _with_reasons(
+    hypothesis: Hypothesis, item: Ranked, kinds: Mapping[str, Kind], summaries: Mapping[str, str]
+) -> Hypothesis:
     """Return a hypothesis with what weighs for and against it, as facts, strongest first."""
     if item.probability < MIN_LEADING_PROBABILITY:
-        return one
+        return hypothesis
     weighing = sorted(item.bits.items(), key=lambda reason: -abs(reason[1]))
     reasons = [
         Reason(
@@ -373,7 +379,7 @@ def _with_reasons(one: Hypothesis, item: Ranked, kinds: Mapping[str, Kind], summ
         for what, bits in weighing
         if abs(bits) > LEAST_SHOWN
     ]
-    return one.model_copy(update={"reasons": reasons})
+    return hypothesis.model_copy(update={"reasons": reasons})
 
 
 def _fact(what: str, kind: Kind, summaries: Mapping[str, str]) -> str:

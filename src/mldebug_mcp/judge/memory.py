@@ -61,13 +61,14 @@ def compare(snapshot: MemorySnapshot, other: MemorySnapshot) -> MemoryComparison
         categories[change.category] += change.change_bytes
     return MemoryComparison(
         other=other.path,
-        allocated_change_bytes=_change(snapshot, other, lambda one: one.allocated),
-        reserved_change_bytes=_change(snapshot, other, lambda one: one.reserved),
+        allocated_change_bytes=_change(snapshot, other, lambda device_memory: device_memory.allocated),
+        reserved_change_bytes=_change(snapshot, other, lambda device_memory: device_memory.reserved),
         peak_change_bytes=_peak_change(snapshot, other),
         categories={name: change for name, change in categories.most_common() if change},
-        sites=sorted((one for one in changes if one.change_bytes), key=lambda one: -abs(one.change_bytes))[
-            :MAX_SHOWN_SITES
-        ],
+        sites=sorted(
+            (memory_change for memory_change in changes if memory_change.change_bytes),
+            key=lambda memory_change: -abs(memory_change.change_bytes),
+        )[:MAX_SHOWN_SITES],
     )
 
 
@@ -76,7 +77,9 @@ def _change(snapshot: MemorySnapshot, other: MemorySnapshot, what: Callable[[Dev
 
 
 def _peak_change(snapshot: MemorySnapshot, other: MemorySnapshot) -> int:
-    here, there = (_sum(device.known_peaks[0] for device in one.devices) for one in (snapshot, other))
+    here, there = (
+        _sum(device.known_peaks[0] for device in memory_snapshot.devices) for memory_snapshot in (snapshot, other)
+    )
     return here - there if here and there else 0
 
 
@@ -179,7 +182,7 @@ def _categories(view: History) -> list[CategoryBytes]:
     totals = view.bytes_by_category(view.held)
     everything = sum(totals.values())
     found = []
-    for category, held in sorted(totals.items(), key=lambda one: -one[1]):
+    for category, held in sorted(totals.items(), key=lambda item: -item[1]):
         sure = view.surest(view.held, category)
         how = "torch's profiler wrote it" if sure is Sure.CERTAIN else _HOW.get(category, {}).get(sure, "not known")
         found.append(
@@ -207,7 +210,7 @@ def _stated(device: DeviceMemory) -> list[CategoryBytes]:
             sure=Sure.CERTAIN.name.lower(),
             how="torch's profiler wrote it",
         )
-        for category, held in sorted(device.stated.items(), key=lambda one: -one[1])
+        for category, held in sorted(device.stated.items(), key=lambda item: -item[1])
     ]
 
 
@@ -247,7 +250,7 @@ def _steps(history: History) -> list[StepMemory]:
 def call_sites(snapshot: MemorySnapshot, limit: int, category: Category | None = None) -> list[CallSite]:
     """Return the call sites that hold most at the peak or the failure, over all devices."""
     found = [site for device in snapshot.devices for site in _sites(device, category)]
-    return sorted(found, key=lambda one: -one.bytes)[:limit]
+    return sorted(found, key=lambda call_site: -call_site.bytes)[:limit]
 
 
 def _sites(device: DeviceMemory, only: Category | None) -> list[CallSite]:
@@ -291,7 +294,7 @@ def focused(snapshot: MemorySnapshot, focus: str) -> list[CallSite]:
         for site in _sites(device, None):
             if view is not None and site.id == name:
                 return [_detailed(view, site)]
-    categories = ", ".join(one.label for one in Category)
+    categories = ", ".join(category.label for category in Category)
     raise UnknownIdError(
         f"no call site {shorten(focus, 60)!r} in this snapshot; give an id of top_allocations, or a category: "
         f"{categories}"
@@ -360,11 +363,11 @@ def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -
 
 def _by_category(view: History, request: int) -> list[tuple[str, int, str]]:
     held = view.bytes_by_category(view.held)
-    recomputed = np.array([one.recomputes for one in view.stacks.all])[view.allocations.stack]
+    recomputed = np.array([stack.recomputes for stack in view.stacks.all])[view.allocations.stack]
     for_backward = view.bytes_by_category(view.held & ~view.transient & ~recomputed)
 
     def of(*categories: Category) -> int:
-        return sum(held.get(one, 0) for one in categories)
+        return sum(held.get(category, 0) for category in categories)
 
     activations, logits, scores = of(Category.ACTIVATIONS), of(Category.LOGITS), of(Category.ATTENTION_SCORES)
     kept = sum(for_backward.get(one, 0) for one in (Category.ACTIVATIONS, Category.ATTENTION_SCORES))
@@ -467,7 +470,7 @@ def check_memory(path: str | Path, against: str | Path | None = None, focus: str
 def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus: str | None = None) -> MemoryReport:
     """Report on a snapshot that has been read."""
     judged, problems = answer_all("memory", snapshot)
-    fullest = max(snapshot.devices, key=lambda one: (one.oom is not None, one.peak_allocated), default=None)
+    fullest = max(snapshot.devices, key=lambda device: (device.oom is not None, device.peak_allocated), default=None)
     unknown = [one for one in judged if one.state is State.UNKNOWN]
     notes = [*snapshot.notes, *problems]
     if unknown:
@@ -494,9 +497,9 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
 def _can_be_judged(snapshot: MemorySnapshot, judged: list[Answer]) -> bool:
     """Tell whether anything supports or contradicts a cause: a history, a text, or a finding of the state alone."""
     alarms = any(
-        (one.evidence.severity or one.outcome.severity) != "info" and one.outcome.id != "history_missing"
-        for one in judged
-        if one.evidence is not None
+        (answer.evidence.severity or answer.outcome.severity) != "info" and answer.outcome.id != "history_missing"
+        for answer in judged
+        if answer.evidence is not None
     )
     return bool(snapshot.recorded) or snapshot.layout.startswith("text") or alarms
 
@@ -519,14 +522,14 @@ def _totals(snapshot: MemorySnapshot) -> MemoryTotals:
 
 def _sum(amounts: Iterable[int | None]) -> int:
     """Return the sum of what is known; 0 where nothing is."""
-    return sum(one for one in amounts if one is not None)
+    return sum(amount for amount in amounts if amount is not None)
 
 
 def _findings(judged: list[Answer], *, healthy_known: bool) -> list[MemoryFinding]:
     known = catalogue()
     found = []
-    for one in judged:
-        evidence, symptom = one.evidence, one.outcome
+    for answer in judged:
+        evidence, symptom = answer.evidence, answer.outcome
         if evidence is None:
             continue
         found.append(
@@ -542,10 +545,17 @@ def _findings(judged: list[Answer], *, healthy_known: bool) -> list[MemoryFindin
                 citations=known.cite(symptom.quotes),
             )
         )
-    if healthy_known and all(one.severity == "info" for one in found):
-        open_ids = {one.outcome.id for one in judged if one.state is State.UNKNOWN}
+    if healthy_known and all(memory_finding.severity == "info" for memory_finding in found):
+        open_ids = {answer.outcome.id for answer in judged if answer.state is State.UNKNOWN}
         found.append(MemoryFinding(finding="healthy", severity="info", summary=_nothing_unusual(open_ids)))
-    return sorted(found, key=lambda one: (GRAVEST_FIRST.index(one.severity), one.finding != "oom", -one.bytes))
+    return sorted(
+        found,
+        key=lambda memory_finding: (
+            GRAVEST_FIRST.index(memory_finding.severity),
+            memory_finding.finding != "oom",
+            -memory_finding.bytes,
+        ),
+    )
 
 
 def _nothing_unusual(open_ids: set[str]) -> str:
@@ -562,17 +572,18 @@ def _nothing_unusual(open_ids: set[str]) -> str:
 
 def _levers(device: DeviceMemory, judged: list[Answer]) -> list[Lever]:
     fragmented = any(
-        one.outcome.id == "fragmentation"
-        and one.evidence is not None
-        and one.evidence.allocation.device == device.device
-        for one in judged
+        answer.outcome.id == "fragmentation"
+        and answer.evidence is not None
+        and answer.evidence.allocation.device == device.device
+        for answer in judged
     )
     return levers(device, _leaked(judged), fragmented=fragmented)
 
 
 def _leaked(judged: list[Answer]) -> int:
     return max(
-        (one.evidence.allocation.bytes for one in judged if one.evidence and one.outcome.id in _LEAKS), default=0
+        (answer.evidence.allocation.bytes for answer in judged if answer.evidence and answer.outcome.id in _LEAKS),
+        default=0,
     )
 
 
@@ -610,17 +621,17 @@ def _hypotheses(judged: list[Answer]) -> list[Hypothesis]:
         for cause in known.causes.values()
         if cause.id in NO_FAULTS or any(effect.symptom in symptoms for effect in cause.effects)
     ]
-    background = {one.id: one.outcome.background for one in symptoms.values()}
-    evidence = weigh(candidates, [one.finding() for one in judged], background)
-    ranked = rank({one.id: one.prior for one in candidates}, evidence)
-    absent = {one.outcome.id for one in judged if one.state is State.ABSENT}
-    present = {one.outcome.id for one in judged if one.state is State.PRESENT}
+    background = {symptom.id: symptom.outcome.background for symptom in symptoms.values()}
+    evidence = weigh(candidates, [answer.finding() for answer in judged], background)
+    ranked = rank({candidate.id: candidate.prior for candidate in candidates}, evidence)
+    absent = {answer.outcome.id for answer in judged if answer.state is State.ABSENT}
+    present = {answer.outcome.id for answer in judged if answer.state is State.PRESENT}
     return [_hypothesis(one, absent, present) for one in ranked if one.probability >= LEAST_PROBABILITY]
 
 
 def _hypothesis(item: Ranked, absent: set[str], present: set[str]) -> Hypothesis:
     speaking = sorted(
-        (symptom for symptom in present if item.bits.get(symptom, 0.0) > 0), key=lambda one: -item.bits[one]
+        (symptom for symptom in present if item.bits.get(symptom, 0.0) > 0), key=lambda symptom: -item.bits[symptom]
     )
     return Hypothesis(
         symptoms=speaking,

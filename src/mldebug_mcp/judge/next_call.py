@@ -122,11 +122,11 @@ def after_inspection(path: str, findings: Sequence[BatchFinding], trained: int |
 def after_memory(path: str, sites: Sequence[CallSite], findings: Sequence[MemoryFinding], *, focused: bool) -> Call:
     """Return a closer look at the call site of the gravest finding, or the largest; else a call that explains it."""
     if sites and not focused and is_sendable(path):
-        blamed = [one for one in findings if one.severity != "info" and one.stack]
-        named = [site for one in blamed for site in sites if site.site == one.stack[0]]
+        blamed = [finding for finding in findings if finding.severity != "info" and finding.stack]
+        named = [site for memory_finding in blamed for site in sites if site.site == memory_finding.stack[0]]
         why = "the whole stack of " + ("the call site in question" if named else "the largest call site")
         return Call(tool="check_memory", arguments={"path": path, "focus": (named or sites)[0].id}, why=why)
-    found = next((one.finding for one in findings if one.finding != "healthy"), "menu_out_of_memory")
+    found = next((finding.finding for finding in findings if finding.finding != "healthy"), "menu_out_of_memory")
     return _read(found, "how to save memory")
 
 

@@ -261,8 +261,10 @@ def told_by_checks(outcomes: Mapping[str, Outcome]) -> list[CauseEvidence]:
 def without_made(hypotheses: Sequence[Hypothesis], outcomes: Collection[str]) -> list[Hypothesis]:
     """Return the hypotheses without the checks that have been made."""
     return [
-        one.model_copy(update={"next_steps": [step for step in one.next_steps if step.id not in outcomes]})
-        for one in hypotheses
+        hypothesis.model_copy(
+            update={"next_steps": [step for step in hypothesis.next_steps if step.id not in outcomes]}
+        )
+        for hypothesis in hypotheses
     ]
 
 
@@ -282,7 +284,8 @@ LONGEST = 120
 def with_what_separates(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
     """Return the hypotheses, the leading ones with what would tell each from the one behind it."""
     told = [
-        one.model_copy(update={"separates": _told(one, other)}) for one, other in pairwise(hypotheses[: LEADING + 1])
+        hypothesis.model_copy(update={"separates": _told(hypothesis, other)})
+        for hypothesis, other in pairwise(hypotheses[: LEADING + 1])
     ]
     return [*told, *hypotheses[len(told) :]]
 
@@ -313,21 +316,25 @@ _ASKS = 'inspect_batch(path="BATCH"'
 
 def with_rows(run: Run, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
     """Return the hypotheses; a check that asks for the batch of a step calls `rows_at` where that can be answered."""
-    asking = [one for one in hypotheses if one.cause in OF_ROWS and any(map(_asks, one.next_steps))]
+    asking = [
+        hypothesis
+        for hypothesis in hypotheses
+        if hypothesis.cause in OF_ROWS and any(map(_asks, hypothesis.next_steps))
+    ]
     call = _call(run, findings) if asking else None
     if call is None:
         return list(hypotheses)
     return [
-        one.model_copy(
+        hypothesis.model_copy(
             update={
                 "next_steps": [
-                    step.model_copy(update={"call": call}) if _asks(step) else step for step in one.next_steps
+                    step.model_copy(update={"call": call}) if _asks(step) else step for step in hypothesis.next_steps
                 ]
             }
         )
-        if one in asking
-        else one
-        for one in hypotheses
+        if hypothesis in asking
+        else hypothesis
+        for hypothesis in hypotheses
     ]
 
 
@@ -336,7 +343,9 @@ def _asks(step: NextStep) -> bool:
 
 
 def _call(run: Run, findings: Sequence[Finding]) -> str | None:
-    steps = {one.symptom: one.steps[0] for one in findings if one.state == State.PRESENT and one.steps}
+    steps = {
+        finding.symptom: finding.steps[0] for finding in findings if finding.state == State.PRESENT and finding.steps
+    }
     moment = next((steps[symptom] for symptom in MOMENTS if symptom in steps), None)
     if moment is None or moment != int(moment) or moment < 0 or run.siblings or run.step_name != "step":
         return None

@@ -60,7 +60,7 @@ class Decision:
 
 def decide(seen: Measured, failure: Failure | None, findings: Sequence[Finding]) -> Decision:
     """Return the verdict on what was measured."""
-    present = {one.symptom: one.summary for one in findings if one.state is State.PRESENT}
+    present = {finding.symptom: finding.summary for finding in findings if finding.state is State.PRESENT}
     for blocking in ("probe_vocabulary_small", "probe_labels_masked"):
         if blocking in present:
             return Decision("cannot_learn", f"nothing can be learnt: {present[blocking]}")
@@ -199,9 +199,11 @@ def read_probe_batch(path: str | Path) -> ProbeBatch:
     if target is not None:
         arrays["labels"] = target
     elif side is not None and "labels" not in arrays and any(name in TARGETS for name in batch.columns):
-        why = next((one.summary for one in batch.problems), "labels and input_ids are of different shapes")
+        why = next((problem.summary for problem in batch.problems), "labels and input_ids are of different shapes")
         raise InputError(f"{shorten(str(path), 200)}: {why}; give one label for each token or for each row")
-    rows = min([PROBE_BATCH_MAX_ROWS, *(max(2, MAX_NUMBERS * len(one) // max(1, one.size)) for one in arrays.values())])
+    rows = min(
+        [PROBE_BATCH_MAX_ROWS, *(max(2, MAX_NUMBERS * len(array) // max(1, array.size)) for array in arrays.values())]
+    )
     return ProbeBatch({name: array[:rows].tolist() for name, array in arrays.items()}, notes)
 
 
@@ -378,7 +380,7 @@ def interpret(raw: RawProbe) -> ProbeResult:
     judged = without_noise(seen)
     answers, problems = answer_all("probe", judged)
     findings = [given.finding() for given in answers]
-    if learns(seen) and not {one.symptom for one in findings if one.state is State.PRESENT} - OF_THE_GOAL:
+    if learns(seen) and not {finding.symptom for finding in findings if finding.state is State.PRESENT} - OF_THE_GOAL:
         answers, problems = answer_all("probe", judged.model_copy(update={"memorised": True}))
         findings = [given.finding() for given in answers]
     failure = raw.failure
@@ -392,7 +394,7 @@ def interpret(raw: RawProbe) -> ProbeResult:
     answer = ProbeResult(
         verdict=verdict.word,
         summary=verdict.why,
-        causes=[RankedCause(cause=one.cause, probability=one.probability) for one in hypotheses],
+        causes=[RankedCause(cause=hypothesis.cause, probability=hypothesis.probability) for hypothesis in hypotheses],
         initial_loss=seen.initial_loss,
         expected_initial_loss=seen.reference.uniform if seen.reference else None,
         unigram_loss=seen.reference.unigram if seen.reference else None,
@@ -432,7 +434,7 @@ def _with_more_time(
     limit = min(MORE * float(str(settings["time_limit"])), MAX_SUGGESTED_SECONDS)
     paths = {name: str(value) for name, value in given.items() if value is not None}
     stopped = answer.verdict == "failed" and raw.failure is not None and raw.failure.kind == "time"
-    present = {one.symptom for one in answer.findings if one.state is State.PRESENT}
+    present = {finding.symptom for finding in answer.findings if finding.state is State.PRESENT}
     lacking = was_cut_short(raw.measured) or (lacks_time(raw.measured) and not present - OF_THE_GOAL)
     short = stopped or (answer.verdict == "too_slow" and lacking)
     if not short or not all(map(is_sendable, paths.values())):
@@ -474,16 +476,16 @@ def _hypotheses(seen: Measured, findings: list[Finding], verdict: Verdict) -> li
         judged.discard(SOUND)  # what was seen contradicts it, or time was up before it could be seen
     compared = not (is_random(seen) or takes_turns(seen) or lacks_time(seen))
     if verdict != "memorised" and not seen.memorised and not compared:
-        shown = {one.symptom for one in findings if one.state is State.PRESENT}
+        shown = {finding.symptom for finding in findings if finding.state is State.PRESENT}
         judged &= {cause for cause, effects in probe_effects().items() if shown & effects.keys()} | {"unknown"}
     kind = "unknown" if seen.targets == "tokens" else "supervised"
     ranked = judge_causes(findings, kind, [], "", only=judged)
     # The probe has been made: do not suggest it again.
     return [
-        one.model_copy(
-            update={"next_steps": [step for step in one.next_steps if "probe_overfit" not in (step.call or "")]}
+        hypothesis.model_copy(
+            update={"next_steps": [step for step in hypothesis.next_steps if "probe_overfit" not in (step.call or "")]}
         )
-        for one in ranked
+        for hypothesis in ranked
     ]
 
 
@@ -491,7 +493,7 @@ def _accuracy(seen: Measured) -> float | None:
     if seen.outcome is None:
         return None
     return max(
-        (one for one in (seen.outcome.train.accuracy, seen.outcome.evaluation.accuracy) if one is not None),
+        (value for value in (seen.outcome.train.accuracy, seen.outcome.evaluation.accuracy) if value is not None),
         default=None,
     )
 
@@ -514,16 +516,21 @@ def _curve(losses: list[float]) -> list[CurvePoint]:
     return [CurvePoint(step=step, loss=losses[step]) for step in chosen]
 
 
-def _bad_operation(one: Operation | None) -> BadOperation | None:
-    if one is None:
+def _bad_operation(operation: Operation | None) -> BadOperation | None:
+    if operation is None:
         return None
     before = [
         f"{frame.module or 'outside of modules'}: {frame.op}, largest {_size(frame.largest_out)}"
-        for frame in one.frames
+        for frame in operation.frames
     ]
-    direction = "backward" if one.direction == "backward" else "forward"
+    direction = "backward" if operation.direction == "backward" else "forward"
     return BadOperation(
-        direction=direction, module=one.module, operation=one.op, where=one.where, dtype=one.dtype, before=before
+        direction=direction,
+        module=operation.module,
+        operation=operation.op,
+        where=operation.where,
+        dtype=operation.dtype,
+        before=before,
     )
 
 

@@ -62,7 +62,7 @@ def _matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
 
 def speaks_first(present: Sequence[Finding], hypothesis: Hypothesis) -> float | None:
     """Return the first step of what is seen and supports a hypothesis; None where that has no step."""
-    steps = [one.steps[0] for one in present if one.symptom in hypothesis.symptoms and one.steps]
+    steps = [finding.steps[0] for finding in present if finding.symptom in hypothesis.symptoms and finding.steps]
     return min(steps, default=None)
 
 
@@ -90,14 +90,16 @@ _DIGITS = re.compile(r"\d+")
 
 def quantity_facts(run: Run, findings: Sequence[Finding]) -> list[QuantityFact]:
     """Return a line for each quantity that was logged, counters left out, what decides first."""
-    decides = frozenset(name for one in findings if one.state is State.PRESENT for name in rests_on(run, one))
+    decides = frozenset(
+        name for finding in findings if finding.state is State.PRESENT for name in rests_on(run, finding)
+    )
     shown = [name for name in run.series if not is_clock(run[name])]
     facts = []
     for group in _groups(run, shown):
         curves = {name: course for name in group if (course := course_of(run[name])) is not None}
         if curves:
             facts.append(_alike(run, curves, decides) if _is_group(run, group) else _line(run, curves, decides))
-    return sorted(facts, key=lambda one: _place(run[one.name], one, run.last_step))
+    return sorted(facts, key=lambda fact: _place(run[fact.name], fact, run.last_step))
 
 
 def is_clock(series: Series) -> bool:
@@ -119,7 +121,7 @@ def _groups(run: Run, names: Sequence[str]) -> list[tuple[str, ...]]:
         else:
             plain = name.removeprefix("eval_")
             groups.setdefault(
-                plain, tuple(one for one in (plain, f"eval_{plain}") if one in names and one not in alike)
+                plain, tuple(text for text in (plain, f"eval_{plain}") if text in names and text not in alike)
             )
     return list(groups.values())
 
@@ -142,8 +144,8 @@ def _place(series: Series, fact: QuantityFact, last: float) -> tuple[int, float]
     role = series.role
     if series.name.removeprefix("eval_") in ("loss", "reward"):
         return 0, 0.0
-    moved = -max(_moved(one) for one in fact.curves)
-    if max(one.records for one in fact.curves) == 1 and series.step[-1] == last:
+    moved = -max(_moved(curve) for curve in fact.curves)
+    if max(curve.records for curve in fact.curves) == 1 and series.step[-1] == last:
         return 6, moved  # of a closing record
     if fact.decides:
         return 1, 0.0
@@ -230,7 +232,7 @@ def _stops(run: Run, series: Series) -> str:
 
 def _differs(logged: str, name: str) -> bool:
     """Say whether the name of a metric tells more than the one that it was logged with."""
-    bare = {one.lower().replace("train/", "").replace("eval/", "eval_").replace("-", "_") for one in (logged, name)}
+    bare = {text.lower().replace("train/", "").replace("eval/", "eval_").replace("-", "_") for text in (logged, name)}
     return len(bare) > 1
 
 
@@ -274,6 +276,8 @@ def _gap(run: Run, name: str) -> str:
     ]
     if not pairs:
         return ""
-    told = dict.fromkeys([pairs[0], min(pairs, key=lambda one: one[1]), max(pairs, key=lambda one: one[1]), pairs[-1]])
+    told = dict.fromkeys(
+        [pairs[0], min(pairs, key=lambda pair: pair[1]), max(pairs, key=lambda pair: pair[1]), pairs[-1]]
+    )
     less = "training" if records == 1 else f"median of {records} training records"
     return f"evaluation - {less}: " + ", ".join(f"{gap:+.3g} at {figure(step)}" for step, gap in sorted(told))

@@ -105,17 +105,21 @@ def rank(
         among_faults: Power to which those of the faults are then raised, the probability of all together kept.
     """
     of: dict[str, list[CauseEvidence]] = {cause: [] for cause in priors}
-    for one in evidence:
-        if one.cause in of:
-            of[one.cause].append(one)
+    for cause_evidence in evidence:
+        if cause_evidence.cause in of:
+            of[cause_evidence.cause].append(cause_evidence)
     scores = {
-        cause: sharpness * (math.log2(prior) + sum(one.bits for one in of[cause])) for cause, prior in priors.items()
+        cause: sharpness * (math.log2(prior) + sum(cause_evidence.bits for cause_evidence in of[cause]))
+        for cause, prior in priors.items()
     }
     highest = max(scores.values())
     masses = {cause: 2 ** (score - highest) for cause, score in scores.items()}
     total = sum(masses.values())
     shares = _parted({cause: mass / total for cause, mass in masses.items()}, among_faults)
-    ranked = [Ranked(cause, share, {one.because: one.bits for one in of[cause]}) for cause, share in shares.items()]
+    ranked = [
+        Ranked(cause, share, {cause_evidence.because: cause_evidence.bits for cause_evidence in of[cause]})
+        for cause, share in shares.items()
+    ]
     return sorted(ranked, key=lambda item: (-item.probability, item.id))
 
 
@@ -139,7 +143,7 @@ def not_too_sure(ranked: Sequence[Ranked], evidence: Iterable[CauseEvidence]) ->
     rest = 1 - leading.probability
     if leading.id in (SOUND, OTHER) or leading.probability <= SUREST_ALONE or not rest:
         return list(ranked)
-    if _rests_on_two(one for one in evidence if one.cause == leading.id):
+    if _rests_on_two(cause_evidence for cause_evidence in evidence if cause_evidence.cause == leading.id):
         return list(ranked)
     more = (1 - SUREST_ALONE) / rest
     return [
@@ -150,8 +154,14 @@ def not_too_sure(ranked: Sequence[Ranked], evidence: Iterable[CauseEvidence]) ->
 
 def _rests_on_two(evidence: Iterable[CauseEvidence]) -> bool:
     """Say whether two questions support a cause, or one thing that decides; its numbers are what all of them saw."""
-    speaking = [one for one in evidence if one.bits >= SPEAKS and one.kind != "numbers"]
-    return len({one.about or one.because for one in speaking}) > 1 or any(one.kind in DECISIVE for one in speaking)
+    speaking = [
+        cause_evidence
+        for cause_evidence in evidence
+        if cause_evidence.bits >= SPEAKS and cause_evidence.kind != "numbers"
+    ]
+    return len({cause_evidence.about or cause_evidence.because for cause_evidence in speaking}) > 1 or any(
+        cause_evidence.kind in DECISIVE for cause_evidence in speaking
+    )
 
 
 def in_bits(item: Ranked, sign: int, absent: Collection[str]) -> list[str]:
@@ -274,7 +284,7 @@ def weigh(
     """
     judged = {finding.symptom: finding.state for finding in findings if finding.state is not State.UNKNOWN}
     present = [symptom for symptom, state in judged.items() if state is State.PRESENT]
-    usual = {one: trust.unlisted * fmean(cause.frequency.get(one, 0.0) for cause in candidates) for one in present}
+    usual = {text: trust.unlisted * fmean(cause.frequency.get(text, 0.0) for cause in candidates) for text in present}
     of_any = {
         one: bits(State.PRESENT, often, background[one], trust.of(one, State.PRESENT)) if often else 0.0
         for one, often in usual.items()

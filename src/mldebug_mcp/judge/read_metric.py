@@ -65,9 +65,9 @@ def read_curves(
     """Return the values of curves of a run that has been read; see `read_metric`."""
     if not names or len(names) > MOST_NAMES:
         raise InputError(f"name one to {MOST_NAMES} of what {shorten(run.path, 200)} has: {_listed(_names(run))}")
-    chosen = list({one.name: one for name in names for one in _found(run, name)}.values())
-    told = [_values(run, one, first, last, points) for one in chosen]
-    others = [name for name in _names(run) if name not in {one.name for one in told}]
+    chosen = list({series.name: series for name in names for series in _found(run, name)}.values())
+    told = [_values(run, series, first, last, points) for series in chosen]
+    others = [name for name in _names(run) if name not in {metric_values.name for metric_values in told}]
     return MetricReading(
         path=run.path,
         step_name=run.step_name,
@@ -89,11 +89,11 @@ def _found(run: Run, name: str) -> list[Series]:
 
 
 def _names(run: Run) -> list[str]:
-    return [one.logged_as or name for name, one in run.series.items()]
+    return [series.logged_as or name for name, series in run.series.items()]
 
 
 def _listed(names: Sequence[str], most: int = 12) -> str:
-    return ", ".join(shorten(one, 60) for one in names[:most]) + (", …" if len(names) > most else "")
+    return ", ".join(shorten(name, 60) for name in names[:most]) + (", …" if len(names) > most else "")
 
 
 def _values(run: Run, series: Series, first: float | None, last: float | None, points: int) -> MetricValues:

@@ -96,28 +96,32 @@ def facts_of(diagnosis: Diagnosis) -> list[Fact]:
 def _facts(diagnosis: Diagnosis) -> Iterator[Fact]:
     sheet, unit = diagnosis.sheet, diagnosis.run.step_name
     yield from (Fact(line) for line in sheet.ran)
-    yield from (Fact(str(one), _is_text(one.value)) for one in sheet.settings if one.usual)
-    usual = [str(one) for one in sheet.settings if not one.usual and not _is_text(one.value)]
+    yield from (Fact(str(setting), _is_text(setting.value)) for setting in sheet.settings if setting.usual)
+    usual = [str(setting) for setting in sheet.settings if not setting.usual and not _is_text(setting.value)]
     for first in range(0, min(len(usual), MAX_USUAL_SETTINGS), SETTINGS_OF_A_FACT):
         yield Fact(f"settings: {'; '.join(usual[first : min(first + SETTINGS_OF_A_FACT, MAX_USUAL_SETTINGS)])}")
-    yield from (Fact(one.summary) for one in diagnosis.present)
-    yield from (Fact(one.text) for one in sheet.facts)
+    yield from (Fact(finding.summary) for finding in diagnosis.present)
+    yield from (Fact(fact.text) for fact in sheet.facts)
     if diagnosis.comparison is not None:
         compared = diagnosis.comparison
-        for one in compared.settings:
-            yield Fact(f"set otherwise than in the good run: {one.setting} {one.run}, there {one.reference}")
+        for setting in compared.settings:
+            yield Fact(
+                f"set otherwise than in the good run: {setting.setting} {setting.run}, there {setting.reference}"
+            )
         for part in compared.partings:
             yield Fact(
                 f"{part.metric} departs from the good run at {figure(part.step)}, and ends at "
                 f"{figure(part.run_at_end)}, there at {figure(part.reference_at_end)}"
             )
-    yield from (Fact(line) for one in sheet.quantities for line in _lines(one))
-    events = [one for one in sheet.events if one.text != BEGINS]
-    yield from (Fact(f"{unit} {figure(one.step)}: {one.text}") for one in events[:MAX_EVENTS])
-    remarks = [one.summary for one in diagnosis.findings if one.state is State.ABSENT and one.summary]
+    yield from (Fact(line) for quantity in sheet.quantities for line in _lines(quantity))
+    events = [event for event in sheet.events if event.text != BEGINS]
+    yield from (Fact(f"{unit} {figure(event.step)}: {event.text}") for event in events[:MAX_EVENTS])
+    remarks = [finding.summary for finding in diagnosis.findings if finding.state is State.ABSENT and finding.summary]
     yield from (Fact(f"harmless: {remark}") for remark in remarks[:MAX_REMARKS])
     yield from (Fact(line) for line in sheet.not_judged)
-    yield from (Fact(str(one), copied=True) for one in sheet.settings if not one.usual and _is_text(one.value))
+    yield from (
+        Fact(str(setting), copied=True) for setting in sheet.settings if not setting.usual and _is_text(setting.value)
+    )
 
 
 def _lines(quantity: QuantityFact) -> Iterator[str]:
@@ -170,7 +174,7 @@ def prompt_for(diagnosis: Diagnosis, known: Sequence[Fact] | None = None) -> str
         f"F{number}: {LOG_TEXT + ' ' if fact.copied else ''}{json.dumps(fact.text, ensure_ascii=False)}"
         for number, fact in enumerate(listed, start=1)
     ]
-    ranked = [one.cause for one in diagnosis.hypotheses]
+    ranked = [hypothesis.cause for hypothesis in diagnosis.hypotheses]
     likely = {*ranked[:MAX_DESCRIBED], *NO_FAULTS}
     causes = catalogue().causes
     described = [_described(cause) for cause in sorted(causes) if cause in likely]
@@ -301,13 +305,13 @@ def parse_reply(text: str) -> Reply:
 
 
 def _check_causes(reply: Reply) -> None:
-    names = [one.cause for one in reply.causes]
+    names = [cause.cause for cause in reply.causes]
     unknown = [name for name in names if name not in catalogue().causes]
     if unknown:
         raise RefusedReplyError(f"no cause has the id {shorten(unknown[0], 60)!r}; take ids from the list")
     if len(set(names)) < len(names):
         raise RefusedReplyError("a cause is named twice")
-    total = sum(one.probability for one in reply.causes)
+    total = sum(cause.probability for cause in reply.causes)
     if total > 1 + SUM_TOLERANCE:
         raise RefusedReplyError(f"the probabilities sum to {total:.2f}, more than 1")
     if total <= 0:
@@ -379,8 +383,8 @@ def ask(reader: Reader, diagnosis: Diagnosis) -> ReaderOpinion:
             reply = read_reply(_replied(reader, again), facts)
         except RefusedReplyError as twice:
             raise InputError(f"the reader's replies cannot be used: {twice}") from None
-    read = {one.cause: one.probability for one in reply.causes}
-    own = {one.cause: one.probability for one in diagnosis.hypotheses}
+    read = {cause.cause: cause.probability for cause in reply.causes}
+    own = {hypothesis.cause: hypothesis.probability for hypothesis in diagnosis.hypotheses}
     ranked = sorted(read.items(), key=lambda item: -item[1])
     return ReaderOpinion(
         causes=[RankedCause(cause=cause, probability=share) for cause, share in ranked],
@@ -415,14 +419,14 @@ def with_reader(diagnosis: Diagnosis, reader: Reader | None) -> Diagnosis:
         opinion = ask(reader, diagnosis)
     except InputError as error:
         return diagnosis.model_copy(update={"notes": [*diagnosis.notes, f"own ranking alone: {error}"]})
-    shares = {one.cause: one.probability for one in opinion.combined}
+    shares = {ranked_cause.cause: ranked_cause.probability for ranked_cause in opinion.combined}
     together = sorted(
         (
-            one.model_copy(update={"probability": shares[one.cause]})
-            for one in diagnosis.hypotheses
-            if one.cause in shares
+            hypothesis.model_copy(update={"probability": shares[hypothesis.cause]})
+            for hypothesis in diagnosis.hypotheses
+            if hypothesis.cause in shares
         ),
-        key=lambda one: -one.probability,
+        key=lambda hypothesis: -hypothesis.probability,
     )
     verdict = verdict_of(
         diagnosis.run, diagnosis.sheet, diagnosis.findings, together, steps=order_next_steps(together),
@@ -452,4 +456,4 @@ def opinion_lines(diagnosis: Diagnosis) -> list[str]:
 
 
 def _named(causes: Sequence[RankedCause] | Sequence[Hypothesis]) -> str:
-    return ", ".join(f"{one.cause} {percent(one.probability)}" for one in causes[:MAX_NAMED])
+    return ", ".join(f"{cause.cause} {percent(cause.probability)}" for cause in causes[:MAX_NAMED])

@@ -178,5 +178,5 @@ def _forget(folder: Path) -> None:
     """Remove the oldest replies beyond those that are kept."""
     replies = list(folder.glob("reply-*.txt"))
     if len(replies) > MAX_KEPT:
-        for file in sorted(replies, key=lambda one: one.stat().st_mtime)[:-MAX_KEPT]:
+        for file in sorted(replies, key=lambda reply: reply.stat().st_mtime)[:-MAX_KEPT]:
             file.unlink(missing_ok=True)

@@ -176,20 +176,20 @@ def _compared(own: Run, of: _Comparison, outcome: Outcome | None) -> tuple[str, 
         verdict = {"a is better": "better with the change", "b is better": "worse with the change"}
         words = words.replace(answer.verdict, verdict.get(answer.verdict, answer.verdict))
         return words, {f"{answer.metric} difference": answer.difference, "low": answer.low, "high": answer.high}
-    one, other = result_of(own, metric), None
+    result, other = result_of(own, metric), None
     with_change = read_run(against[0])
-    other = None if one is None else result_of(with_change, one.metric)
-    if one is None or other is None:
+    other = None if result is None else result_of(with_change, result.metric)
+    if result is None or other is None:
         raise InputError(f"{metric or 'a result'} is not logged by both runs; name one that is with --metric")
-    better = (other.last > one.last) is one.higher_is_better
-    way = "better" if better else "worse" if other.last != one.last else "the same"
+    better = (other.last > result.last) is result.higher_is_better
+    way = "better" if better else "worse" if other.last != result.last else "the same"
     words = (
-        f"{one.metric} ends at {figure(other.last)} with the change and at {figure(one.last)} without it: {way}; "
+        f"{result.metric} ends at {figure(other.last)} with the change and at {figure(result.last)} without it: {way}; "
         "one run of each does not show what seeds do"
     )
-    if not all(map(math.isfinite, (one.last, other.last))):
-        raise InputError(f"{one.metric} does not end in a number in both runs; name another with --metric")
-    return words, {f"{one.metric} with": other.last, f"{one.metric} without": one.last}
+    if not all(map(math.isfinite, (result.last, other.last))):
+        raise InputError(f"{result.metric} does not end in a number in both runs; name another with --metric")
+    return words, {f"{result.metric} with": other.last, f"{result.metric} without": result.last}
 
 
 def _probabilities(
@@ -198,12 +198,14 @@ def _probabilities(
     """Return the probability of the cause with the checks so far, and with this outcome too, as `update_diagnosis`."""
     found = gather(own)
     steps = {step.id for one in catalogue().causes.values() for step in one.next_steps}
-    made: dict[str, Outcome] = {one.check: one.outcome for one in known if one.outcome != "open" and one.check in steps}
+    made: dict[str, Outcome] = {
+        tried.check: tried.outcome for tried in known if tried.outcome != "open" and tried.check in steps
+    }
 
     def probability(outcomes: Mapping[str, Outcome]) -> float:
         told = [*found.evidence, *told_by_checks(outcomes)]
         ranked = judge_causes(found.findings, found.kind, told, own.path)
-        return next((one.probability for one in ranked if one.cause == cause), 0.0)
+        return next((hypothesis.probability for hypothesis in ranked if hypothesis.cause == cause), 0.0)
 
     before = probability({name: each for name, each in made.items() if name != check})
     return before, probability({**made, check: outcome}) if check and outcome is not None else None

@@ -88,16 +88,16 @@ def look_up(data: Data, rows: Sequence[int], around: Sequence[int]) -> Seen:
         MissingExtraError: a format needs a package that is not installed.
     """
     fed = dict.fromkeys(rows)
-    near = list(dict.fromkeys(one for one in around if one not in fed))[:MOST_ROWS]
+    near = list(dict.fromkeys(number for number in around if number not in fed))[:MOST_ROWS]
     own = list(fed)[:MOST_ROWS]
     batch = next(replace(data.opened(), chosen=[*own, *near]).batches())
     there = set(batch.numbers.tolist())
-    missing = [one for one in own if one not in there]
+    missing = [number for number in own if number not in there]
     if missing:
         raise InputError(f"{data.path[:200]}: row {missing[0]} of the step is not in it; is it the data of this run?")
     here = inspect_batch(data.path, data.tokenizer, None, batch.purpose, rows=own)
     beside = inspect_batch(data.path, data.tokenizer, None, batch.purpose, rows=near) if near else None
-    usual = set() if beside is None else {one.check for one in beside.findings}
+    usual = set() if beside is None else {finding.check for finding in beside.findings}
     odd: dict[int, list[str]] = {}
     for one in odd_rows(batch, own):
         odd.setdefault(one.row, []).append(one.says)
@@ -106,7 +106,7 @@ def look_up(data: Data, rows: Sequence[int], around: Sequence[int]) -> Seen:
         odd={row: says[:MOST_ODD] for row, says in odd.items()},
         here=_beside(here),
         around=None if beside is None else _beside(beside),
-        findings=[one for one in here.findings if one.check not in usual],
+        findings=[finding for finding in here.findings if finding.check not in usual],
         notes=[note for note in here.notes if "tokenizer" in note],
     )
 
@@ -144,7 +144,7 @@ def _beside(inspection: BatchInspection) -> Beside:
         tokens=told.tokens,
         trained_tokens=told.trained_tokens,
         longest=told.lengths.greatest,
-        findings=[one.check for one in inspection.findings],
+        findings=[finding.check for finding in inspection.findings],
     )
 
 
@@ -238,7 +238,8 @@ def _with_numbers(fed: Fed, data: Data) -> Fed:
     return replace(
         fed,
         batches=[
-            one.model_copy(update={"rows": [numbers.get(str(row), row) for row in one.rows]}) for one in fed.batches
+            batch.model_copy(update={"rows": [numbers.get(str(row), row) for row in batch.rows]})
+            for batch in fed.batches
         ],
         around=[numbers.get(str(row), row) for row in fed.around],
         before={numbers.get(str(row), row): steps for row, steps in fed.before.items()},
@@ -264,7 +265,7 @@ def _answer(path: str, step: int, fed: Fed, seen: Seen | None, data: Data | None
         path=path,
         step=step,
         source="recorded" if fed.recorded else "reconstructed",
-        row_count=sum(len(one.rows) for one in fed.batches),
+        row_count=sum(len(batch.rows) for batch in fed.batches),
         batches=fed.batches,
         rows=[_row(row, fed, seen) for row in rows],
         here=None if seen is None else seen.here,

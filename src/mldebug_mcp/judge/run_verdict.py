@@ -31,7 +31,7 @@ def without_result(run: Run) -> list[str]:
     """Return the note on a log in which no loss, score or reward was found, if it is one."""
     if not names_nothing(run):
         return []
-    logged = [shorten(one.logged_as or name, 40) for name, one in run.series.items()]
+    logged = [shorten(series.logged_as or name, 40) for name, series in run.series.items()]
     some = ", ".join(logged[:SHOWN]) + (", …" if len(logged) > SHOWN else "")
     return [
         f"no loss, score or reward found among {some}: name it with --map {logged[0]}=loss "
@@ -105,8 +105,8 @@ def verdict_of(
         learner: What learns, as `knowledge.advice` knows it.
     """
     leader = hypotheses[0]
-    present = [one for one in findings if one.state is State.PRESENT]
-    unusual = [one for one in present if one.symptom not in usual_symptoms()]
+    present = [finding for finding in findings if finding.state is State.PRESENT]
+    unusual = [finding for finding in present if finding.symptom not in usual_symptoms()]
     rival, named = _rival(hypotheses), _named(hypotheses)
     if leader.cause == SOUND:
         return RunVerdict(
@@ -156,7 +156,7 @@ def is_surely(leader: Hypothesis) -> bool:
 
 def about_faults(steps: Sequence[NextStep]) -> list[NextStep]:
     """Return the checks that are about a fault, best first."""
-    return [one for one in steps if one.id.partition(".")[0] not in NO_FAULTS]
+    return [step for step in steps if step.id.partition(".")[0] not in NO_FAULTS]
 
 
 def not_judged(run: RunSummary, why: str, missing: Sequence[MetricToLog]) -> RunVerdict:
@@ -171,18 +171,18 @@ def not_judged(run: RunSummary, why: str, missing: Sequence[MetricToLog]) -> Run
         return RunVerdict(kind="not judged", headline=f"Cannot be judged: {why}")
     names = [shorten(name, MAX_NAME_CHARACTERS) for name in run.metrics[:MAX_LOOKED_AT]]
     logged = f"{counted(run.steps, 'step')} of {', '.join(names)}" if names else "no metric"
-    wanted = [one.metric for one in missing]
+    wanted = [metric_to_log.metric for metric_to_log in missing]
     log = f"log {' and '.join(wanted[:2])}" if wanted else "log loss, eval_loss, grad_norm and learning_rate"
     return RunVerdict(
         kind="not judged",
         headline=f"Cannot be judged: the log holds only {logged}. To judge it, {log} at more steps.",
-        facts=[f"{one.metric}: {one.how}" for one in missing[:2]],
+        facts=[f"{metric_to_log.metric}: {metric_to_log.how}" for metric_to_log in missing[:2]],
     )
 
 
 def _rival(hypotheses: Sequence[Hypothesis]) -> Hypothesis | None:
     """Return the first fault behind the leading hypothesis."""
-    return next((one for one in hypotheses[1:] if one.cause not in NO_FAULTS), None)
+    return next((hypothesis for hypothesis in hypotheses[1:] if hypothesis.cause not in NO_FAULTS), None)
 
 
 def _named(hypotheses: Sequence[Hypothesis]) -> list[str]:
@@ -227,14 +227,14 @@ def _healthy(
 
 def _looked_at(run: RunSummary, sheet: Sheet) -> str:
     """Return which curves were looked at, the results with their first and last values."""
-    curves = [curve for one in sheet.quantities for curve in one.curves]
+    curves = [curve for quantity in sheet.quantities for curve in quantity.curves]
     order = {name: place for place, name in enumerate(MAIN_METRICS)}
-    curves.sort(key=lambda one: order.get(one.name, len(order)))
+    curves.sort(key=lambda curve: order.get(curve.name, len(order)))
     names = [
-        f"{shorten(one.name, MAX_NAME_CHARACTERS)} ({figure(one.first)} to {figure(one.last)})"
-        if "loss" in one.name or "reward" in one.name
-        else shorten(one.name, MAX_NAME_CHARACTERS)
-        for one in curves[:MAX_LOOKED_AT]
+        f"{shorten(curve.name, MAX_NAME_CHARACTERS)} ({figure(curve.first)} to {figure(curve.last)})"
+        if "loss" in curve.name or "reward" in curve.name
+        else shorten(curve.name, MAX_NAME_CHARACTERS)
+        for curve in curves[:MAX_LOOKED_AT]
     ]
     if not names:
         return ""
@@ -256,21 +256,21 @@ def _after_healthy(run: RunSummary, missing: Sequence[MetricToLog]) -> str:
 
 
 def _healthy_share(hypotheses: Sequence[Hypothesis]) -> list[str]:
-    share = next((one.probability for one in hypotheses if one.cause == SOUND), 0.0)
+    share = next((hypothesis.probability for hypothesis in hypotheses if hypothesis.cause == SOUND), 0.0)
     return [f"healthy {percent(share)}"]
 
 
 def _sentence(parts: Sequence[str], named: Sequence[str]) -> str:
-    ids = [one for one in named if one not in NO_FAULTS]
+    ids = [text for text in named if text not in NO_FAULTS]
     return "; ".join(parts) + (f" [{', '.join(ids)}]" if ids else "")
 
 
-def _with_share(one: Hypothesis, learner: str) -> str:
-    return f"{name_of(one.cause, learner)} ({percent(one.probability)})"
+def _with_share(hypothesis: Hypothesis, learner: str) -> str:
+    return f"{name_of(hypothesis.cause, learner)} ({percent(hypothesis.probability)})"
 
 
-def _is_near(one: Hypothesis) -> bool:
-    return one.probability >= MIN_SHARE_OF_RUNNER_UP
+def _is_near(hypothesis: Hypothesis) -> bool:
+    return hypothesis.probability >= MIN_SHARE_OF_RUNNER_UP
 
 
 def _facts(leader: Hypothesis, rival: Hypothesis | None, present: Sequence[Finding], learner: str) -> list[str]:
@@ -278,15 +278,17 @@ def _facts(leader: Hypothesis, rival: Hypothesis | None, present: Sequence[Findi
 
     A fact that rules against the second cause alone comes second: it tells the two apart.
     """
-    seen = {one.symptom for one in present}
-    reasons = [one for one in leader.reasons if one.bits >= MIN_BITS_OF_FACT and one.kind != "numbers"]
-    reasons = [one for one in reasons if one.symptom not in usual_symptoms() or one.bits >= MIN_BITS_OF_USUAL]
-    reasons.sort(key=lambda one: one.kind == "finding" and one.symptom not in seen)
+    seen = {finding.symptom for finding in present}
+    reasons = [reason for reason in leader.reasons if reason.bits >= MIN_BITS_OF_FACT and reason.kind != "numbers"]
+    reasons = [
+        reason for reason in reasons if reason.symptom not in usual_symptoms() or reason.bits >= MIN_BITS_OF_USUAL
+    ]
+    reasons.sort(key=lambda reason: reason.kind == "finding" and reason.symptom not in seen)
     if rival is not None and _is_near(rival):
-        weights = {one.fact: one.bits for one in rival.reasons}
-        telling = [one for one in reasons if weights.get(one.fact, 0.0) <= one.bits]
+        weights = {reason.fact: reason.bits for reason in rival.reasons}
+        telling = [reason for reason in reasons if weights.get(reason.fact, 0.0) <= reason.bits]
         reasons = telling or reasons
-    facts = list(dict.fromkeys(whole_clauses(one.fact) for one in reasons))
+    facts = list(dict.fromkeys(whole_clauses(reason.fact) for reason in reasons))
     if not facts:
         return [*_seen(present), *_of_all_curves(leader.reasons)][:MAX_FACTS]
     against = _against(rival, leader, learner) if rival is not None and _is_near(rival) else []
@@ -295,19 +297,19 @@ def _facts(leader: Hypothesis, rival: Hypothesis | None, present: Sequence[Findi
 
 def _against(rival: Hypothesis, leader: Hypothesis, learner: str) -> list[str]:
     """Return the log's strongest fact against the second cause that is none against the first."""
-    shared = {one.fact for one in leader.reasons if one.bits < 0}
-    strong = [one for one in rival.reasons if one.kind == "log" and one.bits <= -MIN_BITS_AGAINST]
-    facts = [one.fact for one in strong if one.fact not in shared]
+    shared = {reason.fact for reason in leader.reasons if reason.bits < 0}
+    strong = [reason for reason in rival.reasons if reason.kind == "log" and reason.bits <= -MIN_BITS_AGAINST]
+    facts = [reason.fact for reason in strong if reason.fact not in shared]
     return [f"against {name_of(rival.cause, learner)}: {fact}" for fact in facts[:1]]
 
 
 def _of_all_curves(reasons: Sequence[Reason]) -> list[str]:
-    together = any(one.kind == "numbers" and one.bits > 0 for one in reasons)
+    together = any(reason.kind == "numbers" and reason.bits > 0 for reason in reasons)
     return ["the curves together resemble those of runs with this fault"] if together else []
 
 
 def _seen(present: Sequence[Finding]) -> list[str]:
-    return [whole_clauses(one.summary) for one in present[:MAX_FACTS]]
+    return [whole_clauses(finding.summary) for finding in present[:MAX_FACTS]]
 
 
 def whole_clauses(text: str, room: int = MAX_FACT_CHARACTERS) -> str:

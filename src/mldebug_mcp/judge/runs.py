@@ -97,7 +97,7 @@ def _files_below(place: str | Path) -> Iterator[tuple[str, int, int]]:
 def fingerprint(place: RunFolder) -> str:
     """Return what changes with the files of a place, with its name, and with the code that judges them."""
     digest = hashlib.blake2b(f"{_mark_of_code()}\0{place.folder}".encode(), digest_size=16)
-    for file in sorted((*place.all_files(), *(one.path for one in place.config()))):
+    for file in sorted((*place.all_files(), *(settings_file.path for settings_file in place.config()))):
         try:
             status = file.stat()
         except OSError:  # it was removed meanwhile
@@ -183,7 +183,10 @@ class RunCache:
 
 
 def _line(mark: str, answers: Sequence[Answered]) -> bytes:
-    rows = [[one.name, dict(one.row) | {"ranks": _run_cache_ranks(one.row)}, dict(one.settings)] for one in answers]
+    rows = [
+        [answer.name, dict(answer.row) | {"ranks": _run_cache_ranks(answer.row)}, dict(answer.settings)]
+        for answer in answers
+    ]
     content = json.dumps([mark, rows]).encode()
     return b"%s %s\n" % (_digest(content), content)
 
@@ -265,7 +268,7 @@ def diagnose_runs(
         found = found.model_copy(update={"notes": [*choice.notes, *found.notes]})
     if place == path:
         return found.model_copy(update={"at_a_glance": glance_at_runs(found)})
-    rows = [one.model_copy(update={"path": str(path)}) for one in found.rows]
+    rows = [row.model_copy(update={"path": str(path)}) for row in found.rows]
     look = diagnose_call(LOOK, str(path), run=rows[0].name)
     found = found.model_copy(update={"path": str(path), "rows": rows, "next_step": look})
     return found.model_copy(update={"at_a_glance": glance_at_runs(found)})
@@ -286,9 +289,9 @@ def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None
     kept = RunCache(expanded(cache) if cache is not None else None)
     try:
         answers = list(_answers(places, kept, work, notes))
-        if all(one.row.ending == "unread" for one in answers) and (texts := texts_with_metrics(folder)):
+        if all(answer.row.ending == "unread" for answer in answers) and (texts := texts_with_metrics(folder)):
             answers = list(_answers(texts, kept, work, notes))
-        answers.sort(key=lambda one: _attention(one.row))
+        answers.sort(key=lambda answer: _attention(answer.row))
     finally:
         kept.write()  # what was read before it was interrupted is not read again
     notes += kept.notes
@@ -380,7 +383,7 @@ def _absolute(place: RunFolder) -> RunFolder:
     """Return a place with paths that mean the same in another working directory."""
     ranks = {rank: [file.absolute() for file in files] for rank, files in place.ranks.items()}
     files = [file.absolute() for file in place.files]
-    checkpoints = [one.absolute() for one in place.checkpoints]
+    checkpoints = [path.absolute() for path in place.checkpoints]
     return RunFolder(place.name, place.folder.absolute(), files, checkpoints, ranks)
 
 
@@ -391,7 +394,7 @@ UNJUDGED = ("", OTHER)
 def _row(run: Run, place: RunFolder) -> RunRow:
     known = gather(run)
     leader, result = judge_causes(known.findings, run.kind, known.evidence, run.path)[0], result_of(run)
-    present = [one for one in known.findings if one.state is State.PRESENT]
+    present = [finding for finding in known.findings if finding.state is State.PRESENT]
     little = names_nothing(run) or hardly_judged(known.findings, run)
     drawn = _drawn(run, leader, present, "" if result is None else result.metric)
     row = RunRow(
@@ -412,7 +415,7 @@ def _row(run: Run, place: RunFolder) -> RunRow:
         curve_metric=drawn,
         cause="" if little else leader.cause,
         probability=0.0 if little else leader.probability,
-        seen=[one.symptom for one in present],
+        seen=[finding.symptom for finding in present],
         note=TOO_LITTLE if little else "",
     )
     return row.model_copy(update={"onset": speaks_first(present, leader)}) if row.is_sick else row
@@ -420,7 +423,7 @@ def _row(run: Run, place: RunFolder) -> RunRow:
 
 def _drawn(run: Run, leader: Hypothesis, present: Sequence[Finding], metric: str) -> str:
     """Return which metric to draw: the result, unless the strongest finding for a fault rests on others alone."""
-    strongest = next((one for name in leader.symptoms[:1] for one in present if one.symptom == name), None)
+    strongest = next((finding for name in leader.symptoms[:1] for finding in present if finding.symptom == name), None)
     if leader.cause in NO_FAULTS or strongest is None:
         return metric
     names = [name for name in rests_on(run, strongest) if len(run[name].finite) > 1]
@@ -446,10 +449,12 @@ def _curve(series: Series) -> tuple[tuple[float, float], ...]:
 
 def _with_settings(answers: Sequence[Answered]) -> list[RunRow]:
     """Return the rows with the settings in which the runs differ."""
-    varied = [name for name, _ in levels_of([one.settings for one in answers])][:MOST_SETTINGS]
+    varied = [name for name, _ in levels_of([answer.settings for answer in answers])][:MOST_SETTINGS]
     return [
-        one.row.model_copy(update={"settings": {name: one.settings[name] for name in varied if name in one.settings}})
-        for one in answers
+        answer.row.model_copy(
+            update={"settings": {name: answer.settings[name] for name in varied if name in answer.settings}}
+        )
+        for answer in answers
     ]
 
 

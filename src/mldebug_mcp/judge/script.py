@@ -68,10 +68,10 @@ def inspect_script(path: str | Path) -> ScriptReport:
             continue
         findings += [_finding(file_name, fault) for fault in faults]
         done_right += [
-            RuledOut(cause=one.cause, file=file_name, line=one.line, summary=one.says)
-            for one in cleared_by(roles, faults)
+            RuledOut(cause=cleared.cause, file=file_name, line=cleared.line, summary=cleared.says)
+            for cleared in cleared_by(roles, faults)
         ]
-    named = {one.cause for one in findings}
+    named = {finding.cause for finding in findings}
     ruled_out = [one for one in done_right if one.cause not in named]
     if not any(roles.trains_by_hand for roles, _ in scripts):
         trainer = any(roles.trains_elsewhere for roles, _ in scripts)
@@ -136,7 +136,7 @@ def _finding(file: str, fault: Fault) -> ScriptFinding:
 def _next(findings: Sequence[ScriptFinding]) -> Call | None:
     """Return the call that tells more of the first sure finding."""
     order = {"certain": 0, "likely": 1, "depends": 2}
-    first = min(findings, key=lambda one: order[one.certainty], default=None)
+    first = min(findings, key=lambda finding: order[finding.certainty], default=None)
     if first is None:
         return None
     return Call(tool="explain", arguments={"id": first.cause}, why="how to confirm and fix what the script shows")
@@ -145,17 +145,22 @@ def _next(findings: Sequence[ScriptFinding]) -> Call | None:
 def told_by_script(report: ScriptReport) -> list[CauseEvidence]:
     """Return what a script says of causes, for a diagnosis of the run that it made."""
     strongest: dict[str, ScriptFinding] = {}
-    for one in report.findings:
-        held = strongest.get(one.cause)
-        if held is None or BITS[one.certainty] > BITS[held.certainty]:
-            strongest[one.cause] = one
+    for finding in report.findings:
+        held = strongest.get(finding.cause)
+        if held is None or BITS[finding.certainty] > BITS[held.certainty]:
+            strongest[finding.cause] = finding
     evidence = [
-        CauseEvidence(one.cause, BITS[one.certainty], f"script, line {one.line}: {one.summary}", "check")
-        for one in strongest.values()
+        CauseEvidence(
+            script_finding.cause,
+            BITS[script_finding.certainty],
+            f"script, line {script_finding.line}: {script_finding.summary}",
+            "check",
+        )
+        for script_finding in strongest.values()
     ]
-    if any(one.certainty == "certain" for one in strongest.values()):
+    if any(script_finding.certainty == "certain" for script_finding in strongest.values()):
         evidence.append(CauseEvidence("healthy", -BITS["likely"], "the script has a fault for certain", "check"))
     return evidence + [
-        CauseEvidence(one.cause, -BITS_AGAINST, f"script, line {one.line}: {one.summary}", "check")
-        for one in report.ruled_out
+        CauseEvidence(ruled_out.cause, -BITS_AGAINST, f"script, line {ruled_out.line}: {ruled_out.summary}", "check")
+        for ruled_out in report.ruled_out
     ]

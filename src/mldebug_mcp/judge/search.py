@@ -62,7 +62,8 @@ def search_folklore(
     if not any(character.isalnum() for character in query[:MAX_QUERY]):
         raise InputError("the query is empty; ask in a few words, for example 'loss spike after warmup'")
     answer = _index().find(
-        query[:MAX_QUERY], frozenset(f"error:{one.id}" for one in match(query[:MAX_QUERY], warnings=True))
+        query[:MAX_QUERY],
+        frozenset(f"error:{known_error.id}" for known_error in match(query[:MAX_QUERY], warnings=True)),
     )
     found = [one for one in answer.found if kind in ("any", one.document.kind)]
     limit = max(1, min(limit, MAX_LIMIT))
@@ -70,8 +71,8 @@ def search_folklore(
     entries = [] if domain or topic else [one for one in found if one.document.kind != "quote"]
     result = SearchResult(
         query=shorten(query, MAX_QUERY),
-        quotes=[_quote_hit(one) for one in quotes[:limit]],
-        entries=[_entry_hit(one) for one in entries[:limit]],
+        quotes=[_quote_hit(quote) for quote in quotes[:limit]],
+        entries=[_entry_hit(entry) for entry in entries[:limit]],
     )
     result = result.model_copy(
         update={
@@ -131,7 +132,7 @@ def _notes(result: SearchResult, answer: Answer) -> list[str]:
     unknown = answer.unknown
     named = ", ".join(shorten(word, 30) for word in unknown[:MAX_UNKNOWN])
     if result.quotes or result.entries:
-        numbers = [f"{one.number} is {one.is_}" for one in answer.numbers]
+        numbers = [f"{number.number} is {number.is_}" for number in answer.numbers]
         return [*([f"nothing here speaks of: {named}"] if unknown else []), *numbers, *_disagreements(result)]
     if answer.found:
         return [f"nothing of this kind, domain or topic; {len(answer.found)} entries without these conditions"]
@@ -159,18 +160,18 @@ def _era(source: Source) -> str:
     return ", ".join(filter(None, (source.year, source.regime)))
 
 
-def _quote_hit(one: Found) -> QuoteHit:
-    return QuoteHit(**catalogue().quotes[one.document.id].cite().model_dump(), score=round(one.score, 3))
+def _quote_hit(found: Found) -> QuoteHit:
+    return QuoteHit(**catalogue().quotes[found.document.id].cite().model_dump(), score=round(found.score, 3))
 
 
-def _entry_hit(one: Found) -> EntryHit:
-    document = one.document
+def _entry_hit(found: Found) -> EntryHit:
+    document = found.document
     return EntryHit(
         kind=document.kind,
         id=document.id,
         title=shorten(document.title, 80),
         summary=shorten(document.summary, SUMMARY),
-        score=round(one.score, 3),
+        score=round(found.score, 3),
     )
 
 
@@ -248,14 +249,20 @@ def _of_menu(menu: Menu) -> Document:
     )
 
 
-def _of_symptom(one: Symptom) -> Document:
+def _of_symptom(symptom: Symptom) -> Document:
     causes = tuple(
         cause.id
         for cause in catalogue().causes.values()
-        if any(effect.symptom == one.id and effect.frequency in OFTEN_FREQUENCIES for effect in cause.effects)
+        if any(effect.symptom == symptom.id and effect.frequency in OFTEN_FREQUENCIES for effect in cause.effects)
     )
     return Document(
-        kind="symptom", id=one.id, title=one.id, summary=one.title, text=one.doc, tags=(one.id, one.id), leads_to=causes
+        kind="symptom",
+        id=symptom.id,
+        title=symptom.id,
+        summary=symptom.title,
+        text=symptom.doc,
+        tags=(symptom.id, symptom.id),
+        leads_to=causes,
     )
 
 

@@ -48,7 +48,7 @@ _TRIVIAL = ("path", "dir", "url", "host", "port", "run_id", "run_name", "tags", 
 def setting_facts(run: Run) -> list[SettingFact]:
     """Return the settings: unusual ones first, then what follows from several, the known, and some of the others."""
     facts = [*_derived(run), *_known(run), *_others(run)]
-    return sorted(facts, key=lambda one: not one.usual)
+    return sorted(facts, key=lambda fact: not fact.usual)
 
 
 def _derived(run: Run) -> Iterator[SettingFact]:
@@ -69,9 +69,9 @@ def _derived(run: Run) -> Iterator[SettingFact]:
 
 def _known(run: Run) -> Iterator[SettingFact]:
     order = {name: at for at, name in enumerate(PHRASES)}
-    known = [one for one in run.settings.known if not _is_path(one.value)]
-    for one in sorted(known, key=lambda one: (one.name in _LAST, order.get(one.name, len(order)))):
-        yield SettingFact(name=one.name, value=_shown(one.value), usual=_usual(run, one))
+    known = [setting for setting in run.settings.known if not _is_path(setting.value)]
+    for setting in sorted(known, key=lambda setting: (setting.name in _LAST, order.get(setting.name, len(order)))):
+        yield SettingFact(name=setting.name, value=_shown(setting.value), usual=_usual(run, setting))
 
 
 def _is_path(value: Value) -> bool:
@@ -81,12 +81,17 @@ def _is_path(value: Value) -> bool:
 def _others(run: Run) -> list[SettingFact]:
     """Return settings that are not known: switches and numbers before words, without what says where things are."""
     others = [
-        one
-        for one in run.settings.values()
-        if not one.known and one.value is not None and not any(word in one.name.lower() for word in _TRIVIAL)
+        setting
+        for setting in run.settings.values()
+        if not setting.known
+        and setting.value is not None
+        and not any(word in setting.name.lower() for word in _TRIVIAL)
     ]
-    others.sort(key=lambda one: (isinstance(one.value, str), one.key.count("/")))
-    return [SettingFact(name=one.name, value=shorten(_shown(one.value), LONGEST_OTHER)) for one in others[:MOST_OTHERS]]
+    others.sort(key=lambda other: (isinstance(other.value, str), other.key.count("/")))
+    return [
+        SettingFact(name=other.name, value=shorten(_shown(other.value), LONGEST_OTHER))
+        for other in others[:MOST_OTHERS]
+    ]
 
 
 def _usual(run: Run, setting: Setting) -> str:
@@ -133,14 +138,14 @@ _WEIGHTY = LOSSES | {Quantity.GRADIENT_NORM, Quantity.REWARD, Quantity.KL, Quant
 
 def event_facts(run: Run, findings: Sequence[Finding]) -> list[EventFact]:
     """Return what happened, in order: the largest jumps, resumes, losses of finite numbers, beginnings of findings."""
-    present = [one for one in findings if one.state is State.PRESENT]
-    decides = [name for one in present for name in rests_on(run, one)]
+    present = [finding for finding in findings if finding.state is State.PRESENT]
+    decides = [name for finding in present for name in rests_on(run, finding)]
     names = sorted(
         (name for name in run.series if not is_clock(run[name])), key=lambda name: _order(run, name, decides)
     )
     facts = [*_jumps(run, events_of(run, names)), *_sheet_events_resumes(run), *_lost(run, names), *_incidents(run)]
     facts = _with_findings(run, facts, present)
-    return sorted([*facts, *_text_lines(run, facts)], key=lambda one: one.step)
+    return sorted([*facts, *_text_lines(run, facts)], key=lambda event_fact: event_fact.step)
 
 
 def _order(run: Run, name: str, decides: Sequence[str]) -> tuple[bool, bool, bool]:
@@ -152,19 +157,19 @@ def _jumps(run: Run, events: Sequence[Event]) -> list[EventFact]:
     """Return the jumps, the largest ones; those of one curve that recur in one line."""
     facts, left = [], list(events)
     while left:
-        most, count = Counter(one.metric for event in left for one in event.changes).most_common(1)[0]
+        most, count = Counter(change.metric for event in left for change in event.changes).most_common(1)[0]
         if count < MIN_EVENTS_TO_JOIN:
             break
-        again = [event for event in left if any(one.metric == most for one in event.changes)]
+        again = [event for event in left if any(change.metric == most for change in event.changes)]
         facts.append(_recurring(run, again))
         left = [event for event in left if event not in again]
     facts += [_jump(run, event) for event in left]
-    return sorted(facts, key=lambda one: -one.size)[:MOST_EVENTS]
+    return sorted(facts, key=lambda fact: -fact.size)[:MOST_EVENTS]
 
 
 def _jump(run: Run, event: Event) -> EventFact:
-    ordered = sorted(event.changes, key=lambda one: (_order(run, one.metric, ()), -one.sigmas))
-    told = [_told(run, one) for one in ordered[:MOST_CHANGES]]
+    ordered = sorted(event.changes, key=lambda change: (_order(run, change.metric, ()), -change.sigmas))
+    told = [_told(run, change) for change in ordered[:MOST_CHANGES]]
     more = [f"{len(ordered) - len(told)} more"] if len(ordered) > len(told) else []
     first = event.first_mover
     mover = f"{_name(run, first)} at {figure(event.step)}" if first else ""
@@ -173,13 +178,17 @@ def _jump(run: Run, event: Event) -> EventFact:
 
 def _size(run: Run, event: Event) -> float:
     """Return how large an event is; what weighs most counts double, so that it comes before jumps of a clock."""
-    weighty = [one for one in event.changes if (role := run[one.metric].role) is not None and role.quantity in _WEIGHTY]
-    return max(event.sigmas, 2 * max((one.sigmas for one in weighty), default=0.0))
+    weighty = [
+        change
+        for change in event.changes
+        if (role := run[change.metric].role) is not None and role.quantity in _WEIGHTY
+    ]
+    return max(event.sigmas, 2 * max((change.sigmas for change in weighty), default=0.0))
 
 
 def _recurring(run: Run, events: Sequence[Event]) -> EventFact:
-    largest = max(events, key=lambda one: one.sigmas)
-    steps = ", ".join(figure(one.step) for one in events[:MOST_STEPS]) + (", …" if len(events) > MOST_STEPS else "")
+    largest = max(events, key=lambda event: event.sigmas)
+    steps = ", ".join(figure(event.step) for event in events[:MOST_STEPS]) + (", …" if len(events) > MOST_STEPS else "")
     fact = _jump(run, largest)
     text = f"{len(events)} times, at {steps}; the largest at {figure(largest.step)}: {fact.text}"
     return fact.model_copy(update={"step": events[0].step, "text": text, "worst_at": fact.step})
@@ -195,7 +204,7 @@ def _name(run: Run, metric: str) -> str:
 
 
 def _sheet_events_resumes(run: Run) -> list[EventFact]:
-    steps = sorted({*run.resumes, *(one.first_step for one in run.segments[1:])})
+    steps = sorted({*run.resumes, *(segment.first_step for segment in run.segments[1:])})
     return [EventFact(step=step, text="resumed") for step in steps[:MOST_STEPS]]
 
 
@@ -204,15 +213,18 @@ def _text_lines(run: Run, facts: Sequence[EventFact]) -> list[EventFact]:
     near = MAX_DISTANCE_TO_EVENT * (run.last_step - run.first_step)
 
     def order(line: TextLine) -> tuple[bool, bool]:
-        return not line.warns, all(abs(one.step - line.step) > near for one in facts)
+        return not line.warns, all(abs(fact.step - line.step) > near for fact in facts)
 
-    between = [one for one in run.text_lines if one.warns or one.step < run.last_step]
+    between = [line for line in run.text_lines if line.warns or line.step < run.last_step]
     shown = sorted(between, key=order)[:MOST_TEXT_LINES]
-    return [EventFact(step=one.step, text=f"line {one.line}: {shorten(one.text, LONGEST_MESSAGE)}") for one in shown]
+    return [
+        EventFact(step=text_line.step, text=f"line {text_line.line}: {shorten(text_line.text, LONGEST_MESSAGE)}")
+        for text_line in shown
+    ]
 
 
 def _incidents(run: Run) -> list[EventFact]:
-    return [EventFact(step=one.step, text=one.text) for one in run.incidents[:MOST_EVENTS]]
+    return [EventFact(step=incident.step, text=incident.text) for incident in run.incidents[:MOST_EVENTS]]
 
 
 def _lost(run: Run, names: Iterable[str]) -> list[EventFact]:
@@ -304,9 +316,9 @@ def lines_of(sheet: Sheet) -> list[str]:
     return [
         *_part("RAN", sheet.ran),
         *_part("SETTINGS, unusual ones marked [!]", _filled(map(str, sheet.settings), "; ")),
-        *_part(LOGGED, (line for one in sheet.quantities for line in _filled(one.parts, " | "))),
-        *_part("EVENTS", (f"{figure(one.step)}: {one}" for one in sheet.events)),
-        *_part("FACTS", (one.text for one in sheet.facts)),
+        *_part(LOGGED, (line for quantity in sheet.quantities for line in _filled(quantity.parts, " | "))),
+        *_part("EVENTS", (f"{figure(event.step)}: {event}" for event in sheet.events)),
+        *_part("FACTS", (fact.text for fact in sheet.facts)),
         *_part("NOT JUDGED", sheet.not_judged),
     ]
 
@@ -350,23 +362,23 @@ def _planned(run: Run) -> list[str]:
 def _attempts(run: Run) -> list[str]:
     if len(run.attempts) < 2:
         return []
-    shown = "; ".join(_attempt(one) for one in run.attempts[-MOST_ATTEMPTS:])
+    shown = "; ".join(_attempt(attempt) for attempt in run.attempts[-MOST_ATTEMPTS:])
     return [f"{len(run.attempts)} attempts in the log: {shown}"]
 
 
-def _attempt(one: Attempt) -> str:
+def _attempt(attempt: Attempt) -> str:
     steps = ""
-    if one.first_step is not None and one.last_step is not None:
-        steps = f", steps {figure(one.first_step)} to {figure(one.last_step)}"
-    judged = "this one: " if one.judged else ""
-    return f"{judged}{counted(one.records, 'record')}{steps} ({one.ending.how}{_in_words(one.ending)})"
+    if attempt.first_step is not None and attempt.last_step is not None:
+        steps = f", steps {figure(attempt.first_step)} to {figure(attempt.last_step)}"
+    judged = "this one: " if attempt.judged else ""
+    return f"{judged}{counted(attempt.records, 'record')}{steps} ({attempt.ending.how}{_in_words(attempt.ending)})"
 
 
 def _resumes(run: Run) -> list[str]:
-    steps = sorted({*run.resumes, *(one.first_step for one in run.segments[1:])})
+    steps = sorted({*run.resumes, *(segment.first_step for segment in run.segments[1:])})
     if not steps:
         return []
-    shown = ", ".join(figure(one) for one in steps[:8]) + (", …" if len(steps) > 8 else "")
+    shown = ", ".join(figure(step) for step in steps[:8]) + (", …" if len(steps) > 8 else "")
     again = [
         f"steps {figure(after.first_step)} to {figure(before.last_step)} are logged twice"
         for before, after in zip(run.segments[:-1], run.segments[1:], strict=True)
@@ -385,11 +397,11 @@ def _in_words(ending: Ending) -> str:
 
 
 def _messages(run: Run) -> list[str]:
-    told = [one for one in run.messages if one.severity != "noise"]
+    told = [message for message in run.messages if message.severity != "noise"]
     shown = [
-        f"line {one.line} ({one.severity}, after {counted(one.records, 'record')}): "
-        f"{shorten(one.text, LONGEST_MESSAGE)}"
-        for one in told[:MOST_MESSAGES]
+        f"line {message.line} ({message.severity}, after {counted(message.records, 'record')}): "
+        f"{shorten(message.text, LONGEST_MESSAGE)}"
+        for message in told[:MOST_MESSAGES]
     ]
     more = [f"{len(told) - len(shown)} more error lines"] if len(told) > len(shown) else []
     return [*shown, *more]
@@ -397,8 +409,8 @@ def _messages(run: Run) -> list[str]:
 
 def _siblings(run: Run) -> list[str]:
     shown = [
-        f"{one.name} ({', '.join(f'{name}={value}' for name, value in list(one.settings.items())[:4])})"
-        for one in run.siblings[:MOST_SIBLINGS]
+        f"{sibling.name} ({', '.join(f'{name}={value}' for name, value in list(sibling.settings.items())[:4])})"
+        for sibling in run.siblings[:MOST_SIBLINGS]
     ]
     if not shown:
         return []
@@ -412,10 +424,10 @@ def _siblings(run: Run) -> list[str]:
 
 def _not_judged(run: Run, findings: Sequence[Finding], missing: Sequence[MetricToLog]) -> list[str]:
     """Return which metrics are missing, those that would help most first, then what every such run should log."""
-    wanted = dict.fromkeys(one.metric for one in missing if one.metric not in run)
+    wanted = dict.fromkeys(metric_to_log.metric for metric_to_log in missing if metric_to_log.metric not in run)
     wanted |= dict.fromkeys(name for name in (*USUAL, *USUAL_IN.get(run.kind, ())) if name not in run)
     if not run.settings:
         wanted[CONFIGURATION] = None
-    judged = sum(one.state is not State.UNKNOWN for one in findings)
+    judged = sum(finding.state is not State.UNKNOWN for finding in findings)
     told = ", ".join(list(wanted)[:MOST_MISSING])
     return [f"{judged} of {len(findings)} symptoms judged" + (f"; not logged: {told}" if told else "")]

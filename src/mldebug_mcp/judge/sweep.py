@@ -71,8 +71,8 @@ def is_number(value: Scalar) -> bool:
 
 def levels_of(settings: Sequence[Mapping[str, Scalar]]) -> Iterator[tuple[str, list[Level]]]:
     """Yield each setting that was varied, with its levels in order."""
-    for name in sorted({name for one in settings for name in one}):
-        given = [one[name] for one in settings if one.get(name) is not None]
+    for name in sorted({name for setting in settings for name in setting}):
+        given = [setting[name] for setting in settings if setting.get(name) is not None]
         if len(set(given)) > 1 and not any(word in name.lower() for word in NOT_ASKED) and (found := _levels(given)):
             yield name, found
 
@@ -81,15 +81,18 @@ def _levels(given: Sequence[Scalar]) -> list[Level]:
     values = set(given)
     numbers = sorted(float(one) for one in given if is_number(one))  # type: ignore[arg-type]
     if len(values) <= MOST_VALUES:
-        named = sorted((one for one in values if not is_number(one)), key=str)
+        named = sorted((value for value in values if not is_number(value)), key=str)
         distinct = sorted(set(numbers))
-        return [*(Level(figure(one), one, one) for one in distinct), *(Level(_shown(one), value=one) for one in named)]
+        return [
+            *(Level(figure(value), value, value) for value in distinct),
+            *(Level(_shown(one), value=one) for one in named),
+        ]
     if len(numbers) < len(given):
         return []
     parts = np.array_split(np.array(numbers), RANGES)
     edges = sorted({float(part[0]) for part in parts})
     ends = [*edges[1:], float("inf")]
-    inside = [[one for one in numbers if low <= one < high] for low, high in zip(edges, ends, strict=True)]
+    inside = [[number for number in numbers if low <= number < high] for low, high in zip(edges, ends, strict=True)]
     return [Level(f"{figure(some[0])} to {figure(some[-1])}", some[0], some[-1]) for some in inside]
 
 
@@ -130,26 +133,29 @@ OFTEN_REPEATED = 2
 
 def sweep_of(answers: Sequence[Answered]) -> Sweep | None:
     """Return what a sweep says of its settings; None where there are too few runs with results to compare."""
-    measured = _measured([one.row for one in answers])
+    measured = _measured([answer.row for answer in answers])
     metric = Counter(row.metric for row in measured).most_common(1)[0][0] if measured else ""
     rows = [row for row in measured if row.metric == metric]
     longest = max((float(row.step or 0) for row in rows), default=0.0)
     names = {row.name for row in rows if float(row.step or 0) >= MIN_SHARE_OF_LONGEST_RUN * longest}
-    compared = [one for one in answers if one.row.name in names]
-    varied = dict(levels_of([one.settings for one in answers]))
+    compared = [answer for answer in answers if answer.row.name in names]
+    varied = dict(levels_of([answer.settings for answer in answers]))
     if len(compared) < LEAST_RUNS or not varied:
         return None
     higher = compared[0].row.better == "higher"
-    loss = np.array([float(one.row.last or 0.0) for one in compared]) * (-1.0 if higher else 1.0)
+    loss = np.array([float(answered.row.last or 0.0) for answered in compared]) * (-1.0 if higher else 1.0)
     seeds = _seeds(compared, loss, list(varied))
     found = [_best(name, levels, compared, loss) for name, levels in varied.items()]
-    told = [one for one in found if one is not None]
-    corrected = (one.model_copy(update={"p": min(1.0, one.p * len(told))}) for one in told)
+    told = [best_setting for best_setting in found if best_setting is not None]
+    corrected = (best_setting.model_copy(update={"p": min(1.0, best_setting.p * len(told))}) for best_setting in told)
     settings = [
-        _with_edge(one, varied[one.setting], compared, loss) if one.p <= SWEPT_LEVEL else one for one in corrected
+        _with_edge(best_setting, varied[best_setting.setting], compared, loss)
+        if best_setting.p <= SWEPT_LEVEL
+        else best_setting
+        for best_setting in corrected
     ]
-    settings.sort(key=lambda one: (not one.edge, one.p))
-    said = [QUOTES["edge"]] if any(one.edge for one in settings) else []
+    settings.sort(key=lambda setting: (not setting.edge, setting.p))
+    said = [QUOTES["edge"]] if any(setting.edge for setting in settings) else []
     said += [QUOTES["seeds"]] if seeds is not None and seeds.between < seeds.within else []
     return Sweep(
         metric=metric,
@@ -179,9 +185,9 @@ class _Seeds:
 
 def _seeds(answers: Sequence[Answered], loss: Floats, names: Sequence[str]) -> _Seeds | None:
     groups: dict[tuple[object, ...], list[float]] = defaultdict(list)
-    for one, value in zip(answers, loss.tolist(), strict=True):
-        if not one.row.is_sick:
-            groups[tuple(one.settings.get(name) for name in names)].append(value)
+    for answered, value in zip(answers, loss.tolist(), strict=True):
+        if not answered.row.is_sick:
+            groups[tuple(answered.settings.get(name) for name in names)].append(value)
     repeated = [np.array(some) for some in groups.values() if len(some) >= OFTEN_REPEATED]
     if len(repeated) < OFTEN_REPEATED:
         return None
@@ -194,7 +200,7 @@ def _seeds(answers: Sequence[Answered], loss: Floats, names: Sequence[str]) -> _
 
 def _best(name: str, levels: Sequence[Level], answers: Sequence[Answered], loss: Floats) -> BestSetting | None:
     place = np.argsort(np.argsort(loss, kind="stable"), kind="stable").astype(float)
-    of_level = {level.text: place[[level.holds(one.settings.get(name)) for one in answers]] for level in levels}
+    of_level = {level.text: place[[level.holds(answer.settings.get(name)) for answer in answers]] for level in levels}
     tried = {text: some for text, some in of_level.items() if len(some)}
     if len(tried) < 2:
         return None
@@ -228,12 +234,12 @@ def _chance(of_level: Sequence[Floats]) -> float:
 def _coming_first(of_level: Mapping[str, Floats]) -> dict[str, float]:
     """Return how often each level comes first in draws of their means; nothing where no level has two runs."""
     some = list(of_level.values())
-    freedom = sum(len(one) - 1 for one in some)
+    freedom = sum(len(array) - 1 for array in some)
     if not freedom:
         return {}
-    spread = math.sqrt(sum(float(((one - one.mean()) ** 2).sum()) for one in some) / freedom)
+    spread = math.sqrt(sum(float(((array - array.mean()) ** 2).sum()) for array in some) / freedom)
     draws = np.random.default_rng(0).standard_t(freedom, (DRAWS, len(some))) * spread
-    means = np.array([one.mean() for one in some]) + draws / np.sqrt([len(one) for one in some])
+    means = np.array([array.mean() for array in some]) + draws / np.sqrt([len(array) for array in some])
     shares = np.bincount(means.argmin(axis=1), minlength=len(some)) / DRAWS
     return dict(zip(of_level, shares.tolist(), strict=True))
 
@@ -242,7 +248,7 @@ def _with_edge(best: BestSetting, levels: Sequence[Level], answers: Sequence[Ans
     """Say at which edge of what was tried the best runs lie, how many of them, and of how many."""
     if len(levels) < LEAST_LEVELS or any(level.low is None for level in levels):
         return best
-    values = [one.settings.get(best.setting) for one in answers]
+    values = [answer.settings.get(best.setting) for answer in answers]
     told = [at for at, value in enumerate(values) if is_number(value)]
     top = min(max(TOP, len(told) // 10), len(told))
     leading = sorted(told, key=lambda at: loss[at])[:top]
@@ -257,7 +263,9 @@ def _with_edge(best: BestSetting, levels: Sequence[Level], answers: Sequence[Ans
 
 def _at_least(found: int, marked: int, drawn: int, total: int) -> float:
     """Return how often at least so many of those drawn are marked, by chance."""
-    ways = sum(math.comb(marked, one) * math.comb(total - marked, drawn - one) for one in range(found, drawn + 1))
+    ways = sum(
+        math.comb(marked, number) * math.comb(total - marked, drawn - number) for number in range(found, drawn + 1)
+    )
     return ways / math.comb(total, drawn)
 
 
@@ -286,18 +294,26 @@ class _Condition:
 
 def shared_settings(answers: Sequence[Answered]) -> list[SharedSetting]:
     """Return the settings that go with a cause, at most one condition for each setting, the most certain first."""
-    judged = [one for one in answers if one.row.cause]
-    sick = Counter(cause for one in judged for cause in _groups(one.row))
+    judged = [answer for answer in answers if answer.row.cause]
+    sick = Counter(cause for answered in judged for cause in _groups(answered.row))
     causes = [cause for cause, runs in sick.items() if runs >= LEAST_SICK and not (cause == ANY and len(sick) == 2)]
-    conditions = list(_conditions([one.settings for one in judged]))
+    conditions = list(_conditions([answered.settings for answered in judged]))
     tried = [_tried(cause, condition, judged) for cause in causes for condition in conditions]
     found: dict[tuple[str, str], SharedSetting] = {}
     passed = True
-    for rank, one in enumerate(sorted(tried, key=lambda one: (one.p, -one.sick_with))):
-        corrected = one.p * (len(tried) - rank)
+    for rank, shared_setting in enumerate(
+        sorted(tried, key=lambda shared_setting: (shared_setting.p, -shared_setting.sick_with))
+    ):
+        corrected = shared_setting.p * (len(tried) - rank)
         passed = passed and corrected <= SHARED_SETTINGS_LEVEL
-        if passed and one.sick_with * one.others > one.others_with * one.sick:
-            found.setdefault((one.cause, one.setting), one.model_copy(update={"p": min(1.0, corrected)}))
+        if (
+            passed
+            and shared_setting.sick_with * shared_setting.others > shared_setting.others_with * shared_setting.sick
+        ):
+            found.setdefault(
+                (shared_setting.cause, shared_setting.setting),
+                shared_setting.model_copy(update={"p": min(1.0, corrected)}),
+            )
     return list(found.values())
 
 
@@ -318,10 +334,10 @@ def _conditions(settings: Sequence[Mapping[str, Scalar]]) -> Iterator[_Condition
 
 
 def _tried(cause: str, condition: _Condition, judged: Sequence[Answered]) -> SharedSetting:
-    told = [one for one in judged if one.settings.get(condition.setting) is not None]
-    sick = [one for one in told if cause in _groups(one.row)]
-    having = [one for one in told if condition.holds(one.settings[condition.setting])]
-    sick_with = sum(cause in _groups(one.row) for one in having)
+    told = [answered for answered in judged if answered.settings.get(condition.setting) is not None]
+    sick = [answered for answered in told if cause in _groups(answered.row)]
+    having = [answered for answered in told if condition.holds(answered.settings[condition.setting])]
+    sick_with = sum(cause in _groups(answered.row) for answered in having)
     return SharedSetting(
         cause=cause,
         setting=condition.setting,
@@ -344,13 +360,13 @@ def fisher(both: int, marked: int, drawn: int, total: int) -> float:
         total: How many there are.
     """
     logs = _log_factorials(total)
-    one = np.arange(max(0, drawn - (total - marked)), min(marked, drawn) + 1)
+    array = np.arange(max(0, drawn - (total - marked)), min(marked, drawn) + 1)
     ways = (
-        (logs[marked] - logs[one] - logs[marked - one])
-        + (logs[total - marked] - logs[drawn - one] - logs[total - marked - drawn + one])
+        (logs[marked] - logs[array] - logs[marked - array])
+        + (logs[total - marked] - logs[drawn - array] - logs[total - marked - drawn + array])
         - (logs[total] - logs[drawn] - logs[total - drawn])
     )
-    as_rare = ways <= ways[both - one[0]] + SHARED_SETTINGS_ROUNDING
+    as_rare = ways <= ways[both - array[0]] + SHARED_SETTINGS_ROUNDING
     return min(1.0, float(np.exp(ways[as_rare]).sum()))
 
 

@@ -49,7 +49,7 @@ def still_open(tried: Sequence[Tried]) -> list[Tried]:
 
 def told_of(tried: Sequence[Tried]) -> list[str]:
     """Return what was ruled out, what was confirmed and what is open, a line each, for people."""
-    return [*(one.line() for one in verdicts(tried).values()), *(one.line() for one in still_open(tried))]
+    return [*(verdict.line() for verdict in verdicts(tried).values()), *(one.line() for one in still_open(tried))]
 
 
 def entries_of(file: Path) -> tuple[list[Tried], list[str]]:

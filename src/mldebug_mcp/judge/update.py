@@ -84,7 +84,7 @@ def update_diagnosis(
     if logged is not None:
         remaining = with_fitting_fixes(logged, with_answers(logged, remaining, known.findings), known.findings)
     else:
-        remaining = [of_learner(one, known.kind) for one in remaining]
+        remaining = [of_learner(hypothesis, known.kind) for hypothesis in remaining]
     remaining = with_what_separates(without_made(remaining, outcomes))
     remaining = remaining if logged is None else with_rows(logged, known.findings, remaining)
     next_steps = order_next_steps(remaining)
@@ -93,7 +93,7 @@ def update_diagnosis(
         hypotheses=remaining,
         next_steps=next_steps,
         next_step=after_ranking(next_steps, remaining),
-        notes=[*notes, *_moved(before, after, {one.cause for one in checked})],
+        notes=[*notes, *_moved(before, after, {cause_evidence.cause for cause_evidence in checked})],
     )
 
 
@@ -122,11 +122,12 @@ def _at_a_glance(
 
 def _moved(before: Sequence[Hypothesis], after: Sequence[Hypothesis], checked: Collection[str]) -> list[str]:
     """Say of each cause that was checked how probable it was and is."""
-    was = {one.cause: one.probability for one in before}
+    was = {hypothesis.cause: hypothesis.probability for hypothesis in before}
     return [
-        f"{one.cause}: {percent(was[one.cause])} before the checks, {percent(one.probability)} after"
-        for one in after
-        if one.cause in checked
+        f"{hypothesis.cause}: {percent(was[hypothesis.cause])} before the checks, "
+        f"{percent(hypothesis.probability)} after"
+        for hypothesis in after
+        if hypothesis.cause in checked
     ]
 
 

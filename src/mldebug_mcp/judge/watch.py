@@ -166,20 +166,20 @@ class Watch:
 
     def _findings(self, run: Run, diagnosis: Diagnosis) -> list[News]:
         """Return the findings that are new, or begin after what was known when they were reported."""
-        present = [one for one in diagnosis.findings if one.state is State.PRESENT]
+        present = [finding for finding in diagnosis.findings if finding.state is State.PRESENT]
         new = [
-            one
-            for one in present
-            if one.symptom not in self._told or max(one.steps, default=-1.0) > self._told[one.symptom]
+            finding
+            for finding in present
+            if finding.symptom not in self._told or max(finding.steps, default=-1.0) > self._told[finding.symptom]
         ]
-        self._told |= {one.symptom: run.last_step for one in new}
-        return [News(what="finding", text=one.summary, symptom=one.symptom, **_where(run)) for one in new]
+        self._told |= {finding.symptom: run.last_step for finding in new}
+        return [News(what="finding", text=finding.summary, symptom=finding.symptom, **_where(run)) for finding in new]
 
     def _facts(self, run: Run, diagnosis: Diagnosis) -> list[News]:
         """Return the facts that are new or have changed since they were reported."""
-        new = [one for one in diagnosis.sheet.facts if has_changed(self._facts_told.get(one.fact), one)]
-        self._facts_told |= {one.fact: one for one in new}
-        return [News(what="fact", text=one.text, **_where(run)) for one in new]
+        new = [fact for fact in diagnosis.sheet.facts if has_changed(self._facts_told.get(fact.fact), fact)]
+        self._facts_told |= {derived_fact.fact: derived_fact for derived_fact in new}
+        return [News(what="fact", text=derived_fact.text, **_where(run)) for derived_fact in new]
 
     def _leading(self, run: Run, diagnosis: Diagnosis, *, at_once: bool) -> list[News]:
         """Return the leading hypothesis if it is another one, at as many looks in a row as were asked for."""
@@ -194,7 +194,9 @@ class Watch:
         before, self._leader = self._leader, leader
         if leader in NO_FAULTS and (not before or before in NO_FAULTS):
             return []
-        causes = {one.cause: round(one.probability, 2) for one in diagnosis.hypotheses[:MAX_SHOWN_FACTS]}
+        causes = {
+            hypothesis.cause: round(hypothesis.probability, 2) for hypothesis in diagnosis.hypotheses[:MAX_SHOWN_FACTS]
+        }
         said = f"may be: {', '.join(f'{cause} {percent(share)}' for cause, share in causes.items())}"
         read = with_reader(diagnosis, self._reader)
         if self._reader is not None:
@@ -213,8 +215,8 @@ def _agreed(diagnosis: Diagnosis) -> bool:
     if diagnosis.reader is None:
         return True
     leaders = (diagnosis.hypotheses[0], diagnosis.reader.causes[0])
-    faults = [one for one in leaders if one.cause not in NO_FAULTS]
-    return len(faults) == len(leaders) or any(one.probability >= SURE_ALONE for one in faults)
+    faults = [leader for leader in leaders if leader.cause not in NO_FAULTS]
+    return len(faults) == len(leaders) or any(fault.probability >= SURE_ALONE for fault in faults)
 
 
 def _read_so_far(run: Run, diagnosis: Diagnosis) -> News:

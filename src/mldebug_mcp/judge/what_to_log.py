@@ -275,9 +275,11 @@ def what_to_log(
     """
     if hypotheses[1].probability < DOUBT and not hardly_judged(findings, run):
         return []
-    leading = {one.cause: one.probability for one in hypotheses if one.probability >= LEADING}
+    leading = {
+        hypothesis.cause: hypothesis.probability for hypothesis in hypotheses if hypothesis.probability >= LEADING
+    }
     if len(leading) == 1:
-        leading = {one.cause: one.probability for one in hypotheses[:MOST_LEADING]}
+        leading = {hypothesis.cause: hypothesis.probability for hypothesis in hypotheses[:MOST_LEADING]}
     return metrics_that_split(leading, run, findings, likelihood)[:MAX_METRICS]
 
 
@@ -287,11 +289,11 @@ def hardly_judged(findings: Sequence[Finding], run: Run) -> bool:
     What is judged of pace and memory does not count: it says nothing of what was learnt.
     """
     known = symptoms()
-    judged = [one for one in findings if one.state is not State.UNKNOWN]
-    asked = [known[one.symptom].question.id for one in judged if one.symptom in known]
+    judged = [finding for finding in findings if finding.state is not State.UNKNOWN]
+    asked = [known[finding.symptom].question.id for finding in judged if finding.symptom in known]
     of_training = sum(question not in OF_RESOURCES for question in asked)
     steps = max((len(series) for series in run.series.values()), default=0)
-    seen = {one.symptom for one in judged if one.state is State.PRESENT}
+    seen = {finding.symptom for finding in judged if finding.state is State.PRESENT}
     return (of_training < FEW or steps < LEAST_STEPS) and seen <= _OF_THE_END
 
 
@@ -305,7 +307,7 @@ def metrics_that_split(
         told = likelihood.worth(shares, unknown)
         if how is not None and told.bits >= LEAST_BITS:
             wanted.append(MetricToLog(metric=metric, splits=_split(list(shares), told), bits=told.bits, how=how))
-    return sorted(wanted, key=lambda one: -one.bits)
+    return sorted(wanted, key=lambda metric_to_log: -metric_to_log.bits)
 
 
 def _missing(run: Run, findings: Sequence[Finding]) -> dict[str, list[str]]:
@@ -329,7 +331,7 @@ def _missing(run: Run, findings: Sequence[Finding]) -> dict[str, list[str]]:
 def _lacks(symptom: Symptom, run: Run) -> str | None:
     """Return the one metric or setting without which a symptom is unknown, or None if it lacks none or several."""
     lacking = [_usual(group) for group in not_logged_by(symptom, run)]
-    lacking += [metric for metric, one in LOGGABLE.items() if symptom.id in one.judges and metric not in run]
+    lacking += [metric for metric, loggable in LOGGABLE.items() if symptom.id in loggable.judges and metric not in run]
     settings = [name for name, judges in SETTINGS.items() if symptom.id in judges and name not in run.config]
     if settings and not (set(settings) & set(run.series)):
         lacking.append(settings[0] if run.config else CONFIGURATION)

@@ -406,13 +406,13 @@ class Index:
     """Documents, searchable. It is only read after it was built, one query at a time, so threads may share it."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
-        self.documents: Mapping[str, Document] = {f"{one.kind}:{one.id}": one for one in documents}
+        self.documents: Mapping[str, Document] = {f"{document.kind}:{document.id}": document for document in documents}
         self.words = frozenset(re.findall(r"[^\W\d_]+", " ".join(map(_said, self.documents.values())).lower()))
-        tags = {tag for one in self.documents.values() for tag in one.tags}
+        tags = {tag for document in self.documents.values() for tag in document.tags}
         stems = Stems({*self.words, *map(_token, tags)})
         self._stems = stems
         self._keys = tuple(self.documents)
-        self._texts = Bm25([_row(one) for one in self.documents.values()], _WEIGHTS, stems)
+        self._texts = Bm25([_row(document) for document in self.documents.values()], _WEIGHTS, stems)
         self._held: dict[str, frozenset[str]] = {}
 
     def find(self, query: str, shown: Collection[str] = ()) -> Answer:
@@ -446,7 +446,7 @@ class Index:
                 found.append(Found(document, rank * fitness))
         with_causes = self._with_causes(found, reading.likely, shown)
         contrary = _contrary(question)
-        answers = _ordered(_varied(_ordered(one for one in with_causes if one.key not in contrary)))
+        answers = _ordered(_varied(_ordered(cause for cause in with_causes if cause.key not in contrary)))
         return Answer(answers, unknown, numbers)
 
     def known_by(self, query: str) -> tuple[list[str], list[str], str, str]:
@@ -471,19 +471,19 @@ class Index:
         highest = max(by_words.values(), default=1.0)
         for key in scores:
             scores[key] += WORDS_COUNT * by_words.get(key, 0.0) / highest
-        best = max((one.score for one in others if one.document.kind != "error"), default=ALONE)
+        best = max((other.score for other in others if other.document.kind != "error"), default=ALONE)
         ranked = sorted((-score, key) for key, score in scores.items() if key in self.documents)[:CAUSES]
         for place, (score, key) in enumerate(ranked):
             share = score / ranked[0][0]
             counts = BEHIND + (LEADING - BEHIND) * share if place < LEADERS else FURTHER * share
             yield Found(self.documents[key], best * counts)
-        most_like = max((one.score for one in others if one.document.kind == "error"), default=best)
+        most_like = max((other.score for other in others if other.document.kind == "error"), default=best)
         lowered = min(1.0, BEHIND * best / max(most_like, 1e-9))
-        for one in others:
-            if one.key in shown:
-                yield Found(one.document, LEADING * best)
+        for other in others:
+            if other.key in shown:
+                yield Found(other.document, LEADING * best)
             else:
-                yield Found(one.document, lowered * one.score) if one.document.kind == "error" else one
+                yield Found(other.document, lowered * other.score) if other.document.kind == "error" else other
 
     def _holders(self, term: str) -> frozenset[str]:
         found = self._held.get(term)
@@ -587,10 +587,10 @@ def _tags(question: str, numbers: Iterable[Meaning]) -> dict[str, set[str]]:
 def _contrary(question: str) -> set[str]:
     """Return the keys of the causes that a question denies."""
     return {
-        f"cause:{one}"
+        f"cause:{text}"
         for concept in concepts()
         if concept.against and concept.pattern.search(question)
-        for one in concept.against
+        for text in concept.against
     }
 
 

@@ -148,8 +148,8 @@ def reworded(question: str) -> str:
     text = unicodedata.normalize("NFKC", question).replace("\u2019", "'")
     text = _CAMEL.sub(" ", text).lower()
     text = re.sub(rf"(?<={_HAN})(?=[a-z0-9])|(?<=[a-z0-9])(?={_HAN})", " ", text)
-    for one in wordings():
-        text = one.pattern.sub(one.means, text)
+    for wording in wordings():
+        text = wording.pattern.sub(wording.means, text)
     return " ".join(text.split())
 
 
@@ -166,7 +166,7 @@ def spelt(question: str, known: Collection[str]) -> str:
         word = match[0]
         if len(word) < SHORTEST_MISSPELT or word in known or word in STOPWORDS or word in NAMES:
             return word
-        near = [one for one in by_letter.get(word[0], ()) if abs(len(one) - len(word)) <= 2]
+        near = [text for text in by_letter.get(word[0], ()) if abs(len(text) - len(word)) <= 2]
         return next(iter(difflib.get_close_matches(word, near, n=1, cutoff=LIKENESS)), word)
 
     return _WORDING_WORD.sub(put_right, question)
@@ -264,7 +264,7 @@ class Learnt:
         """
         import numpy as np
 
-        known = sorted({self.rows[one] for one in features(words, tags, question, put) if one in self.rows})
+        known = sorted({self.rows[feature] for feature in features(words, tags, question, put) if feature in self.rows})
         if not known:
             return Reading({}, 0.0)
         rarity = self.rarity[known]

@@ -319,8 +319,8 @@ def _count_apart(step: Floats, metrics: Mapping[str, Column]) -> bool:
         return False
     of_one = np.zeros(len(step), dtype=bool)
     of_one[columns[0].arrays()[0]] = True
-    one, other = step[of_one], step[~of_one]
-    return len(one) > 1 and len(other) > 1 and ascends(one) and ascends(other)
+    array, other = step[of_one], step[~of_one]
+    return len(array) > 1 and len(other) > 1 and ascends(array) and ascends(other)
 
 
 def _stays_below(step: Floats, row: int) -> bool:
@@ -332,7 +332,7 @@ def _stays_below(step: Floats, row: int) -> bool:
 def _is_logged_again(step: Floats, row: int, metrics: Mapping[str, Column]) -> bool:
     """Say whether a record has a metric that was logged at its step before: what a resume repeats may be short."""
     earlier = np.flatnonzero(step[:row] == step[row]).tolist()
-    return any(_holds(column, row) and any(_holds(column, one) for one in earlier) for column in metrics.values())
+    return any(_holds(column, row) and any(_holds(column, number) for number in earlier) for column in metrics.values())
 
 
 def _holds(column: Column, row: int) -> bool:

@@ -246,7 +246,7 @@ class Recorded:
         kept = {name: column for name, column in cut.items() if len(column)}
         return Recorded(
             kept, last - first, inside(self.events), inside(self.breaks), inside(self.resumes), [], messages,
-            [replace(one, row=one.row - first) for one in self.text_lines if one.between(first, last)],
+            [replace(line, row=line.row - first) for line in self.text_lines if line.between(first, last)],
             self.tail if last == self.rows else Tail(),
         )  # fmt: skip
 
@@ -349,7 +349,7 @@ def _candidates(recorded: Recorded, rows: Rows, counters: Sequence[Floats]) -> l
     for counter in counters:
         falls[1:] |= counter[1:] < counter[:-1]
         rises[1:] |= counter[1:] > counter[:-1]
-    errors = [one.records for one in recorded.messages if one.severity == "error"]
+    errors = [message.records for message in recorded.messages if message.severity == "error"]
     signs = [*recorded.breaks, *(start.row for start in recorded.starts), *errors]
     still = distinct(np.searchsorted(rows, np.array(signs, dtype=np.int64)))
     falls[still[(still > 0) & (still < len(rows))]] = True
@@ -368,7 +368,7 @@ def _is_back(counter: Floats, begun: int, at: int) -> bool:
 def _signs_at(recorded: Recorded) -> tuple[list[int], list[int]]:
     """Return the rows of heads and files, and the numbers of records before errors, each in order."""
     rows = sorted([*recorded.breaks, *(start.row for start in recorded.starts)])
-    return rows, sorted(one.records for one in recorded.messages if one.severity == "error")
+    return rows, sorted(message.records for message in recorded.messages if message.severity == "error")
 
 
 def _any_between(rows: Sequence[int], before: int, after: int) -> bool:
@@ -407,11 +407,17 @@ def _goes_on(loss: Floats, begun: int, at: int) -> bool:
 
 def _boundary(recorded: Recorded, counters: Sequence[Floats], before: int, after: int) -> AttemptStart:
     """Return where an attempt starts between two records of the leading metric: at its first words, else its record."""
-    start = next((one for one in reversed(recorded.starts) if before < one.row <= after), None)
+    start = next(
+        (process_start for process_start in reversed(recorded.starts) if before < process_start.row <= after), None
+    )
     if start is not None:
         return AttemptStart(start.row, start.line)
     row = next((row for row in recorded.breaks if before < row <= after), 0)
-    fell = (one for one in range(before + 1, after) if any(counter[one] < counter[one - 1] for counter in counters))
+    fell = (
+        number
+        for number in range(before + 1, after)
+        if any(counter[number] < counter[number - 1] for counter in counters)
+    )
     return AttemptStart(row or next(fell, after), 0)
 
 
@@ -426,7 +432,7 @@ def _died_before_records(recorded: Recorded, row: int) -> list[AttemptStart]:
     return [
         AttemptStart(row, line)
         for line, low, high in list(zip(lines, edges, edges[1:], strict=False))[-MAX_ATTEMPTS:]
-        if any(low <= one.line < high and one.severity == "error" for one in recorded.messages)
+        if any(low <= message.line < high and message.severity == "error" for message in recorded.messages)
     ]
 
 
@@ -437,7 +443,7 @@ def _died_at_the_end(recorded: Recorded) -> list[AttemptStart]:
     return [
         AttemptStart(start.row, start.line)
         for start, end in list(zip(here, edges, strict=False))[-MAX_ATTEMPTS:]
-        if any(start.line <= one.line < end and one.severity == "error" for one in recorded.messages)
+        if any(start.line <= message.line < end and message.severity == "error" for message in recorded.messages)
     ]
 
 
@@ -515,10 +521,12 @@ class Split:
         """Return the note on the attempts; empty where there is but one."""
         if len(self.attempts) < 2:
             return ""
-        at = next(number for number, one in enumerate(self.attempts, 1) if one.judged)
-        others = [(number, one) for number, one in enumerate(self.attempts, 1) if not one.judged]
+        at = next(number for number, attempt in enumerate(self.attempts, 1) if attempt.judged)
+        others = [(number, attempt) for number, attempt in enumerate(self.attempts, 1) if not attempt.judged]
         more = "…; " if len(others) > NAMED_ATTEMPTS else ""
-        told = "; ".join(f"{number}: {_description(one, step_name)}" for number, one in others[-NAMED_ATTEMPTS:])
+        told = "; ".join(
+            f"{number}: {_description(attempt, step_name)}" for number, attempt in others[-NAMED_ATTEMPTS:]
+        )
         which = "the last" if at == len(self.attempts) else f"number {at}, the last that got anywhere,"
         which = f"attempt {at}, as asked for," if self.asked_for else which
         return (
@@ -554,7 +562,7 @@ def split(recorded: Recorded, path: str, wanted: int = 0) -> Split:
             f"{shorten(path, 200)}: no attempt {wanted}; the log holds {there}; name one of these, or none"
         )
     chosen = wanted - 1 if wanted else max(number for number, count in enumerate(counts) if count >= least)
-    counting = {name: one for name, one in recorded.columns.items() if _counts(name)}
+    counting = {name: column for name, column in recorded.columns.items() if _counts(name)}
     parts = [
         _part(recorded, recorded.columns if number == chosen else counting, edges[number], edges[number + 1])
         for number in range(len(starts))
@@ -581,10 +589,10 @@ def _part(recorded: Recorded, columns: Columns, start: AttemptStart, end: Attemp
         return recorded
     low, high = recorded.records_before(start.row), recorded.records_before(end.row)
     own = [
-        replace(one, records=one.records - low)
-        for one in recorded.messages
-        if (one.line >= start.line if start.line else not start.row or one.records > low)
-        and (one.line < end.line if end.line else one.records <= high or end.row == recorded.rows)
+        replace(message, records=message.records - low)
+        for message in recorded.messages
+        if (message.line >= start.line if start.line else not start.row or message.records > low)
+        and (message.line < end.line if end.line else message.records <= high or end.row == recorded.rows)
     ]
     return recorded.between(columns, start.row, end.row, own)
 
@@ -598,11 +606,15 @@ def _ending(part: Recorded, records: int) -> Ending:
     if said.how in ("finished", "interrupted"):
         return said
     ended = fatal(part.messages, records, finished=False)
-    stopped = [one for one in part.messages if records - one.records <= SURVIVED and INTERRUPTED.search(one.text)]
+    stopped = [
+        message
+        for message in part.messages
+        if records - message.records <= SURVIVED and INTERRUPTED.search(message.text)
+    ]
     if stopped:
         return Ending("interrupted", shorten(stopped[0].text, 160), stopped[0].line)
     if ended:
-        last = next((one for one in reversed(ended) if not one.text.startswith("Traceback")), ended[-1])
+        last = next((message for message in reversed(ended) if not message.text.startswith("Traceback")), ended[-1])
         return Ending("error", shorten(last.text, 160), last.line)
     return said
 

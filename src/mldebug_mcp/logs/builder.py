@@ -323,7 +323,7 @@ class RunBuilder:
         step, step_name = step_axis(named, recorded.rows, recorded.records, whole.passes, self.note)
         metrics = {name: column for name, column in named.items() if name not in COUNTERS}
         starts = segment_starts(step, recorded.breaks, metrics, self.note)
-        made = SeriesOfRun({name: one for name, one in named.items() if name != step_name}, step, starts)
+        made = SeriesOfRun({name: column for name, column in named.items() if name != step_name}, step, starts)
         series = made.whole()
         series |= self._series_of_ranks(series) if step_name == "step" else {}
         segments = made.segments(series)
@@ -347,13 +347,13 @@ class RunBuilder:
             records=recorded.records,
             messages=tuple(recorded.messages),
             text_lines=tuple(
-                TextLine(float(step[max(one.row - 1, 0)]), one.line, one.text, one.warns)
-                for one in recorded.text_lines
+                TextLine(float(step[max(line.row - 1, 0)]), line.line, line.text, line.warns)
+                for line in recorded.text_lines
                 if len(step)
             ),
             resumes=tuple(dict.fromkeys(float(step[row]) for row in resumes)),
             attempts=whole.attempts,
-            ending=next(one.ending for one in whole.attempts if one.judged),
+            ending=next(attempt.ending for attempt in whole.attempts if attempt.judged),
             incidents=tuple(self._incidents),
             planned=dict(self.planned),
             notes=tuple(self.notes),

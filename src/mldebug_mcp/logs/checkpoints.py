@@ -119,12 +119,12 @@ def read_name(stem: str) -> Named:
     return Named(step, epoch, number, label, scores, words, decimals)
 
 
-def _counts(one: _Number, last: str) -> bool:
+def _counts(number: _Number, last: str) -> bool:
     """Say whether a bare number may be that of a step or an epoch: those in names of models (gpt2, 7b) are not."""
-    if last in MODEL_WORDS or (one.is_first and not one.words):
+    if last in MODEL_WORDS or (number.is_first and not number.words):
         return True
-    padded = one.text.startswith("0") and len(one.text) >= _PADDED
-    return padded or (not one.is_attached and one.is_first and last in BEST_WORDS | LAST_WORDS)
+    padded = number.text.startswith("0") and len(number.text) >= _PADDED
+    return padded or (not number.is_attached and number.is_first and last in BEST_WORDS | LAST_WORDS)
 
 
 def _pieces(stem: str) -> tuple[list[_Number], tuple[str, ...], list[str]]:
@@ -203,8 +203,8 @@ def checkpoints_of(run: Run) -> list[Checkpoint]:
         found = list(_checkpoints_in(_home(Path(run.folder).absolute()), own_log=own_log)) if run.folder else []
     except (OSError, InputError):
         return []
-    shards = {one.path.parent / _SHARD.sub("", one.path.name): one for one in found}
-    return sorted(shards.values(), key=lambda one: one.name)[:MAX_CHECKPOINTS]
+    shards = {checkpoint.path.parent / _SHARD.sub("", checkpoint.path.name): checkpoint for checkpoint in found}
+    return sorted(shards.values(), key=lambda shard: shard.name)[:MAX_CHECKPOINTS]
 
 
 def _home(folder: Path) -> Path:
@@ -255,8 +255,8 @@ def _checkpoints_in(folder: Path, most: int | None = None, own_log: Path | None 
             name = place.relative_to(folder).as_posix()
             yield Checkpoint(name, place, named, has_weights=bool(weights), size=_size(weights))
         else:  # named by an epoch or a step, as pictures and logs are too: a checkpoint may stand below
-            yield from (replace(one, name=f"{place.relative_to(folder).as_posix()}/{one.name}")
-                        for one in _checkpoints_in(place, MAX_INSIDE))  # fmt: skip
+            yield from (replace(checkpoint, name=f"{place.relative_to(folder).as_posix()}/{checkpoint.name}")
+                        for checkpoint in _checkpoints_in(place, MAX_INSIDE))  # fmt: skip
 
 
 def _may_be_folder(place: Path) -> bool:
@@ -294,7 +294,7 @@ def _is_weights(path: Path) -> bool:
 
 def _suffix(path: Path) -> str:
     """Return the ending of a file of weights, "" for another file."""
-    return next((one for one in WEIGHT_SUFFIXES if path.name.lower().endswith(one)), "")
+    return next((suffix for suffix in WEIGHT_SUFFIXES if path.name.lower().endswith(suffix)), "")
 
 
 def _size(files: Iterable[Path]) -> int:

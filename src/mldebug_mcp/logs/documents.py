@@ -183,7 +183,7 @@ def _curve(value: Mapping[str, object]) -> Points | None:
 def _first(value: Mapping[str, object], keys: Sequence[str]) -> Sequence[object]:
     """Return the first column of numbers that an object has under one of some keys."""
     columns = (value.get(key) for key in keys)
-    return next((one for one in columns if isinstance(one, list) and is_column(one)), ())
+    return next((column for column in columns if isinstance(column, list) and is_column(column)), ())
 
 
 def _numbers(column: Sequence[object]) -> Floats:

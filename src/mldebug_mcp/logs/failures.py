@@ -464,7 +464,9 @@ class _Reader:
 
     def cut_off(self) -> int:
         """Return the line of the first traceback that is still open; 0 for none."""
-        return min((one.begun for one in self._streams.values() if one.in_traceback and one.begun), default=0)
+        return min(
+            (stream.begun for stream in self._streams.values() if stream.in_traceback and stream.begun), default=0
+        )
 
     def take_block(self, block: list[str]) -> None:
         """Take the next lines; a block without the signs of an error costs next to nothing."""
@@ -585,7 +587,7 @@ class _Reader:
         if RAISE.match(line):
             return
         line = CARRIER.sub("", line, count=1)
-        bare = next((found for one in ERRORS if (found := one.match(line))), None)
+        bare = next((found for error in ERRORS if (found := error.match(line))), None)
         goes_on = bare is None and stream.room > 0 and stream.open is not None and not LOG_LINE.match(line)
         # Below an exception its message may go on with a line that is known; below another line that is a new error.
         below_exception = goes_on and stream.open is not None and stream.open.exception != ""

@@ -93,7 +93,9 @@ def _is_text(path: Path) -> bool:
 
 
 def _numbers(parts: Sequence[str]) -> list[Place]:
-    return [(at, one.start(), one.end()) for at, part in enumerate(parts) for one in _NUMBER_IN_PATH.finditer(part)]
+    return [
+        (at, match.start(), match.end()) for at, part in enumerate(parts) for match in _NUMBER_IN_PATH.finditer(part)
+    ]
 
 
 def _rank_numbers(parts: Sequence[str]) -> list[Place]:
@@ -122,7 +124,7 @@ def _take(jobs: dict[Key, Job], folder: Path, path: Path, places: Sequence[Place
     inside = "#" not in key[1].rpartition("/")[2]  # the files in the folder of a rank are its own, whatever their names
     shape = key[1].rpartition("/")[0] if inside else key[1]
     job = jobs.setdefault((key[0], shape), Job(key[0], shape))
-    job.ranks.setdefault(tuple(one.lstrip("0") or "0" for one in rank), []).append(path)
+    job.ranks.setdefault(tuple(text.lstrip("0") or "0" for text in rank), []).append(path)
 
 
 def _call_themselves(files: dict[str, Path]) -> bool:
@@ -464,7 +466,7 @@ def _home(folder: Path, path: Path) -> Path:
 def _holds_hyperparameters(place: Path) -> bool:
     """Say whether a folder is one that `SummaryWriter.add_hparams` makes next to the events of a run."""
     return _TIME_IN_NAME.fullmatch(place.name) is not None and any(
-        "tfevents" in one.name for one in entries(place.parent)
+        "tfevents" in entry.name for entry in entries(place.parent)
     )
 
 

@@ -227,7 +227,7 @@ class FolderTail:
 
     def _log(self, path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tuple[Run, bool]:
         files = (path, *more)
-        states = [one.stat() for one in files]
+        states = [file.stat() for file in files]
         seen = tuple(number for state in states for number in (state.st_ino, state.st_size, state.st_mtime_ns))
         before = self._known.get(files)
         if before is None or before[0] != seen:

@@ -235,7 +235,7 @@ def _column(values: object) -> object:
 def _take_columns(columns: Mapping[str, object], builder: RunBuilder) -> None:
     """Give columns to the builder; those of one length are aligned, and None is not logged."""
     lists = [column for column in columns.values() if isinstance(column, list)]
-    if not lists or len(lists) < len(columns) or len({len(one) for one in lists}) > 1:
+    if not lists or len(lists) < len(columns) or len({len(list_) for list_ in lists}) > 1:
         take_document(columns, builder)
         return
     for cells in zip(*lists, strict=True):

@@ -132,7 +132,7 @@ def lists_records(head: str) -> bool:
         return bool(found[1]["indent"]) and not found[1]["item"]
     other = sum(_LINE.fullmatch(line) is None for line in lines)
     records = listed_records(lines)
-    return other <= MOST_OTHER * len(lines) and sum(one is not None for one in records) >= LEAST_LISTED
+    return other <= MOST_OTHER * len(lines) and sum(record is not None for record in records) >= LEAST_LISTED
 
 
 def listed_records(lines: Iterable[str]) -> Iterator[dict[str, object] | None]:

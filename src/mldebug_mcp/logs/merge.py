@@ -195,7 +195,7 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
         ending=ending,
         formats=tuple(dict.fromkeys(formats)),
         messages=tuple(messages),
-        incidents=tuple(one for _, run in ordered for one in run.incidents),
+        incidents=tuple(incident for _, run in ordered for incident in run.incidents),
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -233,7 +233,8 @@ def _placed(other: Run, lead: Run) -> list[Message]:
     """Return the error lines of a log as they stand to the records of another: those that ended it are at the end."""
     before = max(0, lead.records - SURVIVED - 1)
     return [
-        replace(one, records=lead.records if one in other.fatal else min(one.records, before)) for one in other.messages
+        replace(message, records=lead.records if message in other.fatal else min(message.records, before))
+        for message in other.messages
     ]
 
 
@@ -253,10 +254,10 @@ def _on_the_axis_of(lead: Run, other: Run) -> Mapping[str, Series]:
     # Where one counts its epochs from 0 and the other from 1, the last ones tell.
     counted_on = other.first_step == 1 and epoch[0] == 0 and other.last_step == epoch[-1] + 1
     placed = {}
-    for name, one in other.series.items():
-        at = np.searchsorted(epoch, one.step - counted_on, side="right") - 1
+    for name, series in other.series.items():
+        at = np.searchsorted(epoch, series.step - counted_on, side="right") - 1
         if bool(np.all(at >= 0)):
-            placed[name] = Series(name, step[at], one.value)
+            placed[name] = Series(name, step[at], series.value)
     return placed
 
 
@@ -289,8 +290,13 @@ def _weight(run: Run) -> tuple[bool, int, bool, int, bool]:
 
 
 def _with(segment: Segment, added: Mapping[str, Series], *, alone: bool) -> Segment:
-    inside = {name: one if alone else one.between(segment.first_step, segment.last_step) for name, one in added.items()}
-    return replace(segment, series={**segment.series, **{name: one for name, one in inside.items() if len(one)}})
+    inside = {
+        name: series if alone else series.between(segment.first_step, segment.last_step)
+        for name, series in added.items()
+    }
+    return replace(
+        segment, series={**segment.series, **{name: series for name, series in inside.items() if len(series)}}
+    )
 
 
 # Which logs of one folder are of the same run: only those that something ties together.
@@ -409,7 +415,7 @@ def _hold_one_metric_each(one: Named, other: Named) -> bool:
 
 def _only_metric(run: Run) -> Series | None:
     """Return the one metric of a log, besides the time at which it was logged; None if it holds several."""
-    metrics = [one for one in run.series.values() if one.role is None or one.role.quantity not in _CLOCKS]
+    metrics = [series for series in run.series.values() if series.role is None or series.role.quantity not in _CLOCKS]
     return metrics[0] if len(metrics) == 1 else None
 
 

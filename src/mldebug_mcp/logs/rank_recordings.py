@@ -58,7 +58,9 @@ def flight_lines(folder: Path) -> list[str]:
 
 def _dumps(folder: Path) -> list[Path]:
     try:
-        found = [one for one in entries(folder) if one.name.startswith("nccl_trace") and _NAME.fullmatch(one.name)]
+        found = [
+            entry for entry in entries(folder) if entry.name.startswith("nccl_trace") and _NAME.fullmatch(entry.name)
+        ]
     except (OSError, InputError):
         return []
     return found[:MAX_RANKS]
@@ -107,9 +109,9 @@ def _told(group: str, ranks: Mapping[int, _Last]) -> str:
     """Say which ranks have entered fewer operations than the others, or another one; "" where all are as far."""
     if len(ranks) < 2:
         return ""
-    farthest = max(one.number for one in ranks.values())
-    behind = {rank: one for rank, one in ranks.items() if one.number < farthest}
-    waiting = next(one for one in ranks.values() if one.number == farthest)
+    farthest = max(rank.number for rank in ranks.values())
+    behind = {rank: last for rank, last in ranks.items() if last.number < farthest}
+    waiting = next(rank for rank in ranks.values() if rank.number == farthest)
     if behind:
         some = next(iter(behind.values()))
         its = f", its last is {some.name} {some.number}{_at(some)}"
@@ -117,9 +119,11 @@ def _told(group: str, ranks: Mapping[int, _Last]) -> str:
             f"{_ranks(behind)} behind in group {group}: not in {waiting.name} {farthest}, in which "
             f"{len(ranks) - len(behind)} of {len(ranks)} wait{_at(waiting)}{its}"
         )
-    names = {one.name for one in ranks.values()}
+    names = {rank.name for rank in ranks.values()}
     if len(names) > 1:
-        told = ", ".join(f"rank {rank} in {one.name}{_at(one)}" for rank, one in list(ranks.items())[:MAX_SHOWN_RANKS])
+        told = ", ".join(
+            f"rank {rank} in {last.name}{_at(last)}" for rank, last in list(ranks.items())[:MAX_SHOWN_RANKS]
+        )
         return f"ranks of group {group} are in different operations at number {farthest}: {told}"
     return ""
 
@@ -132,8 +136,8 @@ def _ranks(behind: Mapping[int, _Last] | Sequence[int]) -> str:
     return f"rank {shown} is" if len(numbers) == 1 else f"ranks {shown} are"
 
 
-def _at(one: _Last) -> str:
-    return f" at {one.line}" if one.line else ""
+def _at(last: _Last) -> str:
+    return f" at {last.line}" if last.line else ""
 
 
 def _clean(value: object) -> str:
@@ -185,7 +189,7 @@ def with_its_hang(run: Run, folder: Path) -> Run:
     told = [Incident(run.last_step, f"flight recorder: {line}") for line in lines]
     went_on = bool(run.incidents) and run.incidents[-1].text.startswith(WENT_ON)
     ended = [] if went_on else [Message(0, f"{TIMEOUT_MESSAGE}: {line}", run.records) for line in lines]
-    stood = "" if went_on else next((one.text for one in run.incidents if _is_last_step(one, run)), "")
+    stood = "" if went_on else next((incident.text for incident in run.incidents if _is_last_step(incident, run)), "")
     ending = Ending("silence", stood) if stood and run.ending.how in ("open", "cut") else run.ending
     return replace(run, incidents=(*run.incidents, *told), messages=(*run.messages, *ended), ending=ending)
 
@@ -203,13 +207,15 @@ def _joined(ranks: Mapping[int, Named]) -> Named:
         if metric in run
     }
     others = [(rank, run) for rank, (_, run) in ranks.items() if run is not lead]
-    incidents = [replace(one, text=f"rank {rank}: {one.text}") for rank, run in others for one in run.incidents]
+    incidents = [
+        replace(incident, text=f"rank {rank}: {incident.text}") for rank, run in others for incident in run.incidents
+    ]
     notes = [f"rank {rank}: {note}" for rank, run in others for note in run.notes if note not in lead.notes]
     run = replace(
         lead,
         series={**lead.series, **added},
         segments=tuple(_with(segment, added) for segment in lead.segments),
-        messages=tuple(one for _, run in ranks.values() for one in run.messages),
+        messages=tuple(message for _, run in ranks.values() for message in run.messages),
         incidents=(*lead.incidents, *incidents),
         notes=(*lead.notes, f"joined the recordings of {len(ranks)} ranks: loss, gradient norm and times", *notes),
     )
@@ -217,5 +223,7 @@ def _joined(ranks: Mapping[int, Named]) -> Named:
 
 
 def _with(segment: Segment, added: Mapping[str, Series]) -> Segment:
-    inside = {name: one.between(segment.first_step, segment.last_step) for name, one in added.items()}
-    return replace(segment, series={**segment.series, **{name: one for name, one in inside.items() if len(one)}})
+    inside = {name: series.between(segment.first_step, segment.last_step) for name, series in added.items()}
+    return replace(
+        segment, series={**segment.series, **{name: series for name, series in inside.items() if len(series)}}
+    )

@@ -105,20 +105,20 @@ class RankEnd:
 def rank_end(rank: tuple[str, ...], files: Sequence[Path]) -> RankEnd:
     """Look at the files of a rank."""
     ends = [_file_end(rank, file) for file in files]
-    told = [one for one in ends if one.step is not None]
-    failed = [one for one in ends if one.error]
+    told = [end for end in ends if end.step is not None]
+    failed = [end for end in ends if end.error]
     lead = (told or failed or ends)[0]
     return RankEnd(
         rank=rank,
         file=(failed or [lead])[0].file,
-        bytes=sum(one.bytes for one in ends),
+        bytes=sum(end.bytes for end in ends),
         step=lead.step,
         time=lead.time,
         error=failed[0].error if failed else "",
         error_time=failed[0].error_time if failed else None,
         durations=lead.durations,
         has_loss=lead.has_loss,
-        unread=next((one.unread for one in ends if one.unread), "") if not told and not failed else "",
+        unread=next((end.unread for end in ends if end.unread), "") if not told and not failed else "",
     )
 
 
@@ -193,7 +193,7 @@ def _time(text: bytes, place: int) -> float | None:
     )
     if found is None:
         return None
-    year, month, day, clock, part, *logged = (None if one is None else one.decode() for one in found.groups())
+    year, month, day, clock, part, *logged = (None if group is None else group.decode() for group in found.groups())
     if year is None:  # glog writes no year
         year, (month, day, clock, part) = "2000", logged
     try:
@@ -206,9 +206,9 @@ def _durations_in(text: bytes, steps: Sequence[_Step]) -> tuple[dict[str, float]
     """Return the medians of the durations in the lines of some steps, and whether they tell a loss."""
     values: dict[str, list[float]] = {}
     has_loss = False
-    for one in steps:
-        begins = text.rfind(b"\n", 0, one.at) + 1
-        for name, number in _PAIR.findall(text[begins : one.ends][:LONGEST_LINE]):
+    for step in steps:
+        begins = text.rfind(b"\n", 0, step.at) + 1
+        for name, number in _PAIR.findall(text[begins : step.ends][:LONGEST_LINE]):
             has_loss = has_loss or b"loss" in name
             if _is_duration(name):
                 values.setdefault(clean(name.decode()), []).append(float(number))
@@ -272,7 +272,7 @@ class RankSummary:
         first = self.first_failed
         if first is not None:
             told.append(f"{_called(first)} is the first of {self.failed} to fail: {first.words()}")
-        told += [one for one in (self.behind, self.slow) if one]
+        told += [text for text in (self.behind, self.slow) if text]
         if self.missing:
             more = "" if len(self.missing) <= MAX_NAMED_RANKS else f" and {len(self.missing) - MAX_NAMED_RANKS} more"
             told.append(
@@ -284,10 +284,10 @@ class RankSummary:
 def rank_summary(ranks: Mapping[tuple[str, ...], Sequence[Path]]) -> RankSummary:
     """Look at the end of each rank's files once, and say what stands out."""
     ends = []
-    for rank, files in sorted(ranks.items(), key=lambda one: tuple(map(int, one[0]))):
+    for rank, files in sorted(ranks.items(), key=lambda item: tuple(map(int, item[0]))):
         ends.append(rank_end(rank, files))
         checkpoint(f"{len(ends):,} of {len(ranks):,} ranks looked at")
-    failed = [one for one in ends if one.error]
+    failed = [end for end in ends if end.error]
     first = min(failed, key=_order(failed), default=None)
     late, said = _behind(ends)
     slow, told = _slow(ends)
@@ -322,11 +322,11 @@ def is_echo(error: str) -> bool:
 
 def _behind(ends: Sequence[RankEnd]) -> tuple[str, str]:
     """Return the rank that stopped first where few stopped before the others, and its description."""
-    steps = {one.rank: one.step for one in ends if one.step is not None}
+    steps = {end.rank: end.step for end in ends if end.step is not None}
     if len(steps) < LEAST_RANKS:
         return "", ""
     usual, _ = Counter(steps.values()).most_common(1)[0]
-    late = [one for one in ends if one.step is not None and one.step < usual]
+    late = [end for end in ends if end.step is not None and end.step < usual]
     if not late or len(late) > max(1, MAX_SHARE_OF_EXCEPTIONS * len(steps)):
         return "", ""
     least = min(late, key=lambda one: (one.step, tuple(map(int, one.rank))))
@@ -336,9 +336,9 @@ def _behind(ends: Sequence[RankEnd]) -> tuple[str, str]:
 
 def _slow(ends: Sequence[RankEnd]) -> tuple[str, str]:
     """Return the rank whose records tell a clearly longer time than those of all others."""
-    names = Counter(name for one in ends for name in one.durations)
+    names = Counter(name for end in ends for name in end.durations)
     for name, count in names.most_common():
-        timed = [one for one in ends if name in one.durations]
+        timed = [end for end in ends if name in end.durations]
         if count < max(LEAST_RANKS, len(ends) // 2):
             break
         *_, second, slowest = sorted(timed, key=lambda one: one.durations[name])
@@ -353,10 +353,10 @@ def _slow(ends: Sequence[RankEnd]) -> tuple[str, str]:
 
 
 def _missing(ends: Sequence[RankEnd]) -> tuple[str, ...]:
-    numbers = {int(one.rank[-1]) for one in ends}
-    if any(len(one.rank) > 1 for one in ends) or max(numbers) > 2 * len(numbers):
+    numbers = {int(end.rank[-1]) for end in ends}
+    if any(len(end.rank) > 1 for end in ends) or max(numbers) > 2 * len(numbers):
         return ()
-    return tuple(str(one) for one in range(max(numbers)) if one not in numbers and one > 0)
+    return tuple(str(number) for number in range(max(numbers)) if number not in numbers and number > 0)
 
 
 def _worth_reading(
@@ -364,9 +364,9 @@ def _worth_reading(
 ) -> tuple[Path, ...]:
     """Return the files of the first rank, of the first with a loss, of the one that tells most, and the first error."""
     if len(ends) <= READ_WHOLE:
-        return tuple(path for one in ends for path in ranks[one.rank])
-    with_loss = [one for one in ends if one.has_loss]
-    chosen = [(with_loss or ends)[0], max(ends, key=lambda one: (one.step is not None, one.bytes))]
+        return tuple(path for end in ends for path in ranks[end.rank])
+    with_loss = [end for end in ends if end.has_loss]
+    chosen = [(with_loss or ends)[0], max(ends, key=lambda end: (end.step is not None, end.bytes))]
     paths = [path for one in chosen for path in ranks[one.rank]]
     return tuple(dict.fromkeys([*paths, *([] if first is None else [first.file])]))
 

@@ -218,7 +218,7 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
     for group in groups:
         names = [os.path.normpath(f"{place.name}/{name}") for name, _ in group]
         name = place.name if len(groups) == 1 else names[0]
-        known = (*names, *(Path(one).stem for one in names))
+        known = (*names, *(Path(text).stem for text in names))
         own = tuple(logs[one] for one, _ in group)
         found.append(Read(name, place, merged(group), known, several, own, is_shared))
     if ranks is not None and found:
@@ -234,14 +234,14 @@ def settings_beside(path: Path) -> tuple[SettingsFile, ...]:
 
 def owns_folder(path: Path) -> bool:
     """Say whether the folder of a log holds no other run: logs that its name does not tie to it are read."""
-    logs = [one for one in entries(path.parent) if may_be_log(one) and is_file(one)]
-    unknown = [one for one in logs if one != path and not are_named_as_one(path.name, one.name)]
+    logs = [entry for entry in entries(path.parent) if may_be_log(entry) and is_file(entry)]
+    unknown = [log for log in logs if log != path and not are_named_as_one(path.name, log.name)]
     if len(unknown) > MAX_OTHER_LOGS or sum(one.stat().st_size for one in unknown) > MAX_OTHER_BYTES:
         return False
     if not unknown:
         return True
     found = read_place(RunFolder(".", path.parent, [path, *unknown]), Refused(), read_one, "")
-    return sum(bool(one.run.series) for one in found) < 2
+    return sum(bool(read.run.series) for read in found) < 2
 
 
 def record_file(run: Run) -> Path | None:
@@ -470,7 +470,7 @@ def _read(path: str | Path, config: str | Path | None, run: str, read_log: ReadL
 
 def configured(run: Run, of_files: Settings, notes: Sequence[str]) -> Run:
     """Return a run with the settings of files that it is tied to, below those that its log holds."""
-    differ = [name for name, one in run.settings.items() if one.known and _differs(one, of_files.get(name))]
+    differ = [name for name, setting in run.settings.items() if setting.known and _differs(setting, of_files.get(name))]
     if differ:
         shown = ", ".join(
             f"{name} is {run.settings[name].value} in the log and {of_files[name].value} in {of_files[name].source}"
@@ -499,7 +499,7 @@ def _reports_metrics(read: Sequence[Read]) -> bool:
 def _texts_with_metrics(folder: Path, read_log: ReadLog, notes: list[str]) -> list[Read]:
     """Return the runs in texts of any ending that report a metric of training or evaluation."""
     texts = _largest(texts_in(folder), [])
-    return [one for one in read_places(texts, Refused(), read_log, notes) if _is_log(one)]
+    return [place for place in read_places(texts, Refused(), read_log, notes) if _is_log(place)]
 
 
 def _is_log(read: Read) -> bool:
@@ -511,7 +511,7 @@ def texts_with_metrics(folder: Path) -> list[RunFolder]:
     """Return the runs of a folder whose logs are texts of any ending, each with the texts that report metrics."""
     found = []
     for place in texts_in(folder):
-        logs = [path for one in read_places([place], Refused(), read_one, []) if _is_log(one) for path in one.logs]
+        logs = [path for read in read_places([place], Refused(), read_one, []) if _is_log(read) for path in read.logs]
         if logs:
             found.append(replace(place, files=logs))
     return found
@@ -566,16 +566,16 @@ def _read_folder(
         )
     notes += [f"not read: {reason}" for reason in refused.of_logs[:MAX_REASONS]]
     with_series = [one for one in read if one.run.series] or read
-    runs = [(one.name, one.run) for one in with_series]
+    runs = [(series.name, series.run) for series in with_series]
     runs = runs if wanted else joined(runs)
-    configs = {one.name: one.config(refused.paths) for one in with_series}
-    if wanted and not any(one.holds_runs for one in with_series):
+    configs = {series.name: series.config(refused.paths) for series in with_series}
+    if wanted and not any(series.holds_runs for series in with_series):
         wanted = _wanted_name(folder, wanted, with_series)
-    folders = {one.name: "" if one.is_shared else str(one.place.folder) for one in with_series}
+    folders = {series.name: "" if series.is_shared else str(series.place.folder) for series in with_series}
     if len(runs) == 1:
         return replace(runs[0][1], folder=folders[runs[0][0]]), configs[runs[0][0]]
     longest = max(run.records for _, run in runs)
-    at_top = [one for one in with_series if one.place.name == "." and one.run.series]
+    at_top = [series for series in with_series if series.place.name == "." and series.run.series]
     telling = [one for one in at_top if _tells(one.run, longest)]
     own = max(telling, key=lambda one: one.run.records, default=None)
     builder = RunBuilder()
@@ -663,8 +663,8 @@ def runs_of(place: RunFolder) -> list[Run]:
         InputError: none of its files is a log; the message gives the reasons of the first.
     """
     refused = Refused()
-    found = [one for one in read_place(place, refused, read_one, "") if one.run.series]
+    found = [read for read in read_place(place, refused, read_one, "") if read.run.series]
     if not found:
         said = "; ".join((refused.of_logs or refused.reasons)[:MAX_REASONS])
         raise InputError(f"{place.name}: no training log in it{f' ({said})' if said else ''}")
-    return [concluded(replace(_with_settings(one.run, one.config(refused.paths)), path=one.name)) for one in found]
+    return [concluded(replace(_with_settings(read.run, read.config(refused.paths)), path=read.name)) for read in found]

@@ -88,7 +88,9 @@ class Choice:
 
     def _order(self, name: PurePosixPath, members: list[zipfile.ZipInfo]) -> tuple[bool, object]:
         asked = bool(self.run) and name.match(self.run)
-        return asked, max(one.date_time for one in members) if self.newest else sum(one.file_size for one in members)
+        return asked, max(member.date_time for member in members) if self.newest else sum(
+            member.file_size for member in members
+        )
 
 
 @contextmanager
@@ -164,7 +166,11 @@ def _unpacked(file: BinaryIO, size: int, inner: str, folder: Path, place: str, *
     below = PurePosixPath(inner.strip("/"))
     try:
         with zipfile.ZipFile(file) as archive:
-            members = [one for one in archive.infolist() if _is_wanted(one.filename, below) and not one.is_dir()]
+            members = [
+                zip_info
+                for zip_info in archive.infolist()
+                if _is_wanted(zip_info.filename, below) and not zip_info.is_dir()
+            ]
             chosen = members if choice is None else choice.of(members)
             _require_few(name, len(chosen))
             for member in chosen:

@@ -177,7 +177,9 @@ def fatal(messages: Iterable[Message], records: int, *, finished: bool) -> tuple
     """
     if finished:
         return ()
-    return tuple(one for one in messages if one.severity == "error" and records - one.records <= SURVIVED)
+    return tuple(
+        message for message in messages if message.severity == "error" and records - message.records <= SURVIVED
+    )
 
 
 # A run as the symptoms see it: one series per metric, the configuration, and what was skipped on the way in.
@@ -369,7 +371,9 @@ class Run:
         except ImportError:
             raise MissingExtraError("pandas", "pandas") from None
 
-        columns = {name: pd.Series(one.value, index=one.step) for name, one in self.series.items() if len(one)}
+        columns = {
+            name: pd.Series(series.value, index=series.step) for name, series in self.series.items() if len(series)
+        }
         single = {name: column[~column.index.duplicated(keep="last")] for name, column in columns.items()}
         return pd.DataFrame(single).sort_index().rename_axis(self.step_name)
 
@@ -382,15 +386,17 @@ class Run:
             parts: Whether parts are wanted as well as the whole.
         """
         found = []
-        for name, one in self.series.items():
-            role = one.role
+        for name, series in self.series.items():
+            role = series.role
             if role is None or role.quantity not in quantities or not (role.is_level if parts else role.is_whole):
                 continue
             if phase and role.is_evaluation != (phase == "eval"):
                 continue
             order = (quantities.index(role.quantity), name != role.name, role.namespace != "", role.extra)
-            found.append((order, one if one.name == role.name or role.factor == 1.0 else one.times(role.factor)))
-        yield from (one for _, one in sorted(found, key=lambda pair: pair[0]))
+            found.append(
+                (order, series if series.name == role.name or role.factor == 1.0 else series.times(role.factor))
+            )
+        yield from (series for _, series in sorted(found, key=lambda pair: pair[0]))
 
     @cached_property
     def fatal(self) -> tuple[Message, ...]:
@@ -409,7 +415,7 @@ class Run:
 
     def _axes(self) -> Iterable[Floats]:
         """Return the steps of all metrics; those of the same records share one array, which is returned once."""
-        return {id(one.step): one.step for one in self.series.values() if len(one)}.values()
+        return {id(series.step): series.step for series in self.series.values() if len(series)}.values()
 
     @property
     def config(self) -> Mapping[str, Scalar]:
@@ -450,7 +456,7 @@ class Run:
 
 def require_logged(names: Iterable[str], run: Run, where: str) -> None:
     """Raise InputError if a name that the user explains is not in the log; the message names what is."""
-    logged = [one.logged_as or name for name, one in run.series.items()]
+    logged = [series.logged_as or name for name, series in run.series.items()]
     missing = [name for name in names if name not in logged and name != run.step_name]
     if missing:
         shown = ", ".join(shorten(name, 40) for name in logged[:MAX_SHOWN_COLUMNS]) + (

@@ -82,8 +82,8 @@ def scalars_tag(path: Path) -> str:
     the same process wrote those of the folder above it.
     """
     name = _EVENTS.fullmatch(path.name)
-    above = [_EVENTS.fullmatch(one.name) for one in entries(path.parent.parent)] if name else []
-    if name is None or not any(one is not None and one["writer"] == name["writer"] for one in above):
+    above = [_EVENTS.fullmatch(entry.name) for entry in entries(path.parent.parent)] if name else []
+    if name is None or not any(match is not None and match["writer"] == name["writer"] for match in above):
         return ""
     try:
         with open_input(path) as file:
@@ -91,7 +91,7 @@ def scalars_tag(path: Path) -> str:
     except (InputError, OSError):
         return ""
     folder = path.parent.name
-    for end in (one.start() for one in re.finditer("_", folder)):
+    for end in (match.start() for match in re.finditer("_", folder)):
         tag = folder[:end].encode()
         if len(tag) > 127:  # its length takes one byte
             return ""

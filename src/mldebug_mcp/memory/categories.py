@@ -103,8 +103,8 @@ def _no_snapshot(tree: object) -> str:
     """Say why an unpickled object is not a snapshot; "" if it is one."""
     if not isinstance(tree, Mapping) or not ("segments" in tree or "device_traces" in tree):
         return "it has neither segments nor device_traces"
-    segment = any("total_size" in one or "blocks" in one for one in _dicts(tree.get("segments")))
-    event = any("action" in one for trace in _list(tree.get("device_traces")) for one in _dicts(trace)[:1])
+    segment = any("total_size" in dict_ or "blocks" in dict_ for dict_ in _dicts(tree.get("segments")))
+    event = any("action" in dict_ for trace in _list(tree.get("device_traces")) for dict_ in _dicts(trace)[:1])
     return "" if segment or event else "it holds neither a segment nor an event"
 
 
@@ -120,7 +120,7 @@ def _list(value: object) -> list[Any]:
 
 
 def _dicts(value: object) -> list[Mapping[str, Any]]:
-    return [one for one in _list(value) if isinstance(one, Mapping)]
+    return [mapping for mapping in _list(value) if isinstance(mapping, Mapping)]
 
 
 def _whole(value: object) -> int:
@@ -162,21 +162,23 @@ class _DeviceReader:
         return DeviceTables(self.device, self._segments(segments), self._blocks(segments), self._events(trace))
 
     def _segments(self, segments: list[Mapping[str, Any]]) -> Segments:
-        sizes = [_whole(one.get("total_size")) for one in segments]
+        sizes = [_whole(segment.get("total_size")) for segment in segments]
         pools: dict[str, int] = {"(0, 0)": 0, "None": 0}
         return Segments(
-            address=_column([_whole(one.get("address")) for one in segments]),
+            address=_column([_whole(segment.get("address")) for segment in segments]),
             size=_column(sizes),
-            stream=_column([_whole(one.get("stream")) for one in segments]),
+            stream=_column([_whole(segment.get("stream")) for segment in segments]),
             small=np.array(
                 [
-                    one.get("segment_type", "small" if size <= SMALL_SEGMENT else "large") == "small"
-                    for one, size in zip(segments, sizes, strict=True)
+                    mapping.get("segment_type", "small" if size <= SMALL_SEGMENT else "large") == "small"
+                    for mapping, size in zip(segments, sizes, strict=True)
                 ],
                 dtype=np.bool_,
             ),
-            expandable=np.array([one.get("is_expandable") is True for one in segments], dtype=np.bool_),
-            pool=_column([pools.setdefault(str(one.get("segment_pool_id"))[:80], len(pools)) for one in segments]),
+            expandable=np.array([segment.get("is_expandable") is True for segment in segments], dtype=np.bool_),
+            pool=_column(
+                [pools.setdefault(str(segment.get("segment_pool_id"))[:80], len(pools)) for segment in segments]
+            ),
         )
 
     def _blocks(self, segments: list[Mapping[str, Any]]) -> Blocks:
@@ -241,11 +243,11 @@ def _requested(block: Mapping[str, Any], size: int) -> tuple[int, object]:
 
 def _annotations(entries: object) -> list[Annotation]:
     found = [
-        Annotation(shorten(str(one.get("name", "")), 120), _whole(one.get("time_us")), _whole(one.get("device")))
-        for one in _dicts(entries)[:MAX_ANNOTATIONS]
-        if str(one.get("stage", "START")).upper() == "START"
+        Annotation(shorten(str(dict_.get("name", "")), 120), _whole(dict_.get("time_us")), _whole(dict_.get("device")))
+        for dict_ in _dicts(entries)[:MAX_ANNOTATIONS]
+        if str(dict_.get("stage", "START")).upper() == "START"
     ]
-    return sorted(found, key=lambda one: one.time)
+    return sorted(found, key=lambda annotation: annotation.time)
 
 
 def _settings(entries: object) -> dict[str, str]:
@@ -410,7 +412,7 @@ def categorise(allocations: Allocations, events: Events, stacks: Stacks) -> Cate
     done.give(forward & (start >= 0), Category.ACTIVATIONS, Sure.HIGH)
     done.give(forward & kept, Category.ACTIVATIONS, Sure.MEDIUM)
     _give_inputs(done, allocations, phase, timeline, stacks)
-    copies = np.array([one.copies for one in stacks.all])[allocations.stack]
+    copies = np.array([stack.copies for stack in stacks.all])[allocations.stack]
     done.give(copies & (kept | beyond_step), Category.PARAMETERS, Sure.MEDIUM)
     done.give((start >= 0) & ~kept, Category.TEMPORARY, Sure.MEDIUM)
     _give_older(done, allocations, count, stacks)
@@ -420,7 +422,7 @@ def categorise(allocations: Allocations, events: Events, stacks: Stacks) -> Cate
 
 def _phases(allocations: Allocations, stacks: Stacks) -> Ints:
     """Return each allocation's phase; if others have frames, one without belongs to backward."""
-    table = np.array([one.phase for one in stacks.all], np.int64)
+    table = np.array([stack.phase for stack in stacks.all], np.int64)
     phase = table[allocations.stack]
     in_history = allocations.start >= 0
     recorded = allocations.stack > 0
@@ -505,9 +507,9 @@ def _give_attention_scores(done: _Assignment, allocations: Allocations, phase: I
     Code that no name tells apart counts where it makes many of one size that is larger than any layer's outputs.
     """
     size = allocations.requested
-    layers = np.array([one.module not in _NO_LAYERS for one in stacks.all])[allocations.stack]
-    named = np.array([one.attention and one.module in _NO_LAYERS for one in stacks.all])[allocations.stack]
-    softmax = np.array([one.softmax for one in stacks.all])[allocations.stack]
+    layers = np.array([stack.module not in _NO_LAYERS for stack in stacks.all])[allocations.stack]
+    named = np.array([stack.attention and stack.module in _NO_LAYERS for stack in stacks.all])[allocations.stack]
+    softmax = np.array([stack.softmax for stack in stacks.all])[allocations.stack]
     forward = (phase == Phase.FORWARD) & (allocations.start >= 0) & (size >= LEAST_SCORES)
     outputs = np.unique(size[forward & layers])
     plain = forward & ~layers & ~np.isin(size, outputs) & done.free
@@ -518,7 +520,7 @@ def _give_attention_scores(done: _Assignment, allocations: Allocations, phase: I
     if largest:
         scores |= plain & np.isin(size, _made_often(allocations, plain & (size > largest), stacks))
     # What the same function makes of the same size belongs to the scores too: masked, scaled or dropped ones.
-    function = _numbered([one.function for one in stacks.all])[allocations.stack]
+    function = _numbered([stack.function for stack in stacks.all])[allocations.stack]
     key = function * (int(size.max(initial=0)) + 1) + size
     scores = plain & np.isin(key, key[scores])
     done.give(scores, Category.ATTENTION_SCORES, Sure.HIGH)
@@ -532,7 +534,7 @@ _NO_LAYERS = frozenset({"", "softmax", "dropout", "scaled_dot_product_attention"
 
 def _made_often(allocations: Allocations, which: Bools, stacks: Stacks) -> list[int]:
     """Return the sizes that one function made at least `MANY_SCORES` times between two allocations of a loss."""
-    ends = np.sort(allocations.start[np.array([one.phase is Phase.LOSS for one in stacks.all])[allocations.stack]])
+    ends = np.sort(allocations.start[np.array([stack.phase is Phase.LOSS for stack in stacks.all])[allocations.stack]])
     rows = np.flatnonzero(which)
     found: Counter[tuple[int, int, str]] = Counter()
     for row, run in zip(rows.tolist(), np.searchsorted(ends, allocations.start[rows]).tolist(), strict=True):
@@ -549,7 +551,7 @@ def _give_inputs(
     done: _Assignment, allocations: Allocations, phase: Ints, timeline: _PhaseTimeline, stacks: Stacks
 ) -> None:
     """Mark what is made outside the model, is alive when a forward pass runs, and goes."""
-    named = np.array([one.inputs for one in stacks.all])[allocations.stack]
+    named = np.array([stack.inputs for stack in stacks.all])[allocations.stack]
     done.give(named & (phase == Phase.UNKNOWN), Category.INPUTS, Sure.HIGH)
     outside = (phase == Phase.UNKNOWN) & (allocations.stack > 0) & (allocations.start >= 0)
     goes = allocations.end < timeline.count
@@ -563,7 +565,7 @@ def _give_older(done: _Assignment, allocations: Allocations, count: int, stacks:
         return
     older = (allocations.start < 0) & (allocations.end == count) & (allocations.stack == 0) & done.free
     made_here = ((done.category == Category.OPTIMIZER_STATE) & (allocations.start >= 0)).any()
-    adam = any(one.phase is Phase.OPTIMIZER and "adam" in " ".join(one.frames).lower() for one in stacks.all)
+    adam = any(stack.phase is Phase.OPTIMIZER and "adam" in " ".join(stack.frames).lower() for stack in stacks.all)
     if adam and not made_here and older.any():
         _give_older_of_adam(done, allocations.requested, np.flatnonzero(older))
     done.give(older, Category.PARAMETERS, Sure.LOW)

@@ -261,25 +261,25 @@ def _needed(shape: ModelShape, setup: Setup) -> tuple[int, int]:
 
 
 def _changed(setup: Setup, plan: list[Change]) -> Setup:
-    for one in plan:
-        setup = replace(setup, **one.settings)
+    for change in plan:
+        setup = replace(setup, **change.settings)
     return setup
 
 
 def _plan(shape: ModelShape, setup: Setup, gpu: Gpu) -> list[Change]:
     """Return the changes until it fits, or all, without those that are not needed for that."""
     plan: list[Change] = []
-    for one in changes(setup):
-        plan.append(one)
+    for change in changes(setup):
+        plan.append(change)
         if _needed(shape, _changed(setup, plan))[0] <= gpu.capacity:
             break
     goal = max(gpu.capacity, _needed(shape, _changed(setup, plan))[0] + LEAST_SAVED)
-    for one in reversed(plan):
-        rest = [other for other in plan if other is not one]
-        carries = one.lever == "lora" and any(other.lever == "qlora" for other in rest)
+    for change in reversed(plan):
+        rest = [other for other in plan if other is not change]
+        carries = change.lever == "lora" and any(other.lever == "qlora" for other in rest)
         if not carries and _needed(shape, _changed(setup, rest))[0] <= goal:
             plan = rest
-    return list({tuple(one.settings): one for one in plan}.values())
+    return list({tuple(change.settings): change for change in plan}.values())
 
 
 def _steps(shape: ModelShape, setup: Setup, plan: list[Change]) -> list[FitStep]:
@@ -287,9 +287,9 @@ def _steps(shape: ModelShape, setup: Setup, plan: list[Change]) -> list[FitStep]
     steps = []
     before, left = _needed(shape, setup)[0], list(plan)
     while left:
-        ready = [one for one in left if one.lever != "qlora" or setup.lora_rank is not None]
+        ready = [change for change in left if change.lever != "qlora" or setup.lora_rank is not None]
         best, after = min(
-            ((one, _needed(shape, _changed(setup, [one]))[0]) for one in ready), key=lambda choice: choice[1]
+            ((change, _needed(shape, _changed(setup, [change]))[0]) for change in ready), key=lambda choice: choice[1]
         )
         settings = {name: str(value) for name, value in best.settings.items()}
         steps.append(
@@ -329,7 +329,7 @@ def _summary(
             return f"fits: {need}{longest}"
         return f"tight: {need}; activations may take {size(margin)} more than the formula says"
     names = ", then ".join(
-        f"{one.lever} ({', '.join(f'{name} {value}' for name, value in one.settings.items())})" for one in steps
+        f"{step.lever} ({', '.join(f'{name} {value}' for name, value in step.settings.items())})" for step in steps
     )
     if enough:
         return f"does not fit: {need}; fits with {names}: {size(steps[-1].needed_bytes)}"
@@ -479,7 +479,7 @@ def estimate_memory(
 
 def _peak_in(snapshot: str | Path) -> int:
     """Return the bytes that the fullest device of a memory snapshot held at its peak."""
-    known = [peak for one in read_memory(snapshot).devices if (peak := one.known_peaks[0]) is not None]
+    known = [peak for device in read_memory(snapshot).devices if (peak := device.known_peaks[0]) is not None]
     if not known:
         raise InputError(f"{shorten(str(snapshot), 200)}: it holds no history, so its peak is not known")
     return max(known)

@@ -358,8 +358,8 @@ def _is_gated(config: Mapping[str, Any]) -> bool:
 def _towers(config: Mapping[str, Any], hidden: int) -> dict[str, Any]:
     """Return the parameters of vision and audio towers with their projectors, as far as they can be read."""
     found = {name: one for name in _TOWERS if isinstance(one := config.get(name), Mapping)}
-    sizes = [_tower_parameters(one, hidden) for one in found.values()]
-    whole = None if None in sizes else sum(one for one in sizes if one is not None)
+    sizes = [_tower_parameters(mapping, hidden) for mapping in found.values()]
+    whole = None if None in sizes else sum(size for size in sizes if size is not None)
     return {"tower": whole, "towers": tuple(found)}
 
 
@@ -393,7 +393,7 @@ def _is_plain(config: Mapping[str, Any], kind: str) -> bool:
 
 def _is_composed(config: Mapping[str, Any], kind: str) -> bool:
     named = (config.get(key) for key in ("activation_function", "hidden_act", "hidden_activation"))
-    told = next((one for one in named if isinstance(one, str)), None)
+    told = next((text for text in named if isinstance(text, str)), None)
     return kind in _COMPOSED_BY_DEFAULT if told is None else told in _MODEL_SHAPE_COMPOSED
 
 

@@ -165,7 +165,7 @@ def _json_kind(tree: object) -> str:
     if keys & {"model_type", "hidden_size", "architectures"}:
         return "a model's configuration, whose memory `estimate` gives"
     kind = "an object" if isinstance(tree, Mapping) else "a list" if isinstance(tree, list) else "a value"
-    some = f" with the keys {', '.join(shorten(one, 30) for one in sorted(keys)[:5])}" if keys else ""
+    some = f" with the keys {', '.join(shorten(key, 30) for key in sorted(keys)[:5])}" if keys else ""
     return f"JSON, {kind}{some}"
 
 
@@ -215,9 +215,9 @@ def read_pprof(data: bytes, path: str) -> MemorySnapshot:
         profile = _profile(data)
     except (ValueError, IndexError):
         raise InputError(f"{name}: neither a pickle, JSON nor a pprof profile; {RECORD}") from None
-    types = [profile.text(one) for one in profile.types]
+    types = [profile.text(type_) for type_ in profile.types]
     if "space" not in types or not profile.samples:
-        kinds = ", ".join(shorten(one, 30) for one in types[:4]) or "nothing"
+        kinds = ", ".join(shorten(type_, 30) for type_ in types[:4]) or "nothing"
         raise InputError(f"{name}: a pprof profile of {kinds}, not of device memory; {RECORD}")
     return snapshot_of(_tables(profile, types.index("space"), path))
 
@@ -244,10 +244,10 @@ def _tables(profile: _Profile, space: int, path: str) -> SnapshotTables:
         blocks[device] += of_programs
     for place, device in enumerate(sorted(blocks)):
         match = _DEVICE.match(device.rpartition(":")[2])
-        distinct = len({one.rpartition(":")[0] for one in blocks}) == 1
+        distinct = len({block.rpartition(":")[0] for block in blocks}) == 1
         known = int(match["number"]) if match and match["number"] and distinct else place
         result.devices.append(_device(known, blocks[device]))
-    names = ", ".join(shorten(one, 40) for one in sorted(blocks) if one)
+    names = ", ".join(shorten(block, 40) for block in sorted(blocks) if block)
     result.notes.append(
         f"live buffers of one moment on {names or 'no named device'}; what grows is seen by comparing two profiles "
         "(against=)"

@@ -153,8 +153,8 @@ def _oom_message(text: str) -> list[DeviceMemory]:
     for match, following in zip(matches, ends, strict=False):
         message = text[match.start() : min(match.start() + _OOM_PART, following)]
         device = _GPU.search(message)
-        one = _one_message(message, int(device[1]) if device else 0, len(matches))
-        found[one.device] = one
+        device_memory = _one_message(message, int(device[1]) if device else 0, len(matches))
+        found[device_memory.device] = device_memory
     return [found[number] for number in sorted(found)]
 
 
@@ -192,9 +192,9 @@ def _others(message: str, reserved: int, capacity: int | None) -> int:
     In a container this process is listed under its number outside, as if it were another one; the sum identifies it,
     which would exceed the capacity.
     """
-    listed = sorted(_bytes(one) or 0 for one in _OTHERS.finditer(message))
+    listed = sorted(_bytes(match) or 0 for match in _OTHERS.finditer(message))
     if capacity is not None and sum(listed) + reserved > capacity:
-        own = next((one for one in listed if one >= reserved), None)
+        own = next((number for number in listed if number >= reserved), None)
         return sum(listed) - (own or 0)
     return sum(listed)
 
@@ -458,7 +458,7 @@ def _skip_line(window: _Window, opcode: int, name: str) -> None:
 def _opcode_name(opcode: int) -> str:
     import pickletools
 
-    known = {ord(one.code): one.name for one in pickletools.opcodes}
+    known = {ord(opcode_info.code): opcode_info.name for opcode_info in pickletools.opcodes}
     return f"the opcode {known[opcode]}" if opcode in known else f"the byte {opcode:#04x}, which is not an opcode,"
 
 

@@ -78,7 +78,7 @@ class History:
         self.without_phases = snapshot.layout.startswith("JAX")
         self.stacks: Stacks = snapshot.stacks
         self.replay: Replay = replay(tables)
-        here = [one for one in snapshot.annotations if one.device == tables.device]
+        here = [annotation for annotation in snapshot.annotations if annotation.device == tables.device]
         self.steps: Steps = find_steps(tables.events, self._freed, snapshot.stacks, here or snapshot.annotations)
 
     @property

@@ -91,10 +91,14 @@ def find_steps(events: Events, freed: Ints, stacks: Stacks, annotations: Sequenc
         stacks: The stacks that the events point into.
         annotations: Named moments of the device.
     """
-    annotated = _annotated(events, [one for one in annotations if not _OPTIMIZER_NAME.match(one.name)])
+    annotated = _annotated(
+        events, [annotation for annotation in annotations if not _OPTIMIZER_NAME.match(annotation.name)]
+    )
     if annotated is not None:
         return annotated
-    by_optimizer = _by_optimizer(events, stacks, [one for one in annotations if _OPTIMIZER_STEP.match(one.name)])
+    by_optimizer = _by_optimizer(
+        events, stacks, [annotation for annotation in annotations if _OPTIMIZER_STEP.match(annotation.name)]
+    )
     if by_optimizer is not None:
         return by_optimizer
     repeated, by_backward = _repeated(events, freed, stacks), _by_backward(events, stacks)
@@ -108,7 +112,7 @@ def _by_optimizer(events: Events, stacks: Stacks, annotations: Sequence[Annotati
     """Return the steps that end with a step of the optimizer, by torch's own annotation of it or by its frames."""
     code = _Code(events, stacks)
     if annotations and events.time.any():
-        times = sorted(one.time for one in annotations)
+        times = sorted(annotation.time for annotation in annotations)
         ends = [int(one) for one in np.searchsorted(events.time, times) if 0 < one < len(events)]
         how = "steps of the optimizer, as torch annotates them"
     else:
@@ -147,8 +151,8 @@ class _Code:
     """
 
     def __init__(self, events: Events, stacks: Stacks) -> None:
-        phase = np.array([one.phase for one in stacks.all], np.int64)
-        aside = np.array([one.evaluation or one.recomputes for one in stacks.all])
+        phase = np.array([stack.phase for stack in stacks.all], np.int64)
+        aside = np.array([stack.evaluation or stack.recomputes for stack in stacks.all])
         allocates = events.action == Action.ALLOC
         self.stacks, self.stack = stacks, events.stack
         self.phase = np.where(allocates, phase[events.stack], Phase.UNKNOWN)
@@ -199,7 +203,7 @@ def find_evaluation(events: Events, freed: Ints, stacks: Stacks) -> Steps | None
         return None
     begin = int(trained[-1]) + 1
     rest = events.since(begin)
-    evaluation = np.array([one.evaluation for one in stacks.all])[rest.stack]
+    evaluation = np.array([stack.evaluation for stack in stacks.all])[rest.stack]
     made = rest.action == Action.ALLOC
     if not made.any() or evaluation[made].mean() <= MIN_SHARE_AFTER_STEPS:
         return None
@@ -209,15 +213,15 @@ def find_evaluation(events: Events, freed: Ints, stacks: Stacks) -> Steps | None
 
 def _annotated(events: Events, annotations: Sequence[Annotation]) -> Steps | None:
     groups: dict[str, list[int]] = {}
-    for one in annotations:
-        name = re.sub(r"[\d#]+", "", one.name).strip()
-        if _STEP_NAME.search(one.name):
-            groups.setdefault(name, []).append(one.time)
+    for annotation in annotations:
+        name = re.sub(r"[\d#]+", "", annotation.name).strip()
+        if _STEP_NAME.search(annotation.name):
+            groups.setdefault(name, []).append(annotation.time)
     usable = {name: sorted(times) for name, times in groups.items() if len(times) >= LEAST_STEPS}
     if not usable or not len(events) or not events.time.any():
         return None
     name = next(
-        (one for one in usable if one.startswith("ProfilerStep")), min(usable, key=lambda one: len(usable[one]))
+        (text for text in usable if text.startswith("ProfilerStep")), min(usable, key=lambda text: len(usable[text]))
     )
     starts = np.unique(np.searchsorted(events.time, usable[name]))
     starts = starts[starts < len(events)]
@@ -297,7 +301,7 @@ def _best(regular: list[tuple[int, Ints]], accept: Callable[[Ints], bool]) -> In
         return None
     rank, count = best[0], len(best[1])
     alike = (starts for place, starts in regular if len(starts) == count and place <= max(rank, 1))
-    return next(starts for starts in sorted(alike, key=lambda one: int(one[0])) if accept(starts))
+    return next(starts for starts in sorted(alike, key=lambda array: int(array[0])) if accept(starts))
 
 
 def _clocks(events: Events, stacks: Stacks) -> list[tuple[Ints, int]]:
@@ -306,7 +310,7 @@ def _clocks(events: Events, stacks: Stacks) -> list[tuple[Ints, int]]:
     First without those of evaluations, by which steps are as far apart across an evaluation as elsewhere.
     """
     allocations = events.action == Action.ALLOC
-    evaluation = np.array([one.evaluation for one in stacks.all])[events.stack]
+    evaluation = np.array([stack.evaluation for stack in stacks.all])[events.stack]
     training = [(np.cumsum(allocations & ~evaluation), EVALUATION - 1)] if evaluation.any() else []
     return [*training, (np.cumsum(allocations), EVALUATION)]
 
@@ -330,7 +334,7 @@ def _trained(events: Events, stacks: Stacks) -> Ints | None:
 
     Backward on a GPU runs in a thread without Python frames.
     """
-    training = np.array([one.phase in _TRAINING for one in stacks.all])
+    training = np.array([stack.phase in _TRAINING for stack in stacks.all])
     if not training.any():
         return None
     return np.flatnonzero((events.action == Action.ALLOC) & (training[events.stack] | (events.stack == 0)))
@@ -351,7 +355,7 @@ def _inside_one_call(starts: Ints, events: Events, stacks: Stacks) -> bool:
     shared = stacks.shared(mine)
     if any(_PASS.search(function) or _GENERATION.search(function) for function in shared):
         return True
-    runs = any(stacks[one].phase in (Phase.FORWARD, Phase.LOSS) for one in mine)
+    runs = any(stacks[number].phase in (Phase.FORWARD, Phase.LOSS) for number in mine)
     return not runs and any(_MAKING.search(function) for function in shared)
 
 

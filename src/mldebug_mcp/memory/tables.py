@@ -208,7 +208,7 @@ class Stacks:
         objects = tuple(map(id, frames if len(frames) <= MAX_FRAMES else frames[:MAX_FRAMES]))
         known = self._by_objects.get(objects)
         if known is None:
-            texts = tuple(_frame(one) for one in frames[:MAX_FRAMES] if isinstance(one, Mapping))
+            texts = tuple(_frame(frame) for frame in frames[:MAX_FRAMES] if isinstance(frame, Mapping))
             known = self._by_content.get(texts)
             if known is None:
                 known = self._by_content[texts] = len(self.all)
@@ -223,7 +223,7 @@ class Stacks:
         The last is the one in which they part: a loop that makes them all runs in it, or further out. Stacks that were
         not recorded say nothing and are left out.
         """
-        outermost_first = [self._texts[one][::-1] for one in which if one > 0]
+        outermost_first = [self._texts[number][::-1] for number in which if number > 0]
         if not outermost_first:
             return ()
         # Between the first and the last in sorted order lie all others: what these two share, all share.

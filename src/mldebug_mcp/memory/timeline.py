@@ -190,6 +190,6 @@ def _at_even_distances(per_step: Ints) -> bool:
     return even and at[0] <= period and at[-1] >= len(per_step) - 1 - 2 * period
 
 
-def of_forward(one: Grower) -> bool:
+def of_forward(grower: Grower) -> bool:
     """Tell whether a site allocates in a forward pass or in the loss."""
-    return one.stack.phase in (Phase.FORWARD, Phase.LOSS)
+    return grower.stack.phase in (Phase.FORWARD, Phase.LOSS)

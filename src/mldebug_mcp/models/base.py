@@ -113,7 +113,7 @@ class Model(Frozen):
     def __repr__(self) -> str:
         """Return a line, as a console shows a value; `to_json` has all of it."""
         told = [_told(name, getattr(self, name)) for name in type(self).model_fields]
-        said = ", ".join([one for one in told if one][:MOST_TOLD])
+        said = ", ".join([text for text in told if text][:MOST_TOLD])
         return shorten(f"<{type(self).__name__} {said}", LONGEST_REPR - 1) + ">"
 
     __str__ = __repr__
@@ -160,11 +160,11 @@ def _safe_fields(kind: type[Model], fields: Mapping[str, Any]) -> dict[str, Any]
 def _room(kind: type[Model], name: str) -> int:
     """Return how many characters the strings of a field may have."""
     field = kind.model_fields[name]
-    return max((one.characters for one in _rooms(field.annotation, field.metadata)), default=LONGEST_NAME)
+    return max((room.characters for room in _rooms(field.annotation, field.metadata)), default=LONGEST_NAME)
 
 
 def _rooms(annotation: object, metadata: Iterable[object] = ()) -> Iterable[Room]:
-    yield from (one for one in (*metadata, *getattr(annotation, "__metadata__", ())) if isinstance(one, Room))
+    yield from (room for room in (*metadata, *getattr(annotation, "__metadata__", ())) if isinstance(room, Room))
     for part in get_args(annotation):
         yield from _rooms(part)
 

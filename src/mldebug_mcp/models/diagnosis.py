@@ -65,7 +65,7 @@ class QuantityFact(Model):
     def parts(self) -> list[str]:
         """The line in its parts: training, evaluation, and the gap; of a group its extremes."""
         group = [f"{self.columns} columns, among them"] if self.columns > len(self.curves) else []
-        return [*group, *(one.text for one in self.curves), *([self.gap] if self.gap else [])]
+        return [*group, *(curve.text for curve in self.curves), *([self.gap] if self.gap else [])]
 
 
 class EventFact(Model):
@@ -340,7 +340,7 @@ class Diagnosis(Model):
     @property
     def present(self) -> list[Finding]:
         """What is seen in the log: the findings whose state is present."""
-        return [one for one in self.findings if one.state is State.PRESENT]
+        return [finding for finding in self.findings if finding.state is State.PRESENT]
 
     @property
     def leader(self) -> str:
@@ -360,22 +360,24 @@ class Diagnosis(Model):
 
         rows = [
             {
-                "cause": one.cause,
-                "probability": one.probability,
-                "credence": one.credence,
-                "because": "; ".join(one.because),
-                "against": "; ".join(one.against),
-                "summary": one.summary,
-                "fix": one.fix,
+                "cause": hypothesis.cause,
+                "probability": hypothesis.probability,
+                "credence": hypothesis.credence,
+                "because": "; ".join(hypothesis.because),
+                "against": "; ".join(hypothesis.against),
+                "summary": hypothesis.summary,
+                "fix": hypothesis.fix,
             }
-            for one in self.hypotheses
+            for hypothesis in self.hypotheses
         ]
         return pd.DataFrame(rows)
 
     def __repr__(self) -> str:
         """Return a line, as a notebook shows a value: whole, there would be a hundred findings in it."""
-        causes = ", ".join(f"{one.cause} {percent(one.probability)}" for one in self.hypotheses[:_SHOWN])
-        seen = ", ".join(one.symptom for one in self.present) or "nothing unusual"
+        causes = ", ".join(
+            f"{hypothesis.cause} {percent(hypothesis.probability)}" for hypothesis in self.hypotheses[:_SHOWN]
+        )
+        seen = ", ".join(finding.symptom for finding in self.present) or "nothing unusual"
         return f"<Diagnosis of {_in_words(self.run.path)}: {causes}; seen: {seen}>"
 
     __str__ = __repr__

@@ -406,10 +406,10 @@ def _group_bytes(leader: int) -> int:
     """Return the resident memory of the worker and all that it started, in bytes (Linux)."""
     pages, pending = 0, [leader]
     while pending:
-        one = pending.pop()
+        number = pending.pop()
         with contextlib.suppress(OSError, ValueError, IndexError):
-            pages += int(Path(f"/proc/{one}/statm").read_text().split()[1])
-            for children in Path(f"/proc/{one}/task").glob("*/children"):
+            pages += int(Path(f"/proc/{number}/statm").read_text().split()[1])
+            for children in Path(f"/proc/{number}/task").glob("*/children"):
                 pending += map(int, children.read_text().split())
     return pages * os.sysconf("SC_PAGE_SIZE")
 

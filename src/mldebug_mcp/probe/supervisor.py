@@ -93,9 +93,9 @@ def kill_descendants() -> None:
     """Kill every descendant of this process and wait for it."""
     end = time.monotonic() + KILLING
     while time.monotonic() < end:
-        for one in _descendants(os.getpid()):
+        for descendant in _descendants(os.getpid()):
             try:
-                os.kill(one, signal.SIGKILL)
+                os.kill(descendant, signal.SIGKILL)
             except OSError:
                 continue
         try:

@@ -169,4 +169,4 @@ def main_lines() -> list[str]:
     """Return the innermost lines of the main thread, the innermost first."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     lines = traceback.extract_stack(frame)[::-1][:FRAMES] if frame is not None else []
-    return [f"{Path(one.filename).name}:{one.lineno} in {one.name}" for one in lines]
+    return [f"{Path(line.filename).name}:{line.lineno} in {line.name}" for line in lines]

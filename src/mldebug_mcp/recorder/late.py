@@ -285,7 +285,9 @@ def _sent_off(tensors: list[Tensor]) -> tuple[Value, Value]:
     """Return the numbers of tensors of a device, on their way from there, and the event of their arrival."""
     torch = sys.modules["torch"]
     device = tensors[0].device
-    together = torch.cat([one.reshape(-1) if one.device == device else one.to(device).reshape(-1) for one in tensors])
+    together = torch.cat(
+        [tensor.reshape(-1) if tensor.device == device else tensor.to(device).reshape(-1) for tensor in tensors]
+    )
     if device.type != "cuda":
         return together, None
     here = torch.empty(together.shape, dtype=together.dtype, pin_memory=True)

@@ -49,14 +49,14 @@ class Layers:
 
     def before_step(self) -> None:
         """Keep some of the weights of each layer, to compare them after the step."""
-        self._before = [_sample(one).clone() for own in self.layers.values() for one in own]
+        self._before = [_sample(tensor).clone() for own in self.layers.values() for tensor in own]
 
     def moved(self) -> Vector | None:
         """Return how far the step moved each layer, as a share of its weights."""
         before, self._before = self._before, []
         if not before:
             return None
-        weights = [_sample(one) for own in self.layers.values() for one in own]
+        weights = [_sample(tensor) for own in self.layers.values() for tensor in own]
         differences = sys.modules["torch"]._foreach_sub(weights, before)
         moved, had = (_norms(self._by_layer(tensors)) for tensors in (differences, before))
         return _vector("update_ratio", list(self.layers), moved / had.clamp(min=TINY))
@@ -73,7 +73,7 @@ def layers_of(model: nn.Module) -> dict[str, list[Tensor]]:
     Modules of a block that is repeated many times are taken together: `layers.3.attention.query` is `layers.3`.
     """
     owned = {
-        name or "model": [one for one in module.parameters(recurse=False) if one.requires_grad]
+        name or "model": [parameter for parameter in module.parameters(recurse=False) if parameter.requires_grad]
         for name, module in model.named_modules()
     }
     owned = {name: parameters for name, parameters in owned.items() if parameters}
@@ -102,8 +102,8 @@ def norms_of(tensors: Sequence[Tensor], order: float = 2.0) -> Tensor:
     torch = sys.modules["torch"]
     with torch.no_grad():
         norms = torch._foreach_norm(tensors, order, torch.float32)
-        if len({one.device for one in norms}) > 1:
-            norms = [one.to(norms[0].device) for one in norms]
+        if len({norm.device for norm in norms}) > 1:
+            norms = [norm.to(norms[0].device) for norm in norms]
         found: Tensor = torch.stack(norms)
     return found
 
@@ -111,8 +111,8 @@ def norms_of(tensors: Sequence[Tensor], order: float = 2.0) -> Tensor:
 def _norms(groups: Iterable[Sequence[Tensor]]) -> Tensor:
     """Return the norm of the tensors of each group together."""
     torch = sys.modules["torch"]
-    sizes = [len(one) for one in groups]
-    each = norms_of([one for group in groups for one in group])
+    sizes = [len(group) for group in groups]
+    each = norms_of([tensor for group in groups for tensor in group])
     if len(each) == len(sizes):
         return each
     groups_of = torch.repeat_interleave(torch.tensor(sizes)).to(each.device, non_blocking=True)
@@ -265,10 +265,12 @@ def origin_of(model: nn.Module, inputs: tuple[Value, Value] | None) -> dict[str,
     parameters = dict(model.named_parameters())
     found = {
         "inputs": _inputs(inputs) if inputs is not None else [],
-        "weights": _named(name for name, one in parameters.items() if not _is_finite(one)),
+        "weights": _named(name for name, parameter in parameters.items() if not _is_finite(parameter)),
         "outputs": _outputs(model, inputs) if inputs is not None else [],
         "gradients": _named(
-            name for name, one in reversed(parameters.items()) if one.grad is not None and not _is_finite(one.grad)
+            name
+            for name, parameter in reversed(parameters.items())
+            if parameter.grad is not None and not _is_finite(parameter.grad)
         ),
     }
     return {what: names for what, names in found.items() if names}
@@ -437,8 +439,8 @@ def _outputs(model: nn.Module, inputs: tuple[Value, Value]) -> list[str]:
             found.append(names[module])
 
     handles = [module.register_forward_hook(look) for module in names]
-    buffers = {name: one.clone() for name, one in model.named_buffers()}
-    devices = {one.device for one in model.parameters() if one.device.type == "cuda"}
+    buffers = {name: tensor.clone() for name, tensor in model.named_buffers()}
+    devices = {parameter.device for parameter in model.parameters() if parameter.device.type == "cuda"}
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=list(devices)):
             model(*inputs[0], **inputs[1])
@@ -446,8 +448,8 @@ def _outputs(model: nn.Module, inputs: tuple[Value, Value]) -> list[str]:
         for handle in handles:
             handle.remove()
         with torch.no_grad():
-            for name, one in model.named_buffers():
-                one.copy_(buffers[name])
+            for name, tensor in model.named_buffers():
+                tensor.copy_(buffers[name])
     return found
 
 
@@ -462,7 +464,7 @@ def named_inputs(inputs: tuple[Value, Value]) -> dict[str, Value]:
 
 
 def _all_finite(value: Value) -> bool:
-    return all(_is_finite(one) for one in _tensors(value))
+    return all(_is_finite(tensor) for tensor in _tensors(value))
 
 
 def _tensors(value: Value) -> Iterator[Value]:
@@ -701,7 +703,7 @@ class KeptGradients:
 
     def __init__(self, model: nn.Module, norm: Callable[[list[Value]], Value]) -> None:
         self._norm = norm
-        self._parameters = [one for one in model.parameters() if one.requires_grad]
+        self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self._norms: list[Value] = []
         self._cleared = self._unseen = False
 
@@ -721,7 +723,7 @@ class KeptGradients:
         output.register_hook(lambda _: self._look())
 
     def _look(self) -> None:
-        kept = [one.grad for one in self._parameters if one.grad is not None]
+        kept = [parameter.grad for parameter in self._parameters if parameter.grad is not None]
         if kept:
             self._norms.append(self._norm(kept))
         else:

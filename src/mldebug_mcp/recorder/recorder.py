@@ -149,8 +149,8 @@ class Recorder(Stepping):
         if error is not None:
             self.failed(error)
         self.end()
-        for one in self._watched:
-            one.leave()
+        for watched in self._watched:
+            watched.leave()
         if self._alarm is not None:
             self._alarm.stop()
         self._stream.close({"step": self._last, "event": "closed"})

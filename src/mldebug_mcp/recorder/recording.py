@@ -192,8 +192,8 @@ def _thin(path: Path) -> None:
     times = [_times_thinned(part) for part in parts]
     first = next((at for at in range(len(parts) - 1) if times[at] == times[at + 1]), 0)
     old, young = parts[first], parts[first + 1]
-    with old.open("rb") as one, young.open("rb") as other:
-        lines = thinned([*one, *other], times[first] + 1)
+    with old.open("rb") as buffered_reader, young.open("rb") as other:
+        lines = thinned([*buffered_reader, *other], times[first] + 1)
     fresh = path.with_name(f".{path.name}.thin")
     fresh.write_bytes(b"".join(lines))
     fresh.replace(young)

@@ -64,7 +64,7 @@ class Rows:
 
     def written(self) -> list[int | str]:
         """Return all rows."""
-        return [row for one in self._batches for row in (one if isinstance(one, list) else one.listed())]
+        return [row for batch in self._batches for row in (batch if isinstance(batch, list) else batch.listed())]
 
 
 def keys_of(batch: Value, rows: Value) -> RowKeys | None:

@@ -71,7 +71,7 @@ class Course:
 def _bound(losses: Collection[float]) -> float:
     """Return the loss above which one is off the course of these."""
     level = median(losses)
-    spread = _SIGMA * median(abs(one - level) for one in losses)
+    spread = _SIGMA * median(abs(loss - level) for loss in losses)
     return level + max(MIN_SPIKE_SIGMAS * spread, (RISE - 1) * abs(level))
 
 
@@ -127,7 +127,7 @@ def columns_of(batch: Value) -> dict[str, Value]:
 
 
 def _bytes_of(columns: Mapping[str, Value]) -> int:
-    return sum(one.numel() * one.element_size() for one in columns.values() if hasattr(one, "element_size"))
+    return sum(column.numel() * column.element_size() for column in columns.values() if hasattr(column, "element_size"))
 
 
 # From drafts of records to lines in the file, as soon as their values are there, and what they tell of the loss.
@@ -422,8 +422,8 @@ class Stepping:
         self._watchdog.moved(number)
         self._batches.waited += waited
         self._step = step
-        for one in self._watched:
-            one.begin(step)
+        for watched in self._watched:
+            watched.begin(step)
 
     def end(self) -> None:
         """End the step that was begun, if one was."""
@@ -436,8 +436,8 @@ class Stepping:
 
     @guarded
     def _finish(self, step: Step) -> None:
-        for one in self._watched:
-            one.end(step)
+        for watched in self._watched:
+            watched.end(step)
         wall = time.perf_counter() - step.began + self._batches.waited
         if step.deep:
             self._looks.spent(step.number, step.cost)
@@ -459,9 +459,9 @@ class Stepping:
 
     def _inputs(self) -> Value:
         """Return what the model was called with last: the batch, where the loop did not show it."""
-        for one in self._watched:
-            if one.inputs is not None:
-                args, kwargs = one.inputs
+        for watched in self._watched:
+            if watched.inputs is not None:
+                args, kwargs = watched.inputs
                 return kwargs or (args[0] if len(args) == 1 else args)
         return None
 

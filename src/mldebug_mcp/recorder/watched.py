@@ -55,8 +55,8 @@ def settings_of(model: nn.Module, optimizer: Value) -> dict[str, object]:
     own = list(model.parameters())
     found: dict[str, object] = {
         "model": type(model).__name__,
-        "parameters": sum(one.numel() for one in own),
-        "trained_parameters": sum(one.numel() for one in own if one.requires_grad),
+        "parameters": sum(parameter.numel() for parameter in own),
+        "trained_parameters": sum(parameter.numel() for parameter in own if parameter.requires_grad),
         "dtype": str(own[0].dtype).removeprefix("torch.") if own else None,
     }
     groups = getattr(optimizer, "param_groups", None)
@@ -145,10 +145,10 @@ class Watched:
         self.optimizer = _unwrapped(optimizer)
         self._settings = settings
         self._step: Step | None = None
-        self.on_gpu = any(one.device.type == "cuda" for one in model.parameters())
+        self.on_gpu = any(parameter.device.type == "cuda" for parameter in model.parameters())
         self.inputs: tuple[Value, Value] | None = None
         self._parameters = dict(model.named_parameters())
-        self._ids = {id(one) for one in self._parameters.values()}
+        self._ids = {id(parameter) for parameter in self._parameters.values()}
         self._is_away = not all(map(is_here, self._parameters.values()))
         self._layers = Layers(model)
         self._activations = None if _is_compiled(model) else Activations(inner_of(model), self._take)
@@ -357,14 +357,14 @@ class Watched:
         self._normed = now
         if not self._norms.allows(step.number):
             return
-        gradients = [one.grad for one in self._parameters.values() if one.grad is not None]
+        gradients = [parameter.grad for parameter in self._parameters.values() if parameter.grad is not None]
         if gradients:
             step.draft.put("grad_norm", _total_norm(gradients))
         self._norms.spent(step.number, time.thread_time() - began)
 
     def _gradient_sizes(self, step: Step) -> None:
         """Take the largest size of the gradient of each parameter, which is read when it has arrived."""
-        named = [(name, one.grad) for name, one in self._parameters.items() if one.grad is not None]
+        named = [(name, parameter.grad) for name, parameter in self._parameters.items() if parameter.grad is not None]
         if named and not any(type(gradient).__name__ == "DTensor" for _, gradient in named):
             sizes = norms_of([gradient for _, gradient in named], math.inf)
             step.draft.put_sizes(GradientSizes(sizes, [name for name, _ in named]))
@@ -428,7 +428,7 @@ def inner_of(model: nn.Module) -> nn.Module:
 
 def _can_run_again(model: nn.Module) -> bool:
     """Say whether a forward pass of one rank alone waits for no other."""
-    sharded = any(type(one).__name__ == "DTensor" for one in model.parameters())
+    sharded = any(type(parameter).__name__ == "DTensor" for parameter in model.parameters())
     return not sharded and type(model).__name__ != "FullyShardedDataParallel"
 
 
@@ -445,6 +445,6 @@ def _unwrapped(optimizer: Value) -> Value:
 
 def _total_norm(gradients: list[Any]) -> Any:  # noqa: ANN401 - a tensor
     """Return the norm of all gradients together."""
-    if any(type(one).__name__ == "DTensor" for one in gradients):
+    if any(type(gradient).__name__ == "DTensor" for gradient in gradients):
         return sys.modules["torch"].nn.utils.get_total_norm(gradients)
     return sys.modules["torch"].linalg.vector_norm(norms_of(gradients))

@@ -48,7 +48,7 @@ def panel_svg(panel: Panel, first: float, last: float, step_name: str) -> str:
         step_name: What a step is.
     """
     place = _Place(first, last, panel)
-    names = ", ".join(one.title for one in panel.curves)
+    names = ", ".join(curve.title for curve in panel.curves)
     parts = [
         *(_tick(place, value) for value in panel.scale.ticks()),
         *(_step_tick(place, step) for step in round_values(first, last, 8)),
@@ -58,7 +58,7 @@ def panel_svg(panel: Panel, first: float, last: float, step_name: str) -> str:
             for x in place.x(np.array(panel.restarts)).tolist()
         ),
         *(_mark(place, *label) for label in labels(panel.marks, place.steps(BADGE + 2), place.steps(SVG_LETTER))),
-        *(_curve(place, one, colour) for one, colour in zip(panel.curves, colours(panel), strict=True)),
+        *(_curve(place, curve, colour) for curve, colour in zip(panel.curves, colours(panel), strict=True)),
         *([] if panel.worst is None else [_worst(place, panel.worst)]),
     ]
     return (
@@ -70,7 +70,7 @@ def panel_svg(panel: Panel, first: float, last: float, step_name: str) -> str:
 def colours(panel: Panel) -> list[str]:
     """Return a colour for each curve of a panel: the run's own in order, siblings from the end, the reference grey."""
     own, siblings = cycle(COLOURS), cycle(reversed(COLOURS))
-    return [REFERENCE if one.of == REFERENCE_RUN else next(siblings if one.of else own) for one in panel.curves]
+    return [REFERENCE if curve.of == REFERENCE_RUN else next(siblings if curve.of else own) for curve in panel.curves]
 
 
 class _Place:
@@ -110,13 +110,13 @@ def _curve(place: _Place, curve: Curve, colour: str) -> str:
 def _mark(place: _Place, numbers: str, group: list[Mark]) -> str:
     """Return a line at each onset that shares a label, and the label above the first."""
     half = max(BADGE, SVG_LETTER * len(numbers) + 8) / 2
-    steps = place.x(np.array([one.step for one in group])).tolist()
+    steps = place.x(np.array([mark.step for mark in group])).tolist()
     x, y = min(steps[0], WIDTH + RIGHT - half), -TOP + 1
     lines = "".join(
         f'<line stroke="{ONSET}" stroke-dasharray="4 3" x1="{at:.1f}" x2="{at:.1f}" y1="{y + BADGE}" y2="{HEIGHT}"/>'
         for at in steps
     )
-    told = "; ".join(one.told for one in group)
+    told = "; ".join(mark.told for mark in group)
     return (
         f'<g>{lines}<rect x="{x - half:.1f}" y="{y}" width="{2 * half:.1f}" height="{BADGE}" rx="{BADGE / 2}" '
         f'fill="{ONSET}"/><text x="{x:.1f}" y="{y + 13}" text-anchor="middle" fill="#fff" font-weight="bold">{numbers}'
@@ -218,7 +218,8 @@ def diagnosis_figure(diagnosis: Diagnosis, run: Run, reference: Run | None = Non
         _draw(where, panel, run.last_step - run.first_step)
     axes[-1].set_xlabel("\n".join([run.step_name, *listed]), loc="left", fontsize=9, parse_math=False)
     leading = ", ".join(
-        f"{one.cause} {percent(one.probability)}" for one in diagnosis.hypotheses[:MAX_DRAWN_HYPOTHESES]
+        f"{hypothesis.cause} {percent(hypothesis.probability)}"
+        for hypothesis in diagnosis.hypotheses[:MAX_DRAWN_HYPOTHESES]
     )
     name = shorten(diagnosis.run.path, MAX_NAME)
     picture.suptitle(f"{name}: what it may be: {leading}", x=0.01, ha="left", fontsize=11, parse_math=False)
@@ -227,8 +228,8 @@ def diagnosis_figure(diagnosis: Diagnosis, run: Run, reference: Run | None = Non
 
 def _listed(seen: list[Finding]) -> list[str]:
     lines = [
-        shorten(f"{number}  {one.symptom}: {one.summary}", MAX_LABEL_CHARACTERS)
-        for number, one in enumerate(seen, start=1)
+        shorten(f"{number}  {finding.symptom}: {finding.summary}", MAX_LABEL_CHARACTERS)
+        for number, finding in enumerate(seen, start=1)
     ]
     more = [f"and {len(lines) - MOST_LISTED} more"] if len(lines) > MOST_LISTED else []
     return lines[:MOST_LISTED] + more

@@ -61,7 +61,7 @@ Judged = TypeVar("Judged", Hypothesis, RankedCause)
 
 def rounded(causes: Sequence[Judged]) -> list[Judged]:
     """Return causes with as many digits of their probabilities as mean something."""
-    return [one.model_copy(update={"probability": round(one.probability, DIGITS)}) for one in causes]
+    return [cause.model_copy(update={"probability": round(cause.probability, DIGITS)}) for cause in causes]
 
 
 def fitted(answer: Answer, limit: int) -> Answer:
@@ -119,7 +119,7 @@ def _cut(value: object, characters: int, entries: int) -> object:
 
 def _cut_list(values: list[object], characters: int, entries: int) -> list[object]:
     if values and isinstance(values[0], Citation):
-        return [one for one in values[:entries] if isinstance(one, Citation) and len(one.text) <= characters]
+        return [value for value in values[:entries] if isinstance(value, Citation) and len(value.text) <= characters]
     kept = values if values and isinstance(values[0], _WHOLE) else values[:entries]
     return [_cut(one, max(LEAST_CHARACTERS, characters // 2), entries // 3) for one in kept]
 
@@ -135,8 +135,8 @@ def quoted_once(items: Iterable[Quoting], most: int | None = None) -> list[Quoti
     told: set[str] = set()
     once = []
     for item in items:
-        new = [one for one in item.citations if one.id not in told][:most]
-        told.update(one.id for one in new)
+        new = [citation for citation in item.citations if citation.id not in told][:most]
+        told.update(citation.id for citation in new)
         once.append(item if new == item.citations else item.model_copy(update={"citations": new}))
     return once
 
@@ -158,14 +158,17 @@ DETAILED = 6
 def concise_inspection(inspection: BatchInspection) -> BatchInspection:
     """Return the inspection with bounded rows, texts and lists; about 10,000 characters at most."""
     notes = list(inspection.notes[:BATCH_CONCISE_MAX_NOTES])
-    if inspection.rows[SHOWN_ROWS:] or any(one.row_count > MAX_ROWS_NAMED for one in inspection.findings):
+    if inspection.rows[SHOWN_ROWS:] or any(finding.row_count > MAX_ROWS_NAMED for finding in inspection.findings):
         notes.append("not all rows and row numbers are listed here")
     findings = quoted_once(inspection.findings, most=1)
     batch = inspection.batch.model_copy(update={"columns": inspection.batch.columns[:MAX_COLUMNS]})
     return inspection.model_copy(
         update={
             "batch": batch,
-            "findings": [_batch_concise_short(one, detailed=number < DETAILED) for number, one in enumerate(findings)],
+            "findings": [
+                _batch_concise_short(batch_finding, detailed=number < DETAILED)
+                for number, batch_finding in enumerate(findings)
+            ],
             "rows": [_row(row) for row in inspection.rows[:SHOWN_ROWS]],
             "corpus": None if inspection.corpus is None else _corpus(inspection.corpus),
             "template": _template(inspection.template),
@@ -236,8 +239,8 @@ def concise_explanation(entry: Explanation) -> Explanation:
 def concise_error(answer: ErrorExplanation) -> ErrorExplanation:
     """Return the likeliest match whole and the others as what they say the cause is."""
     others = [
-        one.model_copy(update={"message": shorten(one.message, 80), "fix": "", "mistaken_for": ""})
-        for one in answer.matches[1:]
+        match.model_copy(update={"message": shorten(match.message, 80), "fix": "", "mistaken_for": ""})
+        for match in answer.matches[1:]
     ]
     return answer.model_copy(update={"matches": [*answer.matches[:1], *others]})
 
@@ -257,24 +260,29 @@ MAX_SENTENCE = 300
 
 def concise_memory(report: MemoryReport) -> MemoryReport:
     """Return the report in at most about 2,500 tokens."""
-    fullest = max(report.devices, key=lambda one: one.peak_allocated_bytes or one.allocated_bytes, default=None)
+    fullest = max(
+        report.devices, key=lambda device: device.peak_allocated_bytes or device.allocated_bytes, default=None
+    )
     fix = report.at_a_glance.fix
     short = {
-        "findings": [_finding(one, told=fix) for one in report.findings[:MAX_FINDINGS]],
-        "top_allocations": [_site(one) for one in report.top_allocations[:MAX_SITES]],
-        "devices": [_device(one, full=one is fullest) for one in _shown(report.devices, fullest)],
+        "findings": [_finding(finding, told=fix) for finding in report.findings[:MAX_FINDINGS]],
+        "top_allocations": [_site(allocation) for allocation in report.top_allocations[:MAX_SITES]],
+        "devices": [
+            _device(device_summary, full=device_summary is fullest)
+            for device_summary in _shown(report.devices, fullest)
+        ],
         "levers": report.levers[:MAX_LEVERS],
         "oom": report.oom and report.oom.model_copy(update={"stack": []}),
         "hypotheses": [
-            one.model_copy(
+            hypothesis.model_copy(
                 update={
-                    "summary": shorten(one.summary, MAX_SENTENCE // 2),
+                    "summary": shorten(hypothesis.summary, MAX_SENTENCE // 2),
                     "against": [],
                     "symptoms": [],
-                    "fix": "" if fix else one.fix,
+                    "fix": "" if fix else hypothesis.fix,
                 }
             )
-            for one in rounded(report.hypotheses[:MAX_HYPOTHESES])
+            for hypothesis in rounded(report.hypotheses[:MAX_HYPOTHESES])
         ],
         "comparison": report.comparison and report.comparison.model_copy(update={"sites": report.comparison.sites[:5]}),
     }
@@ -295,31 +303,39 @@ def concise_estimate(estimate: MemoryEstimate) -> MemoryEstimate:
     return estimate.model_copy(update={"sources": []})
 
 
-def _finding(one: MemoryFinding, *, told: str) -> MemoryFinding:
+def _finding(memory_finding: MemoryFinding, *, told: str) -> MemoryFinding:
     """Return a finding in short; its fix is left out where the answer already begins with it."""
-    return one.model_copy(
+    return memory_finding.model_copy(
         update={
-            "stack": one.stack[:MAX_FRAMES],
-            "fix": "" if one.fix.rstrip(".") == told.rstrip(".") else shorten(one.fix, MAX_SENTENCE),
-            "citations": one.citations[:1] if one.severity != "info" else [],
+            "stack": memory_finding.stack[:MAX_FRAMES],
+            "fix": ""
+            if memory_finding.fix.rstrip(".") == told.rstrip(".")
+            else shorten(memory_finding.fix, MAX_SENTENCE),
+            "citations": memory_finding.citations[:1] if memory_finding.severity != "info" else [],
             "values": {},
         }
     )
 
 
-def _site(one: CallSite) -> CallSite:
-    return one.model_copy(update={} if one.details else {"stack": []})
+def _site(call_site: CallSite) -> CallSite:
+    return call_site.model_copy(update={} if call_site.details else {"stack": []})
 
 
 def _shown(devices: list[DeviceSummary], fullest: DeviceSummary | None) -> list[DeviceSummary]:
     """Return the first devices, and the fullest among them."""
-    return [one for place, one in enumerate(devices) if place < MAX_DEVICES - 1 or one is fullest][:MAX_DEVICES]
+    return [
+        device_summary
+        for place, device_summary in enumerate(devices)
+        if place < MAX_DEVICES - 1 or device_summary is fullest
+    ][:MAX_DEVICES]
 
 
-def _device(one: DeviceSummary, *, full: bool) -> DeviceSummary:
+def _device(device_summary: DeviceSummary, *, full: bool) -> DeviceSummary:
     """Drop the steps; only the fullest device keeps its categories."""
-    categories = [part.model_copy(update={"how": ""}) for part in one.categories if full and part.share >= 0.01]
-    return one.model_copy(update={"steps": [], "categories": categories})
+    categories = [
+        part.model_copy(update={"how": ""}) for part in device_summary.categories if full and part.share >= 0.01
+    ]
+    return device_summary.model_copy(update={"steps": [], "categories": categories})
 
 
 # The short form of a reading: as many points as fit, the extremes among them.
@@ -334,10 +350,10 @@ MOST_OTHERS = 20
 def concise_reading(reading: MetricReading) -> MetricReading:
     """Return the reading with fewer points of each curve, where it would be too long."""
     short = reading.model_copy(update={"others": reading.others[:MOST_OTHERS]})
-    most = max((len(one.points) for one in reading.series), default=0)
+    most = max((len(series.points) for series in reading.series), default=0)
     while length(short) > ROOM and most > METRIC_CONCISE_LEAST:
         most = most * 2 // 3
-        short = short.model_copy(update={"series": [_fewer(one, most) for one in reading.series]})
+        short = short.model_copy(update={"series": [_fewer(series, most) for series in reading.series]})
     return short
 
 
@@ -360,9 +376,13 @@ PROBE_CONCISE_LEAST = 0.05
 
 def concise_probe(result: ProbeResult) -> ProbeResult:
     """Return the answer with the findings that are present, the leading causes, and the curve thinned."""
-    present = [one for one in result.findings if one.state is State.PRESENT]
+    present = [finding for finding in result.findings if finding.state is State.PRESENT]
     every = max(1, len(result.curve) // MAX_POINTS)
-    leading = [one for one in result.hypotheses if one.probability > PROBE_CONCISE_LEAST or one.because]
+    leading = [
+        hypothesis
+        for hypothesis in result.hypotheses
+        if hypothesis.probability > PROBE_CONCISE_LEAST or hypothesis.because
+    ]
     return result.model_copy(
         update={
             "findings": present,
@@ -383,9 +403,9 @@ LONGEST_TEXT = 600
 
 def concise_rows(answer: RowsAt) -> RowsAt:
     """Return the first micro-batches and rows; the notes say how many there are."""
-    batches = [_few(one) for one in answer.batches[:MOST_BATCHES]]
-    rows = [_rows_concise_short(one) for one in answer.rows[:ROWS_CONCISE_MOST_ROWS]]
-    shown = sum(len(one.rows) for one in batches)
+    batches = [_few(batch) for batch in answer.batches[:MOST_BATCHES]]
+    rows = [_rows_concise_short(row) for row in answer.rows[:ROWS_CONCISE_MOST_ROWS]]
+    shown = sum(len(batch.rows) for batch in batches)
     notes = list(answer.notes)
     if len(rows) < len(answer.rows):
         notes.insert(0, f"{counted(len(answer.rows) - len(rows), 'row')} more, not listed")
@@ -416,8 +436,8 @@ MOST_SETTINGS = 6
 def concise_runs(answer: Runs) -> Runs:
     """Return the first rows, with the count of all in front of the notes, and the settings that matter."""
     rows = [
-        one.model_copy(update={"seen": one.seen[:MOST_SEEN], "settings": {}})
-        for one in answer.rows[:RUNS_CONCISE_MOST_ROWS]
+        row.model_copy(update={"seen": row.seen[:MOST_SEEN], "settings": {}})
+        for row in answer.rows[:RUNS_CONCISE_MOST_ROWS]
     ]
     return answer.model_copy(
         update={
@@ -430,5 +450,5 @@ def concise_runs(answer: Runs) -> Runs:
 
 
 def _concise_sweep(sweep: Sweep) -> Sweep:
-    clear = [one for one in sweep.settings if one.p <= SWEPT_LEVEL]
+    clear = [setting for setting in sweep.settings if setting.p <= SWEPT_LEVEL]
     return sweep.model_copy(update={"settings": clear[:MOST_SETTINGS]})

@@ -46,7 +46,7 @@ class _Unpadded(RenderHook):
     """
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        return [_Trimmed(one) for one in renderables]
+        return [_Trimmed(renderable) for renderable in renderables]
 
 
 @dataclass(frozen=True, slots=True)

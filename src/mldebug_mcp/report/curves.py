@@ -150,7 +150,9 @@ _NAME_COLUMN = 13
 def curve_lines(run: Run, diagnosis: Diagnosis, width: int) -> list[Text]:
     """Return a line of bars for each main curve, and the worst event below the first of those that it moved."""
     names = [name for name in CURVES if name in run and len(run[name]) > 1]
-    names += [one.name for one in diagnosis.sheet.quantities if one.matters and len(run[one.name]) > 1]
+    names += [
+        quantity.name for quantity in diagnosis.sheet.quantities if quantity.matters and len(run[quantity.name]) > 1
+    ]
     lines: list[Text] = []
     marked = False
     for name in list(dict.fromkeys(names))[:DIAGNOSIS_CURVES_MOST_CURVES]:
@@ -163,14 +165,14 @@ def curve_lines(run: Run, diagnosis: Diagnosis, width: int) -> list[Text]:
 def worst_step(run: Run, diagnosis: Diagnosis, name: str) -> float | None:
     """Return the step of the worst event that a curve took part in: its largest jump, else where a finding begins."""
     logged = run[name].logged_as or name
-    jumps = [one for one in diagnosis.sheet.events if one.size and f"{logged} " in one.text]
+    jumps = [event for event in diagnosis.sheet.events if event.size and f"{logged} " in event.text]
     if jumps:
-        worst = max(jumps, key=lambda one: (len(one.findings) > 0, one.size))
+        worst = max(jumps, key=lambda jump: (len(jump.findings) > 0, jump.size))
         return float(worst.step if worst.worst_at is None else worst.worst_at)
     begins = (
-        one.steps[0]
-        for one in diagnosis.findings
-        if one.state is State.PRESENT and one.steps and name in rests_on(run, one)
+        finding.steps[0]
+        for finding in diagnosis.findings
+        if finding.state is State.PRESENT and finding.steps and name in rests_on(run, finding)
     )
     return next(begins, None)
 
@@ -272,7 +274,7 @@ class Panel:
     @property
     def beyond(self) -> float | None:
         """The value farthest beyond the scale, or None if all are on it."""
-        values = np.concatenate([one.values for one in self.curves])
+        values = np.concatenate([curve.values for curve in self.curves])
         high, low = float(values.max()), float(values.min())
         return high if high > self.scale.high else low if low < self.scale.low else None
 
@@ -295,7 +297,7 @@ def labels(marks: Sequence[Mark], near: float, letter: float) -> list[tuple[str,
 
 
 def _numbers(group: list[Mark]) -> str:
-    return ", ".join(str(number) for number in sorted({one.number for one in group}))
+    return ", ".join(str(number) for number in sorted({mark.number for mark in group}))
 
 
 def panels(
@@ -313,7 +315,11 @@ def panels(
         reference: The run that it was compared with, drawn behind, too.
     """
     groups = _groups(run, diagnosis)
-    numbered = [(number, one) for number, one in enumerate(seen, start=1) if one.steps and math.isfinite(one.steps[0])]
+    numbered = [
+        (number, finding)
+        for number, finding in enumerate(seen, start=1)
+        if finding.steps and math.isfinite(finding.steps[0])
+    ]
     marks = _placed(run, numbered, groups)
     behind = _siblings(run) | ({REFERENCE_RUN: reference} if reference is not None else {})
     restarts = tuple(part.first_step for part in run.segments[1 : MOST_MARKS + 1])
@@ -329,15 +335,17 @@ def panels(
 
 def _siblings(run: Run) -> dict[str, Run]:
     """Return the siblings to draw, each under its name and what is set otherwise in it."""
-    shown = [one for one in run.siblings if one.run.step_name == run.step_name][:MOST_SIBLINGS]
-    return {f"{one.name} ({told})" if (told := otherwise(one)) else one.name: one.run for one in shown}
+    shown = [sibling for sibling in run.siblings if sibling.run.step_name == run.step_name][:MOST_SIBLINGS]
+    return {
+        f"{sibling.name} ({told})" if (told := otherwise(sibling)) else sibling.name: sibling.run for sibling in shown
+    }
 
 
 def _scale(curves: Sequence[Curve], *, linear: bool) -> Scale:
     """Return the scale of some curves: that of the run and its reference, and of siblings that do not flatten them."""
-    taken = [one.values for one in curves if one.of in ("", REFERENCE_RUN)]
+    taken = [curve.values for curve in curves if curve.of in ("", REFERENCE_RUN)]
     scale = scale_of(taken, linear=linear)
-    for sibling in (one.values for one in curves if one.of not in ("", REFERENCE_RUN) and len(one.values)):
+    for sibling in (curve.values for curve in curves if curve.of not in ("", REFERENCE_RUN) and len(curve.values)):
         wider = scale_of([*taken, sibling], linear=linear)
         if wider.logarithmic == scale.logarithmic and wider.share_of(scale) >= MIN_SHARE_OF_PANEL:
             taken.append(sibling)
@@ -349,8 +357,8 @@ def _groups(run: Run, diagnosis: Diagnosis) -> list[tuple[str, ...]]:
     """Return the metrics of each panel, none of them twice."""
     groups: list[tuple[str, ...]] = []
     for name in _names(run, diagnosis):
-        placed = {one for group in groups for one in group}
-        group = tuple(one for one in _beside(run, name) if one not in placed)
+        placed = {text for group in groups for text in group}
+        group = tuple(text for text in _beside(run, name) if text not in placed)
         if group and name not in placed and len(groups) < MOST_PANELS:
             groups.append(group[:CURVES_MOST_CURVES])
     return groups
@@ -358,8 +366,8 @@ def _groups(run: Run, diagnosis: Diagnosis) -> list[tuple[str, ...]]:
 
 def _names(run: Run, diagnosis: Diagnosis) -> list[str]:
     """Return metrics in the order in which they are worth drawing."""
-    present = [one for one in diagnosis.findings if one.state is State.PRESENT]
-    behind = [name for one in present for name in rests_on(run, one)]
+    present = [finding for finding in diagnosis.findings if finding.state is State.PRESENT]
+    behind = [name for finding in present for name in rests_on(run, finding)]
     others = [name for name in run.series if name not in behind]
     return ["loss", *behind, *ALWAYS_DRAWN, *(others if "loss" not in run else [])]
 
@@ -369,8 +377,8 @@ def _beside(run: Run, name: str) -> tuple[str, ...]:
     plain = name.removeprefix("eval_")
     group = [plain, f"eval_{plain}"]
     if plain == "loss":
-        group += [one for one in run.series if one.startswith("eval_") and one.endswith("_loss")]
-    return tuple(dict.fromkeys(one for one in group if one in run and len(run[one].finite)))
+        group += [series for series in run.series if series.startswith("eval_") and series.endswith("_loss")]
+    return tuple(dict.fromkeys(text for text in group if text in run and len(run[text].finite)))
 
 
 def _placed(

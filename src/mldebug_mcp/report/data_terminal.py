@@ -132,7 +132,9 @@ def corpus_lines(corpus: Corpus) -> list[tuple[str, str]]:
 
 
 def _boundaries(tokens: list[BoundaryToken]) -> str:
-    return ", ".join(f"{one.id}{f' {quoted(one.text)}' if one.text else ''} ({one.documents:,})" for one in tokens)
+    return ", ".join(
+        f"{token.id}{f' {quoted(token.text)}' if token.text else ''} ({token.documents:,})" for token in tokens
+    )
 
 
 def _order(corpus: Corpus) -> str:
@@ -189,7 +191,7 @@ def print_inspection(console: Console, inspection: BatchInspection) -> None:
     """Print what was found, the numbers of the batch, and the decoded rows."""
     print_first(console, inspection.at_a_glance)
     _print_summary(console, inspection.batch)
-    found = [_finding(one) for one in quoted_once(inspection.findings, most=1)]
+    found = [_finding(batch_finding) for batch_finding in quoted_once(inspection.findings, most=1)]
     print_section(console, in_sample("Found", inspection.batch), found or [Text(nothing_wrong(inspection.batch))])
     if inspection.corpus is not None:
         _print_corpus(console, inspection.corpus)
@@ -293,18 +295,20 @@ def print_probe(console: Console, result: ProbeResult) -> None:
         print_section(console, "Notes", bullets(result.notes))
         return
     _print_numbers(console, result)
-    present = [one for one in result.findings if one.state is State.PRESENT]
-    seen = [f"{one.symptom}: {one.summary}" for one in present] or ["nothing unusual"]
+    present = [finding for finding in result.findings if finding.state is State.PRESENT]
+    seen = [f"{finding.symptom}: {finding.summary}" for finding in present] or ["nothing unusual"]
     _print_lines(console, "Seen by the probe", seen)
     bad = result.first_nonfinite
     if bad is not None:
         _print_lines(console, "On the way to the first non-finite value", list(bad.before))
-    causes = [f"{percent(one.probability):>4}  {one.cause}" for one in result.causes[:SHOWN_CAUSES]]
+    causes = [f"{percent(cause.probability):>4}  {cause.cause}" for cause in result.causes[:SHOWN_CAUSES]]
     _print_lines(console, "What it may be (hypotheses, not verdicts)", causes)
     _print_lines(
-        console, "Check next", [f"{one.action} ({one.cost})" for one in result.next_steps[:PROBE_TERMINAL_SHOWN_STEPS]]
+        console,
+        "Check next",
+        [f"{step.action} ({step.cost})" for step in result.next_steps[:PROBE_TERMINAL_SHOWN_STEPS]],
     )
-    rows = [f"row {one.row}: {figure(one.accuracy)} right {one.why}".rstrip() for one in result.resisting_rows]
+    rows = [f"row {row.row}: {figure(row.accuracy)} right {row.why}".rstrip() for row in result.resisting_rows]
     _print_lines(console, "Rows that were not memorised", rows)
     print_section(console, "Notes", bullets(result.notes))
 
@@ -354,18 +358,18 @@ def print_rows(console: Console, answer: RowsAt) -> None:
     """Print the rows of a step."""
     told = "as they were recorded" if answer.source == "recorded" else "drawn again as the sampler drew them"
     console.print(Text(f"step {answer.step}: {counted(answer.row_count, 'row')}, {told}", style="bold"))
-    for one in answer.batches[:MOST_BATCHES]:
-        console.print(Text(f"  {_of(one)}: {_listed([str(row) for row in one.rows])}"))
+    for batch in answer.batches[:MOST_BATCHES]:
+        console.print(Text(f"  {_of(batch)}: {_listed([str(row) for row in batch.rows])}"))
     if len(answer.batches) > MOST_BATCHES:
         console.print(Text(f"  and {counted(len(answer.batches) - MOST_BATCHES, 'more micro-batch')}: --json"))
-    shown = [one for one in answer.rows if one.odd or one.text][:MOST_ROWS]
-    print_section(console, "Rows, odd ones first", [_row(one) for one in shown])
-    again = [f"{one.row} (step {one.before[-1]})" for one in answer.rows if one.before and one not in shown]
+    shown = [row for row in answer.rows if row.odd or row.text][:MOST_ROWS]
+    print_section(console, "Rows, odd ones first", [_row(fed_row) for fed_row in shown])
+    again = [f"{row.row} (step {row.before[-1]})" for row in answer.rows if row.before and row not in shown]
     print_section(console, "Were fed before", [Text(_listed(again))] if again else [])
     if answer.here is not None and answer.around is not None:
         lines = [Text(f"this step: {_beside(answer.here)}"), Text(f"steps around: {_beside(answer.around)}")]
         print_section(console, "Next to the steps around", lines)
-    found = [Text(f"{one.severity}: {one.check}: {one.summary}") for one in answer.findings]
+    found = [Text(f"{finding.severity}: {finding.check}: {finding.summary}") for finding in answer.findings]
     print_section(console, "Found in these rows alone", found)
     print_section(console, "Rests on", bullets(answer.basis))
     print_section(console, "Notes", bullets(answer.notes))
@@ -419,7 +423,7 @@ def print_memory(console: Console, report: MemoryReport) -> None:
             f"{counted(read.trace_events, 'event')}",
         )
     )
-    print_section(console, "Seen", [_memory_terminal_finding(one) for one in report.findings])
+    print_section(console, "Seen", [_memory_terminal_finding(finding) for finding in report.findings])
     if len(report.devices) > 1:
         print_section(console, "Devices", [_devices(report)])
     for device in report.devices:
@@ -460,9 +464,9 @@ def _fit(fit: MemoryFit) -> list[RenderableType]:
         return lines
     table = plain_table("left", "right", "right", "text")
     table.add_row("", *(Text(one, style="dim") for one in ("saves", "then needs", "costs")))
-    for one in fit.plan:
-        what = ", ".join(f"{name} {value}" for name, value in one.settings.items())
-        table.add_row(what, size(one.saves_bytes), size(one.needed_bytes), Text(one.costs, style="dim"))
+    for fit_step in fit.plan:
+        what = ", ".join(f"{name} {value}" for name, value in fit_step.settings.items())
+        table.add_row(what, size(fit_step.saves_bytes), size(fit_step.needed_bytes), Text(fit_step.costs, style="dim"))
     return [*lines, table, Text(_after_plan(fit))]
 
 
@@ -474,10 +478,10 @@ def _after_plan(fit: MemoryFit) -> str:
     return "Even so it does not fit; use a smaller model."
 
 
-def _memory_terminal_finding(one: MemoryFinding) -> Text:
-    text = Text.assemble((f"{one.finding}: ", _COLOUR[one.severity]), one.summary)
-    if one.fix:
-        text.append(f"\n   {one.fix}", style="dim")
+def _memory_terminal_finding(memory_finding: MemoryFinding) -> Text:
+    text = Text.assemble((f"{memory_finding.finding}: ", _COLOUR[memory_finding.severity]), memory_finding.summary)
+    if memory_finding.fix:
+        text.append(f"\n   {memory_finding.fix}", style="dim")
     return text
 
 
@@ -485,12 +489,17 @@ def _devices(report: MemoryReport) -> Table:
     """Return what each device holds, and all together."""
     table = plain_table("left", "right", "right", "right", "right")
     table.add_row("", *(Text(one, style="dim") for one in ("peak", "peak reserved", "allocated", "reserved")))
-    for one in report.devices:
-        amounts = (one.peak_allocated_bytes, one.peak_reserved_bytes, one.allocated_bytes, one.reserved_bytes)
-        table.add_row(f"device {one.device}", *map(_known, amounts))
+    for device in report.devices:
+        amounts = (
+            device.peak_allocated_bytes,
+            device.peak_reserved_bytes,
+            device.allocated_bytes,
+            device.reserved_bytes,
+        )
+        table.add_row(f"device {device.device}", *map(_known, amounts))
     read = report.snapshot
     sums = (read.peak_allocated_bytes, read.peak_reserved_bytes, read.allocated_bytes, read.reserved_bytes)
-    table.add_row("sum", *(Text(_known(one), style="bold") for one in sums))
+    table.add_row("sum", *(Text(_known(number), style="bold") for number in sums))
     return table
 
 
@@ -506,9 +515,12 @@ def _print_device(console: Console, device: DeviceSummary) -> None:
         )
     if device.categories:
         table = plain_table("left", "right", "right", "text")
-        for one in device.categories:
+        for category in device.categories:
             table.add_row(
-                one.category, size(one.bytes), percent(one.share), Text(one.how + SURE.get(one.sure, ""), style="dim")
+                category.category,
+                size(category.bytes),
+                percent(category.share),
+                Text(category.how + SURE.get(category.sure, ""), style="dim"),
             )
         lines += [Text(device.moment, style="dim"), table]
     print_section(console, f"Device {device.device}", lines)
@@ -530,14 +542,14 @@ def _amounts(device: DeviceSummary) -> str:
 def _sites(sites: Sequence[CallSite], devices: int) -> Table:
     """Return who holds how much; of several devices, where."""
     table = plain_table("right", "right", "text", "text")
-    for one in sites:
-        called = f"\nfrom {one.caller}" if one.caller else ""
+    for site in sites:
+        called = f"\nfrom {site.caller}" if site.caller else ""
         table.add_row(
-            size(one.bytes),
-            f"{one.count}×",
-            one.category,
+            size(site.bytes),
+            f"{site.count}×",
+            site.category,
             Text.assemble(
-                f"device {one.device}: " if devices > 1 else "", one.site, (called, "dim"), (f"  {one.id}", "dim")
+                f"device {site.device}: " if devices > 1 else "", site.site, (called, "dim"), (f"  {site.id}", "dim")
             ),
         )
     return table
@@ -545,18 +557,19 @@ def _sites(sites: Sequence[CallSite], devices: int) -> Table:
 
 def _levers(levers: Sequence[Lever]) -> Table:
     table = plain_table("right", "left", "text")
-    for one in levers[:SHOWN_LEVERS]:
-        enough = {True: " [enough alone]", False: " [not enough alone]", None: ""}[one.enough]
-        table.add_row(size(one.saves_bytes), one.lever, Text.assemble((one.how, "dim"), enough))
+    for lever in levers[:SHOWN_LEVERS]:
+        enough = {True: " [enough alone]", False: " [not enough alone]", None: ""}[lever.enough]
+        table.add_row(size(lever.saves_bytes), lever.lever, Text.assemble((lever.how, "dim"), enough))
     return table
 
 
-def _comparison(one: MemoryComparison) -> Text:
+def _comparison(memory_comparison: MemoryComparison) -> Text:
     lines = [
-        f"allocated {_signed(one.allocated_change_bytes)}, reserved {_signed(one.reserved_change_bytes)}"
-        + (f", peak {_signed(one.peak_change_bytes)}" if one.peak_change_bytes else ""),
-        ", ".join(f"{name} {_signed(change)}" for name, change in one.categories.items()),
-        *(f"{_signed(site.change_bytes):>12}  {site.category}  {site.site}" for site in one.sites),
+        f"allocated {_signed(memory_comparison.allocated_change_bytes)}, reserved "
+        f"{_signed(memory_comparison.reserved_change_bytes)}"
+        + (f", peak {_signed(memory_comparison.peak_change_bytes)}" if memory_comparison.peak_change_bytes else ""),
+        ", ".join(f"{name} {_signed(change)}" for name, change in memory_comparison.categories.items()),
+        *(f"{_signed(site.change_bytes):>12}  {site.category}  {site.site}" for site in memory_comparison.sites),
     ]
     return Text("\n".join(line for line in lines if line))
 

@@ -79,8 +79,8 @@ def _briefly(kept: Callable[[QuantityFact], bool]) -> Step:
     """Return the step that tells the last quantity that is not kept by its first and last values alone."""
 
     def brief(sheet: Sheet) -> Sheet:
-        for place, one in reversed(list(enumerate(sheet.quantities))):
-            if not kept(one) and (short := _sheet_lines_brief(one)) != one:
+        for place, quantity_fact in reversed(list(enumerate(sheet.quantities))):
+            if not kept(quantity_fact) and (short := _sheet_lines_brief(quantity_fact)) != quantity_fact:
                 return sheet.model_copy(
                     update={"quantities": [*sheet.quantities[:place], short, *sheet.quantities[place + 1 :]]}
                 )
@@ -90,7 +90,7 @@ def _briefly(kept: Callable[[QuantityFact], bool]) -> Step:
 
 
 def _sheet_lines_brief(quantity: QuantityFact) -> QuantityFact:
-    curves = [one.model_copy(update={"text": _ends(one)}) for one in quantity.curves]
+    curves = [curve.model_copy(update={"text": _ends(curve)}) for curve in quantity.curves]
     return quantity.model_copy(update={"curves": curves, "gap": ""})
 
 
@@ -103,11 +103,14 @@ def _without_columns(kept: Callable[[QuantityFact], bool]) -> Step:
     """Return the step that leaves out the last quantity that is not kept, and names it."""
 
     def fewer(sheet: Sheet) -> Sheet:
-        for place, one in reversed(list(enumerate(sheet.quantities))):
-            if not kept(one):
+        for place, quantity_fact in reversed(list(enumerate(sheet.quantities))):
+            if not kept(quantity_fact):
                 left = [*sheet.quantities[:place], *sheet.quantities[place + 1 :]]
                 return sheet.model_copy(
-                    update={"quantities": left, "not_judged": _also_logged(one.curves[0].name, sheet.not_judged)}
+                    update={
+                        "quantities": left,
+                        "not_judged": _also_logged(quantity_fact.curves[0].name, sheet.not_judged),
+                    }
                 )
         return sheet
 
@@ -118,17 +121,19 @@ def _also_logged(name: str, lines: Iterable[str]) -> list[str]:
     """Return what was not judged with the name of one more column."""
     names = [line.removeprefix(_ALSO) for line in lines if line.startswith(_ALSO)]
     also = _ALSO + ", ".join([shorten(name, SHORT_NAME), *names])
-    return [*(one for one in lines if not one.startswith(_ALSO)), shorten(also, 300)]
+    return [*(line for line in lines if not line.startswith(_ALSO)), shorten(also, 300)]
 
 
 def _fewer_settings(least: int) -> Step:
     """Return the step that leaves out the last setting whose value is usual, but for so many."""
 
     def fewer(sheet: Sheet) -> Sheet:
-        usual = [at for at, one in enumerate(sheet.settings) if not one.usual]
+        usual = [at for at, setting_fact in enumerate(sheet.settings) if not setting_fact.usual]
         if len(usual) <= least:
             return sheet
-        return sheet.model_copy(update={"settings": [one for at, one in enumerate(sheet.settings) if at != usual[-1]]})
+        return sheet.model_copy(
+            update={"settings": [setting_fact for at, setting_fact in enumerate(sheet.settings) if at != usual[-1]]}
+        )
 
     return fewer
 
@@ -137,32 +142,34 @@ def _fewer_events(least: int) -> Step:
     """Return the step that leaves out the smallest jump at which no finding begins, but for so many."""
 
     def fewer(sheet: Sheet) -> Sheet:
-        jumps = [one for one in sheet.events if not one.findings and one.size]
+        jumps = [event for event in sheet.events if not event.findings and event.size]
         if len(jumps) <= least:
             return sheet
-        smallest = min(jumps, key=lambda one: one.size)
-        return sheet.model_copy(update={"events": [one for one in sheet.events if one is not smallest]})
+        smallest = min(jumps, key=lambda jump: jump.size)
+        return sheet.model_copy(update={"events": [event for event in sheet.events if event is not smallest]})
 
     return fewer
 
 
 def _shorter_events(sheet: Sheet) -> Sheet:
     return sheet.model_copy(
-        update={"events": [one.model_copy(update={"text": shorten(one.text, LONGEST_EVENT)}) for one in sheet.events]}
+        update={
+            "events": [event.model_copy(update={"text": shorten(event.text, LONGEST_EVENT)}) for event in sheet.events]
+        }
     )
 
 
 def _shorter_facts(sheet: Sheet) -> Sheet:
-    facts = [one.model_copy(update={"text": whole_sentences(one.text, LONGEST_FACT)}) for one in sheet.facts]
+    facts = [fact.model_copy(update={"text": whole_sentences(fact.text, LONGEST_FACT)}) for fact in sheet.facts]
     return sheet.model_copy(update={"facts": facts})
 
 
-def _matters(one: QuantityFact) -> bool:
-    return one.matters
+def _matters(quantity_fact: QuantityFact) -> bool:
+    return quantity_fact.matters
 
 
-def _decides(one: QuantityFact) -> bool:
-    return one.decides or one.name in ("loss", "reward")
+def _decides(quantity_fact: QuantityFact) -> bool:
+    return quantity_fact.decides or quantity_fact.name in ("loss", "reward")
 
 
 _STEPS: tuple[Step, ...] = (
@@ -222,7 +229,7 @@ NOTHING = "nothing unusual"
 def is_clearly_healthy(diagnosis: Diagnosis) -> bool:
     """Return whether `healthy` leads by far, no named cause comes near, and little is seen that needs explaining."""
     leader, *others = diagnosis.hypotheses
-    rivals = (one.probability for one in others if one.cause != OTHER)
+    rivals = (other.probability for other in others if other.cause != OTHER)
     return (
         (leader.cause == SOUND and leader.probability >= CLEARLY_HEALTHY and max(rivals, default=0.0) <= RIVAL)
         and bool(diagnosis.run.last)
@@ -279,7 +286,7 @@ def _judged_beside(diagnosis: Diagnosis) -> Diagnosis:
 
 def _judged(diagnosis: Diagnosis, most: _Most) -> Diagnosis:
     hypotheses, note = _likely(diagnosis.hypotheses, most)
-    notes = [shorten(one, MAX_NOTE) for one in diagnosis.notes[:MAX_NOTES]]
+    notes = [shorten(text, MAX_NOTE) for text in diagnosis.notes[:MAX_NOTES]]
     if len(diagnosis.notes) > MAX_NOTES:
         notes.append(f"{len(diagnosis.notes)} notes in all")
     steps = diagnosis.next_steps[: min(most.steps, 1 if diagnosis.hypotheses[0].cause == SOUND else MAX_STEPS)]
@@ -288,8 +295,13 @@ def _judged(diagnosis: Diagnosis, most: _Most) -> Diagnosis:
         verdict=diagnosis.verdict,
         run=_brief(diagnosis.run),
         findings=[
-            Finding(symptom=one.symptom, state=one.state, summary=one.summary, steps=one.steps[:MAX_FINDING_STEPS])
-            for one in shown
+            Finding(
+                symptom=finding.symptom,
+                state=finding.state,
+                summary=finding.summary,
+                steps=finding.steps[:MAX_FINDING_STEPS],
+            )
+            for finding in shown
         ],
         hypotheses=hypotheses,
         next_steps=steps,
@@ -298,8 +310,8 @@ def _judged(diagnosis: Diagnosis, most: _Most) -> Diagnosis:
         **_filled(
             ties=diagnosis.ties,
             what_to_log=[
-                one.model_copy(update={"how": whole_clauses(one.how, MAX_HOW)})
-                for one in diagnosis.what_to_log[: most.to_log]
+                metric_to_log.model_copy(update={"how": whole_clauses(metric_to_log.how, MAX_HOW)})
+                for metric_to_log in diagnosis.what_to_log[: most.to_log]
             ],
             comparison=_brief_comparison(diagnosis.comparison),
             checkpoint=_brief_choice(diagnosis.checkpoint),
@@ -319,7 +331,7 @@ def _brief_choice(choice: CheckpointChoice | None) -> CheckpointChoice | None:
             summary=choice.summary,
             metric=choice.metric,
             as_good=choice.as_good[:MAX_AS_GOOD],
-            notes=[shorten(one, MAX_NOTE) for one in choice.notes[:MAX_USUAL]],
+            notes=[shorten(note, MAX_NOTE) for note in choice.notes[:MAX_USUAL]],
         ),
         best_saved=choice.best_saved,
     )
@@ -364,7 +376,7 @@ def _healthy(diagnosis: Diagnosis) -> Diagnosis:
     return Diagnosis(
         verdict=RunVerdict(kind=diagnosis.verdict.kind, headline=diagnosis.verdict.headline),
         run=_brief(diagnosis.run),
-        findings=[Finding(symptom=one.symptom, state=one.state, summary=one.summary) for one in seen],
+        findings=[Finding(symptom=finding.symptom, state=finding.state, summary=finding.summary) for finding in seen],
         hypotheses=[
             Hypothesis(cause=SOUND, probability=leader, credence=credence(leader)),
             Hypothesis(cause=OTHER, probability=round(1 - leader, 2), credence=credence(1 - leader)),
@@ -386,7 +398,7 @@ def _brief(run: RunSummary) -> RunSummary:
     """Return what was read, with the main metrics alone: the sheet has the others, the next call the whole path."""
     path = run.path if len(run.path) <= MAX_PATH else shorten(Path(run.path).name, MAX_PATH)
     last = {name: float(f"{value:.4g}") for name, value in islice(run.last.items(), len(USUAL))}
-    metrics = [shorten(name, MAX_NAME) for name in (*last, *(one for one in run.metrics if one not in last))]
+    metrics = [shorten(name, MAX_NAME) for name in (*last, *(metric for metric in run.metrics if metric not in last))]
     return RunSummary(
         path=path, formats=run.formats[:3], kind=run.kind, steps=run.steps, metrics=metrics[:MAX_METRICS], last=last
     )
@@ -407,17 +419,17 @@ def concise_update(update: Update) -> Update:
 def _likely(hypotheses: list[Hypothesis], most: _Most) -> tuple[list[Hypothesis], list[str]]:
     """Return the hypotheses that matter, in their short form, best first, and a note on those left out, if any are."""
     left_out, folded = _unlikely(hypotheses)
-    kept = [one for one in hypotheses if one.cause not in left_out]
-    shown = quoted_once(_short(one, folded, most, place) for place, one in enumerate(kept))
+    kept = [hypothesis for hypothesis in hypotheses if hypothesis.cause not in left_out]
+    shown = quoted_once(_short(hypothesis, folded, most, place) for place, hypothesis in enumerate(kept))
     note = f"{len(left_out)} unlikely causes ({folded:.0%} together) are counted under unknown"
     return _best_first(shown), [note] if left_out else []
 
 
 def _best_first(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
     """Return the hypotheses in order, with as many digits as mean something; they still sum to 1."""
-    leader, *others = sorted(hypotheses, key=lambda one: -one.probability)
+    leader, *others = sorted(hypotheses, key=lambda hypothesis: -hypothesis.probability)
     others = rounded(others)
-    rest = round(1 - sum(one.probability for one in others), DIGITS)
+    rest = round(1 - sum(other.probability for other in others), DIGITS)
     return [leader.model_copy(update={"probability": rest}), *others]
 
 
@@ -427,17 +439,19 @@ def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
     They are counted under `unknown`. Fewer are left out if `unknown` would then overtake the leader, unless more than
     `MAX_HYPOTHESES` are left: if that many are about as likely, none leads.
     """
-    leader, unknown = hypotheses[0], next(one for one in hypotheses if one.cause == OTHER)
+    leader, unknown = hypotheses[0], next(hypothesis for hypothesis in hypotheses if hypothesis.cause == OTHER)
     room = 1.0 if leader is unknown else leader.probability - unknown.probability
-    named = [one for one in hypotheses if one.cause not in (SOUND, OTHER)]
+    named = [hypothesis for hypothesis in hypotheses if hypothesis.cause not in (SOUND, OTHER)]
     left_out: set[str] = set()
     folded = 0.0
-    for place, one in reversed(list(enumerate(named))):
-        unlikely = (one.probability < MIN_LISTED_PROBABILITY or place >= MAX_CAUSES) and folded + one.probability < room
+    for place, hypothesis in reversed(list(enumerate(named))):
+        unlikely = (
+            hypothesis.probability < MIN_LISTED_PROBABILITY or place >= MAX_CAUSES
+        ) and folded + hypothesis.probability < room
         if not unlikely and len(hypotheses) - len(left_out) <= MAX_HYPOTHESES:
             break
-        left_out.add(one.cause)
-        folded += one.probability
+        left_out.add(hypothesis.cause)
+        folded += hypothesis.probability
     return left_out, folded
 
 
@@ -448,7 +462,7 @@ def _short(hypothesis: Hypothesis, folded: float, most: _Most, place: int) -> Hy
     facts = hypothesis.because[:MAX_FOR], hypothesis.against[:MAX_AGAINST]
     if probability < MIN_LISTED_PROBABILITY:
         facts = [], []
-    because, against = ([shorten(one, MAX_FACT) for one in said] for said in facts)
+    because, against = ([shorten(text, MAX_FACT) for text in said] for said in facts)
     always |= {"because": because, "against": against, "next_steps": [], "citations": []}
     if hypothesis.cause == SOUND or probability < LEAST_DETAILED:
         return Hypothesis(**always, **_filled(tied_with=hypothesis.tied_with))
@@ -456,7 +470,9 @@ def _short(hypothesis: Hypothesis, folded: float, most: _Most, place: int) -> Hy
     told = _filled(tied_with=hypothesis.tied_with, separates=separates)
     if place >= DETAILED:
         return Hypothesis(**always, **told)
-    always["citations"] = [one for one in hypothesis.citations if len(one.text) <= MAX_QUOTE][: most.citations]
+    always["citations"] = [citation for citation in hypothesis.citations if len(citation.text) <= MAX_QUOTE][
+        : most.citations
+    ]
     return Hypothesis(**always, **told, **_filled(fix=hypothesis.fix if most.fix else ""))
 
 

@@ -62,16 +62,16 @@ def ran_html(sheet: Sheet) -> str:
 
 def settings_html(sheet: Sheet, shown: Section) -> str:
     """Return the settings: unusual ones marked with what is usual, then those in use, and all of them folded."""
-    marked = "".join(f"<li>{_setting(one)}</li>" for one in sheet.settings if one.usual)
+    marked = "".join(f"<li>{_setting(setting)}</li>" for setting in sheet.settings if setting.usual)
     used = "".join(f"<li>{escape(line)}</li>" for line in shown.lines if line not in shown.marked)
     items = f"<ul class=settings>{marked}{used}</ul>" if marked or used else ""
-    every = "".join(f"<li>{_setting(one)}</li>" for one in sheet.settings)
+    every = "".join(f"<li>{_setting(setting)}</li>" for setting in sheet.settings)
     return f"{items}<details><summary>all settings</summary><ul class=settings>{every}</ul></details>" if every else ""
 
 
 def quantities_html(sheet: Sheet) -> str:
     """Return a line for each quantity that was logged."""
-    items = "".join(f"<li>{_quantity(one)}</li>" for one in sheet.quantities)
+    items = "".join(f"<li>{_quantity(quantity)}</li>" for quantity in sheet.quantities)
     return f"<ul class=quantities>{items}</ul>" if items else ""
 
 
@@ -82,19 +82,23 @@ def events_html(sheet: Sheet, step_name: str) -> str:
     return f"<table class=events><thead>{head}</thead><tbody>{rows}</tbody></table>" if rows else ""
 
 
-def _setting(one: SettingFact) -> str:
-    shown = f"{escape(one.name)} = {escape(one.value)}"
-    return f"<mark>{shown}</mark> <span class=dim>(usual: {escape(one.usual)})</span>" if one.usual else shown
+def _setting(setting_fact: SettingFact) -> str:
+    shown = f"{escape(setting_fact.name)} = {escape(setting_fact.value)}"
+    return (
+        f"<mark>{shown}</mark> <span class=dim>(usual: {escape(setting_fact.usual)})</span>"
+        if setting_fact.usual
+        else shown
+    )
 
 
-def _quantity(one: QuantityFact) -> str:
-    first, *others = one.parts or [one.name]
+def _quantity(quantity_fact: QuantityFact) -> str:
+    first, *others = quantity_fact.parts or [quantity_fact.name]
     rest = "".join(f"<p class=dim>{escape(part)}</p>" for part in others)
     return f"{escape(first)}{rest}"
 
 
-def _event(one: EventFact) -> str:
-    return f"<tr><td class=number>{figure(one.step)}</td><td>{escape(str(one))}</td></tr>"
+def _event(event_fact: EventFact) -> str:
+    return f"<tr><td class=number>{figure(event_fact.step)}</td><td>{escape(str(event_fact))}</td></tr>"
 
 
 # A run among the other runs of its sweep: what is set otherwise in each, and how it ends.
@@ -110,7 +114,7 @@ def siblings_html(run: Run) -> str:
     own = result_of(run)
     if own is None or not run.siblings:
         return ""
-    named = [(one.name, otherwise(one), result_of(one.run, own.metric)) for one in run.siblings]
+    named = [(sibling.name, otherwise(sibling), result_of(sibling.run, own.metric)) for sibling in run.siblings]
     found = [("this run", "", own), *((name, set_, told) for name, set_, told in named if told is not None)]
     ordered = sorted(found, key=lambda one: one[2].last, reverse=own.higher_is_better)
     place = next(at for at, one in enumerate(ordered) if one[2] is own)
@@ -127,7 +131,7 @@ def siblings_html(run: Run) -> str:
 
 def _row(name: str, settings: str, told: Result, *, is_own: bool) -> str:
     shown = escape(shorten(name, LONGEST_NAME))
-    numbers = "".join(f"<td class=number>{figure(one)}</td>" for one in (told.last, told.best, told.best_step))
+    numbers = "".join(f"<td class=number>{figure(value)}</td>" for value in (told.last, told.best, told.best_step))
     return f"<tr><td>{f'<b>{shown}</b>' if is_own else shown}</td><td>{escape(settings)}</td>{numbers}</tr>"
 
 
@@ -157,11 +161,11 @@ def panel_json(panel: Panel, run: Run) -> str:
             {
                 "number": number,
                 "step": group[0].step,
-                "text": "; ".join(one.told for one in group),
+                "text": "; ".join(mark.told for mark in group),
             }
             for number, group in labels(panel.marks, NEAR, NEAR)
         ],
-        "curves": [_curve(one, colour) for one, colour in zip(panel.curves, colours(panel), strict=True)],
+        "curves": [_curve(curve, colour) for curve, colour in zip(panel.curves, colours(panel), strict=True)],
     }
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
@@ -221,8 +225,8 @@ def _key(panel: Panel, *, readings: bool = False) -> str:
     """Return which curve has which colour; with `readings`, room for the value of each under the pointer."""
     value = " <output></output>" if readings else ""
     key = "".join(
-        f'<bdi><span style="background:{colour}"></span>{escape(one.title)}{value}</bdi> '
-        for one, colour in zip(panel.curves, colours(panel), strict=True)
+        f'<bdi><span style="background:{colour}"></span>{escape(curve.title)}{value}</bdi> '
+        for curve, colour in zip(panel.curves, colours(panel), strict=True)
     )
     remarks = ["logarithmic scale"] if panel.scale.logarithmic and not readings else []
     if panel.beyond is not None:
@@ -231,7 +235,7 @@ def _key(panel: Panel, *, readings: bool = False) -> str:
         remarks.append("▲ the worst event")
     if panel.restarts:
         remarks.append("dotted: restarts")
-    if any(len(one.lost) for one in panel.curves):
+    if any(len(curve.lost) for curve in panel.curves):
         remarks.append("× is NaN or infinite")
     told = f" <small>({'; '.join(remarks)})</small>" if remarks else ""
     return f'<p class="key">{key}{told}</p>'
@@ -239,7 +243,7 @@ def _key(panel: Panel, *, readings: bool = False) -> str:
 
 def seen_html(diagnosis: Diagnosis, seen: Sequence[Finding]) -> str:
     """Return the list of what is seen, numbered as in the pictures."""
-    items = "".join(_finding(number, one) for number, one in enumerate(seen, start=1))
+    items = "".join(_finding(number, finding) for number, finding in enumerate(seen, start=1))
     if seen:
         return f"<ul class=seen>{items}</ul>"
     return "" if diagnosis.verdict.kind == "not judged" else paragraph("nothing unusual")
@@ -265,29 +269,33 @@ def compared_html(diagnosis: Diagnosis) -> str:
 
 def hypotheses_html(diagnosis: Diagnosis) -> str:
     """Return the leading hypotheses as a table, with the facts for and against each."""
-    rows = [_hypothesis(one, folded=place > 0) for place, one in enumerate(hypotheses_shown(diagnosis, whole=True))]
+    rows = [
+        _hypothesis(hypothesis, folded=place > 0)
+        for place, hypothesis in enumerate(hypotheses_shown(diagnosis, whole=True))
+    ]
     head = "<tr><th scope=col>probability</th><th scope=col class=share>share</th><th scope=col>hypothesis</th></tr>"
     table = f"<table class=likely><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
     return f"{table}{paragraph(other_hypotheses(diagnosis), 'dim')}"
 
 
-def _hypothesis(one: Hypothesis, *, folded: bool) -> str:
-    sides = {"for it": reasons_of(one, +1, whole=True), "against it": reasons_of(one, -1, whole=True)}
+def _hypothesis(hypothesis: Hypothesis, *, folded: bool) -> str:
+    sides = {"for it": reasons_of(hypothesis, +1, whole=True), "against it": reasons_of(hypothesis, -1, whole=True)}
     facts = "".join(
         f"<p class=dim>{side}:</p><ul class=dim>{''.join(f'<li>{prose(fact)}</li>' for fact in some)}</ul>"
         for side, some in sides.items()
         if some
     )
-    title = f": {prose(title_of(one))}" if title_of(one) else ""
-    fix = paragraph(f"the usual fix: {one.fix}", "dim") if one.fix and one.because else ""
+    title = f": {prose(title_of(hypothesis))}" if title_of(hypothesis) else ""
+    fix = paragraph(f"the usual fix: {hypothesis.fix}", "dim") if hypothesis.fix and hypothesis.because else ""
     more = f"{facts}{fix}"
     if folded and more:
         more = f"<details><summary>facts for and against it</summary>{more}</details>"
     return (
-        f"<tr><td class=number><b>{percent(one.probability)}</b><br><span class=dim>{escape(one.credence)}</span></td>"
-        f'<td class=share><span class=bar><span class="{"good" if one.cause == SOUND else "cause"}" '
-        f'style="width:{one.probability:.1%}"></span></span></td>'
-        f"<td><b>{escape(one.cause)}</b>{title}{more}</td></tr>"
+        f"<tr><td class=number><b>{percent(hypothesis.probability)}</b><br><span "
+        f"class=dim>{escape(hypothesis.credence)}</span></td>"
+        f'<td class=share><span class=bar><span class="{"good" if hypothesis.cause == SOUND else "cause"}" '
+        f'style="width:{hypothesis.probability:.1%}"></span></span></td>'
+        f"<td><b>{escape(hypothesis.cause)}</b>{title}{more}</td></tr>"
     )
 
 
@@ -301,19 +309,20 @@ def step_html(step: NextStep) -> str:
     )
 
 
-def to_log_html(one: MetricToLog) -> str:
+def to_log_html(metric_to_log: MetricToLog) -> str:
     """Return a metric that would have helped, and how to log it."""
     return (
-        f"<p><b>{escape(one.metric)}</b>: {prose(one.how)} "
-        f"<span class=dim>(bears on {escape(', '.join(one.splits))})</span></p>"
+        f"<p><b>{escape(metric_to_log.metric)}</b>: {prose(metric_to_log.how)} "
+        f"<span class=dim>(bears on {escape(', '.join(metric_to_log.splits))})</span></p>"
     )
 
 
-def citation_html(one: Citation) -> str:
+def citation_html(citation: Citation) -> str:
     """Return a quote with its source."""
     return (
-        f"<blockquote>“{escape(one.text)}”<cite>— {escape(one.author)}, {escape(one.title)} [{escape(one.id)}] "
-        f'<a href="{escape(one.url)}">{escape(one.url)}</a></cite></blockquote>'
+        f"<blockquote>“{escape(citation.text)}”<cite>— {escape(citation.author)}, "
+        f"{escape(citation.title)} [{escape(citation.id)}] "
+        f'<a href="{escape(citation.url)}">{escape(citation.url)}</a></cite></blockquote>'
     )
 
 
@@ -414,7 +423,7 @@ def _beside(name: str) -> str:
 def page_parts(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> list[str]:
     """Return what stands on the page, from top to bottom."""
     seen = worth_showing(diagnosis.findings)
-    pictures = [panel_html(one, run) for one in panels(run, diagnosis, seen, reference)]
+    pictures = [panel_html(panel, run) for panel in panels(run, diagnosis, seen, reference)]
     steps = "".join(map(step_html, diagnosis.next_steps[:SHOWN_STEPS]))
     once = f"<p class=dim>{escape(ONCE_CHECKED)}</p>" if steps else ""
     return [
@@ -424,8 +433,8 @@ def page_parts(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> 
         ran_html(diagnosis.sheet),
         *([_TOOLS, *pictures] if pictures else []),
         section("Seen in the log", seen_html(diagnosis, seen)),
-        section("Tried before", "".join(paragraph(one.line()) for one in diagnosis.tried)),
-        section("Facts", "".join(paragraph(one.text) for one in diagnosis.sheet.facts)),
+        section("Tried before", "".join(paragraph(tried.line()) for tried in diagnosis.tried)),
+        section("Facts", "".join(paragraph(fact.text) for fact in diagnosis.sheet.facts)),
         section("Which checkpoint to keep", "".join(map(paragraph, checkpoint_lines(diagnosis.checkpoint)))),
         section("What happened when", events_html(diagnosis.sheet, run.step_name)),
         section("What was logged", quantities_html(diagnosis.sheet)),
@@ -436,7 +445,7 @@ def page_parts(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> 
         section("Check next", f"<ol>{steps}</ol>{once}" if steps else ""),
         section("Tied", "".join(paragraph(tie.summary) for tie in diagnosis.ties)),
         section("Not logged, but would have helped", "".join(map(to_log_html, diagnosis.what_to_log))),
-        section("Not judged", "".join(paragraph(one, "dim") for one in diagnosis.sheet.not_judged)),
+        section("Not judged", "".join(paragraph(text, "dim") for text in diagnosis.sheet.not_judged)),
         section("Practitioners on this", "".join(map(citation_html, leading_citations(diagnosis.hypotheses)))),
         section("Notes", "".join(paragraph(note, "dim") for note in notes_on(diagnosis))),
     ]
@@ -476,6 +485,6 @@ def notebook_html(diagnosis: Diagnosis, run: Run, reference: Run | None = None) 
     return clean(
         f"<div class=mldebug><style>{_NOTEBOOK_HTML_STYLE}</style>"
         f"<p><b>{escape(diagnosis.run.path)}</b>: {escape(what_was_read(diagnosis, run))}</p>"
-        f"{block_html(verdict_block(diagnosis))}{''.join(picture_html(one, run) for one in drawn)}"
+        f"{block_html(verdict_block(diagnosis))}{''.join(picture_html(panel, run) for panel in drawn)}"
         f"{seen_html(diagnosis, seen)}{hypotheses_html(diagnosis)}</div>"
     )

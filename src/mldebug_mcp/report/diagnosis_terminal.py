@@ -97,9 +97,15 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run, *, bits: b
         steps.append(Text(ONCE_CHECKED, style="dim"))
     print_section(console, "Check next", steps)
     print_section(console, "Tied", [Text(tie.summary) for tie in diagnosis.ties])
-    print_section(console, "Not logged, but would have helped", [_to_log(one) for one in diagnosis.what_to_log])
     print_section(
-        console, "Practitioners on this", [citation_text(one) for one in leading_citations(diagnosis.hypotheses)]
+        console,
+        "Not logged, but would have helped",
+        [_to_log(metric_to_log) for metric_to_log in diagnosis.what_to_log],
+    )
+    print_section(
+        console,
+        "Practitioners on this",
+        [citation_text(citation) for citation in leading_citations(diagnosis.hypotheses)],
     )
     print_section(console, "Notes", bullets(notes_on(diagnosis, whole=True)))
 
@@ -118,27 +124,29 @@ def _print_hypotheses(console: Console, diagnosis: Diagnosis, *, bits: bool) -> 
     console.print(Text("\nWhat it may be", style="bold underline"), Text("(hypotheses, not verdicts)", style="dim"))
     wide = console.width >= NARROW
     table = plain_table("right", "left", "text") if wide else plain_table("right", "text")
-    for one in hypotheses_shown(diagnosis, whole=True):
-        how_likely = [Text(one.credence, style="dim")] if wide else []
-        table.add_row(Text(percent(one.probability), style="bold"), *how_likely, _hypothesis(one, bits=bits))
+    for hypothesis in hypotheses_shown(diagnosis, whole=True):
+        how_likely = [Text(hypothesis.credence, style="dim")] if wide else []
+        table.add_row(
+            Text(percent(hypothesis.probability), style="bold"), *how_likely, _hypothesis(hypothesis, bits=bits)
+        )
     console.print(Padding(table, (0, 0, 0, 2)))
     console.print(Text(f"  {other_hypotheses(diagnosis)}", style="dim"))
 
 
-def _hypothesis(one: Hypothesis, *, bits: bool) -> Text:
-    text = Text.assemble((one.cause, "bold green" if one.cause == SOUND else "bold yellow"))
-    if title := title_of(one):
+def _hypothesis(hypothesis: Hypothesis, *, bits: bool) -> Text:
+    text = Text.assemble((hypothesis.cause, "bold green" if hypothesis.cause == SOUND else "bold yellow"))
+    if title := title_of(hypothesis):
         text.append(f": {title}")
-    if one.fix and one.cause not in NO_FAULTS:
-        text.append(f"\nfix: {one.fix}", style="green")
-    for step in one.next_steps:
+    if hypothesis.fix and hypothesis.cause not in NO_FAULTS:
+        text.append(f"\nfix: {hypothesis.fix}", style="green")
+    for step in hypothesis.next_steps:
         if step.answer:
             text.append(f"\n{step.id}: {step.answer}")
     for side, sign in (("for it", +1), ("against it", -1)):
-        for fact in reasons_of(one, sign, whole=True, bits=bits):
+        for fact in reasons_of(hypothesis, sign, whole=True, bits=bits):
             text.append(f"\n{side}: {fact}", style="dim")
-    if one.unexplained:
-        text.append(f"\nnot explained by it: {', '.join(one.unexplained)}", style="dim")
+    if hypothesis.unexplained:
+        text.append(f"\nnot explained by it: {', '.join(hypothesis.unexplained)}", style="dim")
     return text
 
 
@@ -152,8 +160,12 @@ def _step(number: int, step: NextStep) -> Text:
     return text
 
 
-def _to_log(one: MetricToLog) -> Text:
-    return Text.assemble((one.metric, "bold"), f": {one.how} ", (f"(bears on {', '.join(one.splits)})", "dim"))
+def _to_log(metric_to_log: MetricToLog) -> Text:
+    return Text.assemble(
+        (metric_to_log.metric, "bold"),
+        f": {metric_to_log.how} ",
+        (f"(bears on {', '.join(metric_to_log.splits)})", "dim"),
+    )
 
 
 # A diagnosis on one screen: the verdict block first, whole; then what was observed and the other hypotheses.
@@ -231,9 +243,9 @@ def _parts(diagnosis: Diagnosis, width: int) -> list[Part]:
         elif section.title == "Settings":
             lines = _settings(section, width)
         elif section.title == "What ran":
-            lines = [line for one in section.lines for line in _wrapped(one, width, indent=0)]
+            lines = [line for text in section.lines for line in _wrapped(text, width, indent=0)]
         else:
-            lines = [line for one in section.lines for line in _wrapped(one, width)]
+            lines = [line for text in section.lines for line in _wrapped(text, width)]
         parts.append(Part(section.title, lines))
     notes = [line for note in notes_on(diagnosis) for line in _wrapped(note, width)]
     return [*parts, Part("Notes", notes)]
@@ -241,8 +253,10 @@ def _parts(diagnosis: Diagnosis, width: int) -> list[Part]:
 
 def _settings(section: Section, width: int) -> list[Text]:
     lines = []
-    for one in section.lines:
-        lines += _cropped([Text(f"  {one}", style="yellow")], width) if one in section.marked else _wrapped(one, width)
+    for line in section.lines:
+        lines += (
+            _cropped([Text(f"  {line}", style="yellow")], width) if line in section.marked else _wrapped(line, width)
+        )
     return lines
 
 
@@ -251,7 +265,7 @@ def _within(parts: Sequence[Part], room: int) -> list[Part]:
 
     Where there is too little room all but the findings give way, the longest first; then the last parts go.
     """
-    wanted = {one.title: len(one.lines) + 1 if one.lines else 0 for one in parts}
+    wanted = {part.title: len(part.lines) + 1 if part.lines else 0 for part in parts}
     granted = {title: min(wanted.get(title, 0), share) for title, share in _SHARES.items()}
     while sum(granted.values()) > room:
         longest = max(list(granted)[NEVER_SHORTENED:], key=lambda title: granted[title])
@@ -264,8 +278,8 @@ def _within(parts: Sequence[Part], room: int) -> list[Part]:
     for title in _SHARES:
         granted[title] += max(0, min(wanted.get(title, 0) - granted[title], room - sum(granted.values())))
     # A part of which only the remark on what is left out would stand is not worth its title.
-    kept = [one for one in parts if granted[one.title] >= min(wanted[one.title], 3) > 0]
-    return [_shortened(one, granted[one.title] - 1) for one in kept]
+    kept = [part for part in parts if granted[part.title] >= min(wanted[part.title], 3) > 0]
+    return [_shortened(part, granted[part.title] - 1) for part in kept]
 
 
 def _shortened(part: Part, lines: int) -> Part:
@@ -279,24 +293,26 @@ def _seen(diagnosis: Diagnosis, section: Section, width: int) -> list[Text]:
     """Return the findings on two lines each, or on one where they are many; the last ones may be named alone."""
     findings = worth_showing(diagnosis.findings)
     if not findings:
-        return [line for one in section.lines for line in _wrapped(one, width)]
-    whole = [line for one in findings for line in _finding(one, width)[:MAX_LINES_OF_FINDING]]
+        return [line for text in section.lines for line in _wrapped(text, width)]
+    whole = [line for finding in findings for line in _finding(finding, width)[:MAX_LINES_OF_FINDING]]
     if len(whole) < MAX_FINDINGS_WHOLE:
         return whole
-    short = [_cropped([_in_one_line(one)], width)[0] for one in findings[: MAX_FINDINGS_WHOLE - 3]]
-    others = ", ".join(one.symptom for one in findings[len(short) :])
+    short = [_cropped([_in_one_line(finding)], width)[0] for finding in findings[: MAX_FINDINGS_WHOLE - 3]]
+    others = ", ".join(finding.symptom for finding in findings[len(short) :])
     return [*short, *(_wrapped(f"also: {others}", width)[:MAX_LINES_OF_FINDING] if others else [])]
 
 
-def _finding(one: Finding, width: int) -> list[Text]:
-    present = one.state is State.PRESENT
-    lines = _wrapped(finding_line(one), width)
-    lines[0].stylize("bold red" if present else "bold", 2, min(len(lines[0]), 2 + len(one.symptom) + 1))
+def _finding(finding: Finding, width: int) -> list[Text]:
+    present = finding.state is State.PRESENT
+    lines = _wrapped(finding_line(finding), width)
+    lines[0].stylize("bold red" if present else "bold", 2, min(len(lines[0]), 2 + len(finding.symptom) + 1))
     return lines
 
 
-def _in_one_line(one: Finding) -> Text:
-    return Text.assemble((f"  {one.symptom}:", "bold red"), finding_line(one).removeprefix(f"{one.symptom}:"))
+def _in_one_line(finding: Finding) -> Text:
+    return Text.assemble(
+        (f"  {finding.symptom}:", "bold red"), finding_line(finding).removeprefix(f"{finding.symptom}:")
+    )
 
 
 def _compared(diagnosis: Diagnosis, width: int) -> list[Text]:
@@ -311,16 +327,16 @@ def _compared(diagnosis: Diagnosis, width: int) -> list[Text]:
 def _hypotheses(diagnosis: Diagnosis, width: int, *, bits: bool, facts: bool = True) -> list[Text]:
     """Return the hypotheses: the facts for the first stand above, in the verdict block, unless bits are asked for."""
     lines = [*_check_in_full(diagnosis, width), Text("What it may be (hypotheses, not verdicts)", style="bold")]
-    for place, one in enumerate(hypotheses_shown(diagnosis)):
-        lines.append(_share_line(one))
+    for place, hypothesis in enumerate(hypotheses_shown(diagnosis)):
+        lines.append(_share_line(hypothesis))
         sides = {"for": +1, "against": -1} if place or bits else {"against": -1}
-        if not place and one.probability >= MIN_PROBABILITY_UNDISPUTED and not bits:
+        if not place and hypothesis.probability >= MIN_PROBABILITY_UNDISPUTED and not bits:
             sides = {}
         for side, sign in sides.items() if facts and place < MAX_DETAILED else ():
-            for fact in reasons_of(one, sign, bits=bits)[: 2 if bits else 1]:
+            for fact in reasons_of(hypothesis, sign, bits=bits)[: 2 if bits else 1]:
                 lines += _wrapped(f"{side}: {fact}", width, indent=8)
-        if not place and one.unexplained and facts:
-            lines += _wrapped(f"not explained by it: {', '.join(one.unexplained)}", width, indent=8)
+        if not place and hypothesis.unexplained and facts:
+            lines += _wrapped(f"not explained by it: {', '.join(hypothesis.unexplained)}", width, indent=8)
     return lines
 
 
@@ -338,9 +354,9 @@ def _check_in_full(diagnosis: Diagnosis, width: int) -> list[Text]:
     return lines
 
 
-def _share_line(one: Hypothesis) -> Text:
-    text = Text(f"  {percent(one.probability):>4}  ", style="bold")
-    text.append(one.cause, style="bold green" if one.cause == SOUND else "bold yellow")
+def _share_line(hypothesis: Hypothesis) -> Text:
+    text = Text(f"  {percent(hypothesis.probability):>4}  ", style="bold")
+    text.append(hypothesis.cause, style="bold green" if hypothesis.cause == SOUND else "bold yellow")
     return text
 
 
@@ -373,7 +389,7 @@ def short_line(diagnosis: Diagnosis) -> str:
     """Return the run, how far it came, what leads, and what is seen."""
     run = diagnosis.run
     come = "" if run.last_step is None else f" ({run.step_name} {figure(run.last_step)})"
-    seen = [one.symptom for one in diagnosis.present]
+    seen = [finding.symptom for finding in diagnosis.present]
     more = f" and {len(seen) - SHOWN} more" if len(seen) > SHOWN else ""
     told = f"; seen: {', '.join(seen[:SHOWN])}{more}" if seen else ""
     opinions = "".join(f"; {line}" for line in _opinions(diagnosis)[:2])

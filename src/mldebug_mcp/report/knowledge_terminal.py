@@ -32,12 +32,14 @@ def print_search(console: Console, result: SearchResult) -> None:
         console.print(Text(note, style="dim"))
 
 
-def citation_text(one: Citation) -> Text:
+def citation_text(citation: Citation) -> Text:
     """Return a quote with its author, title, date, what was trained, id and address."""
-    said = ", ".join(filter(None, (one.year, one.regime)))
+    said = ", ".join(filter(None, (citation.year, citation.regime)))
     when = f" ({said})" if said else ""
     return Text.assemble(
-        (f"“{one.text}”", "italic"), f"\n— {one.author}, {one.title}{when}", (f" [{one.id}] {one.url}", "dim")
+        (f"“{citation.text}”", "italic"),
+        f"\n— {citation.author}, {citation.title}{when}",
+        (f" [{citation.id}] {citation.url}", "dim"),
     )
 
 
@@ -111,7 +113,7 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
         for citation in explanation.citations[:QUOTED] if cause else explanation.citations:
             console.print()
             console.print(citation_text(citation))
-    others = [one for one in explanation.related if cause is None or one in cause.mistaken_for]
+    others = [text for text in explanation.related if cause is None or text in cause.mistaken_for]
     if others:
         console.print(Text(f"\nSee also: {', '.join(others)}", style="dim"))
 
@@ -119,10 +121,10 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
 def _print_cause(console: Console, cause: Cause) -> None:
     console.print(Text(plain(cause.summary)))
     print_section(console, "Fix", [Text(plain(cause.fix))])
-    effects = sorted(cause.effects, key=lambda one: -one.frequency.share)
-    told = [Text(f"{one.frequency:<10} {one.symptom}{_by(one.quotes)}") for one in effects[:STRONGEST]]
+    effects = sorted(cause.effects, key=lambda effect: -effect.frequency.share)
+    told = [Text(f"{effect.frequency:<10} {effect.symptom}{_by(effect.quotes)}") for effect in effects[:STRONGEST]]
     if effects[STRONGEST:]:
-        told.append(Text(f"and {', '.join(one.symptom for one in effects[STRONGEST:])}", style="dim"))
+        told.append(Text(f"and {', '.join(effect.symptom for effect in effects[STRONGEST:])}", style="dim"))
     print_section(console, "Shows", told)
     print_section(console, "Against it", [Text(plain(cause.against))] if cause.against else [])
     print_section(console, "Checks", [line for step in cause.next_steps for line in _check(step)])
@@ -134,7 +136,7 @@ def _print_cause(console: Console, cause: Cause) -> None:
 def _by(quotes: Iterable[str]) -> str:
     """Return whose words say so, or nothing where it is a guess of this project."""
     known = catalogue().quotes
-    named = dict.fromkeys(known[one].source.title for one in quotes if one in known)
+    named = dict.fromkeys(known[quote].source.title for quote in quotes if quote in known)
     return f" ({'; '.join(named)})" if named else ""
 
 

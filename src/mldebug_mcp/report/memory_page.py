@@ -155,17 +155,23 @@ def memory_html(snapshot: MemorySnapshot, report: MemoryReport) -> str:
         *pictures,
         "<h2>Seen</h2>",
         *(
-            f"<p class={one.severity}><b>{escape(one.finding)}</b>: {escape(one.summary)}<br><span class=dim>"
-            f"{prose(one.fix)}</span></p>"
-            for one in report.findings
+            f"<p class={finding.severity}><b>{escape(finding.finding)}</b>: "
+            f"{escape(finding.summary)}<br><span class=dim>"
+            f"{prose(finding.fix)}</span></p>"
+            for finding in report.findings
         ),
         "<h2>Who holds it</h2>",
         _table(
-            (size(one.bytes), f"{one.count}×", one.category, " ← ".join(one.stack) or one.site)
-            for one in report.top_allocations
+            (
+                size(allocation.bytes),
+                f"{allocation.count}×",
+                allocation.category,
+                " ← ".join(allocation.stack) or allocation.site,
+            )
+            for allocation in report.top_allocations
         ),
         "<h2>What would save how much</h2>",
-        _table((size(one.saves_bytes), one.lever, one.how, "") for one in report.levers),
+        _table((size(lever.saves_bytes), lever.lever, lever.how, "") for lever in report.levers),
         *(f"<p class=dim>{escape(note)}</p>" for note in report.notes),
     ]
     return web_page(f"GPU memory: {read.path}", parts, _STYLE)

@@ -160,8 +160,9 @@ def _bars_of_width(named: list[tuple[str, int]], axes: tuple[str, str], root: fl
 def _finding(finding: BatchFinding) -> str:
     fixes = "".join(f"<p>{escape(name)}: {prose(fix)}</p>" for name, fix in finding.fixes.items())
     quotes = "".join(
-        f"<blockquote>{escape(one.text)} — <cite>{escape(one.author)}, {escape(one.title)}</cite></blockquote>"
-        for one in finding.citations
+        f"<blockquote>{escape(citation.text)} — <cite>{escape(citation.author)}, "
+        f"{escape(citation.title)}</cite></blockquote>"
+        for citation in finding.citations
     )
     return (
         f'<div class="finding {finding.severity}"><p><b>{escape(finding.check)}</b> ({finding.severity}): '
@@ -186,10 +187,10 @@ def _template(template: TemplateView) -> str:
 def _boxes(boxes: Iterable[BoxView]) -> str:
     """Return the boxes of an image, drawn on an empty one."""
     drawn = "".join(
-        f'<rect x="{100 * min(one.left, one.right):.2f}" y="{100 * min(one.top, one.bottom):.2f}" '
-        f'width="{100 * abs(one.right - one.left):.2f}" height="{100 * abs(one.bottom - one.top):.2f}" fill="none" '
-        f'stroke="currentColor"><title>{escape(one.name)}</title></rect>'
-        for one in boxes
+        f'<rect x="{100 * min(box.left, box.right):.2f}" y="{100 * min(box.top, box.bottom):.2f}" '
+        f'width="{100 * abs(box.right - box.left):.2f}" height="{100 * abs(box.bottom - box.top):.2f}" fill="none" '
+        f'stroke="currentColor"><title>{escape(box.name)}</title></rect>'
+        for box in boxes
     )
     if not drawn:
         return ""
@@ -294,7 +295,7 @@ def runs_html(answer: Runs, pages: Mapping[str, str] | None = None) -> str:
     parts = [
         f"<h1>{escape(answer.path)}</h1>{block_html(block_of(answer.at_a_glance))}",
         _section("Ranks", rank_lines(answer)),
-        _section("What they share", [shared_line(one) for one in answer.shared]),
+        _section("What they share", [shared_line(shared_setting) for shared_setting in answer.shared]),
         _section("Best settings", sweep_lines(answer.sweep)),
         _filters(rows),
         f"<h2>Runs</h2><p class=dim>{escape(_scales_in_words(values, scales))}</p><ul id=runs>{cards}</ul>",
@@ -352,7 +353,7 @@ def _card(row: RunRow, scales: dict[str, Scale], page: str) -> str:
         "" if row.last is None else f"<p>{escape(result_of_row(row))}, best {figure(row.best or 0.0)}</p>",
         f"<p class=dim>{escape(_settings(row))}</p>" if row.settings else "",
         f"<p class=dim>{escape(', '.join(row.seen))}</p>" if row.seen else "",
-        "".join(f"<p>{escape(shorten(one, 300))}</p>" for one in row.tried),
+        "".join(f"<p>{escape(shorten(text, 300))}</p>" for text in row.tried),
         f"<p class=dim>{escape(shorten(row.note, 200))}</p>" if row.note else "",
     ]
     name = escape(shorten(row.name, 80))

@@ -73,17 +73,17 @@ def print_runs(console: Console, answer: Runs, most: int = MAX_TABLE_ROWS) -> No
     left = len(answer.rows) - most
     if left > 0:
         console.print(Text(f"and {counted(left, 'further run')}: --all, --csv FILE or --json", style="dim"))
-    tried = [f"{one.name}: {line}" for one in answer.rows for line in one.tried][:MOST_TRIED]
+    tried = [f"{run_row.name}: {line}" for run_row in answer.rows for line in run_row.tried][:MOST_TRIED]
     print_section(console, "Tried before", bullets(tried))
     print_section(console, "Ranks", bullets(rank_lines(answer)))
-    print_section(console, "What they share", [Text(shared_line(one)) for one in answer.shared])
+    print_section(console, "What they share", [Text(shared_line(shared_setting)) for shared_setting in answer.shared])
     print_section(console, "Best settings", list(map(Text, sweep_lines(answer.sweep))))
     print_section(console, "Notes", bullets(answer.notes))
 
 
 def rank_lines(answer: Runs) -> list[str]:
     """Return what stands out among the ranks of runs, the first runs first."""
-    return [f"{one.name}: {'; '.join(one.ranks.told)}" for one in answer.rows if one.ranks is not None][:MOST_JOBS]
+    return [f"{row.name}: {'; '.join(row.ranks.told)}" for row in answer.rows if row.ranks is not None][:MOST_JOBS]
 
 
 def sweep_lines(sweep: Sweep | None) -> list[str]:
@@ -91,7 +91,7 @@ def sweep_lines(sweep: Sweep | None) -> list[str]:
     if sweep is None:
         return []
     lines = [f"by {sweep.metric}, {sweep.better} is better, of {counted(sweep.compared, 'run')}:"]
-    lines += [line for one in sweep.settings if (line := _setting_line(one))]
+    lines += [line for setting in sweep.settings if (line := _setting_line(setting))]
     if len(lines) == 1:
         lines.append("no setting stands out from what the runs differ by anyway")
     if sweep.between_seeds is not None and sweep.between_settings is not None:
@@ -99,22 +99,25 @@ def sweep_lines(sweep: Sweep | None) -> list[str]:
             f"between seeds of one setting the result differs by {figure(sweep.between_seeds)} (standard deviation, "
             f"{counted(sweep.seed_groups, 'group')}), between settings by {figure(sweep.between_settings)}"
         )
-    return lines + [f"“{one.text}” — {one.author}, {one.title} [{one.id}]" for one in sweep.citations]
+    return lines + [
+        f"“{citation.text}” — {citation.author}, {citation.title} [{citation.id}]" for citation in sweep.citations
+    ]
 
 
-def _setting_line(one: BestSetting) -> str:
+def _setting_line(best_setting: BestSetting) -> str:
     """Return the line on a setting; nothing where its levels do not differ beyond chance."""
-    if one.p > SWEPT_LEVEL:
+    if best_setting.p > SWEPT_LEVEL:
         return ""
-    line = f"{one.setting}: {one.best} is best of {', '.join(one.tried)}"
-    if one.certainty is not None:
-        line += f", in {percent(one.certainty)} of draws"
-    if one.as_good:
-        line += f" ({' or '.join(one.as_good)} may be as good)"
-    if one.edge:
+    line = f"{best_setting.setting}: {best_setting.best} is best of {', '.join(best_setting.tried)}"
+    if best_setting.certainty is not None:
+        line += f", in {percent(best_setting.certainty)} of draws"
+    if best_setting.as_good:
+        line += f" ({' or '.join(best_setting.as_good)} may be as good)"
+    if best_setting.edge:
         line += (
-            f"; best at the edge: {one.at_edge} of {one.top} best runs at the {one.edge} {one.setting} tried, "
-            f"{'a smaller' if one.edge == 'lowest' else 'a larger'} one may be better"
+            f"; best at the edge: {best_setting.at_edge} of {best_setting.top} best runs at the "
+            f"{best_setting.edge} {best_setting.setting} tried, "
+            f"{'a smaller' if best_setting.edge == 'lowest' else 'a larger'} one may be better"
         )
     return line
 
@@ -161,18 +164,20 @@ _LEAST = 0.125
 
 def print_reading(console: Console, reading: MetricReading) -> None:
     """Print each curve as a picture and as numbers."""
-    for one in reading.series:
-        role = f" = {one.metric}" if one.metric != one.name else ""
-        heading = f"{one.name}{role}: {one.records} records, {reading.step_name}s {figure(one.points[0][0])} to "
-        console.print(Text(shorten(f"{heading}{figure(one.points[-1][0])}", 400), style="bold"))
-        if one.course:
-            console.print(Text(f"  {one.course}"))
-        for line in picture(one, max(8, console.width - _LABEL - 4)):
+    for series in reading.series:
+        role = f" = {series.metric}" if series.metric != series.name else ""
+        heading = (
+            f"{series.name}{role}: {series.records} records, {reading.step_name}s {figure(series.points[0][0])} to "
+        )
+        console.print(Text(shorten(f"{heading}{figure(series.points[-1][0])}", 400), style="bold"))
+        if series.course:
+            console.print(Text(f"  {series.course}"))
+        for line in picture(series, max(8, console.width - _LABEL - 4)):
             console.print(Text(line, style="cyan"), no_wrap=True, crop=True)
-        for line in _columns(one, console.width):
+        for line in _columns(series, console.width):
             console.print(Text(line), no_wrap=True, crop=True)
     if reading.others:
-        console.print(Text(f"also logged: {', '.join(shorten(one, 40) for one in reading.others)}", style="dim"))
+        console.print(Text(f"also logged: {', '.join(shorten(other, 40) for other in reading.others)}", style="dim"))
 
 
 MOST_KINDS = 40
@@ -204,7 +209,9 @@ def picture(values: MetricValues, width: int) -> list[str]:
     heights = [_height(group, scale) for group in groups]
     rows = []
     for row in range(ROWS - 1, -1, -1):
-        cells = "".join(_NOT_FINITE if one is None else _BARS[int(np.clip(8 * (one - row), 0, 8))] for one in heights)
+        cells = "".join(
+            _NOT_FINITE if height is None else _BARS[int(np.clip(8 * (height - row), 0, 8))] for height in heights
+        )
         label = {ROWS - 1: figure(float(finite.max())), 0: figure(float(finite.min()))}.get(row, "")
         rows.append(f"  {label:>{_LABEL}} {cells}")
     return rows
@@ -222,7 +229,7 @@ def _columns(values: MetricValues, width: int) -> list[str]:
     wide = max(map(len, cells)) + 2
     each = max(1, (width - 2) // wide)
     rows = -(-len(cells) // each)
-    return ["  " + "".join(f"{one:<{wide}}" for one in cells[row::rows]).rstrip() for row in range(rows)]
+    return ["  " + "".join(f"{cell:<{wide}}" for cell in cells[row::rows]).rstrip() for row in range(rows)]
 
 
 # News of a run that is watched, a line each.
@@ -268,14 +275,18 @@ def print_choice(console: Console, choice: CheckpointChoice) -> None:
     """Print which checkpoint to keep, and the metric at each of them."""
     print_first(console, choice.at_a_glance)
     table = plain_table("left", "right", "right", "text")
-    for one in choice.checkpoints[:MAX_SHOWN_CHECKPOINTS]:
-        kept = one.name == choice.keep
+    for checkpoint in choice.checkpoints[:MAX_SHOWN_CHECKPOINTS]:
+        kept = checkpoint.name == choice.keep
         style = "bold green" if kept else ""
-        remarks = ["keep" if kept else "as good, within noise" if one.as_good else "", _how(one), one.note]
+        remarks = [
+            "keep" if kept else "as good, within noise" if checkpoint.as_good else "",
+            _how(checkpoint),
+            checkpoint.note,
+        ]
         table.add_row(
-            Text(one.name, style=style),
-            Text("" if one.step is None else figure(one.step)),
-            Text("" if one.value is None else figure(one.value), style=style),
+            Text(checkpoint.name, style=style),
+            Text("" if checkpoint.step is None else figure(checkpoint.step)),
+            Text("" if checkpoint.value is None else figure(checkpoint.value), style=style),
             Text("; ".join(remark for remark in remarks if remark), style="dim"),
         )
     console.print()
@@ -285,7 +296,7 @@ def print_choice(console: Console, choice: CheckpointChoice) -> None:
     print_section(console, "Notes", bullets(choice.notes))
 
 
-def _how(one: CheckpointFact) -> str:
+def _how(checkpoint_fact: CheckpointFact) -> str:
     return {"between": "read off between two evaluations", "by its name": "the value in its name"}.get(
-        one.evaluated, ""
+        checkpoint_fact.evaluated, ""
     )

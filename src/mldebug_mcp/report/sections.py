@@ -55,20 +55,22 @@ def also_for(step: NextStep) -> list[str]:
 def leading_citations(hypotheses: list[Hypothesis]) -> list[Citation]:
     """Return one citation for each hypothesis that some fact supports: for the leader, and for those near it."""
     leading = [
-        one
-        for place, one in enumerate(hypotheses[:SHOWN_HYPOTHESES])
-        if one.citations and (one.because or one.cause == SOUND) and (place == 0 or one.probability >= CITED)
+        hypothesis
+        for place, hypothesis in enumerate(hypotheses[:SHOWN_HYPOTHESES])
+        if hypothesis.citations
+        and (hypothesis.because or hypothesis.cause == SOUND)
+        and (place == 0 or hypothesis.probability >= CITED)
     ]
-    return list({one.citations[0].id: one.citations[0] for one in leading}.values())[:3]
+    return list({hypothesis.citations[0].id: hypothesis.citations[0] for hypothesis in leading}.values())[:3]
 
 
 def partings(comparison: Comparison, step_name: str) -> list[str]:
     """Return where metrics depart from those of the reference run, how they end, and which do not depart."""
     lines = [
-        f"{one.metric} parts at {step_name} {figure(one.step)}: {figure(one.run)}, in the good run "
-        f"{figure(one.reference)}; it ends at {figure(one.run_at_end)}, there at {figure(one.reference_at_end)}"
-        + (f": {one.ends}" if one.ends else "")
-        for one in comparison.partings
+        f"{parting.metric} parts at {step_name} {figure(parting.step)}: {figure(parting.run)}, in the good run "
+        f"{figure(parting.reference)}; it ends at {figure(parting.run_at_end)}, there at "
+        f"{figure(parting.reference_at_end)}" + (f": {parting.ends}" if parting.ends else "")
+        for parting in comparison.partings
     ]
     return lines + ([f"no difference beyond the noise: {', '.join(comparison.alike)}"] if comparison.alike else [])
 
@@ -76,8 +78,8 @@ def partings(comparison: Comparison, step_name: str) -> list[str]:
 def settings_apart(comparison: Comparison) -> list[str]:
     """Return the settings that differ from those of the reference run, with how many times."""
     return [
-        f"{one.setting} {_value(one.run)}, in the good run {_value(one.reference)}{_times(one.factor)}"
-        for one in comparison.settings
+        f"{setting.setting} {_value(setting.run)}, in the good run {_value(setting.reference)}{_times(setting.factor)}"
+        for setting in comparison.settings
     ]
 
 
@@ -238,14 +240,14 @@ def observed(diagnosis: Diagnosis, *, whole: bool = False) -> Iterator[Section]:
     """
     sheet, unit = diagnosis.sheet, diagnosis.run.step_name
     yield Section("What ran", sheet.ran)
-    seen = [finding_line(one) for one in worth_showing(diagnosis.findings)]
+    seen = [finding_line(finding) for finding in worth_showing(diagnosis.findings)]
     yield Section("Seen in the log", seen or ["nothing unusual"] if diagnosis.verdict.kind != "not judged" else seen)
-    yield Section("Tried before", [one.line() for one in diagnosis.tried])
-    yield Section("Facts", [one.text for one in sheet.facts])
+    yield Section("Tried before", [tried.line() for tried in diagnosis.tried])
+    yield Section("Facts", [fact.text for fact in sheet.facts])
     yield Section("Which checkpoint to keep", checkpoint_lines(diagnosis.checkpoint))
-    yield Section("Events", [f"{unit} {figure(one.step)}: {one}" for one in sheet.events])
-    shown = sheet.quantities if whole else [one for one in sheet.quantities if one.matters]
-    yield Section("Logged", [" | ".join(one.parts) for one in shown])
+    yield Section("Events", [f"{unit} {figure(event.step)}: {event}" for event in sheet.events])
+    shown = sheet.quantities if whole else [quantity for quantity in sheet.quantities if quantity.matters]
+    yield Section("Logged", [" | ".join(quantity_fact.parts) for quantity_fact in shown])
     yield settings_section(diagnosis, whole=whole)
     if whole:
         yield Section("Not judged", sheet.not_judged)
@@ -259,16 +261,18 @@ def checkpoint_lines(choice: CheckpointChoice | None) -> list[str]:
 def settings_section(diagnosis: Diagnosis, *, whole: bool = False) -> Section:
     """Return the settings: the unusual ones, and those that a finding or a reason names; with `whole` all of them."""
     settings = diagnosis.sheet.settings
-    marked = [str(one) for one in settings if one.usual]
-    used = [str(one) for one in settings if not one.usual and (whole or one.name in _named(diagnosis))]
+    marked = [str(setting) for setting in settings if setting.usual]
+    used = [str(setting) for setting in settings if not setting.usual and (whole or setting.name in _named(diagnosis))]
     return Section("Settings", [*marked, *(["; ".join(used)] if used else [])], frozenset(marked))
 
 
 def _named(diagnosis: Diagnosis) -> set[str]:
     """Return the words of what the answer says: a setting among them is one that it uses."""
     verdict = diagnosis.verdict
-    texts = [verdict.headline, *verdict.facts, verdict.fix, *(one.summary for one in diagnosis.present)]
-    texts += [one.fact for hypothesis in diagnosis.hypotheses[:2] for one in hypothesis.reasons if one.kind == "log"]
+    texts = [verdict.headline, *verdict.facts, verdict.fix, *(finding.summary for finding in diagnosis.present)]
+    texts += [
+        reason.fact for hypothesis in diagnosis.hypotheses[:2] for reason in hypothesis.reasons if reason.kind == "log"
+    ]
     words = {word.strip(",.;:`()=") for text in texts for word in text.split()}
     return words | USUALLY_USED
 
@@ -277,9 +281,9 @@ USUALLY_USED = {"learning_rate", "effective_batch", "optim", "computes_in", "max
 """Settings that are shown of every run: nobody judges a run without them."""
 
 
-def finding_line(one: Finding) -> str:
+def finding_line(finding: Finding) -> str:
     """Return a finding in a line."""
-    return f"{one.symptom}: {one.summary}" + ("" if one.state is State.PRESENT else " (harmless)")
+    return f"{finding.symptom}: {finding.summary}" + ("" if finding.state is State.PRESENT else " (harmless)")
 
 
 def worth_showing(findings: Sequence[Finding]) -> list[Finding]:
@@ -291,22 +295,26 @@ def worth_showing(findings: Sequence[Finding]) -> list[Finding]:
 def hypotheses_shown(diagnosis: Diagnosis, *, whole: bool = False) -> list[Hypothesis]:
     """Return the hypotheses worth a line: the leader, and those behind it."""
     most = 1 + MAX_OTHER_HYPOTHESES
-    likely = [one for one in diagnosis.hypotheses[:most] if whole or one.probability >= MIN_PROBABILITY]
+    likely = [
+        hypothesis for hypothesis in diagnosis.hypotheses[:most] if whole or hypothesis.probability >= MIN_PROBABILITY
+    ]
     return likely or diagnosis.hypotheses[:1]
 
 
-def reasons_of(one: Hypothesis, sign: int, *, whole: bool = False, bits: bool = False) -> list[str]:
+def reasons_of(hypothesis: Hypothesis, sign: int, *, whole: bool = False, bits: bool = False) -> list[str]:
     """Return the facts for (+1) or against (-1) a hypothesis, strongest first.
 
     Args:
-        one: The hypothesis.
+        hypothesis: The hypothesis.
         sign: +1 or -1.
         whole: Whether to return all of them, what all curves together weigh among them.
         bits: Whether to say how much each weighs.
     """
-    if not whole and one.probability < MIN_PROBABILITY_WITH_FACTS:
+    if not whole and hypothesis.probability < MIN_PROBABILITY_WITH_FACTS:
         return []
-    reasons = [reason for reason in one.reasons if reason.bits * sign > 0 and (whole or reason.kind != "numbers")]
+    reasons = [
+        reason for reason in hypothesis.reasons if reason.bits * sign > 0 and (whole or reason.kind != "numbers")
+    ]
     shown = reasons if whole else reasons[:MAX_REASONS]
     return [f"{_fact(reason.fact)}{f' ({reason.bits:+.1f} bits)' if bits else ''}" for reason in shown]
 
@@ -319,14 +327,14 @@ def _fact(text: str) -> str:
 def other_hypotheses(diagnosis: Diagnosis) -> str:
     """Return how many hypotheses are not shown, and their probability together."""
     rest = diagnosis.hypotheses[1 + MAX_OTHER_HYPOTHESES :]
-    return f"{percent(sum(one.probability for one in rest))} for {len(rest)} other causes together"
+    return f"{percent(sum(hypothesis.probability for hypothesis in rest))} for {len(rest)} other causes together"
 
 
-def title_of(one: Hypothesis) -> str:
+def title_of(hypothesis: Hypothesis) -> str:
     """Return what a hypothesis says goes wrong, in its first sentence."""
-    if one.cause in NO_FAULTS or not one.summary:
+    if hypothesis.cause in NO_FAULTS or not hypothesis.summary:
         return ""
-    return f"{one.summary.split('. ')[0].rstrip('.')}."
+    return f"{hypothesis.summary.split('. ')[0].rstrip('.')}."
 
 
 def notes_on(diagnosis: Diagnosis, *, whole: bool = False) -> list[str]:

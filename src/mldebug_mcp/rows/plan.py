@@ -263,12 +263,12 @@ class Orders:
     def places_of(self, epoch: int, rows: Ints) -> list[int]:
         """Return the places of some rows in the order of a pass, sorted; raises InputError if that is too much work."""
         places = np.unique(rows) if self.plan.order == "sequential" else np.flatnonzero(np.isin(self.of(epoch), rows))
-        return [int(one) for one in places]
+        return [int(place) for place in places]
 
     def rows_at(self, epoch: int, places: Ints) -> list[int]:
         """Return the rows at some places of the order of a pass; raises InputError if that is too much work."""
         if self.plan.order == "sequential":  # of a pass of any length nothing is made
-            return [int(one) for one in places]
+            return [int(place) for place in places]
         last = int(places.max(initial=0))
         order: list[int] = self._up_to(min(self.plan.rows, (last // MIN_ORDER_ROWS + 1) * MIN_ORDER_ROWS), epoch)[
             places
@@ -371,7 +371,7 @@ def recordings_in(path: Path) -> list[list[Path]]:
 def _by_rank(files: Iterable[Path]) -> list[list[Path]]:
     """Return those of some files that are recordings, the parts of each rank together, oldest first."""
     ranks: dict[Path, list[Path]] = {}
-    named = (one for one in files if _NAME.fullmatch(one.name) and is_file(one))
+    named = (path for path in files if _NAME.fullmatch(path.name) and is_file(path))
     for file in islice(named, MAX_FILES):
         if _is_recording(file):
             ranks.setdefault(file.with_name(re.sub(r"\.\d+$", "", file.name)), []).append(file)
@@ -470,7 +470,7 @@ def _ids(record: Mapping[str, object]) -> list[RowId]:
     rows = record.get("rows")
     parts = rows if isinstance(rows, list) else []
     flat = [one for part in parts for one in (part if isinstance(part, list) else [part])]
-    return [one for one in flat if _is_index(one) or (isinstance(one, str) and _KEY.fullmatch(one))]
+    return [text for text in flat if _is_index(text) or (isinstance(text, str) and _KEY.fullmatch(text))]
 
 
 def _is_index(one: object) -> bool:

@@ -44,7 +44,7 @@ def rows_by_pace(run: Run, passes: object) -> Pace | None:
     It rounds samples per second to 3 digits behind the point and the runtime to 4 (`speed_metrics` of Transformers).
     """
     told = [run.series.get(f"summary/train_{one}") for one in ("samples_per_second", "runtime")]
-    pace, seconds = [None if one is None or not len(one) else float(one.value[-1]) for one in told]
+    pace, seconds = [None if series is None or not len(series) else float(series.value[-1]) for series in told]
     if not isinstance(passes, int | float) or passes <= 0 or not pace or not seconds:
         return None
     return Pace(pace * seconds / passes, (0.0005 * seconds + 0.00005 * pace) / passes)
@@ -120,7 +120,7 @@ def trainer_folder(place: Path) -> Path | None:
     places = [folder, *_checkpoints(folder)]
     if folder.name.startswith("checkpoint-"):
         places.append(folder.parent)
-    return next((one for one in places if is_file(one / ARGUMENTS)), None)
+    return next((path for path in places if is_file(path / ARGUMENTS)), None)
 
 
 def read_arguments(folder: Path) -> dict[str, object]:
@@ -185,10 +185,10 @@ def _train_batch_size(folder: Path) -> int | None:
 def _checkpoints(folder: Path) -> list[Path]:
     """Return the checkpoints of a folder, the newest first."""
     try:
-        found = [one for one in entries(folder) if one.name.startswith("checkpoint-")]
+        found = [entry for entry in entries(folder) if entry.name.startswith("checkpoint-")]
     except (OSError, InputError):
         return []
-    return sorted(found, key=lambda one: (len(one.name), one.name), reverse=True)[:MAX_CHECKPOINTS]
+    return sorted(found, key=lambda path: (len(path.name), path.name), reverse=True)[:MAX_CHECKPOINTS]
 
 
 def _rows_trainer_whole(value: object) -> int | None:
@@ -316,7 +316,7 @@ def _known(
 ) -> dict[str, Known]:
     """Return the settings, what is believed most first."""
     known: dict[str, Known] = {}
-    said = {one.name: getattr(options, one.name) for one in fields(options) if one.name not in ("first_step",)}
+    said = {field.name: getattr(options, field.name) for field in fields(options) if field.name not in ("first_step",)}
     _add(known, said.items(), "given")
     folder = trainer_folder(place) if _value("sampler", known) in (None, "transformers") else None
     if folder is not None:
@@ -339,7 +339,7 @@ def _known(
 
 
 _NAMES = frozenset(
-    {one.name for one in fields(SamplerOptions)}
+    {field.name for field in fields(SamplerOptions)}
     | {"even_batches", "in_order", "ignore_data_skip", "passes", "packed", "shuffled"}
 )
 
@@ -434,7 +434,7 @@ def _first_step(options: SamplerOptions, sampler: str, run: Run | None) -> int:
         return options.first_step
     if sampler in ("transformers", "lightning"):
         return 1 if sampler == "transformers" else 0
-    first = min((float(one.step[0]) for one in run.series.values() if len(one)), default=None) if run else None
+    first = min((float(series.step[0]) for series in run.series.values() if len(series)), default=None) if run else None
     if first in (0.0, 1.0):
         return int(first)
     raise InputError("the log does not show whether its first step is 0 or 1; say first_step=0 or first_step=1")
@@ -443,7 +443,7 @@ def _first_step(options: SamplerOptions, sampler: str, run: Run | None) -> int:
 def _made_before(known: Mapping[str, Known]) -> list[str]:
     """Return what the trainer itself did to the data before rows were numbered."""
     done = [word for word in ("packed", "shuffled") if _flag(word, known)]
-    return [f"the trainer {one} the data first: rows are numbered as they were then" for one in done]
+    return [f"the trainer {text} the data first: rows are numbered as they were then" for text in done]
 
 
 def _assumed(sampler: str) -> list[str]:

@@ -54,7 +54,7 @@ class Fed:
     @property
     def rows(self) -> list[RowId]:
         """Each row once, in the order in which they were fed."""
-        return list(dict.fromkeys(row for one in self.batches for row in one.rows))
+        return list(dict.fromkeys(row for batch in self.batches for row in batch.rows))
 
 
 def fed_at(place: Path, step: int, options: SamplerOptions, data: Path | None) -> Fed:
@@ -96,14 +96,14 @@ def _recorded(recording: Recording, step: int, before: dict[RowId, list[int]]) -
         notes.append(
             f"{len(recording.ranks)} of {world} ranks have a recording here; the rows of the others are missing"
         )
-    if any(len(one) >= RECORDING_MOST_ROWS for one in ranks.values()):
+    if any(len(rank) >= RECORDING_MOST_ROWS for rank in ranks.values()):
         notes.append(f"a recorder keeps {RECORDING_MOST_ROWS:,} rows of a step and rank; there may have been more")
     if recording.broken:
         notes.append(f"{counted(recording.broken, 'line')} of the recording could not be read")
     told = "numbers of rows in the data set" if recording.kind == "index" else "keys of the rows' tokens"
     return Fed(
         batches=[FedBatch(rank=rank, epoch=None, rows=rows) for rank, rows in sorted(ranks.items())],
-        around=_ids(recording, [one for one in recording.fed if one != step]),
+        around=_ids(recording, [number for number in recording.fed if number != step]),
         before=before,
         recorded=True,
         basis=[f"the recorder wrote down {told} as they were fed"],
@@ -121,12 +121,12 @@ def _drawn(settled: Settled, step: int, run: Run | None) -> Fed:
     number = step - first + 1
     if number < 1:
         raise InputError(f"step {step} comes before the first one, {first}; name a step of the run")
-    micros = [one for one in plan.step(number) if one.places.size]
+    micros = [micro_batch for micro_batch in plan.step(number) if micro_batch.places.size]
     orders = Orders(plan)
     notes = [
         "rows are numbered as the sampler saw the data: after filtering, packing and shuffling, not as in a raw file"
     ]
-    last = max((float(one.step[-1]) for one in run.series.values() if len(one)), default=None) if run else None
+    last = max((float(series.step[-1]) for series in run.series.values() if len(series)), default=None) if run else None
     if last is not None and step > last:
         notes.append(f"the log ends at step {figure(last)}")
     interval = _interval(run)
@@ -137,7 +137,7 @@ def _drawn(settled: Settled, step: int, run: Run | None) -> Fed:
         )
     near = [one for one in range(max(1, number - AROUND), number + AROUND + 1) if one != number]
     return Fed(
-        batches=[FedBatch(rank=one.rank, epoch=one.epoch, rows=_rows(orders, one)) for one in micros],
+        batches=[FedBatch(rank=micro.rank, epoch=micro.epoch, rows=_rows(orders, micro)) for micro in micros],
         around=[row for one in near for micro in plan.step(one) for row in _rows(orders, micro)],
         before=_before(orders, micros, number, first),
         recorded=False,
@@ -161,9 +161,9 @@ def _before(orders: Orders, micros: Sequence[MicroBatch], number: int, first: in
     found: dict[RowId, list[int]] = {}
     if orders.plan.resumed_at:
         return found
-    rows = np.array([row for one in micros for row in _rows(orders, one)])
+    rows = np.array([row for micro in micros for row in _rows(orders, micro)])
     fed: list[tuple[int, int, int]] = []
-    before = min(one.epoch for one in micros) - 1
+    before = min(micro.epoch for micro in micros) - 1
     if before >= 0:
         places_before = orders.places_of(before, rows)
         fed += [
@@ -171,7 +171,7 @@ def _before(orders: Orders, micros: Sequence[MicroBatch], number: int, first: in
             for place, row in zip(places_before, orders.rows_at(before, np.array(places_before, np.int64)), strict=True)
         ]
     # Within a pass a row comes again only where a rank is given the first ones to fill its last batch.
-    places = {(one.epoch, place) for one in micros for place in one.places.tolist()}
+    places = {(micro.epoch, place) for micro in micros for place in micro.places.tolist()}
     fed += [(epoch, place, *orders.rows_at(epoch, np.array([place]))) for epoch, place in sorted(places)]
     for epoch, place, row in fed:
         step = orders.plan.step_with(epoch, place)

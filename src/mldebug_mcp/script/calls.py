@@ -48,7 +48,7 @@ class Call:
     @property
     def keywords(self) -> Mapping[str, ast.expr]:
         """The keyword arguments."""
-        return {one.arg: one.value for one in self.node.keywords if one.arg}
+        return {keyword.arg: keyword.value for keyword in self.node.keywords if keyword.arg}
 
     def constant(self, name: str, place: int | None = None) -> object:
         """Return the value of an argument that is a constant; None where it is none or is not given."""
@@ -105,15 +105,19 @@ class Script:
 
     def named(self, *methods: str) -> list[Call]:
         """Return the calls whose last part is one of these."""
-        return [one for one in self.calls if one.method in methods]
+        return [call for call in self.calls if call.method in methods]
 
     def assigned_from(self, node: ast.expr) -> Assignment | None:
         """Return the assignment whose value an expression is; None where it is a part of one, or of none."""
-        return next((one for one in self.assignments if one.value is node), None)
+        return next((assignment for assignment in self.assignments if assignment.value is node), None)
 
     def assigned(self, name: str, before: int | None = None) -> Assignment | None:
         """Return the last assignment of a name, before a place in the order where one is given."""
-        found = [one for one in self.assignments if one.target == name and (before is None or one.order <= before)]
+        found = [
+            assignment
+            for assignment in self.assignments
+            if assignment.target == name and (before is None or assignment.order <= before)
+        ]
         return found[-1] if found else None
 
 
@@ -189,7 +193,7 @@ class _Reader:
         elif isinstance(node, ast.With | ast.AsyncWith):
             for item in node.items:
                 self._calls(item.context_expr, around)
-            called = [dotted(one.context_expr) for one in node.items]
+            called = [dotted(withitem.context_expr) for withitem in node.items]
             self.body(node.body, around.inside(guards=called))
         elif isinstance(node, ast.Try):
             for part in (node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody):
@@ -199,7 +203,7 @@ class _Reader:
 
     def _definition(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, around: _Around) -> None:
         name = f"{around.function}.{node.name}" if around.function else node.name
-        guards = [dotted(one) for one in node.decorator_list]
+        guards = [dotted(expr) for expr in node.decorator_list]
         self.body(node.body, _Around((), name, (), tuple(guards)))
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, around: _Around) -> None:
@@ -222,11 +226,11 @@ class _Reader:
     def _assign(self, target: ast.expr, value: ast.expr, line: int, around: _Around) -> None:
         if isinstance(target, ast.Tuple | ast.List):
             values = value.elts if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts) else None
-            for place, one in enumerate(target.elts):
-                if values is None and not isinstance(one, ast.Tuple | ast.List):
-                    self._add(one, value, line, around, adds=False, place=place)
+            for place, expr in enumerate(target.elts):
+                if values is None and not isinstance(expr, ast.Tuple | ast.List):
+                    self._add(expr, value, line, around, adds=False, place=place)
                 else:
-                    self._assign(one, values[place] if values else value, line, around)
+                    self._assign(expr, values[place] if values else value, line, around)
         else:
             self._add(target, value, line, around, adds=False)
 
@@ -304,7 +308,7 @@ def constant_of(node: ast.expr | None) -> object:
 
 def calls_in(node: ast.AST) -> list[str]:
     """Return the names of the calls in a piece of a script, the innermost first."""
-    return [dotted(one.func) for one in _in_order(node)]
+    return [dotted(call.func) for call in _in_order(node)]
 
 
 def names_in(node: ast.AST) -> set[str]:

@@ -61,7 +61,10 @@ def _is_plain(node: ast.Attribute | ast.Subscript) -> bool:
 
 def _last_made(roles: Roles, name: str, function: str, order: int) -> Assignment | None:
     made = roles.assignments_by_name.get((function, name), [])
-    return next((one for one in reversed(made) if one.order <= order and not is_running_sum(one)), None)
+    return next(
+        (assignment for assignment in reversed(made) if assignment.order <= order and not is_running_sum(assignment)),
+        None,
+    )
 
 
 def is_running_sum(made: Assignment) -> bool:

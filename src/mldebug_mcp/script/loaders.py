@@ -88,13 +88,15 @@ def definition_of(roles: Roles, node: ast.expr, call: Call) -> Assignment | None
     owner = call.function.rpartition(".")[0]
     if isinstance(node, ast.Attribute) and not (name.startswith("self.") and owner):
         return None
-    made = [one for one in roles.script.assignments if one.target == name]
+    made = [assignment for assignment in roles.script.assignments if assignment.target == name]
     if isinstance(node, ast.Attribute):
-        made = [one for one in made if one.function.startswith(f"{owner}.")]
+        made = [assignment for assignment in made if assignment.function.startswith(f"{owner}.")]
     else:
-        own = [one for one in made if one.function == call.function and one.order <= call.order]
+        own = [
+            assignment for assignment in made if assignment.function == call.function and assignment.order <= call.order
+        ]
         shadowed = call.function and roles.is_parameter(name, call.function)
-        made = own or ([] if shadowed else [one for one in made if not one.function])
+        made = own or ([] if shadowed else [assignment for assignment in made if not assignment.function])
     return made[0] if len(made) == 1 and not made[0].adds and not made[0].conditions else None
 
 
@@ -152,7 +154,11 @@ def _rows_as_written(roles: Roles, node: ast.expr, call: Call, depth: int) -> st
     if isinstance(node, ast.List | ast.Dict):
         return f"#{id(node)}"
     name = dotted(node) if isinstance(node, ast.Name | ast.Attribute) else ""
-    set_at = [one.order for one in roles.script.assignments if name and one.target == name and one.order <= call.order]
+    set_at = [
+        assignment.order
+        for assignment in roles.script.assignments
+        if name and assignment.target == name and assignment.order <= call.order
+    ]
     return repr(node.value) if isinstance(node, ast.Constant) else f"{call.function}:{ast.unparse(node)}@{set_at[-1:]}"
 
 

@@ -99,9 +99,9 @@ class Roles:
 
     def _made_by(self, pattern: re.Pattern[str]) -> dict[str, Assignment]:
         return {
-            one.target: one
-            for one in self.script.assignments
-            if isinstance(one.value, ast.Call) and pattern.search(dotted(one.value.func))
+            assignment.target: assignment
+            for assignment in self.script.assignments
+            if isinstance(assignment.value, ast.Call) and pattern.search(dotted(assignment.value.func))
         }
 
     @cached_property
@@ -113,12 +113,12 @@ class Roles:
     @cached_property
     def steps(self) -> list[Call]:
         """The calls that change the weights."""
-        return [one for one in self.script.named("step") if self.is_optimizer_step(one)]
+        return [call for call in self.script.named("step") if self.is_optimizer_step(call)]
 
     @cached_property
     def schedule_steps(self) -> list[Call]:
         """The calls that move a schedule on."""
-        return [one for one in self.script.named("step") if self._is_schedule(one.owner)]
+        return [call for call in self.script.named("step") if self._is_schedule(call.owner)]
 
     def is_optimizer_step(self, call: Call) -> bool:
         """Say whether a call `x.step()` is of an optimizer, or of a scaler that steps one."""
@@ -163,7 +163,7 @@ class Roles:
     @cached_property
     def text(self) -> str:
         """The names of all that is called, a line each."""
-        return "\n".join(one.name for one in self.script.calls)
+        return "\n".join(call.name for call in self.script.calls)
 
     def is_cross_entropy(self, call: Call) -> bool:
         """Say whether a call computes the cross-entropy."""
@@ -188,9 +188,12 @@ class Roles:
         if not isinstance(node, ast.Name):
             return node
         found = [
-            one
-            for one in self.script.assignments
-            if one.target == node.id and one.function == call.function and one.order <= call.order and not one.adds
+            assignment
+            for assignment in self.script.assignments
+            if assignment.target == node.id
+            and assignment.function == call.function
+            and assignment.order <= call.order
+            and not assignment.adds
         ]
         if found:
             return found[-1].value
@@ -245,7 +248,7 @@ class Roles:
     def value_of(self, node: ast.expr | None) -> object:
         """Return the value of a constant, or of a name that the file gives one constant; None for anything else."""
         if isinstance(node, ast.Name):
-            found = [one.value for one in self.script.assignments if one.target == node.id]
+            found = [assignment.value for assignment in self.script.assignments if assignment.target == node.id]
             node = found[0] if len(found) == 1 else None
         return constant_of(node)
 
@@ -255,7 +258,7 @@ class Roles:
         A default is what the author had in mind, and not what each run has.
         """
         if isinstance(node, ast.Name):
-            found = [one.value for one in self.script.assignments if one.target == node.id]
+            found = [assignment.value for assignment in self.script.assignments if assignment.target == node.id]
             return found[0] if len(found) == 1 else self.settings.get(node.id) if not found else None
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
             return self.settings.get(node.attr, node)
@@ -276,7 +279,11 @@ class Roles:
                 if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name) and part.value is not None:
                     found.setdefault(part.target.id, []).append(part.value)
         defaults = {id(value) for values in found.values() for value in values}
-        assigned = {one.target.rpartition(".")[2] for one in self.script.assignments if id(one.value) not in defaults}
+        assigned = {
+            assignment.target.rpartition(".")[2]
+            for assignment in self.script.assignments
+            if id(assignment.value) not in defaults
+        }
         return {name: values[0] for name, values in found.items() if len(values) == 1 and name not in assigned}
 
     def keywords(self, call: Call) -> dict[str, ast.expr]:
@@ -337,7 +344,11 @@ class Roles:
         asked = self.script.named("parameters", "named_parameters", "eval", "train", "state_dict", "zero_grad")
         optimizers = {name.rpartition(".")[2] for name in (*self.optimizers, *self.schedules)}
         names = {call.owner.rpartition(".")[2] for call in asked if call.owner and not call.node.args}
-        made = {one.target.rpartition(".")[2] for one in self.script.assignments if self._makes_model(one.value)}
+        made = {
+            assignment.target.rpartition(".")[2]
+            for assignment in self.script.assignments
+            if self._makes_model(assignment.value)
+        }
         others = {name for name in names if re.search(r"opt|sched|scaler|trainer", name.lower())}
         return {*names, *made} - optimizers - others - {"self", ""}
 

@@ -61,7 +61,7 @@ def computed(name: str, line: int) -> Terms:
 
 def negated(terms: Terms) -> Terms:
     """Return terms with the opposite signs."""
-    return frozenset(Term(one.quantity, -one.sign, one.line) for one in terms)
+    return frozenset(Term(term.quantity, -term.sign, term.line) for term in terms)
 
 
 def added(left: Terms, right: Terms, *, subtracts: bool) -> Terms:
@@ -71,9 +71,9 @@ def added(left: Terms, right: Terms, *, subtracts: bool) -> Terms:
 
 def exponential(terms: Terms) -> Terms:
     """Return the terms of exp(x): of a difference of log-probabilities it is a ratio, which grows with the first."""
-    signs = {one.sign for one in terms if one.quantity == "log_prob"}
+    signs = {term.sign for term in terms if term.quantity == "log_prob"}
     first = 1 if 1 in signs else -1
-    return frozenset(one for one in terms if one.quantity == "log_prob" and one.sign == first)
+    return frozenset(term for term in terms if term.quantity == "log_prob" and term.sign == first)
 
 
 def weighted(terms: Terms, weight: ast.expr) -> Terms:
@@ -82,10 +82,12 @@ def weighted(terms: Terms, weight: ast.expr) -> Terms:
     scaled = negated(terms) if sign < 0 else terms
     names = [dotted(part) for part in ast.walk(weight) if isinstance(part, ast.Name | ast.Attribute)]
     is_advantage = any(ADVANTAGE.search(name) for name in names) and not any(COST.search(name) for name in names)
-    if is_advantage and any(one.quantity == "log_prob" for one in terms):
-        return frozenset(Term("policy", one.sign, one.line) for one in scaled if one.quantity == "log_prob")
+    if is_advantage and any(term.quantity == "log_prob" for term in terms):
+        return frozenset(Term("policy", term.sign, term.line) for term in scaled if term.quantity == "log_prob")
     if any(not COUNTS_ROWS.search(name) for name in names):
-        return frozenset(Term("other", one.sign, one.line) if one.quantity == "log_prob" else one for one in scaled)
+        return frozenset(
+            Term("other", term.sign, term.line) if term.quantity == "log_prob" else term for term in scaled
+        )
     return scaled
 
 

@@ -342,7 +342,7 @@ def terms_after(name: str, given: Sequence[Value], node: ast.Call) -> Terms:
 def known_terms(value: Value) -> Terms:
     """Return what a value is the sum of, where all of it is known; else nothing."""
     terms = terms_of(value)
-    return terms if all(one.quantity != "other" for one in terms) else frozenset()
+    return terms if all(term.quantity != "other" for term in terms) else frozenset()
 
 
 def parameters_in(value: Value) -> Parameters | None:
@@ -353,9 +353,9 @@ def parameters_in(value: Value) -> Parameters | None:
         return parameters_in(value.values[value.keys.index("params")])
     if isinstance(value, Items | Choice):
         found = [parameters_in(one) for one in value.values if not isinstance(one, Constant)]
-        known = [one for one in found if one is not None]
+        known = [parameters for parameters in found if parameters is not None]
         if not known:
             return None
-        models = frozenset[Object]().union(*(one.models for one in known))
-        return Parameters(models, known=all(one.known for one in known) and len(known) == len(found))
+        models = frozenset[Object]().union(*(parameters.models for parameters in known))
+        return Parameters(models, known=all(parameters.known for parameters in known) and len(known) == len(found))
     return None

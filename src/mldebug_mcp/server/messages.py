@@ -86,7 +86,7 @@ def error_of(error: ValidationError) -> SessionMessage | None:
         if not str(problems[0]["input"]).strip():
             return None
         return _answer(None, PARSE_ERROR, f"not JSON: {problems[0]['msg'].removeprefix('Invalid JSON: ')}")
-    given: dict[str, Any] = next((one["input"] for one in problems if one["type"] == "missing"), {})
+    given: dict[str, Any] = next((problem["input"] for problem in problems if problem["type"] == "missing"), {})
     what = problems[0]
     place = ".".join(map(str, what["loc"][1:])) or "it"
     return _answer(

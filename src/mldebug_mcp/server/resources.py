@@ -85,17 +85,20 @@ def _entries(name: str) -> Iterator[tuple[str, str]]:
     known = catalogue()
     match name:
         case "causes":
-            return ((one.id, plain(one.summary)) for one in known.causes.values())
+            return ((cause.id, plain(cause.summary)) for cause in known.causes.values())
         case "menus":
-            return ((one.id, plain(one.summary)) for one in known.menus.values())
+            return ((menu.id, plain(menu.summary)) for menu in known.menus.values())
         case "symptoms":
-            return ((one.id, one.title) for one in symptoms().values())
+            return ((symptom.id, symptom.title) for symptom in symptoms().values())
         case "quotes":
-            return ((one.id, f"{one.source.authors}, {one.source.title}") for one in known.quotes.values())
+            return ((quote.id, f"{quote.source.authors}, {quote.source.title}") for quote in known.quotes.values())
         case "sources":
-            return ((one.id, f"{one.authors}, {one.title} ({one.year}) {one.url}") for one in known.sources.values())
+            return (
+                (source.id, f"{source.authors}, {source.title} ({source.year}) {source.url}")
+                for source in known.sources.values()
+            )
         case _:
-            return ((one.id, one.message or one.cause) for one in known_errors().values())
+            return ((error.id, error.message or error.cause) for error in known_errors().values())
 
 
 def _reader(kind: str) -> Callable[[str], str]:
@@ -157,8 +160,11 @@ class PromptServer(MCPServer[Any]):
         offered = {prompt.name: prompt.arguments or [] for prompt in await self.list_prompts()}
         if name not in offered:
             raise MCPError(INVALID_PARAMS, f"no prompt {shorten(name, 60)!r}; there are: {', '.join(offered)}")
-        given, required = set(arguments or {}), {one.name: one.required for one in offered[name]}
-        wrong = [f"has no argument {shorten(one, 60)!r}" for one in sorted(given - set(required))]
+        given, required = (
+            set(arguments or {}),
+            {prompt_argument.name: prompt_argument.required for prompt_argument in offered[name]},
+        )
+        wrong = [f"has no argument {shorten(text, 60)!r}" for text in sorted(given - set(required))]
         wrong += [f"needs the argument {one!r}" for one, needed in required.items() if needed and one not in given]
         if wrong:
             takes = ", ".join(one if needed else f"{one} (optional)" for one, needed in required.items())

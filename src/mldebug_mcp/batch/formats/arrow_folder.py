@@ -98,7 +98,7 @@ def _files(path: Path) -> list[Path]:
         return _files(splits[0])
     try:
         state = json.loads(read_bytes(path / "state.json", MAX_STATE))
-        named = [path / Path(str(one["filename"])).name for one in state["_data_files"]]
+        named = [path / Path(str(file["filename"])).name for file in state["_data_files"]]
     except (OSError, InputError, ValueError, KeyError, TypeError, RecursionError):
         named = []
     return [file for file in named if is_file(file)] or matching(path, ".arrow")
@@ -107,7 +107,7 @@ def _files(path: Path) -> list[Path]:
 def _splits(path: Path) -> list[Path]:
     """Return the folders below that hold Arrow files."""
     try:
-        return [one for one in entries(path, MAX_SPLITS) if is_folder(one) and matching(one, ".arrow")]
+        return [entry for entry in entries(path, MAX_SPLITS) if is_folder(entry) and matching(entry, ".arrow")]
     except (OSError, InputError):
         return []
 

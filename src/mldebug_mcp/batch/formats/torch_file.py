@@ -44,7 +44,7 @@ def tables(path: Path) -> Iterator[Table]:
             file.seek(0)
             value = torch.load(file, map_location="cpu", weights_only=True)
             # A view of a few numbers can say that it has any number of them.
-            check_times(sum(one.numel() * one.element_size() for one in _tensors(value)), file, name)
+            check_times(sum(tensor.numel() * tensor.element_size() for tensor in _tensors(value)), file, name)
         value = _numbers(value)
     except InputError:
         raise
@@ -88,7 +88,9 @@ def _numbers(value: Loaded) -> Loaded:
     if isinstance(value, Mapping):
         return {key: _numbers(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(_numbers(one)) if not isinstance(one, Mapping) else _numbers(one) for one in value]
+        return [
+            _plain(_numbers(mapping)) if not isinstance(mapping, Mapping) else _numbers(mapping) for mapping in value
+        ]
     return value
 
 

@@ -252,7 +252,9 @@ def _as_ragged(column: Column) -> Column:
     """Return arrays of whole numbers as rows; with samples that lack one, and other arrays, as lists."""
     if not isinstance(column, list):
         return column
-    arrays = [one for one in column if isinstance(one, np.ndarray) and one.ndim == 1 and one.dtype.kind in "iu"]
+    arrays = [
+        array for array in column if isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind in "iu"
+    ]
     if arrays and len(arrays) == len(column):
         # Their headers state their byte order, so that every reader turns the ids round.
         flat = np.concatenate(arrays, dtype=np.result_type(*{array.dtype for array in arrays}).newbyteorder("="))

@@ -332,13 +332,18 @@ def constant_column(batch: Batch) -> Evidence | None:
     Not this when: the rows are few. Of words and whole numbers, such as a version or a fold, it is only remarked.
     """
     counts = batch.totals.cells if batch.totals is not None else {}
-    found = {name: one for name, one in counts.items() if one.constant and one.rows >= CONSTANT_COLUMN_LEAST_ROWS}
+    found = {
+        name: cell_counts
+        for name, cell_counts in counts.items()
+        if cell_counts.constant and cell_counts.rows >= CONSTANT_COLUMN_LEAST_ROWS
+    }
     if not found or len(found) == len(counts):
         return None
     listed = ", ".join(
-        f"{shorten(name, 30)} ({quoted(one.value)})" for name, one in list(found.items())[:MAX_SHOWN_COLUMNS]
+        f"{shorten(name, 30)} ({quoted(cell_counts.value)})"
+        for name, cell_counts in list(found.items())[:MAX_SHOWN_COLUMNS]
     )
-    measured = any(one.numeric and "." in one.value for one in found.values())
+    measured = any(cell_counts.numeric and "." in cell_counts.value for cell_counts in found.values())
     severity: Severity | None = None if measured else "info"
     said = f"{len(found)} of {len(counts)} columns hold one value in all rows: {listed}"
     return batch_evidence(said, values={"columns": len(found)}, severity=severity)
@@ -360,9 +365,9 @@ def equal_columns(batch: Batch) -> Evidence | None:
     Not this when: they never vary (`constant_column`); the rows are few.
     """
     alike: dict[int, list[str]] = defaultdict(list)
-    for name, one in (batch.totals.cells if batch.totals is not None else {}).items():
-        if not one.constant and one.rows >= CONSTANT_COLUMN_LEAST_ROWS:
-            alike[one.sum].append(shorten(name, 30))
+    for name, cell_counts in (batch.totals.cells if batch.totals is not None else {}).items():
+        if not cell_counts.constant and cell_counts.rows >= CONSTANT_COLUMN_LEAST_ROWS:
+            alike[cell_counts.sum].append(shorten(name, 30))
     found = [" and ".join(names) for names in alike.values() if len(names) > 1]
     if not found:
         return None

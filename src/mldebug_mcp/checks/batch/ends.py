@@ -96,10 +96,10 @@ def _two_alike(batch: Batch) -> Evidence | None:
         start, stop = side.bounds
         if side.rows < 2 or bool(np.any(stop - start < 3)):
             continue
-        one, two = side.ids.flat[start], side.ids.flat[start + 1]
-        if bool(np.all(one == one[0])) and bool(np.all(two == one[0])) and int(one[0]) != side.pad:
+        array, two = side.ids.flat[start], side.ids.flat[start + 1]
+        if bool(np.all(array == array[0])) and bool(np.all(two == array[0])) and int(array[0]) != side.pad:
             return batch_evidence(
-                f"all {side.rows} rows begin with token {int(one[0])} twice", side.numbers, spots_at(side, start, 2)
+                f"all {side.rows} rows begin with token {int(array[0])} twice", side.numbers, spots_at(side, start, 2)
             )
     return None
 

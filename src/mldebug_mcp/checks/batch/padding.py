@@ -170,7 +170,7 @@ def padding_side_wrong(batch: Batch) -> Evidence | None:
     if not len(rows):
         return None
     side = "right" if generation else "left"
-    harmless = batch.model.relative_positions and all(one.attention is not None for one in sides)
+    harmless = batch.model.relative_positions and all(sequences.attention is not None for sequences in sides)
     severity: Severity | None = "error" if generation else "info" if harmless else None
     return batch_evidence(f"{rows_that(rows, batch.rows, 'is', 'are')} padded on the {side}", rows, severity=severity)
 

@@ -49,14 +49,14 @@ def chosen_equals_rejected(batch: Batch) -> Evidence | None:
 
 
 def _reads_same(batch: Batch, chosen: Sequences, rejected: Sequences, pair: Pair) -> bool:
-    one, two = content(chosen, pair.chosen)[pair.shared :], content(rejected, pair.rejected)[pair.shared :]
+    array, two = content(chosen, pair.chosen)[pair.shared :], content(rejected, pair.rejected)[pair.shared :]
     tokenizer = batch.tokenizer
-    if tokenizer is None or max(len(one), len(two)) > MOST_ALIKE:
+    if tokenizer is None or max(len(array), len(two)) > MOST_ALIKE:
         return False
     special = tokenizer.special_ids
     texts = [
         "".join(tokenizer.pieces([number for number in side.tolist() if number not in special])).rstrip()
-        for side in (one, two)
+        for side in (array, two)
     ]
     if _begins_there(chosen, pair):
         texts = [text.lstrip() for text in texts]
@@ -104,7 +104,7 @@ def _same(batch: Batch, names: tuple[str, ...]) -> Ints:
     """Return the rows in which a negative is the same as the side of one of these names."""
     others = [side for side in batch.sides if side.name in names]
     negatives = [side for side in batch.sides if side.name.startswith(_NEGATIVE)]
-    found = [pair.number for one in others for two in negatives for pair in pairs(one, two) if pair.same]
+    found = [pair.number for other in others for two in negatives for pair in pairs(other, two) if pair.same]
     return np.unique(np.array(found, np.int64))
 
 

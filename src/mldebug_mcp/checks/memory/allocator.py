@@ -372,9 +372,9 @@ def device_imbalance(snapshot: MemorySnapshot) -> Evidence | None:
     part = {number: amount for number, amount in amounts.items() if amount > TAKES_PART * most}
     if len(part) < 2:
         return None
-    full, empty = max(part, key=lambda one: part[one]), min(part, key=lambda one: part[one])
+    full, empty = max(part, key=lambda number: part[number]), min(part, key=lambda number: part[number])
     gap = part[full] - part[empty]
-    gathered = _gathered(next(one for one in snapshot.devices if one.device == full))
+    gathered = _gathered(next(device for device in snapshot.devices if device.device == full))
     least = GATHERED_RATIO if gathered >= DEVICE_IMBALANCE_LEAST_BYTES else LEAST_RATIO
     if part[full] < least * part[empty] or gap < DEVICE_IMBALANCE_LEAST_BYTES:
         return None
@@ -397,7 +397,7 @@ def _gathered(device: DeviceMemory) -> int:
     view = device.view
     if view is None:
         return 0
-    gathers = np.array([one.gathers for one in view.stacks.all])
+    gathers = np.array([stack.gathers for stack in view.stacks.all])
     return int(view.allocations.size[view.held & gathers[view.allocations.stack]].sum())
 
 

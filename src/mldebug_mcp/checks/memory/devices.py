@@ -28,4 +28,4 @@ def on_worst_device(
 ) -> Evidence | None:
     """Return the evidence that is about most memory, of the devices that show some; None if none does."""
     found = [evidence for device in devices if (evidence := detect(device)) is not None]
-    return max(found, key=lambda one: one.allocation.bytes, default=None)
+    return max(found, key=lambda evidence: evidence.allocation.bytes, default=None)

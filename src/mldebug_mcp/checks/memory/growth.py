@@ -33,26 +33,26 @@ def leak(snapshot: MemorySnapshot) -> Evidence | None:
     (prefetching). It needs at least 4 steps, or as many batches of an evaluation that the history ends with. The
     shares were chosen on simulated histories.
     """
-    found = [(device, one) for device in snapshot.recorded for one in worth_telling(device)]
+    found = [(device, grower) for device in snapshot.recorded for grower in worth_telling(device)]
     if not found:
         if all(len(device.history.steps) < MIN_TIMELINE_STEPS for device in snapshot.recorded if device.history):
             raise CannotTell(f"fewer than {MIN_TIMELINE_STEPS} steps found in the history")
         return None
     device, worst = max(found, key=lambda one: one[1].total)
-    here = [one for where, one in found if where is device]
-    rate = sum(one.per_step for one in here)
+    here = [grower for where, grower in found if where is device]
+    rate = sum(grower.per_step for grower in here)
     left = _steps_left(device, rate)
     end = f"; at this rate the device is full after about {left:,} more steps" if left is not None else ""
     more = f" ({len(here)} such lines, {size(rate)} per step together)" if len(here) > 1 else ""
     return memory_evidence(
         f"device {device.device}: {worst.stack.site} leaves {size(worst.per_step)} behind in {worst.steps} of "
         f"{worst.of} steps, {size(worst.total)} so far{more}{end}",
-        bytes=sum(one.total for one in here),
+        bytes=sum(grower.total for grower in here),
         device=device.device,
         stack=worst.stack.frames,
         values={
             "bytes_per_step": rate,
-            "bytes_so_far": sum(one.total for one in here),
+            "bytes_so_far": sum(grower.total for grower in here),
             "sites": len(here),
             **({"steps_left": left} if left is not None else {}),
         },
@@ -66,7 +66,7 @@ def worth_telling(device: DeviceMemory) -> list[Grower]:
     found = growers(device.history, device.history.steps)
     if not found and device.history.evaluation is not None:
         found = growers(device.history, device.history.evaluation)
-    total = sum(one.total for one in found)
+    total = sum(grower.total for grower in found)
     return found if total >= max(LEAST_GROWTH, MIN_SHARE_OF_PEAK_LEFT * device.peak_allocated) else []
 
 
@@ -124,12 +124,12 @@ def graph_kept_alive(snapshot: MemorySnapshot) -> Evidence | None:
 
 def _left_by_steps(device: DeviceMemory) -> Evidence | None:
     found = worth_telling(device)
-    graph = [one for one in found if of_forward(one) or not one.stack.recorded]
-    if len(graph) < LEAST_SITES or sum(one.total for one in graph) < 0.5 * sum(one.total for one in found):
+    graph = [grower for grower in found if of_forward(grower) or not grower.stack.recorded]
+    if len(graph) < LEAST_SITES or sum(grower.total for grower in graph) < 0.5 * sum(grower.total for grower in found):
         return None
     if not _most_lines_stay(device, graph):
         return None
-    total, rate = sum(one.total for one in graph), sum(one.per_step for one in graph)
+    total, rate = sum(grower.total for grower in graph), sum(grower.per_step for grower in graph)
     return memory_evidence(
         f"device {device.device}: results of {len(graph)} lines of the forward pass survive each step, {size(rate)} "
         f"per step, {size(total)} so far; the largest is {graph[0].stack.site}",
@@ -147,16 +147,16 @@ def _most_lines_stay(device: DeviceMemory, graph: list[Grower]) -> bool:
     """
     history = device.history
     assert history is not None  # noqa: S101 - `recorded` devices have one
-    if not all(one.stack.recorded for one in graph):
+    if not all(grower.stack.recorded for grower in graph):
         return True
-    stays = {one.stack for one in graph}
-    evaluation = all(one.evaluation for one in stays)
+    stays = {grower.stack for grower in graph}
+    evaluation = all(stay.evaluation for stay in stays)
     made = _forward_results(history, evaluation=evaluation)
     largest = np.zeros(len(history.stacks), np.int64)
     np.maximum.at(largest, history.allocations.stack[made], history.allocations.size[made])
-    callers = history.stacks.shared(number for number, one in enumerate(history.stacks.all) if one in stays)
+    callers = history.stacks.shared(number for number, stack in enumerate(history.stacks.all) if stack in stays)
     beside = history.stacks.within(callers)
-    lines = {history.stacks[one] for one in beside if largest[one] >= SIZABLE * largest.max()}
+    lines = {history.stacks[number] for number in beside if largest[number] >= SIZABLE * largest.max()}
     return len(stays & lines) >= LEAST_KEPT * len(lines)
 
 
@@ -193,10 +193,10 @@ def _held_by_evaluation(device: DeviceMemory) -> Evidence | None:
 def _forward_results(history: History, *, evaluation: bool) -> Ints:
     """Return the recorded allocations of forward passes: of evaluations alone, or of all else too."""
 
-    def is_forward(one: Stack) -> bool:
-        return one.phase in (Phase.FORWARD, Phase.LOSS) and (one.evaluation or not evaluation)
+    def is_forward(stack: Stack) -> bool:
+        return stack.phase in (Phase.FORWARD, Phase.LOSS) and (stack.evaluation or not evaluation)
 
-    forward = np.array([is_forward(one) for one in history.stacks.all])
+    forward = np.array([is_forward(stack) for stack in history.stacks.all])
     return np.flatnonzero(forward[history.allocations.stack] & (history.allocations.start >= 0))
 
 

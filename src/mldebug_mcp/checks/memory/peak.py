@@ -62,7 +62,7 @@ def largest_share(snapshot: MemorySnapshot, *categories: Category) -> Share | No
             top = view.stacks[int(by_stack.argmax())]
             others = [held for category, held in totals.items() if category not in categories]
             shares.append(Share(device, mine, sum(totals.values()), mine >= max(others, default=0), top))
-    return max(shares, key=lambda one: one.bytes, default=None)
+    return max(shares, key=lambda share: share.bytes, default=None)
 
 
 # Activations that make the peak.
@@ -300,7 +300,11 @@ def uneven_steps(snapshot: MemorySnapshot) -> Evidence | None:
     steps. The factor was chosen on simulated histories.
     """
     found = [evidence for device in snapshot.recorded if (evidence := _uneven_steps_on(device)) is not None]
-    if not found and all(len(one.history.steps) < MIN_HISTORY_STEPS for one in snapshot.recorded if one.history):
+    if not found and all(
+        len(device_memory.history.steps) < MIN_HISTORY_STEPS
+        for device_memory in snapshot.recorded
+        if device_memory.history
+    ):
         raise CannotTell(f"fewer than {MIN_HISTORY_STEPS} steps found in the history")
     return max(found, key=lambda evidence: evidence.allocation.bytes, default=None)
 

@@ -175,15 +175,15 @@ def probe_seed_decides(seen: Measured) -> Evidence | None:
     assert seen.goal is not None
     if seen.seeds.fixed:
         raise CannotTell("the probed code sets its seed itself")
-    runs = [one for one in seen.seeds.runs if one.ended != "time"]
+    runs = [run for run in seen.seeds.runs if run.ended != "time"]
     if len(runs) < 2:
         raise CannotTell("there was no time for other seeds")
     far = seen.goal + MIN_SHARE_OF_WAY_LEFT * (seen.initial_loss - seen.goal)
-    done = [one for one in runs if one.ended == "goal"]
-    failed = [one for one in runs if one.final_loss is None or not one.final_loss <= far]
+    done = [run for run in runs if run.ended == "goal"]
+    failed = [run for run in runs if run.final_loss is None or not run.final_loss <= far]
     if not done or not failed or not math.isfinite(far):
         return None
-    told = ", ".join(f"seed {one.seed} ends at {figure(one.final_loss or math.nan)}" for one in runs)
+    told = ", ".join(f"seed {run.seed} ends at {figure(run.final_loss or math.nan)}" for run in runs)
     return Evidence(
         f"{len(done)} of {len(runs)} seeds memorise the batch: {told}",
         values={"memorised": len(done), "seeds": len(runs)},

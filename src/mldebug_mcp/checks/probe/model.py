@@ -162,10 +162,14 @@ DEAD = 0.9
 def probe_units_dead(seen: Measured) -> Evidence | None:
     """Most units of a rectifier give zero for every row."""
     assert seen.activations is not None
-    dead = [one for one in seen.activations if one.op.startswith("relu") and (one.share or 0) > DEAD]
+    dead = [
+        activation
+        for activation in seen.activations
+        if activation.op.startswith("relu") and (activation.share or 0) > DEAD
+    ]
     if not dead or seen.memorised:
         return None
-    worst = max(dead, key=lambda one: one.share or 0)
+    worst = max(dead, key=lambda operation: operation.share or 0)
     return Evidence(
         f"{worst.share:.0%} of the units of {worst.op} in {worst.module or 'the model'} are zero for all rows"
     )
@@ -186,11 +190,15 @@ SATURATED = 0.8
 def probe_activations_saturated(seen: Measured) -> Evidence | None:
     """Most outputs of the squashing activations lie where their slope is nearly zero."""
     assert seen.activations is not None
-    squashing = [one for one in seen.activations if one.op.startswith(("tanh", "sigmoid")) and one.share is not None]
-    full = [one for one in squashing if (one.share or 0) > SATURATED]
+    squashing = [
+        activation
+        for activation in seen.activations
+        if activation.op.startswith(("tanh", "sigmoid")) and activation.share is not None
+    ]
+    full = [operation for operation in squashing if (operation.share or 0) > SATURATED]
     if not full or len(full) * 2 < len(squashing) or seen.memorised:
         return None
-    worst = max(full, key=lambda one: one.share or 0)
+    worst = max(full, key=lambda operation: operation.share or 0)
     return Evidence(f"{worst.share:.0%} of the outputs of {worst.op} in {worst.module or 'the model'} are saturated")
 
 

@@ -50,12 +50,12 @@ def is_log_z(logits: Series) -> bool:
 
 def spreads_of(run: Run) -> list[Series]:
     """Return the standard deviations of embeddings that are logged, without what is not finite."""
-    return [one.finite for name, one in run.series.items() if _SPREAD.fullmatch(name)]
+    return [series.finite for name, series in run.series.items() if _SPREAD.fullmatch(name)]
 
 
 def likeness_of_others(run: Run) -> list[Series]:
     """Return the cosines of embeddings of different things that are logged, without what is not finite."""
-    return [one.finite for name, one in run.series.items() if _APART.fullmatch(_in_words(name))]
+    return [series.finite for name, series in run.series.items() if _APART.fullmatch(_in_words(name))]
 
 
 def _in_words(name: str) -> str:
@@ -100,8 +100,8 @@ def logits_grow(run: Run) -> Evidence | None:
     if not logged:
         raise CannotTell("not logged: the logits, their maximum or their log Z")
     end = fails_at(run["loss"])
-    found = [evidence for one in logged if (evidence := _growth(run, one, end)) is not None]
-    return max(found, key=lambda one: one.values["factor"], default=None)
+    found = [evidence for series in logged if (evidence := _growth(run, series, end)) is not None]
+    return max(found, key=lambda evidence: evidence.values["factor"], default=None)
 
 
 def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
@@ -127,8 +127,8 @@ def embedding_spread_gone(run: Run) -> Evidence | None:
     Not this when: the spread was as small from the start; they agree at first alone.
     """
     found = (
-        *(_vanishes(run, one) for one in spreads_of(run) if len(one) >= RUN_ACTIVATIONS_LEAST),
-        *(_agree(run, one) for one in likeness_of_others(run) if len(one) >= RUN_ACTIVATIONS_LEAST),
+        *(_vanishes(run, series) for series in spreads_of(run) if len(series) >= RUN_ACTIVATIONS_LEAST),
+        *(_agree(run, other) for other in likeness_of_others(run) if len(other) >= RUN_ACTIVATIONS_LEAST),
     )
     if not found:
         raise CannotTell("neither the spread of embeddings nor the likeness of different ones is logged")
@@ -228,7 +228,8 @@ def weights_shrink(run: Run) -> Evidence | None:
     Not this when: it falls by some per cent; only the norm of a part of the model is logged.
     """
     norm = next(
-        (one.finite for one in run.with_role(Quantity.WEIGHT_NORM) if len(one.finite) >= WEIGHTS_SHRINK_LEAST), None
+        (series.finite for series in run.with_role(Quantity.WEIGHT_NORM) if len(series.finite) >= WEIGHTS_SHRINK_LEAST),
+        None,
     )
     if norm is None:
         raise CannotTell(f"the norm of the weights is not logged {WEIGHTS_SHRINK_LEAST} times")

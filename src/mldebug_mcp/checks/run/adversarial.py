@@ -65,7 +65,7 @@ class Contest:
 def contests(run: Run) -> list[Contest]:
     """Return what the outputs on real and generated samples tell, then what the losses of each pair do."""
     judged = (_adversarial_by_outputs(run), *(_adversarial_by_losses(run, *sides) for sides in _sides(run)))
-    return [one for one in judged if one is not None]
+    return [contest for contest in judged if contest is not None]
 
 
 def _adversarial_by_outputs(run: Run) -> Contest | None:
@@ -74,16 +74,16 @@ def _adversarial_by_outputs(run: Run) -> Contest | None:
     real, generated = (next(run.with_role(name), None) for name in names)
     if real is None or generated is None:
         return None
-    step, one, other = aligned(real.finite, generated.finite)
-    if len(step) < MIN_RECORDS or min(one.min(), other.min()) < 0 or max(one.max(), other.max()) > 1:
+    step, array, other = aligned(real.finite, generated.finite)
+    if len(step) < MIN_RECORDS or min(array.min(), other.min()) < 0 or max(array.max(), other.max()) > 1:
         return None
     later = slice(len(step) // 2, None)
     # At most the mean cross-entropy: it is that of the mean outputs.
-    cost = -np.log(np.maximum(one[later], LEAST_OUTPUT)) - np.log(np.maximum(1 - other[later], LEAST_OUTPUT))
-    above, wins = (other - one)[later], _is_gone(cost)
+    cost = -np.log(np.maximum(array[later], LEAST_OUTPUT)) - np.log(np.maximum(1 - other[later], LEAST_OUTPUT))
+    above, wins = (other - array)[later], _is_gone(cost)
     # pix2pix calls its losses D_real and D_fake
     fooled = "real" not in real.name.lower() and median(above) >= ABOVE and float(np.mean(above > 0)) >= OFTEN
-    seen = _contest((real.name, generated.name), step, one, other, wins=wins if wins or fooled else None)
+    seen = _contest((real.name, generated.name), step, array, other, wins=wins if wins or fooled else None)
     return replace(seen, of_outputs=True)
 
 
@@ -96,7 +96,7 @@ def _contest(names: tuple[str, str], step: Floats, one: Floats, other: Floats, *
 def _sides(run: Run) -> Iterator[tuple[tuple[str, ...], str]]:
     """Return the losses of each discriminator, and that of its generator, by name."""
     quantities = (Quantity.DISCRIMINATOR_LOSS, Quantity.GENERATOR_LOSS)
-    named = [next((one.name for one in run.with_role(one, phase="train")), "") for one in quantities]
+    named = [next((series.name for series in run.with_role(quantity, phase="train")), "") for quantity in quantities]
     for parts, generator in (((named[0],), named[1]), *_PAIRS):
         if generator in run and all(part in run for part in parts):
             yield parts, generator
@@ -144,7 +144,7 @@ def adversarial_loss_one_sided(run: Run) -> Evidence | None:
         raise CannotTell(
             f"no two losses that play against each other, both above zero, have {MIN_RECORDS} values together"
         )
-    won = next((one for one in logged if one.wins is not None), None)
+    won = next((contest for contest in logged if contest.wins is not None), None)
     return None if won is None else _by_outputs(run, won) if won.of_outputs else _by_losses(run, won)
 
 

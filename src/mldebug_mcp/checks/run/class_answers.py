@@ -93,11 +93,11 @@ def one_answer(run: Run) -> list[OneAnswer]:
 def recalls_by_class(run: Run) -> list[Series]:
     """Return the share that is found of each class, one series for each; empty without two named classes."""
     found: dict[str, Series] = {}
-    for one in run.with_role(Quantity.RECALL, Quantity.ACCURACY, phase="eval", parts=True):
-        part = one.role.part if one.role is not None else ""
-        is_class = part and _NO_CLASS.isdisjoint(part.split()) and "@" not in one.name
-        if is_class and (one.role is None or one.role.quantity is Quantity.RECALL or part.startswith("class")):
-            found.setdefault(part, one.finite)
+    for series in run.with_role(Quantity.RECALL, Quantity.ACCURACY, phase="eval", parts=True):
+        part = series.role.part if series.role is not None else ""
+        is_class = part and _NO_CLASS.isdisjoint(part.split()) and "@" not in series.name
+        if is_class and (series.role is None or series.role.quantity is Quantity.RECALL or part.startswith("class")):
+            found.setdefault(part, series.finite)
     return list(found.values()) if len(found) > 1 else []
 
 
@@ -106,9 +106,9 @@ def _by_recalls(run: Run) -> OneAnswer | None:
     if not recalls:
         return None
     steps = recalls[0].step
-    if not len(steps) or any(not np.array_equal(one.step, steps) for one in recalls):
+    if not len(steps) or any(not np.array_equal(recall.step, steps) for recall in recalls):
         return None
-    table = np.stack([as_shares(one.value) for one in recalls])
+    table = np.stack([as_shares(recall.value) for recall in recalls])
     given, missed = table >= 1 - ROUNDED, table <= ROUNDED
     holds = (given.sum(axis=0) == 1) & (given | missed).all(axis=0)
     right = _accuracy(run)
@@ -198,15 +198,17 @@ def _by_entropy(run: Run) -> OneAnswer | None:
 
 
 def _by_r2(run: Run) -> OneAnswer | None:
-    one = _first(run.with_role(Quantity.R2, phase="eval"))
-    if one is None:
+    series = _first(run.with_role(Quantity.R2, phase="eval"))
+    if series is None:
         return None
-    holds = (one.value >= OF_THE_MEAN[0]) & (one.value <= OF_THE_MEAN[1])
-    return OneAnswer(f"{one.name} is {figure(one.value[-1])}, and that of the mean of the targets 0", one.step, holds)
+    holds = (series.value >= OF_THE_MEAN[0]) & (series.value <= OF_THE_MEAN[1])
+    return OneAnswer(
+        f"{series.name} is {figure(series.value[-1])}, and that of the mean of the targets 0", series.step, holds
+    )
 
 
 def _first(found: Iterable[Series]) -> Series | None:
-    return next((one.finite for one in found if len(one.finite)), None)
+    return next((series.finite for series in found if len(series.finite)), None)
 
 
 def _accuracy(run: Run) -> Series | None:
@@ -215,25 +217,25 @@ def _accuracy(run: Run) -> Series | None:
 
 def _mean_over_classes(run: Run, *quantities: Quantity) -> Series | None:
     return _first(
-        one
-        for one in run.with_role(*quantities, phase="eval", parts=True)
-        if one.role is not None and not _MEANS.isdisjoint(one.role.part.split())
+        series
+        for series in run.with_role(*quantities, phase="eval", parts=True)
+        if series.role is not None and not _MEANS.isdisjoint(series.role.part.split())
     )
 
 
-def _beside_accuracy(run: Run, one: Series | None) -> tuple[str, Floats, Floats, Floats] | None:
+def _beside_accuracy(run: Run, series: Series | None) -> tuple[str, Floats, Floats, Floats] | None:
     """Return the name, steps and shares of a metric where it stands with the accuracy of evaluation, and that."""
     right = _accuracy(run)
-    if one is None or right is None:
+    if series is None or right is None:
         return None
-    is_loss = one.role is not None and one.role.quantity is Quantity.LOSS
-    steps, shares, value = aligned(_as_shares(right), one if is_loss else _as_shares(one))
-    return (one.name, steps, value, shares) if len(steps) else None
+    is_loss = series.role is not None and series.role.quantity is Quantity.LOSS
+    steps, shares, value = aligned(_as_shares(right), series if is_loss else _as_shares(series))
+    return (series.name, steps, value, shares) if len(steps) else None
 
 
-def _as_shares(one: Series) -> Series:
+def _as_shares(series: Series) -> Series:
     """Return a metric that is a share as such, where it may be logged in per cent."""
-    return Series(one.name, one.step, as_shares(one.value), one.logged_as)
+    return Series(series.name, series.step, as_shares(series.value), series.logged_as)
 
 
 def _is_count(classes: Floats, run: Run) -> Holds:
@@ -272,7 +274,7 @@ def scores_of_the_positive(run: Run) -> list[Series]:
 
 
 def _long(run: Run, names: Iterable[str]) -> list[Series]:
-    return [one for one in (run[name].finite for name in names) if len(one) >= MIN_EVALUATIONS]
+    return [series for series in (run[name].finite for name in names) if len(series) >= MIN_EVALUATIONS]
 
 
 def last_share(series: Series) -> float:
@@ -311,16 +313,16 @@ def minority_missed(run: Run) -> Evidence | None:
     means, found = means_over_classes(run), scores_of_the_positive(run)
     if not accuracy or not (means or found):
         raise CannotTell("not logged: the recall of each class, or a mean over classes with the accuracy")
-    one = (means or found)[0]
-    here = last_share(one) if means else float(as_shares(one.value)[len(one) // 2 :].max())
+    series = (means or found)[0]
+    here = last_share(series) if means else float(as_shares(series.value)[len(series) // 2 :].max())
     if (accuracy < FOUND or accuracy - here < CLASS_ANSWERS_APART) if means else (here > MISSED or accuracy < RIGHT):
         return None
-    description = f"{one.name} is about {figure(here)} at the end while the accuracy is {figure(accuracy)}"
-    return Evidence(description, steps=(float(one.step[0]),), values={"found": here, "accuracy": accuracy})
+    description = f"{series.name} is about {figure(here)} at the end while the accuracy is {figure(accuracy)}"
+    return Evidence(description, steps=(float(series.step[0]),), values={"found": here, "accuracy": accuracy})
 
 
 def _by_recall(recalls: list[Series]) -> Evidence | None:
-    last = {one.name: last_share(one) for one in recalls}
+    last = {recall.name: last_share(recall) for recall in recalls}
     missed = [name for name, value in last.items() if value < MISSED]
     best = max(last, key=lambda name: last[name])
     if last[best] < FOUND or len(missed) < MIN_SHARE_OF_CLASSES_MISSED * (len(last) - 1):
@@ -347,7 +349,7 @@ def one_answer_for_all(run: Run) -> Evidence | None:
     seen = next((one for one in tested if one.until_the_end >= max(MIN_EVALUATIONS, LASTS * len(one.holds))), None)
     if seen is None:
         return None
-    auc = next((one.finite for one in run.series.values() if is_auc(one) and len(one.finite)), None)
+    auc = next((series.finite for series in run.series.values() if is_auc(series) and len(series.finite)), None)
     ranks = auc is not None and float(auc.value[-1]) > RANKS
     beside = f"; {auc.name} is {figure(auc.value[-1])}" if ranks and auc is not None else ""
     return Evidence(

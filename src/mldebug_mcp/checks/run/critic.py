@@ -125,8 +125,8 @@ class ActionValues:
 def action_values(run: Run) -> ActionValues | None:
     """Return the largest of the values that a critic gives to actions, None where they or returns are not logged."""
     known = run.with_role(Quantity.VALUE, phase="train", parts=True)
-    logged = [one.finite for one in (*known, *(run[name] for name in run.series if _SHORT.fullmatch(name)))]
-    sizes = [Series(one.name, one.step, np.abs(one.value)) for one in logged if len(one)]
+    logged = [series.finite for series in (*known, *(run[name] for name in run.series if _SHORT.fullmatch(name)))]
+    sizes = [Series(series.name, series.step, np.abs(series.value)) for series in logged if len(series)]
     scale = return_scale(run)
     if not sizes or scale is None:
         return None

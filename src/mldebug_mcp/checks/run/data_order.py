@@ -243,10 +243,10 @@ def profile_of(series: Series, epoch: NDArray[np.int64], parts: int, starts_over
         parts: Stretches of a pass; each has a record at least.
         starts_over: Of the swing: how far the step from one pass to the next may be from the one that begins it anew.
     """
-    levels = [_levels(one, parts) for one in whole_passes(series.value, epoch)]
+    levels = [_levels(pass_, parts) for pass_ in whole_passes(series.value, epoch)]
     if len(levels) < 2:
         return None
-    shapes = [_shape(one) for one in levels]
+    shapes = [_shape(level) for level in levels]
     swing = min(float(np.ptp(shape)) for shape in shapes[1:])
     anew = [
         abs((after[0] - before[-1]) - (again[0] - shape[-1])) < starts_over * swing
@@ -268,7 +268,7 @@ def _alike(shapes: list[Floats]) -> Floats:
         return np.array([_correlation(*shapes)])
     later = shapes[1:]  # learning bends the first pass
     total = np.sum(later, axis=0)
-    return np.array([_correlation(one, total - one) for one in later])
+    return np.array([_correlation(array, total - array) for array in later])
 
 
 def _correlation(one: Floats, other: Floats) -> float:

@@ -117,12 +117,12 @@ def failed_allocation(run: Run) -> Allocation:
     told = [one for message in run.fatal if (one := _told(message)) is not None]
     if not told:
         raise CannotTell("no message of a failed allocation that ended the run and names its size")
-    return next((one for one in told if one.unused), told[0])
+    return next((allocation for allocation in told if allocation.unused), told[0])
 
 
 def _told(message: Message) -> Allocation | None:
     asked, stated, reserved, allocated, free = (
-        _bytes(one, message) for one in (REQUEST, UNUSED, RESERVED, ALLOCATED, FREE)
+        _bytes(pattern, message) for pattern in (REQUEST, UNUSED, RESERVED, ALLOCATED, FREE)
     )
     if stated is None and reserved is not None and allocated is not None:
         stated = reserved - allocated
@@ -145,9 +145,9 @@ MIN_SHARE_OF_RESERVED = 0.07
 """Of all that is reserved. Chosen: a process that is full has a little unused as well."""
 
 
-def _is_known(one: Message) -> bool:
-    of_a_kind = any(pattern.search(one.text) for pattern in (OF_MEMORY, OF_DEVICE, OF_COLLECTIVE, OF_LABEL))
-    return of_a_kind or any(not row.interpreter for row in match(one.text, code=one.code))
+def _is_known(message: Message) -> bool:
+    of_a_kind = any(pattern.search(message.text) for pattern in (OF_MEMORY, OF_DEVICE, OF_COLLECTIVE, OF_LABEL))
+    return of_a_kind or any(not row.interpreter for row in match(message.text, code=message.code))
 
 
 def error_message(run: Run, shown: Message, kind: str, known: int) -> Evidence:
@@ -166,7 +166,7 @@ def error_message(run: Run, shown: Message, kind: str, known: int) -> Evidence:
 
 
 def _of_kind(run: Run, pattern: re.Pattern[str], what: str) -> Evidence | None:
-    found = next((one for one in run.fatal if pattern.search(one.text)), None)
+    found = next((message for message in run.fatal if pattern.search(message.text)), None)
     return None if found is None else Evidence(f"{what} in {quoted(found)}", values={"line": found.line})
 
 

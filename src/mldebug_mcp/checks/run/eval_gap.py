@@ -118,7 +118,7 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
     data are not known; both fall by the same factor all the way.
     """
     loss = run["loss"].finite
-    pairs = [pair for pair in (beside_training(loss, one) for one in evaluation_losses(run)) if len(pair[0])]
+    pairs = [pair for pair in (beside_training(loss, series) for series in evaluation_losses(run)) if len(pair[0])]
     if not pairs:
         raise CannotTell("no training loss was logged before an evaluation")
     refuse_after_explosion(run, evaluation_losses(run)[0])
@@ -356,7 +356,9 @@ def eval_rise(run: Run) -> Answers:
         raise CannotTell("evaluation rises by less than 5 % of its minimum, as most fine-tuning does in the end")
     if rise is not None:
         return {"eval_gap_grows": eval_gap_grows(run, rise), **never}
-    far = next((one for one in never.values() if isinstance(one, Evidence) and _is_far(run, one)), None)
+    far = next(
+        (evidence for evidence in never.values() if isinstance(evidence, Evidence) and _is_far(run, evidence)), None
+    )
     return {} if far is None else {"eval_gap_grows": far, **never}
 
 
@@ -435,7 +437,7 @@ def _pair(run: Run, phase: str) -> tuple[Floats, Floats, Floats] | None:
 
 
 def _of(run: Run, phase: str, quantity: Quantity) -> Series | None:
-    return next((one.finite for one in run.with_role(quantity, phase=phase) if len(one.finite)), None)
+    return next((series.finite for series in run.with_role(quantity, phase=phase) if len(series.finite)), None)
 
 
 # How the scores of evaluation stand beside the same scores of training.
@@ -495,7 +497,7 @@ def eval_score_behind_loss(run: Run) -> Evidence | None:
             steps=(float(auc.step[0]),),
             values={"first": float(auc.value[0]), "end": float(auc.value[-1])},
         )
-    scores = [one for one in evaluation_scores(run) if len(one) >= LEAST_BESIDE]
+    scores = [series for series in evaluation_scores(run) if len(series) >= LEAST_BESIDE]
     if not scores or "eval_loss" not in run or len(run["eval_loss"].finite) < LEAST_BESIDE:
         raise CannotTell(f"no score and loss are logged for the same {LEAST_BESIDE} evaluations")
     loss, score = run["eval_loss"].finite.value, scores[0]
@@ -589,7 +591,7 @@ def eval_score_gap(run: Run) -> Answers:
     """Compare accuracies, F1, AUC and the like, the first that both training and evaluation log."""
     judges = by_outcome((eval_loss_above_its_accuracy, eval_score_behind_loss), run)
     of_pair = (eval_score_stands, eval_score_falls, eval_score_gap_grows)
-    pair = next((one for one in score_pairs(run) if len(one) >= EVAL_SCORE_GAP_LEAST), None)
+    pair = next((score_pair for score_pair in score_pairs(run) if len(score_pair) >= EVAL_SCORE_GAP_LEAST), None)
     if pair is None:
         why = CannotTell(f"no score is logged for training and at {EVAL_SCORE_GAP_LEAST} evaluations")
         return {**first_seen(judges), **dict.fromkeys((one.__name__ for one in of_pair), why)}

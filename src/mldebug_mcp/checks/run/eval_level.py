@@ -220,7 +220,7 @@ def _learnt(run: Run) -> Learnt:
         start, end = start_level(loss), median(loss[-3:])
         share = end / start if start > 0 else float(end >= start)
         return Learnt(share, f"the training loss goes from {figure(start)} to {figure(end_level(loss))}")
-    pair = next((one for one in score_pairs(run) if len(one) >= EVAL_CHANCE_LEAST), None)
+    pair = next((score_pair for score_pair in score_pairs(run) if len(score_pair) >= EVAL_CHANCE_LEAST), None)
     if pair is None:
         raise CannotTell("not logged: the training loss or a score of training, often enough")
     first, reached = float(pair.train[0]), median(pair.train[pair.later])
@@ -233,7 +233,11 @@ def eval_below_chance(run: Run) -> Evidence | None:
 
     Not this when: evaluation is about that of a guess. An accuracy needs the number of classes.
     """
-    uniform, name, auc = _uniform(run), next((one for one in ACCURACIES if one in run), None), auc_of(run)
+    uniform, name, auc = (
+        _uniform(run),
+        next((accuracy for accuracy in ACCURACIES if accuracy in run), None),
+        auc_of(run),
+    )
     judged: list[tuple[Series, float, float]] = [] if auc is None else [(auc, 0.5, LOW_AUC)]
     if name is not None and uniform is not None:
         judged.append((run[name].finite, math.exp(-uniform), BELOW_CHANCE * math.exp(-uniform)))
@@ -285,8 +289,8 @@ def eval_learns_nothing(run: Run) -> Evidence | None:
 
 def _right(run: Run) -> Series | None:
     """Return the share of right answers at evaluation, by its accuracy or its rate of errors."""
-    names = ("eval_accuracy", *(one.name for one in run.with_role(Quantity.ERROR_RATE, phase="eval")))
-    scores = {one.name: one for one in evaluation_scores(run)}
+    names = ("eval_accuracy", *(series.name for series in run.with_role(Quantity.ERROR_RATE, phase="eval")))
+    scores = {score.name: score for score in evaluation_scores(run)}
     return next((scores[name] for name in names if name in scores), None)
 
 
@@ -402,8 +406,8 @@ def beside_a_loss_that_falls(run: Run) -> list[Series]:
     loss = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
     if len(loss) < MORE or not 0 < float(loss[-1]) < FAR * float(loss[0]):
         return []
-    scores = run.with_role(*(one for one in Quantity if one.higher_is_better), parts=True)
-    return [one.finite for one in scores if len(one.finite) >= MORE and not _OF_A_CLASS.search(one.name)]
+    scores = run.with_role(*(quantity for quantity in Quantity if quantity.higher_is_better), parts=True)
+    return [score.finite for score in scores if len(score.finite) >= MORE and not _OF_A_CLASS.search(score.name)]
 
 
 # Do the numbers of evaluation change at all, and can they be what they are said to be?
@@ -442,7 +446,7 @@ def eval_nonfinite(run: Run) -> Evidence | None:
 
     Not this when: a metric is NaN by definition, such as the average precision of a class without samples.
     """
-    bad = [one for one in evaluation_losses(run) if not np.isfinite(one.value).all()]
+    bad = [loss for loss in evaluation_losses(run) if not np.isfinite(loss.value).all()]
     if not bad:
         return None
     at = [int(np.argmax(~np.isfinite(one.value))) for one in bad]
@@ -460,7 +464,7 @@ def eval_loss_constant(run: Run) -> Evidence | None:
     Not this when: it changes however little; it is logged with too few digits to tell.
     """
     evaluation = next(
-        (one for one in (each.finite for each in evaluation_losses(run)) if len(one) >= FROZEN_LEAST), None
+        (series for series in (each.finite for each in evaluation_losses(run)) if len(series) >= FROZEN_LEAST), None
     )
     if evaluation is None:
         raise CannotTell(f"no evaluation loss has {FROZEN_LEAST} finite values")
@@ -468,7 +472,7 @@ def eval_loss_constant(run: Run) -> Evidence | None:
     if not is_one_number(evaluation) or all_zero(evaluation):
         return None
     others = [one for one in (series.finite for series in all_known(quality_metrics, run)) if len(one) >= FROZEN_LEAST]
-    still = all(is_one_number(one) for one in others)
+    still = all(is_one_number(other) for other in others)
     digits = sum(digits_of(float(one.value[0])) for one in (evaluation, *(others if still else ())))
     if digits < max(FEWEST_DIGITS, DIGITS + FROZEN_LEAST - len(evaluation)):  # each further evaluation is a witness
         raise CannotTell(f"{evaluation.name} is always {figure(level)}, and so few digits may hide a change")
@@ -488,14 +492,14 @@ def eval_metric_zero(run: Run) -> Evidence | None:
             run, stopper, "NaN at all", and_so="early stopping ended the run while eval_loss still fell"
         )
     least = dict.fromkeys((*MEASURES, "eval_loss"), FROZEN_LEAST) | dict.fromkeys(OF_BOXES, BOXES)
-    shares = [one.finite for one in all_known(quality_metrics, run) if one.name in least]
+    shares = [series.finite for series in all_known(quality_metrics, run) if series.name in least]
     if "eval_loss" in run and "loss" in run and median(run["loss"].finite.value) > NOT_GONE:
         shares.append(run["eval_loss"].finite)
-    shares = [one for one in shares if len(one) >= least[one.name]]
-    ranked = [one.finite for one in ranking_metrics(run) if len(one.finite) >= MORE]
-    if ranked and not any(one.value[1:].any() for one in ranked):  # the first may hold a hit by chance
-        shares = [one.where(one.step > one.step[0]) for one in ranked]
-    zero = next((one for one in (*shares, *beside_a_loss_that_falls(run)) if all_zero(one)), None)
+    shares = [share for share in shares if len(share) >= least[share.name]]
+    ranked = [metric.finite for metric in ranking_metrics(run) if len(metric.finite) >= MORE]
+    if ranked and not any(series.value[1:].any() for series in ranked):  # the first may hold a hit by chance
+        shares = [series.where(series.step > series.step[0]) for series in ranked]
+    zero = next((series for series in (*shares, *beside_a_loss_that_falls(run)) if all_zero(series)), None)
     if zero is not None:
         return _frozen_evidence(run, zero, "0 at all")
     wrong, loss = nothing_right(run), run["loss"].finite if "loss" in run else None
@@ -518,8 +522,10 @@ def _nan_that_stopped(run: Run) -> Series | None:
         return None
     if int(np.argmin(loss.value)) != len(loss) - 1:
         return None
-    lost = (one for one in run.series.values() if len(one) >= FROZEN_LEAST and bool(np.isnan(one.value).all()))
-    return next((one for one in lost if is_evaluation(one.name)), None)
+    lost = (
+        series for series in run.series.values() if len(series) >= FROZEN_LEAST and bool(np.isnan(series.value).all())
+    )
+    return next((series for series in lost if is_evaluation(series.name)), None)
 
 
 def eval_score_perfect(run: Run) -> Evidence | None:
@@ -527,11 +533,15 @@ def eval_score_perfect(run: Run) -> Evidence | None:
 
     Not this when: training is as good at the first evaluation; the losses do not fall any more.
     """
-    perfect = [one for one in evaluation_scores(run) if len(one) >= FROZEN_LEAST and float(one.value.min()) >= PERFECT]
+    perfect = [
+        series
+        for series in evaluation_scores(run)
+        if len(series) >= FROZEN_LEAST and float(series.value.min()) >= PERFECT
+    ]
     if not perfect or "eval_loss" not in run:
         return None
     loss, score = run["eval_loss"].finite.value, perfect[0]
-    trained = next((one for one in score_pairs(run) if one.evaluated == score.name), None)
+    trained = next((pair for pair in score_pairs(run) if pair.evaluated == score.name), None)
     imperfect = trained is not None and float(trained.train[0]) < IMPERFECT
     falls = len(loss) >= FROZEN_LEAST and float(loss[-1]) < FALLS * float(loss[0])
     return _frozen_evidence(run, score, "as good as can be at all") if imperfect and falls else None
@@ -544,17 +554,17 @@ def eval_metric_constant(run: Run) -> Evidence | None:
     any change of the scores moves, as an AUC is (a remark).
     """
     metrics = [one for one in (series.finite for series in quality_metrics(run)) if len(one) >= MORE]
-    metrics = [one for one in metrics if bool(np.any(one.value != OF_NONE))]
+    metrics = [metric for metric in metrics if bool(np.any(metric.value != OF_NONE))]
     if not metrics:
         raise CannotTell(f"no metric of evaluation has {MORE} finite values")
-    still = [one for one in metrics if does_not_move(run, one)]
+    still = [metric for metric in metrics if does_not_move(run, metric)]
     if not still:
         return None
     value, times = most_often(still[0])
     seen = _frozen_evidence(run, still[0], f"{figure(value)} at {'all' if times == len(still[0]) else times}")
     said = f"{seen.summary}; of {len(metrics)} metrics {len(still)} do not move"
     more = {"value": value, "constant": len(still), "of": len(metrics)}
-    ranks = any(is_auc(one) and stands_still(one) for one in still)
+    ranks = any(is_auc(series) and stands_still(series) for series in still)
     return Evidence(said, seen.steps, {**seen.values, **more}, present=ranks or 2 * len(still) >= len(metrics))
 
 
@@ -594,10 +604,10 @@ def held_out_sets_part(run: Run) -> Evidence | None:
 
     Not this when: they lay as far apart at first, as sets of different kinds do; none follows the training loss.
     """
-    sets = [one.finite for one in evaluation_losses(run) if len(one.finite) >= HELD_OUT_SETS_PART_LEAST]
+    sets = [loss.finite for loss in evaluation_losses(run) if len(loss.finite) >= HELD_OUT_SETS_PART_LEAST]
     if len(sets) < 2:
         raise CannotTell(f"no two held-out sets have {HELD_OUT_SETS_PART_LEAST} losses")
-    best, worst = (key(sets, key=lambda one: median(one.value[-2:])) for key in (min, max))
+    best, worst = (key(sets, key=lambda series: median(series.value[-2:])) for key in (min, max))
     steps, train, low = beside_training(run["loss"].finite, best)
     if len(low) < HELD_OUT_SETS_PART_LEAST or train[-1] <= 0 or not np.array_equal(best.step, worst.step):
         return None

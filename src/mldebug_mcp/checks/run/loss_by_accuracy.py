@@ -90,7 +90,7 @@ def losses_beside_accuracies(run: Run) -> list[LossBesideAccuracy]:
     """Return the losses and accuracies on the same data that stand together often enough, those of evaluation first."""
     pairs = [(run[one].finite, run[other].finite) for one, other in PAIRS if one in run and other in run]
     compared = (_compared(run, loss, accuracy) for loss, accuracy in pairs)
-    return [one for one in compared if one is not None]
+    return [loss_beside_accuracy for loss_beside_accuracy in compared if loss_beside_accuracy is not None]
 
 
 def _compared(run: Run, loss: Series, accuracy: Series) -> LossBesideAccuracy | None:
@@ -136,7 +136,9 @@ def _at_least(classes: int, at_floor: float) -> int:
 def calibrated_loss(share: float, classes: int) -> float:
     """Return the highest cross-entropy of a calibrated model that is right so often."""
     wrong = 1 - share
-    return -sum(one * math.log(one) for one in (share, wrong) if one > 0) + wrong * math.log(max(classes - 1, 1))
+    return -sum(value * math.log(value) for value in (share, wrong) if value > 0) + wrong * math.log(
+        max(classes - 1, 1)
+    )
 
 
 def _classes(run: Run, *, knows: bool) -> int:
@@ -226,9 +228,9 @@ def _first_of(run: Run, judge: Callable[[LossBesideAccuracy], Evidence | None]) 
     found = losses_beside_accuracies(run)
     if not found:
         raise CannotTell("a loss and an accuracy on the same data do not stand together at 4 steps")
-    answers = [said_by(partial(judge, one)) for one in found]
-    seen = [one for one in answers if isinstance(one, Evidence)]
-    unsure = [one for one in answers if isinstance(one, CannotTell)]
+    answers = [said_by(partial(judge, loss_beside_accuracy)) for loss_beside_accuracy in found]
+    seen = [answer for answer in answers if isinstance(answer, Evidence)]
+    unsure = [answer for answer in answers if isinstance(answer, CannotTell)]
     if len(unsure) == len(answers):
         raise unsure[0]
     return seen[0] if seen else None

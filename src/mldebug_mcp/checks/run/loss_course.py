@@ -67,7 +67,7 @@ MANY, ALIKE_OF_FEW = 40, 0.9
 
 def _every_score_rises(run: Run) -> bool:
     """Say whether all scores of evaluation rise and end at their best, as no run does that diverges."""
-    scores = [one.value for one in evaluation_scores(run) if len(one) >= LEAST_OF_RISE]
+    scores = [score.value for score in evaluation_scores(run) if len(score) >= LEAST_OF_RISE]
     return bool(scores) and all(value[-1] >= value.max() and value[-1] > value[0] for value in scores)
 
 
@@ -534,7 +534,7 @@ def _refuse_to_judge(run: Run, loss: Series, start: float, gained: float, error:
         raise CannotTell(f"progress of {gained / start:.1%} is likely, but not beyond the noise")
     if run.kind == "pretraining" and trained:
         raise CannotTell(f"the loss begins at {figure(start)}, that of a model that comes trained: it may be done")
-    if any(KNOWS <= one <= 1 for one in _first_accuracies(run)):
+    if any(KNOWS <= accuracy <= 1 for accuracy in _first_accuracies(run)):
         raise CannotTell("the first evaluations are right already: there may be nothing left to learn")
 
 
@@ -552,7 +552,7 @@ def _begins_late(run: Run) -> bool:
 
 def _first_accuracies(run: Run) -> list[float]:
     logged = [run[name].finite.value for name in ACCURACIES if name in run]
-    return [float(one[0]) for one in logged if len(one)]
+    return [float(array[0]) for array in logged if len(array)]
 
 
 def _evaluation_gains_nothing(run: Run) -> bool:

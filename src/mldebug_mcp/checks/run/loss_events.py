@@ -157,7 +157,11 @@ class _Farthest:
 
 def _stands_out(top: _Farthest, on_log: _Farthest | None) -> bool:
     """Say whether a record stands alone, as it is or on the logarithm, where there is one."""
-    if not any(one.times > TIMES and one.sigmas() > LONE_SPIKE_SIGMAS for one in (top, on_log) if one is not None):
+    if not any(
+        farthest.times > TIMES and farthest.sigmas() > LONE_SPIKE_SIGMAS
+        for farthest in (top, on_log)
+        if farthest is not None
+    ):
         return False
     return on_log is None or (on_log.at == top.at and (top.times > FAR or on_log.sigmas() > SIGMAS_ON_LOG))
 
@@ -489,7 +493,7 @@ def loss_spike(jumps: Jumps) -> Evidence:
             "count": len(jumps.found),
             "recovered": float(bool(worst.recovered)),
             **spacing,
-            **{name: number for one in others for name, number in one.numbers.items()},
+            **{name: number for other in others for name, number in other.numbers.items()},
         },
     )
 
@@ -608,8 +612,8 @@ def loss_events(run: Run) -> Answers:
     loss = run["loss"].finite
     if teeth_of(loss.value) is not None:
         raise CannotTell("the loss goes like the teeth of a saw, whose jumps are no spikes (`loss_sawtooth`)")
-    every = [one for one in find_spikes(loss.value) if term_set_in(run, float(loss.step[one.first])) is None]
-    found = [one for one in every if one.recovered is not False]
+    every = [spike for spike in find_spikes(loss.value) if term_set_in(run, float(loss.step[spike.first])) is None]
+    found = [spike for spike in every if spike.recovered is not False]
     if not found or len(found) > max(MAX_JUMPS, len(loss) // RECORDS_PER_JUMP):
         return {}
     if not any(spike.recovered for spike in found) and rise_for_good(run) is not None:
@@ -629,7 +633,7 @@ def _back(jumps: Jumps) -> str:
 
 def _beside(run: Run, first: float, last: float, others: list[Moved]) -> str:
     """Say what else was logged there: the learning rate, the gradient norm, and what moved."""
-    said = {one.metric: str(one) for one in others}
+    said = {other.metric: str(other) for other in others}
     rate = run["learning_rate"].at(first) if "learning_rate" in run else None
     if rate is not None:
         said.setdefault("learning_rate", f"the learning rate there is {figure(rate)}")

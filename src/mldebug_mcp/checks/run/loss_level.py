@@ -142,7 +142,7 @@ def _worse(run: Run, start: float, end: float, uniform: float) -> bool:
 def _accuracies(run: Run) -> Floats:
     """Return the accuracies that are logged as shares, those of evaluation if there are enough of them."""
     found = [as_shares(run[name].finite.value) for name in ACCURACIES if name in run]
-    return next((one for one in found if len(one) >= LEAST_ACCURACIES), np.empty(0))
+    return next((array for array in found if len(array) >= LEAST_ACCURACIES), np.empty(0))
 
 
 def _guesses(run: Run, uniform: float) -> bool:
@@ -525,10 +525,10 @@ def token_level(run: Run, losses: list[Series]) -> TokenLevel | None:
     if uniform is None or uniform < LEAST_LN_OF_CHARACTERS:
         return None
     passes = None if made is None else float(made[0])
-    known = [one.finite for one in losses if len(one.finite) > 1]
+    known = [loss.finite for loss in losses if len(loss.finite) > 1]
     if not losses and (passes is not None and passes <= FRESH_PASSES) and len(run["loss"].finite) > 1:
         known = [run["loss"].finite]
-    lowest = min(known, key=lambda one: end_level(one.value), default=None)
+    lowest = min(known, key=lambda series: end_level(series.value), default=None)
     return None if lowest is None else TokenLevel(uniform, lowest, end_level(lowest.value), passes)
 
 

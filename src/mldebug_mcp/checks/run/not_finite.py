@@ -329,7 +329,7 @@ PLACES = {
 @question(*PLACES.values(), whole=True)
 def nonfinite_origin(run: Run) -> Answers:
     """Take the first place of the step in which a recorder first saw values that are not finite."""
-    first = next((one for one in run.incidents if one.began), None)
+    first = next((incident for incident in run.incidents if incident.began), None)
     if first is None:
         raise CannotTell("no recorder looked where values that are not finite began")
     place = next((place for place in PLACES if place in first.began), None)
@@ -385,7 +385,7 @@ def loss_scale_falls(run: Run) -> Evidence | None:
         if len(scale) <= SHORT and scale.value[-1] == scale.value.min() <= scale.value[0] / 2**STILL_FALLS:
             raise CannotTell(f"the scale still falls where the log ends, at {figure(scale.value[-1])}")
         return None
-    before = next((one for one in run.incidents if one.began.keys() & LOST_BEFORE_GRADIENTS), None)
+    before = next((incident for incident in run.incidents if incident.began.keys() & LOST_BEFORE_GRADIENTS), None)
     if before is not None and before.step <= scale.step[min(fall.top + 1, fall.low)]:
         raise CannotTell(
             f"values were lost at {run.place(before.step)} before any gradient was: the scale falls for them"
@@ -437,7 +437,7 @@ def overflows_in_fp16(run: Run) -> Evidence | None:
     lost = numbers_lost(run)
     if lost is None:
         raise CannotTell("the loss and the gradient norm are finite, or not logged")
-    first = next((one.began.keys() for one in run.incidents if one.began), None)
+    first = next((incident.began.keys() for incident in run.incidents if incident.began), None)
     if first is not None and "loss" in first and not first & {"inputs", "weights", "outputs"}:
         raise CannotTell("what the model returns is finite: the loss function, which has 32 bits in autocast, lost it")
     half = in_half_precision(run)

@@ -151,8 +151,8 @@ def _both(run: Run, names: tuple[str, str]) -> tuple[Floats, Floats, Floats] | N
     if not all(name in run for name in names):
         return None
     chosen, rejected = (run[name].finite for name in names)
-    steps, one, other = np.intersect1d(chosen.step, rejected.step, return_indices=True)
-    return (steps, chosen.value[one], rejected.value[other]) if len(steps) else None
+    steps, array, other = np.intersect1d(chosen.step, rejected.step, return_indices=True)
+    return (steps, chosen.value[array], rejected.value[other]) if len(steps) else None
 
 
 # Does preference training tell chosen answers from rejected ones?

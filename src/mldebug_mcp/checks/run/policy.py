@@ -69,7 +69,7 @@ def importance_ratio_off(run: Run) -> Evidence | None:
 
     Not this when: single records are off; the largest ratio alone is large (a maximum over many tokens).
     """
-    logged = [one for one in RATIOS if one in run and len(run[one].finite) >= LEAST_RATIOS]
+    logged = [ratio for ratio in RATIOS if ratio in run and len(run[ratio].finite) >= LEAST_RATIOS]
     if not logged:
         raise CannotTell(f"no ratio of sampling to training has {LEAST_RATIOS} finite values")
     return next((seen for name in logged if (seen := _off(run, run[name].finite)) is not None), None)
@@ -123,29 +123,29 @@ def kl_high(run: Run) -> Evidence | None:
     logged = divergences(run)
     if not logged:
         raise CannotTell("not logged: kl or approx_kl")
-    judged = [evidence for one in logged if (evidence := _judge(run, one)) is not None]
+    judged = [evidence for divergence in logged if (evidence := _judge(run, divergence)) is not None]
     return max(judged, key=lambda evidence: evidence.present, default=None)
 
 
-def _judge(run: Run, one: Divergence) -> Evidence | None:
-    series, value = one.series, one.series.value
+def _judge(run: Run, divergence: Divergence) -> Evidence | None:
+    series, value = divergence.series, divergence.series.value
     few, typical, peak = len(series) < MIN_DIVERGENCE_RECORDS, median(value), int(np.argmax(value))
-    if few and typical <= TIMES_AT_ONCE * one.limit:
+    if few and typical <= TIMES_AT_ONCE * divergence.limit:
         raise CannotTell(
             f"{series.name} has {counted(len(series), 'finite value')} here; {MIN_DIVERGENCE_RECORDS} are needed"
         )
     kept = typical if few else highest_level(value).value
-    if kept > one.limit:
-        return _sustained(run, one, kept)
+    if kept > divergence.limit:
+        return _sustained(run, divergence, kept)
     top, at = float(value[peak]), float(series.step[peak])
-    of_one = one.of_update and top > JUMP and top > JUMP_FACTOR * typical
-    if not of_one and top <= one.limit:
+    of_one = divergence.of_update and top > JUMP and top > JUMP_FACTOR * typical
+    if not of_one and top <= divergence.limit:
         return None
     return Evidence(
-        f"{series.name} ({one.what}) reaches {figure(top)} at {run.place(at)} and comes back; its "
+        f"{series.name} ({divergence.what}) reaches {figure(top)} at {run.place(at)} and comes back; its "
         f"median is {figure(typical)}",
         steps=(at,),
-        values={"peak": top, "median": typical, "limit": one.limit},
+        values={"peak": top, "median": typical, "limit": divergence.limit},
         present=of_one,
     )
 
@@ -159,20 +159,20 @@ def kl_runs_away(far: Evidence) -> Evidence | None:
     return far if level > RUNS_AWAY * (far.values["limit"] or level) else None
 
 
-def _sustained(run: Run, one: Divergence, level: float) -> Evidence:
-    series, above = one.series, one.series.value > one.limit
+def _sustained(run: Run, divergence: Divergence, level: float) -> Evidence:
+    series, above = divergence.series, divergence.series.value > divergence.limit
     # The first of two values in a row that exceed the limit.
     first = float(series.step[int(np.argmax(above & np.append(above[1:], True)))])
     # KL runs away exponentially: its departure is seen in the logarithm.
     onset = min(first, float(series.step[departure(np.log(np.maximum(series.value, NO_KL)), np.log(level))]))
-    paid, end = None if one.of_update else cost(run, float(series.value[-1])), float(series.value[-1])
+    paid, end = None if divergence.of_update else cost(run, float(series.value[-1])), float(series.value[-1])
     beside = "" if paid is None else f", which costs {figure(paid)} of reward at the coefficient that is set"
     return Evidence(
-        f"{series.name} ({one.what}) exceeds {figure(one.limit)} from {run.place(first)} on and "
+        f"{series.name} ({divergence.what}) exceeds {figure(divergence.limit)} from {run.place(first)} on and "
         f"reaches a level of {figure(level)}; it begins to rise at {run.place(onset)}, from "
         f"{figure(series.value[0])} at first, and ends at {figure(end)}{beside}",
         steps=(onset, first),
-        values={"level": level, "end": end, "limit": one.limit, **({} if paid is None else {"cost": paid})},
+        values={"level": level, "end": end, "limit": divergence.limit, **({} if paid is None else {"cost": paid})},
     )
 
 
@@ -430,7 +430,7 @@ def completion_length_grows(run: Run, share: Series) -> Evidence | None:
 def _serves(run: Run, factor: float) -> str:
     """Say what rises with the length, so that it may be thought that the task takes."""
     scores, rewards = held_out_scores(run, LEAST_SCORES), rewards_of(run)
-    if factor < MOST_WITH_SCORES and scores and all(trend(one) > 0 for one in scores):
+    if factor < MOST_WITH_SCORES and scores and all(trend(score) > 0 for score in scores):
         return "; the scores of evaluation rise with it"
     learns = factor < WHILE_LEARNING and stays_near(run) and rewards is not None and trend(rewards) > 0
     return "; the reward rises with it" if learns else ""

@@ -122,13 +122,13 @@ def by_metric(run: Run) -> Mapping[str, Mapping[int, Series]]:
 
 def parted(run: Run) -> Parted | None:
     """Return where gradient norms that were the same on all ranks part for good, None where they do not."""
-    ranks = {rank: one.finite for rank, one in by_metric(run).get("grad_norm", {}).items()}
+    ranks = {rank: series.finite for rank, series in by_metric(run).get("grad_norm", {}).items()}
     if len(ranks) < 2:
         return None
-    steps = reduce(np.intersect1d, (one.step for one in ranks.values()))
+    steps = reduce(np.intersect1d, (rank.step for rank in ranks.values()))
     if len(steps) < 2 * MIN_RECORDS_PER_RANK:
         return None
-    norms = np.array([one.value[np.searchsorted(one.step, steps)] for one in ranks.values()])
+    norms = np.array([rank.value[np.searchsorted(rank.step, steps)] for rank in ranks.values()])
     apart = np.ptp(norms, axis=0) / np.maximum(np.abs(norms).max(axis=0), np.finfo(float).tiny)
     last_alike = np.flatnonzero(apart <= PARTED)
     if float(apart[:MIN_RECORDS_PER_RANK].max()) > ALIKE or last_alike[-1] > len(steps) - 1 - MIN_RECORDS_PER_RANK:
@@ -140,7 +140,7 @@ def parted(run: Run) -> Parted | None:
 
 def broken(metric: str, ranks: Mapping[int, Series]) -> Broken | None:
     """Return the one rank whose losses are not finite before any other's: averaged gradients bring them to all."""
-    since = {rank: one.step[~np.isfinite(one.value)] for rank, one in ranks.items()}
+    since = {rank: series.step[~np.isfinite(series.value)] for rank, series in ranks.items()}
     first = sorted((float(steps[0]), rank) for rank, steps in since.items() if len(steps))
     if not first or not _LOSS.fullmatch(metric) or (len(first) > 1 and first[1][0] <= first[0][0]):
         return None
@@ -159,9 +159,9 @@ def astray(metric: str, ranks: Mapping[int, Series], *, late: bool = False) -> A
     if not _LOSS.fullmatch(metric) or min(map(len, losses.values())) < 2 * MIN_RECORDS_PER_RANK:
         return None
     end = {rank: end_level(series.value) for rank, series in losses.items()}
-    rank = max(end, key=lambda one: end[one])
+    rank = max(end, key=lambda number: end[number])
     others, series = [value for one, value in end.items() if one != rank], losses[rank]
-    scatter = max(noise(one.value) for one in losses.values())
+    scatter = max(noise(loss.value) for loss in losses.values())
     began = max(median(one.value[:MIN_RECORDS_PER_RANK]) for other, one in losses.items() if other != rank)
     alike = median(series.value[:MIN_RECORDS_PER_RANK]) < MIN_LOSS_RATIO * began
     if (
@@ -181,7 +181,7 @@ def slowest(metric: str, ranks: Mapping[int, Series]) -> Slowest | None:
     if not _TIME.fullmatch(metric) or min(map(len, times.values())) < MIN_RECORDS_PER_RANK:
         return None
     level = {rank: median(series.value) for rank, series in times.items()}
-    rank = max(level, key=lambda one: level[one])
+    rank = max(level, key=lambda number: level[number])
     others = tuple(value for one, value in level.items() if one != rank)
     usual, series = median(np.array(others)), times[rank]
     return Slowest(
@@ -190,7 +190,7 @@ def slowest(metric: str, ranks: Mapping[int, Series]) -> Slowest | None:
         end=end_level(series.value),
         others=others,
         usual=usual,
-        noise=max(noise(one.value) for one in times.values()),
+        noise=max(noise(time_.value) for time_ in times.values()),
         step=float(series.step[int(np.argmax(series.value > (usual + level[rank]) / 2))]),
     )
 
@@ -225,7 +225,7 @@ def rank_differs(run: Run) -> Evidence | None:
     if not judged:
         raise CannotTell(f"times or losses of {LEAST_RANKS} ranks, each under its own name, are not logged")
     found = (_broken(run, *one) or _astray(run, *one) or _slow(*one) for one in judged)
-    return next((one for one in found if one is not None), None)
+    return next((evidence for evidence in found if evidence is not None), None)
 
 
 def _broken(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | None:

@@ -113,7 +113,7 @@ def _clock_of_mean(run: Run, rate: Series) -> Series | None:
     if int(late.sum()) < 2:
         return None
     made = rates[late] * seconds[late] / step[late]
-    rounding = sum(1 / float(one[late].min()) for one in (rates, seconds) if _is_whole(one))
+    rounding = sum(1 / float(array[late].min()) for array in (rates, seconds) if _is_whole(array))
     return elapsed.finite if float(made.max() / made.min()) < 1 + SAME_MEAN + rounding else None
 
 
@@ -136,7 +136,7 @@ def _between_ticks(clock: Series) -> Series:
 
 def _of_as_many_rows(run: Run, times: Series) -> Series:
     """Return the times as if all steps had as many rows as the first, where the log reports batches that grow."""
-    name = next((one for one in BATCHES if one in run), None)
+    name = next((batch for batch in BATCHES if batch in run), None)
     if name is None:
         return times
     step, rows, value = aligned(run[name].finite, times)
@@ -438,10 +438,10 @@ def unmeasured(run: Run) -> Series | None:
         return None
     optimizer = next(run.with_role(Quantity.OPTIMIZER_TIME, phase="train"), None)
     left = whole.finite
-    for one in (*passes, *([optimizer] if optimizer is not None else [])):
-        if one is None:
+    for series in (*passes, *([optimizer] if optimizer is not None else [])):
+        if series is None:
             return None
-        step, total, part = aligned(left, one.finite)
+        step, total, part = aligned(left, series.finite)
         left = Series("share", step, total - part)
     step, total, rest = aligned(whole.finite, left)
     keep = (total > 0) & (rest >= 0)
@@ -580,7 +580,7 @@ def memory_grows(run: Run) -> Evidence | None:
 
     Not this when: it rises at first and levels off; it steps up once or twice, as a peak counter does; it swings.
     """
-    logged = [one.finite for one in run.with_role(*MEMORIES, parts=True)]
+    logged = [series.finite for series in run.with_role(*MEMORIES, parts=True)]
     if not logged:
         raise CannotTell("not logged: memory in use")
     judged = [series for series in logged if len(series) >= MEMORY_GROWS_LEAST_RECORDS]

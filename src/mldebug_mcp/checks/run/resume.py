@@ -148,7 +148,9 @@ def _between_segments(run: Run) -> Iterator[Join]:
             continue
         at = float(first[0])
         join = _join(
-            {name: one.where(one.step <= at) for name, one in old.series.items()}, dict(new.series), replayed=True
+            {name: series.where(series.step <= at) for name, series in old.series.items()},
+            dict(new.series),
+            replayed=True,
         )
         if join is not None:
             yield join
@@ -180,8 +182,8 @@ def _gaps(run: Run) -> Iterator[Join]:
 
 
 def _joined_at(run: Run, step: float, *, is_logged: bool) -> Join | None:
-    before = {name: one.where(one.step < step) for name, one in run.series.items()}
-    after = {name: one.where(one.step >= step) for name, one in run.series.items()}
+    before = {name: series.where(series.step < step) for name, series in run.series.items()}
+    after = {name: series.where(series.step >= step) for name, series in run.series.items()}
     return _join(before, after, replayed=False, is_logged=is_logged)
 
 
@@ -225,7 +227,7 @@ def _dip(before: Floats, after: Floats, size: float) -> Dip | None:
         for length in STRETCHES
         if len(after) >= length + 5
     ]
-    return max(found, key=lambda one: one.depth / max(one.error, 1e-12), default=None)
+    return max(found, key=lambda dip: dip.depth / max(dip.error, 1e-12), default=None)
 
 
 def _dip_of(before: Floats, inside: Floats, behind: Floats, size: float) -> Dip:
@@ -341,8 +343,8 @@ def _falls_falls(values: Floats, width: int) -> dict[int, tuple[float, float]]:
         & (later - after > FALLS_BACK * drop)
     )
     return {
-        _steepest(values, int(at[one]), width): (float(before[one]), float(after[one]))
-        for one in _peaks(drop, seen, width)
+        _steepest(values, int(at[peak]), width): (float(before[peak]), float(after[peak]))
+        for peak in _peaks(drop, seen, width)
     }
 
 
@@ -446,7 +448,7 @@ def loss_falls_back(run: Run, falls: list[Fall]) -> Evidence:
     return Evidence(
         f"loss falls from about {figure(first.before)} to about {figure(first.after)} at {run.place(first.step)} "
         f"and climbs back{more}",
-        steps=tuple(one.step for one in falls[:SHOWN]),
+        steps=tuple(fall.step for fall in falls[:SHOWN]),
         values={"before": first.before, "after": first.after, "falls": len(falls)},
     )
 
@@ -455,7 +457,7 @@ def _at_joins(run: Run, falls: list[Fall], joins: tuple[Join, ...]) -> Answers:
     """Return that falls are at resumes, if any is: within three records of one."""
     near = NEAR * median(np.abs(np.diff(run["loss"].finite.step)))
     at = [fall for fall in falls if any(join.is_logged and abs(join.step - fall.step) <= near for join in joins)]
-    return {"falls_back_at_resume": falls_back_at_resume(run, [one.step for one in at])} if at else {}
+    return {"falls_back_at_resume": falls_back_at_resume(run, [fall.step for fall in at])} if at else {}
 
 
 def _falls_at_joins(run: Run, joins: tuple[Join, ...]) -> Answers:
@@ -555,8 +557,12 @@ def state_missing_at_resume(run: Run) -> Evidence | None:
     if not run.resumes:
         raise CannotTell("the log names no resume in words")
     near = NEAR * median(np.abs(np.diff(run["loss"].finite.step)))
-    lines = [one for one in run.text_lines if any(abs(one.step - resumed) <= near for resumed in run.resumes)]
-    line = next((one for one in lines if STATE_MISSING.search(one.text)), None)
+    lines = [
+        text_line
+        for text_line in run.text_lines
+        if any(abs(text_line.step - resumed) <= near for resumed in run.resumes)
+    ]
+    line = next((text_line for text_line in lines if STATE_MISSING.search(text_line.text)), None)
     if line is None:
         return None
     return Evidence(

@@ -142,7 +142,9 @@ def _leaves_zero(run: Run, rewards: Series) -> Evidence | None:
 
 def _component(run: Run) -> Evidence | None:
     parts = components(run)
-    dead = [one.name for one in parts if len(one) > LEAST_STEPS and not np.any(np.abs(one.value) > REWARD_COURSE_ZERO)]
+    dead = [
+        part.name for part in parts if len(part) > LEAST_STEPS and not np.any(np.abs(part.value) > REWARD_COURSE_ZERO)
+    ]
     if not dead:
         return None
     said = f"{shorten(', '.join(dead), 120)} is 0 in every record ({len(dead)} of {len(parts)} reward components); "
@@ -266,7 +268,7 @@ def reward_course(run: Run) -> Answers:
     if not len(rewards):
         raise CannotTell("no finite reward")
     one_value = told(by_outcome((reward_zero, reward_constant, reward_at_floor), run, rewards))
-    seen = next((one for one in one_value.values() if isinstance(one, Evidence)), None)
+    seen = next((evidence for evidence in one_value.values() if isinstance(evidence, Evidence)), None)
     mean = averaged(run, rewards)
     if seen is not None:
         level = (
@@ -450,7 +452,7 @@ def eval_reward_falls(run: Run) -> Evidence | None:
         )
     if (earned := _earned_without_success(run)) is not None:
         return earned
-    levels = [(one, [median(one.value[at : at + 3]) for at in range(len(one) - 2)]) for one in scores]
+    levels = [(score, [median(score.value[at : at + 3]) for at in range(len(score) - 2)]) for score in scores]
     lost = [(max(level) - level[-1], one, level) for one, level in levels if _falls(one, level)]
     if 2 * len(lost) <= len(scores):
         return None
@@ -470,9 +472,9 @@ def eval_reward_falls(run: Run) -> Evidence | None:
 
 def _earned_without_success(run: Run) -> Evidence | None:
     """Say that the reward has risen to where it rests, and the rate of success is zero to the end."""
-    counted = [one.finite for one in run.with_role(Quantity.SUCCESS_RATE, parts=True)]
-    rates = [one for one in counted if len(one) >= LEAST_BESIDE and float(one.value.max()) <= 1]
-    never = [one for one in rates if float(one.value[len(one) // 2 :].max()) <= NEVER]
+    counted = [series.finite for series in run.with_role(Quantity.SUCCESS_RATE, parts=True)]
+    rates = [series for series in counted if len(series) >= LEAST_BESIDE and float(series.value.max()) <= 1]
+    never = [rate for rate in rates if float(rate.value[len(rate) // 2 :].max()) <= NEVER]
     rise = kept_rise(run)
     if not never or len(never) < len(rates) or rise is None:
         return None

@@ -167,8 +167,8 @@ def zero_for_long(run: Run, rate: Series) -> RateEnd | None:
 def _learns(run: Run, end: RateEnd) -> bool:
     """Say whether a loss falls there as it cannot without updates."""
     inside = [run[name].finite.between(end.step, end.last).value for name in ("eval_loss", "loss") if name in run]
-    long = [one for one in inside if len(one) >= LEAST_LOSSES]
-    return any(median(one[-(len(one) // 3) :]) < (1 - LEARNT) * median(one[: len(one) // 3]) for one in long)
+    long = [array for array in inside if len(array) >= LEAST_LOSSES]
+    return any(median(array[-(len(array) // 3) :]) < (1 - LEARNT) * median(array[: len(array) // 3]) for array in long)
 
 
 # Where a learning rate leaves its course: goes up after its first warm-up, or falls out of a smooth schedule.

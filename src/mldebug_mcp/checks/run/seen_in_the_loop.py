@@ -56,11 +56,14 @@ def latest(run: Run, beginning: str) -> Latest:
         CannotTell: none has as many looks.
     """
     looks = [run[name].finite for name in run.series if name.startswith(beginning)]
-    enough = [one for one in looks if len(one) >= LEAST]
+    enough = [look for look in looks if len(look) >= LEAST]
     if not enough:
         raise CannotTell(f"{beginning.rstrip('/')} is not recorded {LEAST} times")
-    levels = [Latest(one.name.removeprefix(beginning), median(one.value[len(one) // 2 :]), len(one)) for one in enough]
-    return max(levels, key=lambda one: one.level)
+    levels = [
+        Latest(series.name.removeprefix(beginning), median(series.value[len(series) // 2 :]), len(series))
+        for series in enough
+    ]
+    return max(levels, key=lambda level: level.level)
 
 
 def stale_statistics(run: Run) -> Seen | None:
@@ -269,7 +272,7 @@ def loss_beside(run: Run, name: str = ONCE) -> Beside:
     Raises:
         CannotTell: no recorder saw outputs and labels often enough.
     """
-    names = [one for one in ((ONCE, SHIFTED) if name == ONCE else (name,)) if one in run and "loss" in run]
+    names = [text for text in ((ONCE, SHIFTED) if name == ONCE else (name,)) if text in run and "loss" in run]
     found = [one for each in names if (one := _beside(run, each)) is not None]
     if not found:
         raise CannotTell(f"no recorder saw the outputs of the model and labels {LEAST} times")
@@ -337,7 +340,7 @@ READINGS = (
 
 
 @question(
-    *(one.outcome for one in READINGS),
+    *(reading.outcome for reading in READINGS),
     any_of=("gradients_kept", "row_again", "rows_evaluated", "inputs_*", "recomputed/*", "statistics_apart/*"),
     whole=True,
 )

@@ -339,8 +339,10 @@ def prompt_in_loss(run: Run) -> Evidence | None:
     Not this when: only completions count; unknown where neither such a setting nor the share of labels is given,
     because defaults differ. With short prompts and long answers it does little harm.
     """
-    shares = [one.finite for name, one in run.series.items() if _COUNTED.fullmatch("_".join(pieces_of(name)))]
-    share = next((one for one in shares if len(one) >= MIN_LABEL_RECORDS and float(one.value.max()) <= 1), None)
+    shares = [series.finite for name, series in run.series.items() if _COUNTED.fullmatch("_".join(pieces_of(name)))]
+    share = next(
+        (series for series in shares if len(series) >= MIN_LABEL_RECORDS and float(series.value.max()) <= 1), None
+    )
     if share is not None:
         if float(share.value.min()) < ALL:
             return None

@@ -127,9 +127,9 @@ def _parted(
     for name, column in values.items():
         held, own = logged.get(name, everywhere), named_of_evaluation(name)
         masks = {name: held} if own == name else {name: held & ~evaluated, own: held & evaluated}
-        for one, mask in masks.items():
+        for text, mask in masks.items():
             if mask.any():
-                parted[one], where[one] = column, _shared(mask, where.values())
+                parted[text], where[text] = column, _shared(mask, where.values())
     return parted, where
 
 

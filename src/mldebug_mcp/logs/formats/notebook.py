@@ -69,7 +69,7 @@ def _printed(cell: object) -> list[str]:
     if not isinstance(outputs, list):
         return []
     shown = (_shown_of(output) for output in outputs if isinstance(output, dict))
-    return [one.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n") for one in shown if one]
+    return [text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n") for text in shown if text]
 
 
 def _shown_of(output: Mapping[str, object]) -> str:

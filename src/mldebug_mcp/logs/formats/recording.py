@@ -179,7 +179,7 @@ def _places(event: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
     if event.get("event") != "nonfinite" or not isinstance(began, dict):
         return {}
     found = {
-        shorten(clean(str(what)), 20): tuple(_name(one) for one in names[:MOST_NAMES])
+        shorten(clean(str(what)), 20): tuple(_name(name) for name in names[:MOST_NAMES])
         for what, names in began.items()
         if isinstance(names, list) and names
     }

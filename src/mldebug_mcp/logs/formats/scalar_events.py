@@ -64,7 +64,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
 
 
 def _each(events: object) -> Iterator[Mapping[str, object]]:
-    yield from (one for one in (events if isinstance(events, list) else [events]) if isinstance(one, Mapping))
+    yield from (event for event in (events if isinstance(events, list) else [events]) if isinstance(event, Mapping))
 
 
 def _names(event: Mapping[str, object], *keys: str) -> str:

@@ -121,8 +121,8 @@ def _opened(file: LogFile) -> Iterator[sqlite3.Connection]:
         raise InputError(f"{file.name}: its journal has records that are not in it; open it once with the program "
                          "that wrote it, or run `sqlite3 FILE 'PRAGMA wal_checkpoint'`")  # fmt: skip
     with temporary_folder("mldebug-sqlite-") as folder:
-        for one in (place, journal):
-            with open_input(one) as source, (Path(folder) / one.name).open("wb") as target:
+        for path in (place, journal):
+            with open_input(path) as source, (Path(folder) / path.name).open("wb") as target:
                 shutil.copyfileobj(source, target)
         with contextlib.closing(_connection(Path(folder) / place.name, "mode=ro")) as database:
             yield database

@@ -54,7 +54,7 @@ def settings_of_summary(event: bytes, start: int, end: int) -> Iterator[Settings
         ValueError: it is broken.
     """
     for value in _messages(event, start, end, 1):
-        name = "".join(protobuf.text(event, one) for one in _messages(event, value.start, value.end, _TAG))
+        name = "".join(protobuf.text(event, message) for message in _messages(event, value.start, value.end, _TAG))
         for metadata in _messages(event, value.start, value.end, _METADATA):
             yield from _hyperparameters(event, metadata)
         for tensor in _messages(event, value.start, value.end, _TENSOR):
@@ -64,7 +64,7 @@ def settings_of_summary(event: bytes, start: int, end: int) -> Iterator[Settings
 
 
 def _messages(data: bytes, start: int, end: int, number: int) -> Iterator[Field]:
-    return (one for one in protobuf.fields(data, start, end) if one.number == number and one.wire == BYTES)
+    return (field for field in protobuf.fields(data, start, end) if field.number == number and field.wire == BYTES)
 
 
 def _hyperparameters(data: bytes, metadata: Field) -> Iterator[Settings]:
@@ -73,7 +73,7 @@ def _hyperparameters(data: bytes, metadata: Field) -> Iterator[Settings]:
         for content in _messages(data, plugin.start, plugin.end, _PLUGIN_CONTENT):
             for start in _messages(data, content.start, content.end, _SESSION_START):
                 entries = _messages(data, start.start, start.end, _HPARAMS)
-                yield Settings.of(dict(_entry(data, one) for one in entries), "TensorBoard hparams")
+                yield Settings.of(dict(_entry(data, entry) for entry in entries), "TensorBoard hparams")
 
 
 def _entry(data: bytes, entry: Field) -> tuple[str, object]:
@@ -188,14 +188,14 @@ class Scalars:
                     step = protobuf.signed(part.value)
                 elif part.number == 5 and part.wire == protobuf.BYTES:
                     found += _summary(event, part.start, part.end)
-                    if not found and any(one in event for one in _PLUGINS_WITH_SETTINGS):
+                    if not found and any(setting in event for setting in _PLUGINS_WITH_SETTINGS):
                         self._take_settings(event, part)
         except (ValueError, struct.error):
             self.damaged += 1
             return []
         for scalar in found:
-            one = np.array([[time], [step], [scalar.value]], dtype=np.float64)
-            self._parts.setdefault(scalar.name, []).append(_Part(np.array([number]), *one))
+            array = np.array([[time], [step], [scalar.value]], dtype=np.float64)
+            self._parts.setdefault(scalar.name, []).append(_Part(np.array([number]), *array))
         return found
 
     def _take_settings(self, event: bytes, summary: protobuf.Field) -> None:

@@ -29,7 +29,7 @@ def matches(file: LogFile) -> bool:
     from mldebug_mcp.logs.text.parsed_line import content_of  # the shapes of lines take long to load
 
     said = (content_of(line) for record in records for line in _lines(record))
-    parts = ((one.record, one.plain, one.drawing) for one in said)
+    parts = ((line_content.record, line_content.plain, line_content.drawing) for line_content in said)
     return any(
         record is not None or any(part is not None and part.telling for part in (plain, drawing))
         for record, plain, drawing in parts

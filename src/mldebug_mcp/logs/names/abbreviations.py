@@ -22,7 +22,7 @@ from mldebug_mcp.logs.names.metrics import canonical
 from mldebug_mcp.logs.names.quantities import PAIRS
 
 _WORD = regex(r"[^\W_]+%?|[%#]")
-_SHARE_OF = regex(rf"({'|'.join(one for one in PHASES if one.isascii())}) ?%", re.IGNORECASE)
+_SHARE_OF = regex(rf"({'|'.join(phase for phase in PHASES if phase.isascii())}) ?%", re.IGNORECASE)
 _MEANS = frozenset({"mean", "avg", "average", "ema"})
 _SURE = frozenset({
     Quantity.REWARD, Quantity.REWARD_SPREAD, Quantity.GROUPS_WITHOUT_SPREAD, Quantity.KL, Quantity.APPROXIMATE_KL,
@@ -164,7 +164,7 @@ def abbreviations(columns: Columns) -> str | None:
             if meaning is None or not _fits(columns, name, meaning):
                 continue
             new = _in_phase(name, meaning.name)
-            if any(canonical(one) == new for one in columns if one != name):
+            if any(canonical(column) == new for column in columns if column != name):
                 continue
             rename(columns, name, new)
             told.append(f"{name!r} is read as {new}")
@@ -219,14 +219,14 @@ def _word(name: str) -> str:
     if name in ("eval_P", "eval_R", "eval_p", "eval_r"):
         return name  # the readers' own names for columns of a detector's table
     words: list[str] = _WORD.findall(inside.lower().rstrip("."))
-    kept = [one for one in words if one not in PHASES and one not in _MEANS]
+    kept = [word for word in words if word not in PHASES and word not in _MEANS]
     return " ".join(kept)
 
 
 def _in_phase(name: str, meant: str) -> str:
     """Return a canonical name as that of evaluation where a name says so."""
     words = _WORD.findall(normal(name))
-    return f"eval_{meant}" if any(PHASES.get(one) == "eval" for one in words) else meant
+    return f"eval_{meant}" if any(PHASES.get(word) == "eval" for word in words) else meant
 
 
 def _fits(columns: Columns, name: str, meaning: _Meaning) -> bool:
@@ -364,7 +364,7 @@ def shares_of_a_policy(columns: Columns) -> str | None:
         role = role_of(f"{name}_fraction") if role_of(name) is None else None
         if role is None or role.quantity not in _SHARES_OF_A_POLICY or not role.is_whole or role.unit:
             continue
-        values, taken = _finite(columns[name]), any(canonical(one) == role.name for one in columns)
+        values, taken = _finite(columns[name]), any(canonical(column) == role.name for column in columns)
         if not taken and len(values) and bool(np.all((values >= 0) & (values <= 1))):
             rename(columns, name, role.name)
             told.append(f"{name!r} is read as {role.name}, a share")
@@ -383,4 +383,4 @@ def clipped_completions(columns: Columns) -> str | None:
         return None
     new = _in_phase(found[0], str(Quantity.CLIPPED_COMPLETIONS))
     rename(columns, found[0], new)
-    return f"{found[0]!r} is read as {new}, as {next(one for one in shares if one != found[0])!r} is logged, too"
+    return f"{found[0]!r} is read as {new}, as {next(share for share in shares if share != found[0])!r} is logged, too"

@@ -145,11 +145,11 @@ def join_cut_box(columns: Columns) -> None:
     The first record of Stable-Baselines then has a `value_loss`, and all others a `train/value_loss`.
     """
     below: dict[str, list[str]] = {}
-    for one in columns:
-        if "/" in one:
-            below.setdefault(one.rpartition("/")[2], []).append(one)
+    for column in columns:
+        if "/" in column:
+            below.setdefault(column.rpartition("/")[2], []).append(column)
     for raw in [raw for raw in columns if "/" not in raw and len(columns[raw]) == 1]:
-        later = [one for one in below.get(raw, ()) if canonical(one) == canonical(raw)]
+        later = [text for text in below.get(raw, ()) if canonical(text) == canonical(raw)]
         if len(later) == 1 and columns[raw].arrays()[0][0] < columns[later[0]].arrays()[0][0]:
             joined = columns[raw].joined(columns[later[0]])
             if joined is not None:
@@ -195,7 +195,7 @@ def named_columns(columns: Columns) -> tuple[Columns, list[str]]:
             # Names that differ in what cannot be seen are told apart by a number.
             own = shorten(raw, MAX_NAME)
             further = (f"{own} ({number})" for number in numbers.setdefault(own, count(2)))
-            name = next(one for one in chain([own], further) if one not in named)
+            name = next(text for text in chain([own], further) if text not in named)
         taken[name] = raw
         column = columns[raw]
         if canonical(raw) == name and factor(raw) != 1.0:
@@ -259,7 +259,7 @@ def of_training_inside(columns: Columns) -> str | None:
         place, mark, inside = name.rpartition("/")
         bare = inside.removeprefix("train_")
         is_both = mark and bare != inside and phase_in(place) == "eval" and f"{place}/{bare}" in columns
-        if is_both and all(canonical(one) != canonical(inside) for one in columns):
+        if is_both and all(canonical(column) != canonical(inside) for column in columns):
             rename(columns, name, inside)
             told.append(name)
     return f"{', '.join(told[:3])}: read as of training" if told else None

@@ -256,7 +256,7 @@ def sum_of_parts(columns: Columns) -> str | None:
             if len(parts) < 2 or any(canonical(name) == total for name in columns):
                 continue
             at = [columns[name].arrays()[0] for name in parts]
-            if all(np.array_equal(at[0], one) for one in at):
+            if all(np.array_equal(at[0], array) for array in at):
                 columns[total] = Column()
                 columns[total].extend(stretches_of(at[0]), np.sum([columns[name].values() for name in parts], axis=0))
                 told.append(f"{total} is the sum of {', '.join(parts)}")
@@ -270,7 +270,9 @@ def cross_entropy(columns: Columns) -> str | None:
     names = {normal(name): name for name in columns}
     told = []
     for prefixes, total in ((("", "train_"), "loss"), (("eval_", "val_", "validation_"), "eval_loss")):
-        found = next((names[f"{one}cross_entropy"] for one in prefixes if f"{one}cross_entropy" in names), None)
+        found = next(
+            (names[f"{prefix}cross_entropy"] for prefix in prefixes if f"{prefix}cross_entropy" in names), None
+        )
         if found is not None:
             columns[total] = columns.pop(found)
             told.append(f"{found!r} is read as the {total}")

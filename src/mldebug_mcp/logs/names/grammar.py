@@ -128,11 +128,11 @@ def called_by_name(words: Words) -> Read | None:
 
 def rate(words: Words) -> Read | None:
     """Return the role of what is counted per second."""
-    counted = next((one for one in reversed(words.base) if one in lexicon.RATES), "")
+    counted = next((text for text in reversed(words.base) if text in lexicon.RATES), "")
     if not counted:
         return None
     ignored = lexicon.SOFT | {counted, "time", "throughput", "input"}
-    rest = [one for one in words.base if one not in ignored]
+    rest = [text for text in words.base if text not in ignored]
     if rest in (["target"], ["interval"]):
         rest = []  # T5X counts the tokens that are predicted, Paddle those since it logged last
     if not lexicon.SPOILERS.isdisjoint(rest):
@@ -149,7 +149,7 @@ def of_a_part(words: Words) -> Read | None:
     if words.leading == ["loss"] and (beside := _head(words.last)) and beside[0] in lexicon.NOT_IN_A_LOSS:
         base, found = words.last, beside
     spoilers = lexicon.SPOILERS - (_TUNED_BY_A_LOSS if words.base[-1] == "loss" else set())
-    if not spoilers.isdisjoint(one for one in base if found is None or one not in found[1]):
+    if not spoilers.isdisjoint(text for text in base if found is None or text not in found[1]):
         return None
     if words.leading and words.phase != "eval" and lexicon.CONCEPTS.isdisjoint(words.leading):
         inside = all_of(frozenset(words.last), words)
@@ -157,7 +157,7 @@ def of_a_part(words: Words) -> Read | None:
             return inside._replace(namespace=" ".join(words.leading), extra=inside.extra + len(words.leading))
     if found is None:
         return None
-    return _with_rest(found[0], [one for one in base if one not in found[1]])
+    return _with_rest(found[0], [text for text in base if text not in found[1]])
 
 
 def _with_rest(quantity: Quantity, rest: list[str]) -> Read:
@@ -182,7 +182,7 @@ def _rate_of_a_group(base: list[str]) -> Read | None:
     """Return the role of the learning rate of some of the parameters: `lr_vit`, `last_layer_lr`."""
     if not {"learning", "rate"} < set(base):
         return None
-    of = [one for one in base if one not in ("learning", "rate")]
+    of = [text for text in base if text not in ("learning", "rate")]
     told = lexicon.CONCEPTS - _OPPONENTS
     if not told.isdisjoint(of) or not lexicon.SPOILERS.isdisjoint(of):
         return None
@@ -191,7 +191,7 @@ def _rate_of_a_group(base: list[str]) -> Read | None:
 
 def _head(base: list[str]) -> tuple[Quantity, frozenset[str]] | None:
     """Return the quantity that most of the words name, and these; of several of one size the last, as in English."""
-    named = [one for one in base if one not in lexicon.SOFT]
+    named = [text for text in base if text not in lexicon.SOFT]
     for size in range(1, len(named)):
         ending = lexicon.MEANINGS.get(frozenset(named[-size:]))
         if ending is not None and ending not in lexicon.WITH_PARTS and ending not in LOSSES:
@@ -420,7 +420,7 @@ def _idiom_inside(known: str) -> Role | None:
     if not place or inside not in IDIOMS:
         return None
     quantity, phase, factor = IDIOMS[inside]
-    told = {lexicon.PHASES.get(one, "" if one in _PLACES else one) for one in place.split("/")}
+    told = {lexicon.PHASES.get(part, "" if part in _PLACES else part) for part in place.split("/")}
     if not told <= {"", phase or "train"}:
         return None
     return Role(quantity, phase, factor=factor, extra=MAX_WORDS + 1) if quantity is not None else None
@@ -556,7 +556,7 @@ def _numbered(quantity: Quantity, numbers: list[str]) -> str | None:
         return None
     if quantity is Quantity.GRADIENT_NORM and numbers == ["2", "0"]:
         return ""  # the order of the norm
-    return "" if all(one == lexicon.WHOLE_INDICES.get(quantity) for one in numbers) else " ".join(numbers)
+    return "" if all(number == lexicon.WHOLE_INDICES.get(quantity) for number in numbers) else " ".join(numbers)
 
 
 def factor_of(quantity: Quantity, unit: str) -> float | None:

@@ -166,7 +166,7 @@ WITH_PARTS = frozenset({
     Q.LOSS, Q.ACCURACY, Q.PERPLEXITY, Q.REWARD, Q.GRADIENT_NORM, Q.WEIGHT_NORM, Q.KL, Q.ENTROPY, Q.CLIP_FRACTION,
     Q.UPDATE_RATIO, Q.APPROXIMATE_KL, Q.FLOPS_UTILISATION,
     Q.COMPLETION_LENGTH, Q.VALUE, Q.TOKENS_PER_SECOND, Q.SAMPLES_PER_SECOND, Q.STEPS_PER_SECOND,
-    *(one for one in Q if one.higher_is_better or one.lower_is_better),
+    *(quantity for quantity in Q if quantity.higher_is_better or quantity.lower_is_better),
 })  # fmt: skip
 """Quantities that have parts, named by any word: `box_loss`, the F1 of a class, the norm of a layer."""
 INDEXED = frozenset({

@@ -136,7 +136,7 @@ def bare_phases(columns: Columns) -> str | None:
     if trained is None or evaluated is None or any(_is_no_score(name) for name in columns):
         return None
     both = [columns[name].values() for name in (trained, evaluated)]
-    if any(len(one) < LEAST_BARE or not _is_measured_and_no_score(one) for one in both):
+    if any(len(array) < LEAST_BARE or not _is_measured_and_no_score(array) for array in both):
         return None
     columns["loss"], columns["eval_loss"] = columns.pop(trained), columns.pop(evaluated)
     return f"{trained!r} is read as the loss, {evaluated!r} as the eval_loss: neither goes up (guessed)"

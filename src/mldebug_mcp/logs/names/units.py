@@ -54,7 +54,7 @@ def clock(columns: Columns) -> str | None:
         unit = _unit_of_time(name)
         if unit is None and not _is_bare_time(name):
             continue
-        if {"step_time", "elapsed"} & {canonical(one) for one in columns}:
+        if {"step_time", "elapsed"} & {canonical(column) for column in columns}:
             return None
         value = columns[name].values()
         goes_up = len(value) > 2 and bool(np.all(np.diff(value) >= 0)) and value[-1] > value[0]
@@ -99,7 +99,7 @@ def rates(columns: Columns) -> str | None:
     """`eta` is the learning rate unless it is a time that is left, which is longer than that or gets shorter."""
     if any(canonical(name) == "learning_rate" for name in columns):
         return None
-    for name in [one for one in columns if _bare(one) in RATES]:
+    for name in [column for column in columns if _bare(column) in RATES]:
         value = columns[name].values()
         if len(value) and bool(np.all((value >= 0) & ((value < 1) | (value == value[0])))):
             columns["learning_rate"] = columns.pop(name)

@@ -125,10 +125,10 @@ class Words:
 def segments_of(name: str) -> list[list[str]]:
     """Return the words of each segment of a name that has any; a word that means several is those."""
     segments: list[list[str]] = []
-    for one in _SEGMENT.split(name):
+    for part in _SEGMENT.split(name):
         if segments and segments[-1] == ["learner"]:
             segments.pop()  # RLlib: the name of the policy that it learns
-        elif words := _words_of(one):
+        elif words := _words_of(part):
             segments.append(words)
     if segments[-1:] == [_FIRST_LOADER]:
         segments.pop()
@@ -189,7 +189,7 @@ def _sort(words: Words, word: str, mine: list[str]) -> None:
 def is_per_time(segment: list[str], position: int, base: list[str]) -> bool:
     """Say whether a unit of time is what something is counted by: "tokens per s", "tok/s"."""
     if segment[position - 1 : position] == ["per"]:
-        return any(one in lexicon.RATES for one in base)
+        return any(text in lexicon.RATES for text in base)
     if len(segment) == position + 1 == 2 and base == [segment[0]]:
         return base[0] in ("token", "tokens", "samples")  # `tok_s`, but `step_s`
     if base[:-1] == ["throughput"]:
@@ -273,7 +273,7 @@ def _ended(word: str) -> tuple[str, ...] | None:
     """Return the words that an inflected or compounded one is made of, None if its end or beginning is not known."""
     if "а" <= word[:1] <= "я":
         return _inflected(word)
-    ending = next((one for one in lexicon.COMPOUNDED if word.endswith(one) and word != one), None)
+    ending = next((text for text in lexicon.COMPOUNDED if word.endswith(text) and word != text), None)
     return None if ending is None else (word.removesuffix(ending), *_KNOWN[ending])
 
 
@@ -298,7 +298,7 @@ def _taken_apart(word: str) -> tuple[str, ...] | None:
     return None
 
 
-_PHRASES = sorted(lexicon.PHRASES.items(), key=lambda one: -len(one[0]))
+_PHRASES = sorted(lexicon.PHRASES.items(), key=lambda item: -len(item[0]))
 _KNOWN: dict[str, tuple[str, ...]] = {
     **{folded(word): tuple(meaning.split()) or (word,) for word, meaning in lexicon.SYNONYMS.items()},
     **{word: (meaning,) for word, meaning in (*lexicon.PHASES.items(), *lexicon.STATISTICS.items())},

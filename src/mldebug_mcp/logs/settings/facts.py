@@ -180,7 +180,7 @@ def precision_of(settings: Settings) -> str | None:
         if settings.flag(flag):
             return flag
     named = [_precision_named(str(settings[name].value)) for name in _PRECISIONS if _is_given(settings, name)]
-    found = next((one for one in named if one is not None), None)
+    found = next((text for text in named if text is not None), None)
     if found is not None:
         return found
     refuted = [settings.flag(flag) is False for flag in ("fp16", "bf16")]

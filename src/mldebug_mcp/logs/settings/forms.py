@@ -190,9 +190,9 @@ def only_assigns(text: str) -> bool:
     except ValueError:
         return False
     return all(
-        isinstance(one, ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign)
-        or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
-        for one in statements
+        isinstance(statement, ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign)
+        or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+        for statement in statements
     )
 
 
@@ -229,7 +229,7 @@ def _literal(node: ast.expr, depth: int) -> object:
         pairs = zip(node.keys, node.values, strict=True)
         return {key.value: _literal(value, depth + 1) for key, value in pairs if isinstance(key, ast.Constant)}
     if isinstance(node, ast.List | ast.Tuple):
-        return [_literal(one, depth + 1) for one in node.elts]
+        return [_literal(elt, depth + 1) for elt in node.elts]
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, MemoryError, RecursionError):
@@ -237,7 +237,7 @@ def _literal(node: ast.expr, depth: int) -> object:
 
 
 def _arguments(node: ast.Call, depth: int) -> Mapping[str, object]:
-    values = {one.arg: _literal(one.value, depth + 1) for one in node.keywords if one.arg}
+    values = {keyword.arg: _literal(keyword.value, depth + 1) for keyword in node.keywords if keyword.arg}
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -278,7 +278,7 @@ def values_in(text: str, suffix: str) -> Values:
             first = first or str(error) or type(error).__name__
             continue
         if isinstance(values, list):
-            values = settings_in_words([one for one in values if isinstance(one, str)])  # overrides of Hydra
+            values = settings_in_words([value for value in values if isinstance(value, str)])  # overrides of Hydra
         if isinstance(values, Mapping) and values:
             return {str(key): value for key, value in values.items()}
     raise UnreadableError(first or "no settings in it; a mapping of names to values is needed")

@@ -76,7 +76,7 @@ def plain_values_in_checkpoint(path: Path) -> dict[str, object]:
     """
     try:
         with open_input(path) as file, zipfile.ZipFile(file) as archive:
-            inner = next((one for one in archive.infolist() if one.filename.endswith("data.pkl")), None)
+            inner = next((zip_info for zip_info in archive.infolist() if zip_info.filename.endswith("data.pkl")), None)
             if inner is None or inner.file_size > MAX_CHECKPOINT_PICKLE:
                 raise ValueError("no data.pkl in it, or a large one")
             with archive.open(inner) as pickle:
@@ -91,7 +91,7 @@ def _pickle_in(data: bytes) -> bytes:
     if not data.startswith(b"PK"):
         return data
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        inner = next((one for one in archive.infolist() if one.filename.endswith("data.pkl")), None)
+        inner = next((zip_info for zip_info in archive.infolist() if zip_info.filename.endswith("data.pkl")), None)
         if inner is None:
             raise ValueError("no data.pkl in it")
         with archive.open(inner) as file:

@@ -246,8 +246,8 @@ def _with_equals(line: str) -> dict[str, object]:
     if len(found) < MIN_ON_A_LINE or len(line[: found[0].start()].split()) > MAX_LABEL_WORDS:
         return {}
     rest = re.sub(r"[\s,;|()\[\]]+", "", line[found[0].start() :])
-    other = len(rest) - sum(len(re.sub(r"[\s,;|()\[\]]+", "", one[0])) for one in found)
-    return {one[1]: value_in(one[2]) for one in found} if other <= MAX_OTHER * len(rest) else {}
+    other = len(rest) - sum(len(re.sub(r"[\s,;|()\[\]]+", "", match[0])) for match in found)
+    return {match[1]: value_in(match[2]) for match in found} if other <= MAX_OTHER * len(rest) else {}
 
 
 def _between_separators(line: str) -> dict[str, object]:
@@ -257,10 +257,13 @@ def _between_separators(line: str) -> dict[str, object]:
     if len(parts) < MIN_ON_A_LINE or len(parts[0].split()) > MAX_LABEL_WORDS + MIN_ON_A_LINE:
         return {}
     first = list(pattern.finditer(parts[0]))
-    found = [one for one in (*first[-1:], *map(pattern.fullmatch, parts[1:])) if one is not None]
+    found = [match for match in (*first[-1:], *map(pattern.fullmatch, parts[1:])) if match is not None]
     if len(found) < MIN_ON_A_LINE or len(found) < (1 - MAX_OTHER) * len(parts):
         return {}
-    return {(one["key"] if at else _without_label(one["key"])): value_in(one["value"]) for at, one in enumerate(found)}
+    return {
+        (match["key"] if at else _without_label(match["key"])): value_in(match["value"])
+        for at, match in enumerate(found)
+    }
 
 
 def _without_label(key: str) -> str:

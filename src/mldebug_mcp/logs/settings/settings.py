@@ -91,7 +91,9 @@ class Settings(Mapping[str, Setting]):
             chosen, *others = sorted(each, key=attrgetter("rank"))
             found[name] = chosen.setting
             unknown = [one.setting for one in others if not one.setting.known]
-            found |= {shorten(one.key, 120): replace(one, name=shorten(one.key, 120)) for one in unknown}
+            found |= {
+                shorten(setting.key, 120): replace(setting, name=shorten(setting.key, 120)) for setting in unknown
+            }
             other = next((one.setting for one in others if _differs(one.setting, chosen.setting)), None)
             if other is not None and chosen.setting.known and len(notes) < MAX_NOTES:
                 notes.append(f"{name} is read from {_told(chosen.setting)}; {_told(other)} is left out")
@@ -118,9 +120,9 @@ class Settings(Mapping[str, Setting]):
     def merged(cls, *settings: Settings) -> Settings:
         """Return the settings of several sources; what an earlier one says stands."""
         found: dict[str, Setting] = {}
-        for one in reversed(settings):
-            found.update(one.items_by_name)
-        return cls(found, tuple(dict.fromkeys(note for one in settings for note in one.notes)))
+        for setting in reversed(settings):
+            found.update(setting.items_by_name)
+        return cls(found, tuple(dict.fromkeys(note for setting in settings for note in setting.notes)))
 
     def __getitem__(self, name: str) -> Setting:
         return self.items_by_name[name]
@@ -132,23 +134,23 @@ class Settings(Mapping[str, Setting]):
         return len(self.items_by_name)
 
     def __repr__(self) -> str:
-        return f"<Settings {', '.join(f'{name}={one.value!r}' for name, one in self.items_by_name.items())}>"
+        return f"<Settings {', '.join(f'{name}={setting.value!r}' for name, setting in self.items_by_name.items())}>"
 
     @cached_property
     def flat(self) -> Mapping[str, Scalar]:
         """The plain values by name; a list of one value is that value, longer lists are left out."""
         flat: dict[str, Scalar] = {}
-        for name, one in self.items_by_name.items():
-            if not isinstance(one.value, tuple):
-                flat[name] = one.value
-            elif len(one.value) == 1:
-                flat[name] = one.value[0]
+        for name, setting in self.items_by_name.items():
+            if not isinstance(setting.value, tuple):
+                flat[name] = setting.value
+            elif len(setting.value) == 1:
+                flat[name] = setting.value[0]
         return flat
 
     @property
     def known(self) -> tuple[Setting, ...]:
         """The settings that are known."""
-        return tuple(one for one in self.items_by_name.values() if one.known)
+        return tuple(setting for setting in self.items_by_name.values() if setting.known)
 
     def number(self, *names: str) -> float | None:
         """Return the first of some settings that is a number."""
@@ -172,8 +174,8 @@ class Settings(Mapping[str, Setting]):
 
     def numbers(self, name: str) -> tuple[float, ...]:
         """Return the numbers of a setting that is a list or a number."""
-        one = self.items_by_name.get(name)
-        values = () if one is None else one.value if isinstance(one.value, tuple) else (one.value,)
+        setting = self.items_by_name.get(name)
+        values = () if setting is None else setting.value if isinstance(setting.value, tuple) else (setting.value,)
         return tuple(float(number) for value in values if (number := number_of(value)) is not None)
 
 

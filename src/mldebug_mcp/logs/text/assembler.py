@@ -705,7 +705,7 @@ class Assembler:
         if last is not None and last.like is not None and not last.like.evaluation:
             self._plan.take(last.like.counters, self._step, 0)
         losses = [(int(lot.rows[-1]), _loss_in(lot.like.metrics)) for lot in lots if lot.like is not None]
-        self._loss = max([(-1, self._loss), *(one for one in losses if one[1])])[1]
+        self._loss = max([(-1, self._loss), *(loss for loss in losses if loss[1])])[1]
         self._losses.update(name for _, name in losses if name)
         self._builder.columns(*scattered(with_epochs(lots, epochs), size))
         return first

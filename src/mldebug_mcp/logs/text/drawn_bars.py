@@ -209,7 +209,7 @@ class DrawnBars:
         before = 0
         if _counts(like) and "epoch" not in counters:
             before = 0 if bar is None else bar.before
-            if bool(np.any(np.diff(at) < 0)) or any(bool(np.any(one != one[0])) for one in columns[1:behind]):
+            if bool(np.any(np.diff(at) < 0)) or any(bool(np.any(column != column[0])) for column in columns[1:behind]):
                 return False
         self.end()
         batch: list[Floats] = []
@@ -254,16 +254,16 @@ class DrawnBars:
         inside = slice(first, last + 1)
         if order is None or bar is None or not (order.shows_first and order.is_dense and order.drawings == 1):
             return False
-        if any(bool(np.any(one[inside] != one[first])) for one in columns[1:behind]):
+        if any(bool(np.any(column[inside] != column[first])) for column in columns[1:behind]):
             return False
         drawn, counted = np.diff(begins) - 1, np.diff(at[begins])
         if bool(np.any(drawn != counted)) or bool(np.any(drawn > MAX_REDRAWS)):
             return False
-        if any(bool(np.any(one[begins[1:]] != one[begins[1:] - 1])) for one in metrics):
+        if any(bool(np.any(metric[begins[1:]] != metric[begins[1:] - 1])) for metric in metrics):
             return False
         batches = np.setdiff1d(np.arange(first + 1, last - 1), begins)
         steps = at[first] + np.arange(1.0, len(batches) + 1)
-        if not len(batches) or not self.many(like, [steps, *(one[batches] for one in columns[1:])]):
+        if not len(batches) or not self.many(like, [steps, *(column[batches] for column in columns[1:])]):
             return False
         bar.counts.passes(int(at[begins[-2]]), dict(_last_row(like.metrics, metrics, last - 1)), int(drawn[-1]))
         return True
@@ -517,9 +517,9 @@ class BarSteps:
 
     def _of_events(self, total: int) -> tuple[Rows, Floats]:
         """Return the records that are events and what a bar showed at them."""
-        events = [one for one in self._events if total in one.counts]
-        rows = np.array([one.row for one in events], dtype=np.int64)
-        return rows, np.array([float(one.counts[total]) for one in events])
+        events = [event for event in self._events if total in event.counts]
+        rows = np.array([event.row for event in events], dtype=np.int64)
+        return rows, np.array([float(event.counts[total]) for event in events])
 
     def _from_epochs(self, told: Dicts) -> Floats | None:
         """Return the steps where stdout came in bursts, so that no bar stands by its record.

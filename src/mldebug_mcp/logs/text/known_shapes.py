@@ -557,7 +557,9 @@ class KnownLines:
 
 def _widths(skeletons: Skeletons, lines: Lines, shapes: list[Shape]) -> Lines:
     """Return the widths of the numbers of lines, shape (n, numbers); (n, 0) where no shape asks for them."""
-    return skeletons.widths(lines) if any(one.tight for one in shapes) else np.empty((len(lines), 0), dtype=np.int64)
+    return (
+        skeletons.widths(lines) if any(shape.tight for shape in shapes) else np.empty((len(lines), 0), dtype=np.int64)
+    )
 
 
 def _hangs_on_heading(said: LineContent) -> bool:

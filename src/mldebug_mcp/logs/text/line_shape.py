@@ -491,7 +491,7 @@ def _loose(
     short = set()
     for place in whole - free:
         forms = (*_BRIEF, str(_FIRST_SHORT_PROBE + place).encode())
-        if all(says_with(place, one) == here for one in forms):
+        if all(says_with(place, form) == here for form in forms):
             short.add(place)
     return free, short
 

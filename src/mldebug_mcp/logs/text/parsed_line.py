@@ -308,9 +308,9 @@ def begins_history(message: str) -> bool:
 
 def _is_history(values: Mapping[str, object]) -> bool:
     """Say whether values are columns of metrics, by themselves or by phase, with no number next to them."""
-    columns = [one for value in values.values() for one in _columns(value)]
-    return any(len(one) >= MIN_VALUES_OF_HISTORY for one in columns) and not any(
-        isinstance(one, float | int) for one in values.values()
+    columns = [column for value in values.values() for column in _columns(value)]
+    return any(len(column) >= MIN_VALUES_OF_HISTORY for column in columns) and not any(
+        isinstance(value, float | int) for value in values.values()
     )
 
 

@@ -256,7 +256,7 @@ class MixedLines:
         lots = [_lot(part, int(at[0]), int(at[-1]) + 1, at, record) for part in parts]
         first = self._assembler.many_together([lot for lot in lots if len(lot.rows)], int(record[-1]) + 1)
         dicts = [lot for lot in lots if lot.like is None and len(lot.rows)]
-        without = [lot for lot in dicts if not any(canonical(one) == "step" for one in lot.columns)]
+        without = [lot for lot in dicts if not any(canonical(column) == "step" for column in lot.columns)]
         if not without:
             return
         rows = np.concatenate([lot.rows for lot in without])
@@ -314,7 +314,7 @@ class _Drawings:
         lines = np.concatenate([np.empty(0, dtype=np.int64), *(part.at for part in parts)])
         kinds = np.concatenate([np.empty(0), *(np.full(len(part.at), kind) for kind, part in enumerate(parts))])
         columns = [part.shape.columns(part.rows)[:2] for part in parts]
-        counts, totals = (np.concatenate([np.empty(0), *(one[place] for one in columns)]) for place in (0, 1))
+        counts, totals = (np.concatenate([np.empty(0), *(column[place] for column in columns)]) for place in (0, 1))
         order = np.argsort(lines)
         keys = [one[order] for one in (kinds, np.trunc(totals), np.searchsorted(at, lines))]
         differs = np.any([key[1:] != key[:-1] for key in keys], axis=0)

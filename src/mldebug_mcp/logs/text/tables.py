@@ -178,8 +178,8 @@ class Table:
         if not MIN_NAMES_IN_TWO_LINES <= len(upper) == len(lower) <= MAX_COLUMNS:
             return False
         pairs = list(zip(upper, lower, strict=True))
-        names = [f"{one[0]} {other[0]}" for one, other in pairs]
-        below = all(one.start() == other.start() or one.end() == other.end() for one, other in pairs)
+        names = [f"{match[0]} {other[0]}" for match, other in pairs]
+        below = all(match.start() == other.start() or match.end() == other.end() for match, other in pairs)
         if not below or not any(map(is_telling, names)):
             return False
         self._spaced, self._commas, self._since, self._header = True, False, 0, ""
@@ -189,7 +189,7 @@ class Table:
 
     def _open_cells_in_two(self, above: str, line: str) -> bool:
         """Open a table whose names stand in cells of two lines: "Mini-batch" above "Loss"."""
-        upper, lower = (_IN_BRACKETS.sub("", one).strip().strip("|").split("|") for one in (above, line))
+        upper, lower = (_IN_BRACKETS.sub("", text).strip().strip("|").split("|") for text in (above, line))
         if len(upper) != len(lower):
             return False
         names = [" ".join(f"{one} {other}".split()) for one, other in zip(upper, lower, strict=True)]
@@ -202,9 +202,9 @@ class Table:
     def _part_names(self, row: str) -> None:
         """Part names that touch, as they fill their columns or go beyond, by the widths of the first row's columns."""
         words = list(_CELL_WORD.finditer(row))
-        if not words or not all(_cell(one[0]) is not None or one[0].lower() in _NOT_LOGGED for one in words):
+        if not words or not all(_cell(word[0]) is not None or word[0].lower() in _NOT_LOGGED for word in words):
             return
-        ends = [one.end() for one in words]
+        ends = [word.end() for word in words]
         widths = [end - start for start, end in pairwise([0, *ends])]
         names = _names_by_width(self._header, widths) if ends[0] > self._starts[0] else []
         if len(names) > len(self._names):

@@ -103,7 +103,7 @@ class CallWatch:
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._known = {id(module) for module in subject.model.modules()}
-        self._before = [(path, one, one.detach().clone()) for path, one in leaves(subject.batch)]
+        self._before = [(path, tensor, tensor.detach().clone()) for path, tensor in leaves(subject.batch)]
         self._capture = Capture(subject.model)
         self._inside = False
         self.call = Call()
@@ -125,7 +125,7 @@ class CallWatch:
         output = self._capture.tensor()
         self.call.output = None if output is None else (float(output.sum()), float(output.norm()))
         self.call.changed = [
-            ".".join(map(str, path)) or "the batch" for path, one, kept in self._before if not same(one, kept)
+            ".".join(map(str, path)) or "the batch" for path, tensor, kept in self._before if not same(tensor, kept)
         ]
 
     def _registered(self, module: nn.Module, name: str, parameter: nn.Parameter) -> None:
@@ -135,7 +135,7 @@ class CallWatch:
     def _given(self, module: nn.Module, arguments: Any, keywords: dict[str, Any]) -> None:
         del module
         self._inside = True
-        given = [one for _, one in leaves((list(arguments), dict(keywords))) if one.ndim > 1]
+        given = [tensor for _, tensor in leaves((list(arguments), dict(keywords))) if tensor.ndim > 1]
         self.call.rows = row_marks(given[0]) if given else None
         labels = next((keywords[name] for name in LABEL_NAMES if isinstance(keywords.get(name), torch.Tensor)), None)
         self.call.labels = None if labels is None else labels.detach().clone()
@@ -170,9 +170,9 @@ def targets_drawn(calls: list[Call]) -> str:
     where only the order of the rows does compares them with something in another order.
     """
     labels = [call.labels for call in calls if call.labels is not None]
-    alike = [one for one in labels if one.shape == labels[0].shape]
+    alike = [label for label in labels if label.shape == labels[0].shape]
     # Labels that are left out here and there hide words at random: what stands in them is compared.
-    if any(bool(((one != labels[0]) & (one >= 0) & (labels[0] >= 0)).any()) for one in alike):
+    if any(bool(((tensor != labels[0]) & (tensor >= 0) & (labels[0] >= 0)).any()) for tensor in alike):
         return "labels"
     if _only_order_differs([call.rows for call in calls if call.rows is not None]):
         return "order"
@@ -183,10 +183,10 @@ def targets_drawn(calls: list[Call]) -> str:
 
 def _only_order_differs(marks: list[torch.Tensor]) -> bool:
     """Return whether the calls were given the same rows, and in another order."""
-    if len(marks) < CALLS or len({len(one) for one in marks}) != 1:
+    if len(marks) < CALLS or len({len(mark) for mark in marks}) != 1:
         return False
-    sets = [one.sort().values for one in marks]
-    return all(torch.equal(one, sets[0]) for one in sets) and not all(torch.equal(one, marks[0]) for one in marks)
+    sets = [mark.sort().values for mark in marks]
+    return all(torch.equal(set_, sets[0]) for set_ in sets) and not all(torch.equal(mark, marks[0]) for mark in marks)
 
 
 @contextlib.contextmanager
@@ -358,8 +358,8 @@ def first_pass(subject: Subject) -> tuple[dict[str, Any], torch.Tensor | None]:
     result: dict[str, Any] = {
         "initial_loss": float(loss.detach()),
         "loss_has_graph": loss.requires_grad,
-        "activations": [{**one} for one in trace.units],
-        "frames": sorted(trace.frames, key=lambda one: -(one["largest_out"] or 0.0))[:MAX_SHOWN_FRAMES],
+        "activations": [{**unit} for unit in trace.units],
+        "frames": sorted(trace.frames, key=lambda frame: -(frame["largest_out"] or 0.0))[:MAX_SHOWN_FRAMES],
         "output_dtype": str(capture.output.dtype) if isinstance(capture.output, torch.Tensor) else None,
         "model_calls": capture.calls,
         "distinct_given": distinct_given(capture.given),
@@ -377,11 +377,11 @@ def first_pass(subject: Subject) -> tuple[dict[str, Any], torch.Tensor | None]:
 
 def distinct_given(given: list[torch.Tensor]) -> int | None:
     """Return how many rows of what the model is given differ; None where it has no rows."""
-    rows = {len(one) for one in given if one.ndim > 1}
+    rows = {len(tensor) for tensor in given if tensor.ndim > 1}
     if len(rows) != 1 or (count := rows.pop()) < MIN_ROWS_COMPARED:
         return None
-    tensors = [one for one in given if one.ndim and len(one) == count]
-    return 1 if all(same(one, one[:1].expand_as(one)) for one in tensors) else count
+    tensors = [tensor for tensor in given if tensor.ndim and len(tensor) == count]
+    return 1 if all(same(tensor, tensor[:1].expand_as(tensor)) for tensor in tensors) else count
 
 
 MIN_ROWS_COMPARED = 2
@@ -428,8 +428,8 @@ def first_bad_backward(subject: Subject) -> dict[str, Any] | None:
 
 
 def _bad_parameters(subject: Subject) -> Any:
-    for name, one in subject.parameters():
-        if one.grad is not None and not bool(torch.isfinite(one.grad).all()):
+    for name, parameter in subject.parameters():
+        if parameter.grad is not None and not bool(torch.isfinite(parameter.grad).all()):
             yield name
 
 
@@ -450,10 +450,12 @@ class VocabularyCheck:
     """Raises a clear error for ids beyond the end of an embedding, for which CUDA would end the process."""
 
     def __init__(self, model: nn.Module) -> None:
-        self._embeddings = [(name, one) for name, one in model.named_modules() if isinstance(one, nn.Embedding)]
+        self._embeddings = [
+            (name, embedding) for name, embedding in model.named_modules() if isinstance(embedding, nn.Embedding)
+        ]
 
     def __enter__(self) -> None:
-        self._handles = [one.register_forward_pre_hook(self._check(name)) for name, one in self._embeddings]
+        self._handles = [embedding.register_forward_pre_hook(self._check(name)) for name, embedding in self._embeddings]
 
     def __exit__(self, *error: object) -> None:
         for handle in self._handles:
@@ -545,7 +547,7 @@ ATTENTION_MASKS = ("attention_mask", "padding_mask", "mask")
 def _padding(subject: Subject, first: torch.Tensor) -> dict[str, Any]:
     """Return whether the outputs change with what stands in the padding, where the model uses the mask."""
     given, ids = inputs(subject.batch), token_ids(subject)
-    masks = [(path, one) for path, one in given if path and path[-1] in ATTENTION_MASKS]
+    masks = [(path, tensor) for path, tensor in given if path and path[-1] in ATTENTION_MASKS]
     if ids is None or not masks or masks[0][1].shape != ids.shape:
         return {}
     path, mask = masks[0]
@@ -555,11 +557,11 @@ def _padding(subject: Subject, first: torch.Tensor) -> dict[str, Any]:
     rest = real if first.ndim == 3 and first.shape[:2] == real.shape else slice(None)
 
     def changes(what: TreePath, other: torch.Tensor) -> bool | None:
-        output = _output(subject, mapped(subject.batch, lambda here, one: other if here == what else one))
+        output = _output(subject, mapped(subject.batch, lambda here, tensor: other if here == what else tensor))
         # a mask that leaves nothing gives NaN, which is a change too
         return None if output is None else not _change(first[rest], output[rest]) <= CHANGED
 
-    where = next(here for here, one in given if one is ids)
+    where = next(here for here, tensor in given if tensor is ids)
     others = ids[real]
     filled = others[torch.arange(ids.numel(), device=ids.device) % len(others)].reshape(ids.shape)
     padding, used = changes(where, torch.where(real, ids, filled)), changes(path, torch.ones_like(mask))
@@ -611,14 +613,14 @@ def _other_rows_stay(subject: Subject, batch: Any) -> bool:
     """Return whether the model is given the same rows but for the last, so that the loss does not mix them before."""
     before, after = _given(subject, subject.batch), _given(subject, batch)
     return len(before) == len(after) and all(
-        _equal(one[:-1], other[:-1]) for one, other in zip(before, after, strict=True)
+        _equal(tensor[:-1], other[:-1]) for tensor, other in zip(before, after, strict=True)
     )
 
 
 def _given(subject: Subject, batch: Any) -> list[torch.Tensor]:
     with Capture(subject.model) as capture:
         _output(subject, batch)
-    return [one for one in capture.given if one.ndim]
+    return [tensor for tensor in capture.given if tensor.ndim]
 
 
 def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -90,7 +90,7 @@ def _can_be_halved(subject: Subject) -> bool:
 
 def _size(subject: Subject) -> tuple[int, int]:
     """Return the batch's rows, 0 if unknown, and its positions, 0 unless it holds token ids."""
-    first = next((one for _, one in leaves(subject.batch) if one.ndim), None)
+    first = next((tensor for _, tensor in leaves(subject.batch) if tensor.ndim), None)
     ids = token_ids(subject)
     return 0 if first is None else len(first), 0 if ids is None else ids.shape[1]
 

@@ -177,7 +177,7 @@ def run_job(job: dict[str, Any], report: Report, begun: float) -> None:
         return _build(job, report, device)
 
     subject = build(job["seed"])
-    small = sum(one.numel() for one in subject.model.parameters()) < MAX_SINGLE_THREAD_PARAMETERS
+    small = sum(parameter.numel() for parameter in subject.model.parameters()) < MAX_SINGLE_THREAD_PARAMETERS
     if job.get("threads") or small:
         torch.set_num_threads(job.get("threads") or 1)
     deadline = begun + FOR_THE_REST * job["time_limit"]
@@ -193,9 +193,9 @@ def _build(job: dict[str, Any], report: Report, device: Any) -> Subject:
     subject.build_seconds = time.monotonic() - begun
     subject.dtype = DTYPES[job["dtype"]]
     subject.hidden = hidden_parameters(subject.model)
-    for _, one in subject.hidden:
+    for _, parameter in subject.hidden:
         # `model.to` does not find them; the fault to tell is that no optimizer does, not where they lie.
-        one.data = one.data.to(subject.device)
+        parameter.data = parameter.data.to(subject.device)
     return subject
 
 
@@ -227,7 +227,7 @@ def _failure(error: BaseException) -> dict[str, str]:
         kind = "memory" if is_out_of_memory(error) else kind
     frames = traceback.extract_tb(error.__traceback__)
     here = str(Path(__file__).parent)
-    users = [one for one in frames if not one.filename.startswith(here)] or list(frames)
-    where = [f"{one.filename}:{one.lineno} in {one.name}: {one.line or ''}" for one in users[-SHOWN_LINES:]]
+    users = [frame for frame in frames if not frame.filename.startswith(here)] or list(frames)
+    where = [f"{user.filename}:{user.lineno} in {user.name}: {user.line or ''}" for user in users[-SHOWN_LINES:]]
     summary = traceback.format_exception_only(type(error), error)[-1].strip()
     return {"kind": kind, "message": summary[:1000], "where": "\n".join(where)[:4000]}

@@ -240,7 +240,7 @@ LOW = (torch.float16, torch.bfloat16)
 
 def is_low(subject: Subject) -> bool:
     """Tell whether the loss is computed, or the parameters are kept, in 16 bits."""
-    return subject.dtype in LOW or any(one.dtype in LOW for _, one in subject.parameters())
+    return subject.dtype in LOW or any(parameter.dtype in LOW for _, parameter in subject.parameters())
 
 
 class FullPrecision(TorchFunctionMode):
@@ -251,14 +251,14 @@ class FullPrecision(TorchFunctionMode):
         del types
         if func in (torch.Tensor.half, torch.Tensor.bfloat16):
             return args[0].float()
-        widened = [torch.float32 if one in LOW else one for one in args]
+        widened = [torch.float32 if argument in LOW else argument for argument in args]
         return func(*widened, **{name: torch.float32 if one in LOW else one for name, one in (kwargs or {}).items()})
 
 
 def in_full_precision(subject: Subject) -> dict[str, Any]:
     """Return loss and finiteness of gradients of one pass with everything in 32 bits."""
     model = copy.deepcopy(subject.model).float()
-    batch = mapped(subject.batch, lambda _, one: one.float() if one.is_floating_point() else one)
+    batch = mapped(subject.batch, lambda _, tensor: tensor.float() if tensor.is_floating_point() else tensor)
     usual = torch.autocast.__init__
 
     def disabled(self: Any, *arguments: Any, **keywords: Any) -> None:
@@ -271,7 +271,9 @@ def in_full_precision(subject: Subject) -> dict[str, Any]:
             loss = loss_in(subject.loss(model, batch))
         if loss.requires_grad:
             loss.backward()
-        finite = all(bool(torch.isfinite(one.grad).all()) for one in model.parameters() if one.grad is not None)
+        finite = all(
+            bool(torch.isfinite(parameter.grad).all()) for parameter in model.parameters() if parameter.grad is not None
+        )
         return {"loss": float(loss.detach()), "gradients_finite": finite}
     except RuntimeError:
         return {}  # the loss function is tied to its precision

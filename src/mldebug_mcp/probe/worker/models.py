@@ -48,14 +48,20 @@ def crop(batch: dict[str, torch.Tensor], rows: int, positions: int) -> dict[str,
     """Return at most this many rows and positions: those where most labels are trained."""
     labels, ids = batch.get("labels"), batch.get("input_ids")
     if labels is None or ids is None or ids.ndim != 2 or (ids.shape[0] <= rows and ids.shape[1] <= positions):
-        return {name: one[:rows] for name, one in batch.items()}
+        return {name: tensor[:rows] for name, tensor in batch.items()}
     if labels.shape != ids.shape:
-        return {name: one[:rows, :positions] if one.shape == ids.shape else one[:rows] for name, one in batch.items()}
+        return {
+            name: tensor[:rows, :positions] if tensor.shape == ids.shape else tensor[:rows]
+            for name, tensor in batch.items()
+        }
     trained = (labels >= 0).sum(1)
     chosen = trained.argsort(descending=True, stable=True)[:rows].sort().values
     start = _busiest(labels[chosen] >= 0, positions)
     window = slice(start, start + positions)
-    return {name: one[chosen][:, window] if one.shape == ids.shape else one[chosen] for name, one in batch.items()}
+    return {
+        name: tensor[chosen][:, window] if tensor.shape == ids.shape else tensor[chosen]
+        for name, tensor in batch.items()
+    }
 
 
 def _busiest(trained: torch.Tensor, positions: int) -> int:
@@ -232,7 +238,7 @@ def scaled_subject(config: dict[str, Any], batch: dict[str, torch.Tensor], repor
         ) from None
     report.note(
         f"{type(model).__name__} was built small, with fresh weights and without dropout: "
-        f"{sum(one.numel() for one in model.parameters()):,} parameters"
+        f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters"
     )
     ready = _ready(batch, settings, report)
     return Subject(model, ready, _own_loss, ours=True)
@@ -312,7 +318,7 @@ def _ready(batch: dict[str, torch.Tensor], settings: Any, report: Report) -> dic
         if cut["input_ids"].shape != ids.shape:
             report.note(f"{rows} of {ids.shape[0]} rows are probed, {positions} of {ids.shape[1]} positions each")
         batch = cut
-    return {name: one[:32] for name, one in batch.items()}
+    return {name: tensor[:32] for name, tensor in batch.items()}
 
 
 def _own_loss(model: nn.Module, batch: Any) -> torch.Tensor:

@@ -149,12 +149,12 @@ MASKS = ("loss_mask", "completion_mask", "assistant_masks")
 
 def describe_batch(subject: Subject) -> dict[str, Any]:
     """Return whether the inputs are finite, how many labels are trained, and how labels and ids relate."""
-    given = (one for _, one in inputs(subject.batch) if one.is_floating_point())
-    found: dict[str, Any] = {"inputs_finite": all(bool(torch.isfinite(one).all()) for one in given)}
+    given = (tensor for _, tensor in inputs(subject.batch) if tensor.is_floating_point())
+    found: dict[str, Any] = {"inputs_finite": all(bool(torch.isfinite(tensor).all()) for tensor in given)}
     path = labels_path(subject.batch)
     if path is None:
         masks = _masks(subject)
-        return found | ({"trained_labels": 0} if masks and not any(bool(one.any()) for one in masks) else {})
+        return found | ({"trained_labels": 0} if masks and not any(bool(mask.any()) for mask in masks) else {})
     labels = at(subject.batch, path)
     if labels.is_floating_point():
         return found

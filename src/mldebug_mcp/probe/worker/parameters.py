@@ -22,15 +22,15 @@ VANISHED = 1e-6
 
 def hidden_parameters(model: nn.Module) -> list[tuple[str, nn.Parameter]]:
     """Return parameters in plain lists and dicts of a module, where `parameters()` does not find them."""
-    known = {id(one) for one in model.parameters()}
+    known = {id(parameter) for parameter in model.parameters()}
     found: dict[int, tuple[str, nn.Parameter]] = {}
     for owner, module in model.named_modules():
         for name, value in vars(module).items():
             if name in ("_parameters", "_buffers", "_modules") or name.endswith("_hooks"):
                 continue
-            for path, one in _inside(value, f"{owner}.{name}".lstrip("."), depth=2):
-                if id(one) not in known and one.requires_grad:
-                    found.setdefault(id(one), (path, one))
+            for path, parameter in _inside(value, f"{owner}.{name}".lstrip("."), depth=2):
+                if id(parameter) not in known and parameter.requires_grad:
+                    found.setdefault(id(parameter), (path, parameter))
     return list(found.values())
 
 
@@ -38,7 +38,7 @@ def _inside(value: Any, path: str, depth: int) -> Iterator[tuple[str, nn.Paramet
     if isinstance(value, nn.Parameter):
         yield path, value
     elif isinstance(value, nn.Module):
-        yield from ((f"{path}.{name}", one) for name, one in value.named_parameters())
+        yield from ((f"{path}.{name}", parameter) for name, parameter in value.named_parameters())
     elif depth and isinstance(value, (list, tuple)):
         for index, item in enumerate(value[:1000]):
             yield from _inside(item, f"{path}[{index}]", depth - 1)
@@ -50,21 +50,23 @@ def _inside(value: Any, path: str, depth: int) -> Iterator[tuple[str, nn.Paramet
 def describe(subject: Subject) -> dict[str, Any]:
     """Return counts of parameters and how they stand to training."""
     parameters = subject.parameters()
-    frozen = [name for name, one in parameters if not one.requires_grad]
-    elements = sum(one.numel() for _, one in parameters)
+    frozen = [name for name, parameter in parameters if not parameter.requires_grad]
+    elements = sum(parameter.numel() for _, parameter in parameters)
     result: dict[str, Any] = {
         "elements": elements,
         "tensors": len(parameters),
         "frozen": frozen[:LISTED],
-        "frozen_share": _share(((one, not one.requires_grad) for _, one in parameters)),
-        "nonfinite_at_start": [name for name, one in parameters if not bool(torch.isfinite(one).all())][:LISTED],
+        "frozen_share": _share(((parameter, not parameter.requires_grad) for _, parameter in parameters)),
+        "nonfinite_at_start": [name for name, parameter in parameters if not bool(torch.isfinite(parameter).all())][
+            :LISTED
+        ],
     }
     if subject.optimizer is not None:
-        held = {id(one) for group in subject.optimizer.param_groups for one in group["params"]}
-        outside = [name for name, one in parameters if one.requires_grad and id(one) not in held]
+        held = {id(param) for group in subject.optimizer.param_groups for param in group["params"]}
+        outside = [name for name, parameter in parameters if parameter.requires_grad and id(parameter) not in held]
         result["not_in_optimizer"] = outside[:LISTED]
         result["not_in_optimizer_share"] = _share(
-            ((one, id(one) not in held) for _, one in parameters if one.requires_grad)
+            ((parameter, id(parameter) not in held) for _, parameter in parameters if parameter.requires_grad)
         )
         result["learning_rates"] = sorted({float(group["lr"]) for group in subject.optimizer.param_groups})
         result["decay_per_step"] = max(
@@ -77,16 +79,16 @@ def describe(subject: Subject) -> dict[str, Any]:
 
 def stale(subject: Subject) -> list[nn.Parameter]:
     """Return what the optimizer holds that is not a parameter of the model and got no gradient, as far as is known."""
-    known = {id(one) for _, one in subject.parameters()}
+    known = {id(parameter) for _, parameter in subject.parameters()}
     groups = subject.optimizer.param_groups if subject.optimizer is not None else []
-    return [one for group in groups for one in group["params"] if id(one) not in known and one.grad is None]
+    return [param for group in groups for param in group["params"] if id(param) not in known and param.grad is None]
 
 
 def _share(marked: Iterator[tuple[nn.Parameter, bool]]) -> float:
     total = counted = 0
-    for one, is_marked in marked:
-        total += one.numel()
-        counted += one.numel() * is_marked
+    for parameter, is_marked in marked:
+        total += parameter.numel()
+        counted += parameter.numel() * is_marked
     return counted / total if total else 0.0
 
 
@@ -108,20 +110,20 @@ def initial_scale(model: nn.Module) -> dict[str, Any]:
             usual = 1.0 if isinstance(module, nn.Embedding) else math.sqrt(2 / (5 * hidden))
             layers.append({"name": name, "std": deviation, "small_init": math.sqrt(1 / (3 * hidden)),
                            "usual_init": math.sqrt(2 / (5 * hidden)), "factor": deviation / usual})  # fmt: skip
-    layers.sort(key=lambda one: -one["factor"])
+    layers.sort(key=lambda layer: -layer["factor"])
     return {"layers": len(layers), "largest": layers[:LISTED], "residual_scaling": _residual_scaling(model)}
 
 
 def _residual_scaling(model: nn.Module) -> float | None:
     """Return the deviation of the weights that write to the residual stream over that of those that read from it."""
     writes, reads = [], []
-    for name, one in model.named_parameters():
-        if one.ndim < 2:
+    for name, parameter in model.named_parameters():
+        if parameter.ndim < 2:
             continue
         if any(part in name for part in ("c_proj", "o_proj", "out_proj", "down_proj", "attention.output.dense")):
-            writes.append(float(one.detach().float().std()))
+            writes.append(float(parameter.detach().float().std()))
         elif any(part in name for part in ("c_attn", "c_fc", "q_proj", "up_proj", "gate_proj", "in_proj")):
-            reads.append(float(one.detach().float().std()))
+            reads.append(float(parameter.detach().float().std()))
     return (sum(writes) / len(writes)) / (sum(reads) / len(reads)) if writes and reads and sum(reads) else None
 
 
@@ -129,14 +131,14 @@ def gradients(subject: Subject) -> dict[str, Any]:
     """Sort the trainable parameters by the gradient that backward left: none, zero, non-finite or tiny."""
     norms: dict[str, float] = {}
     none, nonfinite, elements = [], [], {}
-    for name, one in subject.parameters():
-        if not one.requires_grad:
+    for name, parameter in subject.parameters():
+        if not parameter.requires_grad:
             continue
-        elements[name] = one.numel()
-        if one.grad is None:
+        elements[name] = parameter.numel()
+        if parameter.grad is None:
             none.append(name)
             continue
-        norm = float(one.grad.detach().float().norm())
+        norm = float(parameter.grad.detach().float().norm())
         norms[name] = norm
         if not math.isfinite(norm):
             nonfinite.append(name)
@@ -175,13 +177,17 @@ class Movement:
     """How far the parameters have moved since this was made."""
 
     def __init__(self, subject: Subject) -> None:
-        self._start = [(name, one, one.detach().clone()) for name, one in subject.parameters() if one.requires_grad]
+        self._start = [
+            (name, parameter, parameter.detach().clone())
+            for name, parameter in subject.parameters()
+            if parameter.requires_grad
+        ]
 
     def ratio(self) -> float | None:
         """Return the median over weight matrices of |change| / |weight|, the update-to-weight ratio after one step."""
         ratios = sorted(
-            float((one.detach() - start).float().norm()) / norm
-            for _, one, start in self._start
+            float((parameter.detach() - start).float().norm()) / norm
+            for _, parameter, start in self._start
             if start.ndim >= 2 and (norm := float(start.float().norm())) > 0
         )
         return ratios[len(ratios) // 2] if ratios else None
@@ -193,21 +199,21 @@ class Movement:
             gradients: What the optimizer used, by the id of the parameter.
         """
         moved = total = 0
-        for _, one, start in self._start:
-            used = gradients.get(id(one))
-            if used is not None and one.dtype in (torch.float16, torch.bfloat16):
+        for _, parameter, start in self._start:
+            used = gradients.get(id(parameter))
+            if used is not None and parameter.dtype in (torch.float16, torch.bfloat16):
                 total += int((used != 0).sum())
-                moved += int(((used != 0) & (one.detach() != start)).sum())
+                moved += int(((used != 0) & (parameter.detach() != start)).sum())
         return 1 - moved / total if total else None
 
     def still(self) -> dict[str, Any]:
         """Return which parameters have not moved at all."""
-        still = [(name, one) for name, one, start in self._start if torch.equal(one.detach(), start)]
-        total = sum(one.numel() for _, one, _ in self._start)
+        still = [(name, parameter) for name, parameter, start in self._start if torch.equal(parameter.detach(), start)]
+        total = sum(parameter.numel() for _, parameter, _ in self._start)
         return {
             "still": [name for name, _ in still][:LISTED],
             "still_count": len(still),
-            "still_share": sum(one.numel() for _, one in still) / total if total else 1.0,
+            "still_share": sum(parameter.numel() for _, parameter in still) / total if total else 1.0,
         }
 
 
@@ -217,13 +223,13 @@ class Movement:
 def mode_modules(model: torch.nn.Module) -> list[str]:
     """Return the modules that act differently in evaluation mode."""
     found = []
-    for name, one in model.named_modules():
-        dropout = isinstance(one, torch.nn.modules.dropout._DropoutNd) and one.p > 0
-        if dropout or isinstance(one, torch.nn.modules.batchnorm._BatchNorm):
-            found.append(f"{name} ({type(one).__name__})")
+    for name, dropout_nd in model.named_modules():
+        dropout = isinstance(dropout_nd, torch.nn.modules.dropout._DropoutNd) and dropout_nd.p > 0
+        if dropout or isinstance(dropout_nd, torch.nn.modules.batchnorm._BatchNorm):
+            found.append(f"{name} ({type(dropout_nd).__name__})")
     return found[:LISTED]
 
 
 def has_batch_norm(model: torch.nn.Module) -> bool:
     """Tell whether a model keeps running statistics."""
-    return any(isinstance(one, torch.nn.modules.batchnorm._BatchNorm) for one in model.modules())
+    return any(isinstance(module, torch.nn.modules.batchnorm._BatchNorm) for module in model.modules())

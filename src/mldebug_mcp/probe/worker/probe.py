@@ -47,7 +47,10 @@ def other_seeds(
     Returns:
         `fixed`: the user's code sets its seed itself, so ours changes nothing. None where it takes too long.
     """
-    if first.ended not in ("goal", "steps") or sum(one.numel() for one in subject.model.parameters()) > LARGEST:
+    if (
+        first.ended not in ("goal", "steps")
+        or sum(parameter.numel() for parameter in subject.model.parameters()) > LARGEST
+    ):
         return None
     if OTHER_SEEDS * (first.seconds + subject.build_seconds) > MAX_SHARE_OF_TIME_LEFT * (
         plan.deadline - time.monotonic()
@@ -139,9 +142,11 @@ class Probe:
 
     def _used_but_unregistered(self) -> None:
         """Of the parameters that are not registered, keep those that the loss depends on."""
-        held = {id(one) for group in (self.subject.optimizer.param_groups if self.subject.optimizer else ())
-                for one in group["params"]}  # fmt: skip
-        used = [name for name, one in self.subject.hidden if one.grad is not None and id(one) not in held]
+        held = {id(param) for group in (self.subject.optimizer.param_groups if self.subject.optimizer else ())
+                for param in group["params"]}  # fmt: skip
+        used = [
+            name for name, parameter in self.subject.hidden if parameter.grad is not None and id(parameter) not in held
+        ]
         self.measured["unregistered"] = used[:LISTED]
         if self.subject.optimizer is not None:
             self.measured["parameters"]["stale_in_optimizer"] = len(stale(self.subject))
@@ -262,7 +267,7 @@ class Probe:
         if not math.isfinite(loss):
             self.measured.setdefault("first_nonfinite", trace.culprit())
         self.measured["parameters_finite_at_end"] = all(
-            bool(torch.isfinite(one).all()) for _, one in self.subject.parameters()
+            bool(torch.isfinite(parameter).all()) for _, parameter in self.subject.parameters()
         )
 
     def _against_full_precision(self) -> None:

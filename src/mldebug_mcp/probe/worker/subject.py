@@ -103,8 +103,11 @@ def loss_in(value: Any) -> Any:
 
 def _call_step(train_step: Callable[..., Any], subject: Subject) -> Any:
     try:
-        wanted = len([one for one in inspect.signature(train_step).parameters.values() if one.default is one.empty
-                      and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)])  # fmt: skip
+        wanted = sum(
+            parameter.default is parameter.empty
+            and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+            for parameter in inspect.signature(train_step).parameters.values()
+        )
     except (TypeError, ValueError):
         wanted = 0
     return train_step(*(subject.model, subject.batch, subject.optimizer)[:wanted])
@@ -155,11 +158,11 @@ class State:
 
 def _tensors(subject: Subject) -> list[torch.Tensor]:
     tensors: dict[int, torch.Tensor] = {}
-    for tensor in (*(one for _, one in subject.parameters()), *subject.model.buffers()):
+    for tensor in (*(parameter for _, parameter in subject.parameters()), *subject.model.buffers()):
         tensors[id(tensor)] = tensor
     if subject.optimizer is not None:
         for group in subject.optimizer.param_groups:
-            tensors.update({id(one): one for one in group["params"]})
+            tensors.update({id(param): param for param in group["params"]})
     return list(tensors.values())
 
 

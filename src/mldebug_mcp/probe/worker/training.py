@@ -133,7 +133,7 @@ def gone_at(rates: list[float]) -> int | None:
 
 def make_optimizer(subject: Subject, name: str, rate: float) -> torch.optim.Optimizer:
     """Return an optimizer over all trainable parameters, without weight decay: the batch is to be memorised."""
-    parameters = [one for one in subject.model.parameters() if one.requires_grad]
+    parameters = [parameter for parameter in subject.model.parameters() if parameter.requires_grad]
     if name == "sgd":
         return torch.optim.SGD(parameters, lr=rate, momentum=0.9)
     kind = torch.optim.AdamW if name == "adamw" else torch.optim.Adam
@@ -142,7 +142,7 @@ def make_optimizer(subject: Subject, name: str, rate: float) -> torch.optim.Opti
 
 def _loop(subject: Subject, optimizer: torch.optim.Optimizer, steps: int, rate: float | None, plan: Plan) -> Curve:
     scaler = subject.scaler
-    parameters = [one for group in optimizer.param_groups for one in group["params"]]
+    parameters = [param for group in optimizer.param_groups for param in group["params"]]
     done = 0
 
     def step() -> float:
@@ -209,7 +209,7 @@ class StepWatch:
     """
 
     def __init__(self, subject: Subject) -> None:
-        self._parameters = [(name, one) for name, one in subject.parameters() if one.requires_grad]
+        self._parameters = [(name, parameter) for name, parameter in subject.parameters() if parameter.requires_grad]
         self._fresh: dict[int, torch.Tensor] = {}
         self.used: dict[int, torch.Tensor] = {}
         self._handles: list[Any] = []
@@ -226,8 +226,8 @@ class StepWatch:
         self._own_step = subject.train_step is not None
 
     def __enter__(self) -> StepWatch:
-        for _, one in self._parameters:
-            self._handles.append(one.register_hook(self._keeper(one)))  # type: ignore[no-untyped-call]
+        for _, parameter in self._parameters:
+            self._handles.append(parameter.register_hook(self._keeper(parameter)))  # type: ignore[no-untyped-call]
         self._handles.append(register_optimizer_step_pre_hook(self._before_step))
         self._handles.append(self._model.register_forward_pre_hook(self._mode))
         return self
@@ -257,7 +257,11 @@ class StepWatch:
         self.optimizers.add(id(optimizer))
         self.rates.update(float(group["lr"]) for group in optimizer.param_groups)
         self.decays += [float(group["lr"]) * float(group.get("weight_decay", 0.0)) for group in optimizer.param_groups]
-        used = {id(one): one.grad.detach().clone() for _, one in self._parameters if one.grad is not None}
+        used = {
+            id(parameter): parameter.grad.detach().clone()
+            for _, parameter in self._parameters
+            if parameter.grad is not None
+        }
         both = [key for key in used if key in self._fresh]
         self.backwards += bool(self._fresh)
         self.without_gradient += bool(self._fresh) and not any(
@@ -338,9 +342,9 @@ def _slopes(subject: Subject) -> list[tuple[torch.Tensor, torch.Tensor, torch.Te
     if loss.requires_grad:
         loss.backward()  # type: ignore[no-untyped-call]
     return [
-        (one, one.grad.detach().clone(), one.detach().clone())
-        for _, one in subject.parameters()
-        if one.grad is not None
+        (parameter, parameter.grad.detach().clone(), parameter.detach().clone())
+        for _, parameter in subject.parameters()
+        if parameter.grad is not None
     ]
 
 
@@ -348,7 +352,7 @@ def _cosine_of_step(slopes: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]
     """Return the cosine between what a step did and the slope of the loss: above 0, the step went uphill."""
     if not slopes:
         return None
-    step = torch.cat([(one.detach() - before).float().flatten() for one, _, before in slopes])
+    step = torch.cat([(tensor.detach() - before).float().flatten() for tensor, _, before in slopes])
     slope = torch.cat([gradient.float().flatten() for _, gradient, _ in slopes])
     if not float(step.norm()) or not float(slope.norm()) or not bool(torch.isfinite(step).all()):
         return None

@@ -20,7 +20,7 @@ def data_order(roles: Roles) -> Iterator[Fault]:
             continue
         call = roles.call_of(made.value)
         given = roles.keywords(call) if call is not None else {}
-        spread = sum(one.arg is None for one in made.value.keywords)
+        spread = sum(keyword.arg is None for keyword in made.value.keywords)
         if spread and "shuffle" not in given and not _are_written_out(roles, made.value, call):
             continue
         by_name = "train" in name.lower() and roles.trains_by_hand
@@ -40,7 +40,8 @@ def data_order(roles: Roles) -> Iterator[Fault]:
         yield fault("set_epoch_missing", _pass_over_data(roles) or line, "certain", says)
     for call in roles.script.named("next"):
         again = call.loops and any(
-            one.function == call.function and one.loops[: len(call.loops)] == call.loops for one in roles.backwards
+            backward.function == call.function and backward.loops[: len(call.loops)] == call.loops
+            for backward in roles.backwards
         )
         if again and "iter" in calls_in(call.node):
             says = "an iterator is made anew at each step: without shuffling the first batch comes every time"
@@ -49,8 +50,8 @@ def data_order(roles: Roles) -> Iterator[Fault]:
 
 def _are_written_out(roles: Roles, node: ast.Call, call: Call | None) -> bool:
     """Say whether all of `**mapping` that a call is given stands in the file."""
-    spread = [one.value for one in node.keywords if one.arg is None]
-    return call is not None and all(isinstance(roles.source_of(one, call), ast.Dict) for one in spread)
+    spread = [keyword.value for keyword in node.keywords if keyword.arg is None]
+    return call is not None and all(isinstance(roles.source_of(expr, call), ast.Dict) for expr in spread)
 
 
 def _pass_over_data(roles: Roles) -> int:
@@ -128,7 +129,7 @@ def evaluation_data(roles: Roles) -> Iterator[Fault]:
     for call in roles.script.named("fit_transform", "fit", "fit_resample"):
         maker = roles.script.assigned(call.owner)
         source = dotted(maker.value) if maker is not None else call.owner
-        by_call = any(call.order < one.order and call.function == one.function for one in splits)
+        by_call = any(call.order < split.order and call.function == split.function for split in splits)
         if fitted.search(source) and "Label" not in source and (by_call or _is_cut_in_two(roles, call)):
             says = (
                 f"{call.owner} is fitted on all rows, and these are split afterwards: it knows those of the evaluation"
@@ -197,7 +198,7 @@ def _scales_by_itself(helper: ast.FunctionDef) -> bool:
         method = dotted(node.func).rpartition(".")[2]
         given = node.args[0] if dotted(node.func).partition(".")[0] in ("np", "torch", "numpy") and node.args else None
         given = given or (node.func.value if isinstance(node.func, ast.Attribute) else None)
-        axis = next((constant_of(one.value) for one in node.keywords if one.arg in ("axis", "dim")), 0)
+        axis = next((constant_of(keyword.value) for keyword in node.keywords if keyword.arg in ("axis", "dim")), 0)
         if method in ("mean", "std") and isinstance(given, ast.Name) and given.id in parameters and axis == 0:
             taken.add(method)
     returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return) and node.value is not None]
@@ -263,7 +264,7 @@ def seeds_set_again(roles: Roles) -> Iterator[Fault]:
             if backward.function == call.function and backward.loops[: len(call.loops)] == call.loops
         ]
         called = {other.method for other in roles.script.calls if other.loops[: len(call.loops)] == call.loops}
-        trains = inside or any(one.function.rpartition(".")[2] in called for one in roles.backwards)
+        trains = inside or any(backward.function.rpartition(".")[2] in called for backward in roles.backwards)
         if given is None or not trains or _changes(roles, given, call) or _begins_a_training(roles, call):
             continue
         often = any(backward.loops == call.loops for backward in inside)
@@ -382,8 +383,8 @@ def not_shuffled_by_a_helper(roles: Roles) -> Iterator[Fault]:
     own = {call.line for call in roles.script.named("DataLoader") if roles.script.assigned_from(call.node) is not None}
     named: set[int] = set()
     for step in trace.of("step"):
-        inside = [one for one in trace.of("iterate") if one.entry == step.entry and one.loops]
-        around = [one for one in inside if one.loops == step.loops]
+        inside = [event for event in trace.of("iterate") if event.entry == step.entry and event.loops]
+        around = [event for event in inside if event.loops == step.loops]
         for loader in (one for event in around for one in event.objects if one.kind == "loader"):
             shuffle = loader.settings.get("shuffle", Constant(False))
             sampled = {"sampler", "batch_sampler"} & set(loader.settings)
@@ -434,7 +435,11 @@ def scaled_before_split(roles: Roles) -> Iterator[Fault]:
 def _with_statistics(roles: Roles, made: Assignment) -> str:
     """Return the text of a value in which the names of means and deviations are spelled out."""
     text = ast.unparse(made.value)
-    before = [one for one in roles.script.assignments if one.function == made.function and one.order <= made.order]
+    before = [
+        assignment
+        for assignment in roles.script.assignments
+        if assignment.function == made.function and assignment.order <= made.order
+    ]
     for other in before:
         source = ast.unparse(other.value)
         if STATISTIC.search(source):

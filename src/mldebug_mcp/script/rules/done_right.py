@@ -32,14 +32,14 @@ def cleared_by(roles: Roles, faults: Sequence[Fault]) -> list[Cleared]:
     if not roles.trains_by_hand:
         return []
     named = {fault.cause for fault in faults}
-    found = [one for one in _cleared(roles) if one.cause not in named]
-    return list({one.cause: one for one in found}.values())
+    found = [cleared for cleared in _cleared(roles) if cleared.cause not in named]
+    return list({cleared.cause: cleared for cleared in found}.values())
 
 
 def _cleared(roles: Roles) -> Iterator[Cleared]:
     backward = roles.backwards[0]
     for clear in roles.script.named("zero_grad"):
-        if any(one.function == clear.function and one.loops == clear.loops for one in roles.steps):
+        if any(step.function == clear.function and step.loops == clear.loops for step in roles.steps):
             yield Cleared("missing_zero_grad", clear.line, "gradients are cleared in the loop that steps")
     evals, trains = roles.script.named("eval"), roles.script.named("train")
     if evals and trains:
@@ -56,7 +56,9 @@ def _cleared(roles: Roles) -> Iterator[Cleared]:
         if call.method == "clip_grad_norm_" and call.order > backward.order:
             yield Cleared("exploding_gradients", call.line, "gradients are clipped between backward and step")
     for name, made in roles.loaders.items():
-        given = {one.arg: one.value for one in made.value.keywords} if isinstance(made.value, ast.Call) else {}
+        given = (
+            {keyword.arg: keyword.value for keyword in made.value.keywords} if isinstance(made.value, ast.Call) else {}
+        )
         if "shuffle" in given and constant_of(given["shuffle"]) is True:
             yield Cleared("unshuffled_data", made.line, f"{name} shuffles")
     if not any("%" in test for step in roles.steps for test in step.conditions):

@@ -39,17 +39,17 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
         return
     trained = {call.owner for call in roles.script.named("train") if call.owner}
     evaluations = [
-        one
-        for one in roles.script.calls
-        if one.function not in {other.function for other in roles.backwards}
-        and EVALUATES.search(one.function)
-        and re.search(r"(?:^|\.)(?:model|net|network|self)$", one.name)
+        call
+        for call in roles.script.calls
+        if call.function not in {other.function for other in roles.backwards}
+        and EVALUATES.search(call.function)
+        and re.search(r"(?:^|\.)(?:model|net|network|self)$", call.name)
     ]
     inline = [
-        one
-        for one in roles.script.calls
-        if any(NO_GRADIENTS.search(guard) for guard in one.guards)
-        and (one.name in trained or re.search(r"^(?:self\.)?(?:model|net|network)$", one.name))
+        call
+        for call in roles.script.calls
+        if any(NO_GRADIENTS.search(guard) for guard in call.guards)
+        and (call.name in trained or re.search(r"^(?:self\.)?(?:model|net|network)$", call.name))
     ]
     trained_here = {backward.function for backward in roles.backwards}
     on_purpose = [call for call in roles.script.named("train") if call.owner and call.function not in trained_here]
@@ -112,7 +112,9 @@ def gradients_of_evaluation(roles: Roles) -> Iterator[Fault]:
     if not roles.trains_by_hand:
         return
     for call in roles.script.calls:
-        evaluates = EVALUATES.search(call.function) and call.function not in {one.function for one in roles.backwards}
+        evaluates = EVALUATES.search(call.function) and call.function not in {
+            backward.function for backward in roles.backwards
+        }
         forward = re.search(r"(?:^|\.)(?:model|net|network)$", call.name)
         if evaluates and call.loops and forward and not roles.gradients_off(call):
             says = "the model is evaluated with gradients on: memory is held for them"
@@ -126,13 +128,17 @@ def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.Name):
             by_rows = re.fullmatch(r"len\([\w.]*\.dataset\)", ast.unparse(node.right))
-            added = [one for one in roles.script.assignments if one.adds and one.target == node.left.id]
+            added = [
+                assignment
+                for assignment in roles.script.assignments
+                if assignment.adds and assignment.target == node.left.id
+            ]
             means = [
-                one
-                for one in added
-                if "item" in ast.unparse(one.value)
-                and "*" not in ast.unparse(one.value)
-                and "loss" in ast.unparse(one.value)
+                assignment
+                for assignment in added
+                if "item" in ast.unparse(assignment.value)
+                and "*" not in ast.unparse(assignment.value)
+                and "loss" in ast.unparse(assignment.value)
             ]
             summed = "reduction='sum'" in roles.source
             if by_rows and means and len(means) == len(added) and not summed:
@@ -140,7 +146,9 @@ def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
                 yield fault("mean_of_means", node.lineno, "certain", says)
         trains = roles.trains_by_hand or roles.trains_elsewhere
         if trains and isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "argmax":
-            axis = next((constant_of(one.value) for one in node.keywords if one.arg in ("dim", "axis")), None)
+            axis = next(
+                (constant_of(keyword.value) for keyword in node.keywords if keyword.arg in ("dim", "axis")), None
+            )
             functional = dotted(node.func) in ("torch.argmax", "np.argmax")
             place = 1 if functional else 0
             axis = axis if axis is not None else constant_of(node.args[place]) if len(node.args) > place else None
@@ -190,7 +198,7 @@ def _read_after(roles: Roles, line: int, function: str) -> Iterator[Fault]:
         if not isinstance(node, ast.Return | ast.Assign) or node.value is None or node.lineno <= end:
             continue
         read = names_in(node.value) & {*set_anew, *names_in(loop.target)}
-        again = {one.target for one in roles.script.assignments if end < one.line < node.lineno}
+        again = {assignment.target for assignment in roles.script.assignments if end < assignment.line < node.lineno}
         outputs = sorted(name for name in read - again if name in set_anew and _is_of_outputs(roles, set_anew[name]))
         scores = [name for name in outputs if _is_score(set_anew[name].value)]
         if scores or (outputs and _is_score(node.value)):
@@ -210,7 +218,11 @@ def _is_of_outputs(roles: Roles, made: Assignment) -> bool:
     """Say whether a value comes from the forward pass of a model."""
     values = [made.value]
     for name in names_in(made.value):
-        values += [one.value for one in roles.script.assignments if one.target == name and one.loops == made.loops]
+        values += [
+            assignment.value
+            for assignment in roles.script.assignments
+            if assignment.target == name and assignment.loops == made.loops
+        ]
     calls = [node for value in values for node in ast.walk(value) if isinstance(node, ast.Call)]
     return any(roles.calls_model(node) for node in calls)
 
@@ -244,9 +256,9 @@ def sum_times_rows(roles: Roles) -> Iterator[Fault]:
 
 def _source_before(roles: Roles, node: ast.expr, at: Assignment) -> ast.expr:
     found = [
-        one.value
-        for one in roles.script.assignments
-        if one.target == dotted(node) and one.function == at.function and one.order <= at.order
+        assignment.value
+        for assignment in roles.script.assignments
+        if assignment.target == dotted(node) and assignment.function == at.function and assignment.order <= at.order
     ]
     return found[-1] if found else node
 
@@ -266,7 +278,7 @@ def _summing_loss(roles: Roles, node: ast.Call) -> int | None:
     for name in names & set(roles.losses):
         made = roles.losses[name]
         settings = made.value.keywords if isinstance(made.value, ast.Call) else []
-        if any(one.arg == "reduction" and constant_of(one.value) == "sum" for one in settings):
+        if any(setting.arg == "reduction" and constant_of(setting.value) == "sum" for setting in settings):
             return made.line
     return None
 
@@ -278,8 +290,12 @@ def rows_by_batches(roles: Roles) -> Iterator[Fault]:
             continue
         if not re.fullmatch(r"len\((?:self\.)?\w*(?:loader|_dl|dl|batches)\)", ast.unparse(node.right)):
             continue
-        added = [one for one in roles.script.assignments if one.adds and one.target == node.left.id and one.loops]
-        texts = [ast.unparse(one.value) for one in added]
+        added = [
+            assignment
+            for assignment in roles.script.assignments
+            if assignment.adds and assignment.target == node.left.id and assignment.loops
+        ]
+        texts = [ast.unparse(assignment.value) for assignment in added]
         counts = [bool(re.search(r"==[^\n]*\)\.(?:float\(\)\.)?sum\(\)|\.eq\([^\n]*\.sum\(", text)) for text in texts]
         weighed = [bool(re.search(r"item\(\) \* (?:len\(|\w+\.size\(0\)|\w+\.shape\[0\])", text)) for text in texts]
         divided = any("/" in text for text in texts)

@@ -29,13 +29,13 @@ def labels_shifted(roles: Roles) -> Iterator[Fault]:
     for call in roles.script.calls:
         if not roles.is_cross_entropy(call) or len(call.node.args) < 2:
             continue
-        outputs, targets = (roles.source_of(_base(one), call) for one in call.node.args[:2])
+        outputs, targets = (roles.source_of(_base(argument), call) for argument in call.node.args[:2])
         target = _base(call.node.args[1])
         parts = (*call.node.args[:2], outputs, targets)
         sliced = any("[" in ast.unparse(part) for part in parts)
         if sliced or not isinstance(outputs, ast.Call) or not isinstance(target, ast.Name):
             continue
-        inputs = {dotted(one) for one in (*outputs.args, *(keyword.value for keyword in outputs.keywords))}
+        inputs = {dotted(expr) for expr in (*outputs.args, *(keyword.value for keyword in outputs.keywords))}
         if target.id in inputs and not roles.uses("roll", "mask_tokens", "mlm"):
             says = f"the model is given {target.id}, and the loss asks it for {target.id} itself: nothing is shifted"
             yield fault("not_shifted", call.line, "likely", says)
@@ -181,7 +181,7 @@ def _keywords_of(node: ast.expr) -> dict[str, ast.expr]:
         return {}
     return {
         **({"weight": node.args[0]} if node.args else {}),
-        **{one.arg: one.value for one in node.keywords if one.arg},
+        **{keyword.arg: keyword.value for keyword in node.keywords if keyword.arg},
     }
 
 
@@ -221,10 +221,10 @@ def _padded_targets(roles: Roles, call: Call) -> str:
     """
     pads = [one for one in roles.script.calls if PADS.search(one.name) and "mask" not in ast.unparse(one.node)]
     pads = [
-        one for one in pads if not one.name.endswith(("full", "full_like")) or "pad" in ast.unparse(one.node).lower()
+        pad for pad in pads if not pad.name.endswith(("full", "full_like")) or "pad" in ast.unparse(pad.node).lower()
     ]
-    pads = [one for one in pads if one.method != "pad" or "tokenizer" in one.name or "value" in one.keywords]
-    named = [ast.unparse(one.node)[:60] for one in pads]
+    pads = [pad for pad in pads if pad.method != "pad" or "tokenizer" in pad.name or "value" in pad.keywords]
+    named = [ast.unparse(pad.node)[:60] for pad in pads]
     named += [ast.unparse(node)[:60] for node in ast.walk(roles.script.tree) if _repeats_padding(node)]
     target = call.node.args[1]
     cut = "1:" in ast.unparse(roles.source_of(target, call)) or any(

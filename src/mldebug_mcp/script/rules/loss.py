@@ -86,7 +86,7 @@ def activation_of(roles: Roles, given: ast.expr, call: Call) -> str:
     if made_by is not None:
         return _ends_in(made_by)
     if len(roles.modules) == 1 or re.search(r"(?:^|\.)(?:model|net|network|classifier|apply|apply_fn)$", outer):
-        ends = {_ends_in(one) for one in roles.modules} - {""}
+        ends = {_ends_in(module) for module in roles.modules} - {""}
         own = _sequential_end(roles)
         return next(iter(ends), "") if len(ends) == 1 else own
     return _sequential_end(roles)
@@ -115,7 +115,14 @@ def _outermost(node: ast.expr) -> str:
 
 def _ends_in(module: ast.ClassDef) -> str:
     """Return which activation the forward of a model ends in."""
-    forward = next((one for one in module.body if isinstance(one, ast.FunctionDef) and one.name in FORWARD), None)
+    forward = next(
+        (
+            function_def
+            for function_def in module.body
+            if isinstance(function_def, ast.FunctionDef) and function_def.name in FORWARD
+        ),
+        None,
+    )
     if forward is None:
         return ""
     for node in reversed(list(ast.walk(forward))):
@@ -123,8 +130,8 @@ def _ends_in(module: ast.ClassDef) -> str:
             value = node.value
             if isinstance(value, ast.Name):
                 assigned = [
-                    one.value for one in ast.walk(forward)
-                    if isinstance(one, ast.Assign) and any(dotted(target) == value.id for target in one.targets)
+                    assign.value for assign in ast.walk(forward)
+                    if isinstance(assign, ast.Assign) and any(dotted(target) == value.id for target in assign.targets)
                 ]  # fmt: skip
                 value = assigned[-1] if assigned else value
             last = _outermost(value).rpartition(".")[2].lower()
@@ -189,7 +196,7 @@ FUNCTIONAL_LOSS = re.compile(r"(?:^|\.)(?:F|functional)\.\w*(?:loss|entropy)\w*$
 
 def _has_graph(roles: Roles, backward: Call) -> bool:
     """Say whether a loss may have been computed outside of the block that turns gradients off."""
-    computed = [one for one in roles.trace.of("backward") if one.node is backward.node]
+    computed = [event for event in roles.trace.of("backward") if event.node is backward.node]
     inside = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.With) and _is_around(node, backward)]
     names = names_in(backward.node.func)
     made_inside = any(
@@ -197,7 +204,7 @@ def _has_graph(roles: Roles, backward: Call) -> bool:
         for node in inside
         for made in roles.script.assignments
     )
-    return not made_inside or any(one.objects for one in computed)
+    return not made_inside or any(event.objects for event in computed)
 
 
 def _is_around(node: ast.With, call: Call) -> bool:
@@ -333,10 +340,10 @@ def _kept_after_eval(roles: Roles) -> Iterator[Fault]:
     for made in roles.script.assignments:
         if not is_running_sum(made) or not made.loops or made.function not in training:
             continue
-        if any(made.loops[-1] in one.loops for one in (*roles.backwards, *roles.steps)):
+        if any(made.loops[-1] in call.loops for call in (*roles.backwards, *roles.steps)):
             continue
-        before = [one for one in roles.script.calls if one.function == made.function and one.order <= made.order]
-        switches = [one.method for one in before if one.method in ("eval", "train") and one.owner]
+        before = [call for call in roles.script.calls if call.function == made.function and call.order <= made.order]
+        switches = [call.method for call in before if call.method in ("eval", "train") and call.owner]
         if switches[-1:] != ["eval"] or roles.gradients_off(before[-1]) or _starts_in(roles, made.target, made.loops):
             continue
         if carries_graph(roles, made.value, made.function, made.order):
@@ -412,7 +419,7 @@ def _set_anew(roles: Roles, added: Assignment) -> bool:
 
 def _is_detached(roles: Roles, name: str, call: Call) -> bool:
     source = roles.source_of(ast.Name(name), call)
-    return any(one.rpartition(".")[2] in ("item", "detach") for one in calls_in(source))
+    return any(text.rpartition(".")[2] in ("item", "detach") for text in calls_in(source))
 
 
 ELEMENTWISE_LOSSES = (
@@ -564,7 +571,7 @@ def _flattened_elsewhere(roles: Roles) -> bool:
 
 
 def _one_output(roles: Roles) -> bool:
-    linear = [one for one in roles.script.named("Linear") if one.constant("out_features", 1) is not None]
+    linear = [call for call in roles.script.named("Linear") if call.constant("out_features", 1) is not None]
     last = linear[-1] if linear else None
     one_output = last is not None and last.constant("out_features", 1) == 1 and not last.loops
     return one_output and not any(_puts_together(module) for module in roles.modules)
@@ -699,7 +706,9 @@ def _called_loss(roles: Roles, node: ast.expr, within: ast.AST) -> Call | None:
     made = roles.losses.get(call.name)
     if made is not None:
         given = made.value
-        return None if isinstance(given, ast.Call) and any(one.arg in REDUCES for one in given.keywords) else call
+        return (
+            None if isinstance(given, ast.Call) and any(keyword.arg in REDUCES for keyword in given.keywords) else call
+        )
     return call if MEAN_LOSSES.search(call.name) and not REDUCES & set(call.keywords) else None
 
 

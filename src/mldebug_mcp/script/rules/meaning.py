@@ -41,7 +41,7 @@ def divergence_of_what(roles: Roles) -> Iterator[Fault]:
             continue
         made = roles.losses.get(call.name)
         settings = [*call.node.keywords, *(made.value.keywords if made and isinstance(made.value, ast.Call) else [])]
-        of_logs = any(one.arg == "log_target" and constant_of(one.value) is not False for one in settings)
+        of_logs = any(setting.arg == "log_target" and constant_of(setting.value) is not False for setting in settings)
         first, second = (_activation(roles, arg, call) for arg in call.node.args[:2])
         values = roles.trace.given.get(id(call.node), [])
         first = first or next((end for end in {end_of(value) for value in values} if len(values) > 0), "")

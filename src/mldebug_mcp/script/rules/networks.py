@@ -35,22 +35,24 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
             continue
         others = [one for one in trace.events if one.node is not event.node]
         touched = any(
-            (one.action in ("write", "load", "escape", "copy") and _reaches(one, copied))
+            (other.action in ("write", "load", "escape", "copy") and _reaches(other, copied))
             or (
-                one.action == "attach"
-                and one.source is not None
-                and one.source.copy_of is None
-                and _reaches(one, copied)
+                other.action == "attach"
+                and other.source is not None
+                and other.source.copy_of is None
+                and _reaches(other, copied)
             )
-            for one in others
+            for other in others
         )
-        trained = any(one.action == "step" and trace.steps_model(one, copied) for one in others)
+        trained = any(other.action == "step" and trace.steps_model(other, copied) for other in others)
         begun = any(
             one.action == "step" and event.source and trace.steps_model(one, event.source)
             for one in trace.events[:place]
         )
-        used = any(one.action == "forward" and (one.loops or one.entry) and _reaches(one, copied) for one in others)
-        learns = any(one.action == "step" and (one.loops or one.entry) for one in others)
+        used = any(
+            other.action == "forward" and (other.loops or other.entry) and _reaches(other, copied) for other in others
+        )
+        learns = any(other.action == "step" and (other.loops or other.entry) for other in others)
         if used and learns and not (touched or trained or begun):
             says = f"{copied.name} is copied once and never updated: it keeps the weights of the beginning"
             yield fault("target_never_updated", event.line, "likely", says)
@@ -110,7 +112,11 @@ def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
     trace = roles.trace
     optimizers = [one for one in trace.objects if one.kind == "optimizer"]
     steps = trace.of("step")
-    if not trace.is_complete or not optimizers or not all(one.holds and one.holds_all for one in optimizers):
+    if (
+        not trace.is_complete
+        or not optimizers
+        or not all(optimizer.holds and optimizer.holds_all for optimizer in optimizers)
+    ):
         return
     cleared = {one for clear in trace.of("clear") for one in clear.objects}
     if any(one.kind != "optimizer" and one in cleared for step in steps for one in step.objects):
@@ -123,7 +129,7 @@ def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
             continue
         for model in sorted(event.objects - named, key=lambda one: one.line):
             kept = model.copy_of is not None or KEPT_FIXED.search(model.name) or FOLLOWS.search(model.name)
-            held = any(one.is_related_to(model) for optimizer in optimizers for one in optimizer.holds)
+            held = any(hold.is_related_to(model) for optimizer in optimizers for hold in optimizer.holds)
             if kept or held or not model.has_parameters():
                 continue
             left = any(
@@ -171,19 +177,19 @@ def generator_in_discriminator_loss(roles: Roles) -> Iterator[Fault]:
     for place, backward in enumerate(trace.events):
         if backward.action != "backward" or len(backward.objects) < 2:
             continue
-        later = [one for one in trace.events[place + 1 :] if one.entry == backward.entry]
+        later = [event for event in trace.events[place + 1 :] if event.entry == backward.entry]
         steps = _steps_before_the_next_backward(later, backward.entry)
         if not steps or any(one.kind != "optimizer" or not one.holds_all for step in steps for one in step.objects):
             continue
         for model in sorted(backward.objects, key=lambda one: one.line):
             if any(trace.steps_model(step, model) for step in steps):
                 continue
-            own = next((one for one in later if one.action == "step" and trace.steps_model(one, model)), None)
+            own = next((event for event in later if event.action == "step" and trace.steps_model(event, model)), None)
             key = (backward.line, model.name)
             if own is None or own.loop_lines != steps[0].loop_lines or key in named:
                 continue
             between = later[: later.index(own)]
-            if any(one.action == "clear" and trace.clears_model(one, model) for one in between):
+            if any(event.action == "clear" and trace.clears_model(event, model) for event in between):
                 continue
             named.add(key)
             certainty: Certainty = "likely" if own.tests != backward.tests else "certain"
@@ -214,12 +220,16 @@ def target_is_the_same(roles: Roles) -> Iterator[Fault]:
         of_model = given.rpartition(".")[2] in roles.model_names
         if not followers.search(last) or not of_model or followers.search(given) or made.adds or made.conditions:
             continue
-        again = [one for one in roles.script.assignments if one.target == made.target and one is not made]
+        again = [
+            assignment
+            for assignment in roles.script.assignments
+            if assignment.target == made.target and assignment is not made
+        ]
         used = any(
             call.owner == made.target and call.method in ("load_state_dict", "eval", "parameters", "requires_grad_")
             for call in roles.script.calls
         )
-        if used and not any(COPIED_LATER.search(ast.unparse(one.value)) for one in again):
+        if used and not any(COPIED_LATER.search(ast.unparse(assignment.value)) for assignment in again):
             says = f"{made.target} is {given} itself, and no copy of it: both change with every step"
             yield fault("target_is_the_same", made.line, "certain", says, fix=f"copy.deepcopy({given})")
 
@@ -253,13 +263,19 @@ def without_gradient_of_its_own(roles: Roles) -> Iterator[Fault]:
     named: set[Object] = set()
     for optimizer in (one for step in steps for one in step.objects if one.kind == "optimizer" and one.holds_all):
         for model in sorted(optimizer.holds - named, key=lambda one: one.line):
-            passes = [one for one in trace.of("forward") if _reaches(one, model)]
+            passes = [event for event in trace.of("forward") if _reaches(event, model)]
             left = any(
-                one.action in ("gradients", "write") and one.loops and _reaches(one, model) for one in trace.events
+                event.action in ("gradients", "write") and event.loops and _reaches(event, model)
+                for event in trace.events
             )
-            without = [one for one in passes if one.gradients is False and one.loops]
-            trained = any(one.action == "backward" and model in one.objects for one in trace.events)
-            if not without or left or trained or len(passes) != len([one for one in passes if one.gradients is False]):
+            without = [pass_ for pass_ in passes if pass_.gradients is False and pass_.loops]
+            trained = any(event.action == "backward" and model in event.objects for event in trace.events)
+            if (
+                not without
+                or left
+                or trained
+                or len(passes) != len([pass_ for pass_ in passes if pass_.gradients is False])
+            ):
                 continue
             is_known = model.has_parameters() or model.definition is not None
             if is_known and _in_a_training(trace, without[0]):
@@ -271,5 +287,6 @@ def without_gradient_of_its_own(roles: Roles) -> Iterator[Fault]:
 def _in_a_training(trace: Trace, forward: Event) -> bool:
     """Say whether a forward pass is in the round of a loop that computes gradients."""
     return any(
-        one.action == "backward" and one.entry == forward.entry and one.loops == forward.loops for one in trace.events
+        event.action == "backward" and event.entry == forward.entry and event.loops == forward.loops
+        for event in trace.events
     )

@@ -29,7 +29,7 @@ def steps_without_gradient(roles: Roles) -> Iterator[Fault]:
         if _is_preceded_by_backward(trace, clear):
             says = "zero_grad() stands between backward() and step(): each step is made without a gradient"
             yield fault("cleared_before_step", clear.line, "certain", says)
-        elif any(one.entry == clear.entry and one.loop_lines == clear.loop_lines for one in trace.of("backward")):
+        elif any(event.entry == clear.entry and event.loop_lines == clear.loop_lines for event in trace.of("backward")):
             says = "step() stands before backward() and after zero_grad(): it is made without a gradient"
             yield fault("step_before_backward", lines[node], "certain", says)
 
@@ -75,8 +75,8 @@ def clips_without_effect(roles: Roles) -> Iterator[Fault]:
     for place, clip in enumerate(trace.events):
         if clip.action != "clip" or not clip.objects or not clip.loops:
             continue
-        before = next((one for one in reversed(trace.events[:place]) if _moves_gradients(trace, one, clip)), None)
-        after = next((one for one in trace.events[place + 1 :] if _moves_gradients(trace, one, clip)), None)
+        before = next((event for event in reversed(trace.events[:place]) if _moves_gradients(trace, event, clip)), None)
+        after = next((event for event in trace.events[place + 1 :] if _moves_gradients(trace, event, clip)), None)
         if after is None:
             continue
         none_left = (before is None and bool(clip.entry == 0)) or (
@@ -139,19 +139,19 @@ def never_cleared(roles: Roles) -> Iterator[Fault]:
             continue
         named.add(optimizer)
         cleared = any(
-            _is_about(one, optimizer)
-            or any(other.kind != "model" and not other.holds for other in one.objects if one.action == "clear")
-            for one in clears
+            _is_about(clear, optimizer)
+            or any(other.kind != "model" and not other.holds for other in clear.objects if clear.action == "clear")
+            for clear in clears
         )
         cleared = cleared or any(
-            one.is_related_to(held)
+            hold.is_related_to(held)
             for clear in clears
             if clear.action == "clear"
             for other in clear.objects
-            for one in other.holds
+            for hold in other.holds
             for held in optimizer.holds
         )
-        if not cleared and any(one.action == "backward" and one.entry == step.entry for one in trace.events):
+        if not cleared and any(event.action == "backward" and event.entry == step.entry for event in trace.events):
             says = f"{optimizer.label}.step() changes the weights, and nothing clears the gradients of its parameters"
             rule = "one_optimizer_not_cleared" if trace.of("clear") else "gradients_never_cleared"
             yield fault(rule, step.line, "likely" if trace.of("clear") else "certain", says)
@@ -200,12 +200,12 @@ def _is_evaluated_before(trace: Trace, place: int, model: Object) -> bool:
     if not forward.loops:
         return False
     round_ = [
-        one
-        for one in trace.events[:place]
-        if one.entry == forward.entry and one.loops[: len(forward.loops)] == forward.loops
+        event
+        for event in trace.events[:place]
+        if event.entry == forward.entry and event.loops[: len(forward.loops)] == forward.loops
     ]
-    switched = [one.action for one in round_ if one.action in ("train", "eval") and _concerns(one, model)]
-    judged = any(one.action == "forward" and one.gradients is False and _concerns(one, model) for one in round_)
+    switched = [event.action for event in round_ if event.action in ("train", "eval") and _concerns(event, model)]
+    judged = any(event.action == "forward" and event.gradients is False and _concerns(event, model) for event in round_)
     return switched[-1:] == ["eval"] and judged
 
 
@@ -215,13 +215,13 @@ def _concerns(event: Event, model: Object) -> bool:
 
 def _is_trained(trace: Trace, forward: Event, place: int, model: Object) -> bool:
     """Say whether gradients of a forward pass go to a model that an optimizer then changes."""
-    later = [one for one in trace.events[place:] if one.entry == forward.entry]
-    back = next((at for at, one in enumerate(later) if one.action == "backward"), None)
+    later = [event for event in trace.events[place:] if event.entry == forward.entry]
+    back = next((at for at, event in enumerate(later) if event.action == "backward"), None)
     if back is None or later[back].loops[: len(forward.loops)] != forward.loops:
         return False
     if not any(one.is_related_to(model) for one in later[back].objects):
         return False
-    step = next((one for one in later[back:] if one.action == "step"), None)
+    step = next((event for event in later[back:] if event.action == "step"), None)
     return step is not None and any(
         one.holds_all and any(held.is_related_to(model) for held in one.holds) for one in step.objects
     )
@@ -234,12 +234,14 @@ def _has_modes(model: Object) -> bool:
 def _evaluates(trace: Trace, forward: Event, model: Object) -> bool:
     """Say whether a forward pass is in a loop over data that trains nothing, of a model that is trained elsewhere."""
     depth = len(forward.loops)
-    inside = [one for one in trace.events if one.entry == forward.entry and one.loops[:depth] == forward.loops]
+    inside = [event for event in trace.events if event.entry == forward.entry and event.loops[:depth] == forward.loops]
     over_data = any(
-        one.action == "iterate" and one.loops == forward.loops and any(other.kind == "loader" for other in one.objects)
-        for one in inside
+        event.action == "iterate"
+        and event.loops == forward.loops
+        and any(other.kind == "loader" for other in event.objects)
+        for event in inside
     )
-    trains = any(one.action in ("backward", "step") for one in inside)
-    on_purpose = any(one.action == "train" and one.function == forward.function for one in trace.events)
-    trained = any(one.action == "step" and trace.steps_model(one, model) for one in trace.events)
+    trains = any(event.action in ("backward", "step") for event in inside)
+    on_purpose = any(event.action == "train" and event.function == forward.function for event in trace.events)
+    trained = any(event.action == "step" and trace.steps_model(event, model) for event in trace.events)
     return over_data and trained and not trains and not on_purpose and model.copy_of is None

@@ -57,14 +57,14 @@ def parameters_left_out(roles: Roles) -> Iterator[Fault]:
     """Parameters that the optimizer does not know, or that are frozen."""
     for name, made in roles.optimizers.items():
         model = next(iter(re.findall(r"(\w[\w.]*)\.parameters\(\)", ast.unparse(made.value))), "")
-        for one in roles.script.assignments:
-            later = one.order > made.order and one.function == made.function
-            of_model = one.target == model or (
-                isinstance(one.value, ast.Call) and any(dotted(arg) == model for arg in one.value.args)
+        for assignment in roles.script.assignments:
+            later = assignment.order > made.order and assignment.function == made.function
+            of_model = assignment.target == model or (
+                isinstance(assignment.value, ast.Call) and any(dotted(arg) == model for arg in assignment.value.args)
             )
-            if model and later and of_model and REPLACES_PARAMETERS.search(dotted(one.value) or ""):
-                says = f"{one.target} is made after {name}, which does not know its parameters"
-                yield fault("made_after_optimizer", one.line, "certain", says)
+            if model and later and of_model and REPLACES_PARAMETERS.search(dotted(assignment.value) or ""):
+                says = f"{assignment.target} is made after {name}, which does not know its parameters"
+                yield fault("made_after_optimizer", assignment.line, "certain", says)
         yield from _replaced_in_place(roles, name, made, model)
     yield from _layers_after_the_optimizer(roles.trace)
     yield from _made_anew(roles)
@@ -132,10 +132,10 @@ def _made_anew(roles: Roles) -> Iterator[Fault]:
         if not make.loops or not optimizer.holds or make.line in named:
             continue
         line, depth = make.loop_lines[-1], len(make.loops)
-        inside = [one for one in trace.events if one.entry == make.entry and one.loops[:depth] == make.loops]
-        steps = [one for one in inside if one.action == "step" and optimizer in one.objects]
+        inside = [event for event in trace.events if event.entry == make.entry and event.loops[:depth] == make.loops]
+        steps = [event for event in inside if event.action == "step" and optimizer in event.objects]
         fresh = any(model.loops[:depth] == make.loops for model in optimizer.holds)
-        reset = any(_sets_anew(one) and _touches(one, model) for one in inside for model in optimizer.holds)
+        reset = any(_sets_anew(event) and _touches(event, model) for event in inside for model in optimizer.holds)
         conditional = not any(set(make.tests) <= set(step.tests) for step in steps)
         passes = max((len(step.loops) - depth for step in steps), default=0)
         through = roles.loops_by_line.get(line)
@@ -169,9 +169,13 @@ def unfrozen_outside_optimizer(roles: Roles) -> Iterator[Fault]:
     for name, made in roles.optimizers.items():
         source = ast.unparse(made.value)
         for part in ast.walk(made.value):
-            one = roles.script.assigned(part.id, made.order) if isinstance(part, ast.Name) else None
-            source += ast.unparse(one.value) if one is not None else ""
-        again = [one for one in roles.script.assignments if one.target == name and one.line > made.line]
+            assignment = roles.script.assigned(part.id, made.order) if isinstance(part, ast.Name) else None
+            source += ast.unparse(assignment.value) if assignment is not None else ""
+        again = [
+            assignment
+            for assignment in roles.script.assignments
+            if assignment.target == name and assignment.line > made.line
+        ]
         if "requires_grad" not in source or again:
             continue
         for key, free, line, order in _switches(roles):
@@ -204,22 +208,30 @@ def _layers_in_a_list(roles: Roles) -> Iterator[Fault]:
     if re.search(r"^(?:from|import) flax", roles.source, re.MULTILINE):
         return  # Flax knows the layers of lists
     for module in roles.modules:
-        made = [one for one in roles.script.assignments if module.name in one.function.split(".")[:-1]]
-        own = {one.target: one for one in reversed(made) if re.fullmatch(r"self\.\w+", one.target) and not one.adds}
-        for one in own.values():
-            names = {one.target, *([one.value.id] if isinstance(one.value, ast.Name) else [])}
-            starts = [other.value for other in made if other.target in names and other.function == one.function]
+        made = [
+            assignment for assignment in roles.script.assignments if module.name in assignment.function.split(".")[:-1]
+        ]
+        own = {
+            assignment.target: assignment
+            for assignment in reversed(made)
+            if re.fullmatch(r"self\.\w+", assignment.target) and not assignment.adds
+        }
+        for assignment in own.values():
+            names = {assignment.target, *([assignment.value.id] if isinstance(assignment.value, ast.Name) else [])}
+            starts = [other.value for other in made if other.target in names and other.function == assignment.function]
             if not any(_is_container(value) for value in starts):
                 continue
             held = [value for value in starts if _is_container(value)]
             held += [
-                other.value for other in made if other.target in names and (other.adds or other.target != one.target)
+                other.value
+                for other in made
+                if other.target in names and (other.adds or other.target != assignment.target)
             ]
             held += _put_into(module, names)
             layers = any(_makes_layers(roles, name) for value in held for name in calls_in(value))
             if layers and not _is_registered(roles, module, names):
-                says = f"{one.target} keeps layers in a plain list: the model does not know them"
-                yield fault("layers_in_a_list", one.line, "certain", says)
+                says = f"{assignment.target} keeps layers in a plain list: the model does not know them"
+                yield fault("layers_in_a_list", assignment.line, "certain", says)
 
 
 CONTAINERS = ast.List | ast.ListComp | ast.Dict | ast.DictComp | ast.Tuple
@@ -279,14 +291,20 @@ def _frozen(trace: Trace) -> Iterator[Fault]:
     """Yield where an optimizer is given the parameters of models alone that are frozen as a whole, and stay so."""
     for make in trace.of("make"):
         optimizer = next(iter(make.objects))
-        steps = [place for place, one in enumerate(trace.events) if one.action == "step" and optimizer in one.objects]
+        steps = [
+            place for place, event in enumerate(trace.events) if event.action == "step" and optimizer in event.objects
+        ]
         until = steps[-1] if steps else len(trace.events)
         models = optimizer.holds if optimizer.holds_all else ()
         free = {one for event in trace.of("unfreeze") for one in event.objects}
         if any(one.is_related_to(model) for one in free for model in models):
             continue
         freezes = [_freeze_of(trace.events[:until], model, make) for model in models]
-        known = [one for one in freezes if one is not None and (not one.entry or one.function == make.function)]
+        known = [
+            freeze
+            for freeze in freezes
+            if freeze is not None and (not freeze.entry or freeze.function == make.function)
+        ]
         if known and len(known) == len(freezes):
             names = " and ".join(sorted(model.label for model in optimizer.holds))
             says = f"all parameters of {names} are frozen, and the optimizer is given those alone"

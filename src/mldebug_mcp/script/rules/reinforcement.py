@@ -64,13 +64,13 @@ def _names(node: ast.AST) -> set[str]:
 
 def _is_masked(roles: Roles, made: Assignment) -> bool:
     """Say whether a flag of the end goes into a value, by whatever names, or decides about it."""
-    same = [one for one in roles.script.assignments if one.function == made.function]
+    same = [assignment for assignment in roles.script.assignments if assignment.function == made.function]
     reached: list[Assignment] = [made]
     names = _names(made.value)
-    for one in reached:
-        if any(DONE.search(test) for test in one.conditions) or _reads_end(one.value):
+    for assignment in reached:
+        if any(DONE.search(test) for test in assignment.conditions) or _reads_end(assignment.value):
             return True
-        read = _names(one.value)
+        read = _names(assignment.value)
         new = [other for other in same if dotted_last(other.target) in read and other not in reached]
         reached += new[: MAX_NAMES_FOLLOWED - len(reached)]
         names |= read
@@ -154,7 +154,7 @@ def _draws_ends(roles: Roles, made: Assignment) -> bool:
     }
     definition = roles.definitions.get(dotted_last(made.function))
     if isinstance(definition, ast.FunctionDef):
-        parameters = {one.arg for one in definition.args.args}
+        parameters = {argument.arg for argument in definition.args.args}
         flags |= {name for name in parameters if re.fullmatch(r"dones?|terms?|terminated|terminals?", name)}
         body: ast.AST = definition
     else:
@@ -191,7 +191,7 @@ def target_with_gradient(roles: Roles) -> Iterator[Fault]:
                 one, "MSELoss", "mse_loss", "SmoothL1Loss", "smooth_l1_loss", "HuberLoss", "huber_loss"
             )
         ]
-        given = [one for one in uses if any(dotted(arg) == made.target for arg in one.node.args)]
+        given = [use for use in uses if any(dotted(arg) == made.target for arg in use.node.args)]
         network = dotted(calls[0].func)
         learned = any(
             isinstance(node, ast.Call) and dotted(node.func) == network
@@ -218,7 +218,7 @@ def old_log_probability_with_gradient(roles: Roles) -> Iterator[Fault]:
             if not same or not direct or not isinstance(made.value, ast.Call):
                 continue
             call = roles.call_of(made.value)
-            updates = [one for one in roles.backwards if one.function == made.function]
+            updates = [backward for backward in roles.backwards if backward.function == made.function]
             if call is None or not updates:
                 continue
             if roles.gradients_off(call):
@@ -233,7 +233,7 @@ def old_log_probability_with_gradient(roles: Roles) -> Iterator[Fault]:
                 other.target == made.target and re.search(r"detach|no_grad", ast.unparse(other.value))
                 for other in roles.script.assignments
             )
-            again = any(len(one.loops) > len(made.loops) for one in updates) or made.loops == updates[0].loops
+            again = any(len(update.loops) > len(made.loops) for update in updates) or made.loops == updates[0].loops
             if again and not detached and "detach" not in ast.unparse(node):
                 says = (
                     f"{made.target} has a gradient and is of the same weights: the ratio says nothing about the change"

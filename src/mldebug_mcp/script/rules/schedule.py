@@ -153,11 +153,15 @@ def schedule_of_another_optimizer(roles: Roles) -> Iterator[Fault]:
     trace = roles.trace
     schedules = [one for one in trace.objects if one.kind == "schedule"]
     optimizers = [one for one in trace.objects if one.kind == "optimizer"]
-    if len(optimizers) < 2 or len(schedules) != len(optimizers) or len({one.made_by for one in schedules}) > 1:
+    if (
+        len(optimizers) < 2
+        or len(schedules) != len(optimizers)
+        or len({schedule.made_by for schedule in schedules}) > 1
+    ):
         return
     held = [[one for one in schedule.given if isinstance(one, Object)][:1] for schedule in schedules]
     owners = [one[0] for one in held if one]
-    free = [one for one in optimizers if one not in owners]
+    free = [optimizer for optimizer in optimizers if optimizer not in owners]
     twice = [schedule for schedule, owner in zip(schedules, held, strict=True) if owner and owners.count(owner[0]) > 1]
     if len(owners) == len(schedules) and free and twice:
         wrong = twice[-1]

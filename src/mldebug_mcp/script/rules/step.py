@@ -24,9 +24,9 @@ def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
         yield fault("gradients_never_cleared", step.line, "certain", says)
         return
     for step in roles.steps:
-        same = [one for one in cleared if one.function == step.function]
+        same = [call for call in cleared if call.function == step.function]
         outside = [
-            one for one in same if len(one.loops) < len(step.loops) and one.loops == step.loops[: len(one.loops)]
+            call for call in same if len(call.loops) < len(step.loops) and call.loops == step.loops[: len(call.loops)]
         ]
         if same and len(outside) == len(same) and not _in_closure(step):
             says = f"zero_grad() stands outside the loop in which {step.name}() is called"
@@ -34,7 +34,7 @@ def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
 
 
 def _clears_otherwise(roles: Roles) -> bool:
-    by_hand = any(one.target.endswith(".grad") for one in roles.script.assignments)
+    by_hand = any(assignment.target.endswith(".grad") for assignment in roles.script.assignments)
     return by_hand or roles.uses("grad.zero_", "clear_grad", "manual_backward", "deepspeed.initialize", "engine.step")
 
 
@@ -62,7 +62,10 @@ def nothing_is_stepped(roles: Roles) -> Iterator[Fault]:
         )
     if bare:
         return
-    by_hand = any(one.target.endswith(".data") or ".grad" in ast.unparse(one.value) for one in roles.script.assignments)
+    by_hand = any(
+        assignment.target.endswith(".data") or ".grad" in ast.unparse(assignment.value)
+        for assignment in roles.script.assignments
+    )
     yield from _optimizer_never_stepped(roles)
     steps = [call for call in roles.script.calls if re.search(r"step|minimize", call.method)]
     others = [call for call in steps if call not in roles.schedule_steps]
@@ -102,7 +105,11 @@ def _optimizer_never_stepped(roles: Roles) -> Iterator[Fault]:
     repeated = [backward for backward in roles.backwards if roles.is_repeated(backward)]
     cleared = {call.owner: call.line for call in roles.script.named("zero_grad") if OPTIMIZER_NAME.search(call.owner)}
     made = {name: assignment.line for name, assignment in roles.optimizers.items()}
-    assigned = {one.target.rpartition(".")[2] for one in roles.script.assignments if isinstance(one.value, ast.Call)}
+    assigned = {
+        assignment.target.rpartition(".")[2]
+        for assignment in roles.script.assignments
+        if isinstance(assignment.value, ast.Call)
+    }
     stepped = {call.owner.rpartition(".")[2] for call in roles.script.calls if "step" in call.method}
     given = {dotted(arg).rpartition(".")[2] for call in roles.script.named("step") for arg in call.node.args}
     for name, line in {**made, **cleared}.items() if repeated else ():
@@ -144,12 +151,12 @@ def clipping_of_scaled_gradients(roles: Roles) -> Iterator[Fault]:
     """Gradients are clipped while they are scaled."""
     for clip in roles.script.named("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"):
         unit = roles.unit(clip)
-        steps = [one for one in unit if one in roles.steps and one.loops == clip.loops]
+        steps = [call for call in unit if call in roles.steps and call.loops == clip.loops]
         if not steps:
             continue
         by_scaler = any("scaler" in step.owner.lower() for step in steps)
         scaled = by_scaler and any("scaler" in call.owner.lower() for call in roles.script.named("scale"))
-        unscaled = any(one.method == "unscale_" and one.order < clip.order for one in unit)
+        unscaled = any(call.method == "unscale_" and call.order < clip.order for call in unit)
         if scaled and not unscaled:
             says = (
                 "gradients are clipped while the scaler has them scaled up: the limit is thousands of times too tight"
@@ -175,11 +182,11 @@ def backward_in_autocast(roles: Roles) -> Iterator[Fault]:
 
 def scaler_half_used(roles: Roles) -> Iterator[Fault]:
     """The loss is scaled, and the optimizer steps past the scaler."""
-    scaled = [one for one in roles.script.calls if one.method == "scale" and "scaler" in one.owner.lower()]
+    scaled = [call for call in roles.script.calls if call.method == "scale" and "scaler" in call.owner.lower()]
     if not scaled:
         return
-    steps = [one for one in roles.steps if "scaler" in one.owner.lower()]
-    own = [one for one in roles.steps if "scaler" not in one.owner.lower()]
+    steps = [step for step in roles.steps if "scaler" in step.owner.lower()]
+    own = [step for step in roles.steps if "scaler" not in step.owner.lower()]
     unscaled = _backward_of_unscaled(roles) if steps else None
     if unscaled is not None:
         says = "gradients are those of the unscaled loss, and scaler.step() divides them by the scale"
@@ -187,7 +194,7 @@ def scaler_half_used(roles: Roles) -> Iterator[Fault]:
     if own and not steps:
         says = "the loss is scaled by the scaler, and the optimizer steps past it with scaled gradients"
         yield fault("step_past_scaler", own[0].line, "certain", says)
-    elif steps and not [one for one in roles.script.named("update") if "scaler" in one.owner.lower()]:
+    elif steps and not [call for call in roles.script.named("update") if "scaler" in call.owner.lower()]:
         says = "scaler.update() is never called: the scale stays, also where gradients overflow"
         yield fault("scaler_never_updated", steps[0].line, "certain", says)
 
@@ -322,7 +329,7 @@ def _divided_twice(roles: Roles) -> Iterator[Fault]:
     """Yield where a loss is divided by hand, and a framework that accumulates divides it, too."""
     makers = [call for call in roles.script.calls if call.method == "Accelerator"]
     divides = roles.uses("accelerator.accumulate") or any(
-        "gradient_accumulation_steps" in one.keywords for one in makers
+        "gradient_accumulation_steps" in maker.keywords for maker in makers
     )
     for backward in roles.backwards:
         by_engine = backward.owner.endswith("engine") and roles.uses("deepspeed.initialize")
@@ -417,15 +424,24 @@ def state_not_detached(roles: Roles) -> Iterator[Fault]:
         if made.place is None or not made.loops or not isinstance(value, ast.Call) or not roles.calls_model(value):
             continue
         given = {
-            dotted(part) for arg in (*value.args, *(one.value for one in value.keywords)) for part in ast.walk(arg)
+            dotted(part)
+            for arg in (*value.args, *(keyword.value for keyword in value.keywords))
+            for part in ast.walk(arg)
         }
-        back = [one for one in roles.backwards if one.function == made.function and one.loops == made.loops]
+        back = [
+            backward
+            for backward in roles.backwards
+            if backward.function == made.function and backward.loops == made.loops
+        ]
         if made.target not in given or not back:
             continue
         again = [
-            one
-            for one in roles.script.assignments
-            if one.target == made.target and one is not made and one.function == made.function and one.loops
+            assignment
+            for assignment in roles.script.assignments
+            if assignment.target == made.target
+            and assignment is not made
+            and assignment.function == made.function
+            and assignment.loops
         ]
         cut = any(
             call.owner == made.target and call.method in ("detach_", "detach", "data", "zero_", "fill_")

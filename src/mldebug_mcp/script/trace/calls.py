@@ -62,18 +62,18 @@ class Calls:
                 }
         if args:
             self._run.trace.given.setdefault(id(node), []).append(args[0])
-        callees = [one for one in choices(called) if one != Constant(None)]
+        callees = [choice for choice in choices(called) if choice != Constant(None)]
         if method:
-            results = [self._run.methods.call_method(one, method, args, keywords, node) for one in callees]
+            results = [self._run.methods.call_method(callee, method, args, keywords, node) for callee in callees]
         else:
-            results = [self.call_value(one, args, keywords, node) for one in callees]
+            results = [self.call_value(callee, args, keywords, node) for callee in callees]
         return either(*results) if results else DATA
 
     def call_value(self, called: Value, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:
         """Follow the call of a value with arguments that are known."""
         match called:
             case Choice():
-                return either(*(self.call_value(one, args, keywords, node) for one in called.values))
+                return either(*(self.call_value(value, args, keywords, node) for value in called.values))
             case Function():
                 return self.enter(called, args, keywords, node)
             case Class():
@@ -127,10 +127,10 @@ class Calls:
                 if class_method and function.owner_class
                 else own,
             )
-        defaults = dict(zip([one.arg for one in reversed(parameters)], reversed(given.defaults), strict=False))
-        defaults |= {one.arg: value for one, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value}
+        defaults = dict(zip([arg.arg for arg in reversed(parameters)], reversed(given.defaults), strict=False))
+        defaults |= {arg.arg: value for arg, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value}
         bound = dict(function.given) | keywords
-        free = [one.arg for one in parameters if one.arg not in dict(function.given)]
+        free = [arg.arg for arg in parameters if arg.arg not in dict(function.given)]
         bound |= dict(zip(free, values, strict=False))
         for parameter in (*parameters, *given.kwonlyargs):
             name = parameter.arg
@@ -154,7 +154,7 @@ class Calls:
 
     def make(self, called: Class, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
         """Make an instance of a class of this file."""
-        names = [ast.unparse(base) for one in self._run.names.classes(called.node) for base in one.bases]
+        names = [ast.unparse(base) for class_ in self._run.names.classes(called.node) for base in class_.bases]
         is_model = any(
             name.rpartition(".")[2] in ("Module", "PreTrainedModel", "GenerationMixin")
             or (name.endswith(("Model", "Module")) and "Data" not in name)
@@ -205,7 +205,7 @@ class Calls:
             return made
         models = models_through(*given) | {model} if event.gradients else frozenset()
         if isinstance(inner, Items):
-            parts = (_with_models(one, models) if isinstance(one, Tensor) else one for one in inner.values)
+            parts = (_with_models(value, models) if isinstance(value, Tensor) else value for value in inner.values)
             return Items(tuple(parts), inner.keys, inner.pattern)
         if isinstance(inner, Tensor) and model.definition is not None:
             return _with_models(inner, models)

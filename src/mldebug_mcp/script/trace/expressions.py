@@ -73,7 +73,7 @@ class Expressions:
                 with self._run.under(node):
                     return either(self.value(node.body), self.value(node.orelse))
             case ast.BoolOp():
-                return either(*(self.value(one) for one in node.values))
+                return either(*(self.value(expr) for expr in node.values))
             case ast.Lambda():
                 return Function(node, self._run.frame.scope, self._run.frame.path)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
@@ -105,8 +105,8 @@ class Expressions:
                     models_through(operand), end_after("neg", operand), terms=negated(terms) if turned else terms
                 )
             case ast.Compare():
-                for one in (node.left, *node.comparators):
-                    self.value(one)
+                for expr in (node.left, *node.comparators):
+                    self.value(expr)
                 return DATA
             case ast.BinOp():
                 return self._combined(node)
@@ -122,13 +122,18 @@ class Expressions:
             return Items((*left.values, *right.values))
         if isinstance(node.op, ast.Add) and (isinstance(left, Items) or parameters_in(left) or parameters_in(right)):
             return Items((left, right), pattern=True)
-        parts = [Tensor(one.models) if isinstance(one, Parameters) else one for one in (left, right)]
+        parts = [
+            Tensor(parameters.models) if isinstance(parameters, Parameters) else parameters
+            for parameters in (left, right)
+        ]
         ends = [end_of(one) for one in (left, right)]
         if isinstance(node.op, ast.Mult) and "log_prob" in ends and ends[0] != ends[1]:
             weight = models_through(right if ends[0] == "log_prob" else left)
             if weight and self._run.gradients:
                 self._run.event("policy", weight, node)
-        known = all(isinstance(one, Constant) or (isinstance(one, Tensor) and one.is_known) for one in (left, right))
+        known = all(
+            isinstance(tensor, Constant) or (isinstance(tensor, Tensor) and tensor.is_known) for tensor in (left, right)
+        )
         models = models_through(*parts)
         return Tensor(models, "log_prob" if "log_prob" in ends else "", known, terms=self._terms(node, left, right))
 
@@ -143,10 +148,10 @@ class Expressions:
         if isinstance(node.op, ast.Mult | ast.Div) and not of_right:
             return weighted(of_left, node.right)
         if isinstance(node.op, ast.Mult):
-            known_left = all(one.quantity == "other" for one in of_left)
+            known_left = all(term.quantity == "other" for term in of_left)
             if not of_left or known_left:
                 return weighted(of_right, node.left)
-            if all(one.quantity == "other" for one in of_right):
+            if all(term.quantity == "other" for term in of_right):
                 return weighted(of_left, node.right)
         return frozenset({Term("other", 1, node.lineno)}) if of_left or of_right else frozenset()
 

@@ -46,7 +46,9 @@ class LibraryCalls:
                 return Super(self._run.frame.owner, self._run.frame.owner_class)
             return DATA
         if last in ("deepcopy", "copy") and len(args) >= 1:
-            return either(*(self._copy(one, node) if isinstance(one, Object) else one for one in choices(args[0])))
+            return either(
+                *(self._copy(choice, node) if isinstance(choice, Object) else choice for choice in choices(args[0]))
+            )
         if last in library.LOOKS_ONLY and not library.COMPUTES.search(name):
             sums = last in ("sum", "max", "min")
             return Tensor(models_through(*given), terms=terms_after(last, args, node)) if sums else DATA
@@ -76,7 +78,7 @@ class LibraryCalls:
             return self._run.new("unknown", node, made_by=name)
         if last == "DataLoader" or last.endswith("DataLoader"):
             loader = self._run.new("loader", node, made_by=name, given=given)
-            spread = any(one.arg is None for one in node.keywords) and not keywords
+            spread = any(keyword.arg is None for keyword in node.keywords) and not keywords
             loader.settings = {**keywords, **({"shuffle": DATA} if spread or len(args) > 2 else {})}
             return loader
         return self._call_plain(name, last, args, keywords, parameters, node)
@@ -97,14 +99,16 @@ class LibraryCalls:
                 return Items(tuple(Items((Constant(place), one)) for place, one in enumerate(inner.values)))
             return self._paired(args, [DATA, self._run.names.element(inner)], node)
         if last in ("zip", "zip_longest") and args:
-            if all(isinstance(one, Items) and not one.pattern and not one.keys for one in args):
+            if all(isinstance(argument, Items) and not argument.pattern and not argument.keys for argument in args):
                 return Items(
                     tuple(
                         Items(tuple(parts))
-                        for parts in zip(*(one.values for one in args if isinstance(one, Items)), strict=False)
+                        for parts in zip(
+                            *(argument.values for argument in args if isinstance(argument, Items)), strict=False
+                        )
                     )
                 )
-            return self._paired(args, [self._run.names.element(one) for one in args], node)
+            return self._paired(args, [self._run.names.element(argument) for argument in args], node)
         if last in library.PASSES_ON or last.startswith("tqdm"):
             return (
                 Items(tuple(args), pattern=True)
@@ -130,7 +134,7 @@ class LibraryCalls:
             self._run.names.assign_attribute(args[0], key, args[2], node)
             return Constant(None)
         if last == "partial" and args and isinstance(args[0], Function):
-            names = [one.arg for one in args[0].node.args.args]
+            names = [argument.arg for argument in args[0].node.args.args]
             bound = tuple(zip(names, args[1:], strict=False)) + tuple(keywords.items())
             return Function(args[0].node, args[0].scope, args[0].path, args[0].owner, args[0].owner_class, bound)
         if last == "dict":
@@ -150,7 +154,7 @@ class LibraryCalls:
             models = [one for value in given for one in objects_in(value)]
             found = [parameters_in(value) for value in given]
             self._run.event(
-                "write", {*models, *(one for part in found if part is not None for one in part.models)}, node
+                "write", {*models, *(model for part in found if part is not None for model in part.models)}, node
             )
         if library.COMPUTES.search(name) and last not in ("load", "get_model"):
             if last in library.WITHOUT_GRADIENT:

@@ -187,7 +187,7 @@ class Methods:
                     self._run.calls.enter(function, [], {}, node)
         is_scaler = "scaler" in f"{owner.made_by} {owner.name}".lower()
         stepped = [one for value in given for one in objects_in(value) if one.kind == "optimizer" or is_scaler]
-        closure = any(isinstance(one, Function) for value in given for one in choices(value))
+        closure = any(isinstance(choice, Function) for value in given for choice in choices(value))
         if owner.kind == "schedule":
             self._run.event("schedule", [owner], node)
         elif stepped or owner.kind == "optimizer" or not given or closure:
@@ -204,7 +204,7 @@ class Methods:
 
     def _load_state_dict(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
         states = [part for value in given if (part := parameters_in(value)) is not None]
-        source = next((one for state in states for one in state.models), None)
+        source = next((model for state in states for model in state.models), None)
         self._run.event("load", [owner], node, source=source)
         return Constant(None)
 

@@ -42,9 +42,9 @@ class Names:
         """Give a name of the scope a value."""
         scope = self._run.top if name in self._run.frame.globals_ else self._run.frame.scope
         scope.names[name] = value
-        for one in choices(value):
-            if isinstance(one, Object) and not one.name:
-                one.name = name
+        for choice in choices(value):
+            if isinstance(choice, Object) and not choice.name:
+                choice.name = name
 
     def assign(self, target: ast.expr, value: Value, node: ast.expr | ast.stmt) -> None:
         """Give what stands left of `=` a value."""
@@ -53,8 +53,8 @@ class Names:
                 self.set(target.id, value)
             case ast.Tuple() | ast.List():
                 for place, part in enumerate(target.elts):
-                    one = part.value if isinstance(part, ast.Starred) else part
-                    self.assign(one, self.item(value, place), node)
+                    expr = part.value if isinstance(part, ast.Starred) else part
+                    self.assign(expr, self.item(value, place), node)
             case ast.Attribute():
                 for holder in choices(self._run.expressions.value(target.value)):
                     self.assign_attribute(holder, target.attr, value, node)
@@ -180,7 +180,7 @@ class Names:
                 decorators = [ast.unparse(one) for one in getattr(method.node, "decorator_list", ())]
                 return (
                     self._run.calls.enter(method, [], {}, method.node)
-                    if any("property" in one for one in decorators)
+                    if any("property" in decorator for decorator in decorators)
                     else method
                 )
             value = self._class_value(owner.definition, name)
@@ -208,7 +208,7 @@ class Names:
             case Items():
                 return either(*through.values) if through.values else DATA
             case Choice():
-                return either(*(self.element(one) for one in through.values))
+                return either(*(self.element(value) for value in through.values))
             case Object() if through.is_of_model():
                 return self.attribute(through, "*")
         return Tensor(models_through(through))
@@ -226,16 +226,16 @@ class Names:
 
     def method(self, definition: ast.ClassDef, name: str, owner: Object | None = None) -> Function | None:
         """Return the method of a class, or of its bases."""
-        for one in self.classes(definition):
-            for part in one.body:
+        for class_ in self.classes(definition):
+            for part in class_.body:
                 if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef) and part.name == name:
                     static = any(ast.unparse(mark) == "staticmethod" for mark in part.decorator_list)
-                    return Function(part, self._run.top, f"{one.name}.{name}", None if static else owner, one)
+                    return Function(part, self._run.top, f"{class_.name}.{name}", None if static else owner, class_)
         return None
 
     def _class_value(self, definition: ast.ClassDef, name: str) -> Value | None:
-        for one in self.classes(definition):
-            for part in one.body:
+        for class_ in self.classes(definition):
+            for part in class_.body:
                 if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name) and part.target.id == name:
                     return self._run.expressions.value(part.value) if part.value is not None else None
                 if isinstance(part, ast.Assign) and any(

@@ -176,7 +176,7 @@ class Statements:
             return None
         called = self._run.expressions.value(context.func)
         decorators = getattr(called.node, "decorator_list", ()) if isinstance(called, Function) else ()
-        managed = any(ast.unparse(one).endswith("contextmanager") for one in decorators)
+        managed = any(ast.unparse(decorator).endswith("contextmanager") for decorator in decorators)
         return called.node if managed and isinstance(called, Function) else None
 
     def _managed(self, node: ast.With | ast.AsyncWith, manager: ast.AST) -> bool:
