@@ -223,13 +223,15 @@ def test_training_that_parts_from_evaluation_before_a_pass_is_over_is_stated_wit
 
 def test_a_loss_above_that_of_any_guess_that_is_as_often_right_is_stated_whatever_the_classes() -> None:
     right: Value = lambda step: 0.8 + 0.0002 * step  # noqa: E731 - one of two curves
-    far = run_of({"loss": falling(9, 5, 0.1), "accuracy": right})
+    far = run_of({"cross_entropy_loss": falling(9, 5, 0.1), "accuracy": right})
     assert "over 1,000 classes and guessed, " in fact(far, "worse_than_any_guess").text
-    assert "worse_than_any_guess" not in facts(run_of({"loss": falling(2.3, 0.6), "accuracy": right}))
+    assert "worse_than_any_guess" not in facts(run_of({"cross_entropy": falling(2.3, 0.6), "accuracy": right}))
     binary = run_of({"binary_crossentropy": falling(9, 7, 0.01)})
     assert "0.6931 at most" in fact(binary, "worse_than_any_guess").text
     done = run_of({"loss": falling(2.3, 0.3), "accuracy": lambda _: 0.99})
     assert "worse_than_any_guess" not in facts(done)
+    for start, end in ((25, 2), (4.2, 2.0)):  # a sum over characters or parts; a penalty of weights within the loss
+        assert "worse_than_any_guess" not in facts(run_of({"loss": falling(start, end), "accuracy": right}))
 
 
 def test_answers_that_are_hardly_written_any_more_are_stated_in_times_of_their_nats() -> None:

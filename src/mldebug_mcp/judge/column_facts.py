@@ -7,6 +7,7 @@ names no cause.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
@@ -16,6 +17,7 @@ from mldebug_mcp.checks.curve import mad, sample
 from mldebug_mcp.checks.evaluation import beside_training
 from mldebug_mcp.checks.progress import passes_at, uniform_loss
 from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.logs import Run, Series
@@ -653,8 +655,10 @@ MOST_CLASSES, LEAST_RIGHT, MOST_RIGHT, BEYOND_GUESS = 1000, 0.5, 0.95, 1.6
 """Classes of a classifier, where they are unknown. Shares of right answers between which its loss is compared. Times
 the loss of a guess. Chosen: ImageNet's. Where nearly all is right, other terms of a loss exceed that of a guess.
 Overfitted models stay below the last."""
-_OF_TWO_CLASSES = ("binary", "bce", "logloss", "log_loss")
-"""Parts of names of a loss that is taken over two classes."""
+_OF_TWO_CLASSES = ("binary", "logloss", "log_loss")
+"""Parts of names of a loss that is a mean over two classes; `bce` often is a sum over pixels or parts."""
+_CROSS_ENTROPY = regex(r"cross_?entropy|xent|(?:^|[/_.])(?:ce|nll)(?:$|[/_.])|mlogloss", re.IGNORECASE)
+"""What the name of a mean cross-entropy holds."""
 TIMES_AS_UNLIKELY, LEAST_NATS = 2.0, 50.0
 """Times the nats of chosen answers, and nats more, from which on they are lost. Chosen: see the text of the fact."""
 OF_CONSTANT = 0.97
@@ -769,28 +773,32 @@ def _base_rate(run: Run) -> Iterator[DerivedFact]:
 
 
 def _beyond_guess(run: Run) -> Iterator[DerivedFact]:
-    """Yield a loss that stays far above that of a guess whose answers are as often right, whatever the classes."""
+    """Yield a loss that stays far above that of a guess whose answers are as often right, whatever the classes.
+
+    Its name has to say that it is a mean cross-entropy: a plain loss may hold sums over parts, CTC or penalties.
+    """
     if run.kind in POLICIES or run.kind == "preference":
         return
+    losses = _of(run, *LOSSES)
     stated = [
-        (one, math.log(2), "two classes that are guessed have")
-        for one in _of(run, *LOSSES)
-        if any(word in _name(one).lower() for word in _OF_TWO_CLASSES)
+        (series, math.log(2), "two classes that are guessed have")
+        for series in losses
+        if any(word in _name(series).lower() for word in _OF_TWO_CLASSES)
     ]
-    for loss, score in (("loss", "accuracy"), ("eval_loss", "eval_accuracy")):
-        if loss in run and score in run and len(run[score].finite):
+    for series in losses:
+        score = "eval_accuracy" if _is_evaluation(series) else "accuracy"
+        if score in run and len(run[score].finite) and _CROSS_ENTROPY.search(_name(series)):
             share = median(_tail(run[score].finite))
             if LEAST_RIGHT <= share <= MOST_RIGHT:
                 most = -share * math.log(share) + (1 - share) * (math.log(MOST_CLASSES - 1) - math.log(1 - share))
                 told = f"answers of which {percent(share)} are right have, over {MOST_CLASSES:,} classes and guessed,"
-                stated.append((run[loss].finite, most, told))
+                stated.append((series, most, told))
     for series, bound, told in stated:
         later = series.value[len(series) // 2 :]
         if len(series) < MIN_RECORDS_FOR_LEVEL or not bool(np.all(later > BEYOND_GUESS * bound)):
             continue
-        trained = series.role is None or series.role.phase != "eval"
         yield DerivedFact(
-            fact="worse_than_any_guess" if trained else "evaluation_worse_than_any_guess",
+            fact="evaluation_worse_than_any_guess" if _is_evaluation(series) else "worse_than_any_guess",
             text=(
                 f"{_name(series)} is {figure(float(later.min()))} to {figure(float(later.max()))} in the later half of "
                 f"{len(series)} records; {told} {figure(bound)} at most. Weights that are too large make wrong answers "
@@ -799,6 +807,10 @@ def _beyond_guess(run: Run) -> Iterator[DerivedFact]:
             values={"lowest": float(later.min()), "guess": bound},
         )
         return
+
+
+def _is_evaluation(series: Series) -> bool:
+    return series.role is not None and series.role.is_evaluation
 
 
 def _logps_multiplied(run: Run) -> Iterator[DerivedFact]:
