@@ -241,6 +241,18 @@ def test_rows_that_trl_packs_are_healthy(strategy: str, tmp_path: Path) -> None:
         assert answer.corpus.documents == (None if strategy == "wrapped" and model is None else 200)
 
 
+@pytest.mark.parametrize(("strategy", "severity"), [("bfd_split", "info"), ("bfd", "info"), (None, "warning")])
+def test_long_documents_that_a_packer_may_have_split_are_a_remark(
+    strategy: str | None, severity: str, tmp_path: Path
+) -> None:
+    ids = [document.tolist() for document in documents(400)]
+    rows = Dataset.from_dict({"input_ids": ids if strategy else [document[:128] for document in ids]})
+    kept = pack_dataset(rows, 128, strategy=strategy) if strategy else rows
+    kept.save_to_disk(str(tmp_path / "kept"))
+    findings = inspect_batch(tmp_path / "kept", None, config(tmp_path)).findings
+    assert [finding.severity for finding in findings if finding.check == "documents_truncated"] == [severity]
+
+
 # What the user states.
 
 

@@ -416,7 +416,8 @@ def _entropy(counts: npt.NDArray[np.int64]) -> float:
 def documents_truncated(batch: Batch) -> Evidence | None:
     """Many documents have exactly the greatest length, far more than any length just below it.
 
-    A tokenizer that adds the end token itself cuts the text before it, so that the end token may stand there too.
+    A tokenizer that adds the end token itself cuts the text before it, so that the end token may stand there too. Where
+    a packer states the documents of its rows, it is a remark: TRL's `bfd_split` splits long ones and loses nothing.
 
     Not this when: all rows have that length, as windows of a stream have; long documents were split, and none was lost.
     """
@@ -434,6 +435,7 @@ def documents_truncated(batch: Batch) -> Evidence | None:
         f"{cut:,} of {corpus.documents:,} documents have exactly {corpus.longest:,} tokens, the greatest length"
         f"{with_end}; they are cut there, or split and go on elsewhere",
         values={"documents": cut, "length": corpus.longest},
+        severity="info" if batch.document_lengths is not None and not ended else None,
     )
 
 
