@@ -387,5 +387,6 @@ def test_what_accelerate_sends_to_tensorboard_is_read() -> None:
 def test_no_sample_names_a_machine() -> None:
     private = ("/home/", "/root", "/tmp", "/work", "/Users/")  # noqa: S108
     files = [path for path in SAMPLES.rglob("*") if path.is_file() and "make" not in path.parts]
-    assert sum(path.stat().st_size for path in files) < 1_000_000
+    packages = {path.relative_to(SAMPLES).parts[: 2 if path.is_relative_to(SAMPLES / "far") else 1] for path in files}
+    assert sum(path.stat().st_size for path in files) < 10_000 * len(packages)
     assert not [path.name for path in files for word in private if word.encode() in path.read_bytes()]

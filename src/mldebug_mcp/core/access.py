@@ -222,12 +222,15 @@ def _check_kind(path: Path, mode: int, *, folder: bool) -> None:
 
 
 def _check_content(path: Path, status: os.stat_result) -> None:
-    name, size = shorten(str(path), 200), status.st_size
+    size = status.st_size
     if size == 0:
-        raise EmptyFileError(f"{name}: the file is empty; wait for the first record or name another file")
+        raise EmptyFileError(
+            f"{shorten(str(path), 200)}: the file is empty; wait for the first record or name another file"
+        )
     if size > SPARSE_BYTES and getattr(status, "st_blocks", size) * 512 * SPARSE_SHARE < size:
         raise InputError(
-            f"{name}: {size:,} bytes, nearly all of them holes; copy its content to a new file and name that"
+            f"{shorten(str(path), 200)}: {size:,} bytes, nearly all of them holes; copy its content to a new file and "
+            "name that"
         )
 
 

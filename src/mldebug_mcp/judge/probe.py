@@ -102,7 +102,7 @@ NOT_LEARNT = (
     "probe_loss_negated", "probe_loss_unbounded", "probe_loss_over_another_axis", "probe_rows_contradict",
     "probe_inputs_constant",
 )  # fmt: skip
-"""Symptoms of a loss whose fall is no learning."""
+"""Symptoms of a loss that falls while nothing is learnt."""
 
 
 def _slow(seen: Measured, present: dict[str, str]) -> str | None:

@@ -147,7 +147,7 @@ def rows_of(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_FOL
 
 
 def _rows_as_written(roles: Roles, node: ast.expr, call: Call, depth: int) -> str:
-    """Return the text of what is no call and has no one definition."""
+    """Return the text of an expression other than a call, without one definition."""
     if isinstance(node, ast.Slice):
         ends = (node.lower, node.upper, node.step)
         return ":".join(rows_of(roles, end, call, depth) if end is not None else "" for end in ends)

@@ -18,8 +18,8 @@ class Term:
     """A part of a sum.
 
     Args:
-        quantity: What it is: the log-probability of data, that of actions weighted by their advantage, an entropy, a
-            divergence of Kullback and Leibler, a cosine similarity, the log-sigmoid of a score; "other" for the rest.
+        quantity: What it is. `log_prob` is of data, `policy` of actions weighted by their advantage. `kl` is a
+            divergence of Kullback and Leibler, `similarity` a cosine, `log_sigmoid` of a score.
         sign: 1 or -1.
         line: Where it is computed.
     """

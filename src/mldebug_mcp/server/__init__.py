@@ -9,6 +9,7 @@ import asyncio
 import os
 import signal
 import sys
+import warnings
 from contextlib import suppress
 from typing import Any
 
@@ -94,6 +95,8 @@ def watch_children_without_threads() -> None:
         with suppress(OSError):  # a kernel before 5.3
             os.close(os.pidfd_open(os.getpid()))
             asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
+            # A signal ends the server while a probe may still run: its child is killed, so nothing is left to hear of.
+            warnings.filterwarnings("ignore", "A loop is being detached from a child watcher", RuntimeWarning)
 
 
 def make_server(access: Access | None = None, pool: Pool | None = None) -> MCPServer[Any]:

@@ -63,7 +63,7 @@ def tables(path: Path) -> Iterator[Table]:
 
 
 def _unreadable(file: Path, first: int, corrupt: Mapping[int, int]) -> InputError:
-    """Return the error of messages that cannot be read, the first of which do not match their checksums."""
+    """Return the error of a file whose first messages do not match their checksums and cannot be read."""
     place, at = next(iter(corrupt.items()))
     return InputError(
         f"{shorten(str(file), 200)}: record {first + place}, at byte {at:,}, does not match its checksum, and cannot "

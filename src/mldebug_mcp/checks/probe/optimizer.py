@@ -79,7 +79,7 @@ def probe_learning_rate_ends(seen: Measured) -> Evidence | None:
 
 MAX_SHARE_ROUNDED_AWAY = 0.5
 """Share of the 16-bit elements with a gradient that a step may leave as they are. Chosen: steps of 1e-3 of a weight
-move most of them, since bfloat16 tells numbers apart that differ by 4e-3, and rounds half of the smaller steps up."""
+move most of them. bfloat16 tells numbers apart that differ by 4e-3, and rounds half of the smaller steps up."""
 
 
 @probe_symptom(

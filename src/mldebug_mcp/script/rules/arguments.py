@@ -199,7 +199,7 @@ def _manual_optimization(roles: Roles) -> Iterator[Fault]:
 
 
 def _masked_language_model(roles: Roles) -> Iterator[Fault]:
-    """Yield collators of another kind of language model than that which is trained."""
+    """Yield collators of another kind of language model than the one that is trained."""
     causal = any(re.search(r"ForCausalLM|LMHeadModel", call.name) for call in roles.script.calls)
     masked = any(re.search(r"ForMaskedLM", call.name) for call in roles.script.calls)
     for call in roles.script.named("DataCollatorForLanguageModeling"):

@@ -310,7 +310,7 @@ GENERATORS = re.compile(r"(?:default_rng|RandomState|random\.Random|torch\.Gener
 
 
 def _generator_in_the_data(roles: Roles) -> Iterator[Fault]:
-    """Yield data sets with a generator of their own, of which each worker gets a copy in the same state."""
+    """Yield data sets with a generator of their own: each worker gets a copy in the same state."""
     workers = [
         call
         for call in roles.script.named("DataLoader")
@@ -376,7 +376,7 @@ def _is_seeded(call: Call) -> bool:
 
 
 def not_shuffled_by_a_helper(roles: Roles) -> Iterator[Fault]:
-    """A function makes loaders, and the one that trains is told not to shuffle."""
+    """A function makes loaders, and the one that trains does not shuffle."""
     if re.search(r"make_private|PrivacyEngine|Iterable|stream|shuffle\(|WebDataset|permutation", roles.source):
         return
     trace = roles.trace

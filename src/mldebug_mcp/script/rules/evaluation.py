@@ -264,7 +264,7 @@ def _source_before(roles: Roles, node: ast.expr, at: Assignment) -> ast.expr:
 
 
 def _summing_loss(roles: Roles, node: ast.Call) -> int | None:
-    """Return the line where a loss is told to sum; None where it is not known to."""
+    """Return the line where a loss is set to sum; None where it is not known to."""
     call = roles.call_of(node)
     if call is None:
         return None

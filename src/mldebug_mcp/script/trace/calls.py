@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.terms import Terms
+from mldebug_mcp.script.trace.methods import Methods
 from mldebug_mcp.script.trace.state import MAX_CALL_DEPTH, Frame
 from mldebug_mcp.script.values import (
     DATA,
@@ -28,32 +28,25 @@ from mldebug_mcp.script.values import (
     terms_after,
 )
 
-if TYPE_CHECKING:
-    from mldebug_mcp.script.trace.follower import Follower
-
-
 GIVES_LOSS = ("training_step", "compute_loss")
 """Methods whose result a trainer of a framework makes smaller."""
 
 
-class Calls:
+class Calls(Methods):
     """Follows a call into what it calls."""
-
-    def __init__(self, run: Follower) -> None:
-        self._run = run
 
     def call(self, node: ast.Call) -> Value:
         """Follow a call, and return what it gives."""
         method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        called = self._run.expressions.value(node.func.value if isinstance(node.func, ast.Attribute) else node.func)
+        called = self.value(node.func.value if isinstance(node.func, ast.Attribute) else node.func)
         args: list[Value] = []
         for arg in node.args:
-            value = self._run.expressions.value(arg)
+            value = self.value(arg)
             spread = isinstance(arg, ast.Starred) and isinstance(value, Items) and not value.pattern
             args += value.values if spread and isinstance(value, Items) else [value]
         keywords: dict[str, Value] = {}
         for keyword in node.keywords:
-            value = self._run.expressions.value(keyword.value)
+            value = self.value(keyword.value)
             if keyword.arg is not None:
                 keywords[keyword.arg] = value
             elif isinstance(value, Items):
@@ -61,10 +54,10 @@ class Calls:
                     key: one for key, one in zip(value.keys, value.values, strict=False) if isinstance(key, str)
                 }
         if args:
-            self._run.trace.given.setdefault(id(node), []).append(args[0])
+            self.trace.given.setdefault(id(node), []).append(args[0])
         callees = [choice for choice in choices(called) if choice != Constant(None)]
         if method:
-            results = [self._run.methods.call_method(callee, method, args, keywords, node) for callee in callees]
+            results = [self.call_method(callee, method, args, keywords, node) for callee in callees]
         else:
             results = [self.call_value(callee, args, keywords, node) for callee in callees]
         return either(*results) if results else DATA
@@ -79,7 +72,7 @@ class Calls:
             case Class():
                 return self.make(called, args, keywords, node)
             case Library():
-                return self._run.library_calls.call_library(called.name, args, keywords, node)
+                return self.call_library(called.name, args, keywords, node)
             case Object():
                 return self.forward(called, args, keywords, node)
         return Tensor(models_through(called, *args, *keywords.values()))
@@ -87,33 +80,33 @@ class Calls:
     def enter(self, function: Function, args: Sequence[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
         """Follow a function with what it is given, and return what it returns."""
         definition = function.node
-        if len(self._run.stack) >= MAX_CALL_DEPTH or self._run.stack.count(definition) > 1:
-            return self._run.new("unknown", node)
-        before = (self._run.frame, self._run.gradients)
+        if len(self.stack) >= MAX_CALL_DEPTH or self.stack.count(definition) > 1:
+            return self.new("unknown", node)
+        before = (self.frame, self.gradients)
         scope = Scope(function.scope)
-        self._run.frame = Frame(scope, function.path, function.owner, function.owner_class)
+        self.frame = Frame(scope, function.path, function.owner, function.owner_class)
         self._bind(function, args, keywords)
-        if self._run.with_block is not None and self._run.with_block[0] is definition:
-            self._run.frame.on_yield = self._run.with_block[1]
-            self._run.with_block = None
-        self._run.stack.append(definition)
-        self._run.entered.add(definition)
+        if self.with_block is not None and self.with_block[0] is definition:
+            self.frame.on_yield = self.with_block[1]
+            self.with_block = None
+        self.stack.append(definition)
+        self.entered.add(definition)
         try:
             if isinstance(definition, ast.Lambda):
-                return self._run.expressions.value(definition.body)
+                return self.value(definition.body)
             for decorator in definition.decorator_list:
-                self._run.gradients = self._run.statements.gradients_in(decorator, self._run.gradients)
-            self._run.statements.body(definition.body)
-            returned = either(*self._run.frame.returned) if self._run.frame.returned else Constant(None)
+                self.gradients = self.gradients_in(decorator, self.gradients)
+            self.body(definition.body)
+            returned = either(*self.frame.returned) if self.frame.returned else Constant(None)
             if definition.name in GIVES_LOSS:
-                self._run.note_loss(returned, definition)
+                self.note_loss(returned, definition)
             return returned
         finally:
-            self._run.stack.pop()
-            self._run.frame, self._run.gradients = before
+            self.stack.pop()
+            self.frame, self.gradients = before
 
     def _bind(self, function: Function, args: Sequence[Value], keywords: dict[str, Value]) -> None:
-        given, names = function.node.args, self._run.frame.scope.names
+        given, names = function.node.args, self.frame.scope.names
         parameters = [*given.posonlyargs, *given.args]
         values = list(args)
         if function.owner is not None and parameters:
@@ -123,7 +116,7 @@ class Calls:
             own = function.owner
             values.insert(
                 0,
-                Class(function.owner_class, self._run.top, function.owner_class.name)
+                Class(function.owner_class, self.top, function.owner_class.name)
                 if class_method and function.owner_class
                 else own,
             )
@@ -137,9 +130,9 @@ class Calls:
             if name in bound:
                 names[name] = bound[name]
             elif name in defaults and function.node is not self._entry_of():
-                names[name] = self._run.expressions.value(defaults[name])
+                names[name] = self.value(defaults[name])
             else:
-                names[name] = self._run.new("unknown", function.node, name=name, made_by="")
+                names[name] = self.new("unknown", function.node, name=name, made_by="")
         if given.vararg is not None:
             rest = values[len(free) :]
             names[given.vararg.arg] = Items(tuple(rest)) if rest else Items((DATA,), pattern=True)
@@ -150,24 +143,22 @@ class Calls:
 
     def _entry_of(self) -> ast.AST | None:
         """Return the function with which the script begins here, whose defaults its callers may not keep."""
-        return self._run.stack[0] if self._run.stack and self._run.entry else None
+        return self.stack[0] if self.stack and self.entry else None
 
     def make(self, called: Class, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
         """Make an instance of a class of this file."""
-        names = [ast.unparse(base) for class_ in self._run.names.classes(called.node) for base in class_.bases]
+        names = [ast.unparse(base) for class_ in self.classes(called.node) for base in class_.bases]
         is_model = any(
             name.rpartition(".")[2] in ("Module", "PreTrainedModel", "GenerationMixin")
             or (name.endswith(("Model", "Module")) and "Data" not in name)
             for name in names
         )
         is_optimizer = any(name.endswith("Optimizer") or library.OPTIMIZERS.search(name) for name in names)
-        made = self._run.new(
-            "model" if is_model else "optimizer" if is_optimizer else "instance", node, made_by=called.path
-        )
+        made = self.new("model" if is_model else "optimizer" if is_optimizer else "instance", node, made_by=called.path)
         made.definition, made.given = called.node, (*args, *keywords.values())
         if is_optimizer:
-            self._run.library_calls.hold(made, args, keywords)
-        start = self._run.names.method(called.node, "__init__", made)
+            self.hold(made, args, keywords)
+        start = self.method(called.node, "__init__", made)
         if start is not None:
             self.enter(start, args, keywords, node)
         else:
@@ -187,20 +178,18 @@ class Calls:
         given = (*args, *keywords.values())
         if model.kind == "loss":
             return Tensor(models_through(*given), terms=self._terms_of_loss(model, args, node))
-        event = self._run.event("forward", [model], node, modes=model.modes)
+        event = self.event("forward", [model], node, modes=model.modes)
         inner: Value = DATA
         if model.definition is not None:
-            method = self._run.names.method(model.definition, "forward", model) or self._run.names.method(
-                model.definition, "__call__", model
-            )
+            method = self.method(model.definition, "forward", model) or self.method(model.definition, "__call__", model)
             if method is not None:
                 inner = self.enter(method, args, keywords, node)
                 if model.kind != "model":
                     return inner
         else:
-            self._run.escape(given, node)
+            self.escape(given, node)
         if model.kind == "unknown":
-            made = self._run.new("unknown", node, made_by=model.made_by or model.name, given=given)
+            made = self.new("unknown", node, made_by=model.made_by or model.name, given=given)
             made.through = models_through(*given) | {model} if event.gradients else frozenset()
             return made
         models = models_through(*given) | {model} if event.gradients else frozenset()

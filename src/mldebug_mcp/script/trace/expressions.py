@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.calls import constant_of
 from mldebug_mcp.script.terms import Term, Terms, added, gaussian_divergence, negated, weighted
+from mldebug_mcp.script.trace.calls import Calls
 from mldebug_mcp.script.trace.state import MAX_ITEMS
 from mldebug_mcp.script.values import (
     DATA,
@@ -31,15 +31,9 @@ from mldebug_mcp.script.values import (
     terms_of,
 )
 
-if TYPE_CHECKING:
-    from mldebug_mcp.script.trace.follower import Follower
 
-
-class Expressions:
+class Expressions(Calls):
     """Finds the value of an expression, and whether a test holds."""
-
-    def __init__(self, run: Follower) -> None:
-        self._run = run
 
     def value(self, node: ast.expr | None) -> Value:
         """Return the value of an expression; what stands in it happens."""
@@ -51,9 +45,9 @@ class Expressions:
             case ast.Name():
                 return self._named(node.id)
             case ast.Attribute():
-                return self._run.names.attribute(self.value(node.value), node.attr)
+                return self.attribute(self.value(node.value), node.attr)
             case ast.Call():
-                return self._run.calls.call(node)
+                return self.call(node)
             case ast.Tuple() | ast.List() | ast.Set():
                 return self._listed(node.elts)
             case ast.Dict():
@@ -65,32 +59,32 @@ class Expressions:
                 value = self.value(node.value)
                 if isinstance(node.slice, ast.Slice) and isinstance(value, Items | Parameters):
                     return value
-                return self._run.names.item(value, key.value if isinstance(key, Constant) else None)
+                return self.item(value, key.value if isinstance(key, Constant) else None)
             case ast.IfExp():
                 known = self.truth(node.test)
                 if known is not None:
                     return self.value(node.body if known else node.orelse)
-                with self._run.under(node):
+                with self.under(node):
                     return either(self.value(node.body), self.value(node.orelse))
             case ast.BoolOp():
                 return either(*(self.value(expr) for expr in node.values))
             case ast.Lambda():
-                return Function(node, self._run.frame.scope, self._run.frame.path)
+                return Function(node, self.frame.scope, self.frame.path)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
                 return self._comprehension(node, node.elt)
             case ast.DictComp():
                 return self._comprehension(node, node.value)
             case ast.NamedExpr():
                 value = self.value(node.value)
-                self._run.names.assign(node.target, value, node)
+                self.assign(node.target, value, node)
                 return value
             case ast.Starred() | ast.Await():
                 return self.value(node.value)
-            case ast.Yield() if self._run.frame.on_yield is not None:
-                self._run.frame.on_yield(self.value(node.value))
+            case ast.Yield() if self.frame.on_yield is not None:
+                self.frame.on_yield(self.value(node.value))
                 return DATA
             case ast.Yield() | ast.YieldFrom():
-                self._run.frame.returned.append(Items((self.value(node.value),), pattern=True))
+                self.frame.returned.append(Items((self.value(node.value),), pattern=True))
                 return DATA
             case ast.UnaryOp() if isinstance(node.op, ast.Not):
                 known = self.truth(node.operand)
@@ -129,8 +123,8 @@ class Expressions:
         ends = [end_of(one) for one in (left, right)]
         if isinstance(node.op, ast.Mult) and "log_prob" in ends and ends[0] != ends[1]:
             weight = models_through(right if ends[0] == "log_prob" else left)
-            if weight and self._run.gradients:
-                self._run.event("policy", weight, node)
+            if weight and self.gradients:
+                self.event("policy", weight, node)
         known = all(
             isinstance(tensor, Constant) or (isinstance(tensor, Tensor) and tensor.is_known) for tensor in (left, right)
         )
@@ -156,7 +150,7 @@ class Expressions:
         return frozenset({Term("other", 1, node.lineno)}) if of_left or of_right else frozenset()
 
     def _named(self, name: str) -> Value:
-        value = self._run.frame.scope.find(name)
+        value = self.frame.scope.find(name)
         if value is not None:
             return value
         if name == "__name__":
@@ -165,8 +159,8 @@ class Expressions:
         if known or hasattr(builtins, name):
             return Library(known or name)
         given = Object(name=name, made_by=name)
-        self._run.trace.objects.append(given)
-        self._run.top.names[name] = given
+        self.trace.objects.append(given)
+        self.top.names[name] = given
         return given
 
     def _listed(self, nodes: Sequence[ast.expr]) -> Items:
@@ -184,8 +178,8 @@ class Expressions:
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, kept: ast.expr
     ) -> Value:
-        outer, loops = self._run.frame.scope, self._run.loops
-        self._run.frame.scope = Scope(outer)
+        outer, loops = self.frame.scope, self.loops
+        self.frame.scope = Scope(outer)
         try:
             for place, part in enumerate(node.generators):
                 through = self.value(part.iter)
@@ -200,17 +194,17 @@ class Expressions:
                 ):
                     values = []
                     for value in through.values:
-                        self._run.names.assign(part.target, value, kept)
+                        self.assign(part.target, value, kept)
                         values.append(self.value(kept))
                     return Items(tuple(values))
-                self._run.loops = (*self._run.loops, (kept.lineno, 0))
-                self._run.iterate(through, kept)
-                self._run.names.assign(part.target, self._run.names.element(through), kept)
+                self.loops = (*self.loops, (kept.lineno, 0))
+                self.iterate(through, kept)
+                self.assign(part.target, self.element(through), kept)
                 for test in part.ifs:
                     self.value(test)
             value = self.value(kept)
         finally:
-            self._run.frame.scope, self._run.loops = outer, loops
+            self.frame.scope, self.loops = outer, loops
         return value if isinstance(value, Parameters) else Items((value,), pattern=True)
 
     def truth(self, test: ast.expr) -> bool | None:

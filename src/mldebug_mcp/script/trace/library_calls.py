@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.trace.names import Names
 from mldebug_mcp.script.values import (
     DATA,
     Constant,
@@ -27,23 +27,17 @@ from mldebug_mcp.script.values import (
     terms_after,
 )
 
-if TYPE_CHECKING:
-    from mldebug_mcp.script.trace.follower import Follower
 
-
-class LibraryCalls:
+class LibraryCalls(Names):
     """Follows the call of something that another file defines."""
-
-    def __init__(self, run: Follower) -> None:
-        self._run = run
 
     def call_library(self, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:
         """Follow the call of a function or class of another file."""
         last = name.rpartition(".")[2]
         given = (*args, *keywords.values())
         if name == "super":
-            if self._run.frame.owner is not None and self._run.frame.owner_class is not None:
-                return Super(self._run.frame.owner, self._run.frame.owner_class)
+            if self.frame.owner is not None and self.frame.owner_class is not None:
+                return Super(self.frame.owner, self.frame.owner_class)
             return DATA
         if last in ("deepcopy", "copy") and len(args) >= 1:
             return either(
@@ -55,10 +49,10 @@ class LibraryCalls:
         parameters = parameters_in(args[0]) if args else None
         parameters = parameters or (parameters_in(keywords["params"]) if "params" in keywords else None)
         if last.startswith("clip_grad") and parameters is not None:
-            self._run.event("clip", parameters.models if parameters.known else frozenset(), node)
+            self.event("clip", parameters.models if parameters.known else frozenset(), node)
             return DATA
         if library.SCHEDULES.search(name) and not library.OPTIMIZERS.search(name):
-            return self._run.new("schedule", node, made_by=name, given=given)
+            return self.new("schedule", node, made_by=name, given=given)
         if library.OPTIMIZERS.search(name) or (
             parameters is not None
             and not parameters.state
@@ -66,18 +60,18 @@ class LibraryCalls:
             and last != "Tensor"
             and "nn" not in name.split(".")
         ):
-            optimizer = self._run.new("optimizer", node, made_by=name, given=given)
+            optimizer = self.new("optimizer", node, made_by=name, given=given)
             self.hold(optimizer, args, keywords)
-            self._run.event("make", [optimizer], node)
+            self.event("make", [optimizer], node)
             return optimizer
         if last in library.WRAPPERS and args:
             return args[0]
         if last in library.PREPARES and given and not name.startswith("torch.nn"):
             return Items(tuple(given)) if len(given) != 1 else given[0]
         if last in ("GradScaler", "ShardedGradScaler"):
-            return self._run.new("unknown", node, made_by=name)
+            return self.new("unknown", node, made_by=name)
         if last == "DataLoader" or last.endswith("DataLoader"):
-            loader = self._run.new("loader", node, made_by=name, given=given)
+            loader = self.new("loader", node, made_by=name, given=given)
             spread = any(keyword.arg is None for keyword in node.keywords) and not keywords
             loader.settings = {**keywords, **({"shuffle": DATA} if spread or len(args) > 2 else {})}
             return loader
@@ -97,7 +91,7 @@ class LibraryCalls:
             inner = args[0]
             if isinstance(inner, Items) and not inner.pattern and not inner.keys:
                 return Items(tuple(Items((Constant(place), one)) for place, one in enumerate(inner.values)))
-            return self._paired(args, [DATA, self._run.names.element(inner)], node)
+            return self._paired(args, [DATA, self.element(inner)], node)
         if last in ("zip", "zip_longest") and args:
             if all(isinstance(argument, Items) and not argument.pattern and not argument.keys for argument in args):
                 return Items(
@@ -108,7 +102,7 @@ class LibraryCalls:
                         )
                     )
                 )
-            return self._paired(args, [self._run.names.element(argument) for argument in args], node)
+            return self._paired(args, [self.element(argument) for argument in args], node)
         if last in library.PASSES_ON or last.startswith("tqdm"):
             return (
                 Items(tuple(args), pattern=True)
@@ -121,17 +115,15 @@ class LibraryCalls:
             return (
                 args[1]
                 if last == "filter"
-                else Items(
-                    (self._run.calls.call_value(args[0], [self._run.names.element(args[1])], {}, node),), pattern=True
-                )
+                else Items((self.call_value(args[0], [self.element(args[1])], {}, node),), pattern=True)
             )
         if last == "next" and args:
-            return self._run.names.element(args[0])
+            return self.element(args[0])
         if last == "getattr" and len(args) > 1 and isinstance(args[1], Constant):
-            return self._run.names.attribute(args[0], str(args[1].value))
+            return self.attribute(args[0], str(args[1].value))
         if last == "setattr" and len(args) > 2:
             key = str(args[1].value) if isinstance(args[1], Constant) else "*"
-            self._run.names.assign_attribute(args[0], key, args[2], node)
+            self.assign_attribute(args[0], key, args[2], node)
             return Constant(None)
         if last == "partial" and args and isinstance(args[0], Function):
             names = [argument.arg for argument in args[0].node.args.args]
@@ -141,10 +133,10 @@ class LibraryCalls:
             return Items(tuple(keywords.values()), tuple(keywords)) if keywords or not args else args[0]
         if name in ("torch.autograd.backward", "torch.autograd.grad"):
             if last == "backward":
-                self._run.event("backward", models_through(*args[:1]), node)
+                self.event("backward", models_through(*args[:1]), node)
             return Tensor(models_through(*args[:1]))
         if name in ("jax.grad", "jax.value_and_grad") and args and isinstance(args[0], Function):
-            self._run.note_loss(self._run.calls.enter(args[0], [], {}, node), node)
+            self.note_loss(self.enter(args[0], [], {}, node), node)
         if ".nn." in f".{name}" and last[:1].isupper():
             return self._layer(name, args, keywords, node)
         if parameters is not None and parameters.state and last in ("save", "load"):
@@ -153,7 +145,7 @@ class LibraryCalls:
         if writes:
             models = [one for value in given for one in objects_in(value)]
             found = [parameters_in(value) for value in given]
-            self._run.event(
+            self.event(
                 "write", {*models, *(model for part in found if part is not None for model in part.models)}, node
             )
         if library.COMPUTES.search(name) and last not in ("load", "get_model"):
@@ -164,12 +156,12 @@ class LibraryCalls:
                 end_after(last, args[0]) if args and last in library.SAME_VALUES else ""
             )
             known = bool(args) and isinstance(args[0], Tensor) and args[0].is_known
-            through = models_through(*parts) if self._run.gradients else frozenset()
+            through = models_through(*parts) if self.gradients else frozenset()
             line = node.lineno if last in library.RESULTS else end_line_of(args[0]) if args else 0
             return Tensor(through, ends, known, line, terms_after(last, args, node))
-        self._run.escape(given, node)
+        self.escape(given, node)
         pretrained = last in ("from_pretrained", "create_model") or ".models." in name
-        made = self._run.new("model" if pretrained else "unknown", node, made_by=name, given=given)
+        made = self.new("model" if pretrained else "unknown", node, made_by=name, given=given)
         if last == "from_pretrained":
             made.modes = frozenset({"eval"}) if "Model" in name or "For" in name else frozenset()
         elif pretrained:
@@ -178,11 +170,11 @@ class LibraryCalls:
 
     def _paired(self, through: Sequence[Value], parts: list[Value], node: ast.Call) -> Items:
         for one in through:
-            self._run.iterate(one, node)
+            self.iterate(one, node)
         return Items((Items(tuple(parts)),), pattern=True)
 
     def _layer(self, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Object:
-        layer = self._run.new("loss" if name.endswith("Loss") else "model", node, made_by=name)
+        layer = self.new("loss" if name.endswith("Loss") else "model", node, made_by=name)
         layer.given, layer.modes = (*args, *keywords.values()), frozenset({"train"})
         for place, value in enumerate(layer.given):
             for one in objects_in(value):
@@ -201,9 +193,9 @@ class LibraryCalls:
         optimizer.holds_all = optimizer.holds_all and found is not None and found.known
 
     def _copy(self, source: Object, node: ast.AST, parent: Object | None = None) -> Object:
-        made = self._run.new(source.kind, node, made_by=source.made_by, given=source.given)
+        made = self.new(source.kind, node, made_by=source.made_by, given=source.given)
         made.copy_of, made.definition, made.modes, made.parent = source, source.definition, source.modes, parent
-        self._run.event("copy", [made], node, source=source)
+        self.event("copy", [made], node, source=source)
         for name, value in source.attributes.items():
             inner = isinstance(value, Object) and value.parent is source
             made.attributes[name] = self._copy(value, node, made) if inner and isinstance(value, Object) else value

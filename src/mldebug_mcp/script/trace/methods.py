@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.trace.library_calls import LibraryCalls
 from mldebug_mcp.script.trace.state import MAX_LISTED
 from mldebug_mcp.script.values import (
     DATA,
@@ -29,15 +29,9 @@ from mldebug_mcp.script.values import (
     terms_after,
 )
 
-if TYPE_CHECKING:
-    from mldebug_mcp.script.trace.follower import Follower
 
-
-class Methods:
+class Methods(LibraryCalls):
     """Follows the call of a method."""
-
-    def __init__(self, run: Follower) -> None:
-        self._run = run
 
     def call_method(
         self, owner: Value, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call
@@ -46,37 +40,37 @@ class Methods:
         given = (*args, *keywords.values())
         match owner:
             case Library():
-                return self._run.library_calls.call_library(f"{owner.name}.{name}", args, keywords, node)
+                return self.call_library(f"{owner.name}.{name}", args, keywords, node)
             case Class():
-                return self._run.calls.call_value(self._run.names.attribute(owner, name), args, keywords, node)
+                return self.call_value(self.attribute(owner, name), args, keywords, node)
             case Super():
-                method = self._run.names.attribute(owner, name)
+                method = self.attribute(owner, name)
                 if isinstance(method, Function):
-                    return self._run.calls.enter(method, args, keywords, node)
+                    return self.enter(method, args, keywords, node)
                 return (
                     Constant(None) if name == "__init__" else self._method_of(owner.owner, name, args, keywords, node)
                 )
             case Object():
                 held = owner.attributes.get(name)
                 if held is None and owner.definition is not None:
-                    held = self._run.names.method(owner.definition, name, owner)
+                    held = self.method(owner.definition, name, owner)
                 if held is not None and not (
                     isinstance(held, Object) and held.kind == "unknown" and held.parent is owner
                 ):
-                    return self._run.calls.call_value(held, args, keywords, node)
+                    return self.call_value(held, args, keywords, node)
                 return self._method_of(owner, name, args, keywords, node)
             case Parameters():
                 return self._method_of_parameters(owner, name, given, node)
             case Items():
                 return self._method_of_items(owner, name, args, node)
             case Tensor() if name == "backward":
-                self._run.note_loss(owner, node)
-                self._run.event("backward", owner.models, node)
+                self.note_loss(owner, node)
+                self.event("backward", owner.models, node)
                 return Constant(None)
         if name in library.CUTTING_METHODS:
             return DATA
         if name == "detach_" and isinstance(node.func, ast.Attribute):
-            self._run.names.assign(node.func.value, DATA, node)
+            self.assign(node.func.value, DATA, node)
         ends = library.RESULTS.get(name) or (end_after(name, owner) if name in library.SAME_VALUES else "")
         known = isinstance(owner, Tensor) and owner.is_known
         line = node.lineno if name in library.RESULTS else end_line_of(owner)
@@ -86,9 +80,9 @@ class Methods:
         target = node.func.value if isinstance(node.func, ast.Attribute) else None
         if name in ("append", "add", "extend", "insert", "update", "appendleft") and args and target is not None:
             new = args[-1].values if name in ("extend", "update") and isinstance(args[-1], Items) else (args[-1],)
-            pattern = owner.pattern or bool(self._run.loops)
+            pattern = owner.pattern or bool(self.loops)
             if isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
-                self._run.names.assign(target, Items((*owner.values, *new)[:MAX_LISTED], pattern=pattern), node)
+                self.assign(target, Items((*owner.values, *new)[:MAX_LISTED], pattern=pattern), node)
             return Constant(None)
         if name == "items":
             return Items(
@@ -98,19 +92,19 @@ class Methods:
         if name == "keys":
             return Items(tuple(map(Constant, owner.keys)))
         if name in ("get", "pop") and args:
-            return self._run.names.item(owner, args[0].value if isinstance(args[0], Constant) else None)
+            return self.item(owner, args[0].value if isinstance(args[0], Constant) else None)
         if name in ("values", "copy"):
             return Items(owner.values, pattern=owner.pattern)
         return Tensor(models_through(owner))
 
     def _method_of_parameters(self, owner: Parameters, name: str, given: Sequence[Value], node: ast.Call) -> Value:
         if name == "requires_grad_":
-            self._run.event("freeze" if Constant(False) in given else "unfreeze", owner.models, node)
+            self.event("freeze" if Constant(False) in given else "unfreeze", owner.models, node)
             return owner
         if name.endswith("_") and not name.endswith("__"):
             clears = owner.gradients and name in ("zero_", "detach_")
             if name != "detach_" or owner.gradients:
-                self._run.event("clear" if clears else "gradients" if owner.gradients else "write", owner.models, node)
+                self.event("clear" if clears else "gradients" if owner.gradients else "write", owner.models, node)
             return owner
         if name in ("items", "values"):
             return owner
@@ -131,21 +125,21 @@ class Methods:
         if name in library.PREPARES:
             return Items(tuple(args)) if len(args) != 1 else args[0]
         if name == "forward":
-            return self._run.calls.forward(owner, args, keywords, node)
+            return self.forward(owner, args, keywords, node)
         if name in library.SAME_MODEL and owner.kind in ("model", "unknown", "loss"):
             if name == "apply":
-                self._run.event("write", [owner], node)
+                self.event("write", [owner], node)
             return owner
         if name in ("scale", "unwrap_model") and len(args) == 1:
             return args[0]
         if name in library.WRAPPERS and args:
             return args[0]
-        self._run.escape(given, node)
+        self.escape(given, node)
         if owner.kind == "loader":
             return owner
-        if owner.kind == "model" and name not in library.WITHOUT_GRADIENT and self._run.gradients:
+        if owner.kind == "model" and name not in library.WITHOUT_GRADIENT and self.gradients:
             return Tensor(models_through(*given) | {owner})
-        made = self._run.new("unknown", node, made_by=f"{owner.made_by or owner.name}.{name}", given=given)
+        made = self.new("unknown", node, made_by=f"{owner.made_by or owner.name}.{name}", given=given)
         made.through = models_through(owner, *given) if owner.through else frozenset()
         return made
 
@@ -156,47 +150,47 @@ class Methods:
         return Parameters(frozenset({owner}), named=name == "named_parameters")
 
     def _parts_of(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
-        part = self._run.names.attribute_of_object(owner, "*")
+        part = self.attribute_of_object(owner, "*")
         named = isinstance(node.func, ast.Attribute) and node.func.attr.startswith("named")
         return Items((Items((DATA, part)) if named else part,), pattern=True)
 
     def _switch(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
         method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         if given and owner.kind == "unknown" and not isinstance(given[0], Constant):
-            self._run.escape(given, node)
-            return self._run.new("unknown", node, made_by=method, given=tuple(given))
+            self.escape(given, node)
+            return self.new("unknown", node, made_by=method, given=tuple(given))
         mode = given[0] if given else Constant(True)
         is_train = method == "train" and mode != Constant(False)
         known = isinstance(mode, Constant)
         if owner.kind == "unknown" and owner.parent is None:
             owner.kind = "model"
         for part in owner.parts():
-            self._run.switched.setdefault(part, part.modes)
+            self.switched.setdefault(part, part.modes)
             part.modes = frozenset({"train" if is_train else "eval"}) if known else frozenset()
-        self._run.event("train" if is_train else "eval", [owner], node)
+        self.event("train" if is_train else "eval", [owner], node)
         return owner
 
     def _clear(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
-        self._run.event("clear", [owner], node)
+        self.event("clear", [owner], node)
         return Constant(None)
 
     def _step(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
         for value in given:
             for function in choices(value):
                 if isinstance(function, Function):
-                    self._run.calls.enter(function, [], {}, node)
+                    self.enter(function, [], {}, node)
         is_scaler = "scaler" in f"{owner.made_by} {owner.name}".lower()
         stepped = [one for value in given for one in objects_in(value) if one.kind == "optimizer" or is_scaler]
         closure = any(isinstance(choice, Function) for value in given for choice in choices(value))
         if owner.kind == "schedule":
-            self._run.event("schedule", [owner], node)
+            self.event("schedule", [owner], node)
         elif stepped or owner.kind == "optimizer" or not given or closure:
-            self._run.event("step", stepped or [owner], node)
-        return self._run.new("unknown", node, made_by="step")
+            self.event("step", stepped or [owner], node)
+        return self.new("unknown", node, made_by="step")
 
     def _backward(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
-        self._run.note_loss(given[0] if given else owner, node)
-        self._run.event("backward", models_through(*given[:1]) if given else owner.through, node)
+        self.note_loss(given[0] if given else owner, node)
+        self.event("backward", models_through(*given[:1]) if given else owner.through, node)
         return Constant(None)
 
     def _state_dict(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
@@ -205,25 +199,25 @@ class Methods:
     def _load_state_dict(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
         states = [part for value in given if (part := parameters_in(value)) is not None]
         source = next((model for state in states for model in state.models), None)
-        self._run.event("load", [owner], node, source=source)
+        self.event("load", [owner], node, source=source)
         return Constant(None)
 
     def _requires_gradients(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
-        self._run.event("freeze" if Constant(False) in given else "unfreeze", [owner], node)
+        self.event("freeze" if Constant(False) in given else "unfreeze", [owner], node)
         return owner
 
     def _add_group(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
-        self._run.library_calls.hold(owner, list(given), {})
+        self.hold(owner, list(given), {})
         return Constant(None)
 
     def _add_module(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
         for value in given:
             for one in objects_in(value):
-                self._run.names.assign_attribute(owner, "*", one, node)
+                self.assign_attribute(owner, "*", one, node)
         return owner
 
     def _unscale(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
-        self._run.event("unscale", [one for value in given for one in objects_in(value)], node)
+        self.event("unscale", [one for value in given for one in objects_in(value)], node)
         return Constant(None)
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.trace.state import MAX_CALL_DEPTH, MAX_ITEMS
+from mldebug_mcp.script.trace.state import MAX_CALL_DEPTH, MAX_ITEMS, State
 from mldebug_mcp.script.values import (
     DATA,
     Choice,
@@ -28,19 +27,13 @@ from mldebug_mcp.script.values import (
     parameters_in,
 )
 
-if TYPE_CHECKING:
-    from mldebug_mcp.script.trace.follower import Follower
 
-
-class Names:
+class Names(State):
     """Reads and sets what has a name, in a scope, an object, a class or a list."""
 
-    def __init__(self, run: Follower) -> None:
-        self._run = run
-
-    def set(self, name: str, value: Value) -> None:
+    def set_name(self, name: str, value: Value) -> None:
         """Give a name of the scope a value."""
-        scope = self._run.top if name in self._run.frame.globals_ else self._run.frame.scope
+        scope = self.top if name in self.frame.globals_ else self.frame.scope
         scope.names[name] = value
         for choice in choices(value):
             if isinstance(choice, Object) and not choice.name:
@@ -50,16 +43,16 @@ class Names:
         """Give what stands left of `=` a value."""
         match target:
             case ast.Name():
-                self.set(target.id, value)
+                self.set_name(target.id, value)
             case ast.Tuple() | ast.List():
                 for place, part in enumerate(target.elts):
                     expr = part.value if isinstance(part, ast.Starred) else part
                     self.assign(expr, self.item(value, place), node)
             case ast.Attribute():
-                for holder in choices(self._run.expressions.value(target.value)):
+                for holder in choices(self.value(target.value)):
                     self.assign_attribute(holder, target.attr, value, node)
             case ast.Subscript():
-                owner, key = self._run.expressions.value(target.value), self._run.expressions.value(target.slice)
+                owner, key = self.value(target.value), self.value(target.slice)
                 plain = key.value if isinstance(key, Constant) else None
                 if isinstance(owner, Items):
                     self.assign(
@@ -69,7 +62,7 @@ class Names:
                     )
                 for holder in choices(owner):
                     if isinstance(holder, Parameters):
-                        self._run.event("write", holder.models, node)
+                        self.event("write", holder.models, node)
                     elif isinstance(holder, Object):
                         self.assign_attribute(holder, _attribute_at(plain), value, node)
 
@@ -77,18 +70,18 @@ class Names:
         """Give an attribute of something a value."""
         if isinstance(owner, Parameters):
             if name == "grad":
-                self._run.event("clear" if value == Constant(None) else "gradients", owner.models, node)
+                self.event("clear" if value == Constant(None) else "gradients", owner.models, node)
             elif name == "requires_grad":
-                self._run.event("freeze" if value == Constant(False) else "unfreeze", owner.models, node)
+                self.event("freeze" if value == Constant(False) else "unfreeze", owner.models, node)
             elif name == "data":
-                self._run.event("write", owner.models, node)
+                self.event("write", owner.models, node)
         elif isinstance(owner, Object):
             if name == "data":
-                self._run.event("write", [owner], node)
+                self.event("write", [owner], node)
             if name == "requires_grad":
-                self._run.event("freeze" if value == Constant(False) else "unfreeze", [owner], node)
+                self.event("freeze" if value == Constant(False) else "unfreeze", [owner], node)
             held = owner.attributes.get(name)
-            uncertain = held is not None and self._run.tests and isinstance(value, Object | Constant | Choice)
+            uncertain = held is not None and self.tests and isinstance(value, Object | Constant | Choice)
             owner.attributes[name] = either(held, value) if uncertain and held is not None else value
             for one in objects_in(value):
                 if isinstance(value, Items):
@@ -100,15 +93,15 @@ class Names:
         part.name = part.name or name
         if owner.kind in ("model", "unknown") and part.kind in ("model", "unknown") and not owner.is_part_of(part):
             part.parent = part.parent or owner
-            self._run.event("attach", [owner], node, source=part)
+            self.event("attach", [owner], node, source=part)
 
     def add(self, node: ast.AugAssign) -> None:
         """Follow `x += y`."""
-        value = self._run.expressions.value(node.value)
-        held = self._run.expressions.value(node.target) if not isinstance(node.target, ast.Subscript) else DATA
+        value = self.value(node.value)
+        held = self.value(node.target) if not isinstance(node.target, ast.Subscript) else DATA
         parameters = parameters_in(held)
         if isinstance(held, Parameters):
-            self._run.event("gradients" if held.gradients else "write", held.models, node)
+            self.event("gradients" if held.gradients else "write", held.models, node)
         elif isinstance(held, Items) or parameters is not None or parameters_in(value) is not None:
             both = [
                 *(held.values if isinstance(held, Items) else [held]),
@@ -165,7 +158,7 @@ class Names:
                     method = self.method(base, name, value.owner)
                     if method is not None:
                         return method
-                return self._run.new("unknown", value.below, made_by=f"super.{name}")
+                return self.new("unknown", value.below, made_by=f"super.{name}")
         return DATA
 
     def attribute_of_object(self, owner: Object, name: str) -> Value:
@@ -179,7 +172,7 @@ class Names:
             if method is not None:
                 decorators = [ast.unparse(one) for one in getattr(method.node, "decorator_list", ())]
                 return (
-                    self._run.calls.enter(method, [], {}, method.node)
+                    self.enter(method, [], {}, method.node)
                     if any("property" in decorator for decorator in decorators)
                     else method
                 )
@@ -195,7 +188,7 @@ class Names:
         )
         part.modes = owner.modes
         part.through = frozenset() if name in library.PLAIN_ATTRIBUTES else owner.through
-        self._run.trace.objects.append(part)
+        self.trace.objects.append(part)
         owner.attributes[name] = part
         return part
 
@@ -221,7 +214,7 @@ class Names:
                 yield from self.classes(base, depth + 1)
 
     def _bases(self, definition: ast.ClassDef) -> list[ast.ClassDef]:
-        found = (self._run.top.find(base.id) for base in definition.bases if isinstance(base, ast.Name))
+        found = (self.top.find(base.id) for base in definition.bases if isinstance(base, ast.Name))
         return [one.node for one in found if isinstance(one, Class)]
 
     def method(self, definition: ast.ClassDef, name: str, owner: Object | None = None) -> Function | None:
@@ -230,18 +223,18 @@ class Names:
             for part in class_.body:
                 if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef) and part.name == name:
                     static = any(ast.unparse(mark) == "staticmethod" for mark in part.decorator_list)
-                    return Function(part, self._run.top, f"{class_.name}.{name}", None if static else owner, class_)
+                    return Function(part, self.top, f"{class_.name}.{name}", None if static else owner, class_)
         return None
 
     def _class_value(self, definition: ast.ClassDef, name: str) -> Value | None:
         for class_ in self.classes(definition):
             for part in class_.body:
                 if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name) and part.target.id == name:
-                    return self._run.expressions.value(part.value) if part.value is not None else None
+                    return self.value(part.value) if part.value is not None else None
                 if isinstance(part, ast.Assign) and any(
                     isinstance(target, ast.Name) and target.id == name for target in part.targets
                 ):
-                    return self._run.expressions.value(part.value)
+                    return self.value(part.value)
         return None
 
 

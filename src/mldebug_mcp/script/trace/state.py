@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from mldebug_mcp.script.values import Object, Scope, Value
+from mldebug_mcp.script.terms import Terms
+from mldebug_mcp.script.trace.events import Action, Event, Trace
+from mldebug_mcp.script.values import (
+    Function,
+    Items,
+    Kind,
+    Loops,
+    Object,
+    Scope,
+    Value,
+    objects_in,
+    parameters_in,
+    terms_of,
+)
 
 MAX_STATEMENTS = 30_000
 """Statements that are followed. Chosen: two seconds."""
@@ -47,3 +62,121 @@ class Frame:
     returned: list[Value] = field(default_factory=list)
     globals_: set[str] = field(default_factory=set)
     on_yield: Callable[[Value], None] | None = None
+
+
+class State(ABC):
+    """What is known while a script is followed, and what happens in it.
+
+    The parts build on each other: names, calls of libraries, methods, calls, expressions, statements. What an earlier
+    part needs of a later one is declared here.
+    """
+
+    def __init__(self) -> None:
+        self.trace = Trace()
+        self.top = Scope()
+        self.frame = Frame(self.top)
+        self.loops: Loops = ()
+        self.tests: tuple[ast.AST, ...] = ()
+        self.gradients: bool | None = True
+        self.entry = 0
+        self.count = 0
+        self.stack: list[ast.AST] = []
+        self.entered: set[ast.AST] = set()
+        self.with_block: tuple[ast.AST, Callable[[Value], None]] | None = None
+        self.switched: dict[Object, frozenset[str]] = {}
+
+    @abstractmethod
+    def value(self, node: ast.expr | None) -> Value:
+        """Return the value of an expression; what happens in it is noted."""
+
+    @abstractmethod
+    def call_value(self, called: Value, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:
+        """Return what a call of a value returns."""
+
+    @abstractmethod
+    def enter(self, function: Function, args: Sequence[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
+        """Follow a function of the script with its arguments, and return what it returns."""
+
+    @abstractmethod
+    def forward(self, model: Object, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:
+        """Return what a model or a loss makes of its arguments."""
+
+    @abstractmethod
+    def body(self, statements: Sequence[ast.stmt]) -> bool:
+        """Follow statements, and return whether they leave the function or the round."""
+
+    @abstractmethod
+    def gradients_in(self, context: ast.expr, before: bool | None) -> bool | None:
+        """Return whether gradients are on in a block or in a decorated function."""
+
+    @contextmanager
+    def under(self, test: ast.AST) -> Iterator[None]:
+        """Note that what follows is under a test that the script does not decide."""
+        before = self.tests
+        self.tests = (*before, test)
+        try:
+            yield
+        finally:
+            self.tests = before
+
+    @contextmanager
+    def round(self, line: int, place: int) -> Iterator[None]:
+        """Note that what follows is in a round of a loop."""
+        before = self.loops
+        self.loops = (*before, (line, place))
+        try:
+            yield
+        finally:
+            self.loops = before
+
+    def iterate(self, through: Value, node: ast.expr | ast.stmt) -> None:
+        """Note that a loop goes through loaders."""
+        loaders = [one for one in objects_in(through) if one.kind in ("loader", "unknown")]
+        if loaders:
+            self.event("iterate", loaders, node)
+
+    def escape(self, values: Sequence[Value], node: ast.expr | ast.stmt) -> None:
+        """Note what is given to code of another file, which may change it."""
+        given = {
+            one
+            for value in values
+            for one in objects_in(value)
+            if one.kind in ("model", "optimizer", "unknown", "schedule", "instance")
+        }
+        for value in values:
+            parameters = parameters_in(value)
+            given |= parameters.models if parameters is not None else set()
+        if given:
+            self.event("escape", given, node)
+
+    def note_loss(self, loss: Value, node: ast.AST) -> None:
+        """Note what is made smaller; of several values it is the first, or that of the key "loss"."""
+        if isinstance(loss, Items) and loss.values:
+            loss = loss.values[loss.keys.index("loss")] if "loss" in loss.keys else loss.values[0]
+        self.event("loss", (), node, terms=terms_of(loss))
+
+    def new(
+        self, kind: Kind, node: ast.AST, *, made_by: str = "", given: Sequence[Value] = (), name: str = ""
+    ) -> Object:
+        """Make an object."""
+        made = Object(kind, getattr(node, "lineno", 0), self.loops, made_by, given=tuple(given), name=name)
+        self.trace.objects.append(made)
+        return made
+
+    def event(
+        self, action: Action, objects: Sequence[Object] | set[Object] | frozenset[Object], node: ast.AST, *,
+        modes: frozenset[str] = frozenset(), source: Object | None = None, terms: Terms = frozenset(),
+    ) -> Event:  # fmt: skip
+        """Note that something happens.
+
+        Raises:
+            ExhaustedError: too much has happened.
+        """
+        if len(self.trace.events) >= MAX_EVENTS:
+            raise ExhaustedError
+        event = Event(
+            action, frozenset(objects), node, self.loops, self.tests, self.gradients, self.frame.path, self.entry,
+            modes, source, terms,
+        )  # fmt: skip
+        self.trace.events.append(event)
+        return event

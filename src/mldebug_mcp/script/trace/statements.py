@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.trace.expressions import Expressions
 from mldebug_mcp.script.trace.state import MAX_ITEMS, MAX_STATEMENTS, ROUNDS, ExhaustedError
 from mldebug_mcp.script.values import (
     Class,
@@ -19,45 +19,37 @@ from mldebug_mcp.script.values import (
     either,
 )
 
-if TYPE_CHECKING:
-    from mldebug_mcp.script.trace.follower import Follower
 
-
-class Statements:
+class Statements(Expressions):
     """Follows statements; each answers whether what comes after it is never reached."""
-
-    def __init__(self, run: Follower) -> None:
-        self._run = run
 
     def body(self, statements: Sequence[ast.stmt]) -> bool:
         """Follow statements, and say whether what comes after them is never reached."""
         return any(self._statement(statement) for statement in statements)
 
     def _statement(self, node: ast.stmt) -> bool:
-        self._run.count += 1
-        if self._run.count > MAX_STATEMENTS:
+        self.count += 1
+        if self.count > MAX_STATEMENTS:
             raise ExhaustedError
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                self._run.names.set(node.name, Function(node, self._run.frame.scope, self._path_of(node.name)))
+                self.set_name(node.name, Function(node, self.frame.scope, self._path_of(node.name)))
             case ast.ClassDef():
-                self._run.names.set(node.name, Class(node, self._run.frame.scope, self._path_of(node.name)))
+                self.set_name(node.name, Class(node, self.frame.scope, self._path_of(node.name)))
             case ast.Import() | ast.ImportFrom():
                 self._import(node)
             case ast.Assign():
-                value = self._run.expressions.value(node.value)
+                value = self.value(node.value)
                 for target in node.targets:
-                    self._run.names.assign(target, value, node)
+                    self.assign(target, value, node)
             case ast.AnnAssign() if node.value is not None:
-                self._run.names.assign(node.target, self._run.expressions.value(node.value), node)
+                self.assign(node.target, self.value(node.value), node)
             case ast.AugAssign():
-                self._run.names.add(node)
+                self.add(node)
             case ast.Expr():
-                self._run.expressions.value(node.value)
+                self.value(node.value)
             case ast.Return():
-                self._run.frame.returned.append(
-                    self._run.expressions.value(node.value) if node.value else Constant(None)
-                )
+                self.frame.returned.append(self.value(node.value) if node.value else Constant(None))
                 return True
             case ast.If():
                 return self._if(node)
@@ -70,52 +62,50 @@ class Statements:
             case ast.Try():
                 left = self.body([*node.body, *node.orelse])
                 for handler in node.handlers:
-                    with self._run.under(handler):
+                    with self.under(handler):
                         self.body(handler.body)
                 return self.body(node.finalbody) or (left and not node.handlers)
             case ast.Match():
-                self._run.expressions.value(node.subject)
+                self.value(node.subject)
                 for case in node.cases:
-                    with self._run.under(case):
+                    with self.under(case):
                         self.body(case.body)
             case ast.Global():
-                self._run.frame.globals_ |= set(node.names)
+                self.frame.globals_ |= set(node.names)
             case ast.Break() | ast.Continue() | ast.Raise():
                 return True
             case ast.Assert():
-                self._run.expressions.value(node.test)
+                self.value(node.test)
         return False
 
     def _path_of(self, name: str) -> str:
-        return f"{self._run.frame.path}.{name}" if self._run.frame.path else name
+        return f"{self.frame.path}.{name}" if self.frame.path else name
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> None:
         for alias in node.names:
             if isinstance(node, ast.ImportFrom):
-                self._run.names.set(
-                    alias.asname or alias.name, Library(f"{node.module or ''}.{alias.name}".lstrip("."))
-                )
+                self.set_name(alias.asname or alias.name, Library(f"{node.module or ''}.{alias.name}".lstrip(".")))
             elif alias.asname:
-                self._run.names.set(alias.asname, Library(alias.name))
+                self.set_name(alias.asname, Library(alias.name))
             else:
                 first = alias.name.partition(".")[0]
-                self._run.names.set(first, Library(first))
+                self.set_name(first, Library(first))
 
     def _if(self, node: ast.If) -> bool:
-        self._run.expressions.value(node.test)
-        known = self._run.expressions.truth(node.test)
+        self.value(node.test)
+        known = self.truth(node.test)
         if known is not None:
             return self.body(node.body if known else node.orelse)
-        scope, before = self._run.frame.scope, dict(self._run.frame.scope.names)
-        modes = {one: one.modes for one in self._run.switched}
-        with self._run.under(node):
+        scope, before = self.frame.scope, dict(self.frame.scope.names)
+        modes = {one: one.modes for one in self.switched}
+        with self.under(node):
             left = self.body(node.body)
         after = scope.names
-        after_modes = {one: one.modes for one in self._run.switched}
+        after_modes = {one: one.modes for one in self.switched}
         scope.names = dict(before)
-        for one, at_start in self._run.switched.items():
+        for one, at_start in self.switched.items():
             one.modes = modes.get(one, at_start)
-        with self._run.under(node):
+        with self.under(node):
             other_left = self.body(node.orelse)
         if left and not other_left:
             return False
@@ -132,20 +122,20 @@ class Statements:
         return left and other_left
 
     def _for(self, node: ast.For | ast.AsyncFor) -> None:
-        through = self._run.expressions.value(node.iter)
+        through = self.value(node.iter)
         for place, value in enumerate(self._rounds(through)):
-            with self._run.round(node.lineno, place):
-                self._run.iterate(through, node)
-                self._run.names.assign(node.target, value, node)
+            with self.round(node.lineno, place):
+                self.iterate(through, node)
+                self.assign(node.target, value, node)
                 self.body(node.body)
         self.body(node.orelse)
 
     def _while(self, node: ast.While) -> None:
-        if self._run.expressions.truth(node.test) is False:
+        if self.truth(node.test) is False:
             return
         for place in range(ROUNDS):
-            with self._run.round(node.lineno, place):
-                self._run.expressions.value(node.test)
+            with self.round(node.lineno, place):
+                self.value(node.test)
                 self.body(node.body)
         self.body(node.orelse)
 
@@ -153,20 +143,20 @@ class Statements:
         """Return what a loop goes through, one value a round."""
         if isinstance(through, Items) and not through.pattern and len(through.values) <= MAX_ITEMS:
             return (through.keys and [Constant(key) for key in through.keys]) or through.values
-        return [self._run.names.element(through)] * ROUNDS
+        return [self.element(through)] * ROUNDS
 
     def _with(self, node: ast.With | ast.AsyncWith) -> bool:
         managed = self._context_manager(node)
         if managed is not None:
             return self._managed(node, managed)
-        before = self._run.gradients
+        before = self.gradients
         for item in node.items:
-            context = self._run.expressions.value(item.context_expr)
-            self._run.gradients = self.gradients_in(item.context_expr, self._run.gradients)
+            context = self.value(item.context_expr)
+            self.gradients = self.gradients_in(item.context_expr, self.gradients)
             if item.optional_vars is not None:
-                self._run.names.assign(item.optional_vars, context, node)
+                self.assign(item.optional_vars, context, node)
         left = self.body(node.body)
-        self._run.gradients = before
+        self.gradients = before
         return left
 
     def _context_manager(self, node: ast.With | ast.AsyncWith) -> ast.AST | None:
@@ -174,32 +164,32 @@ class Statements:
         context = node.items[0].context_expr
         if len(node.items) != 1 or not isinstance(context, ast.Call):
             return None
-        called = self._run.expressions.value(context.func)
+        called = self.value(context.func)
         decorators = getattr(called.node, "decorator_list", ()) if isinstance(called, Function) else ()
         managed = any(ast.unparse(decorator).endswith("contextmanager") for decorator in decorators)
         return called.node if managed and isinstance(called, Function) else None
 
     def _managed(self, node: ast.With | ast.AsyncWith, manager: ast.AST) -> bool:
         """Follow a block at the `yield` of its context manager."""
-        run, frame, before, left = self._run, self._run.frame, self._run.gradients, []
+        frame, before, left = self.frame, self.gradients, []
 
         def follow_block(given: Value) -> None:
-            inner = run.frame
-            inner.on_yield, run.frame = None, frame
+            inner = self.frame
+            inner.on_yield, self.frame = None, frame
             if node.items[0].optional_vars is not None:
-                run.names.assign(node.items[0].optional_vars, given, node)
+                self.assign(node.items[0].optional_vars, given, node)
             left.append(self.body(node.body))
-            run.frame = inner
+            self.frame = inner
 
-        run.with_block = (manager, follow_block)
-        run.expressions.value(node.items[0].context_expr)
-        run.with_block, run.gradients = None, before
+        self.with_block = (manager, follow_block)
+        self.value(node.items[0].context_expr)
+        self.with_block, self.gradients = None, before
         return left[0] if left else self.body(node.body)
 
     def gradients_in(self, context: ast.expr, before: bool | None) -> bool | None:
         """Return whether gradients are on in a block or in a decorated function."""
         called = context.func if isinstance(context, ast.Call) else context
-        value = self._run.expressions.value(called)
+        value = self.value(called)
         if isinstance(value, Function):
             inner = [ast.unparse(node) for node in ast.walk(value.node) if isinstance(node, ast.Attribute | ast.Name)]
             return False if any(map(library.NO_GRADIENTS.search, inner)) else before
@@ -210,5 +200,5 @@ class Statements:
         if last == "enable_grad":
             return True
         if last == "set_grad_enabled" and isinstance(context, ast.Call) and context.args:
-            return self._run.expressions.truth(context.args[0])
+            return self.truth(context.args[0])
         return before if not isinstance(value, Object) else (None if before else before)
