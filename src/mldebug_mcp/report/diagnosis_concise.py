@@ -34,6 +34,8 @@ Step = Callable[[Sheet], Sheet]
 _BETWEEN = 2
 """Characters between two lines in JSON, besides their quotation marks."""
 _ALSO = "also logged (read_metric shows them): "
+LEAST_NAMED = 60
+"""Characters of that line where room is short."""
 
 
 def lines_within(sheet: Sheet, room: int) -> list[str]:
@@ -164,6 +166,12 @@ def _shorter_facts(sheet: Sheet) -> Sheet:
     return sheet.model_copy(update={"facts": facts})
 
 
+def _fewer_names(sheet: Sheet) -> Sheet:
+    """Name only the first of the columns that are logged too."""
+    lines = [shorten(line, LEAST_NAMED) if line.startswith(_ALSO) else line for line in sheet.not_judged]
+    return sheet.model_copy(update={"not_judged": lines})
+
+
 def _matters(quantity_fact: QuantityFact) -> bool:
     return quantity_fact.matters
 
@@ -176,7 +184,7 @@ _STEPS: tuple[Step, ...] = (
     _fewer_settings(36), _briefly(_matters), _fewer_settings(20), _fewer_events(LEAST_EVENTS),
     _without_columns(_matters), _fewer_settings(12), _shorter_events, _shorter_facts, _briefly(_decides),
     _fewer_events(1),
-    _fewer_settings(4), _without_columns(_decides),
+    _fewer_settings(4), _without_columns(_decides), _fewer_names,
 )  # fmt: skip
 """What is left out, in this order."""
 
