@@ -1285,6 +1285,62 @@ for epoch in range(5):
 }
 
 HEALTHY = {
+    "two phases of one model, each with an optimizer of its own": """
+class Classifier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk, self.head = nn.Linear(8, 8), nn.Linear(8, 3)
+    def forward(self, x): return self.head(self.trunk(x))
+def phase(model, groups, loader):
+    opt = torch.optim.SGD(groups, lr=0.1)
+    for epoch in range(3):
+        for x, y in loader:
+            F.cross_entropy(model(x), y).backward()
+            opt.step()
+            opt.zero_grad()
+def main(data):
+    model, loader = Classifier(), DataLoader(data, 8, shuffle=True)
+    phase(model, [{"params": model.head.parameters()}], loader)
+    phase(model, [{"params": model.trunk.parameters()}, {"params": model.head.parameters()}], loader)
+""",
+    "rows of evaluation chosen by the labels of augmented data": """
+from torchvision import transforms as T
+from torchvision.datasets import ImageFolder
+from sklearn.model_selection import train_test_split
+def loaders(root):
+    moved = T.Compose([T.RandomResizedCrop(224), T.ToTensor()])
+    plain = T.Compose([T.Resize(224), T.ToTensor()])
+    first, second = ImageFolder(root, moved), ImageFolder(root, plain)
+    places, held_out = train_test_split(range(len(first)), stratify=first.targets)
+    train, valid = Subset(first, places), Subset(second, held_out)
+    return DataLoader(train, 32, shuffle=True), DataLoader(valid, 32)
+def main(root, net, opt):
+    train, valid = loaders(root)
+    for epoch in range(3):
+        net.train()
+        for x, y in train:
+            opt.zero_grad()
+            F.cross_entropy(net(x), y).backward()
+            opt.step()
+        net.eval()
+        with torch.no_grad():
+            right = sum((net(x).argmax(1) == y).sum().item() for x, y in valid)
+""",
+    "a margin head that is given the labels": """
+class Margin(nn.Module):
+    def __init__(self, size, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(classes, size))
+    def forward(self, features, y):
+        cosine = F.linear(F.normalize(features), F.normalize(self.weight))
+        return 30 * (cosine - 0.35 * F.one_hot(y, cosine.shape[1]))
+def main(loader):
+    net, head = nn.Linear(8, 8), Margin(8, 100)
+    opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+    for x, y in loader:
+        loss = F.cross_entropy(head(net(x), y), y)
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
     "a step in a context manager": """
 from contextlib import contextmanager
 class Guard:

@@ -224,9 +224,10 @@ def draws_anew(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_
         inside = _always_draws(own) if own is not None else ""
         if inside:
             return inside
-        parts = (
-            [*node.args, *(keyword.value for keyword in node.keywords)] if not isinstance(own, ast.FunctionDef) else []
-        )
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        if name.rpartition(".")[2] == "Subset":  # its second argument are places, whatever they were drawn from
+            given = given[:1]
+        parts = given if not isinstance(own, ast.FunctionDef) else []
     elif isinstance(node, ast.List | ast.Tuple):
         parts = node.elts
     elif isinstance(node, ast.BinOp):

@@ -189,7 +189,8 @@ def generator_in_discriminator_loss(roles: Roles) -> Iterator[Fault]:
             if own is None or own.loop_lines != steps[0].loop_lines or key in named:
                 continue
             between = later[: later.index(own)]
-            if any(event.action == "clear" and trace.clears_model(event, model) for event in between):
+            next_round = any(event.action == "backward" and event.loops != backward.loops for event in between)
+            if next_round or any(event.action == "clear" and trace.clears_model(event, model) for event in between):
                 continue
             named.add(key)
             certainty: Certainty = "likely" if own.tests != backward.tests else "certain"
