@@ -199,3 +199,9 @@ def test_tabs_between_names_and_numbers_are_read(log: Path) -> None:
     assert run["loss"].step.tolist() == list(range(1, 13))
     assert run["loss"].value.tolist() == pytest.approx([2.5 - step / 10 for step in range(1, 13)])
     assert run["accuracy"].value.tolist() == pytest.approx([0.3 + step / 50 for step in range(1, 13)])
+
+
+@pytest.mark.parametrize("name", ["perte_validation", "perdita_val", "verlust_val", "perdida_val"])
+def test_a_loss_of_validation_in_another_language_is_one(tmp_path: Path, name: str) -> None:
+    (tmp_path / "log.csv").write_text(f"epoch,{name}\n1,2.0\n2,1.9\n3,1.7\n", encoding="utf-8")
+    assert read_run(tmp_path / "log.csv")["eval_loss"].value.tolist() == [2.0, 1.9, 1.7]
