@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp import diagnose_run
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs import Run, read_run
 
 
@@ -177,3 +178,30 @@ def test_a_history_with_nulls_keeps_where_the_loss_was_lost(tmp_path: Path) -> N
     path = tmp_path / "history.json"
     path.write_text('{"loss":[2.5,1.2,null,null],"acc":[0.1,0.2,0.1,0.1]}')
     np.testing.assert_array_equal(read_run(path)["loss"].value, [2.5, 1.2, np.nan, np.nan])
+
+
+def of_named_numbers(delimiter: str) -> str:
+    rows = [("step", step, "loss", 2.5 - step / 10, "accuracy", 0.3 + step / 50) for step in range(1, 13)]
+    return "".join(delimiter.join(map(str, row)) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize("delimiter", [";", ","])
+def test_a_line_that_names_its_numbers_is_no_header(log: Path, delimiter: str) -> None:
+    log.write_text(of_named_numbers(delimiter))
+    with pytest.raises(InputError, match="no metrics found"):
+        read_run(log)
+
+
+def test_tabs_between_names_and_numbers_are_read(log: Path) -> None:
+    log.write_text(of_named_numbers("\t"))
+    run = read_run(log)
+    assert run.step_name == "step"
+    assert run["loss"].step.tolist() == list(range(1, 13))
+    assert run["loss"].value.tolist() == pytest.approx([2.5 - step / 10 for step in range(1, 13)])
+    assert run["accuracy"].value.tolist() == pytest.approx([0.3 + step / 50 for step in range(1, 13)])
+
+
+@pytest.mark.parametrize("name", ["perte_validation", "perdita_val", "verlust_val", "perdida_val"])
+def test_a_loss_of_validation_in_another_language_is_one(tmp_path: Path, name: str) -> None:
+    (tmp_path / "log.csv").write_text(f"epoch,{name}\n1,2.0\n2,1.9\n3,1.7\n", encoding="utf-8")
+    assert read_run(tmp_path / "log.csv")["eval_loss"].value.tolist() == [2.0, 1.9, 1.7]

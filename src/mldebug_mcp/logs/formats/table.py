@@ -177,9 +177,19 @@ def _delimiter_of(body: list[str]) -> str | None:
             continue  # "Iteration: <tab> 18"
         if len(names) < 2 or sum(parse_number(name) is not None for name in names) * 2 > len(names):
             continue
-        if rows and len(rows[0]) == len(header) and _is_data(rows[0]):
+        if rows and len(rows[0]) == len(header) and _is_data(rows[0]) and not _are_pairs(header, rows[0]):
             return delimiter
     return None
+
+
+def _are_pairs(first: list[str], second: list[str]) -> bool:
+    """Return whether both lines name their numbers, `step;1;loss;2.4`: the first is no header."""
+    numbers = [parse_number(cell) is not None for cell in first]
+    return any(numbers) and all(
+        cell.strip() == below.strip()
+        for cell, below, is_number in zip(first, second, numbers, strict=True)
+        if not is_number
+    )
 
 
 def _is_data(row: list[str]) -> bool:
