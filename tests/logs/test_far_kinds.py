@@ -205,3 +205,23 @@ def test_tabs_between_names_and_numbers_are_read(log: Path) -> None:
 def test_a_loss_of_validation_in_another_language_is_one(tmp_path: Path, name: str) -> None:
     (tmp_path / "log.csv").write_text(f"epoch,{name}\n1,2.0\n2,1.9\n3,1.7\n", encoding="utf-8")
     assert read_run(tmp_path / "log.csv")["eval_loss"].value.tolist() == [2.0, 1.9, 1.7]
+
+
+def test_what_a_logger_captures_of_the_console_is_left_out_next_to_its_own_lines(tmp_path: Path) -> None:
+    folder = Path(__file__).parent / "samples" / "far" / "composer"
+    own = (folder / "healthy.txt").read_text().splitlines()
+    console = (folder / "healthy.log").read_text().splitlines()
+    bars = ["[stderr]: train  40%|####      | 6/15 [00:01<00:02, 4.1ba/s, loss/train/total=0.6]"]
+    failed = ["[stderr]: Traceback (most recent call last):", "[stderr]: ValueError: the last batch is empty"]
+    mixed = [
+        line
+        for place, line in enumerate(own)
+        for line in (line, *(f"[stdout]: {said}" for said in console[place : place + 1]))
+    ]
+    (tmp_path / "log.txt").write_text("\n".join([*mixed, *bars, *failed]))
+    run, alone = read_run(tmp_path / "log.txt"), read_run(folder / "healthy.txt")
+    assert {name: (series.step.tolist(), series.value.tolist()) for name, series in run.series.items()} == {
+        name: (series.step.tolist(), series.value.tolist()) for name, series in alone.series.items()
+    }
+    assert "left out lines under [stdout] and bars under [stderr]: the console's copies of records" in run.notes
+    assert any("the last batch is empty" in message.text for message in run.messages)

@@ -64,6 +64,12 @@ _LOOKED_AT = 2000
 """Characters of a line that are looked at: on a longer one the patterns, which try every place, would take minutes."""
 
 
+_CAPTURED = regex(rb"^\[(?:stdout\]:.*|stderr\]:.*%\|.*)$", re.MULTILINE)
+"""What a logger copies from the console: all of its output; of its errors only bars, as tracebacks stand nowhere else."""
+_OWN_LOSS = regex(rb"^\[(?!std(?:out|err)\])[a-z_]+\][^\n]{0,200}\bloss\b", re.MULTILINE)
+"""A loss under another tag of the same logger."""
+
+
 def framework_of(line: str) -> str | None:
     """Return the framework that printed a line, or None."""
     line = line[:_LOOKED_AT]
@@ -227,6 +233,7 @@ class Text:
         self._line = 0
         self._bytes = 0
         self._above = b""
+        self._logs_beside_console = False
         self._records = Records(builder)
         self._memory = Memory()
         self._structures = Structures(builder, self._records)
@@ -248,6 +255,8 @@ class Text:
             block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if not block.endswith(b"\n"):
             block = self._without_cut_number(block) + b"\n"
+        if b"[std" in block:
+            block = self._without_captured(block)
         self._above = block[-LIKE_BYTES:]
         if not self._learns or any(mark in block for mark in MARKS):
             for line in block[:-1].split(b"\n"):
@@ -266,6 +275,16 @@ class Text:
             skeletons = Skeletons(piece, compiled=self._bytes > FAST_BYTES)
             alike.take(skeletons, self._line)
             self._line += len(skeletons)
+
+    def _without_captured(self, block: bytes) -> bytes:
+        """Empty lines that a logger copied from the console, where it writes the losses under a tag of its own too."""
+        self._logs_beside_console = self._logs_beside_console or _OWN_LOSS.search(block) is not None
+        if not self._logs_beside_console:
+            return block
+        kept, captured = _CAPTURED.subn(b"", block)
+        if captured:
+            self._builder.note("left out lines under [stdout] and bars under [stderr]: the console's copies of records")
+        return kept
 
     def _without_cut_number(self, block: bytes) -> bytes:
         """Return the end of a text without the number in which it breaks off: `2.`, or `2.3` below `2.3456`."""
