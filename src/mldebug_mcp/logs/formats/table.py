@@ -183,7 +183,7 @@ def _delimiter_of(body: list[str]) -> str | None:
 
 
 def _are_pairs(first: list[str], second: list[str]) -> bool:
-    """Return whether both lines name their numbers, `step;1;loss;2.4`: the first is no header."""
+    """Return whether both lines name their numbers, `step;1;loss;2.4`: the first is not a header."""
     numbers = [parse_number(cell) is not None for cell in first]
     return any(numbers) and all(
         cell.strip() == below.strip()

@@ -65,7 +65,7 @@ _LOOKED_AT = 2000
 
 
 _CAPTURED = regex(rb"^\[(?:stdout\]:.*|stderr\]:.*%\|.*)$", re.MULTILINE)
-"""What a logger copies from the console: all of its output; of its errors only bars, as tracebacks stand nowhere else."""
+"""What a logger copies from the console: all of its output, and the bars among its errors; tracebacks are kept."""
 _OWN_LOSS = regex(rb"^\[(?!std(?:out|err)\])[a-z_]+\][^\n]{0,200}\bloss\b", re.MULTILINE)
 """A loss under another tag of the same logger."""
 
