@@ -87,6 +87,11 @@ def counted(count: int, name: str) -> str:
     return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"
 
 
+def some_of(names: Sequence[str]) -> str:
+    """Return the first three of some names, for a note that counts them all."""
+    return ", ".join(shorten(name, 60) for name in names[:3])
+
+
 def percent(probability: float) -> str:
     """Return a probability as a whole percentage: below 1 % and above 99 % as such, as nothing is ruled out or sure."""
     if 0 < probability <= 0.005:

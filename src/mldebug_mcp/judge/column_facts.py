@@ -268,7 +268,7 @@ def _at_bounds(run: Run) -> Iterator[DerivedFact]:
         )
         share, fact = _share_of_ones(run), "rests_at_bound"
         if bound == math.log(2) and share is not None:
-            entropy = -share * math.log(share) - (1 - share) * math.log(1 - share)
+            entropy = _loss_of_guess(share)
             if entropy < (1 - RESTS_FOR) * bound:
                 fact = "worse_than_constant"
                 text += f"; with {percent(share)} of the labels 1, the constant guess alone reaches {figure(entropy)}"
@@ -325,6 +325,11 @@ def _since(series: Series, bound: float) -> float:
     away = np.flatnonzero(np.abs(series.value / bound - 1) > 5 * EXACT)
     first = 0 if not len(away) else min(int(away[-1]) + 1, len(series) - 1)
     return float(series.step[first])
+
+
+def _loss_of_guess(share: float, classes: int = 2) -> float:
+    """Return the cross-entropy in nats of a guess that gives one class its share, and the others equal parts."""
+    return -share * math.log(share) + (1 - share) * (math.log(classes - 1) - math.log(1 - share))
 
 
 def _share_of_ones(run: Run) -> float | None:
@@ -649,8 +654,6 @@ FAR_BELOW = 0.08
 ONE_PASS, TOGETHER, APART = 0.99, 0.15, 0.6
 """Passes by which no row came twice. Shares of the evaluation loss: by how much training is off it at most while both
 are one, and what training is of it once they part. Chosen: fresh rows differ from evaluation by their noise alone."""
-BESIDE_PASS = 5
-"""Training records before an evaluation that it is compared with."""
 MOST_CLASSES, LEAST_RIGHT, MOST_RIGHT, BEYOND_GUESS = 1000, 0.5, 0.95, 1.6
 """Classes of a classifier, where they are unknown. Shares of right answers between which its loss is compared. Times
 the loss of a guess. Chosen: ImageNet's. Where nearly all is right, other terms of a loss exceed that of a guess.
@@ -721,14 +724,14 @@ def _within_first_pass(run: Run) -> Iterator[DerivedFact]:
     loss, evaluation = run["loss"].finite, run["eval_loss"].finite
     if len(loss) < MIN_RECORDS_FOR_LEVEL or len(evaluation) < LEAST_PAIRS:
         return
-    passes = passes_at(run, evaluation.step)
-    ends = np.searchsorted(loss.step, evaluation.step, side="right")
+    steps, levels, values = beside_training(loss, evaluation)
+    passes = passes_at(run, steps) if len(steps) else None
     if passes is None:
         return
     pairs = [
-        (float(step), median(loss.value[max(0, end - BESIDE_PASS) : end]), float(held), float(made))
-        for step, held, end, made in zip(evaluation.step, evaluation.value, ends, passes, strict=True)
-        if end and held > 0 and made <= ONE_PASS
+        (step, train, held, made)
+        for step, train, held, made in np.stack([steps, levels, values, passes], axis=1).tolist()
+        if held > 0 and made <= ONE_PASS
     ]
     apart = [pair for pair in pairs if 0 <= pair[1] < APART * pair[2]]
     if len(apart) < 2 or abs(pairs[0][1] / pairs[0][2] - 1) > TOGETHER:
@@ -753,7 +756,7 @@ def _base_rate(run: Run) -> Iterator[DerivedFact]:
     if share is None or "eval_loss" not in run or len(run["eval_loss"].finite) < LEAST_PAIRS:
         return
     held = run["eval_loss"].finite
-    entropy = -share * math.log(share) - (1 - share) * math.log(1 - share)
+    entropy = _loss_of_guess(share)
     best, last = float(held.value.min()), float(held.value[-1])
     if not OF_CONSTANT * entropy <= best <= 2 * entropy:
         return
@@ -790,7 +793,7 @@ def _beyond_guess(run: Run) -> Iterator[DerivedFact]:
         if score in run and len(run[score].finite) and _CROSS_ENTROPY.search(_name(series)):
             share = median(_tail(run[score].finite))
             if LEAST_RIGHT <= share <= MOST_RIGHT:
-                most = -share * math.log(share) + (1 - share) * (math.log(MOST_CLASSES - 1) - math.log(1 - share))
+                most = _loss_of_guess(share, MOST_CLASSES)
                 told = f"answers of which {percent(share)} are right have, over {MOST_CLASSES:,} classes and guessed,"
                 stated.append((series, most, told))
     for series, bound, told in stated:

@@ -31,7 +31,7 @@ from mldebug_mcp.batch.table import Part, Table
 from mldebug_mcp.core.access import entries, is_file, is_folder, matching, open_input, require
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.paths import unreadable
-from mldebug_mcp.core.text import counted, shorten
+from mldebug_mcp.core.text import counted, shorten, some_of
 
 
 class Format(Protocol):
@@ -70,14 +70,14 @@ FILES_IN: Mapping[str, Callable[[Path], list[Path]]] = {
 }
 """By the name of a format: the files of a folder that are read as one corpus, held out ones included."""
 ENDINGS_OF: Mapping[str, tuple[str, ...]] = {
-    "mds": (".mds", ".mds.zstd", ".mds.gz"),
-    "litdata": (".bin",),
-    "arrow": (".arrow",),
-    "parquet": (".parquet",),
-    "webdataset": (".tar",),
-    "arrayrecord": (".array_record", ".arrayrecord"),
-    "tfrecord": (".tfrecord", ".tfrecords"),
-    "shards": (".bin", ".idx", ".ds", ".npy"),
+    mds.NAME: (".mds", ".mds.zstd", ".mds.gz"),
+    litdata.NAME: (".bin",),
+    arrow_folder.NAME: (".arrow",),
+    parquet.NAME: (".parquet",),
+    webdataset.NAME: (".tar",),
+    array_record.NAME: array_record.ENDINGS,
+    tfrecord.NAME: (".tfrecord", ".tfrecords"),
+    shards.NAME: (*shards.ENDINGS, ".idx"),
 }
 """Endings of the files in a folder of each format."""
 HEAD_BYTES = 4096
@@ -100,9 +100,8 @@ def other_formats_note(folder: Path, name: str) -> list[str]:
     left = [file.name for file in matching(folder, "") if file.name.endswith(others)] if own else []
     if not left:
         return []
-    names = ", ".join(shorten(file, 60) for file in left[:3])
     files = counted(len(left), "file")
-    return [f"left out {files} of other formats than {name} ({names}); give them in a folder of their own"]
+    return [f"left out {files} of other formats than {name} ({some_of(left)}); give them in a folder of their own"]
 
 
 @dataclass(frozen=True, slots=True)

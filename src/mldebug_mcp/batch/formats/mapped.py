@@ -11,6 +11,12 @@ import numpy.typing as npt
 Number = TypeVar("Number", bound=np.integer)
 
 
+def whole_numbers(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+    """Return the four bytes at each of these places as little-endian whole numbers, shape (places,)."""
+    numbers: npt.NDArray[np.uint32] = data[at[:, None] + np.arange(4)].view("<u4")[:, 0]
+    return numbers
+
+
 def mapped(file: BinaryIO, dtype: np.dtype[Number], start: int, count: int) -> npt.NDArray[Number]:
     """Return numbers of an open file, shape (count,); fewer where it ends before.
 

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from io import BufferedIOBase
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -135,22 +136,24 @@ def _content(shard: _Shard) -> Bytes:
 
 def _unpacked(packed: BinaryIO, compression: str, size: int) -> Bytes:
     """Return at most one byte more than `size` of what is packed. Raises what the library of the packing does."""
-    memory, filled = np.empty(size + 1, np.uint8), 0
     if compression == "gz":
         with gzip.GzipFile(fileobj=packed) as file:
-            while got := file.readinto(memory[filled:].data):
-                filled += got
-        return memory[:filled]
+            return _read_at_most(file, size + 1)
     try:
         zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
     except ImportError:
         raise MissingExtraError("backports.zstd", "zstd") from None
     try:
         with zstd.ZstdFile(packed) as file:
-            while got := file.readinto(memory[filled:].data):
-                filled += got
+            return _read_at_most(file, size + 1)
     except zstd.ZstdError as error:
         raise ValueError(str(error)) from None
+
+
+def _read_at_most(file: BufferedIOBase, size: int) -> Bytes:
+    memory, filled = np.empty(size, np.uint8), 0
+    while got := file.readinto(memory[filled:].data):
+        filled += got
     return memory[:filled]
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from mldebug_mcp.batch.formats.mapped import whole_numbers
 from mldebug_mcp.batch.formats.tf_example import Bytes
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.core.access import matching
-from mldebug_mcp.core.text import counted, shorten
+from mldebug_mcp.core.text import counted, some_of
 
 MAX_SHARD_BYTES = 4 * 1024**3
 """Bytes of a shard: its offsets count no more."""
@@ -55,18 +56,12 @@ def values_of(data: Bytes, offsets: Ints, sizes: Sequence[int | None]) -> list[t
     start, found = offsets[:-1], []
     for size in sizes:
         stated = size is not None
-        found.append(np.full(len(start), size) if stated else _whole_numbers(data, start))
+        found.append(np.full(len(start), size) if stated else whole_numbers(data, start).astype(np.int64))
         start = start if stated else start + 4
     if np.any(start + sum(found) != offsets[1:]):
         raise ValueError("sizes")
     ends = [start + length for length in accumulate(found)]
     return list(zip([start, *ends[:-1]], ends, strict=True))
-
-
-def _whole_numbers(data: Bytes, start: Ints) -> Ints:
-    """Return the four bytes at each of these places as whole numbers."""
-    numbers: Ints = data[start[:, None] + np.arange(4)].view("<u4").astype(np.int64)[:, 0]
-    return numbers
 
 
 def joined(data: Bytes, start: Ints, stop: Ints, dtype: str | np.dtype[np.integer]) -> Ragged:
@@ -109,11 +104,11 @@ def unlisted_note(folder: Path, listed: Iterable[Path], ending: str) -> list[str
         ending: That of unpacked shards.
     """
     known = {_unpacked(path, ending) for path in listed}
-    left = [file for file in matching(folder, "") if ending in file.name and _unpacked(file, ending) not in known]
+    shards = [file for file in matching(folder, "") if ending in file.name]
+    left = [file.name for file in shards if _unpacked(file, ending) not in known]
     if not left:
         return []
-    names = ", ".join(shorten(file.name, 60) for file in left[:3])
-    return [f"left out {counted(len(left), 'shard')} that the index does not list ({names})"]
+    return [f"left out {counted(len(left), 'shard')} that the index does not list ({some_of(left)})"]
 
 
 def _unpacked(shard: Path, ending: str) -> Path:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from mldebug_mcp.core.text import counted, shorten
+from mldebug_mcp.core.text import counted, some_of
 
 HELD_OUT = re.compile(r"(?<![a-z])(?:val|valid|validation|dev|eval|evaluation|test)(?![a-z])", re.IGNORECASE)
 """Words by which the scripts of nanoGPT, llm.c, modded-nanogpt and the Hub's data sets name what is held out."""
@@ -22,8 +22,7 @@ def held_out_note(files: Sequence[Path]) -> list[str]:
     left = sorted({file.name for file in files} - {file.name for file in without_held_out(files)})
     if not left:
         return []
-    names = ", ".join(shorten(name, 60) for name in left[:3])
     return [
-        f"left out {counted(len(left), 'file')} that the name says to be held out ({names}); give one as against to "
-        "look for its documents in the training corpus"
+        f"left out {counted(len(left), 'file')} that the name says to be held out ({some_of(left)}); give one as "
+        "against to look for its documents in the training corpus"
     ]

@@ -12,9 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from mldebug_mcp.batch.formats.mapped import mapped
+from mldebug_mcp.batch.formats.mapped import mapped, whole_numbers
 from mldebug_mcp.batch.formats.splits import without_held_out
 from mldebug_mcp.batch.formats.tf_example import Bytes, table_of
 from mldebug_mcp.batch.sequences import Ints
@@ -80,14 +79,8 @@ def _corrupt(data: Bytes, start: Ints, stop: Ints, place: int) -> dict[int, int]
         stop: Where it ends.
         place: Where the data begins in the file.
     """
-    wrong = np.flatnonzero(masked_crc32c_of_parts(data, start, stop) != _whole_numbers(data, stop))
+    wrong = np.flatnonzero(masked_crc32c_of_parts(data, start, stop) != whole_numbers(data, stop))
     return {int(number): place + int(start[number]) - _HEADER.size for number in wrong}
-
-
-def _whole_numbers(data: Bytes, at: Ints) -> npt.NDArray[np.uint32]:
-    """Return the four bytes at each of these places as whole numbers."""
-    numbers: npt.NDArray[np.uint32] = data[at[:, None] + np.arange(4)].view("<u4")[:, 0]
-    return numbers
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -136,7 +129,7 @@ def _messages(data: Bytes) -> tuple[Ints, Ints]:
 def _check_lengths(data: Bytes, start: Ints, file: Path, place: int) -> None:
     """Raise InputError if a length does not match its checksum: where the next record begins is not known then."""
     lengths = data[start[:, None] - _HEADER.size + np.arange(8)]
-    wrong = np.flatnonzero(masked_crc32c(lengths) != _whole_numbers(data, start - 4))
+    wrong = np.flatnonzero(masked_crc32c(lengths) != whole_numbers(data, start - 4))
     if len(wrong):
         at = place + int(start[wrong[0]]) - _HEADER.size
         raise InputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.trace.names import Names
@@ -26,6 +27,11 @@ from mldebug_mcp.script.values import (
     parameters_in,
     terms_after,
 )
+
+
+def _is_listed(value: Value) -> TypeGuard[Items]:
+    """Say whether the values of a list are known one by one."""
+    return isinstance(value, Items) and not value.pattern and not value.keys
 
 
 class LibraryCalls(Names):
@@ -87,50 +93,9 @@ class LibraryCalls(Names):
         node: ast.Call,
     ) -> Value:
         given = (*args, *keywords.values())
-        if last == "enumerate" and args:
-            inner = args[0]
-            if isinstance(inner, Items) and not inner.pattern and not inner.keys:
-                return Items(tuple(Items((Constant(place), one)) for place, one in enumerate(inner.values)))
-            return self._paired(args, [DATA, self.element(inner)], node)
-        if last in ("zip", "zip_longest") and args:
-            if all(isinstance(argument, Items) and not argument.pattern and not argument.keys for argument in args):
-                return Items(
-                    tuple(
-                        Items(tuple(parts))
-                        for parts in zip(
-                            *(argument.values for argument in args if isinstance(argument, Items)), strict=False
-                        )
-                    )
-                )
-            return self._paired(args, [self.element(argument) for argument in args], node)
-        if last in library.PASSES_ON or last.startswith("tqdm"):
-            return (
-                Items(tuple(args), pattern=True)
-                if last == "chain" and len(args) > 1
-                else args[0]
-                if args
-                else Items(())
-            )
-        if last in ("filter", "map") and len(args) > 1:
-            return (
-                args[1]
-                if last == "filter"
-                else Items((self.call_value(args[0], [self.element(args[1])], {}, node),), pattern=True)
-            )
-        if last == "next" and args:
-            return self.element(args[0])
-        if last == "getattr" and len(args) > 1 and isinstance(args[1], Constant):
-            return self.attribute(args[0], str(args[1].value))
-        if last == "setattr" and len(args) > 2:
-            key = str(args[1].value) if isinstance(args[1], Constant) else "*"
-            self.assign_attribute(args[0], key, args[2], node)
-            return Constant(None)
-        if last == "partial" and args and isinstance(args[0], Function):
-            names = [argument.arg for argument in args[0].node.args.args]
-            bound = tuple(zip(names, args[1:], strict=False)) + tuple(keywords.items())
-            return Function(args[0].node, args[0].scope, args[0].path, args[0].owner, args[0].owner_class, bound)
-        if last == "dict":
-            return Items(tuple(keywords.values()), tuple(keywords)) if keywords or not args else args[0]
+        value = self._call_builtin(last, args, keywords, node)
+        if value is not None:
+            return value
         if name in ("torch.autograd.backward", "torch.autograd.grad"):
             if last == "backward":
                 self.event("backward", models_through(*args[:1]), node)
@@ -141,25 +106,71 @@ class LibraryCalls(Names):
             return self._layer(name, args, keywords, node)
         if parameters is not None and parameters.state and last in ("save", "load"):
             return DATA
-        writes = last.endswith("_") or last.startswith(("_foreach", "vector_to_parameters"))
-        if writes:
-            models = [one for value in given for one in objects_in(value)]
-            found = [parameters_in(value) for value in given]
-            self.event(
-                "write", {*models, *(model for part in found if part is not None for model in part.models)}, node
-            )
+        if last.endswith("_") or last.startswith(("_foreach", "vector_to_parameters")):
+            self._note_write(given, node)
         if library.COMPUTES.search(name) and last not in ("load", "get_model"):
-            if last in library.WITHOUT_GRADIENT:
-                return DATA
-            parts = [Tensor(one.models) if isinstance(one, Parameters) else one for one in given]
-            ends = library.RESULTS.get(last) or (
-                end_after(last, args[0]) if args and last in library.SAME_VALUES else ""
-            )
-            known = bool(args) and isinstance(args[0], Tensor) and args[0].is_known
-            through = models_through(*parts) if self.gradients else frozenset()
-            line = node.lineno if last in library.RESULTS else end_line_of(args[0]) if args else 0
-            return Tensor(through, ends, known, line, terms_after(last, args, node))
+            return self._computed(last, args, given, node)
         self.escape(given, node)
+        return self._unknown(name, last, given, node)
+
+    def _call_builtin(self, last: str, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value | None:
+        """Return what a function of Python's own makes of its arguments; None if it is none of them."""
+        if last in library.PASSES_ON or last.startswith("tqdm"):
+            if last == "chain" and len(args) > 1:
+                return Items(tuple(args), pattern=True)
+            return args[0] if args else Items(())
+        match last, args:
+            case "enumerate", [inner, *_]:
+                if _is_listed(inner):
+                    return Items(tuple(Items((Constant(place), one)) for place, one in enumerate(inner.values)))
+                return self._paired(args, [DATA, self.element(inner)], node)
+            case (("zip" | "zip_longest"), [_, *_]):
+                lists = [argument.values for argument in args if _is_listed(argument)]
+                if len(lists) == len(args):
+                    return Items(tuple(Items(tuple(parts)) for parts in zip(*lists, strict=False)))
+                return self._paired(args, [self.element(argument) for argument in args], node)
+            case "filter", [_, through, *_]:
+                return through
+            case "map", [function, through, *_]:
+                return Items((self.call_value(function, [self.element(through)], {}, node),), pattern=True)
+            case "next", [through, *_]:
+                return self.element(through)
+            case "getattr", [owner, Constant(attribute), *_]:
+                return self.attribute(owner, str(attribute))
+            case "setattr", [owner, key, value, *_]:
+                self.assign_attribute(owner, str(key.value) if isinstance(key, Constant) else "*", value, node)
+                return Constant(None)
+            case "partial", [Function() as function, *bound]:
+                names = [argument.arg for argument in function.node.args.args]
+                given = (*zip(names, bound, strict=False), *keywords.items())
+                return Function(
+                    function.node, function.scope, function.path, function.owner, function.owner_class, given
+                )
+            case "dict", _:
+                return Items(tuple(keywords.values()), tuple(keywords)) if keywords or not args else args[0]
+        return None
+
+    def _note_write(self, given: Sequence[Value], node: ast.Call) -> None:
+        """Note that a function writes into what it is given."""
+        found = [parameters_in(value) for value in given]
+        models = {model for part in found if part is not None for model in part.models}
+        self.event("write", models.union(*map(objects_in, given)), node)
+
+    def _computed(self, last: str, args: list[Value], given: Sequence[Value], node: ast.Call) -> Value:
+        """Return what a function computes of tensors."""
+        if last in library.WITHOUT_GRADIENT:
+            return DATA
+        parts = [Tensor(value.models) if isinstance(value, Parameters) else value for value in given]
+        ends = library.RESULTS.get(last, "")
+        if not ends and args and last in library.SAME_VALUES:
+            ends = end_after(last, args[0])
+        known = bool(args) and isinstance(args[0], Tensor) and args[0].is_known
+        through = models_through(*parts) if self.gradients else frozenset()
+        line = node.lineno if last in library.RESULTS else end_line_of(args[0]) if args else 0
+        return Tensor(through, ends, known, line, terms_after(last, args, node))
+
+    def _unknown(self, name: str, last: str, given: Sequence[Value], node: ast.Call) -> Object:
+        """Return what code of another file makes: a model where the name says so."""
         pretrained = last in ("from_pretrained", "create_model") or ".models." in name
         made = self.new("model" if pretrained else "unknown", node, made_by=name, given=given)
         if last == "from_pretrained":
