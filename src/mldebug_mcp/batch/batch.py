@@ -74,8 +74,8 @@ class Boxes:
             return self._wrong_in_coco()
         turned = ~((values[:, 2] > values[:, 0]) & (values[:, 3] > values[:, 1]))
         if turned.any():
-            said = f"{int(turned.sum())} boxes have no width or height between their corners"
-            return said, np.unique(self.rows[turned])
+            summary = f"{int(turned.sum())} boxes have no width or height between their corners"
+            return summary, np.unique(self.rows[turned])
         if bool((values <= LARGEST_SHARE).all()):
             return "boxes are shares of the image, where corners in pixels are wanted", np.unique(self.rows)
         slack = EDGE * self.sizes
@@ -583,8 +583,8 @@ def _classes(settings: Mapping[str, object], number: int | None) -> int | None:
 def _image_tokens(settings: Mapping[str, object]) -> int | None:
     """Return how many placeholders an image takes, where the configuration fixes that."""
     for name in ("image_seq_length", "mm_tokens_per_image", "image_seq_len"):
-        if (told := _whole(settings.get(name))) is not None:
-            return told
+        if (token := _whole(settings.get(name))) is not None:
+            return token
     return None
 
 

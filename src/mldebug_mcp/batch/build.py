@@ -54,8 +54,8 @@ def padding_token(
 ) -> tuple[int | None, bool]:
     """Return the padding token, and whether the same token may also be the real end or beginning of a text."""
     tokenizer, model = context.tokenizer, context.model
-    told = tokenizer.pad if tokenizer is not None else None
-    pad = told if told is not None else model.pad
+    own_pad = tokenizer.pad if tokenizer is not None else None
+    pad = own_pad if own_pad is not None else model.pad
     if pad is None or not bool(np.any(ids.flat == pad)):
         inferred = _inferred(ids, attention, labels)
         pad = pad if inferred is None else inferred
@@ -219,8 +219,8 @@ def are_targets(ids: Ragged, labels: Ragged) -> bool:
     if labels.rows != ids.rows or not labels.rows or float(np.mean(labels.lengths != ids.lengths)) <= 0.5:
         return False
     looked = [_stands_in(labels.row(row), ids.row(row)) for row in range(min(labels.rows, MAX_ROWS_FOR_TARGETS))]
-    told = [inside for inside in looked if inside is not None]
-    return bool(told) and sum(told) < 0.5 * len(told)
+    judged = [inside for inside in looked if inside is not None]
+    return bool(judged) and sum(judged) < 0.5 * len(judged)
 
 
 def _stands_in(labels: np.typing.NDArray[np.integer], ids: np.typing.NDArray[np.integer]) -> bool | None:
@@ -251,8 +251,8 @@ def of_speech(table: Table) -> Ragged | None:
 def target_rows(labels: Ragged, numbers: Ints, context: Context) -> Sequences:
     """Return target labels as token rows that are trained on where they are not ignored."""
     trained = labels.flat != IGNORE
-    told = context.tokenizer.pad if context.tokenizer is not None else None
-    pad = told if told is not None else context.model.pad
+    own_pad = context.tokenizer.pad if context.tokenizer is not None else None
+    pad = own_pad if own_pad is not None else context.model.pad
     ids = Ragged(np.where(trained, labels.flat, 0 if pad is None else pad), labels.offsets)
     attention = Ragged(trained.astype(np.int8), labels.offsets)
     pad, may_end = padding_token(ids, attention, labels, context)
@@ -530,11 +530,11 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
     if sides and sides[0].name == "chosen" and wanted == ("",):
         rows //= 2
     _missing(found)
-    if told := names.wrong_class_images(table):
-        found.problem("schema_mismatch", told, [])
-    said, exchanged = exchanged_pairs(table)
+    if mismatch := names.wrong_class_images(table):
+        found.problem("schema_mismatch", mismatch, [])
+    which, exchanged = exchanged_pairs(table)
     if len(exchanged):
-        found.problem("preference_swapped", said, exchanged)
+        found.problem("preference_swapped", which, exchanged)
     return Batch(
         path=context.path,
         formats=context.formats,
@@ -598,12 +598,12 @@ def _read(found: _Found, side: str, kind: Kind) -> Ragged | None:
     try:
         rows, missing = names.ragged(column)
     except (TypeError, ValueError, OverflowError) as error:
-        told = f"{shorten(name, 100)} {error}"
+        reason = f"{shorten(name, 100)} {error}"
         if kind == "ids":
             raise InputError(
-                f"{shorten(found.context.path, 200)}: {told}; give token ids as lists of whole numbers"
+                f"{shorten(found.context.path, 200)}: {reason}; give token ids as lists of whole numbers"
             ) from None
-        found.problem("schema_mismatch", told, [])
+        found.problem("schema_mismatch", reason, [])
         return None
     if missing:
         found.problem("schema_mismatch", f"{len(missing)} row(s) lack {shorten(name, 100)}", missing)

@@ -192,8 +192,8 @@ def _maker(names: set[str], tokenizer: Encoder) -> tuple[Callable[[Message], Row
         )
     exchange = next((pair for pair in ASKED_AND_SAID if set(pair) <= names), None)
     if exchange is not None:
-        asked, said = exchange
-        return (lambda row: _exchange(row, asked, said, tokenizer)), f"took {asked} and {said} as a conversation"
+        asked, answer = exchange
+        return (lambda row: _exchange(row, asked, answer, tokenizer)), f"took {asked} and {answer} as a conversation"
     if "text" in names:
         return (
             lambda row: _text(row["text"], tokenizer)
@@ -290,11 +290,11 @@ def _completion(prompt: object, completion: object, tokenizer: Encoder) -> Row:
     return Row(whole, [place >= masked for place in range(len(whole))])
 
 
-def _exchange(row: Message, asked: str, said: str, tokenizer: Encoder) -> Row:
+def _exchange(row: Message, asked: str, answer: str, tokenizer: Encoder) -> Row:
     more = row.get("input")
     prompt = _words(row[asked]) + (f"\n{more}" if isinstance(more, str) and more else "")
     return conversation_row(
-        [{"role": "user", "content": prompt}, {"role": ASSISTANT, "content": _words(row[said])}], tokenizer
+        [{"role": "user", "content": prompt}, {"role": ASSISTANT, "content": _words(row[answer])}], tokenizer
     )
 
 

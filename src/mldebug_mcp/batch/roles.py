@@ -169,9 +169,9 @@ def _words(text: str) -> list[str]:
 
 
 def _words_turn(message: Mapping[str, object]) -> str:
-    said = " ".join(filter(None, (_text(message.get(name)) for name in _SAID)))
+    content = " ".join(filter(None, (_text(message.get(name)) for name in _SAID)))
     role = _without_markers(str(message.get("role"))).replace("\n", " ")
-    return f"{_OPEN}{role}\n{_without_markers(said).strip()}{_CLOSE}"
+    return f"{_OPEN}{role}\n{_without_markers(content).strip()}{_CLOSE}"
 
 
 def _text(value: object) -> str:

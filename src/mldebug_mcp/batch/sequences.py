@@ -256,8 +256,8 @@ class Sequences:
         seen = self.ids.runs(self.attended)
         np.maximum.at(last, seen.row, seen.stop)
         # An all-ones mask tells nothing of a run of padding: then one end token is taken as real.
-        told = np.clip(last[row], edge, limit)
-        return np.where((told == limit) & (limit - edge > 2), np.minimum(edge + 1, limit), told)
+        end = np.clip(last[row], edge, limit)
+        return np.where((end == limit) & (limit - edge > 2), np.minimum(edge + 1, limit), end)
 
     def _real_start(self, edge: Ints, limit: Ints, row: Ints) -> Ints:
         if self.attended is None:
@@ -265,8 +265,8 @@ class Sequences:
         first = self.ids.offsets[1:].copy()
         seen = self.ids.runs(self.attended)
         np.minimum.at(first, seen.row, seen.start)
-        told = np.clip(first[row], limit, edge)
-        return np.where((told == limit) & (edge - limit > 2), edge, told)
+        start = np.clip(first[row], limit, edge)
+        return np.where((start == limit) & (edge - limit > 2), edge, start)
 
     @cached_property
     def lengths(self) -> Ints:

@@ -56,8 +56,8 @@ class Table:
         scalars = [name for name, column in self.columns.items() if getattr(column, "shape", None) == ()]
         for name in scalars:
             del self.columns[name]
-        told = (f"{shorten(name, 60)}: left out, as it is one value and not one for each row" for name in scalars)
-        self.notes = [*self.notes, *told]
+        left_out = (f"{shorten(name, 60)}: left out, as it is one value and not one for each row" for name in scalars)
+        self.notes = [*self.notes, *left_out]
 
 
 MISSING_SHOWN = 1000

@@ -36,8 +36,8 @@ def _asked(value: object) -> str | None:
     chat = messages(value)
     if not chat:
         return None
-    said = [str(mapping.get("content")) for mapping in chat[:-1] if mapping.get("role") == "user"]
-    return "\n".join(said) if said else None
+    questions = [str(mapping.get("content")) for mapping in chat[:-1] if mapping.get("role") == "user"]
+    return "\n".join(questions) if questions else None
 
 
 def messages(value: object) -> _Messages:
@@ -261,8 +261,8 @@ def _breaks_off(name: str, value: object) -> bool:
     if isinstance(value, str):
         return name in ANSWERS and _is_open(value)
     chats = () if name in ("rejected", "prompt") else tuple(_conversations([value]))
-    said = (mapping.get("content") for _, chat in chats for mapping in chat if mapping.get("role") == ASSISTANT)
-    return any(isinstance(words, str) and _is_open(words) for words in said)
+    answers = (mapping.get("content") for _, chat in chats for mapping in chat if mapping.get("role") == ASSISTANT)
+    return any(isinstance(words, str) and _is_open(words) for words in answers)
 
 
 def _cut(texts: Mapping[str, object]) -> list[int]:

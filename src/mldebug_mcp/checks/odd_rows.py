@@ -47,15 +47,15 @@ def _in_tokens(side: Sequences, rows: Collection[int], unit: str) -> Iterator[Od
     each = [_tokens(side, index) for index in range(side.rows)]
     lengths = side.lengths.astype(np.float64)
     for index, by in _far(np.log1p(lengths), here, LEAST_LOG_SPREAD, both=True):
-        said = f"{lengths[index]:.0f} {unit} long{where}; {figure(median(lengths[~here]))} is usual around it"
-        yield Oddity(int(side.numbers[index]), by, said)
+        summary = f"{lengths[index]:.0f} {unit} long{where}; {figure(median(lengths[~here]))} is usual around it"
+        yield Oddity(int(side.numbers[index]), by, summary)
     for shares, says in (
         (_commonest(each), f"of its {unit} are the same one{where}"),
         (_unknown(each, here), f"of its {unit} are in no row around it{where}"),
     ):
         for index, by in _far(shares, here, LEAST_SPREAD):
-            said = f"{percent(float(shares[index]))} {says}; {percent(median(shares[~here]))} is usual"
-            yield Oddity(int(side.numbers[index]), by, said)
+            summary = f"{percent(float(shares[index]))} {says}; {percent(median(shares[~here]))} is usual"
+            yield Oddity(int(side.numbers[index]), by, summary)
 
 
 def _in_numbers(columns: Mapping[str, object], numbers: Ints, rows: Collection[int]) -> Iterator[Oddity]:
@@ -69,8 +69,8 @@ def _in_numbers(columns: Mapping[str, object], numbers: Ints, rows: Collection[i
             yield Oddity(int(numbers[index]), np.inf, f"{called} is not finite")
         usual = sizes[~here & finite]
         for index, by in _far(np.log1p(np.where(finite, sizes, 0.0)), here & finite, LEAST_LOG_SPREAD):
-            said = f"{called} is up to {figure(sizes[index])} in size; {figure(median(usual))} is usual"
-            yield Oddity(int(numbers[index]), by, said)
+            summary = f"{called} is up to {figure(sizes[index])} in size; {figure(median(usual))} is usual"
+            yield Oddity(int(numbers[index]), by, summary)
 
 
 def _far(values: Floats, here: Bools, least: float, *, both: bool = False) -> Iterator[tuple[int, float]]:

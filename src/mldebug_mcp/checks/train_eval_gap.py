@@ -304,14 +304,14 @@ def rows_behind(shares: Floats) -> int | None:
     Chance alone therefore decides how many rows so many digits can tell.
     """
     finite = distinct(shares[np.isfinite(shares)])
-    told = finite[(finite > 0) & (finite < 1)]
-    if not len(told):
+    logged_shares = finite[(finite > 0) & (finite < 1)]
+    if not len(logged_shares):
         return None
-    off = 10.0 ** -_decimals(told)
+    off = 10.0 ** -_decimals(logged_shares)
     for rows in range(2, MAX_ROWS_TRIED + 1):
-        if rows * min(1.0, rows * off) ** len(told) > CHANCE:
+        if rows * min(1.0, rows * off) ** len(logged_shares) > CHANCE:
             return None
-        right = told * rows
+        right = logged_shares * rows
         if float(np.abs(right - np.round(right)).max()) <= 0.5001 * off * rows:
             return rows
     return None

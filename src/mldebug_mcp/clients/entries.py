@@ -102,10 +102,10 @@ def _find(document: Mapping[str, Any], path: Sequence[str], where: str) -> Mappi
 
 
 def _refuse_another(old: Mapping[str, Any], entry: Entry, where: str) -> None:
-    said = json.dumps([old.get("command"), old.get("args")], default=str)
-    if "mldebug" not in said:
+    called = json.dumps([old.get("command"), old.get("args")], default=str)
+    if "mldebug" not in called:
         raise InputError(
-            f"{where} has another server named {entry.name} ({said}), which is left alone; choose another with --name"
+            f"{where} has another server named {entry.name} ({called}), which is left alone; choose another with --name"
         )
 
 

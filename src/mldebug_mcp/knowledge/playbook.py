@@ -196,29 +196,29 @@ def read_causes(
 
 
 def _cause(page: Section, further: Section | None, effects: Sequence[Effect], row: CauseRow) -> Cause:
-    said = page.labelled((SHOWS, RULES_OUT, CHECK, FIX))
+    labelled = page.labelled((SHOWS, RULES_OUT, CHECK, FIX))
     for label in (SHOWS, RULES_OUT, CHECK, FIX):
-        if not said.get(label):
+        if not labelled.get(label):
             fail(page, page.heading, f"{page.id}: `**{label}:**` is missing")
     summary = next((block.text for block in page.blocks), "")
     if not summary or _LABEL.match(summary):
         fail(page, page.heading, f"{page.id}: the first paragraph, on what goes wrong, is missing")
     more = {} if further is None else further.labelled((DISAGREEMENT, MORE, FIRST_CHECK, CONTRARY))
-    on_cause = _cited(summary, said[FIX], more.get(MORE, ""))
-    contrary = _cited(said[RULES_OUT], more.get(CONTRARY, ""))
+    on_cause = _cited(summary, labelled[FIX], more.get(MORE, ""))
+    contrary = _cited(labelled[RULES_OUT], more.get(CONTRARY, ""))
     disagreeing = _cited(more.get(DISAGREEMENT, ""))
     of_effects = tuple(quote for effect in effects for quote in effect.quotes)
-    on_checks = _cited(said[CHECK], more.get(FIRST_CHECK, ""), *_items(further))
+    on_checks = _cited(labelled[CHECK], more.get(FIRST_CHECK, ""), *_items(further))
     return Cause(
         id=page.id,
         summary=summary,
         prior=dict(row.prior),
         mistaken_for=row.mistaken_for,
         effects=tuple(effects),
-        shows=said[SHOWS],
-        against=said[RULES_OUT],
-        next_steps=tuple(_next_steps(page, said[CHECK], further)),
-        fix=said[FIX],
+        shows=labelled[SHOWS],
+        against=labelled[RULES_OUT],
+        next_steps=tuple(_next_steps(page, labelled[CHECK], further)),
+        fix=labelled[FIX],
         disagreement=more.get(DISAGREEMENT, "").replace("](../", "]("),
         on_cause=on_cause,
         contrary=tuple(quote for quote in dict.fromkeys((*contrary, *disagreeing)) if quote not in on_cause),

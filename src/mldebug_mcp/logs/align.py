@@ -111,8 +111,8 @@ def _steps(of: _Records, at: Rows, step: Floats, named: Mapping[str, Column]) ->
     falls = np.flatnonzero(step[1:] < step[:-1]) + 1
     if not len(falls) and len(at) == of.rows:
         return step
-    told_at, told = named[whole].arrays()
-    epoch = carried_forward(told_at, told, of.rows)
+    told_at, totals = named[whole].arrays()
+    epoch = carried_forward(told_at, totals, of.rows)
     if len(falls) and not of.passes:
         counted = epoch[at]
         if bool(np.all(counted[falls] > counted[falls - 1])):
@@ -378,8 +378,8 @@ class SeriesOfRun:
 
     def remark(self, note: Callable[[str], None]) -> None:
         """Say in the notes which values others contradict."""
-        told = {name: count for name, count in self._contradicted.items() if count and not _counts(name)}
-        for name, count in sorted(told.items(), key=lambda item: (-item[1], item[0]))[:_SAID]:
+        contradicted = {name: count for name, count in self._contradicted.items() if count and not _counts(name)}
+        for name, count in sorted(contradicted.items(), key=lambda item: (-item[1], item[0]))[:_SAID]:
             note(
                 f"{name}: {count} value(s) of steps that were logged again with another value are left out: "
                 "the last one stands"

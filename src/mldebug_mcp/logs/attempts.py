@@ -89,8 +89,8 @@ def tells_resume(line: str, *, begun: bool = True) -> bool:
 
 def is_resume(record: Mapping[str, object]) -> bool:
     """Say whether an object is the event of a resume, not a record: `{"event": "resume", "step": 70}`."""
-    said = (record.get(key) for key in EVENTS)
-    return any(isinstance(one, str) and one.lower().startswith(RESUMES) for one in said)
+    events = (record.get(key) for key in EVENTS)
+    return any(isinstance(one, str) and one.lower().startswith(RESUMES) for one in events)
 
 
 class ProcessStarts:
@@ -325,10 +325,10 @@ def _among_records(recorded: Recorded, rows: Rows, loss: Floats) -> tuple[list[A
         before, after = int(rows[at - 1]), int(rows[at])
         if not all(_is_back(counter, begun, at) for counter in counters):
             continue
-        told = _any_between(resumes, before, after) and not told_at_first
+        is_announced = _any_between(resumes, before, after) and not told_at_first
         signs = _signs(recorded, signs_at, before, after)
         goes_on = _goes_on(loss, begun, at)
-        if told or (goes_on and not signs):
+        if is_announced or (goes_on and not signs):
             passes += [after] * goes_on
             continue
         begun, unsupported = at, unsupported + (not signs)
@@ -524,14 +524,14 @@ class Split:
         at = next(number for number, attempt in enumerate(self.attempts, 1) if attempt.judged)
         others = [(number, attempt) for number, attempt in enumerate(self.attempts, 1) if not attempt.judged]
         more = "…; " if len(others) > NAMED_ATTEMPTS else ""
-        told = "; ".join(
+        places = "; ".join(
             f"{number}: {_description(attempt, step_name)}" for number, attempt in others[-NAMED_ATTEMPTS:]
         )
         which = "the last" if at == len(self.attempts) else f"number {at}, the last that got anywhere,"
         which = f"attempt {at}, as asked for," if self.asked_for else which
         return (
             f"the log holds {len(self.attempts)} attempts, each from its start; {which} is judged; "
-            f"run='attempt N' (--run 'attempt N') judges another. {more}{told}"
+            f"run='attempt N' (--run 'attempt N') judges another. {more}{places}"
         )
 
 
@@ -602,9 +602,9 @@ def _ending(part: Recorded, records: int) -> Ending:
     closing = next((name for name in part.columns if name.startswith(CLOSING_NAMES)), "")
     if closing:
         return Ending("finished", f"the closing record of a finished run ({closing.rpartition('/')[2]})")
-    said = ending_of(part.tail)
-    if said.how in ("finished", "interrupted"):
-        return said
+    ending = ending_of(part.tail)
+    if ending.how in ("finished", "interrupted"):
+        return ending
     ended = fatal(part.messages, records, finished=False)
     stopped = [
         message
@@ -616,7 +616,7 @@ def _ending(part: Recorded, records: int) -> Ending:
     if ended:
         last = next((message for message in reversed(ended) if not message.text.startswith("Traceback")), ended[-1])
         return Ending("error", shorten(last.text, 160), last.line)
-    return said
+    return ending
 
 
 def _first_and_last(columns: Columns) -> tuple[float | None, float | None]:

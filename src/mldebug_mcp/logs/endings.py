@@ -217,13 +217,13 @@ def ending_of(tail: Tail) -> Ending:
 def _silence(lines: Sequence[str]) -> str:
     """Return how long time-stamped lines go on behind the last record, if that is far longer than usual."""
     clocks = [(seconds, _RECORD.search(line) is not None) for line in lines if (seconds := _clock(line)) is not None]
-    told = [seconds for seconds, is_record in clocks if is_record]
-    if len(told) < 3:
+    recorded_at = [seconds for seconds, is_record in clocks if is_record]
+    if len(recorded_at) < 3:
         return ""
-    usual = median(max(0.0, after - before) for before, after in pairwise(told))
-    quiet = clocks[-1][0] - told[-1]
+    usual = median(max(0.0, after - before) for before, after in pairwise(recorded_at))
+    quiet = clocks[-1][0] - recorded_at[-1]
     if quiet < max(MIN_SILENT_SECONDS, MIN_SILENT_INTERVALS * usual) and not _waits(
-        clocks, quiet, (told[-1] - told[0]) / len(told)
+        clocks, quiet, (recorded_at[-1] - recorded_at[0]) / len(recorded_at)
     ):
         return ""
     return f"its clock runs on for {quiet:.0f} s behind the last record, where records came every {usual:.0f} s"

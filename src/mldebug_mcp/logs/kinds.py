@@ -114,9 +114,9 @@ def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float 
         settings: How it is configured.
         first_loss: Where the loss begins, if there is one.
     """
-    told = "preference" if scores_pairs(metrics) else _told(metrics, settings)
-    if told is not None:
-        return told
+    named_kind = "preference" if scores_pairs(metrics) else _told(metrics, settings)
+    if named_kind is not None:
+        return named_kind
     for kind, names in (("sft", _OF_FINE_TUNING), ("boosting", _OF_BOOSTING)):
         if any(name in settings for name in names):
             return kind

@@ -219,14 +219,14 @@ def _counts_otherwise(other: Run, lead: Run) -> bool:
 
 def _lost_in(name: str, other: Run, lead: Run) -> list[str]:
     """Say which results that are not finite another log of the run left out, as Ray Tune's event files do."""
-    told = []
+    notes = []
     for metric in SHARED_RESULTS:
         if metric not in lead or metric not in other:
             continue
         lost = len(lead[metric]) - len(other[metric])
         if lost > 0 and lost == len(lead[metric]) - len(lead[metric].finite):
-            told.append(f"{name} leaves out {lost} value(s) of {metric} that are not finite")
-    return told
+            notes.append(f"{name} leaves out {lost} value(s) of {metric} that are not finite")
+    return notes
 
 
 def _placed(other: Run, lead: Run) -> list[Message]:

@@ -121,10 +121,10 @@ def _told(group: str, ranks: Mapping[int, _Last]) -> str:
         )
     names = {rank.name for rank in ranks.values()}
     if len(names) > 1:
-        told = ", ".join(
+        operations = ", ".join(
             f"rank {rank} in {last.name}{_at(last)}" for rank, last in list(ranks.items())[:MAX_SHOWN_RANKS]
         )
-        return f"ranks of group {group} are in different operations at number {farthest}: {told}"
+        return f"ranks of group {group} are in different operations at number {farthest}: {operations}"
     return ""
 
 
@@ -186,12 +186,12 @@ def with_its_hang(run: Run, folder: Path) -> Run:
     if run.formats != (RECORDER,):
         return run
     lines = flight_lines(folder)
-    told = [Incident(run.last_step, f"flight recorder: {line}") for line in lines]
+    incidents = [Incident(run.last_step, f"flight recorder: {line}") for line in lines]
     went_on = bool(run.incidents) and run.incidents[-1].text.startswith(WENT_ON)
     ended = [] if went_on else [Message(0, f"{TIMEOUT_MESSAGE}: {line}", run.records) for line in lines]
     stood = "" if went_on else next((incident.text for incident in run.incidents if _is_last_step(incident, run)), "")
     ending = Ending("silence", stood) if stood and run.ending.how in ("open", "cut") else run.ending
-    return replace(run, incidents=(*run.incidents, *told), messages=(*run.messages, *ended), ending=ending)
+    return replace(run, incidents=(*run.incidents, *incidents), messages=(*run.messages, *ended), ending=ending)
 
 
 def _is_last_step(incident: Incident, run: Run) -> bool:
@@ -201,9 +201,9 @@ def _is_last_step(incident: Incident, run: Run) -> bool:
 def _joined(ranks: Mapping[int, Named]) -> Named:
     name, lead = next(iter(ranks.values()))
     added = {
-        f"{told}/rank_{rank}": replace(run[metric], name=f"{told}/rank_{rank}", logged_as="")
+        f"{prefix}/rank_{rank}": replace(run[metric], name=f"{prefix}/rank_{rank}", logged_as="")
         for rank, (_, run) in ranks.items()
-        for metric, told in SERIES_OF_RANKS.items()
+        for metric, prefix in SERIES_OF_RANKS.items()
         if metric in run
     }
     others = [(rank, run) for rank, (_, run) in ranks.items() if run is not lead]

@@ -105,9 +105,9 @@ class RankEnd:
 def rank_end(rank: tuple[str, ...], files: Sequence[Path]) -> RankEnd:
     """Look at the files of a rank."""
     ends = [_file_end(rank, file) for file in files]
-    told = [end for end in ends if end.step is not None]
+    with_steps = [end for end in ends if end.step is not None]
     failed = [end for end in ends if end.error]
-    lead = (told or failed or ends)[0]
+    lead = (with_steps or failed or ends)[0]
     return RankEnd(
         rank=rank,
         file=(failed or [lead])[0].file,
@@ -118,7 +118,7 @@ def rank_end(rank: tuple[str, ...], files: Sequence[Path]) -> RankEnd:
         error_time=failed[0].error_time if failed else None,
         durations=lead.durations,
         has_loss=lead.has_loss,
-        unread=next((end.unread for end in ends if end.unread), "") if not told and not failed else "",
+        unread=next((end.unread for end in ends if end.unread), "") if not with_steps and not failed else "",
     )
 
 
@@ -268,17 +268,17 @@ class RankSummary:
 
     def lines(self) -> list[str]:
         """Return what stands out, in words."""
-        told = [f"{counted(self.count, 'rank')} in {counted(self.files, 'file')} are read as one run"]
+        lines = [f"{counted(self.count, 'rank')} in {counted(self.files, 'file')} are read as one run"]
         first = self.first_failed
         if first is not None:
-            told.append(f"{_called(first)} is the first of {self.failed} to fail: {first.words()}")
-        told += [text for text in (self.behind, self.slow) if text]
+            lines.append(f"{_called(first)} is the first of {self.failed} to fail: {first.words()}")
+        lines += [text for text in (self.behind, self.slow) if text]
         if self.missing:
             more = "" if len(self.missing) <= MAX_NAMED_RANKS else f" and {len(self.missing) - MAX_NAMED_RANKS} more"
-            told.append(
+            lines.append(
                 f"no file of rank {', '.join(self.missing[:MAX_NAMED_RANKS])}{more}, though higher ones are there"
             )
-        return told
+        return lines
 
 
 def rank_summary(ranks: Mapping[tuple[str, ...], Sequence[Path]]) -> RankSummary:
@@ -289,16 +289,16 @@ def rank_summary(ranks: Mapping[tuple[str, ...], Sequence[Path]]) -> RankSummary
         checkpoint(f"{len(ends):,} of {len(ranks):,} ranks looked at")
     failed = [end for end in ends if end.error]
     first = min(failed, key=_order(failed), default=None)
-    late, said = _behind(ends)
-    slow, told = _slow(ends)
+    late, behind = _behind(ends)
+    slow, why_slow = _slow(ends)
     return RankSummary(
         count=len(ends),
         files=sum(map(len, ranks.values())),
         failed=len(failed),
         first_failed=first,
-        behind=said,
+        behind=behind,
         straggler=late or slow,
-        slow=told,
+        slow=why_slow,
         missing=_missing(ends),
         worth_reading=_worth_reading(ranks, ends, first),
     )

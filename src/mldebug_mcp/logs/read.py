@@ -297,14 +297,14 @@ def accumulation_note(run: Run) -> str | None:
     number = run.setting("gradient_accumulation_steps")
     if number is None or number < 2 or "loss" not in run:
         return None
-    for level, reference, told in _levels(run):
+    for level, reference, evidence in _levels(run):
         if abs(level / (number * reference) - 1) <= MAX_DISTANCE_OF_QUOTIENT:
             return (
-                f"the loss is logged as the sum over {figure(number)} accumulated micro-batches: {told}; "
+                f"the loss is logged as the sum over {figure(number)} accumulated micro-batches: {evidence}; "
                 f"divide by {figure(number)}"
             )
         if abs(level / reference - 1) <= MAX_DISTANCE_OF_QUOTIENT:
-            return f"the loss is logged as the mean over {figure(number)} accumulated micro-batches: {told}"
+            return f"the loss is logged as the mean over {figure(number)} accumulated micro-batches: {evidence}"
     return None
 
 
@@ -557,8 +557,8 @@ def _read_folder(
     if not read:
         if folder.name == ".aim" or is_folder(folder / ".aim"):
             raise InputError(f"{shorten(str(folder), 200)}: {sqlite_store.OF_AIM}")
-        said = refused.of_logs or (refused.reasons if len(refused.reasons) <= MAX_REASONS else [])
-        looked = "; ".join([*said[:MAX_REASONS], *notes])
+        reasons = refused.of_logs or (refused.reasons if len(refused.reasons) <= MAX_REASONS else [])
+        looked = "; ".join([*reasons[:MAX_REASONS], *notes])
         raise InputError(
             f"{shorten(str(folder), 200)}: no training log found in this folder, {MAX_DEPTH} levels deep "
             f"(looked for trainer_state.json, event files and files ending in {', '.join(LOG_SUFFIXES)}); "
@@ -585,14 +585,16 @@ def _read_folder(
     others = [(name, other) for name, other in runs if name != chosen]
     if own and not wanted:
         run = _with_what_came_after(run, others)
-        told = shorten(", ".join(name for name, _ in others), 300)
+        other_names = shorten(", ".join(name for name, _ in others), 300)
         if own.is_shared:
             builder.note(
                 f"this folder holds {len(runs)} runs; only {own.name}, the longest, is read here; "
-                f"`mldebug-mcp runs` (diagnose_runs) judges each; run=NAME (--run NAME) reads another: {told}"
+                f"`mldebug-mcp runs` (diagnose_runs) judges each; run=NAME (--run NAME) reads another: {other_names}"
             )
         else:
-            builder.note(f"this folder holds a run of its own, {own.name}, which is read; other runs in it: {told}")
+            builder.note(
+                f"this folder holds a run of its own, {own.name}, which is read; other runs in it: {other_names}"
+            )
     with_settings = [(name, _with_settings(other, configs[name])) for name, other in others[:MAX_SIBLINGS]]
     if not wanted and (own is None or own.is_shared):
         run = replace(run, runs_in_folder=len(runs) - (len(at_top) - len(telling)))
@@ -665,6 +667,6 @@ def runs_of(place: RunFolder) -> list[Run]:
     refused = Refused()
     found = [read for read in read_place(place, refused, read_one, "") if read.run.series]
     if not found:
-        said = "; ".join((refused.of_logs or refused.reasons)[:MAX_REASONS])
-        raise InputError(f"{place.name}: no training log in it{f' ({said})' if said else ''}")
+        reasons = "; ".join((refused.of_logs or refused.reasons)[:MAX_REASONS])
+        raise InputError(f"{place.name}: no training log in it{f' ({reasons})' if reasons else ''}")
     return [concluded(replace(_with_settings(read.run, read.config(refused.paths)), path=read.name)) for read in found]

@@ -120,10 +120,10 @@ def brought_in(path: str | Path, choice: Choice | None = None) -> Iterator[str |
         with confined(Access(roots, access.pythons)):
             yield found
     except InputError as error:
-        told = str(error)
-        if str(folder) not in told:
+        message = str(error)
+        if str(folder) not in message:
             raise
-        raise type(error)(told.replace(f"{folder}/", f"{place}: ").replace(str(folder), place)) from None
+        raise type(error)(message.replace(f"{folder}/", f"{place}: ").replace(str(folder), place)) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -206,7 +206,7 @@ class Stage:
         return (in_layers * self.layers + outside * self.outside) / self.setup.tensor_parallel
 
     @property
-    def told(self) -> str:
+    def note(self) -> str:
         """How a formula ends that holds for this stage."""
         setup = self.setup
         tensor = f" / {setup.tensor_parallel} (tensor)" if setup.tensor_parallel > 1 else ""
@@ -257,7 +257,7 @@ def _gradients(stage: Stage, in_all: int, trained: float, shard: str) -> tuple[f
         if setup.lora_rank is not None:
             largest = setup.lora_rank * max(max(pair) for pair in shape.linears)
         return largest * each / setup.share(2), f"{largest:,} x {each} of the largest tensor, freed when it is stepped"
-    return trained * each / setup.share(2), f"{in_all:,} x {each}{shard}{stage.told}"
+    return trained * each / setup.share(2), f"{in_all:,} x {each}{shard}{stage.note}"
 
 
 def _optimizer_state(stage: Stage, in_all: int, trained: float, shard: str) -> tuple[float, str]:
@@ -278,7 +278,7 @@ def _optimizer_state(stage: Stage, in_all: int, trained: float, shard: str) -> t
     if state.paged:
         each, wide, text = 0.0, 0.0, f"{in_all:,} x 0 of paged state"
     text += f" + {in_all:,} x {master} for the 32-bit copy" if master else ""
-    return (trained * (each + master) + wide) / setup.share(1), text + shard + stage.told
+    return (trained * (each + master) + wide) / setup.share(1), text + shard + stage.note
 
 
 def _stays_wide(shape: ModelShape, setup: Setup) -> bool:
@@ -302,12 +302,12 @@ def _parameters(stage: Stage, in_all: int, trained: float, shard: str) -> tuple[
     if setup.master_in_state:
         each, text = BYTES_OF_HALF, f"{in_all:,} x {BYTES_OF_HALF}"
     if setup.lora_rank is None:
-        return trained * each / setup.share(3), text + shard + stage.told
+        return trained * each / setup.share(3), text + shard + stage.note
     linear = shape.linear_parameters
     rest = shape.parameters - linear
     of_linear, of_rest = _FROZEN_BYTES[setup.base], max(2, _FROZEN_BYTES[setup.base])
     total = trained * each + stage.held(linear * of_linear, rest * of_rest)
-    text += f", and frozen {linear:,} x {of_linear:.4g} + {rest:,} x {of_rest:.4g}{shard}{stage.told}"
+    text += f", and frozen {linear:,} x {of_linear:.4g} + {rest:,} x {of_rest:.4g}{shard}{stage.note}"
     return total / setup.share(3), text
 
 
@@ -331,16 +331,16 @@ def _activations(stage: Stage) -> tuple[float, str]:
     tokens = setup.tokens * stage.micro_batches / setup.tensor_parallel
     layers = shape.all_layers * stage.layers
     several = f" x {stage.micro_batches} micro-batches" if stage.micro_batches > 1 else ""
-    told = several + stage.told
+    stages = several + stage.note
     outside = tokens * held.outside() * (1 if stage.last else 0)
     if setup.checkpointing == "full":
         each = held.residual
-        text = f"tokens x layers x hidden x {each}, and the last norm{told}"
+        text = f"tokens x layers x hidden x {each}, and the last norm{stages}"
         return tokens * shape.hidden * each * layers + outside, text
     # A decoder's attention to the encoder keeps what its own attention does, and one norm.
     cross = (2 * shape.hidden + 2 * shape.attention_width + 2 * shape.kv_width) * setup.compute_bytes
     whole = tokens * (one_layer * layers + cross * shape.decoder_layers * stage.layers) + outside
-    return whole, f"tokens x layers x {one_layer:,} bytes ({formula}), and the last norm{told}"
+    return whole, f"tokens x layers x {one_layer:,} bytes ({formula}), and the last norm{stages}"
 
 
 def _recomputed(stage: Stage) -> tuple[float, str]:
@@ -349,7 +349,7 @@ def _recomputed(stage: Stage) -> tuple[float, str]:
     if setup.checkpointing != "full":
         return 0, ""
     one_layer = replace(kept(stage.shape, setup), scores=True).layer()
-    return setup.tokens / setup.tensor_parallel * one_layer, f"tokens x {one_layer:,} bytes of one layer{stage.told}"
+    return setup.tokens / setup.tensor_parallel * one_layer, f"tokens x {one_layer:,} bytes of one layer{stage.note}"
 
 
 def _logits(stage: Stage) -> tuple[float, str]:
@@ -362,7 +362,7 @@ def _logits(stage: Stage) -> tuple[float, str]:
     each = kept(shape, setup).logits()
     chunks = LOSS_CHUNKS if setup.chunked_loss else 1
     numbers = setup.tokens * shape.vocabulary / chunks / setup.tensor_parallel
-    text = f"tokens x {shape.vocabulary:,} x {each}{f' / {chunks} chunks' if chunks > 1 else ''}{stage.told}"
+    text = f"tokens x {shape.vocabulary:,} x {each}{f' / {chunks} chunks' if chunks > 1 else ''}{stage.note}"
     if setup.checkpointing != "full" or setup.precision != "mixed" or setup.lora_rank is not None:
         return numbers * each, text
     gone = BYTES_OF_HALF * stage.held(shape.linear_parameters, 0) / setup.share(3)

@@ -393,14 +393,14 @@ def _is_plain(config: Mapping[str, Any], kind: str) -> bool:
 
 def _is_composed(config: Mapping[str, Any], kind: str) -> bool:
     named = (config.get(key) for key in ("activation_function", "hidden_act", "hidden_activation"))
-    told = next((text for text in named if isinstance(text, str)), None)
-    return kind in _COMPOSED_BY_DEFAULT if told is None else told in _MODEL_SHAPE_COMPOSED
+    attention = next((text for text in named if isinstance(text, str)), None)
+    return kind in _COMPOSED_BY_DEFAULT if attention is None else attention in _MODEL_SHAPE_COMPOSED
 
 
-def _decoder_layers(config: Mapping[str, Any], told: int | None, layers: int) -> int:
+def _decoder_layers(config: Mapping[str, Any], decoder_layers: int | None, layers: int) -> int:
     if config.get("is_encoder_decoder") is not True:
         return 0
-    return told or layers
+    return decoder_layers or layers
 
 
 def _number(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:

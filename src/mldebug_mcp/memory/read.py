@@ -486,15 +486,15 @@ class _GuardedReader(io.BufferedReader):
 
     def __init__(self, raw: io.RawIOBase, left: int) -> None:
         super().__init__(raw, _BUFFER)
-        self.left = self.told = left
+        self.left = self.reported = left
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < 0 or size > self.left:
             raise pickle.UnpicklingError("an opcode claims more bytes than the file has")
         data = super().read(size)
         self.left -= len(data)
-        if self.told - self.left > _BUFFER:
-            self.told = self.left
+        if self.reported - self.left > _BUFFER:
+            self.reported = self.left
             checkpoint(f"{self.left:,} bytes of the snapshot left to read")
         return data
 

@@ -388,8 +388,15 @@ async def _read_progress(stream: asyncio.StreamReader, on_progress: Callable[[Pr
         if not line:
             return
         with contextlib.suppress(ValueError, TypeError, KeyError):
-            told = json.loads(line)
-            on_progress(Progress(shorten(str(told["stage"]), 60), int(told["step"]), int(told["steps"]), told["loss"]))
+            line_read = json.loads(line)
+            on_progress(
+                Progress(
+                    shorten(str(line_read["stage"]), 60),
+                    int(line_read["step"]),
+                    int(line_read["steps"]),
+                    line_read["loss"],
+                )
+            )
 
 
 async def _keep_tail(stream: asyncio.StreamReader, end: _End) -> None:
@@ -444,13 +451,13 @@ def _own_file(path: Path) -> bytes:
     return data
 
 
-def _notes(told: Iterable[object]) -> list[str]:
+def _notes(notes: Iterable[object]) -> list[str]:
     """Return the worker's notes, a bounded number of short lines, because user code may have written them."""
-    return [shorten(str(note), 400) for note in islice(told, MAX_NOTES)]
+    return [shorten(str(note), 400) for note in islice(notes, MAX_NOTES)]
 
 
-def _failure(told: object) -> Failure:
-    found = Failure.model_validate(told)
+def _failure(reported: object) -> Failure:
+    found = Failure.model_validate(reported)
     return found.model_copy(update={"message": shorten(found.message, 2000), "where": shorten(found.where, 400)})
 
 

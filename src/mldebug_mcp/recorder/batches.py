@@ -66,13 +66,13 @@ class Step:
 
     def loss(self) -> Value:
         """Return the loss of the step: what the loop reported, else what the model returned; None if neither did."""
-        told = self.losses or self.model_losses
-        if not told:
+        losses = self.losses or self.model_losses
+        if not losses:
             return None
-        if len(told) == 1:
-            return told[0]
-        whole = sum(told[1:], told[0])
-        return whole if self.summed and not self.losses else whole / len(told)
+        if len(losses) == 1:
+            return losses[0]
+        whole = sum(losses[1:], losses[0])
+        return whole if self.summed and not self.losses else whole / len(losses)
 
     def has(self, name: str) -> bool:
         """Say whether a value was taken."""

@@ -312,10 +312,12 @@ class KerasEvents:
     def on_train_begin(self, logs: Value = None) -> None:
         """Open the recording."""
         del logs
-        told: dict[str, Value] = {name: value for name, value in self.params.items() if isinstance(value, int | float)}
+        settings: dict[str, Value] = {
+            name: value for name, value in self.params.items() if isinstance(value, int | float)
+        }
         optimizer = getattr(self.model, "optimizer", None)
-        told |= {"optimizer": type(optimizer).__name__.lower()} if optimizer is not None else {}
-        self.recorder = Recorder(self._record_to, **{**self._options, "settings": told})
+        settings |= {"optimizer": type(optimizer).__name__.lower()} if optimizer is not None else {}
+        self.recorder = Recorder(self._record_to, **{**self._options, "settings": settings})
         self._since = time.perf_counter()
 
     def on_epoch_begin(self, epoch: int, logs: Value = None) -> None:
@@ -429,8 +431,8 @@ class TrainerEvents:
 
     def on_train_begin(self, args: Value, state: Value, _control: Value, **objects: Value) -> None:
         """Open the recording, and watch the model, its optimizer and the loader."""
-        told = {**args.to_sanitized_dict(), **self._options.get("settings", {})}
-        self.recorder = Recorder(self._path, **{**self._options, "settings": told})
+        settings = {**args.to_sanitized_dict(), **self._options.get("settings", {})}
+        self.recorder = Recorder(self._path, **{**self._options, "settings": settings})
         model, optimizer, loader = objects.get("model"), objects.get("optimizer"), objects.get("train_dataloader")
         if model is not None:
             self.recorder.watch(model, optimizer)

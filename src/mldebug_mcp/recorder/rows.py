@@ -187,13 +187,13 @@ def facts_of(loader: Value) -> dict[str, Value]:
     batches = getattr(loader, "batch_sampler", None)
     sampler = getattr(batches, "sampler", None) or getattr(loader, "sampler", None)
     generator = getattr(sampler, "generator", None) or getattr(loader, "generator", None)
-    told = {
+    drawn_by = {
         "kind": f"{type(sampler).__module__.partition('.')[0]}.{type(sampler).__name__}",
         "batch_size": getattr(loader, "batch_size", None) or getattr(batches, "batch_size", None),
         "drop_last": getattr(loader, "drop_last", None),
         "seed": getattr(sampler, "seed", None) if generator is None else generator.initial_seed(),
     }
-    facts["sampler"] = {name: value for name, value in told.items() if value is not None}
+    facts["sampler"] = {name: value for name, value in drawn_by.items() if value is not None}
     return facts
 
 

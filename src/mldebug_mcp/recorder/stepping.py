@@ -176,8 +176,8 @@ class Stream:
         with self._lock:
             self._late.put(draft, now)
             what = "" if draft.away else self._follow(draft)
-            told = self._settle(now) if draft.away else [(what, draft)] if what else []
-        for what, one in told:
+            incidents = self._settle(now) if draft.away else [(what, draft)] if what else []
+        for what, one in incidents:
             self._tell(what, one)
         if now - self._flushed >= OVERDUE:
             self.write()
@@ -192,10 +192,10 @@ class Stream:
         with self._writing:
             with self._lock:
                 self._flushed = time.monotonic()
-                told = self._settle(self._flushed, wait=wait)
+                incidents = self._settle(self._flushed, wait=wait)
                 records, self._ready = [*self._ready, *last], []
             self.recording.write(*records)
-        for what, draft in told:
+        for what, draft in incidents:
             self._tell(what, draft)
 
     def each(self, seconds: Callable[[], None]) -> None:
@@ -223,7 +223,7 @@ class Stream:
 
     def _settle(self, now: float, *, wait: bool = False) -> list[tuple[str, Draft]]:
         """Take the drafts whose values have arrived; return what the losses of those from a device tell."""
-        told: list[tuple[str, Draft]] = []
+        incidents: list[tuple[str, Draft]] = []
         for draft in self._late.arrived(now, wait=wait):
             values = draft.values
             norm, scale = values.get("grad_norm"), values.get("loss_scale")
@@ -235,8 +235,8 @@ class Stream:
                 values["skipped_steps"] = self._skipped
             self._ready.append(values)
             if draft.away and (what := self._follow(draft)):
-                told.append((what, draft))
-        return told
+                incidents.append((what, draft))
+        return incidents
 
     def _follow(self, draft: Draft) -> str:
         """Return what a draft says about the loss: "spike", "nonfinite" or nothing; then its batch is not kept."""

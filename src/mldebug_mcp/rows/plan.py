@@ -342,8 +342,8 @@ class Recording:
     @property
     def sampler(self) -> Mapping[str, object]:
         """What the head says of the sampler."""
-        told = self.head.get("sampler")
-        return told if isinstance(told, dict) else {}
+        sampler = self.head.get("sampler")
+        return sampler if isinstance(sampler, dict) else {}
 
 
 def recordings_in(path: Path) -> list[list[Path]]:
@@ -412,8 +412,8 @@ def _read_rank(parts: Sequence[Path], wanted: range, found: Recording) -> None:
         if "recorder" in record:
             found.head |= record
             found.kind = "hash" if found.head.get("rows_kind") == "hash" else "index"
-            told = found.sampler.get("rank", record.get("rank"))
-            rank = told if isinstance(told, int) and not named else rank
+            own_rank = found.sampler.get("rank", record.get("rank"))
+            rank = own_rank if isinstance(own_rank, int) and not named else rank
             start += "time" in record and "continued" not in record
             continue
         step, rows = _step_of(record), _ids(record)

@@ -43,8 +43,8 @@ def rows_by_pace(run: Run, passes: object) -> Pace | None:
 
     It rounds samples per second to 3 digits behind the point and the runtime to 4 (`speed_metrics` of Transformers).
     """
-    told = [run.series.get(f"summary/train_{one}") for one in ("samples_per_second", "runtime")]
-    pace, seconds = [None if series is None or not len(series) else float(series.value[-1]) for series in told]
+    summaries = [run.series.get(f"summary/train_{one}") for one in ("samples_per_second", "runtime")]
+    pace, seconds = [None if series is None or not len(series) else float(series.value[-1]) for series in summaries]
     if not isinstance(passes, int | float) or passes <= 0 or not pace or not seconds:
         return None
     return Pace(pace * seconds / passes, (0.0005 * seconds + 0.00005 * pace) / passes)
@@ -129,45 +129,51 @@ def read_arguments(folder: Path) -> dict[str, object]:
     Raises:
         InputError: they cannot be read, or say that rows are not known; the message says why.
     """
-    told = read_pickled(folder / ARGUMENTS)
+    arguments = read_pickled(folder / ARGUMENTS)
     name = shorten(str(folder / ARGUMENTS), 160)
-    accelerator = told.get("accelerator_config")
+    accelerator = arguments.get("accelerator_config")
     accelerator = accelerator if isinstance(accelerator, Mapping) else {}
-    reason = _why_not(told, accelerator)
+    reason = _why_not(arguments, accelerator)
     if reason:
         raise InputError(f"{name}: the rows of a step are not known exactly: {reason}; {RECORD}")
-    distributed = told.get("distributed_state")
+    distributed = arguments.get("distributed_state")
     world = distributed.get("num_processes") if isinstance(distributed, Mapping) else None
     batch = _train_batch_size(folder)
-    if batch is None and not told.get("auto_find_batch_size"):
-        batch = _times(told.get("per_device_train_batch_size"), max(1, _rows_trainer_whole(told.get("_n_gpu")) or 1))
-    seed = told.get("data_seed")
+    if batch is None and not arguments.get("auto_find_batch_size"):
+        batch = _times(
+            arguments.get("per_device_train_batch_size"), max(1, _rows_trainer_whole(arguments.get("_n_gpu")) or 1)
+        )
+    seed = arguments.get("data_seed")
     found = {
-        "seed": told.get("seed") if seed is None else seed,
+        "seed": arguments.get("seed") if seed is None else seed,
         "batch_size": batch,
-        "accumulation": told.get("gradient_accumulation_steps"),
+        "accumulation": arguments.get("gradient_accumulation_steps"),
         "world": world,
-        "drop_last": told.get("dataloader_drop_last"),
+        "drop_last": arguments.get("dataloader_drop_last"),
         "split_batches": accelerator.get("split_batches"),
         "dispatch_batches": accelerator.get("dispatch_batches"),
         "even_batches": accelerator.get("even_batches"),
-        "in_order": told.get("train_sampling_strategy") == "sequential",
-        "packed": told.get("packing") or None,
-        "shuffled": told.get("shuffle_dataset") or None,
-        "ignore_data_skip": told.get("ignore_data_skip"),
-        "passes": told.get("num_train_epochs") if (_rows_trainer_whole(told.get("max_steps")) or -1) < 0 else None,
+        "in_order": arguments.get("train_sampling_strategy") == "sequential",
+        "packed": arguments.get("packing") or None,
+        "shuffled": arguments.get("shuffle_dataset") or None,
+        "ignore_data_skip": arguments.get("ignore_data_skip"),
+        "passes": arguments.get("num_train_epochs")
+        if (_rows_trainer_whole(arguments.get("max_steps")) or -1) < 0
+        else None,
     }
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _why_not(told: Mapping[str, object], accelerator: Mapping[str, object]) -> str:
+def _why_not(arguments: Mapping[str, object], accelerator: Mapping[str, object]) -> str:
     """Return why the rows cannot be drawn again; empty where they can."""
-    strategy = told.get("train_sampling_strategy", "group_by_length" if told.get("group_by_length") else "random")
+    strategy = arguments.get(
+        "train_sampling_strategy", "group_by_length" if arguments.get("group_by_length") else "random"
+    )
     if strategy not in ("random", "sequential"):
         return f"{shorten(str(strategy), 40)} orders rows by their lengths, with random numbers that were not kept"
     if strategy == "random" and not accelerator.get("use_seedable_sampler"):
         return "without use_seedable_sampler the shuffle takes random numbers that were not kept"
-    return next((why for name, why in _OF_OTHERS.items() if told.get(name) is not None), "")
+    return next((why for name, why in _OF_OTHERS.items() if arguments.get(name) is not None), "")
 
 
 def _train_batch_size(folder: Path) -> int | None:
@@ -306,8 +312,8 @@ def settle(
             "becomes of the last ones with past_end: 'step' (a smaller step) or 'carry' (part of the next pass's first)"
         )
     agreeing = checked(plan, run, _value("passes", known)) if sampler == "transformers" else []
-    told = ", ".join(f"{name} {value.value} ({value.source})" for name, value in known.items())
-    basis = [told, *agreeing, *_made_before(known), *_assumed(sampler)]
+    sources = ", ".join(f"{name} {value.value} ({value.source})" for name, value in known.items())
+    basis = [sources, *agreeing, *_made_before(known), *_assumed(sampler)]
     return Settled(plan, _first_step(options, sampler, run), basis)
 
 
@@ -316,15 +322,15 @@ def _known(
 ) -> dict[str, Known]:
     """Return the settings, what is believed most first."""
     known: dict[str, Known] = {}
-    said = {field.name: getattr(options, field.name) for field in fields(options) if field.name not in ("first_step",)}
-    _add(known, said.items(), "given")
+    given = {field.name: getattr(options, field.name) for field in fields(options) if field.name not in ("first_step",)}
+    _add(known, given.items(), "given")
     folder = trainer_folder(place) if _value("sampler", known) in (None, "transformers") else None
     if folder is not None:
         _add(known, {"sampler": "transformers", **read_arguments(folder)}.items(), "training_args.bin")
-    told = head.get("sampler")
-    told = told if isinstance(told, Mapping) else {}
-    sampler = {"sampler": _OF_CLASS.get(str(told.get("kind", "")).rpartition(".")[2])}
-    sampler |= {name: told.get(name) for name in _IN_A_HEAD}
+    recorded = head.get("sampler")
+    recorded = recorded if isinstance(recorded, Mapping) else {}
+    sampler = {"sampler": _OF_CLASS.get(str(recorded.get("kind", "")).rpartition(".")[2])}
+    sampler |= {name: recorded.get(name) for name in _IN_A_HEAD}
     _add(known, {**sampler, "rows": head.get("data_length")}.items(), "the recording's head")
     _add(known, {"rows": data_rows}.items(), "the data named")
     if run is not None:

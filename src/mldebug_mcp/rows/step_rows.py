@@ -100,13 +100,13 @@ def _recorded(recording: Recording, step: int, before: dict[RowId, list[int]]) -
         notes.append(f"a recorder keeps {RECORDING_MOST_ROWS:,} rows of a step and rank; there may have been more")
     if recording.broken:
         notes.append(f"{counted(recording.broken, 'line')} of the recording could not be read")
-    told = "numbers of rows in the data set" if recording.kind == "index" else "keys of the rows' tokens"
+    what = "numbers of rows in the data set" if recording.kind == "index" else "keys of the rows' tokens"
     return Fed(
         batches=[FedBatch(rank=rank, epoch=None, rows=rows) for rank, rows in sorted(ranks.items())],
         around=_ids(recording, [number for number in recording.fed if number != step]),
         before=before,
         recorded=True,
-        basis=[f"the recorder wrote down {told} as they were fed"],
+        basis=[f"the recorder wrote down {what} as they were fed"],
         notes=notes,
     )
 

@@ -37,13 +37,13 @@ def schema_mismatch(batch: Batch) -> Evidence | None:
 
     Not this when: there are more columns than are needed.
     """
-    told = [problem for problem in batch.problems if problem.check == "schema_mismatch"]
-    said = [*_float_classes(batch), *_image_shapes(batch), *_mask_values(batch), *_lacking(batch)]
-    said += [problem.summary for problem in told]
-    if not said:
+    problems = [problem for problem in batch.problems if problem.check == "schema_mismatch"]
+    summaries = [*_float_classes(batch), *_image_shapes(batch), *_mask_values(batch), *_lacking(batch)]
+    summaries += [problem.summary for problem in problems]
+    if not summaries:
         return None
-    rows = np.unique([row for problem in told for row in problem.rows]).astype(np.int64)
-    return batch_evidence("; ".join(said[:4]), rows)
+    rows = np.unique([row for problem in problems for row in problem.rows]).astype(np.int64)
+    return batch_evidence("; ".join(summaries[:4]), rows)
 
 
 def _lacking(batch: Batch) -> list[str]:
@@ -77,10 +77,10 @@ def _image_shapes(batch: Batch) -> list[str]:
     if axis == images.ndim - 1:
         return [f"{shape}: the {images.shape[-1]} channels are last, and models of Transformers want them first"]
     channels, size, sides = batch.model.channels, batch.model.image_size, images.shape[-2:]
-    said = [f"{shape}, and the model takes {channels} channels"] * (channels not in (None, images.shape[axis]))
+    problems = [f"{shape}, and the model takes {channels} channels"] * (channels not in (None, images.shape[axis]))
     if size is not None and sides != (size, size):
-        said.append(f"{shape}, and the model takes images of {size} by {size}")
-    return said
+        problems.append(f"{shape}, and the model takes images of {size} by {size}")
+    return problems
 
 
 def _mask_values(batch: Batch) -> list[str]:
@@ -147,7 +147,7 @@ def input_not_normalized(batch: Batch) -> Evidence | None:
     file holds bytes, which something converts before the first layer (remarks). The bounds were chosen by hand, far
     from what normalised inputs show.
     """
-    said, severity = [], None
+    problems, severity = [], None
     for name, array in batch.floats.items():
         if name not in FLOAT_INPUTS:
             continue
@@ -156,10 +156,10 @@ def input_not_normalized(batch: Batch) -> Evidence | None:
         if problem is None:
             continue
         excuse = _excuse(batch, name)
-        said.append(f"{name} {problem[0]}{excuse}")
+        problems.append(f"{name} {problem[0]}{excuse}")
         grade: Severity = "info" if excuse else problem[1]
         severity = grade if severity in (None, "info") else severity
-    return batch_evidence("; ".join(said), severity=severity) if said else None
+    return batch_evidence("; ".join(problems), severity=severity) if problems else None
 
 
 def _excuse(batch: Batch, name: str) -> str:
@@ -294,20 +294,20 @@ def nonfinite_values(batch: Batch) -> Evidence | None:
 
     Not this when: a float mask holds minus infinity where attention is forbidden.
     """
-    said, rows = [], NO_ROWS
+    summaries, rows = [], NO_ROWS
     for name, array in batch.floats.items():
         if "mask" in name or "bias" in name:
             continue
         wrong = ~np.isfinite(array)
         if bool(wrong.any()):
-            said.append(f"{name} holds {int(np.isnan(array).sum())} NaN and {int(np.isinf(array).sum())} Inf")
+            summaries.append(f"{name} holds {int(np.isnan(array).sum())} NaN and {int(np.isinf(array).sum())} Inf")
             if len(array) == batch.rows:
                 rows = np.union1d(rows, batch.numbers[wrong.reshape(len(array), -1).any(axis=1)])
     for problem in batch.problems:
         if problem.check == "nonfinite_values" and problem.summary.split()[0] not in batch.floats:
-            said.append(problem.summary)
+            summaries.append(problem.summary)
             rows = np.union1d(rows, problem.rows)
-    return batch_evidence("; ".join(said), rows.astype(np.int64)) if said else None
+    return batch_evidence("; ".join(summaries), rows.astype(np.int64)) if summaries else None
 
 
 # A column of a table that never varies.
@@ -345,8 +345,8 @@ def constant_column(batch: Batch) -> Evidence | None:
     )
     measured = any(cell_counts.numeric and "." in cell_counts.value for cell_counts in found.values())
     severity: Severity | None = None if measured else "info"
-    said = f"{len(found)} of {len(counts)} columns hold one value in all rows: {listed}"
-    return batch_evidence(said, values={"columns": len(found)}, severity=severity)
+    summary = f"{len(found)} of {len(counts)} columns hold one value in all rows: {listed}"
+    return batch_evidence(summary, values={"columns": len(found)}, severity=severity)
 
 
 # Columns of a table that are the same.
@@ -393,6 +393,6 @@ def box_out_of_range(batch: Batch) -> Evidence | None:
     """
     if batch.boxes is None:
         return None
-    said, places = batch.boxes.wrong()
+    summary, places = batch.boxes.wrong()
     rows = batch.numbers[places]
-    return batch_evidence(f"{said}, in {of_rows(rows, batch.rows)}", rows) if len(rows) else None
+    return batch_evidence(f"{summary}, in {of_rows(rows, batch.rows)}", rows) if len(rows) else None

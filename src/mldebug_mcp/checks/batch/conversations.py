@@ -68,8 +68,8 @@ def chat_template_mismatch(batch: Batch) -> Evidence | None:
 
 def _inside_turns(batch: Batch) -> Evidence | None:
     """Return the rows whose turns have markers of their own and begin with others, if most rows do."""
-    told = [row for problem in batch.problems if problem.check == "chat_template_mismatch" for row in problem.rows]
-    rows = np.unique(told).astype(np.int64)
+    at_rows = [row for problem in batch.problems if problem.check == "chat_template_mismatch" for row in problem.rows]
+    rows = np.unique(at_rows).astype(np.int64)
     if not len(rows):
         seen = [row for row in batch.roles if row.turns]
         marked = np.unique([row.number for row in seen if any(marker_before(row.words(turn)) for turn in row.turns)])
@@ -172,8 +172,8 @@ def special_token_split(batch: Batch) -> Evidence | None:
         return None
     rows = np.unique([row.number for row, _ in found])
     texts = sorted({text for _, split in found for text in split})
-    said = f"in {of_rows(rows, batch.rows)} special tokens are spelt by ordinary ones: {', '.join(texts[:4])}"
-    return batch_evidence(said, rows, tuple(_spot(row, split) for row, split in found[:3]))
+    summary = f"in {of_rows(rows, batch.rows)} special tokens are spelt by ordinary ones: {', '.join(texts[:4])}"
+    return batch_evidence(summary, rows, tuple(_spot(row, split) for row, split in found[:3]))
 
 
 def _split(tokenizer: Tokenizer, row: RowRoles) -> dict[str, int]:
@@ -219,10 +219,10 @@ def tool_call_invalid(batch: Batch) -> Evidence | None:
 
     Not this when: calls have no ids; arguments are given as an object.
     """
-    told = [row for problem in batch.problems if problem.check == "tool_call_invalid" for row in problem.rows]
-    if not told:
+    at_rows = [row for problem in batch.problems if problem.check == "tool_call_invalid" for row in problem.rows]
+    if not at_rows:
         return None
-    rows = np.unique(told).astype(np.int64)
+    rows = np.unique(at_rows).astype(np.int64)
     return batch_evidence(
         f"{rows_that(rows, batch.rows, 'holds', 'hold')} tool calls whose arguments are no JSON, or results without "
         "their call",
@@ -270,12 +270,14 @@ def wrong_role_in_loss(batch: Batch) -> Evidence | None:
 
 
 def _exchanged(batch: Batch) -> Evidence | None:
-    told = next((problem for problem in batch.problems if problem.check == "wrong_role_in_loss"), None)
-    if told is None:
+    problem = next((problem for problem in batch.problems if problem.check == "wrong_role_in_loss"), None)
+    if problem is None:
         return None
-    rows = np.array(told.rows, np.int64)
+    rows = np.array(problem.rows, np.int64)
     # Prompts for reinforcement learning end with the user too, and some begin with a greeting.
-    return batch_evidence(f"the conversations of {of_rows(rows, batch.rows)} {told.summary}", rows, severity="warning")
+    return batch_evidence(
+        f"the conversations of {of_rows(rows, batch.rows)} {problem.summary}", rows, severity="warning"
+    )
 
 
 # Prompt tokens carry labels.

@@ -273,13 +273,13 @@ def ids_wrapped(batch: Batch) -> Evidence | None:
     below = corpus.counts.total(WRAP - NEXT_IDS)
     if not narrow and end is None and (below < MIN_NEXT or size < WRAP + NEXT_IDS):
         return None
-    said = (
+    summary = (
         f"stored as {corpus.stored}, ids go up to {WRAP - 1:,}"
         if narrow
         else f"{below:,} tokens are among the {NEXT_IDS:,} ids below {WRAP:,}, and none above"
     )
     ends = "" if end is None else f"; documents end with id {end % WRAP}, which is the end token {end} less {WRAP:,}"
-    return batch_evidence(f"{said}, but the vocabulary has {size:,} ids{ends}", values={"vocabulary": size})
+    return batch_evidence(f"{summary}, but the vocabulary has {size:,} ids{ends}", values={"vocabulary": size})
 
 
 MAX_SHARD_NAME = 80
@@ -322,8 +322,8 @@ def dtype_misread(batch: Batch) -> Evidence | None:
             f"the ids are stored with the {BIG_ENDIAN}; most trainers read the other order, and would see other ids",
             severity="warning",
         )
-    said = _misread(corpus) or _cut_off(corpus)
-    return batch_evidence(said) if said else None
+    summary = _misread(corpus) or _cut_off(corpus)
+    return batch_evidence(summary) if summary else None
 
 
 @batch_check(

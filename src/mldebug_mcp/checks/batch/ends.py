@@ -238,8 +238,8 @@ def eos_masked(batch: Batch) -> Evidence | None:
         spots = spots or spots_at(side, found.last[found.masked] + 1)
     if not len(rows):
         return None
-    said = f"the end token in {of_rows(rows, batch.rows)} is masked, and no other end of the row is trained on"
-    return batch_evidence(said, rows, spots)
+    summary = f"the end token in {of_rows(rows, batch.rows)} is masked, and no other end of the row is trained on"
+    return batch_evidence(summary, rows, spots)
 
 
 # The padding token is the end token, and real ends are masked with it.
@@ -312,13 +312,13 @@ def truncated_completion(batch: Batch) -> Evidence | None:
         judged += int((found.last >= 0).sum())
         rows = np.union1d(rows, side.numbers[found.cut])
         spots = spots or spots_at(side, found.last[found.cut])
-    told = next((problem for problem in batch.problems if problem.check == "truncated_completion"), None)
-    if told is not None and not len(rows):
-        cut = np.array(told.rows, np.int64)
-        return batch_evidence(f"{of_rows(cut, batch.rows)} {told.summary}", cut)
+    problem = next((problem for problem in batch.problems if problem.check == "truncated_completion"), None)
+    if problem is not None and not len(rows):
+        cut = np.array(problem.rows, np.int64)
+        return batch_evidence(f"{of_rows(cut, batch.rows)} {problem.summary}", cut)
     if not len(rows):
         return None
     # Chosen by hand: below one row in a hundred the lost ends do not matter.
     severity: Severity | None = "info" if len(rows) < 0.01 * judged else None
-    said = f"the completions of {of_rows(rows, batch.rows)} are cut off at the greatest length of the batch"
-    return batch_evidence(said, rows, spots, severity=severity)
+    summary = f"the completions of {of_rows(rows, batch.rows)} are cut off at the greatest length of the batch"
+    return batch_evidence(summary, rows, spots, severity=severity)

@@ -59,8 +59,8 @@ def labels_mismatch(batch: Batch) -> Evidence | None:
         spots = spots or spots_at(side, wrong)
     if not total:
         return None
-    said = f"{total} of {trained} trained labels, in {of_rows(rows, batch.rows)}, are not the tokens at their places"
-    return batch_evidence(said, rows, spots, {"labels": total}, None if total > 0.01 * trained else "warning")
+    summary = f"{total} of {trained} trained labels, in {of_rows(rows, batch.rows)}, are not the tokens at their places"
+    return batch_evidence(summary, rows, spots, {"labels": total}, None if total > 0.01 * trained else "warning")
 
 
 # Words are to be hidden from a masked language model, and none is.
@@ -210,8 +210,8 @@ def labels_shifted(batch: Batch) -> Evidence | None:
     of_megatron = side.loss_mask is not None and shift == 1 and not batch.model.given
     severity: Severity | None = "info" if of_megatron else None
     due = "; the loss of these columns does not shift, and takes the next token" if side.shifted_by_design else ""
-    said = f"in {of_rows(rows, batch.rows)} each label is {PLACES[shift]}{due}"
-    return batch_evidence(said, rows, values={"shift": shift}, severity=severity)
+    summary = f"in {of_rows(rows, batch.rows)} each label is {PLACES[shift]}{due}"
+    return batch_evidence(summary, rows, values={"shift": shift}, severity=severity)
 
 
 PLACES = {
@@ -246,8 +246,8 @@ def _shown_to_decoder(batch: Batch) -> Evidence | None:
         or not np.array_equal(inputs.lengths, targets.ids.lengths)
     ):
         return None
-    told = np.flatnonzero(targets.trained & targets.content)
-    if not len(told) or not np.array_equal(inputs.flat[told], targets.ids.flat[told]):
+    shown = np.flatnonzero(targets.trained & targets.content)
+    if not len(shown) or not np.array_equal(inputs.flat[shown], targets.ids.flat[shown]):
         return None
     return batch_evidence(
         f"in all {targets.rows} rows decoder_input_ids are the labels at their own places, so that the decoder is "
@@ -382,8 +382,8 @@ def label_out_of_range(batch: Batch) -> Evidence | None:
     if not seen:
         return None
     known = f"0 to {limit - 1}" if limit < 2**62 else "0 and above"
-    said = f"{seen} labels are outside {known} (such as {example})"
-    return batch_evidence(said, rows.astype(np.int64), values={"labels": seen, "example": example})
+    summary = f"{seen} labels are outside {known} (such as {example})"
+    return batch_evidence(summary, rows.astype(np.int64), values={"labels": seen, "example": example})
 
 
 def _is_black_and_white(batch: Batch) -> bool:

@@ -44,8 +44,8 @@ def chosen_equals_rejected(batch: Batch) -> Evidence | None:
     if not len(rows):
         return None
     severity: Severity | None = "warning" if len(rows) < 0.05 * batch.rows else None
-    said = f"chosen and rejected are the same in {of_rows(rows, batch.rows)}"
-    return batch_evidence(said, rows, values={"pairs": len(rows)}, severity=severity)
+    summary = f"chosen and rejected are the same in {of_rows(rows, batch.rows)}"
+    return batch_evidence(summary, rows, values={"pairs": len(rows)}, severity=severity)
 
 
 def _reads_same(batch: Batch, chosen: Sequences, rejected: Sequences, pair: Pair) -> bool:
@@ -96,8 +96,8 @@ def positive_equals_negative(batch: Batch) -> Evidence | None:
     if not len(rows):
         return None
     severity: Severity | None = "warning" if len(rows) < 0.05 * batch.rows else None
-    said = f"the negative is the {other} in {of_rows(rows, batch.rows)}"
-    return batch_evidence(said, rows, values={"rows": len(rows)}, severity=severity)
+    summary = f"the negative is the {other} in {of_rows(rows, batch.rows)}"
+    return batch_evidence(summary, rows, values={"rows": len(rows)}, severity=severity)
 
 
 def _same(batch: Batch, names: tuple[str, ...]) -> Ints:
@@ -127,13 +127,13 @@ def preference_swapped(batch: Batch) -> Evidence | None:
 
     Not this when: there are no columns of scores for both sides; a pair's scores are equal.
     """
-    told = next((problem for problem in batch.problems if problem.check == "preference_swapped"), None)
-    if told is None:
+    problem = next((problem for problem in batch.problems if problem.check == "preference_swapped"), None)
+    if problem is None:
         return None
-    rows = np.array(told.rows, np.int64)
+    rows = np.array(problem.rows, np.int64)
     severity: Severity | None = "error" if len(rows) > MIN_SHARE_OF_PAIRS * batch.rows else None
-    said = f"{told.summary}, the rejected completion has the higher one in {of_rows(rows, batch.rows)}"
-    return batch_evidence(said, rows, values={"pairs": len(rows)}, severity=severity)
+    summary = f"{problem.summary}, the rejected completion has the higher one in {of_rows(rows, batch.rows)}"
+    return batch_evidence(summary, rows, values={"pairs": len(rows)}, severity=severity)
 
 
 # A preference pair lacks its prompt or its sides do not share it.
@@ -222,5 +222,5 @@ def advantages_zero(batch: Batch) -> Evidence | None:
 
     Not this when: some group has others; the rows are fewer than four.
     """
-    told = next((problem for problem in batch.problems if problem.check == "advantages_zero"), None)
-    return None if told is None else batch_evidence(told.summary)
+    problem = next((problem for problem in batch.problems if problem.check == "advantages_zero"), None)
+    return None if problem is None else batch_evidence(problem.summary)

@@ -162,11 +162,11 @@ def split_leakage(batch: Batch) -> Evidence | None:
     exact, near = len(overlap.against_exact), len(overlap.against_near)
     passages, shared = overlap.against_passages, overlap.against_shared
     many = passages >= MIN_PASSAGES and shared >= SOME_SHARED * passages
-    said = f"{shared / max(1, passages):.0%} of the passages of 32 tokens of {overlap.against} stand here too"
+    summary = f"{shared / max(1, passages):.0%} of the passages of 32 tokens of {overlap.against} stand here too"
     if not exact + near:
         return (
             batch_evidence(
-                said,
+                summary,
                 values={"passages": passages, "shared": shared},
                 severity=None if shared >= MANY_SHARED * passages else "warning",
             )
@@ -176,7 +176,7 @@ def split_leakage(batch: Batch) -> Evidence | None:
     severity: Severity | None = "warning" if not exact and near < 0.01 * overlap.against_rows else None
     return batch_evidence(
         f"of {overlap.against_rows} rows of {overlap.against}, {exact} are here too, and {near} more nearly so"
-        + (f"; {said}" if many else ""),
+        + (f"; {summary}" if many else ""),
         np.unique(np.concatenate([overlap.against_exact[:, 0], overlap.against_near[:, 0]])),
         values={"exact": exact, "near": near, "against_rows": overlap.against_rows},
         severity=severity,
@@ -202,11 +202,11 @@ def length_mismatch(batch: Batch) -> Evidence | None:
     Not this when: the model is an encoder-decoder, whose labels have their own length. The other checks leave such
     rows, or the column, out.
     """
-    told = [problem for problem in batch.problems if problem.check == "length_mismatch"]
-    if not told:
+    problems = [problem for problem in batch.problems if problem.check == "length_mismatch"]
+    if not problems:
         return None
-    rows = np.unique([row for problem in told for row in problem.rows]).astype(np.int64)
-    return batch_evidence("; ".join(problem.summary for problem in told[:4]), rows)
+    rows = np.unique([row for problem in problems for row in problem.rows]).astype(np.int64)
+    return batch_evidence("; ".join(problem.summary for problem in problems[:4]), rows)
 
 
 # Rows far longer than the rest.
@@ -247,8 +247,8 @@ def length_outlier(batch: Batch) -> Evidence | None:
         return None
     lengths, counts = arrays_of(sum((side.counts for side in sides), Counter()))
     longest, median = int(lengths[-1]), median_of(lengths, counts)
-    said = f"{rows_that(rows, batch.rows, 'has', 'have')} up to {longest} {batch.unit}, the median is {median:.0f}"
-    return batch_evidence(said, rows, values={"longest": longest, "median": median})
+    summary = f"{rows_that(rows, batch.rows, 'has', 'have')} up to {longest} {batch.unit}, the median is {median:.0f}"
+    return batch_evidence(summary, rows, values={"longest": longest, "median": median})
 
 
 def _far_longer(side: LengthCounts) -> Ints:
@@ -284,10 +284,10 @@ def garbled_text(batch: Batch) -> Evidence | None:
 
     Not this when: an accented letter stands before a sign or two; single characters were lost.
     """
-    told = [row for problem in batch.problems if problem.check == "garbled_text" for row in problem.rows]
-    if not told:
+    at_rows = [row for problem in batch.problems if problem.check == "garbled_text" for row in problem.rows]
+    if not at_rows:
         return None
-    rows = np.unique(told).astype(np.int64)
+    rows = np.unique(at_rows).astype(np.int64)
     severity: Severity | None = "info" if len(rows) <= MAX_SHARE_FOR_REMARK * batch.rows else None
-    said = f"{rows_that(rows, batch.rows, 'holds', 'hold')} characters that are UTF-8 read with another encoding"
-    return batch_evidence(said, rows, severity=severity)
+    summary = f"{rows_that(rows, batch.rows, 'holds', 'hold')} characters that are UTF-8 read with another encoding"
+    return batch_evidence(summary, rows, severity=severity)

@@ -73,8 +73,8 @@ def token_id_out_of_range(batch: Batch) -> Evidence | None:
     if not seen:
         return None
     known = f"a vocabulary of {limit}" if batch.vocabulary else "any vocabulary"
-    said = f"{seen} ids or labels in {of_rows(rows, batch.rows)} are outside {known} (such as {worst})"
-    return batch_evidence(said, rows, spots, {"count": seen, "example": worst})
+    summary = f"{seen} ids or labels in {of_rows(rows, batch.rows)} are outside {known} (such as {worst})"
+    return batch_evidence(summary, rows, spots, {"count": seen, "example": worst})
 
 
 # Tokenizer and model vocabulary sizes do not fit.
@@ -125,8 +125,8 @@ def vocab_size_mismatch(batch: Batch) -> Evidence | None:
                 rows,
             )
         if model - tokenizer.size > max(MOST_SPARE, SHARE_SPARE * model):
-            said = f"the model has {model} tokens, the tokenizer only {tokenizer.size}"
-            return batch_evidence(said, values={"tokenizer": tokenizer.size, "model": model}, severity="warning")
+            summary = f"the model has {model} tokens, the tokenizer only {tokenizer.size}"
+            return batch_evidence(summary, values={"tokenizer": tokenizer.size, "model": model}, severity="warning")
     return None
 
 
@@ -158,9 +158,9 @@ def image_tokens_truncated(batch: Batch) -> Evidence | None:
     Not this when: the batch has no images and no placeholders; images differ in size and the grid sizes account for it.
     """
     token = _placeholder(batch)
-    told = next((problem for problem in batch.problems if problem.check == "image_tokens_truncated"), None)
-    if told is not None:
-        rows = np.array(told.rows, np.int64)
+    problem = next((problem for problem in batch.problems if problem.check == "image_tokens_truncated"), None)
+    if problem is not None:
+        rows = np.array(problem.rows, np.int64)
         return batch_evidence(
             f"{rows_that(rows, batch.rows, 'has', 'have')} another number of images than of <image> in the text", rows
         )
@@ -173,14 +173,14 @@ def image_tokens_truncated(batch: Batch) -> Evidence | None:
         cut = _cut_runs(side, found)
         if len(cut):
             rows = np.unique(side.numbers[found.row[cut]])
-            said = f"{rows_that(rows, batch.rows, 'ends', 'end')} in the middle of an image's placeholders"
-            return batch_evidence(said, rows, spots_at(side, found.start[cut]), {"placeholders": count})
+            summary = f"{rows_that(rows, batch.rows, 'ends', 'end')} in the middle of an image's placeholders"
+            return batch_evidence(summary, rows, spots_at(side, found.start[cut]), {"placeholders": count})
         if expected is not None and expected != count:
             wrong = _wrong_runs(batch, found)
             rows = np.unique(side.numbers[found.row if wrong is None else found.row[wrong]])
             where = "" if wrong is None else f"; they differ in {of_rows(rows, batch.rows)}"
-            said = f"{count} image placeholders in the batch, {expected} are wanted by its images{where}"
-            return batch_evidence(said, rows, values={"placeholders": count, "expected": expected})
+            summary = f"{count} image placeholders in the batch, {expected} are wanted by its images{where}"
+            return batch_evidence(summary, rows, values={"placeholders": count, "expected": expected})
     return None
 
 

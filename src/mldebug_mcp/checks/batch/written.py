@@ -146,8 +146,8 @@ def positives_shared(batch: Batch) -> Evidence | None:
     if not shared:
         return None
     rows = sides[1].numbers[[place for place, text in enumerate(texts) if text in shared]]
-    said = f"{len(rows)} pairs share {len(shared)} positive text(s), in {of_rows(rows, batch.rows)}"
-    return batch_evidence(said, rows)
+    summary = f"{len(rows)} pairs share {len(shared)} positive text(s), in {of_rows(rows, batch.rows)}"
+    return batch_evidence(summary, rows)
 
 
 # Pairs for embeddings whose texts are the same.

@@ -378,14 +378,14 @@ def device_imbalance(snapshot: MemorySnapshot) -> Evidence | None:
     least = GATHERED_RATIO if gathered >= DEVICE_IMBALANCE_LEAST_BYTES else LEAST_RATIO
     if part[full] < least * part[empty] or gap < DEVICE_IMBALANCE_LEAST_BYTES:
         return None
-    told = (
+    fullness = (
         f"; {size(gathered)} of it are outputs that DataParallel gathered there"
         if gathered >= DEVICE_IMBALANCE_LEAST_BYTES
         else ""
     )
     return memory_evidence(
         f"device {full} holds {size(part[full])} at its peak, device {empty} {size(part[empty])}: "
-        f"{part[full] / part[empty]:.1f} times as much{told}",
+        f"{part[full] / part[empty]:.1f} times as much{fullness}",
         bytes=gap,
         device=full,
         values={f"device_{number}": float(amount) for number, amount in part.items()} | {"gathered": float(gathered)},

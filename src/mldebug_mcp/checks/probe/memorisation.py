@@ -183,9 +183,9 @@ def probe_seed_decides(seen: Measured) -> Evidence | None:
     failed = [run for run in runs if run.final_loss is None or not run.final_loss <= far]
     if not done or not failed or not math.isfinite(far):
         return None
-    told = ", ".join(f"seed {run.seed} ends at {figure(run.final_loss or math.nan)}" for run in runs)
+    ends = ", ".join(f"seed {run.seed} ends at {figure(run.final_loss or math.nan)}" for run in runs)
     return Evidence(
-        f"{len(done)} of {len(runs)} seeds memorise the batch: {told}",
+        f"{len(done)} of {len(runs)} seeds memorise the batch: {ends}",
         values={"memorised": len(done), "seeds": len(runs)},
     )
 

@@ -80,8 +80,8 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     if epoch is not None:
         names[epoch] = "epoch"
     builder.columns({name: table[:, index] for index, name in names.items()}, {})
-    told = ", ".join(f"column {index + 1} = {name}" for index, name in sorted(names.items()))
-    builder.note(f"columns without names: {told} (guessed from the numbers and the name of the file)")
+    listed = ", ".join(f"column {index + 1} = {name}" for index, name in sorted(names.items()))
+    builder.note(f"columns without names: {listed} (guessed from the numbers and the name of the file)")
     if skipped:
         builder.note(f"skipped {skipped} line(s) that are not {width} numbers")
 

@@ -51,9 +51,9 @@ def _plain(lines: Iterator[str], builder: RunBuilder) -> Iterator[str]:
     here: dict[str, float] = {}
     for line in lines:
         marked = _LINE.search(line) if _MLLOG_MARK in line else None
-        told = parse_object(marked["object"].rstrip()) if marked is not None else None
-        broken += marked is not None and told is None
-        place, numbers = _record({"key": marked["key"], **told}, builder) if marked and told else ({}, {})
+        entry = parse_object(marked["object"].rstrip()) if marked is not None else None
+        broken += marked is not None and entry is None
+        place, numbers = _record({"key": marked["key"], **entry}, builder) if marked and entry else ({}, {})
         if here and (not place.items() <= here.items() or not here.keys().isdisjoint(numbers) or marked is None):
             yield json.dumps(here)
             here = {}
@@ -67,10 +67,10 @@ def _plain(lines: Iterator[str], builder: RunBuilder) -> Iterator[str]:
         builder.note(f"skipped {broken} line(s) of MLPerf that are cut off or no JSON")
 
 
-def _record(told: Mapping[str, object], builder: RunBuilder) -> tuple[dict[str, float], dict[str, float]]:
+def _record(entry: Mapping[str, object], builder: RunBuilder) -> tuple[dict[str, float], dict[str, float]]:
     """Return where a value was measured, and the value; both empty if there is none: then it is kept as a setting."""
-    key, value, metadata = told.get("key"), told.get("value"), told.get("metadata")
-    if not isinstance(key, str) or value is None or told.get("event_type") in _INTERVALS:
+    key, value, metadata = entry.get("key"), entry.get("value"), entry.get("metadata")
+    if not isinstance(key, str) or value is None or entry.get("event_type") in _INTERVALS:
         return {}, {}
     place = _place(metadata) if isinstance(metadata, dict) else {}
     values = value if isinstance(value, dict) else {key: value}

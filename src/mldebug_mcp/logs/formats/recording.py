@@ -77,11 +77,11 @@ class RecordedLines:
                 self._records.take_blocks([bare])
             elif bare.strip():
                 self._records.take(lines_of(bare))
-            said = parse_object(special.decode("utf-8", errors="replace")) if special else None
-            if said is not None and "recorder" in said:
-                self._head(said)
-            elif said is not None:
-                self._event(said)
+            special_record = parse_object(special.decode("utf-8", errors="replace")) if special else None
+            if special_record is not None and "recorder" in special_record:
+                self._head(special_record)
+            elif special_record is not None:
+                self._event(special_record)
 
     def tell(self, builder: RunBuilder) -> None:
         """Say in the notes what was no record."""
@@ -108,8 +108,8 @@ class RecordedLines:
 
     def _head(self, head: Mapping[str, object]) -> None:
         """Take settings; a head with a time that continues nothing is that of a process that starts."""
-        sampler, told = head.get("sampler"), head.get("settings")
-        settings: dict[str, object] = dict(told) if isinstance(told, dict) else {}
+        sampler, recorded = head.get("sampler"), head.get("settings")
+        settings: dict[str, object] = dict(recorded) if isinstance(recorded, dict) else {}
         found = {name: head[name] for name in ("data_length", "world") if name in head}
         if isinstance(sampler, dict):
             found |= {name: sampler[name] for name in _OF_SAMPLER if name in sampler}
@@ -128,7 +128,7 @@ class RecordedLines:
         if event.get("event") == "exception":
             self._builder.message(self._builder.rows + 1, clean(str(event.get("error", ""))))
             return
-        text = told(event)
+        text = event_text(event)
         if text:
             self._builder.incident(Incident(step, text, _places(event)))
 
@@ -142,7 +142,7 @@ def _parted(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     yield block[start:], b""
 
 
-def told(event: Mapping[str, object]) -> str:
+def event_text(event: Mapping[str, object]) -> str:
     """Return what an event says, for people; "" where it says nothing."""
     what = event.get("event")
     value = to_number(event.get("value"))
@@ -191,8 +191,8 @@ def _places(event: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
 
 def _began(places: Mapping[str, tuple[str, ...]]) -> str:
     """Say where values that are not finite began."""
-    told = [f"{what} of {', '.join(names)}" for what, names in places.items() if names]
-    return f"; not finite were the {'; '.join(told)}" if told else ""
+    parts = [f"{what} of {', '.join(names)}" for what, names in places.items() if names]
+    return f"; not finite were the {'; '.join(parts)}" if parts else ""
 
 
 def _name(text: object) -> str:

@@ -365,17 +365,17 @@ class Text:
         if settled and skeleton in self._dull:
             self._watch_starts(number, line, skeleton)
             return None if self._starts.watches(skeleton) else LineContent()
-        said = self._unlike(number, line)
-        nothing = said is not None and said.is_nothing
+        content = self._unlike(number, line)
+        nothing = content is not None and content.is_nothing
         if nothing and settled and sum(map(str.isalpha, skeleton)) >= LETTERS:
             self._keep_words(number, _cleaned(line))
         self._watch_starts(number, line, skeleton if nothing else "")
-        if said is None or _HANGS_ON_NUMBERS in line or _OF_EPOCH in line or _may_be_row(said):
+        if content is None or _HANGS_ON_NUMBERS in line or _OF_EPOCH in line or _may_be_row(content):
             return None
         dull = nothing and settled and self._is_settled() and len(self._dull) < MAX_DULL
         if self._learns and dull and len(line) < MAX_DULL_LINE:
             self._dull.add(skeleton)
-        return None if nothing and self._starts.watches(skeleton) else said
+        return None if nothing and self._starts.watches(skeleton) else content
 
     def _watch_starts(self, number: int, line: str, skeleton: str) -> None:
         """Look whether the program starts again; a line that says something of a record has no skeleton."""
@@ -393,7 +393,9 @@ class Text:
         line = _cleaned(line)
         if len(line) > MIN_LONG_LINE and len(parts := records_in(line)) > 1:
             said_of_parts = [self._unlike(number, part) for part in parts]
-            return LineContent() if all(said is not None and said.is_nothing for said in said_of_parts) else None
+            return (
+                LineContent() if all(content is not None and content.is_nothing for content in said_of_parts) else None
+            )
         line = straightened(line)
         if self._errors.goes_on(line):
             self._builder.message_goes_on(line)
@@ -412,24 +414,24 @@ class Text:
             self._keep_words(number, line)
         if self._structures.take(number, without_underscores(line)):
             return None
-        said = self._by_itself(number, line)
-        return None if special else said
+        content = self._by_itself(number, line)
+        return None if special else content
 
     def _by_itself(self, number: int, line: str) -> LineContent | None:
         """Read a line by itself; return what it says, None for a heading."""
-        said = content_of(line, evaluation=self._records.under_heading(number))
-        if said.drawing is not None and said.drawing.telling and len(self._builder.formats) < 2:
+        content = content_of(line, evaluation=self._records.under_heading(number))
+        if content.drawing is not None and content.drawing.telling and len(self._builder.formats) < 2:
             name_framework(self._builder, line)
-        if said.opens or said.record is not None:
+        if content.opens or content.record is not None:
             name_framework(self._builder, line)
-        elif said.plain is not None and said.plain.telling:
-            name_framework(self._builder, said.text)
-            self._inner = self._inner or "| train_inner |" in said.text
-            if self._inner and _OF_EPOCH in said.text:  # fairseq closes an epoch with the mean over it
-                said.plain.metrics = {f"epoch_mean/{name}": value for name, value in said.plain.metrics.items()}
-        elif said.skipped is None and not _WORTH.search(said.text) and self._take_heading(number, said.text):
+        elif content.plain is not None and content.plain.telling:
+            name_framework(self._builder, content.text)
+            self._inner = self._inner or "| train_inner |" in content.text
+            if self._inner and _OF_EPOCH in content.text:  # fairseq closes an epoch with the mean over it
+                content.plain.metrics = {f"epoch_mean/{name}": value for name, value in content.plain.metrics.items()}
+        elif content.skipped is None and not _WORTH.search(content.text) and self._take_heading(number, content.text):
             return None
-        return said if self._records.take(number, said) else LineContent()
+        return content if self._records.take(number, content) else LineContent()
 
     def _take_heading(self, number: int, line: str) -> bool:
         """Note where an evaluation begins, or training again, or a repeated line, if the line says nothing else."""
@@ -447,8 +449,8 @@ def _cleaned(line: str) -> str:
     return clean(line) if "\x1b" in line or "\b" in line else line
 
 
-def _may_be_row(said: LineContent) -> bool:
-    return may_be_row(said.text if said.drawing is None else said.drawing.bar.head)
+def _may_be_row(content: LineContent) -> bool:
+    return may_be_row(content.text if content.drawing is None else content.drawing.bar.head)
 
 
 def _read(line: str) -> LineContent:

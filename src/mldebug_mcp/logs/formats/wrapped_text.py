@@ -28,8 +28,8 @@ def matches(file: LogFile) -> bool:
         return False
     from mldebug_mcp.logs.text.parsed_line import content_of  # the shapes of lines take long to load
 
-    said = (content_of(line) for record in records for line in _lines(record))
-    parts = ((line_content.record, line_content.plain, line_content.drawing) for line_content in said)
+    contents = (content_of(line) for record in records for line in _lines(record))
+    parts = ((line_content.record, line_content.plain, line_content.drawing) for line_content in contents)
     return any(
         record is not None or any(part is not None and part.telling for part in (plain, drawing))
         for record, plain, drawing in parts

@@ -157,7 +157,7 @@ _OF_TIMES: Mapping[str, _Meaning] = MappingProxyType(
 
 def abbreviations(columns: Columns) -> str | None:
     """Names that only what else is logged explains, `R`, `H` and `EV` of a policy, `E` and `#` where nothing counts."""
-    told, words = [], _words(columns)
+    notes, words = [], _words(columns)
     for meanings in _tables(columns):
         for name, word in words.items():
             meaning = meanings.get(word) if name in columns else None
@@ -167,8 +167,8 @@ def abbreviations(columns: Columns) -> str | None:
             if any(canonical(column) == new for column in columns if column != name):
                 continue
             rename(columns, name, new)
-            told.append(f"{name!r} is read as {new}")
-    return "; ".join(told) or None
+            notes.append(f"{name!r} is read as {new}")
+    return "; ".join(notes) or None
 
 
 def _tables(columns: Columns) -> list[Mapping[str, _Meaning]]:
@@ -193,10 +193,10 @@ def _of_what_is_trained(log: _Log) -> list[Mapping[str, _Meaning]]:
         return [_OF_OPPONENTS]
     if _is_of_a_policy(log):
         return [_OF_A_POLICY, _OF_COMPLETIONS] if _AGENTS.isdisjoint(log.quantities) else [_OF_A_POLICY]
-    told = log.has("tl", "vl") or (log.has("vl") and Quantity.LOSS in log.quantities)
+    names_phases = log.has("tl", "vl") or (log.has("vl") and Quantity.LOSS in log.quantities)
     return [
         *([_OF_BOXES] if Quantity.AVERAGE_PRECISION in log.quantities else []),
-        *([_OF_PHASES] if told else []),
+        *([_OF_PHASES] if names_phases else []),
     ]
 
 
@@ -291,13 +291,13 @@ def shares_of_phases(columns: Columns) -> str | None:
     found = {name: PHASES[match[1].lower()] for name in columns if (match := _SHARE_OF.fullmatch(name)) is not None}
     if len(found) < LEAST_OF_A_POLICY or any(canonical(name) in ("accuracy", "eval_accuracy") for name in columns):
         return None
-    told = []
+    notes = []
     for name, phase in found.items():
         new = "eval_accuracy" if phase == "eval" else "accuracy"
         if new not in columns:
             rename(columns, name, new)
-            told.append(f"{name!r} is read as {new}")
-    return "; ".join(told) or None
+            notes.append(f"{name!r} is read as {new}")
+    return "; ".join(notes) or None
 
 
 def clipped_gradients(columns: Columns) -> str | None:
@@ -305,12 +305,12 @@ def clipped_gradients(columns: Columns) -> str | None:
     quantities = _seen(columns).quantities
     if Quantity.CLIP_FRACTION not in quantities or not (_SURE | {Quantity.ENTROPY}).isdisjoint(quantities):
         return None
-    told = []
+    notes = []
     for name in [name for name in columns if (role := role_of(name)) and role.quantity is Quantity.CLIP_FRACTION]:
         if Quantity.GRADIENT_NORM in quantities and "gradients_clipped" not in columns:
             columns["gradients_clipped"] = columns.pop(name)
-            told.append(f"{name!r} is read as the share of gradients that were clipped: no policy learns here")
-    return "; ".join(told) or None
+            notes.append(f"{name!r} is read as the share of gradients that were clipped: no policy learns here")
+    return "; ".join(notes) or None
 
 
 _OF_COMPOSER = frozenset({"time/epoch", "time/sample", "time/token", "time/batch_in_epoch", "time/sample_in_epoch"})
@@ -322,17 +322,17 @@ def counters_of_composer(columns: Columns) -> str | None:
 
     Its console and its log file name the batch in front of each record, which `time/batch` then repeats.
     """
-    told = []
+    notes = []
     for old, new in (("time/batch", "step"), ("time/token", "num_tokens"), ("time/sample", "num_samples")):
         if old not in columns or not _counts(values := _finite(columns[old])) or not ascends(values):
             continue
         if not any(canonical(name) == new for name in columns):
             columns[new] = columns.pop(old)
-            told.append(f"{old!r} is read as {new}")
+            notes.append(f"{old!r} is read as {new}")
         elif old == "time/batch" and (_repeats_step(columns, old) or not _OF_COMPOSER.isdisjoint(columns)):
             columns["batches_done"] = columns.pop(old)
-            told.append(f"{old!r} is the number of batches so far, not a time (Composer)")
-    return "; ".join(told) or None
+            notes.append(f"{old!r} is the number of batches so far, not a time (Composer)")
+    return "; ".join(notes) or None
 
 
 def _repeats_step(columns: Columns, name: str) -> bool:
@@ -359,7 +359,7 @@ def shares_of_a_policy(columns: Columns) -> str | None:
     log = _seen(columns)
     if not _is_of_a_policy(log) or _OF_TEXT.isdisjoint(log.quantities) or not _AGENTS.isdisjoint(log.quantities):
         return None
-    told = []
+    notes = []
     for name in list(columns):
         role = role_of(f"{name}_fraction") if role_of(name) is None else None
         if role is None or role.quantity not in _SHARES_OF_A_POLICY or not role.is_whole or role.unit:
@@ -367,8 +367,8 @@ def shares_of_a_policy(columns: Columns) -> str | None:
         values, taken = _finite(columns[name]), any(canonical(column) == role.name for column in columns)
         if not taken and len(values) and bool(np.all((values >= 0) & (values <= 1))):
             rename(columns, name, role.name)
-            told.append(f"{name!r} is read as {role.name}, a share")
-    return "; ".join(told) or None
+            notes.append(f"{name!r} is read as {role.name}, a share")
+    return "; ".join(notes) or None
 
 
 def clipped_completions(columns: Columns) -> str | None:

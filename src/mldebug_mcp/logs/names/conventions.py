@@ -69,7 +69,7 @@ PER_RECORD = " per record"
 
 def name_counts_per_record(columns: Columns) -> str | None:
     """Rename what counts the steps or tokens of each record apart, as verl its tokens: it says nothing of the run."""
-    told = []
+    notes = []
     for raw in [raw for raw in columns if canonical(raw) in (*COUNTERS, Quantity.TOKENS_SEEN)]:
         value = columns[raw].values()
         if len(value) < MIN_COUNTS or not bool(np.all((value > 0) & (value < MAX_COUNT))):
@@ -80,8 +80,8 @@ def name_counts_per_record(columns: Columns) -> str | None:
         near = float(value.min()) > MIN_LEAST_OF_COUNT * float(value.max())
         if falls >= MIN_FALLS_OF_COUNT and near and not rises:
             rename(columns, raw, raw + PER_RECORD)
-            told.append(repr(shorten(raw, 60)))
-    return f"{', '.join(told)}: counted in each record apart: no step of the run, and no total" if told else None
+            notes.append(repr(shorten(raw, 60)))
+    return f"{', '.join(notes)}: counted in each record apart: no step of the run, and no total" if notes else None
 
 
 LEAST_BEFORE_NULLS = 2
@@ -99,7 +99,7 @@ def nulls_at_end(columns: Columns, rows: int, nulls: Iterable[str]) -> str | Non
         rows: Its records.
         nulls: The names that are next to a null in its last record.
     """
-    told = []
+    notes = []
     for raw in nulls:
         role = role_of(raw)
         is_measured = is_telling(raw) or (role is not None and role.quantity is Quantity.GRADIENT_NORM)
@@ -112,8 +112,8 @@ def nulls_at_end(columns: Columns, rows: int, nulls: Iterable[str]) -> str | Non
         missing = np.arange(last + gap, rows, gap)
         if len(missing) and _count_further(columns, last, rows):
             columns[raw].extend(stretches_of(missing), np.full(len(missing), np.nan))
-            told.append(f"{shorten(raw, 60)!r} in the last {len(missing)} record(s)")
-    return f"null is read as NaN, which JSON cannot write: {', '.join(told)}" if told else None
+            notes.append(f"{shorten(raw, 60)!r} in the last {len(missing)} record(s)")
+    return f"null is read as NaN, which JSON cannot write: {', '.join(notes)}" if notes else None
 
 
 def _count_further(columns: Columns, first: int, rows: int) -> bool:
@@ -232,13 +232,13 @@ def pairs(columns: Columns) -> str | None:
     quantities = {role.quantity for role in roles.values() if role.is_whole}
     if PAIRS.isdisjoint(quantities) and not _OF_POLICIES.isdisjoint(quantities):
         return None
-    told = []
+    notes = []
     for old, role in roles.items():
         new = _name(role)
         if new and new not in columns:
             columns[new] = columns.pop(old)
-            told.append(f"{old!r} is read as {new}, of pairs of answers")
-    return "; ".join(told) or None
+            notes.append(f"{old!r} is read as {new}, of pairs of answers")
+    return "; ".join(notes) or None
 
 
 def _name(role: Role) -> str:
@@ -254,15 +254,15 @@ def _name(role: Role) -> str:
 
 def of_training_inside(columns: Columns) -> str | None:
     """`val/train_acc` next to `val/acc` is of training: the evaluation measured both."""
-    told = []
+    names = []
     for name in list(columns):
         place, mark, inside = name.rpartition("/")
         bare = inside.removeprefix("train_")
         is_both = mark and bare != inside and phase_in(place) == "eval" and f"{place}/{bare}" in columns
         if is_both and all(canonical(column) != canonical(inside) for column in columns):
             rename(columns, name, inside)
-            told.append(name)
-    return f"{', '.join(told[:3])}: read as of training" if told else None
+            names.append(name)
+    return f"{', '.join(names[:3])}: read as of training" if names else None
 
 
 def beside_both_losses(columns: Columns) -> str | None:
@@ -270,7 +270,7 @@ def beside_both_losses(columns: Columns) -> str | None:
     if not {"train_loss", "valid_loss"} <= columns.keys():
         return None
     at, names = columns["valid_loss"].arrays()[0], {canonical(name) for name in columns}
-    told = []
+    as_validation = []
     for name in list(columns):
         role = role_of(name)
         scores = role is not None and (role.quantity.higher_is_better or role.quantity.lower_is_better)
@@ -278,8 +278,8 @@ def beside_both_losses(columns: Columns) -> str | None:
         bare = (role is None or not role.phase) and (scores or paired) and canonical(f"eval_{name}") not in names
         if bare and np.array_equal(columns[name].arrays()[0], at):
             columns[f"eval_{name}"] = columns.pop(name)
-            told.append(name)
-    return f"{', '.join(told[:3])}: read as of validation, as fastai logs them" if told else None
+            as_validation.append(name)
+    return f"{', '.join(as_validation[:3])}: read as of validation, as fastai logs them" if as_validation else None
 
 
 # What a log means beyond its names: conventions that show only when all columns are known.

@@ -141,7 +141,7 @@ def boosted_trees(columns: Columns) -> str | None:
 
 def boosted_scores(columns: Columns) -> str | None:
     """XGBoost and LightGBM name a score as they do a loss: "test's auc" is the AUC of evaluation."""
-    told = []
+    notes = []
     for old in reversed(list(columns)):  # of several parts to evaluate on, the last counts
         match = _BOOSTED.fullmatch(old)
         if match is None or match["measure"] not in _BOOSTED_SCORES:
@@ -149,8 +149,8 @@ def boosted_scores(columns: Columns) -> str | None:
         new = match["measure"] if match["train"] else f"eval_{match['measure']}"
         if new not in columns:
             columns[new] = columns.pop(old)
-            told.append(f"{old!r} is read as the {new}")
-    return ", ".join(told) or None
+            notes.append(f"{old!r} is read as the {new}")
+    return ", ".join(notes) or None
 
 
 def _catboost(columns: Columns) -> str | None:
@@ -245,7 +245,7 @@ def moments(columns: Columns) -> str | None:
 
 def sum_of_parts(columns: Columns) -> str | None:
     """Ultralytics logs the parts of a detector's loss, weighted as they are trained, and not their sum."""
-    told = []
+    notes = []
     for total, prefixes in (("loss", ("train/", "")), ("eval_loss", ("val/",))):
         for prefix in prefixes:
             parts = [
@@ -259,8 +259,8 @@ def sum_of_parts(columns: Columns) -> str | None:
             if all(np.array_equal(at[0], array) for array in at):
                 columns[total] = Column()
                 columns[total].extend(stretches_of(at[0]), np.sum([columns[name].values() for name in parts], axis=0))
-                told.append(f"{total} is the sum of {', '.join(parts)}")
-    return "; ".join(told) or None
+                notes.append(f"{total} is the sum of {', '.join(parts)}")
+    return "; ".join(notes) or None
 
 
 def cross_entropy(columns: Columns) -> str | None:
@@ -268,15 +268,15 @@ def cross_entropy(columns: Columns) -> str | None:
     if any(canonical(name) in ("loss", "eval_loss") for name in columns):
         return None
     names = {normal(name): name for name in columns}
-    told = []
+    notes = []
     for prefixes, total in ((("", "train_"), "loss"), (("eval_", "val_", "validation_"), "eval_loss")):
         found = next(
             (names[f"{prefix}cross_entropy"] for prefix in prefixes if f"{prefix}cross_entropy" in names), None
         )
         if found is not None:
             columns[total] = columns.pop(found)
-            told.append(f"{found!r} is read as the {total}")
-    return ", ".join(told) or None
+            notes.append(f"{found!r} is read as the {total}")
+    return ", ".join(notes) or None
 
 
 _RETURNS = ("mean", "median", "stdev", "max", "min")

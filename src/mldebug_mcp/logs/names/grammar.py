@@ -183,8 +183,8 @@ def _rate_of_a_group(base: list[str]) -> Read | None:
     if not {"learning", "rate"} < set(base):
         return None
     of = [text for text in base if text not in ("learning", "rate")]
-    told = lexicon.CONCEPTS - _OPPONENTS
-    if not told.isdisjoint(of) or not lexicon.SPOILERS.isdisjoint(of):
+    concepts = lexicon.CONCEPTS - _OPPONENTS
+    if not concepts.isdisjoint(of) or not lexicon.SPOILERS.isdisjoint(of):
         return None
     return Read(Quantity.LEARNING_RATE, " ".join(of), extra=len(of))
 
@@ -420,8 +420,8 @@ def _idiom_inside(known: str) -> Role | None:
     if not place or inside not in IDIOMS:
         return None
     quantity, phase, factor = IDIOMS[inside]
-    told = {lexicon.PHASES.get(part, "" if part in _PLACES else part) for part in place.split("/")}
-    if not told <= {"", phase or "train"}:
+    phases = {lexicon.PHASES.get(part, "" if part in _PLACES else part) for part in place.split("/")}
+    if not phases <= {"", phase or "train"}:
         return None
     return Role(quantity, phase, factor=factor, extra=MAX_WORDS + 1) if quantity is not None else None
 

@@ -264,13 +264,13 @@ def objective_alone(columns: Columns) -> str | None:
         found |= {name: "" for name in columns if name.lower() == "kl divergence"}  # openTSNE's objective
     if not found or not names.isdisjoint({"loss", "eval_loss"}) or any(_OF_BOXES.search(name) for name in columns):
         return None
-    told = []
+    as_loss = []
     for name, phase in found.items():
         new = "eval_loss" if phase == "eval" else "loss"
         if new not in columns:
             rename(columns, name, new)
-            told.append(name)
-    return f"{', '.join(told)}: read as the loss, as no other is logged"
+            as_loss.append(name)
+    return f"{', '.join(as_loss)}: read as the loss, as no other is logged"
 
 
 def _phase_of_objective(name: str) -> str | None:
@@ -278,8 +278,8 @@ def _phase_of_objective(name: str) -> str | None:
     match = _OBJECTIVE.fullmatch(name)
     if match is None:
         return None
-    said = [word for word in (match["before"], match["inside"], match["behind"]) if word]
-    phases = [phase_in(word) for word in said]
+    words = [word for word in (match["before"], match["inside"], match["behind"]) if word]
+    phases = [phase_in(word) for word in words]
     return None if not all(phases) else phases[0] if phases else ""
 
 
@@ -356,18 +356,18 @@ def scores_of_evaluation(columns: Columns) -> str | None:
     trained, evaluated = (distinct(places(columns[names[name]].arrays()[0])) for name in ("loss", "eval_loss"))
     if len(evaluated) < LEAST_BESIDE or np.isin(trained, evaluated).mean() > MOST_EVALUATED:
         return None
-    told = []
+    shown = []
     for name in list(columns):
         role, new = role_of(name), f"eval_{name}"
         if role is None or role.phase or not (role.quantity.higher_is_better or role.quantity.lower_is_better):
             continue
         if canonical(new) not in names and np.array_equal(distinct(places(columns[name].arrays()[0])), evaluated):
             rename(columns, name, new)
-            told.append(name)
-    if not told:
+            shown.append(name)
+    if not shown:
         return None
     return (
-        f"{', '.join(told[:3])}: read as of evaluation, as {'it is' if len(told) == 1 else 'they are'} logged with it"
+        f"{', '.join(shown[:3])}: read as of evaluation, as {'it is' if len(shown) == 1 else 'they are'} logged with it"
     )
 
 

@@ -66,8 +66,8 @@ def clock(columns: Columns) -> str | None:
             columns["step_time"] = columns.pop(name)
         elif goes_up:
             columns["elapsed"] = columns.pop(name)
-        told = "elapsed time" if "elapsed" in columns else "step_time"
-        return f"{name!r} is read as the {told}" if unit is not None else None
+        called = "elapsed time" if "elapsed" in columns else "step_time"
+        return f"{name!r} is read as the {called}" if unit is not None else None
     return None
 
 
@@ -121,7 +121,7 @@ def percentages(columns: Columns) -> str | None:
 
 def memory(columns: Columns) -> str | None:
     """A memory without a unit that no device has in GiB is in MiB, as MMEngine and nvidia-smi write it, or in bytes."""
-    told = []
+    notes = []
     for name, column in columns.items():
         role = role_of(name)
         if role is None or not role.quantity.is_memory or role.unit or not len(column):
@@ -130,8 +130,8 @@ def memory(columns: Columns) -> str | None:
         unit = next((unit for unit in (1.0, MIB, BYTES) if most * unit <= MOST_GIB), 1.0)
         if unit != 1.0:
             column.scale(unit)
-            told.append(f"{name!r} is read in {'MiB' if unit == MIB else 'bytes'} by its size")
-    return "; ".join(told[:3]) or None
+            notes.append(f"{name!r} is read in {'MiB' if unit == MIB else 'bytes'} by its size")
+    return "; ".join(notes[:3]) or None
 
 
 def batch_in_epoch(columns: Columns) -> str | None:

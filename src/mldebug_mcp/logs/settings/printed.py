@@ -170,8 +170,8 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
         if _is_object(line):
             at += 1
             continue
-        if said := _said_in(line):
-            yield at, said
+        if configuration := _said_in(line):
+            yield at, configuration
         several = _on_a_line(line)
         if (
             several

@@ -443,30 +443,30 @@ def carried(lots: Sequence[Lot], size: int, before: float | None) -> Floats:
         size: How many there are.
         before: The epoch that was logged before them.
     """
-    told = np.full(size, np.nan)
+    epoch_at = np.full(size, np.nan)
     for lot in lots:
         if "epoch" in lot.columns:
             epochs = lot.columns["epoch"]
             sure = np.ones(len(epochs), dtype=np.bool_) if lot.like is not None else epochs != 0
-            told[lot.rows[sure]] = epochs[sure]
-    last = np.maximum.accumulate(np.where(np.isnan(told), -1, np.arange(size)))
-    epochs = np.append(told, np.nan if before is None else before)[last]  # -1 is the one before
+            epoch_at[lot.rows[sure]] = epochs[sure]
+    last = np.maximum.accumulate(np.where(np.isnan(epoch_at), -1, np.arange(size)))
+    epochs = np.append(epoch_at, np.nan if before is None else before)[last]  # -1 is the one before
     return np.asarray(epochs)
 
 
 def with_epochs(lots: Sequence[Lot], epochs: Floats) -> list[Lot]:
     """Return records where lines that name no epoch have that of the lines above them: `epochs`, shape (records,)."""
-    told: list[Lot] = []
+    filled: list[Lot] = []
     for lot in lots:
         here = epochs[lot.rows]
         known = ~np.isnan(here)
         if lot.like is None or "epoch" in lot.columns or not known.any():
-            told.append(lot)
+            filled.append(lot)
         elif known.all():
-            told.append(lot._replace(columns={"epoch": here, **lot.columns}))
+            filled.append(lot._replace(columns={"epoch": here, **lot.columns}))
         else:
-            told += [lot, Lot(lot.like, {"epoch": here[known]}, lot.rows[known])]
-    return told
+            filled += [lot, Lot(lot.like, {"epoch": here[known]}, lot.rows[known])]
+    return filled
 
 
 def scattered(lots: Sequence[Lot], size: int) -> tuple[dict[str, Floats], dict[str, NDArray[np.bool_]]]:

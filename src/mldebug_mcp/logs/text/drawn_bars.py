@@ -425,8 +425,8 @@ class BarSteps:
 
     def printed(self, row: int, epoch: float | None, *, regular: bool) -> None:
         """Take a dict without a step: the record at `row`. A regular one has a training loss."""
-        told = float("nan") if epoch is None else epoch
-        self._waiting.append(_Dict(row, told, regular, {total: self._counts[total] for total in self._longest}))
+        epoch_or_nan = float("nan") if epoch is None else epoch
+        self._waiting.append(_Dict(row, epoch_or_nan, regular, {total: self._counts[total] for total in self._longest}))
         if len(self._waiting) > _WAITING:
             self._keep_waiting(_WAITING)
 
@@ -488,16 +488,16 @@ class BarSteps:
         self._keep_waiting(0)
         rows, epochs = self._epochs.arrays()
         regular = self._regular.values() > 0
-        told = Dicts(rows, epochs, regular).chosen(epochs > 0)
-        seen = {total: int(np.isin(column.arrays()[0], told.rows).sum()) for total, column in self._shown.items()}
+        dicts = Dicts(rows, epochs, regular).chosen(epochs > 0)
+        seen = {total: int(np.isin(column.arrays()[0], dicts.rows).sum()) for total, column in self._shown.items()}
         # Most bars of a long log stand by few of its records, and are no bar of training: look at the others alone.
-        for total in sorted((total for total, times in seen.items() if 0 < times * 2 >= len(told.rows)), reverse=True):
-            steps = self._steps(told, total)
+        for total in sorted((total for total, times in seen.items() if 0 < times * 2 >= len(dicts.rows)), reverse=True):
+            steps = self._steps(dicts, total)
             if steps is not None:
                 first = rows[regular][0] if regular.any() else 0
                 before = rows[(rows < first) & (epochs == 0)]  # evaluations of epoch 0 that came before training
                 at, counts = self._of_events(total)
-                where = np.concatenate([at, before, told.rows])
+                where = np.concatenate([at, before, dicts.rows])
                 builder.overwrite("step", where, np.concatenate([counts, np.zeros(len(before)), steps]))
                 builder.note("the printed records tell no step: it is read from the progress bar around them")
                 return
@@ -507,12 +507,12 @@ class BarSteps:
             shown, count = self._shown[total].arrays() if total in self._shown else (rows[:0], epochs[:0])
             builder.overwrite("step", np.concatenate([at, shown]), np.concatenate([counts, count]))
             builder.note("the printed records tell no step: it is read from the progress bar around them")
-        elif (steps := self._from_epochs(told)) is not None:
-            builder.overwrite("step", told.rows, steps)
+        elif (steps := self._from_epochs(dicts)) is not None:
+            builder.overwrite("step", dicts.rows, steps)
             builder.note(
                 "the printed records tell no step: it is worked out from their epoch and the length of the bar"
             )
-        elif len(told.rows) and self._counts:
+        elif len(dicts.rows) and self._counts:
             builder.note("the printed records tell no step, and the progress bar does not fit them: epochs are used")
 
     def _of_events(self, total: int) -> tuple[Rows, Floats]:
@@ -521,7 +521,7 @@ class BarSteps:
         rows = np.array([event.row for event in events], dtype=np.int64)
         return rows, np.array([float(event.counts[total]) for event in events])
 
-    def _from_epochs(self, told: Dicts) -> Floats | None:
+    def _from_epochs(self, dicts: Dicts) -> Floats | None:
         """Return the steps where stdout came in bursts, so that no bar stands by its record.
 
         The bar of training is the longest that was finished, and the last epoch is its end: a whole one, or one that
@@ -529,43 +529,43 @@ class BarSteps:
         digits are too coarse to tell the step; then records at one interval are counted.
         """
         finished = [total for total, count in self._counts.items() if count == total]
-        if not finished or not len(told.rows):
+        if not finished or not len(dicts.rows):
             return None
-        last = float(told.epochs.max())
+        last = float(dicts.epochs.max())
         per_epoch = max(finished) / last
         if last != round(last) and abs(per_epoch - round(per_epoch)) > 1e-3 * per_epoch:
             return None
-        steps = np.round(told.epochs * per_epoch)
-        logged = np.flatnonzero(told.regular)
+        steps = np.round(dicts.epochs * per_epoch)
+        logged = np.flatnonzero(dicts.regular)
         interval = float(max(finished) // max(len(logged), 1))
         slack = 0.0051 * per_epoch + 1
         counted = interval * np.arange(1, len(logged) + 1)
-        if bool(np.all(np.abs(counted - told.epochs[logged] * per_epoch) <= slack)):
+        if bool(np.all(np.abs(counted - dicts.epochs[logged] * per_epoch) <= slack)):
             steps[logged] = counted
         return steps if len(distinct(steps)) * 2 > len(steps) else None
 
-    def _steps(self, told: Dicts, total: int) -> Floats | None:
+    def _steps(self, dicts: Dicts, total: int) -> Floats | None:
         """Return the step of each record if those of this bar are proportional to the epochs."""
         rows, counts = self._shown[total].arrays()
-        count = np.zeros(len(told.rows))
-        count[np.isin(told.rows, rows)] = counts[np.isin(rows, told.rows)]
+        count = np.zeros(len(dicts.rows))
+        count[np.isin(dicts.rows, rows)] = counts[np.isin(rows, dicts.rows)]
         seen = count != 0
         if np.count_nonzero(seen) < max(2, len(seen) / 2) or len(distinct(count[seen])) == 1:
             return None
-        per_epoch = median(count[seen] / told.epochs[seen])
+        per_epoch = median(count[seen] / dicts.epochs[seen])
         # Epochs are printed rounded, to two or to four digits: both this one and the one that gave `per_epoch`.
         slack = 1 + 0.01 * per_epoch
-        fits = seen & (np.abs(count - told.epochs * per_epoch) <= slack + 0.02 * count)
+        fits = seen & (np.abs(count - dicts.epochs * per_epoch) <= slack + 0.02 * count)
         # Evaluations may stand by a later drawing; then their epoch tells the step.
-        regular = told.regular if told.regular.any() else np.ones(len(seen), dtype=np.bool_)
+        regular = dicts.regular if dicts.regular.any() else np.ones(len(seen), dtype=np.bool_)
         sure = fits & regular
         if np.count_nonzero(sure) * 10 < np.count_nonzero(regular) * 9:
             return None
-        counted: Floats = np.where(fits, count, np.round(told.epochs * per_epoch))
+        counted: Floats = np.where(fits, count, np.round(dicts.epochs * per_epoch))
         # A bar that is drawn more seldom than dicts are printed stands still between two of them; late in the run it is
         # the smallest share of the steps that it lags by.
-        late = seen & (told.epochs == told.epochs[seen].max())
-        drawn_seldom: Floats = np.round(told.epochs * (count[late] / told.epochs[late]).max())
+        late = seen & (dicts.epochs == dicts.epochs[seen].max())
+        drawn_seldom: Floats = np.round(dicts.epochs * (count[late] / dicts.epochs[late]).max())
         apart = [len(distinct(steps[sure])) for steps in (counted, drawn_seldom)]
         return drawn_seldom if apart[1] > MAX_LAG_OF_BAR * apart[0] else counted
 

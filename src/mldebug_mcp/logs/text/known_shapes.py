@@ -534,18 +534,18 @@ class KnownLines:
         """Read a line slowly, and learn its shape from it if its like has come before; return whether one was."""
         skeleton = self._memory.known[place]
         text = skeletons.line(line)
-        said = self._slowly(before + line + 1, text)
+        content = self._slowly(before + line + 1, text)
         place = self._memory.places.get(skeletons.keys[line], 0)  # lines before may have moved it
         skeleton.seen += 1
-        if said is None or skeleton.tries >= MAX_TRIES or not self._is_settled():
+        if content is None or skeleton.tries >= MAX_TRIES or not self._is_settled():
             return False
-        if said.is_nothing:
+        if content.is_nothing:
             self._memory.dull[place] = 1
         elif skeleton.seen > 1 and self._memory.may_learn:
             shape = learn(text, skeletons.numbers_in(line), self._read_to_learn)
             if shape is None or len(skeleton.shapes) >= MAX_SHAPES:
                 skeleton.tries += 1
-            elif not _hangs_on_heading(said) or not self._records.under_heading(before + line + 1):
+            elif not _hangs_on_heading(content) or not self._records.under_heading(before + line + 1):
                 self._memory.keep(skeletons.keys[line], len(skeletons.numbers_in(line)), shape)
                 return counters_of(shape) is not None
         return False
@@ -562,8 +562,8 @@ def _widths(skeletons: Skeletons, lines: Lines, shapes: list[Shape]) -> Lines:
     )
 
 
-def _hangs_on_heading(said: LineContent) -> bool:
-    return said.plain is not None and not said.plain.counters.values
+def _hangs_on_heading(content: LineContent) -> bool:
+    return content.plain is not None and not content.plain.counters.values
 
 
 def _edges(kinds: Lines) -> list[int]:

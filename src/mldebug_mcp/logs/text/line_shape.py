@@ -418,7 +418,7 @@ class Shape:
             fit &= rows[:, place] < 10**MAX_DIGITS_OF_SHORT
         return fit
 
-    def said(self, numbers: Sequence[float]) -> LineContent | None:
+    def content(self, numbers: Sequence[float]) -> LineContent | None:
         """Return what a line says, None if a counter in it is beyond bounds."""
         values = [slot.of(numbers) for slot in self.slots]
         try:
@@ -471,7 +471,7 @@ def learn(line: bytes, spans: list[Span], read: Read) -> Shape | None:
         written[place] = probe.encode()
     proof = [_float(_joined(written[at])) if at in written else one for at, one in enumerate(numbers)]
     proofs = ((numbers, here), (proof, _outline(read(_text(_with(line, spans, written))))))
-    return shape if all(_tells(shape, told, outline) for told, outline in proofs) else None
+    return shape if all(_tells(shape, example, outline) for example, outline in proofs) else None
 
 
 def _loose(
@@ -541,17 +541,17 @@ def _with(line: bytes, spans: list[Span], written: Mapping[int, bytes], *, at_ot
     return b"".join(parts)
 
 
-def _place_of(said: LineContent) -> tuple[bool, bool]:
+def _place_of(content: LineContent) -> tuple[bool, bool]:
     """Say whether a line stands aside, and whether it names a metric that is known."""
-    plain = said.plain
-    if plain is None or said.drawing is not None or said.record is not None:
+    plain = content.plain
+    if plain is None or content.drawing is not None or content.record is not None:
         return False, False
     return not plain.telling and not plain.counters.values, any(map(is_known, plain.metrics))
 
 
 def _tells(shape: Shape, numbers: list[float], outline: _Outline | None) -> bool:
-    said = shape.said(numbers)
-    rebuilt = _outline(said) if said is not None else None
+    content = shape.content(numbers)
+    rebuilt = _outline(content) if content is not None else None
     if rebuilt is None or outline is None or rebuilt.words != outline.words:
         return False
     return all(
@@ -628,25 +628,25 @@ def _term(value: float, probes: Mapping[int, float]) -> tuple[int, float] | None
     return next((one for one in found if one[0] in probes and probes[one[0]] * one[1] == value), None)
 
 
-def _outline(said: LineContent) -> _Outline | None:
+def _outline(content: LineContent) -> _Outline | None:
     """Return the outline of what a line says; None if lines like it are not read by their shape."""
     words: list[object] = []
     numbers: list[float] = []
-    if said.opens or said.skipped is not None:
+    if content.opens or content.skipped is not None:
         return None
-    if said.drawing is not None:
-        drawing, bar = said.drawing, said.drawing.bar
+    if content.drawing is not None:
+        drawing, bar = content.drawing, content.drawing.bar
         words += [drawing.words, bar.keras, bar.line, drawing.evaluation, drawing.from_zero, drawing.telling]
         words += [tuple(drawing.counters), tuple(drawing.metrics), len(drawing.head), drawing.planned]
         numbers += [bar.at, bar.total, *drawing.head, *drawing.counters.values(), *drawing.metrics.values()]
-    if said.record is not None:
-        words += ["record", *said.record]
-        for value in said.record.values():
+    if content.record is not None:
+        words += ["record", *content.record]
+        for value in content.record.values():
             if not isinstance(value, float):
                 return None
             numbers.append(value)
-    if said.plain is not None:
-        parsed, counters = said.plain, said.plain.counters
+    if content.plain is not None:
+        parsed, counters = content.plain, content.plain.counters
         bare = counters.rest.strip(" |:-") == ""
         words += [tuple(counters.values), tuple(parsed.metrics), parsed.rank, parsed.telling, parsed.evaluation, bare]
         words += [counters.batch is None, counters.phase, counters.rounded, counters.weak, counters.first_epoch]
@@ -657,11 +657,11 @@ def _outline(said: LineContent) -> _Outline | None:
 
 def _rebuilt(like: LineContent, values: list[float]) -> LineContent:
     """Return what a line says that has these numbers, in the order of `_outline`."""
-    said, at = LineContent(), 0
+    content, at = LineContent(), 0
     if like.drawing is not None:
-        said.drawing, at = _rebuilt_drawing(like.drawing, values)
+        content.drawing, at = _rebuilt_drawing(like.drawing, values)
     if like.record is not None:
-        said.record = dict(zip(like.record, values[at:], strict=True))
+        content.record = dict(zip(like.record, values[at:], strict=True))
     if like.plain is not None:
         parsed = like.plain
         counters = parsed.counters
@@ -684,8 +684,8 @@ def _rebuilt(like: LineContent, values: list[float]) -> LineContent:
             counters.total,
             counters.planned,
         )
-        said.plain = type(parsed)(place, metrics, parsed.rank, parsed.telling, parsed.evaluation)
-    return said
+        content.plain = type(parsed)(place, metrics, parsed.rank, parsed.telling, parsed.evaluation)
+    return content
 
 
 def _rebuilt_drawing(like: Drawing, values: list[float]) -> tuple[Drawing, int]:

@@ -447,8 +447,8 @@ def _of_darknet(line: re.Match[str]) -> str:
     """Name what darknet prints; its classifier tells the epoch too: "3, 0.600: 0.64, 0.62 avg, ..."."""
     step, epoch, *values = line.groups()
     names = ("loss", "average_loss", "learning_rate", "step_time", "samples_seen")
-    told = ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=True) if value is not None)
-    return f"step {step}: {f'epoch {epoch}, ' if epoch else ''}{told},"
+    pairs = ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=True) if value is not None)
+    return f"step {step}: {f'epoch {epoch}, ' if epoch else ''}{pairs},"
 
 
 _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (

@@ -99,8 +99,8 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     if under_way := _VALID_SUBSET.search(message):
         evaluation, counters.batch = True, (whole_number(under_way[1]), whole_number(under_way[2]))
     metrics = pairs_in(counters.rest, evaluation=evaluation)
-    told = bool(counters.values)
-    for name in [name for name in metrics if canonical(name) in COUNTERS and not (told and is_abbreviated(name))]:
+    is_counted = bool(counters.values)
+    for name in [name for name in metrics if canonical(name) in COUNTERS and not (is_counted and is_abbreviated(name))]:
         if canonical(name) == "step" and "step" not in counters.values:
             counters.step_name = name
         counters.values.setdefault(canonical(name), metrics.pop(name))
@@ -426,8 +426,10 @@ class LineContent:
     @property
     def is_nothing(self) -> bool:
         """Whether the line says nothing."""
-        told = self.drawing is not None or self.record is not None or self.skipped is not None or self.plain is not None
-        return not told and not self.opens and not self.history
+        holds_numbers = (
+            self.drawing is not None or self.record is not None or self.skipped is not None or self.plain is not None
+        )
+        return not holds_numbers and not self.opens and not self.history
 
 
 def straightened(line: str) -> str:
@@ -445,22 +447,22 @@ def content_of(line: str, *, evaluation: bool = False) -> LineContent:
     line = without_underscores(line)
     bar = bar_in(line)
     message = without_prefix(line).message if bar is None else bar.around
-    said = LineContent(drawing=None if bar is None else drawing_of(bar), text=line if bar is None else message)
+    content = LineContent(drawing=None if bar is None else drawing_of(bar), text=line if bar is None else message)
     if "{" in message:
-        _read_dict(said, message)
+        _read_dict(content, message)
     elif "[" in message and opens_history(message):
-        said.opens = message
-    if "[" in message and said.record is None and not said.opens:
-        said.history = history_in(message)
-    if said.record is not None or said.opens or said.history:
-        return said
+        content.opens = message
+    if "[" in message and content.record is None and not content.opens:
+        content.history = history_in(message)
+    if content.record is not None or content.opens or content.history:
+        return content
     skipped = _SKIPPED.search(message) if "kipping" in message or "overflow" in message else None
     if skipped is not None:
-        told = skipped["scale"] or skipped["set"] or skipped["apex"]
-        said.skipped = {"overflow": 1.0, **({"loss_scale": float(told)} if told else {})}
-    elif (bar is None or message.strip()) and _WORTH.search(said.text):
-        said.plain = parse_line(said.text, evaluation=evaluation)
-    return said
+        scale = skipped["scale"] or skipped["set"] or skipped["apex"]
+        content.skipped = {"overflow": 1.0, **({"loss_scale": float(scale)} if scale else {})}
+    elif (bar is None or message.strip()) and _WORTH.search(content.text):
+        content.plain = parse_line(content.text, evaluation=evaluation)
+    return content
 
 
 _EPOCH_OF_BAR = regex(
@@ -497,25 +499,25 @@ def _number(text: str) -> float:
         return 0.0
 
 
-def _read_dict(said: LineContent, message: str) -> None:
+def _read_dict(content: LineContent, message: str) -> None:
     """Read the dict in a line, if one of metrics stands or begins in it."""
     record = dict_in(message)
     if not record and is_record(printed := object_in(message)) and "}" in message:
-        said.record = printed
+        content.record = printed
         return
     begun = bool(record) or begins_object(message)
     if opens_dict(message) and (begun or begins_history(message)):
-        said.opens = message
+        content.opens = message
         return
     if not record:
         return
     before = parse_line(message.partition("{")[0])
-    told = {name: value for name, value in before.metrics.items() if is_telling(name)}
+    in_front = {name: value for name, value in before.metrics.items() if is_telling(name)}
     if before.evaluation:  # GraphGym: "val: {'epoch': 0, 'loss': 0.65}"
         record = {evaluation_name(name): value for name, value in record.items()}
-    values: dict[str, object] = {**before.counters.values, **told, **record}
+    values: dict[str, object] = {**before.counters.values, **in_front, **record}
     if is_record(values):
-        said.record = values
+        content.record = values
 
 
 def is_record(record: Mapping[str, object]) -> bool:

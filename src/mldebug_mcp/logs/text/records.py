@@ -204,17 +204,17 @@ class MixedLines:
             numbers: Line numbers, shape (n,).
             parts: The lines by their shapes, for which `counters_of` and `which_go` have been asked.
         """
-        told = [part for part in parts if not part.shape.only_counts]
-        plain = [part.shape.like.plain for part in told]
+        telling = [part for part in parts if not part.shape.only_counts]
+        plain = [part.shape.like.plain for part in telling]
         echoes = [like is not None and self._assembler.ranks.is_echo(like) for like in plain]
-        heard = [part for part, echo in zip(told, echoes, strict=True) if not echo]
+        heard = [part for part, echo in zip(telling, echoes, strict=True) if not echo]
         bars = [part for part in parts if part.shape.only_counts]
-        if not told:
+        if not telling:
             _Drawings(bars, np.empty(0, dtype=np.int64), self._bar_steps).draw(len(numbers))
             return True
         if not heard or not self._assembler.keeps_loss(_whole(heard)) or _counts_passes(heard):
             return False
-        for part, like, echo in zip(told, plain, echoes, strict=True):
+        for part, like, echo in zip(telling, plain, echoes, strict=True):
             if like is not None and echo:
                 self._assembler.ranks.leave_out(like, *_said(part.shape, part.rows, like))
         self._take_heard(numbers, heard, bars)
@@ -229,9 +229,9 @@ class MixedLines:
 
         def say(index: int) -> LineContent:
             part = parts[int(of[at[index]])]
-            said: LineContent | None = part.shape.said(part.rows[row[at[index]]].tolist())
-            assert said is not None  # noqa: S101 - its counters have been looked at
-            return said
+            content: LineContent | None = part.shape.content(part.rows[row[at[index]]].tolist())
+            assert content is not None  # noqa: S101 - its counters have been looked at
+            return content
 
         def take_by_hand(index: int) -> None:
             drawings.draw(int(at[index]))
@@ -439,26 +439,26 @@ class Records:
         """Say whether a line stands below the heading of an evaluation."""
         return self._evaluated_from > max(0, number - BELOW_HEADING)
 
-    def take(self, number: int, said: LineContent) -> bool:
+    def take(self, number: int, content: LineContent) -> bool:
         """Take what a line says; return whether it says anything."""
-        drawing = said.drawing
+        drawing = content.drawing
         if drawing is not None:
             if drawing.telling:
                 self.bars.take(number, drawing)
             else:
                 self.bar_steps.bar(drawing.bar.head, drawing.bar.at, drawing.bar.total)
-        if said.opens:
-            self.dicts.begin(said.opens)
-        elif said.record is not None:
-            self.dicts.take(number, said.record)
-        elif said.history:
-            self.dicts.histories.take(said.history)
-        elif said.skipped is not None:
+        if content.opens:
+            self.dicts.begin(content.opens)
+        elif content.record is not None:
+            self.dicts.take(number, content.record)
+        elif content.history:
+            self.dicts.histories.take(content.history)
+        elif content.skipped is not None:
             self.assembler.flush()
             self.bar_steps.event(self._builder.rows)
-            self._builder.numbers(said.skipped, event=True)
+            self._builder.numbers(content.skipped, event=True)
         else:
-            return (said.plain is not None and self._take_plain(number, said.plain)) or drawing is not None
+            return (content.plain is not None and self._take_plain(number, content.plain)) or drawing is not None
         return True
 
     def take_numbers(self, number: int, shape: Shape, numbers: Sequence[float]) -> bool:
@@ -468,7 +468,7 @@ class Records:
         if shape.aside and self.assembler.passes_over(number, known=shape.known):
             return not self.under_heading(number)
         if plain is not None and like.drawing is None and self.assembler.ranks.is_echo(plain):
-            self._take_echo(plain, shape.said(numbers))
+            self._take_echo(plain, shape.content(numbers))
             return True
         if shape.only_counts:
             at, total = shape.number(0, numbers), shape.number(1, numbers)
@@ -476,10 +476,10 @@ class Records:
                 return False
             self.bar_steps.bar(like.drawing.bar.head, int(at), int(total))
             return True
-        said = shape.said(numbers)
-        if said is None or (plain is not None and not plain.counters.values and self.under_heading(number)):
+        content = shape.content(numbers)
+        if content is None or (plain is not None and not plain.counters.values and self.under_heading(number)):
             return False
-        self.take(number, said)
+        self.take(number, content)
         return True
 
     def leave_out(
@@ -512,12 +512,12 @@ class Records:
                 left &= places != place
         return left
 
-    def _take_echo(self, like: Parsed, said: LineContent | None) -> None:
+    def _take_echo(self, like: Parsed, content: LineContent | None) -> None:
         if like.counters.values:
             self._evaluated_from = 0
         self.bars.end()
-        if said is not None and said.plain is not None:
-            self.assembler.ranks.echoes(said.plain)
+        if content is not None and content.plain is not None:
+            self.assembler.ranks.echoes(content.plain)
 
     def _take_plain(self, number: int, parsed: Parsed) -> bool:
         counters = parsed.counters
@@ -552,9 +552,9 @@ class Records:
         return 0
 
     def _take_at(self, index: int, numbers: Lines, shape: Shape, rows: Floats) -> None:
-        said = shape.said(rows[index].tolist())
-        assert said is not None  # noqa: S101 - its counters have been looked at
-        self.take(int(numbers[index]), said)
+        content = shape.content(rows[index].tolist())
+        assert content is not None  # noqa: S101 - its counters have been looked at
+        self.take(int(numbers[index]), content)
 
     def _take_lines(self, numbers: Lines, shape: Shape, rows: Floats, like: Parsed) -> int:
         columns = shape.columns(rows)

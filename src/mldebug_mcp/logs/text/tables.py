@@ -485,14 +485,14 @@ class CopyPaste:
 
     def take(self, line: str) -> dict[str, float] | None:
         """Take a line if it is one of them."""
-        _, mark, said = line.partition(_MARK)
-        if not mark or not (self.open or said.startswith(_TASK)):
+        _, mark, text = line.partition(_MARK)
+        if not mark or not (self.open or text.startswith(_TASK)):
             self.open = False
             return None
-        if said.startswith(_TASK):
-            self.open, self._names = names_evaluation(said.removeprefix(_TASK).strip()), []
+        if text.startswith(_TASK):
+            self.open, self._names = names_evaluation(text.removeprefix(_TASK).strip()), []
             return {} if self.open else None
-        cells = [cell.strip() for cell in said.split(",")]
+        cells = [cell.strip() for cell in text.split(",")]
         if not self._names:
             self._names, self.open = cells, any(map(is_telling, cells))
             return {}
