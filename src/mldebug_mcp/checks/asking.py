@@ -282,38 +282,38 @@ def _reading_lacks(one: Reading, run: Run) -> CannotTell | None:
 # How a question hears several judges: each says what it sees, or that it cannot tell.
 
 
-Teller = Callable[[], Evidence | None]
+BoundJudge = Callable[[], Evidence | None]
 Given = TypeVarTuple("Given")
 
 
-def by_outcome(judges: Iterable[Callable[[*Given], Evidence | None]], *given: *Given) -> dict[str, Teller]:
+def by_outcome(judges: Iterable[Callable[[*Given], Evidence | None]], *given: *Given) -> dict[str, BoundJudge]:
     """Return what each judge says of the same things, by the outcome that it is named after."""
     return {judge.__name__: partial(judge, *given) for judge in judges}
 
 
-def said_by(teller: Teller) -> Evidence | CannotTell | None:
+def answer_of(judge: BoundJudge) -> Evidence | CannotTell | None:
     """Return what one says; that it cannot tell is an answer."""
     try:
-        return teller()
+        return judge()
     except CannotTell as why:
         return why
 
 
-def told(tellers: Mapping[str, Teller]) -> dict[str, Evidence | CannotTell]:
+def answers_of(judges: Mapping[str, BoundJudge]) -> dict[str, Evidence | CannotTell]:
     """Return what each says, by outcome; those that see nothing are left out."""
-    said = {outcome: said_by(teller) for outcome, teller in tellers.items()}
-    return {outcome: one for outcome, one in said.items() if one is not None}
+    answers = {outcome: answer_of(judge) for outcome, judge in judges.items()}
+    return {outcome: answer for outcome, answer in answers.items() if answer is not None}
 
 
-def first_seen(tellers: Mapping[str, Teller]) -> dict[str, Evidence | CannotTell]:
+def first_seen(judges: Mapping[str, BoundJudge]) -> dict[str, Evidence | CannotTell]:
     """Return what the first sees that sees anything, by its outcome; else what they remark or cannot tell."""
     answers: dict[str, Evidence | CannotTell] = {}
-    for outcome, teller in tellers.items():
-        said = said_by(teller)
-        if isinstance(said, Evidence) and said.present:
-            return {outcome: said}
-        if said is not None:
-            answers[outcome] = said
+    for outcome, judge in judges.items():
+        answer = answer_of(judge)
+        if isinstance(answer, Evidence) and answer.present:
+            return {outcome: answer}
+        if answer is not None:
+            answers[outcome] = answer
     return answers
 
 
@@ -324,4 +324,4 @@ def with_attribute(
     seen = answers.get(leading)
     if not isinstance(seen, Evidence):
         return answers
-    return {**answers, **told({judge.__name__: partial(judge, seen, *given)})}
+    return {**answers, **answers_of({judge.__name__: partial(judge, seen, *given)})}

@@ -181,8 +181,8 @@ def _when(source: Source) -> str:
 def _quote(quote: Quote) -> Explanation:
     source = quote.source
     regime = f"; {source.regime}" if source.regime else ""
-    said_by = f"{source.authors}, *{source.title}* ({source.year}{regime}), {quote.locator}. {source.url}"
-    text = f"> {quote.text}\n\n{said_by}\n\nVerified against {quote.verified_against} ({quote.grade})."
+    source_line = f"{source.authors}, *{source.title}* ({source.year}{regime}), {quote.locator}. {source.url}"
+    text = f"> {quote.text}\n\n{source_line}\n\nVerified against {quote.verified_against} ({quote.grade})."
     return Explanation(
         id=quote.id, kind="quote", title=f"{source.authors}, {source.title}", text=text, citations=[quote.cite()],
         related=[quote.source.id],

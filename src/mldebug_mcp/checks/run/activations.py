@@ -40,7 +40,7 @@ _APART = regex(r"(?:.*_)?(?:neg(?:ative)?s?_(?:cos(?:ine)?_)?sim(?:ilarity)?|(?:
 def logits_of(run: Run) -> list[Series]:
     """Return what is logged of the logits while training, by whatever name."""
     named = {name: _in_words(name) for name in run.series}
-    return [run[name] for name, said in named.items() if _LOGITS.fullmatch(said) and not _NOT.search(said)]
+    return [run[name] for name, called in named.items() if _LOGITS.fullmatch(called) and not _NOT.search(called)]
 
 
 def is_log_z(logits: Series) -> bool:
@@ -117,8 +117,8 @@ def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
     if fails is None and (late < max(far, DOUBLES * early) or late < LATELY * float(level[-1 - len(level) // QUARTER])):
         return None
     there = "where the loss fails" if fails is not None else "the end of the log, as steadily as before"
-    said = f"{logits.name} grows from {figure(early)} to {figure(late)} up to {run.place(end)}, {there}"
-    return Evidence(said, steps=(end,), values={"from": early, "to": late, "factor": late / early})
+    summary = f"{logits.name} grows from {figure(early)} to {figure(late)} up to {run.place(end)}, {there}"
+    return Evidence(summary, steps=(end,), values={"from": early, "to": late, "factor": late / early})
 
 
 def embedding_spread_gone(run: Run) -> Evidence | None:
@@ -154,8 +154,8 @@ def _agree(run: Run, likeness: Series) -> Evidence | None:
     if not MIN_EMBEDDING_COSINE <= float(later.min()) <= float(later.max()) <= 1:
         return None
     since = float(likeness.step[len(likeness) // 2])
-    said = f"{likeness.name} is about {figure(median(later))} from {run.place(since)} on: inputs have one embedding"
-    return Evidence(said, steps=(since,), values={"later": median(later)})
+    summary = f"{likeness.name} is about {figure(median(later))} from {run.place(since)} on: inputs have one embedding"
+    return Evidence(summary, steps=(since,), values={"later": median(later)})
 
 
 ask_in_turn(

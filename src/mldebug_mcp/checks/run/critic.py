@@ -191,8 +191,8 @@ def value_loss_high(run: Run) -> Evidence | None:
     loss = Series(logged.name, logged.finite.step, np.abs(logged.finite.value))
     nothing, long = worth is not None and worth.nothing, len(loss) >= LEAST_RECORDS
     if nothing and long and (level := median(loss.value)) > OUT_OF_REACH**2:
-        said = f"is {figure(level)} (median of {len(loss)} records), and explained_variance stays at zero,"
-        return _high(run, loss, said, 0, level=level)
+        predicate = f"is {figure(level)} (median of {len(loss)} records), and explained_variance stays at zero,"
+        return _high(run, loss, predicate, 0, level=level)
     few = CannotTell(f"value_loss has {counted(len(loss), 'finite value')} here; {LEAST_RECORDS} are needed")
     # Returns explain a loss only as far as the critic explains returns.
     unexplained = worth is not None and worth.end < WORSE_THAN_CONSTANT and worth.best >= HAD_EXPLAINED
@@ -208,14 +208,14 @@ def value_loss_high(run: Run) -> Evidence | None:
             raise few
         return None
     back = " and comes back" if float(smooth[-1]) <= limit else ""
-    said = f"reaches {figure(smooth.max())}{back}, with a largest reward of {figure(scale)} on record,"
-    return _high(run, loss, said, int(np.argmax(smooth > limit)), peak=float(smooth.max()), reward_scale=scale)
+    predicate = f"reaches {figure(smooth.max())}{back}, with a largest reward of {figure(scale)} on record,"
+    return _high(run, loss, predicate, int(np.argmax(smooth > limit)), peak=float(smooth.max()), reward_scale=scale)
 
 
-def _high(run: Run, loss: Series, said: str, at: int, **values: float) -> Evidence:
+def _high(run: Run, loss: Series, predicate: str, at: int, **values: float) -> Evidence:
     onset = float(loss.step[at])
     return Evidence(
-        f"value_loss {said} from {run.place(onset)} on",
+        f"value_loss {predicate} from {run.place(onset)} on",
         steps=(onset,),
         values={"end": end_level(loss.value), **values},
     )
@@ -230,8 +230,8 @@ def _grown(run: Run, loss: Series, scale: float | None, *, unexplained: bool) ->
         return None
     at = departure(np.log(np.maximum(loss.value, before)), float(np.log(end)))
     beside = f" with a largest reward of {figure(scale)} on record," if scale is not None else ""
-    said = f"grows from about {figure(before)} to about {figure(end)}, {ratio(end / before)} times,{beside}"
-    return _high(run, loss, said, at, lowest=before, factor=end / before)
+    growth = f"grows from about {figure(before)} to about {figure(end)}, {ratio(end / before)} times,{beside}"
+    return _high(run, loss, growth, at, lowest=before, factor=end / before)
 
 
 def q_values_beyond_returns(run: Run) -> Evidence | None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.asking import ask_in_turn, by_outcome, outcome_of, reading, told, with_attribute
+from mldebug_mcp.checks.asking import answers_of, ask_in_turn, by_outcome, outcome_of, reading, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, symptom
 from mldebug_mcp.checks.curve import last_decimal, mad, noise, positive, row_medians
 from mldebug_mcp.checks.jumps import teeth_of
@@ -640,7 +640,7 @@ def few_batches_stand_out(recur: Evidence) -> Evidence | None:
 )
 def same_order(run: Run) -> Answers:
     """Look for an order that comes again, and then for places in it that stand out."""
-    return with_attribute(told(by_outcome((batches_recur,), run)), "batches_recur", few_batches_stand_out)
+    return with_attribute(answers_of(by_outcome((batches_recur,), run)), "batches_recur", few_batches_stand_out)
 
 
 # The configuration puts rows of like length into one batch.

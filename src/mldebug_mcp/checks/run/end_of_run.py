@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import by_outcome, outcome_of, told
+from mldebug_mcp.checks.asking import answers_of, by_outcome, outcome_of
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, symptom
 from mldebug_mcp.checks.curve import edge_width
 from mldebug_mcp.checks.evaluation import evaluation_losses
@@ -114,10 +114,10 @@ def failed_allocation(run: Run) -> Allocation:
 
     Raises CannotTell if no message names its size.
     """
-    told = [one for message in run.fatal if (one := _told(message)) is not None]
-    if not told:
+    failed = [one for message in run.fatal if (one := _told(message)) is not None]
+    if not failed:
         raise CannotTell("no message of a failed allocation that ended the run and names its size")
-    return next((allocation for allocation in told if allocation.unused), told[0])
+    return next((allocation for allocation in failed if allocation.unused), failed[0])
 
 
 def _told(message: Message) -> Allocation | None:
@@ -262,7 +262,7 @@ def failure(run: Run) -> Answers:
     known = [one for one in run.fatal if _is_known(one)]
     if known:
         message = error_message(run, known[0], "a known error message", len(known))
-        return {"error_message": message, **told(by_outcome(_KINDS, run))}
+        return {"error_message": message, **answers_of(by_outcome(_KINDS, run))}
     ended = [one for one in run.fatal if EXCEPTION.search(one.text)]
     if ended:
         return {"ends_in_error": ends_in_error(run, ended[-1])}
@@ -315,8 +315,8 @@ def log_falls_silent(run: Run) -> Evidence:
     """
     plan = plan_of(run)
     planned = f", at {plan.unit} {figure(plan.reached)} of {figure(plan.planned)}" if plan is not None else ""
-    said = f"the log falls silent after {run.place(run.last_step)}{planned}: {run.ending.text}"
-    return Evidence(said, steps=(run.last_step,), values=_values(plan) if plan is not None else {})
+    summary = f"the log falls silent after {run.place(run.last_step)}{planned}: {run.ending.text}"
+    return Evidence(summary, steps=(run.last_step,), values=_values(plan) if plan is not None else {})
 
 
 def log_stops(run: Run) -> Evidence | None:
@@ -371,9 +371,9 @@ def end_of_log(run: Run) -> Answers:
     """Say whether the log falls silent, or ends before its plan."""
     if run.ending.how == "silence":
         return {"log_falls_silent": log_falls_silent(run)}
-    stops = told(by_outcome((log_stops,), run))
+    stops = answers_of(by_outcome((log_stops,), run))
     slow = isinstance(stops.get("log_stops"), Evidence)
-    return {**stops, **told(by_outcome((last_steps_slow,), run))} if slow else stops
+    return {**stops, **answers_of(by_outcome((last_steps_slow,), run))} if slow else stops
 
 
 # Does the run end as planned while its evaluation still gets better?

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of, told, with_attribute
+from mldebug_mcp.checks.asking import answers_of, by_outcome, first_seen, outcome_of, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
 from mldebug_mcp.checks.curve import aligned, median_of_three, noise
 from mldebug_mcp.checks.evaluation import (
@@ -351,7 +351,7 @@ _EVAL_RISE_RUINS = ("loss_zero", "loss_negative", "eval_learns_nothing", "loss_d
 )
 def eval_rise(run: Run) -> Answers:
     """Look for a lasting rise of the evaluation loss; of several sets, for that of most."""
-    rise, never = rise_of_evaluation(run), told(by_outcome((eval_never_improves,), run))
+    rise, never = rise_of_evaluation(run), answers_of(by_outcome((eval_never_improves,), run))
     if rise is not None and rise.slight:
         raise CannotTell("evaluation rises by less than 5 % of its minimum, as most fine-tuning does in the end")
     if rise is not None:

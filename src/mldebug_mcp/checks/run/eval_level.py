@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of, told
+from mldebug_mcp.checks.asking import answers_of, by_outcome, first_seen, outcome_of
 from mldebug_mcp.checks.check import NO_PROGRESS, Answers, CannotTell, Evidence, all_known, question, symptom
 from mldebug_mcp.checks.curve import end_level, noise, sample, start_level
 from mldebug_mcp.checks.evaluation import (
@@ -112,8 +112,8 @@ def eval_below_grows(both: Compared) -> Evidence | None:
     Not this when: it was below from the first evaluation on, as with dropout or an easier set.
     """
     share = _share(both)
-    said = f", and was {ratio(share)} times it at first"
-    return _evidence(both, said, float(both.steps[0])) if share >= BESIDE else None
+    comparison = f", and was {ratio(share)} times it at first"
+    return _evidence(both, comparison, float(both.steps[0])) if share >= BESIDE else None
 
 
 def train_far_above_eval(run: Run, both: Compared) -> Evidence | None:
@@ -126,8 +126,8 @@ def train_far_above_eval(run: Run, both: Compared) -> Evidence | None:
     if len(both.steps) < EVAL_BELOW_LEAST or not (both.evaluation > 0).all():
         raise CannotTell(f"{EVAL_BELOW_LEAST} evaluations above zero are needed")
     times = both.train / both.evaluation
-    said = f", {ratio(times.min())} to {ratio(times.max())} times it"
-    return _evidence(both, said, float(both.steps[0])) if float(times.min()) >= TIMES_OF_TOKENS else None
+    comparison = f", {ratio(times.min())} to {ratio(times.max())} times it"
+    return _evidence(both, comparison, float(both.steps[0])) if float(times.min()) >= TIMES_OF_TOKENS else None
 
 
 def train_lags_eval(run: Run, both: Compared) -> Evidence | None:
@@ -173,11 +173,11 @@ def eval_below(run: Run) -> Answers:
     if all_zero(run["eval_loss"]):
         raise CannotTell("the evaluation loss is zero at every evaluation, and tells nothing")
     both = compared(run, 1)
-    times = told(by_outcome((train_far_above_eval,), run, both))
-    if isinstance(said := times.get("train_far_above_eval"), Evidence):
-        return {"eval_below_train": said, **times}
+    times = answers_of(by_outcome((train_far_above_eval,), run, both))
+    if isinstance(far_above := times.get("train_far_above_eval"), Evidence):
+        return {"eval_below_train": far_above, **times}
     answers = first_seen(by_outcome((train_lags_eval, eval_below_train), run, both))
-    return {**answers, **times, **told(by_outcome((eval_below_grows,), both))}
+    return {**answers, **times, **answers_of(by_outcome((eval_below_grows,), both))}
 
 
 # Is evaluation as good as a guess, or worse, while training learns?
@@ -436,9 +436,11 @@ _RUINS = ("loss_constant", "loss_negative", "loss_nonfinite", "loss_zero")
 
 def _frozen_evidence(run: Run, series: Series, what: str, since: float | None = None, *, and_so: str = "") -> Evidence:
     first, last = float(series.step[0]) if since is None else since, float(series.step[-1])
-    said = f"{series.name} is {what} of {len(series)} evaluations, {run.place(first)} to {figure(last)}"
-    said += f"; {and_so}" if and_so else ""
-    return Evidence(said, steps=(first,), values={"value": float(series.value[0]), "evaluations": float(len(series))})
+    summary = f"{series.name} is {what} of {len(series)} evaluations, {run.place(first)} to {figure(last)}"
+    summary += f"; {and_so}" if and_so else ""
+    return Evidence(
+        summary, steps=(first,), values={"value": float(series.value[0]), "evaluations": float(len(series))}
+    )
 
 
 def eval_nonfinite(run: Run) -> Evidence | None:
@@ -562,10 +564,10 @@ def eval_metric_constant(run: Run) -> Evidence | None:
         return None
     value, times = most_often(still[0])
     seen = _frozen_evidence(run, still[0], f"{figure(value)} at {'all' if times == len(still[0]) else times}")
-    said = f"{seen.summary}; of {len(metrics)} metrics {len(still)} do not move"
+    summary = f"{seen.summary}; of {len(metrics)} metrics {len(still)} do not move"
     more = {"value": value, "constant": len(still), "of": len(metrics)}
     ranks = any(is_auc(series) and stands_still(series) for series in still)
-    return Evidence(said, seen.steps, {**seen.values, **more}, present=ranks or 2 * len(still) >= len(metrics))
+    return Evidence(summary, seen.steps, {**seen.values, **more}, present=ranks or 2 * len(still) >= len(metrics))
 
 
 @question(

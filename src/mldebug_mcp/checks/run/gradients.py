@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import by_outcome, first_of, first_seen, outcome_of, reading, told, with_attribute
+from mldebug_mcp.checks.asking import answers_of, by_outcome, first_of, first_seen, outcome_of, reading, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
 from mldebug_mcp.checks.curve import end_level, sample, start_level, stretches_of
 from mldebug_mcp.checks.gradients import (
@@ -112,8 +112,8 @@ def grad_norm_zero(run: Run) -> Evidence | None:
     if zero.mean() < ZERO_SHARE and tail < max(GRADIENT_LEVEL_LEAST - 2, len(zero) * ZERO_SHARE**2):
         return None
     first = float(norm.step[int(np.argmax(zero))])
-    said = f"grad_norm is exactly 0 at {run.place(first)} and in {int(zero.sum())} of {len(zero)} records"
-    return Evidence(said, steps=(first,), values={"share": float(zero.mean()), "records_at_end": tail})
+    summary = f"grad_norm is exactly 0 at {run.place(first)} and in {int(zero.sum())} of {len(zero)} records"
+    return Evidence(summary, steps=(first,), values={"share": float(zero.mean()), "records_at_end": tail})
 
 
 def grad_norm_vanishing(run: Run) -> Evidence | None:
@@ -440,8 +440,8 @@ def grad_part_zero(run: Run, parts: Sequence[Part]) -> Evidence | None:
     if not zero or not alive or any(word in name.lower() for name in run.settings for word in FREEZES):
         return None
     named = ", ".join(part.name for part in zero[:3]) + (", …" if len(zero) > 3 else "")
-    said = f"the gradient norm is exactly 0 in every record of {len(zero)} of {len(parts)} parts: {named}"
-    return Evidence(said, steps=(run.first_step,), values={"parts": len(zero), "of": len(parts)})
+    summary = f"the gradient norm is exactly 0 in every record of {len(zero)} of {len(parts)} parts: {named}"
+    return Evidence(summary, steps=(run.first_step,), values={"parts": len(zero), "of": len(parts)})
 
 
 def grad_fades_with_depth(run: Run, parts: Sequence[Part]) -> Evidence | None:
@@ -550,10 +550,10 @@ def clipping(run: Run) -> Answers:
         return _pinned(norm)
     if math.isinf(threshold):
         return {}
-    answers = told(by_outcome((grad_clip_saturated,), threshold, norm))
+    answers = answers_of(by_outcome((grad_clip_saturated,), threshold, norm))
     if isinstance(answers.get("grad_clip_saturated"), Evidence):
         return with_attribute(answers, "grad_clip_saturated", grad_clip_takes_most)
-    return {**answers, **told(by_outcome((grad_clip_low,), threshold, norm))}
+    return {**answers, **answers_of(by_outcome((grad_clip_low,), threshold, norm))}
 
 
 def _pinned(norm: Series | None) -> Answers:
@@ -561,10 +561,10 @@ def _pinned(norm: Series | None) -> Answers:
     at = None if norm is None or len(norm) < CLIPPING_LEAST else pinned(norm)
     if at is None or at.share < MIN_SHARE_CLIPPED:
         raise CannotTell("the clipping threshold (max_grad_norm) is not in the configuration")
-    said = Evidence(
+    saturated = Evidence(
         f"grad_norm stays at {figure(at.value)} in {at.share:.0%} of {at.records} records and is never above, as "
         "one that is clipped",
         steps=(at.step,),
         values={"share": at.share, "threshold": at.value},
     )
-    return {"grad_clip_saturated": said, "grad_clip_low": CannotTell("the threshold is not in the configuration")}
+    return {"grad_clip_saturated": saturated, "grad_clip_low": CannotTell("the threshold is not in the configuration")}

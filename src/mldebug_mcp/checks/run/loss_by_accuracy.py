@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import said_by
+from mldebug_mcp.checks.asking import answer_of
 from mldebug_mcp.checks.check import CannotTell, Evidence
 from mldebug_mcp.checks.curve import aligned, end_level, start_level
 from mldebug_mcp.checks.evaluation import as_share, as_shares
@@ -228,7 +228,7 @@ def _first_of(run: Run, judge: Callable[[LossBesideAccuracy], Evidence | None]) 
     found = losses_beside_accuracies(run)
     if not found:
         raise CannotTell("a loss and an accuracy on the same data do not stand together at 4 steps")
-    answers = [said_by(partial(judge, loss_beside_accuracy)) for loss_beside_accuracy in found]
+    answers = [answer_of(partial(judge, loss_beside_accuracy)) for loss_beside_accuracy in found]
     seen = [answer for answer in answers if isinstance(answer, Evidence)]
     unsure = [answer for answer in answers if isinstance(answer, CannotTell)]
     if len(unsure) == len(answers):

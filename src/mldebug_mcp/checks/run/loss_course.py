@@ -189,8 +189,10 @@ def _after_a_fall(run: Run, loss: Series) -> Evidence | None:
     if monotone(after) < LOSS_RISING_STEADY or float(np.diff(after).max()) > AT_ONCE * rise:
         return None
     onset = float(loss.step[int(cut.first[best])])
-    said = f"loss turns at {run.place(onset)} and climbs from {figure(after[0])} to {figure(after[-1])} up to the end"
-    return Evidence(said, steps=(onset,), values={"lowest": float(after[0]), "end": float(after[-1])})
+    summary = (
+        f"loss turns at {run.place(onset)} and climbs from {figure(after[0])} to {figure(after[-1])} up to the end"
+    )
+    return Evidence(summary, steps=(onset,), values={"lowest": float(after[0]), "end": float(after[-1])})
 
 
 def _need(run: Run, records: int, *not_for: str) -> None:
@@ -452,8 +454,8 @@ def loss_constant(run: Run) -> Evidence | None:
     if tail < len(same) and abs(float(loss.value[-tail - 1]) - last) < LAST_DIGITS * last_decimal(loss.value):
         return None
     first = float(loss.step[len(same) - tail])
-    said = f"loss is {figure(last)} in all {tail} records from {run.place(first)} to the end"
-    return Evidence(said, steps=(first,), values={"value": last, "records": tail, "share": tail / len(same)})
+    summary = f"loss is {figure(last)} in all {tail} records from {run.place(first)} to the end"
+    return Evidence(summary, steps=(first,), values={"value": last, "records": tail, "share": tail / len(same)})
 
 
 def _accuracy_stands(run: Run) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import by_outcome, outcome_of, told
+from mldebug_mcp.checks.asking import answers_of, by_outcome, outcome_of
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
 from mldebug_mcp.checks.curve import (
     MAD_TO_STD,
@@ -508,8 +508,8 @@ def loss_spike_high(jumps: Jumps) -> Evidence | None:
     height, start = jumps.worst.height, start_level(jumps.loss.value)
     if not start or height < SHARE_OF_START * abs(start):
         return None
-    said = f"{jumps.where} is {figure(height)} high; the loss began around {figure(start)}"
-    return Evidence(said, steps=(jumps.at,), values={"height": height, "start": start, "share": height / abs(start)})
+    summary = f"{jumps.where} is {figure(height)} high; the loss began around {figure(start)}"
+    return Evidence(summary, steps=(jumps.at,), values={"height": height, "start": start, "share": height / abs(start)})
 
 
 def loss_spike_single(jumps: Jumps) -> Evidence | None:
@@ -523,8 +523,8 @@ def loss_spike_single(jumps: Jumps) -> Evidence | None:
     width = spike.last - spike.first + 1
     if len(jumps.found) > 1 or not spike.recovered or width > max(AT_ONCE_RECORDS, AT_ONCE_SHARE * count):
         return None
-    said = f"{jumps.where} is the only one in {count} records and lasts {width} of them"
-    return Evidence(said, steps=(jumps.at,), values={"width_records": width})
+    summary = f"{jumps.where} is the only one in {count} records and lasts {width} of them"
+    return Evidence(summary, steps=(jumps.at,), values={"width_records": width})
 
 
 def loss_spikes_recur(jumps: Jumps) -> Evidence | None:
@@ -536,10 +536,10 @@ def loss_spikes_recur(jumps: Jumps) -> Evidence | None:
     if len(jumps.found) < 2:
         return None
     steps, gaps = jumps.steps, np.diff(jumps.steps)
-    said = ", ".join(_said(spike, jumps.loss) for spike in jumps.found[:LISTED])
+    listed = ", ".join(_said(spike, jumps.loss) for spike in jumps.found[:LISTED])
     return Evidence(
         f"loss jumps {len(steps)} times, {figure(gaps.min())} to {figure(gaps.max())} "
-        f"{jumps.run.step_name}s apart: {said}{', …' if len(steps) > LISTED else ''}",
+        f"{jumps.run.step_name}s apart: {listed}{', …' if len(steps) > LISTED else ''}",
         steps=tuple(steps.tolist()),
         values={
             "count": len(steps),
@@ -563,8 +563,8 @@ def loss_spikes_regular(jumps: Jumps) -> Evidence | None:
     distance = float(gaps.mean())
     if float(gaps.std()) > EVEN * distance:
         return None
-    said = f"the {len(steps)} jumps are {figure(distance)} {run.step_name}s apart, the first at {figure(steps[0])}"
-    return Evidence(said, steps=tuple(steps.tolist()), values={"distance": distance, "count": len(steps)})
+    summary = f"the {len(steps)} jumps are {figure(distance)} {run.step_name}s apart, the first at {figure(steps[0])}"
+    return Evidence(summary, steps=tuple(steps.tolist()), values={"distance": distance, "count": len(steps)})
 
 
 def spike_fades(jumps: Jumps) -> Evidence | None:
@@ -619,7 +619,7 @@ def loss_events(run: Run) -> Answers:
     if not any(spike.recovered for spike in found) and rise_for_good(run) is not None:
         raise CannotTell("the loss has jumped and is still up where the log ends (`loss_divergence`)")
     jumps = Jumps(run, loss, every)
-    return {"loss_spike": loss_spike(Jumps(run, loss, found)), **told(by_outcome(FORMS, jumps))}
+    return {"loss_spike": loss_spike(Jumps(run, loss, found)), **answers_of(by_outcome(FORMS, jumps))}
 
 
 def _back(jumps: Jumps) -> str:
@@ -633,14 +633,14 @@ def _back(jumps: Jumps) -> str:
 
 def _beside(run: Run, first: float, last: float, others: list[Moved]) -> str:
     """Say what else was logged there: the learning rate, the gradient norm, and what moved."""
-    said = {other.metric: str(other) for other in others}
+    by_metric = {other.metric: str(other) for other in others}
     rate = run["learning_rate"].at(first) if "learning_rate" in run else None
     if rate is not None:
-        said.setdefault("learning_rate", f"the learning rate there is {figure(rate)}")
+        by_metric.setdefault("learning_rate", f"the learning rate there is {figure(rate)}")
     norm = level_and_extreme(run["grad_norm"].finite, first, last) if "grad_norm" in run else None
     if norm is not None:
-        said.setdefault("grad_norm", f"grad_norm goes from about {figure(norm[0])} to {figure(norm[1])}")
-    return "".join(f"; {part}" for part in said.values())
+        by_metric.setdefault("grad_norm", f"grad_norm goes from about {figure(norm[0])} to {figure(norm[1])}")
+    return "".join(f"; {part}" for part in by_metric.values())
 
 
 def _said(spike: Spike, loss: Series) -> str:

@@ -587,10 +587,10 @@ def _too_low(run: Run, uniform: float) -> Evidence | None:
     if not 0 <= end < low or median(lowest.value) == 0:
         return None
     onset = float(lowest.step[int(np.argmax(lowest.value < low))])
-    said = (
+    summary = (
         f"{lowest.name} is about {figure(end)} nats per token at the end and below {low:g} from {run.place(onset)} on"
     )
-    return Evidence(said, steps=(onset,), values={"end": end, "bound": low})
+    return Evidence(summary, steps=(onset,), values={"end": end, "bound": low})
 
 
 def _bound(run: Run, uniform: float) -> float:

@@ -377,8 +377,8 @@ def _guess(uniform: float) -> str:
 def _evidence(run: Run, beside: str, **values: float) -> Evidence:
     loss = run["loss"].finite
     step, first = float(loss.step[0]), float(loss.value[0])
-    said = f"the first loss is {figure(first)} at {run.place(step)}; {beside}"
-    return Evidence(said, steps=(step,), values={"first": first, **values})
+    summary = f"the first loss is {figure(first)} at {run.place(step)}; {beside}"
+    return Evidence(summary, steps=(step,), values={"first": first, **values})
 
 
 def initial_loss_low(run: Run) -> Evidence | None:

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import ask_in_turn, outcome_of, reading, told
+from mldebug_mcp.checks.asking import answers_of, ask_in_turn, outcome_of, reading
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.checks.evaluation import evaluation_losses
 from mldebug_mcp.checks.gradients import gradient_norm
@@ -80,8 +80,8 @@ def loss_nonfinite_at_first(run: Run, loss: Lost) -> Evidence | None:
     step = loss.series.step
     if run.step_name != "step" or step[0] > 1 or len(step) < 2 or step[1] - step[0] > 1:
         raise CannotTell("the first step is not logged by itself")
-    said = f"loss is {loss.kind} at {run.place(loss.step)}, the first"
-    return None if loss.at else _lost(loss, said, not_finite=loss.count, records=len(step))
+    summary = f"loss is {loss.kind} at {run.place(loss.step)}, the first"
+    return None if loss.at else _lost(loss, summary, not_finite=loss.count, records=len(step))
 
 
 def loss_nonfinite_in_warmup(run: Run, loss: Lost) -> Evidence | None:
@@ -232,11 +232,11 @@ def loss_nan_alone(run: Run, loss: Lost) -> Evidence | None:
     if not bool(np.isfinite(evaluation.value).all()):
         return None
     first, last = float(evaluation.value[0]), float(evaluation.value[-1])
-    said = (
+    before = (
         f"loss is not finite in any of {loss.count} records, while {evaluation.name} is {figure(first)} at first and "
     )
     return _lost(
-        loss, f"{said}{figure(last)} at the end, finite in all {len(evaluation)} evaluations", first=first, last=last
+        loss, f"{before}{figure(last)} at the end, finite in all {len(evaluation)} evaluations", first=first, last=last
     )
 
 
@@ -276,8 +276,8 @@ def not_finite(run: Run) -> Answers:
     policy = run.kind in POLICIES  # whose loss says nothing by its size
     untold = {one.__name__: CannotTell(f"not judged for a run of kind {run.kind}") for one in OF_A_LEVEL if policy}
     judged = ANY if policy else (*ANY, *OF_A_LEVEL)
-    said = told({one.__name__: partial(one, run, loss) for one in judged})
-    return {LOST: loss_nonfinite(run, loss), **untold, **said}
+    answers = answers_of({one.__name__: partial(one, run, loss) for one in judged})
+    return {LOST: loss_nonfinite(run, loss), **untold, **answers}
 
 
 # Where did values that are not finite begin: in the batch, the model, the loss, the backward pass or the weights?
@@ -338,9 +338,9 @@ def nonfinite_origin(run: Run) -> Answers:
 
 def _evidence(run: Run, first: Incident, place: str) -> Evidence:
     names = first.began[place]
-    told = f" ({', '.join(names)})" if names else ""
+    at = f" ({', '.join(names)})" if names else ""
     return Evidence(
-        f"at {run.place(first.step)} the {place}{told} are first not finite"
+        f"at {run.place(first.step)} the {place}{at} are first not finite"
         if place != "loss"
         else f"at {run.place(first.step)} the loss is not finite, and what the model returns is",
         steps=(first.step,),
@@ -415,16 +415,16 @@ def _at_the_floor(run: Run, scale: Series) -> Evidence | None:
 
 
 def _in_messages(run: Run) -> Evidence | None:
-    said = [match for message in matching(run, _MESSAGE) if (match := _MESSAGE.search(message.text))]
-    if not said:
+    cuts = [match for message in matching(run, _MESSAGE) if (match := _MESSAGE.search(message.text))]
+    if not cuts:
         raise CannotTell("not logged: loss_scale")
-    first, last = float(said[0][1]), float(said[-1][2])
+    first, last = float(cuts[0][1]), float(cuts[-1][2])
     if last > LEAST_HEALTHY or first <= last:
         raise CannotTell(f"the scaler says that it goes down to {figure(last)}; the loss scale itself is not logged")
     return Evidence(
-        f"the loss scaler says {len(said)} times that it reduces the scale, from {figure(first)} to {figure(last)}",
+        f"the loss scaler says {len(cuts)} times that it reduces the scale, from {figure(first)} to {figure(last)}",
         steps=(run.first_step,),
-        values={"from": first, "to": last, "messages": len(said)},
+        values={"from": first, "to": last, "messages": len(cuts)},
     )
 
 
@@ -529,16 +529,16 @@ def number_format(run: Run) -> Answers:
     """Look for 8-bit floats in settings and metrics, then at the precision."""
     precision = run.facts.precision
     unnamed = CannotTell("the configuration does not name the precision")
-    if (said := _fp8(run, precision)) is not None:
+    if (fp8 := _fp8(run, precision)) is not None:
         other = unnamed if precision is None else Evidence(f"the precision is {precision}", present=False)
-        return {"trains_in_fp8": said, "trains_in_fp16": other}
+        return {"trains_in_fp8": fp8, "trains_in_fp16": other}
     if precision == "fp16":
         half = Evidence("the configuration asks for half precision", values={"fp16": 1})
         return {"trains_in_fp16": half}
-    told = precision not in (None, "not fp16") or run.settings.flag("fp8") is False
+    is_named = precision not in (None, "not fp16") or run.settings.flag("fp8") is False
     return {
         **({"trains_in_fp16": unnamed} if precision is None else {}),
-        **({} if told else {"trains_in_fp8": unnamed}),
+        **({} if is_named else {"trains_in_fp8": unnamed}),
     }
 
 

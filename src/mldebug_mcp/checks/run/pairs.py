@@ -198,16 +198,16 @@ def dpo_pairs_alike(run: Run) -> Evidence | None:
     if logps is not None and bool((logps.size > 0).all()):
         equal = logps.apart <= EQUAL * logps.size
         if equal.mean() >= MOSTLY:
-            said = f"equal in {equal.mean():.0%} of {counted(len(equal), 'record')}"
-            return _seen(f"{logps.metric} are {said}", logps.steps, share=float(equal.mean()))
+            alike = f"equal in {equal.mean():.0%} of {counted(len(equal), 'record')}"
+            return _seen(f"{logps.metric} are {alike}", logps.steps, share=float(equal.mean()))
     if rewards is None or len(rewards.size) < MIN_ACCURACY_RECORDS:
         return None
     later = len(rewards.size) // 2
     size, between = median(rewards.size[later:]), median(rewards.apart[later:])
     if size < MOVED or between > ALIKE * size:
         return None
-    said = f"a median size of {figure(size)} over the later half, and differ by {figure(between)}"
-    return _seen(f"{rewards.metric} have {said}", rewards.steps, size=size, apart=between)
+    alike = f"a median size of {figure(size)} over the later half, and differ by {figure(between)}"
+    return _seen(f"{rewards.metric} have {alike}", rewards.steps, size=size, apart=between)
 
 
 def _seen(summary: str, steps: Floats, **values: float) -> Evidence:
@@ -225,8 +225,8 @@ def dpo_rewards_zero(run: Run) -> Evidence | None:
     if len(rewards.size) <= LEAST_ZEROS or float(rewards.steps[-1]) < LEAST_STEPS:
         return None
     largest = float(rewards.size[1:].max())
-    said = f"{figure(largest)} at most in all {len(rewards.size)} records up to {run.step_name}"
-    summary = f"{rewards.metric} are {said} {figure(rewards.steps[-1])}"
+    bounded = f"{figure(largest)} at most in all {len(rewards.size)} records up to {run.step_name}"
+    summary = f"{rewards.metric} are {bounded} {figure(rewards.steps[-1])}"
     return _seen(summary, rewards.steps, largest=largest) if largest <= NO_REWARD else None
 
 
@@ -294,8 +294,10 @@ def dpo_margin_flat(run: Run) -> Evidence | None:
     accuracy = _logged(run, ACCURACIES)
     if end - start >= needed or (accuracy is not None and _end(accuracy, 4, 3)[0] >= LEARNED):
         return None
-    said = f"between {run.step_name}s {figure(margin.step[0])} and {figure(margin.step[-1])}"
-    return _seen(f"{margin.name} goes from {figure(start)} to {figure(end)} {said}", margin.step, start=start, end=end)
+    between = f"between {run.step_name}s {figure(margin.step[0])} and {figure(margin.step[-1])}"
+    return _seen(
+        f"{margin.name} goes from {figure(start)} to {figure(end)} {between}", margin.step, start=start, end=end
+    )
 
 
 @question(

@@ -9,7 +9,7 @@ from functools import reduce
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import by_outcome, outcome_of, told, with_attribute
+from mldebug_mcp.checks.asking import answers_of, by_outcome, outcome_of, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
 from mldebug_mcp.checks.curve import end_level, noise
 from mldebug_mcp.checks.progress import is_late
@@ -284,4 +284,4 @@ def rank_computes_otherwise(unlike: Evidence) -> Evidence | None:
 )
 def ranks(run: Run) -> Answers:
     """Compare the ranks, then ask what they differ in."""
-    return with_attribute(told(by_outcome((rank_differs,), run)), "rank_differs", rank_computes_otherwise)
+    return with_attribute(answers_of(by_outcome((rank_differs,), run)), "rank_differs", rank_computes_otherwise)

@@ -130,8 +130,8 @@ def _between_ticks(clock: Series) -> Series:
     steps, seconds = np.diff(clock.step), np.diff(clock.value)
     if not len(steps) or (_is_whole(clock.value) and median(seconds) < LEAST_TICKS):
         raise CannotTell(f"the pace is logged as a mean since the start, and {clock.name} in seconds too coarse for it")
-    told = steps > 0
-    return Series("step_time", clock.step[1:][told], seconds[told] / steps[told]).finite
+    moves = steps > 0
+    return Series("step_time", clock.step[1:][moves], seconds[moves] / steps[moves]).finite
 
 
 def _of_as_many_rows(run: Run, times: Series) -> Series:
@@ -287,8 +287,8 @@ def _in_few(run: Run, times: Series) -> Evidence | None:
 
 
 def _slower(early: float, late: float, onset: float, where: str) -> Evidence:
-    said = f"steps take {late / early:.2g} times as long {where}"
-    return Evidence(said, steps=(onset,), values={"early": early, "late": late, "factor": late / early})
+    summary = f"steps take {late / early:.2g} times as long {where}"
+    return Evidence(summary, steps=(onset,), values={"early": early, "late": late, "factor": late / early})
 
 
 def step_time_spikes(run: Run) -> Evidence | None:
@@ -344,8 +344,8 @@ def slow_steps_wait(spikes: Evidence, run: Run) -> Evidence | None:
     share = wait_of(slow, waits.finite)
     if share < MIN_SHARE_OF_EXTRA_TIME:
         return None
-    said = f"waiting for data is {share:.0%} of what the slow steps take beyond the usual"
-    return Evidence(said, spikes.steps, {"share": share})
+    summary = f"waiting for data is {share:.0%} of what the slow steps take beyond the usual"
+    return Evidence(summary, spikes.steps, {"share": share})
 
 
 @question(
@@ -405,8 +405,8 @@ def _step_time(run: Run, data: Series) -> Series | None:
 def _between(steps: Floats, seconds: Floats) -> Series:
     """Return the seconds per step between the records of a clock."""
     made, took = np.diff(steps), np.diff(seconds)
-    told = (made > 0) & (took > 0)
-    return Series("step_time", steps[1:][told], took[told] / made[told])
+    moves = (made > 0) & (took > 0)
+    return Series("step_time", steps[1:][moves], took[moves] / made[moves])
 
 
 # Does the device wait for data?

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.asking import by_outcome, outcome_of, told
+from mldebug_mcp.checks.asking import answers_of, by_outcome, outcome_of
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
 from mldebug_mcp.checks.curve import noise, positive, relative_noise, row_medians, start_level
 from mldebug_mcp.checks.evaluation import refuse_new_terms
@@ -496,8 +496,8 @@ def falls_back_at_resume(run: Run, steps: list[float]) -> Evidence:
     Not this when: the log shows none there, or only a gap in its steps.
     """
     more = f" and {len(steps) - 1} more" if len(steps) > 1 else ""
-    said = f"the fall of the loss at {run.place(steps[0])}{more} begins where the run was resumed"
-    return Evidence(said, steps=tuple(steps[:SHOWN]), values={"resumes": len(steps)})
+    summary = f"the fall of the loss at {run.place(steps[0])}{more} begins where the run was resumed"
+    return Evidence(summary, steps=tuple(steps[:SHOWN]), values={"resumes": len(steps)})
 
 
 def epoch_starts_over(run: Run) -> Evidence | None:
@@ -587,7 +587,7 @@ def state_missing_at_resume(run: Run) -> Evidence | None:
 )
 def resume(run: Run) -> Answers:
     """Say whether the loss jumps at a resume or falls, whether the data start over, and what was not restored."""
-    return {**_of_the_loss(run), **told(by_outcome((epoch_starts_over, state_missing_at_resume), run))}
+    return {**_of_the_loss(run), **answers_of(by_outcome((epoch_starts_over, state_missing_at_resume), run))}
 
 
 def _of_the_loss(run: Run) -> Answers:
@@ -599,4 +599,4 @@ def _of_the_loss(run: Run) -> Answers:
         falls, answers["loss_falls_back"] = [], why
     if falls:
         return {"loss_falls_back": loss_falls_back(run, falls), **_at_joins(run, falls, joins)}
-    return _falls_at_joins(run, joins) or {**answers, **told(by_outcome((loss_jump_at_resume,), run, joins))}
+    return _falls_at_joins(run, joins) or {**answers, **answers_of(by_outcome((loss_jump_at_resume,), run, joins))}

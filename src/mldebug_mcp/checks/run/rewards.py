@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of, told
+from mldebug_mcp.checks.asking import answers_of, by_outcome, first_seen, outcome_of
 from mldebug_mcp.checks.check import NO_REWARD, Answers, CannotTell, Evidence, question, require_values, symptom
 from mldebug_mcp.checks.curve import blocks, departure, drift, end_level, noise, start_level
 from mldebug_mcp.checks.policies import (
@@ -73,9 +73,9 @@ def reward_zero(run: Run, rewards: Series) -> Evidence | None:
     steps, share = _steps(run, rewards, len(rewards)), float(zero.mean())
     if steps <= LEAST_STEPS or len(rewards) < MAX_FIRST_RECORDS:
         raise CannotTell(f"reward is 0 so far, but the log has only {figure(steps)} steps; {LEAST_STEPS} are needed")
-    said = f"reward is 0 in {share:.0%} of {len(rewards)} records, from {run.step_name} "
+    summary = f"reward is 0 in {share:.0%} of {len(rewards)} records, from {run.step_name} "
     between = f"{figure(rewards.step[0])} to {figure(rewards.step[-1])}"
-    return _evidence(rewards, said + between, share=share, records=len(rewards))
+    return _evidence(rewards, summary + between, share=share, records=len(rewards))
 
 
 def reward_constant(run: Run, rewards: Series) -> Evidence | None:
@@ -89,8 +89,8 @@ def reward_constant(run: Run, rewards: Series) -> Evidence | None:
         return None
     if not same.all():
         return _stuck(run, rewards, len(rewards) - int(np.argmin(same[::-1])))
-    said = f"reward is exactly {figure(value)} in all {len(rewards)} records"
-    return _evidence(rewards, said, value=value, records=len(rewards))
+    summary = f"reward is exactly {figure(value)} in all {len(rewards)} records"
+    return _evidence(rewards, summary, value=value, records=len(rewards))
 
 
 def _stuck(run: Run, rewards: Series, at: int) -> Evidence | None:
@@ -117,11 +117,11 @@ def reward_at_floor(run: Run, rewards: Series) -> Evidence | None:
     lowest = floor(run, rewards) if run.kind == "rl" and len(rewards) >= OF_AGENTS else None
     if lowest is None:
         return None
-    said = (
+    summary = (
         f"reward is {figure(lowest.price)} per step of episodes of {figure(lowest.length)} steps, the longest on "
         f"record, in {lowest.share:.0%} of {len(rewards)} records"
     )
-    return _evidence(rewards, said, per_step=lowest.price, length=lowest.length, share=lowest.share)
+    return _evidence(rewards, summary, per_step=lowest.price, length=lowest.length, share=lowest.share)
 
 
 def _steps(run: Run, rewards: Series, count: int) -> float:
@@ -136,8 +136,8 @@ def _leaves_zero(run: Run, rewards: Series) -> Evidence | None:
     if length <= MAX_FIRST_RECORDS or _steps(run, rewards, length) <= LEAST_STEPS:
         return None
     first, last = float(rewards.step[length]), figure(rewards.step[length - 1])
-    said = f"reward is 0 up to {run.step_name} {last} and leaves it at {figure(first)}"
-    return Evidence(said, steps=(first,), present=False)
+    summary = f"reward is 0 up to {run.step_name} {last} and leaves it at {figure(first)}"
+    return Evidence(summary, steps=(first,), present=False)
 
 
 def _component(run: Run) -> Evidence | None:
@@ -147,8 +147,8 @@ def _component(run: Run) -> Evidence | None:
     ]
     if not dead:
         return None
-    said = f"{shorten(', '.join(dead), 120)} is 0 in every record ({len(dead)} of {len(parts)} reward components); "
-    return Evidence(said + "the total is not", present=False)
+    summary = f"{shorten(', '.join(dead), 120)} is 0 in every record ({len(dead)} of {len(parts)} reward components); "
+    return Evidence(summary + "the total is not", present=False)
 
 
 def reward_falls(run: Run, rewards: Series) -> Evidence | None:
@@ -195,8 +195,8 @@ def reward_sinks(run: Run, rewards: Series) -> Evidence | None:
     if not from_the_start(rewards) or not sinks(run, rewards):
         return None
     start, end = start_level(rewards.value), end_level(rewards.value)
-    said = f"reward goes from about {figure(start)} at first to about {figure(end)}"
-    return _evidence(rewards, f"{said}, and never was higher", start=start, end=end)
+    course = f"reward goes from about {figure(start)} at first to about {figure(end)}"
+    return _evidence(rewards, f"{course}, and never was higher", start=start, end=end)
 
 
 def _spread(run: Run) -> float:
@@ -231,9 +231,9 @@ def _of_agent(run: Run, rewards: Series, whole: Standing) -> Evidence | None:
     lowest, highest = float(level.min()), float(level.max())
     sunk = float(level[1:].max()) <= max(start, float(value[0])) + whole.move / 2 and drift(value).change <= 0
     if (sunk and float(level[-1]) <= start - whole.move / 2) or swings(value):
-        said = f"reward swings between {figure(lowest)} and {figure(highest)}: it " if swings(value) else "reward "
+        swing = f"reward swings between {figure(lowest)} and {figure(highest)}: it " if swings(value) else "reward "
         ends = f"goes from about {figure(start)} at first to about {figure(end)}"
-        return _evidence(rewards, said + ends, start=start, end=end, lowest=lowest, highest=highest)
+        return _evidence(rewards, swing + ends, start=start, end=end, lowest=lowest, highest=highest)
     late = rewards.where(np.arange(len(rewards)) >= len(rewards) // 2)
     if len(late) < REWARD_COURSE_LEAST_RECORDS:
         return None
@@ -243,11 +243,11 @@ def _of_agent(run: Run, rewards: Series, whole: Standing) -> Evidence | None:
 
 def _level(run: Run, rewards: Series, seen: Standing) -> Evidence:
     between = noise(rewards.value)
-    said = (
+    summary = (
         f"reward stays around {figure(seen.level)} from {run.place(rewards.step[0])} to {figure(rewards.step[-1])}: "
         f"its trend over that stretch is {seen.change:+.2g}, the noise between records {between:.2g}"
     )
-    return _evidence(rewards, said, level=seen.level, change=seen.change, noise=between, range_of_blocks=seen.around)
+    return _evidence(rewards, summary, level=seen.level, change=seen.change, noise=between, range_of_blocks=seen.around)
 
 
 @question(
@@ -267,7 +267,7 @@ def reward_course(run: Run) -> Answers:
     rewards = reward(run)
     if not len(rewards):
         raise CannotTell("no finite reward")
-    one_value = told(by_outcome((reward_zero, reward_constant, reward_at_floor), run, rewards))
+    one_value = answers_of(by_outcome((reward_zero, reward_constant, reward_at_floor), run, rewards))
     seen = next((evidence for evidence in one_value.values() if isinstance(evidence, Evidence)), None)
     mean = averaged(run, rewards)
     if seen is not None:

@@ -356,21 +356,21 @@ def lr_schedule_short(run: Run) -> Evidence | None:
     """
     rate = run["learning_rate"].finite
     if (end := comes_to_nothing(rate)) is not None:
-        said = (
+        summary = (
             f"learning_rate is {figure(end.rate)} at {run.place(end.step)}, its peak {figure(end.peak)}: all further "
             f"rates, {end.share:.0%} of the log, make {figure(100 * WAY_LEFT)} % of the sum of all"
         )
     elif (end := stays_low(rate)) is not None:
         first, last, until = figure(end.rate), figure(rate.value[-1]), figure(end.last)
         rest = f"stays there to {until}" if first == last else f"is {last} at {until}"
-        said = (
+        summary = (
             f"learning_rate has come down to {first} at {run.place(end.step)} and {rest}: "
             f"{end.share:.0%} of the log; its peak is {figure(end.peak)}"
         )
     else:
         return None
     values = {"floor": float(rate.value[-1]), "peak": end.peak, "share_after": end.share}
-    return Evidence(said, steps=(end.step,), values=values)
+    return Evidence(summary, steps=(end.step,), values=values)
 
 
 def lr_zero(run: Run) -> Evidence | None:
@@ -382,9 +382,9 @@ def lr_zero(run: Run) -> Evidence | None:
     zero = zero_for_long(run, rate)
     if zero is None:
         return None
-    said = f"learning_rate is 0 from {run.place(zero.step)} to {figure(zero.last)} ({zero.records} records)"
+    summary = f"learning_rate is 0 from {run.place(zero.step)} to {figure(zero.last)} ({zero.records} records)"
     values = {"records": zero.records, "share": float((rate.value == 0).mean())}
-    return Evidence(said, steps=(zero.step,), values=values)
+    return Evidence(summary, steps=(zero.step,), values=values)
 
 
 def lr_jump(run: Run) -> Evidence | None:
@@ -535,8 +535,8 @@ def lr_jump_at_resume(run: Run, jump: Evidence) -> Evidence | None:
     at = next((step for step in run.resumes if abs(step - jump.steps[0]) <= near), None)
     if at is None:
         return None
-    said = f"the learning rate jumps where the run was resumed, at {run.place(at)}"
-    return Evidence(said, steps=(at,), values={"resumed": at})
+    summary = f"the learning rate jumps where the run was resumed, at {run.place(at)}"
+    return Evidence(summary, steps=(at,), values={"resumed": at})
 
 
 @question(
@@ -638,8 +638,8 @@ def lr_no_warmup(run: Run) -> Evidence | None:
         raise CannotTell(f"the first learning rate is logged at {run.place(at)}: a warmup before it would not show")
     if first < NEAR_PEAK * peak or int(np.argmax(rate.value)) > FIRST_SHARE * len(rate) + 1:
         return None
-    said = f"learning_rate is at its peak, {figure(peak)}, from {run.place(at)} on: the log shows no warm-up"
-    return Evidence(said, steps=(at,), values={"first": first, "peak": peak})
+    summary = f"learning_rate is at its peak, {figure(peak)}, from {run.place(at)} on: the log shows no warm-up"
+    return Evidence(summary, steps=(at,), values={"first": first, "peak": peak})
 
 
 @question(

@@ -71,8 +71,8 @@ def stale_statistics(run: Run) -> Seen | None:
     name, off, looks = latest(run, "statistics_apart/")
     if off < STALE:
         return None
-    said = f"{name} has running statistics {figure(off)} deviations off those of the batches, at {looks} looks"
-    return Seen(said, (), {"off": off, "looks": looks})
+    summary = f"{name} has running statistics {figure(off)} deviations off those of the batches, at {looks} looks"
+    return Seen(summary, (), {"off": off, "looks": looks})
 
 
 def gradients_kept(run: Run) -> Seen | None:
@@ -84,12 +84,12 @@ def gradients_kept(run: Run) -> Seen | None:
     if kept.mean() < MOSTLY:
         return None
     first = int(kept.argmax())
-    said = (
+    summary = (
         f"gradients are not zero before the backward pass, at {int(kept.sum())} of {counted(len(kept), 'look')}: from "
         f"earlier updates a norm of {figure(float(looks.value[first]))} is left at "
         f"{run.place(float(looks.step[first]))}, and {figure(float(looks.value[-1]))} at the end"
     )
-    return Seen(said, (float(looks.step[first]),), {"looks": len(kept), "kept": float(kept.sum())})
+    return Seen(summary, (float(looks.step[first]),), {"looks": len(kept), "kept": float(kept.sum())})
 
 
 def few_features(run: Run) -> Seen | None:
@@ -99,8 +99,8 @@ def few_features(run: Run) -> Seen | None:
         raise CannotTell("no recorder saw what the last layer reads")
     if features > FEW_FEATURES or features >= classes:
         return None
-    said = f"the last layer reads {counted(int(features), 'number')} for {figure(classes)} classes"
-    return Seen(said, (), {"features": features, "classes": classes})
+    summary = f"the last layer reads {counted(int(features), 'number')} for {figure(classes)} classes"
+    return Seen(summary, (), {"features": features, "classes": classes})
 
 
 # What a recorder saw of what a model is fed: rows that start over, rows and numbers of the evaluation, odd batches.
@@ -142,8 +142,8 @@ def rows_start_over(run: Run) -> Seen | None:
             continue
         if distances[0] not in before.value[-IN_A_ROW:] and not _begins_a_pass(run, step):
             far = float(distances[0])
-            said = f"from the resume at {run.place(step)} on come the rows of {figure(far)} steps before"
-            return Seen(said, (step,), {"distance": far})
+            summary = f"from the resume at {run.place(step)} on come the rows of {figure(far)} steps before"
+            return Seen(summary, (step,), {"distance": far})
     return None
 
 
@@ -171,8 +171,10 @@ def rows_of_evaluation(run: Run) -> Seen | None:
     if share < SHARE:
         return None
     first = float(looks.step[int(np.argmax(looks.value > 0))])
-    said = f"{figure(100 * share)} % of the rows of {len(looks)} batches of the training were in an evaluation before"
-    return Seen(said, (first,), {"share": share, "batches": len(looks)})
+    summary = (
+        f"{figure(100 * share)} % of the rows of {len(looks)} batches of the training were in an evaluation before"
+    )
+    return Seen(summary, (first,), {"share": share, "batches": len(looks)})
 
 
 def inputs_of_evaluation(run: Run) -> Seen | None:
@@ -180,8 +182,8 @@ def inputs_of_evaluation(run: Run) -> Seen | None:
     _, apart, looks = latest(run, "inputs_apart")
     if apart < APART:
         return None
-    said = f"the shares of inputs below some bound differ by {figure(100 * apart)} % between evaluation and training"
-    return Seen(f"{said}, at {looks} looks", (), {"apart": apart, "looks": looks})
+    summary = f"the shares of inputs below some bound differ by {figure(100 * apart)} % between evaluation and training"
+    return Seen(f"{summary}, at {looks} looks", (), {"apart": apart, "looks": looks})
 
 
 def odd_inputs(run: Run) -> Seen | None:
@@ -198,8 +200,8 @@ def odd_inputs(run: Run) -> Seen | None:
         return None
     steps, oddest = known.step[odd], float(known.value[np.argmax(logs)])
     where = run.place(steps[0]) + (f" and {len(steps) - 1} more" if len(steps) > 1 else "")
-    said = f"the inputs at {where} have a spread of {figure(oddest)}; {figure(usual)} is usual"
-    return Seen(said, tuple(steps[:SHOWN].tolist()), {"batches": len(steps), "spread": oddest, "usual": usual})
+    summary = f"the inputs at {where} have a spread of {figure(oddest)}; {figure(usual)} is usual"
+    return Seen(summary, tuple(steps[:SHOWN].tolist()), {"batches": len(steps), "spread": oddest, "usual": usual})
 
 
 # The loss that a loop logs beside the mean cross-entropy that a recorder worked out of the same outputs and labels.
@@ -244,8 +246,10 @@ def multiplied(run: Run) -> Seen | None:
     beside = loss_beside(run)
     if beside.factor < RECOMPUTED_TIMES or beside.off > SAME:
         return None
-    said = f"the loss is {figure(beside.factor)} times the mean cross-entropy of the outputs, at {beside.looks} looks"
-    return Seen(said, (beside.first,), {"factor": beside.factor, "looks": beside.looks})
+    summary = (
+        f"the loss is {figure(beside.factor)} times the mean cross-entropy of the outputs, at {beside.looks} looks"
+    )
+    return Seen(summary, (beside.first,), {"factor": beside.factor, "looks": beside.looks})
 
 
 def softmax_twice(run: Run) -> Seen | None:
@@ -253,8 +257,8 @@ def softmax_twice(run: Run) -> Seen | None:
     once, twice = loss_beside(run), loss_beside(run, TWICE)
     if twice.from_one > SAME or once.from_one < max(SAME, CLOSER * twice.from_one):
         return None
-    said = f"the loss is that of a second softmax at {once.looks} looks, and {once.from_one:.0%} off that of one"
-    return Seen(said, (once.first,), {"off": once.from_one, "looks": once.looks})
+    summary = f"the loss is that of a second softmax at {once.looks} looks, and {once.from_one:.0%} off that of one"
+    return Seen(summary, (once.first,), {"off": once.from_one, "looks": once.looks})
 
 
 def unlike_outputs(run: Run) -> Seen | None:
@@ -262,8 +266,8 @@ def unlike_outputs(run: Run) -> Seen | None:
     beside = loss_beside(run)
     if beside.from_one < UNLIKE:
         return None
-    said = f"the loss is now more, now less than {figure(beside.factor)} times the mean cross-entropy of the outputs"
-    return Seen(said, (beside.first,), {"factor": beside.factor, "off": beside.from_one, "looks": beside.looks})
+    summary = f"the loss is now more, now less than {figure(beside.factor)} times the mean cross-entropy of the outputs"
+    return Seen(summary, (beside.first,), {"factor": beside.factor, "off": beside.from_one, "looks": beside.looks})
 
 
 def loss_beside(run: Run, name: str = ONCE) -> Beside:
@@ -281,13 +285,13 @@ def loss_beside(run: Run, name: str = ONCE) -> Beside:
 
 def _beside(run: Run, name: str) -> Beside | None:
     steps, logged, anew = aligned(run["loss"].finite, run[name].finite)
-    told = anew > SMALL
-    if np.count_nonzero(told) < LEAST:
+    is_large = anew > SMALL
+    if np.count_nonzero(is_large) < LEAST:
         return None
-    ratios: Floats = logged[told] / anew[told]
+    ratios: Floats = logged[is_large] / anew[is_large]
     factor = median(ratios)
     off = median(np.abs(ratios - factor)) / max(abs(factor), RECOMPUTED_TINY)
-    return Beside(factor, off, median(np.abs(ratios - 1)), int(told.sum()), float(steps[told][0]))
+    return Beside(factor, off, median(np.abs(ratios - 1)), int(is_large.sum()), float(steps[is_large][0]))
 
 
 # What did a recorder see in the loop that ought not to be: of rows, inputs, outputs, and the loss made of them?

@@ -74,8 +74,8 @@ def adam_epsilon_tiny(run: Run) -> Evidence | None:
     is_named = any(part in key for part in NAMED)
     if not is_named and not (family_of(run) is Family.ADAM and key in BARE and epsilon > 0):
         raise CannotTell(f"it is not known what {key[:40]} is an epsilon of")
-    said = f"Adam's epsilon is {figure(epsilon)}; {REFERENCE_SETTINGS_USUAL['adam_epsilon'][0]} are usual"
-    return Evidence(said, values={"epsilon": epsilon}) if 0 <= epsilon <= TINY else None
+    summary = f"Adam's epsilon is {figure(epsilon)}; {REFERENCE_SETTINGS_USUAL['adam_epsilon'][0]} are usual"
+    return Evidence(summary, values={"epsilon": epsilon}) if 0 <= epsilon <= TINY else None
 
 
 def adam_betas_odd(run: Run) -> Evidence | None:
@@ -90,9 +90,9 @@ def adam_betas_odd(run: Run) -> Evidence | None:
     if not 0 < second < 1 or not (second >= LONG_MEMORY or (first or 0.0) ** 2 >= second):
         return None
     values = {**({} if first is None else {"beta1": first}), "beta2": second}
-    told = " and ".join(f"{name} {figure(number)}" for name, number in values.items())
+    betas = " and ".join(f"{name} {figure(number)}" for name, number in values.items())
     usual = f"{REFERENCE_SETTINGS_USUAL['adam_beta1'][0]} and {REFERENCE_SETTINGS_USUAL['adam_beta2'][0]}"
-    return Evidence(f"Adam has {told}; usual are {usual}", values=values)
+    return Evidence(f"Adam has {betas}; usual are {usual}", values=values)
 
 
 def discount_above_one(run: Run) -> Evidence | None:
@@ -112,8 +112,8 @@ def entropy_bonus_negative(run: Run) -> Evidence | None:
     """
     _require(("rl", "ppo"), run)
     bonus = _given(run, "ent_coef", "the entropy bonus")
-    said = f"the entropy bonus has the coefficient {figure(bonus)}"
-    return Evidence(said, values={"ent_coef": bonus}) if bonus < 0 else None
+    summary = f"the entropy bonus has the coefficient {figure(bonus)}"
+    return Evidence(summary, values={"ent_coef": bonus}) if bonus < 0 else None
 
 
 def beta_low(run: Run) -> Evidence | None:
@@ -296,16 +296,16 @@ def regularisation(run: Run) -> Answers:
     if decay is None:
         raise CannotTell("weight_decay is not in the configuration")
     family, peak = family_of(run), _peak(run)
-    values, said = {"weight_decay": decay}, f"weight_decay is {figure(decay)}; {USUAL} is usual"
+    values, summary = {"weight_decay": decay}, f"weight_decay is {figure(decay)}; {USUAL} is usual"
     if peak is not None:
         per_step = values["per_step"] = decay * peak
-        said += f"; at a rate of {figure(peak)} a weight loses {figure(per_step)} of itself in a step"
+        summary += f"; at a rate of {figure(peak)} a weight loses {figure(per_step)} of itself in a step"
         least = LEAST_PER_STEP if family is None else PER_STEP.get(family, LEAST_PER_STEP)
         unusual = decay > USUAL.high or (family is Family.SGD and decay >= LEAST_DECAY)
         if per_step >= least and unusual:
-            return {OUTWEIGHS.id: Evidence(said, values=values)}
+            return {OUTWEIGHS.id: Evidence(summary, values=values)}
     is_high = decay >= FACTOR * USUAL.high and family not in PER_STEP
-    return {HIGH.id: Evidence(said, values=values)} if is_high else {}
+    return {HIGH.id: Evidence(summary, values=values)} if is_high else {}
 
 
 def _peak(run: Run) -> float | None:
@@ -346,8 +346,10 @@ def prompt_in_loss(run: Run) -> Evidence | None:
     if share is not None:
         if float(share.value.min()) < ALL:
             return None
-        said = f"{share.name} is 1 at all of {counted(len(share), 'record')}: prompts, padding and answers count alike"
-        return Evidence(said, steps=(float(share.step[0]),), values={"share": float(share.value.min())})
+        summary = (
+            f"{share.name} is 1 at all of {counted(len(share), 'record')}: prompts, padding and answers count alike"
+        )
+        return Evidence(summary, steps=(float(share.step[0]),), values={"share": float(share.value.min())})
     given = {name: run.config[name] for name in SETTINGS if run.config.get(name) is not None}
     if not given:
         raise CannotTell("the configuration does not say which tokens count in the loss")
