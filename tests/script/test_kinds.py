@@ -172,6 +172,18 @@ def update(policy, opt, batch, epochs, clip):
         loss = -torch.min(ratio * adv, ratio.clamp(1 - clip, 1 + clip) * adv).mean()
         opt.zero_grad(); loss.backward(); opt.step()
 """,
+        """
+def improve(actor, adam, states, actions, weights, passes=4, rows=64, eps=0.2):
+    for _ in range(passes):
+        with torch.no_grad():
+            before_old_logp = actor(states).log_prob(actions)
+        for places in torch.randperm(len(states)).split(rows):
+            r = torch.exp(actor(states[places]).log_prob(actions[places]) - before_old_logp[places])
+            goal = torch.min(r * weights[places], r.clamp(1 - eps, 1 + eps) * weights[places])
+            adam.zero_grad()
+            (-goal.mean()).backward()
+            adam.step()
+""",
     ],
     "accumulation_cleared": [
         """
@@ -387,6 +399,27 @@ def update(q, opt, obs, action, reward, after, done, gamma):
     loss.backward()
     opt.step()
     q.eval()
+""",
+        """
+class Learner:
+    def learn(self, state, reward, after, over):
+        worth = self.critic(state).squeeze(-1)
+        goal = reward + self.gamma * (1.0 - over) * self.critic(after).squeeze(-1)
+        difference = goal - worth
+        error = difference.pow(2).mean()
+        self.adam.zero_grad()
+        error.backward()
+        self.adam.step()
+        self.critic.eval()
+""",
+        """
+def update(actor, critic, opt, state, action, reward, after, done, gamma):
+    advantage = reward + gamma * critic(after) * (1 - done) - critic(state)
+    loss = -(actor(state).log_prob(action) * advantage.detach()).mean() + advantage.pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    critic.eval()
 """,
     ],
     "clipped_the_wrong_way": [
@@ -1285,6 +1318,39 @@ for epoch in range(5):
 }
 
 HEALTHY = {
+    "the old policy of each rollout, before the passes over it": """
+def train(actor, adam, rounds, passes, collect):
+    for _ in range(rounds):
+        states, actions, weights = collect(actor)
+        with torch.no_grad():
+            old_logp = actor(states).log_prob(actions)
+        for _ in range(passes):
+            r = torch.exp(actor(states).log_prob(actions) - old_logp)
+            loss = -torch.min(r * weights, r.clamp(0.8, 1.2) * weights).mean()
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+""",
+    "a difference whose target is cut off": """
+class Learner:
+    def learn(self, state, reward, after, over):
+        with torch.no_grad():
+            goal = reward + self.gamma * (1.0 - over) * self.critic(after).squeeze(-1)
+        difference = goal - self.critic(state).squeeze(-1)
+        error = difference.pow(2).mean()
+        self.adam.zero_grad()
+        error.backward()
+        self.adam.step()
+""",
+    "an advantage of which the actor alone learns, without its graph": """
+def update(actor, critic, opt, state, action, reward, after, done, gamma):
+    advantage = reward + gamma * critic(after) * (1 - done) - critic(state)
+    weight = advantage.detach()
+    loss = -(actor(state).log_prob(action) * weight).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "two phases of one model, each with an optimizer of its own": """
 class Classifier(nn.Module):
     def __init__(self):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from mldebug_mcp.script.calls import Assignment, constant_of, dotted
+from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 
@@ -166,79 +166,139 @@ def _draws_ends(roles: Roles, made: Assignment) -> bool:
 def target_with_gradient(roles: Roles) -> Iterator[Fault]:
     """The target of a value goes through the network that learns it, and is not cut off."""
     for made in roles.script.assignments:
-        if not _is_discounted(made.value):
+        value = made.value.left if _is_difference(made.value) else made.value
+        if not _is_discounted(value) or _CUT_OFF.search(ast.unparse(value)):
             continue
-        call = next(
-            (
-                call
-                for call in roles.script.calls
-                if call.function == made.function and call.line >= made.line and call.order >= made.order
-            ),
-            None,
-        )
-        calls = [node for node in ast.walk(made.value) if isinstance(node, ast.Call) and roles.calls_model(node)]
-        if call is None or not calls or re.search(r"detach|no_grad|stop_gradient", ast.unparse(made.value)):
-            continue
-        inside = roles.call_of(calls[0])
+        calls = [node for node in ast.walk(value) if isinstance(node, ast.Call) and roles.calls_model(node)]
+        inside = roles.call_of(calls[0]) if calls else None
         if inside is None or roles.gradients_off(inside):
             continue
-        uses = [
-            one
-            for one in roles.script.calls
-            if one.function == made.function
-            and one.order >= made.order
-            and roles.loss_named(
-                one, "MSELoss", "mse_loss", "SmoothL1Loss", "smooth_l1_loss", "HuberLoss", "huber_loss"
-            )
-        ]
-        given = [use for use in uses if any(dotted(arg) == made.target for arg in use.node.args)]
         network = dotted(calls[0].func)
-        learned = any(
-            isinstance(node, ast.Call) and dotted(node.func) == network
-            for other in roles.script.assignments
-            if other.function == made.function and other is not made
-            for node in ast.walk(other.value)
+        others = [other.value for other in roles.script.assignments if other.function == made.function]
+        learned = sum(
+            isinstance(node, ast.Call) and dotted(node.func) == network for other in others for node in ast.walk(other)
         )
-        if given and learned:
+        if learned > len(calls) and (_is_given_to_loss(roles, made) or _reaches_backward(roles, made)):
             says = f"the target goes through {network} with its gradient: the network moves its own target"
             yield fault("target_with_gradient", made.line, "likely", says)
 
 
+_CUT_OFF = re.compile(r"detach|no_grad|stop_gradient")
+
+
+def _is_difference(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
+
+
+def _is_given_to_loss(roles: Roles, made: Assignment) -> bool:
+    """Say whether a value is an argument of a loss of differences."""
+    names = ("MSELoss", "mse_loss", "SmoothL1Loss", "smooth_l1_loss", "HuberLoss", "huber_loss")
+    return any(
+        call.function == made.function and call.order >= made.order and roles.loss_named(call, *names)
+        for call in roles.script.calls
+        if any(dotted(argument) == made.target for argument in call.node.args)
+    )
+
+
+def _reaches_backward(roles: Roles, made: Assignment) -> bool:
+    """Say whether gradients are computed of what is made from a value, with the graph behind it."""
+    reached = {made.target}
+    for other in roles.script.assignments:
+        later = other.function == made.function and other.order >= made.order and other is not made
+        if later and reached & set(_names_with_graph(other.value)):
+            reached.add(other.target)
+    return any(
+        backward.function == made.function
+        and backward.order >= made.order
+        and reached & set(_names_with_graph(backward.node))
+        for backward in roles.backwards
+    )
+
+
+def _names_with_graph(node: ast.AST) -> Iterator[str]:
+    """Yield the names that an expression reads, those apart whose graph it leaves behind."""
+    if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in ("detach", "item", "float", "tolist"):
+        return
+    if isinstance(node, ast.Name):
+        yield node.id
+    for part in ast.iter_child_nodes(node):
+        yield from _names_with_graph(part)
+
+
 def old_log_probability_with_gradient(roles: Roles) -> Iterator[Fault]:
     """The ratio of a policy to its old self is made of two values with gradients, and so is always one."""
-    old = re.compile(r"(?:^|_)(?:old|prev|behavio\w+|b)(?:$|_)|old", re.IGNORECASE)
-    for node in ast.walk(roles.script.tree):
-        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Name)):
+    for node, made in _old_log_probabilities(roles):
+        call = roles.call_of(made.value) if isinstance(made.value, ast.Call) else None
+        updates = [backward for backward in roles.backwards if backward.function == made.function]
+        if call is None or not updates:
             continue
-        if not (old.search(node.right.id) and re.search(r"log_?p|lp|logp", node.right.id, re.IGNORECASE)):
-            continue
-        for made in roles.script.assignments:
-            same = made.target == node.right.id and node.lineno - made.line >= 0
-            direct = isinstance(made.value, ast.Call) and dotted(made.value.func).endswith("log_prob")
-            if not same or not direct or not isinstance(made.value, ast.Call):
-                continue
-            call = roles.call_of(made.value)
-            updates = [backward for backward in roles.backwards if backward.function == made.function]
-            if call is None or not updates:
-                continue
-            if roles.gradients_off(call):
-                through = roles.script.loops.get(made.loops[-1], "") if made.loops else ""
-                several = len(made.loops) > 1 or re.search(r"range\(.*(?:epoch|k_|upd|iters)", through)
-                same_round = made.loops == updates[0].loops and several
-                if same_round and re.search(r"clamp|clip", roles.source):
-                    says = f"{made.target} is computed anew before each step by the same weights: the ratio is always 1"
-                    yield fault("old_log_prob_with_gradient", made.line, "likely", says)
-                continue
-            detached = any(
-                other.target == made.target and re.search(r"detach|no_grad", ast.unparse(other.value))
-                for other in roles.script.assignments
-            )
-            again = any(len(update.loops) > len(made.loops) for update in updates) or made.loops == updates[0].loops
-            if again and not detached and "detach" not in ast.unparse(node):
-                says = (
-                    f"{made.target} has a gradient and is of the same weights: the ratio says nothing about the change"
-                )
+        if roles.gradients_off(call):
+            anew = _made_before_each_update(roles, made, updates) or _made_anew_of_the_same_rows(roles, made, updates)
+            if anew and re.search(r"clamp|clip", roles.source):
+                says = f"{made.target} is computed anew by the weights that change in this loop: clipping bounds little"
                 yield fault("old_log_prob_with_gradient", made.line, "likely", says)
+            continue
+        detached = any(
+            other.target == made.target and _CUT_OFF.search(ast.unparse(other.value))
+            for other in roles.script.assignments
+        )
+        again = any(len(update.loops) > len(made.loops) for update in updates) or made.loops == updates[0].loops
+        if again and not detached and "detach" not in ast.unparse(node):
+            says = f"{made.target} has a gradient and is of the same weights: the ratio says nothing about the change"
+            yield fault("old_log_prob_with_gradient", made.line, "likely", says)
+
+
+_OLD = re.compile(r"(?:^|_)(?:old|prev|behavio\w+|b)(?:$|_)|old", re.IGNORECASE)
+_LOG_PROBABILITY = re.compile(r"log_?p|lp|logp", re.IGNORECASE)
+
+
+def _old_log_probabilities(roles: Roles) -> Iterator[tuple[ast.BinOp, Assignment]]:
+    """Yield the differences of log-probabilities to old ones, and where the old ones are computed."""
+    for node in ast.walk(roles.script.tree):
+        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)):
+            continue
+        old = node.right.value if isinstance(node.right, ast.Subscript) else node.right
+        if isinstance(old, ast.Name) and _OLD.search(old.id) and _LOG_PROBABILITY.search(old.id):
+            for made in roles.script.assignments:
+                if made.target == old.id and made.line <= node.lineno and dotted(made.value).endswith("log_prob"):
+                    yield node, made
+
+
+def _made_before_each_update(roles: Roles, made: Assignment, updates: Sequence[Call]) -> bool:
+    """Say whether a value is made in the loop of the update itself, which goes over the same rows several times."""
+    through = roles.script.loops.get(made.loops[-1], "") if made.loops else ""
+    several = len(made.loops) > 1 or re.search(r"range\(.*(?:epoch|k_|upd|iters)", through)
+    return made.loops == updates[0].loops and bool(several)
+
+
+def _made_anew_of_the_same_rows(roles: Roles, made: Assignment, updates: Sequence[Call]) -> bool:
+    """Say whether a loop that updates the weights makes a value in each round of rows that stay the same in it."""
+    loops = [
+        node
+        for node in ast.walk(roles.script.tree)
+        if isinstance(node, ast.For) and node.lineno in made.loops and "range(" in ast.unparse(node.iter)
+    ]
+    return any(
+        any(loop.lineno in update.loops for update in updates) and not _rows_of(made.value) & _names_set_in(loop)
+        for loop in loops
+    )
+
+
+def _rows_of(node: ast.AST) -> set[str]:
+    """Return the names of what calls are given, without their places in brackets: "obs" of `policy(obs[index])`."""
+    given = [part for call in ast.walk(node) if isinstance(call, ast.Call) for part in call.args]
+    return {dotted(part).partition(".")[0] for part in given}
+
+
+def _names_set_in(loop: ast.For) -> set[str]:
+    """Return the names that get another value inside of a loop, and those that a call may fill."""
+    stored = {part.id for part in ast.walk(loop) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    filled = {
+        dotted(part.value.func).partition(".")[0]
+        for part in ast.walk(loop)
+        if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call)
+    }
+    return stored | filled | {"self", ""}
 
 
 def clipped_the_wrong_way(roles: Roles) -> Iterator[Fault]:
