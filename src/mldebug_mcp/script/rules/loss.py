@@ -167,7 +167,9 @@ def _sequential_end(roles: Roles) -> str:
 
 def policy_moves_its_critic(roles: Roles) -> Iterator[Fault]:
     """A log-probability is weighted by a value that has a gradient of its own, as an advantage that is not detached."""
-    for line in sorted({event.line for event in roles.trace.of("policy")}):
+    # what calls of functions that are not in the file return need not have a gradient
+    moved = [event for event in roles.trace.of("policy") if any(made.kind == "model" for made in event.objects)]
+    for line in sorted({event.line for event in moved}):
         says = "the log-probability is weighted by a value with a gradient, which then moves to please the policy"
         yield fault("advantage_with_gradient", line, "likely", says)
 
