@@ -53,6 +53,14 @@ class Run:
         )
 
 
+def names_with_graph(node: ast.AST) -> set[str]:
+    """Return the names that an expression reads, those apart whose graph it leaves behind."""
+    if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in ("detach", "item", "float", "tolist"):
+        return set()
+    own = {node.id} if isinstance(node, ast.Name) else set()
+    return own.union(*(names_with_graph(part) for part in ast.iter_child_nodes(node)))
+
+
 @dataclass(frozen=True)
 class Roles:
     """What the names of a script stand for.
@@ -474,6 +482,20 @@ class Roles:
             return False
         names = [dotted(node) for node in ast.walk(decorator) if isinstance(node, ast.Attribute | ast.Name)]
         return any(NO_GRADIENTS.search(name) for name in names)
+
+    def reaches_backward(self, made: Assignment) -> bool:
+        """Say whether gradients are computed of what is made from a value in its function, with the graph behind it."""
+        reached = {made.target}
+        for other in self.script.assignments:
+            later = other.function == made.function and other.order >= made.order and other is not made
+            if later and reached & names_with_graph(other.value):
+                reached.add(other.target)
+        return any(
+            backward.function == made.function
+            and backward.order >= made.order
+            and reached & names_with_graph(backward.node)
+            for backward in self.backwards
+        )
 
     def callers(self, function: str) -> list[Call]:
         """Return the calls of a function or method of this file."""

@@ -255,7 +255,12 @@ def seeds_set_again(roles: Roles) -> Iterator[Fault]:
     """The same seed is set at each step or pass, so that the same numbers are drawn each time."""
     for call in roles.script.calls:
         starts_anew = call.method == "reset" and constant_of(call.keywords.get("seed")) is not None
-        if not call.loops or call.conditions or not (SEEDS.search(call.name) or starts_anew):
+        if call.conditions or not (SEEDS.search(call.name) or starts_anew):
+            continue
+        if not call.loops:
+            if _begins_each_pass(roles, call):
+                says = f"{ast.unparse(call.node)[:80]} begins each pass: the same numbers are drawn in all of them"
+                yield fault("seed_in_loop", call.line, "likely", says)
             continue
         given = call.keywords.get("seed", call.node.args[0] if call.node.args else None)
         inside = [
@@ -270,6 +275,18 @@ def seeds_set_again(roles: Roles) -> Iterator[Fault]:
         often = any(backward.loops == call.loops for backward in inside)
         says = f"{ast.unparse(call.node)[:80]} stands inside the loop: the same numbers are drawn each time"
         yield fault("seed_in_loop", call.line, "certain" if often else "likely", says)
+
+
+def _begins_each_pass(roles: Roles, call: Call) -> bool:
+    """Say whether a function sets one seed and trains, and a loop calls it for a model that is made elsewhere."""
+    given = call.node.args[0] if call.node.args else None
+    function = roles.definitions.get(call.function.rpartition(".")[2])
+    trains = any(backward.function == call.function for backward in roles.backwards)
+    if given is None or not isinstance(function, ast.FunctionDef) or not trains:
+        return False
+    makes = any(made.function == call.function for made in roles.optimizers.values())
+    stays = isinstance(given, ast.Attribute) or constant_of(given) is not None
+    return stays and not makes and any(caller.loops for caller in roles.precise_callers(call.function))
 
 
 def _changes(roles: Roles, given: ast.expr, call: Call) -> bool:

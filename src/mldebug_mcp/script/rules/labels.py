@@ -37,9 +37,16 @@ def labels_shifted(roles: Roles) -> Iterator[Fault]:
             continue
         of_features = bool(outputs.args) and isinstance(outputs.args[0], ast.Call)  # a margin head is given labels
         inputs = {dotted(expr) for expr in (*outputs.args, *(keyword.value for keyword in outputs.keywords))}
-        if target.id in inputs and not of_features and not roles.uses("roll", "mask_tokens", "mlm"):
+        hides = roles.uses("roll", "mask_tokens", "mlm") or any(map(_shifts_inside, roles.modules))
+        if target.id in inputs and not of_features and not hides:
             says = f"the model is given {target.id}, and the loss asks it for {target.id} itself: nothing is shifted"
             yield fault("not_shifted", call.line, "likely", says)
+
+
+def _shifts_inside(module: ast.ClassDef) -> bool:
+    """Say whether a model leaves out the last place of something, as one does that shifts its own inputs."""
+    ends = [constant_of(node.upper) for node in ast.walk(module) if isinstance(node, ast.Slice) and node.lower is None]
+    return -1 in ends
 
 
 def _base(node: ast.expr) -> ast.expr:

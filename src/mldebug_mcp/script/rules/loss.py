@@ -183,6 +183,7 @@ def loss_without_graph(roles: Roles) -> Iterator[Fault]:
         given = _loss_of(backward)
         if given is not None:
             yield from _parts_cut_off(roles, given, backward)
+        yield from _numbers_among_parts(roles, backward)
     training = {backward.function for backward in roles.backwards}
     for call in roles.script.calls:
         computes = call.name in roles.losses or FUNCTIONAL_LOSS.search(call.name)
@@ -191,6 +192,21 @@ def loss_without_graph(roles: Roles) -> Iterator[Fault]:
             if _last_method(source) in ("detach", "data", "argmax", "round"):
                 says = f"the loss is computed on outputs that are cut off from the model: {ast.unparse(source)[:80]}"
                 yield fault("loss_cut_off", call.line, "certain", says, fix="give the loss the outputs themselves")
+
+
+def _numbers_among_parts(roles: Roles, backward: Call) -> Iterator[Fault]:
+    """Yield a part of a loss that is a number where others, written beside it in one mapping or list, are not."""
+    for made in roles.script.assignments:
+        if made.function != backward.function or made.order > backward.order:
+            continue
+        for node in ast.walk(made.value):
+            parts = node.values if isinstance(node, ast.Dict) else node.elts if isinstance(node, ast.List) else []
+            numbers = [part for part in parts if isinstance(part, ast.Call) and _last_method(part) == "item"]
+            tensors = [part for part in parts if isinstance(part, ast.Subscript | ast.Name)]
+            if numbers and tensors and roles.reaches_backward(made):
+                says = f"this part of the loss is a number, and so has no gradient: {ast.unparse(numbers[0])[:80]}"
+                fix = "add the loss itself, without item()"
+                yield fault("loss_cut_off", numbers[0].lineno, "likely", says, fix=fix)
 
 
 FUNCTIONAL_LOSS = re.compile(r"(?:^|\.)(?:F|functional)\.\w*(?:loss|entropy)\w*$")

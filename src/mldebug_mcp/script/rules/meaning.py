@@ -92,16 +92,97 @@ def mask_inverted(roles: Roles) -> Iterator[Fault]:
         for name in ("src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask", "memory_key_padding_mask"):
             given = call.keywords.get(name)
             source = roles.source_of(given, call) if given is not None else None
-            if source is not None and _is_of_tokens(source):
+            if source is not None and (_is_of_tokens(source) or _is_not_padding(roles, source)):
                 says = f"{name} is true where tokens are to be ignored, and here it is true for the real tokens"
                 yield fault("mask_inverted", getattr(source, "lineno", call.line), "certain", says)
         if call.method in ("masked_fill", "masked_fill_") and call.node.args:
             place = roles.source_of(call.node.args[0], call)
             filled = ast.unparse(call.node.args[1]) if len(call.node.args) > 1 else ""
             hides = bool(re.search(r"inf|-1e|-1\.0e|finfo|-10000|-9", filled))
-            if hides and (_is_of_tokens(place) or _is_of_the_past(roles, place, call)):
+            shown = _is_of_tokens(place) or _is_not_padding(roles, call.node.args[0])
+            if hides and (shown or _is_of_the_past(roles, place, call)):
                 says = "the scores of what may be attended to are set to minus infinity, and the rest stays"
                 yield fault("mask_inverted", call.line, "certain", says)
+
+
+def next_place_in_sight(roles: Roles) -> Iterator[Fault]:
+    """A causal mask begins one place too late, so that each place sees the one that it predicts."""
+    for call in roles.script.named("triu", "tril"):
+        made_of = call.node.args[0] if call.node.args and call.owner in ("torch", "np") else None
+        if not isinstance(made_of, ast.Call) or not re.search(r"ones|full$", dotted(made_of)):
+            continue
+        places = call.constant("diagonal" if call.owner == "torch" else "k", 1)
+        first = 2 if call.method == "triu" else 1
+        if places == first and not isinstance(places, bool):
+            says = f"{ast.unparse(call.node)[:80]} lets each place see the next one"
+            yield fault("next_place_in_sight", call.line, "likely", says)
+
+
+def all_rows_one_target(roles: Roles) -> Iterator[Fault]:
+    """Similarities of all pairs of a batch have the same target in each row, where each row has its own partner."""
+    for call in roles.script.calls:
+        if not roles.is_cross_entropy(call) or len(call.node.args) < 2:
+            continue
+        scores, target = (roles.source_of(argument, call) for argument in call.node.args[:2])
+        if (
+            isinstance(target, ast.Call)
+            and isinstance(target.func, ast.Attribute)
+            and target.func.attr in ("long", "to")
+        ):
+            target = target.func.value
+        same = dotted(target).rpartition(".")[2] in ("zeros", "zeros_like") and isinstance(target, ast.Call)
+        if same and _is_of_all_pairs(scores):
+            says = "each row of a matrix of all pairs is to be the most like row 0, and not the most like its partner"
+            yield fault("all_rows_one_target", target.lineno, "likely", says)
+
+
+def _is_of_all_pairs(node: ast.expr) -> bool:
+    """Say whether a value is `a @ b.T`, scaled or not, to which no further columns are added."""
+    if any(dotted(part).rpartition(".")[2] in ("cat", "concat", "hstack") for part in ast.walk(node)):
+        return False
+    products = [(part.right, part) for part in ast.walk(node) if isinstance(part, ast.BinOp)]
+    turned = [right for right, part in products if isinstance(part.op, ast.MatMult)]
+    turned += [
+        part.args[-1]
+        for part in ast.walk(node)
+        if isinstance(part, ast.Call) and part.args and dotted(part).rpartition(".")[2] in ("mm", "matmul")
+    ]
+    return any(re.search(r"\.(?:t\(\)|T|mT|transpose\([^()]*\))$", ast.unparse(right)) for right in turned)
+
+
+def target_is_random(roles: Roles) -> Iterator[Fault]:
+    """The target of a loss is drawn at random, and nothing that the model sees is made with it."""
+    for function in ast.walk(roles.script.tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        drawn = {
+            node.targets[0].id: node.value.lineno
+            for node in ast.walk(function)
+            if isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and dotted(node.value).rpartition(".")[2] in ("randn_like", "rand_like")
+        }
+        for name, line in drawn.items():
+            reads = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
+            reads = [node for node in reads if isinstance(node.ctx, ast.Load)]
+            if len(reads) == 1 and _is_target(roles, function, reads[0]):
+                says = f"{name} is drawn here for the loss alone: what the model is given was made with other numbers"
+                yield fault("target_is_random", line, "likely", says)
+
+
+def _is_target(roles: Roles, function: ast.FunctionDef, name: ast.Name) -> bool:
+    """Say whether a name stands in a difference to the output of a model, or beside it in a loss."""
+    for node in ast.walk(function):
+        sides: list[ast.expr] = []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            sides = [node.left, node.right]
+        elif isinstance(node, ast.Call) and re.search(r"mse|l1|huber|loss", dotted(node), re.IGNORECASE):
+            sides = node.args[:2]
+        if len(sides) == 2 and any(side is name for side in sides):
+            other = next(side for side in sides if side is not name)
+            made = roles.script.assigned(other.id) if isinstance(other, ast.Name) else None
+            return isinstance(other if made is None else made.value, ast.Call)
+    return False
 
 
 def _is_of_tokens(node: ast.expr) -> bool:
@@ -120,6 +201,23 @@ def _is_of_tokens(node: ast.expr) -> bool:
     return bool(
         re.fullmatch(r"(?:[\w.]*|\w+\['attention_mask'\])(?:attention_mask|\])?\.bool\(\)", ast.unparse(node))
     ) and ("attention_mask" in ast.unparse(node))
+
+
+def _is_not_padding(roles: Roles, node: ast.expr) -> bool:
+    """Say whether a mask is `~pad`, with a name that is true at padding wherever the file sets it."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            break
+    if not isinstance(node, ast.UnaryOp) or not isinstance(node.op, ast.Invert):
+        return False
+    name = dotted(node.operand).rpartition(".")[2]
+    made = [assignment.value for assignment in roles.script.assignments if assignment.target == name]
+    equal = [isinstance(value, ast.Compare) and isinstance(value.ops[0], ast.Eq) for value in made]
+    return bool(re.search(r"^(?:is_)?pad(?:s|ded|ding)?(?:_mask)?$", name)) and bool(made) and all(equal)
 
 
 def _is_of_the_past(roles: Roles, node: ast.expr, call: Call) -> bool:

@@ -102,6 +102,30 @@ def ema_never_updated(roles: Roles) -> Iterator[Fault]:
             yield fault("ema_never_updated", made.line, "likely", says)
 
 
+def average_without_buffers(roles: Roles) -> Iterator[Fault]:
+    """An average of the weights is used in evaluation mode with the running statistics that it was copied with."""
+    if "BatchNorm" not in roles.source or re.search(
+        r"buffers\(\)|update_bn|state_dict\(\)\.(?:items|values)", roles.source
+    ):
+        return
+    copies = {made.target for made in roles.script.assignments if "deepcopy(" in ast.unparse(made.value)}
+    evaluated = {made.target for made in roles.script.assignments if _ends_in_eval(made.value)}
+    evaluated |= {call.owner for call in roles.script.named("eval")}
+    trained = {call.owner for call in roles.script.named("train")}
+    for call in roles.script.calls:
+        if call.method not in ("mul_", "lerp_", "copy_") or not call.loops:
+            continue
+        through = roles.script.loops.get(call.loops[-1], "")
+        averaged = re.search(r"zip\(([\w.]+)\.parameters\(\)", through)
+        if averaged and averaged[1] in copies & evaluated and averaged[1] not in trained:
+            says = f"{averaged[1]} follows the weights alone: its BatchNorm keeps the statistics of the beginning"
+            yield fault("average_without_buffers", call.line, "likely", says)
+
+
+def _ends_in_eval(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "eval"
+
+
 HANDS_BACK = re.compile(r"save$|print$|len$")
 KEPT_FIXED = re.compile(r"teacher|ref|frozen|fixed|random|rnd|old|perceptual|vgg|lpips", re.IGNORECASE)
 """Names of networks that are left as they are on purpose."""

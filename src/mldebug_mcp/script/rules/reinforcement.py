@@ -166,7 +166,7 @@ def _draws_ends(roles: Roles, made: Assignment) -> bool:
 def target_with_gradient(roles: Roles) -> Iterator[Fault]:
     """The target of a value goes through the network that learns it, and is not cut off."""
     for made in roles.script.assignments:
-        value = made.value.left if _is_difference(made.value) else made.value
+        value = _target_in(made.value)
         if not _is_discounted(value) or _CUT_OFF.search(ast.unparse(value)):
             continue
         calls = [node for node in ast.walk(value) if isinstance(node, ast.Call) and roles.calls_model(node)]
@@ -178,7 +178,7 @@ def target_with_gradient(roles: Roles) -> Iterator[Fault]:
         learned = sum(
             isinstance(node, ast.Call) and dotted(node.func) == network for other in others for node in ast.walk(other)
         )
-        if learned > len(calls) and (_is_given_to_loss(roles, made) or _reaches_backward(roles, made)):
+        if learned > len(calls) and (_is_given_to_loss(roles, made) or roles.reaches_backward(made)):
             says = f"the target goes through {network} with its gradient: the network moves its own target"
             yield fault("target_with_gradient", made.line, "likely", says)
 
@@ -186,8 +186,9 @@ def target_with_gradient(roles: Roles) -> Iterator[Fault]:
 _CUT_OFF = re.compile(r"detach|no_grad|stop_gradient")
 
 
-def _is_difference(node: ast.expr) -> bool:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
+def _target_in(node: ast.expr) -> ast.expr:
+    """Return the target in a difference to it, such as `reward + gamma * after - value`; others as they are."""
+    return node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) else node
 
 
 def _is_given_to_loss(roles: Roles, made: Assignment) -> bool:
@@ -198,31 +199,6 @@ def _is_given_to_loss(roles: Roles, made: Assignment) -> bool:
         for call in roles.script.calls
         if any(dotted(argument) == made.target for argument in call.node.args)
     )
-
-
-def _reaches_backward(roles: Roles, made: Assignment) -> bool:
-    """Say whether gradients are computed of what is made from a value, with the graph behind it."""
-    reached = {made.target}
-    for other in roles.script.assignments:
-        later = other.function == made.function and other.order >= made.order and other is not made
-        if later and reached & set(_names_with_graph(other.value)):
-            reached.add(other.target)
-    return any(
-        backward.function == made.function
-        and backward.order >= made.order
-        and reached & set(_names_with_graph(backward.node))
-        for backward in roles.backwards
-    )
-
-
-def _names_with_graph(node: ast.AST) -> Iterator[str]:
-    """Yield the names that an expression reads, those apart whose graph it leaves behind."""
-    if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in ("detach", "item", "float", "tolist"):
-        return
-    if isinstance(node, ast.Name):
-        yield node.id
-    for part in ast.iter_child_nodes(node):
-        yield from _names_with_graph(part)
 
 
 def old_log_probability_with_gradient(roles: Roles) -> Iterator[Fault]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted
 from mldebug_mcp.script.faults import Certainty, Fault, fault
@@ -52,10 +52,40 @@ def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
     if COUNTS_BATCHES_SURELY.search(text) and all(_is_of_batches(roles, step) is False for step in steps):
         says = f"{name} counts batches ({text[:80]}), and is stepped once a pass"
         yield fault("schedule_per_epoch", steps[0].line, "certain", says)
+    yield from _accumulated(roles, name, made, steps)
     gamma = _argument(roles, made, "gamma", 1)
     if per_batch is not None and "Exponential" in kind and isinstance(gamma, float) and gamma < SLOWEST_DECAY:
         says = f"{name} multiplies the learning rate by {gamma} at every batch"
         yield fault("schedule_decays_per_batch", per_batch.line, "likely", says)
+
+
+def _accumulated(roles: Roles, name: str, made: Assignment, steps: Sequence[Call]) -> Iterator[Fault]:
+    """Yield a schedule that counts updates of several batches, and is stepped at each batch."""
+    by_engine = roles.uses("accumulate", "Accelerator", "deepspeed")
+    if by_engine or not ACCUMULATION.search(_spelled(roles, made.value, made.function)):
+        return
+    for step in steps:
+        updates = [update for update in roles.steps if update.function == step.function and update.conditions]
+        seldom = [update for update in updates if any("%" in test for test in update.conditions)]
+        if not seldom or not step.loops or step.loops[: len(seldom[0].loops)] != seldom[0].loops:
+            continue
+        if not step.conditions:
+            says = f"{name} counts updates of several batches each, and is stepped at every batch"
+            yield fault("schedule_per_batch", step.line, "likely", says)
+
+
+ACCUMULATION = re.compile(r"//?\s*\(?[\w.]*accum|//?\s*[\w.]*grad_acc|updates", re.IGNORECASE)
+
+
+def _spelled(roles: Roles, node: ast.expr, function: str, depth: int = 4) -> str:
+    """Return the text of a value with what the names in it were assigned."""
+    text = ast.unparse(node)
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} if depth else set()
+    for name in sorted(names):
+        known = roles.assignments_by_name.get((function, name), []) + roles.assignments_by_name.get(("", name), [])
+        if known and known[-1].value is not node and not isinstance(known[-1].value, ast.Call | ast.Lambda):
+            text += f" {_spelled(roles, known[-1].value, function, depth - 1)}"
+    return text
 
 
 def _is_used(roles: Roles, name: str, made: Assignment) -> bool:

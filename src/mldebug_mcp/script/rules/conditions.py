@@ -1,0 +1,72 @@
+"""Can the conditions hold under which something is done?"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mldebug_mcp.script.calls import constant_of
+from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.roles import Roles
+
+
+def never_holds(roles: Roles) -> Iterator[Fault]:
+    """Two conditions on the same counter, one inside of the other, leave no number for which both hold."""
+    for outer in ast.walk(roles.script.tree):
+        if not isinstance(outer, ast.If):
+            continue
+        first = list(_remainders(roles, outer.test))
+        for inner in (node for part in outer.body for node in ast.walk(part) if isinstance(node, ast.If) and first):
+            for second in _remainders(roles, inner.test):
+                if any(_exclude(one, second) for one in first):
+                    says = f"`{ast.unparse(inner.test)[:60]}` never holds where `{ast.unparse(outer.test)[:60]}` does"
+                    yield fault("never_holds", inner.lineno, "likely", says)
+
+
+class _Remainder(NamedTuple):
+    """A test `counter % every == rest`."""
+
+    counter: str
+    every: int
+    rest: int
+
+
+def _exclude(one: _Remainder, other: _Remainder) -> bool:
+    """Say whether no number has both remainders: they differ by what their common divisor does not divide."""
+    return one.counter == other.counter and (one.rest - other.rest) % math.gcd(one.every, other.every) != 0
+
+
+def _remainders(roles: Roles, test: ast.expr) -> Iterator[_Remainder]:
+    """Yield the remainders that all hold where a test does."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        for part in test.values:
+            yield from _remainders(roles, part)
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+        left, rest = test.left, _number(roles, test.comparators[0])
+        if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod):
+            every = _number(roles, left.right)
+            if every and rest is not None:
+                counter, shift = _counter(left.left)
+                yield _Remainder(counter, every, (rest - shift) % every)
+
+
+def _counter(node: ast.expr) -> tuple[str, int]:
+    """Return a counter and what is added to it: ("step", 1) of `step + 1`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        added = constant_of(node.right)
+        if isinstance(added, int):
+            return ast.unparse(node.left), added
+    return ast.unparse(node), 0
+
+
+def _number(roles: Roles, node: ast.expr) -> int | None:
+    """Return a whole number that is written out, the default of a setting, or a sum or difference of such."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        left, right = _number(roles, node.left), _number(roles, node.right)
+        if left is None or right is None:
+            return None
+        return left + right if isinstance(node.op, ast.Add) else left - right
+    value = constant_of(roles.spelled_out(node))
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

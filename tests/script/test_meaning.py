@@ -1,0 +1,336 @@
+"""What is computed is not what is meant: masks, targets, rows and averages of scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.script.test_kinds import rules_of
+
+FAULTS = {
+    "next_place_in_sight": [
+        """
+class Decoder(nn.Module):
+    def forward(self, x):
+        blocked = torch.triu(torch.ones(x.size(1), x.size(1), dtype=torch.bool), diagonal=2)
+        return self.body(x, mask=blocked)
+""",
+        """
+def attend(scores):
+    seen = torch.tril(torch.ones_like(scores), diagonal=1)
+    return scores.masked_fill(seen == 0, float("-inf")).softmax(-1)
+""",
+    ],
+    "all_rows_one_target": [
+        """
+def contrast(images, texts, scale):
+    logits = scale * images @ texts.t()
+    target = torch.zeros(len(images), dtype=torch.long)
+    return F.cross_entropy(logits, target)
+""",
+        """
+def info_nce(q, k, tau=0.1):
+    return F.cross_entropy(torch.mm(q, k.T) / tau, torch.zeros(q.shape[0]).long())
+""",
+    ],
+    "target_is_random": [
+        """
+class Noiser:
+    def spoil(self, x0, t):
+        noise = torch.randn_like(x0)
+        return self.keep[t] * x0 + self.add[t] * noise
+    def loss(self, net, x0, t):
+        xt = self.spoil(x0, t)
+        noise = torch.randn_like(x0)
+        return ((net(xt, t) - noise) ** 2).mean()
+""",
+        """
+def step(unet, images, t, scheduler):
+    noisy = scheduler.add_noise(images, torch.randn_like(images), t)
+    eps = torch.randn_like(images)
+    guess = unet(noisy, t)
+    return F.mse_loss(guess, eps)
+""",
+    ],
+    "never_holds": [
+        """
+TRAIN_EVERY, SYNC_EVERY = 4, 500
+for step in range(10_000):
+    if step % 4 == 0:
+        learn()
+        if step % 500 == 3:
+            target.load_state_dict(online.state_dict())
+""",
+        """
+def loop(n):
+    for i in range(n):
+        if (i + 1) % 10 == 0 and i > 100:
+            if i % 20 == 0:
+                save(i)
+""",
+    ],
+    "average_without_buffers": [
+        """
+net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.LazyLinear(4))
+slow = copy.deepcopy(net)
+slow.eval()
+@torch.no_grad()
+def follow(decay):
+    for s, f in zip(slow.parameters(), net.parameters()):
+        s.mul_(decay).add_(f, alpha=1 - decay)
+""",
+    ],
+    "scaled_in_training_alone": [
+        """
+class Rows(Dataset):
+    def __init__(self, x, y, stats=None):
+        self.x, self.y, self.stats = x, y, stats
+    def __len__(self):
+        return len(self.y)
+    def __getitem__(self, i):
+        row = self.x[i]
+        if self.stats is not None:
+            row = (row - self.stats[0]) / self.stats[1]
+        return row, self.y[i]
+def build(a, b, c, d):
+    stats = (a.mean(0), a.std(0))
+    train = DataLoader(Rows(a, b, stats), batch_size=32, shuffle=True)
+    valid = DataLoader(Rows(c, d), batch_size=32)
+    return train, valid
+""",
+    ],
+    "rows_changed_in_place": [
+        """
+class Jitter:
+    def __call__(self, x):
+        x += 0.1 * np.random.randn(*x.shape)
+        return x
+class Clips(Dataset):
+    def __init__(self, x, y, jitter):
+        self.x, self.y, self.jitter = x, y, jitter
+    def __len__(self):
+        return len(self.y)
+    def __getitem__(self, i):
+        x = self.x[i]
+        if self.jitter is not None:
+            x = self.jitter(x)
+        return torch.from_numpy(x), self.y[i]
+""",
+        """
+class Images(Dataset):
+    def __init__(self, images):
+        self.images = images
+    def __len__(self):
+        return len(self.images)
+    def __getitem__(self, index):
+        image = self.images[index]
+        image[:, :4] = 0
+        return torch.as_tensor(image)
+""",
+    ],
+    "fitted_before_split": [
+        """
+def main(columns, y, seed):
+    enc = MeanEncoder().fit(columns, y)
+    order = np.random.default_rng(seed).permutation(len(y))
+    va, tr = order[:100], order[100:]
+    return enc, y[tr], y[va]
+""",
+    ],
+    "seed_in_loop": [
+        """
+def train_epoch(net, opt, args):
+    torch.manual_seed(args.seed)
+    for _ in range(args.iters):
+        x, y = draw(args.batch)
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+def main(args):
+    net = nn.Linear(4, 2)
+    opt = torch.optim.Adam(net.parameters())
+    for epoch in range(args.epochs):
+        train_epoch(net, opt, args)
+""",
+    ],
+    "schedule_per_batch": [
+        """
+def train(net, opt, loader, epochs, accum):
+    updates = epochs * len(loader) // accum
+    sched = torch.optim.lr_scheduler.LambdaLR(opt, lambda s: max(0.0, 1 - s / updates))
+    for epoch in range(epochs):
+        for b, (x, y) in enumerate(loader):
+            (F.cross_entropy(net(x), y) / accum).backward()
+            if (b + 1) % accum == 0 or b + 1 == len(loader):
+                opt.step()
+                opt.zero_grad()
+            sched.step()
+""",
+    ],
+    "mask_inverted": [
+        """
+class Attention(nn.Module):
+    def forward(self, scores, pad):
+        return scores.masked_fill(~pad[:, None, :], -1e9).softmax(-1)
+class Model(nn.Module):
+    def forward(self, ids):
+        pad = ids == 0
+        return self.attention(self.scores(ids), pad)
+""",
+    ],
+    "loss_cut_off": [
+        """
+def fit(model, opt, loader, weights):
+    for x, a, b in loader:
+        parts = losses(model, x, a, b)
+        kept = {"intent": parts["intent"], "slot": parts["slot"].item()}
+        loss = sum(weights[k] * v for k, v in kept.items())
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+    ],
+}
+
+HEALTHY = {
+    "masks that hide the next place and all behind it": """
+def masks(n):
+    return torch.triu(torch.ones(n, n), diagonal=1).bool(), torch.tril(torch.ones(n, n))
+""",
+    "the positive in the first column": """
+def moco(q, k, queue, tau):
+    logits = torch.cat([(q * k).sum(1, keepdim=True), q @ queue.T], dim=1) / tau
+    return F.cross_entropy(logits, torch.zeros(len(q), dtype=torch.long))
+""",
+    "the noise that was added is the target": """
+def loss(net, x0, t, keep, add):
+    noise = torch.randn_like(x0)
+    return F.mse_loss(net(keep[t] * x0 + add[t] * noise, t), noise)
+""",
+    "the noise that was added by a helper is the target": """
+def loss(net, x0, t, scheduler):
+    noise = torch.randn_like(x0)
+    noisy = scheduler.add_noise(x0, noise, t)
+    return F.mse_loss(net(noisy, t), noise)
+""",
+    "two periods that meet": """
+for step in range(10_000):
+    if step % 4 == 0:
+        learn()
+        if step % 500 == 0:
+            target.load_state_dict(online.state_dict())
+""",
+    "an average with its buffers": """
+net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8))
+slow = copy.deepcopy(net).eval()
+def follow(decay):
+    for s, f in zip(slow.parameters(), net.parameters()):
+        s.mul_(decay).add_(f, alpha=1 - decay)
+    for s, f in zip(slow.buffers(), net.buffers()):
+        s.copy_(f)
+""",
+    "both data sets get the statistics": """
+class Rows(Dataset):
+    def __init__(self, x, stats=None):
+        self.x, self.stats = x, stats
+    def __len__(self):
+        return len(self.x)
+    def __getitem__(self, i):
+        row = self.x[i]
+        if self.stats is not None:
+            row = (row - self.stats[0]) / self.stats[1]
+        return row
+def build(a, c, stats):
+    return Rows(a, stats), Rows(c, stats=stats)
+""",
+    "a copy is changed": """
+class Jitter:
+    def __call__(self, x):
+        x = x.copy()
+        x += 0.1 * np.random.randn(*x.shape)
+        return x
+class Clips(Dataset):
+    def __init__(self, x, jitter):
+        self.x, self.jitter = x, jitter
+    def __len__(self):
+        return len(self.x)
+    def __getitem__(self, i):
+        x = self.x[i]
+        return torch.from_numpy(self.jitter(x))
+""",
+    "the encoder sees the rows of training, and labels get their numbers": """
+def main(columns, y, seed):
+    numbers = LabelEncoder().fit(y)
+    order = np.random.default_rng(seed).permutation(len(y))
+    va, tr = order[:100], order[100:]
+    enc = MeanEncoder().fit(columns[tr], y[tr])
+    return enc, numbers, y[va]
+""",
+    "one seed for each training of a sweep": """
+def train(config):
+    torch.manual_seed(config.seed)
+    net = nn.Linear(4, 2)
+    opt = torch.optim.Adam(net.parameters())
+    for x, y in stream(config):
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+for config in configs:
+    train(config)
+""",
+    "a schedule of updates that moves with them": """
+def train(net, opt, loader, epochs, accum):
+    updates = epochs * len(loader) // accum
+    sched = torch.optim.lr_scheduler.LambdaLR(opt, lambda s: max(0.0, 1 - s / updates))
+    for epoch in range(epochs):
+        for b, (x, y) in enumerate(loader):
+            (F.cross_entropy(net(x), y) / accum).backward()
+            if (b + 1) % accum == 0 or b + 1 == len(loader):
+                opt.step()
+                opt.zero_grad()
+                sched.step()
+""",
+    "a mask of real tokens": """
+class Attention(nn.Module):
+    def forward(self, scores, keep):
+        return scores.masked_fill(~keep[:, None, :], -1e9).softmax(-1)
+class Model(nn.Module):
+    def forward(self, ids):
+        keep = ids != 0
+        return self.attention(self.scores(ids), keep)
+""",
+    "numbers for the log alone": """
+def fit(model, opt, loader, log):
+    for x, a, b in loader:
+        intent, slot = losses(model, x, a, b)
+        loss = intent + slot
+        log({"intent": intent.item(), "loss": loss.item(), "x": x})
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+    "a model that shifts its inputs itself": """
+class Seq(nn.Module):
+    def forward(self, src, tgt):
+        inputs = torch.cat([torch.zeros_like(tgt[:, :1]), tgt[:, :-1]], 1)
+        return self.decode(self.encode(src), inputs)
+def fit(model, opt, loader):
+    for src, tgt in loader:
+        opt.zero_grad()
+        F.cross_entropy(model(src, tgt).flatten(0, 1), tgt.flatten()).backward()
+        opt.step()
+""",
+}
+
+CASES = [pytest.param(rule, text, id=f"{rule}-{n}") for rule, texts in FAULTS.items() for n, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize(("rule", "text"), CASES)
+def test_what_is_computed_is_not_what_is_meant(rule: str, text: str, tmp_path: Path) -> None:
+    assert rules_of(tmp_path, text) == [rule]
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in HEALTHY.items()])
+def test_what_is_meant_is_not_accused(text: str, tmp_path: Path) -> None:
+    assert rules_of(tmp_path, text) == []
