@@ -94,7 +94,7 @@ def mask_inverted(roles: Roles) -> Iterator[Fault]:
             source = roles.source_of(given, call) if given is not None else None
             if source is not None and (_is_of_tokens(source) or _is_not_padding(roles, source)):
                 says = f"{name} is true where tokens are to be ignored, and here it is true for the real tokens"
-                yield fault("mask_inverted", getattr(source, "lineno", call.line), "certain", says)
+                yield fault("mask_inverted", getattr(source, "lineno", call.line), "certain", says, cause="no_signal")
         if call.method in ("masked_fill", "masked_fill_") and call.node.args:
             place = roles.source_of(call.node.args[0], call)
             filled = ast.unparse(call.node.args[1]) if len(call.node.args) > 1 else ""
@@ -102,7 +102,7 @@ def mask_inverted(roles: Roles) -> Iterator[Fault]:
             shown = _is_of_tokens(place) or _is_not_padding(roles, call.node.args[0])
             if hides and (shown or _is_of_the_past(roles, place, call)):
                 says = "the scores of what may be attended to are set to minus infinity, and the rest stays"
-                yield fault("mask_inverted", call.line, "certain", says)
+                yield fault("mask_inverted", call.line, "certain", says, cause="no_signal" if shown else "")
 
 
 def next_place_in_sight(roles: Roles) -> Iterator[Fault]:
