@@ -289,3 +289,24 @@ def test_a_model_that_is_far_too_small_leads_where_neither_set_is_fitted(setting
     loss = falling(2.3, 1.85, 0.005)
     answer = run_of({"loss": loss}, {"eval_loss": lambda step: loss(step) + 0.03}, num_labels=10, **settings)
     assert "too_little_capacity" in [one.cause for one in answer.hypotheses[:2]]
+
+
+def test_an_evaluation_far_above_all_that_training_ever_had_is_prepared_otherwise() -> None:
+    answer = run_of(
+        {"mse": falling(5.0, 0.01, 0.0)}, {"valid_mse": lambda step: 4000.0 + 60_000 * math.exp(-step / 20)}
+    )
+    stated = fact(answer, "evaluation_beyond_start")
+    assert stated.values["lowest"] > 4000
+    assert answer.hypotheses[0].cause in ("train_eval_mismatch", "eval_mode_bug")
+
+
+@pytest.mark.parametrize(
+    "evaluated",
+    [
+        pytest.param(lambda step: 250 * falling(5.0, 0.01, 0.0)(step), id="a sum over the rows"),
+        pytest.param(lambda step: 4.0 + 5 * (1 - math.exp(-step / 60)), id="rows known by heart"),
+    ],
+)
+def test_another_scale_or_overfitting_is_not_called_another_preparation(evaluated: Value) -> None:
+    answer = run_of({"mse": falling(5.0, 0.01, 0.0)}, {"valid_mse": evaluated})
+    assert "evaluation_beyond_start" not in facts(answer)

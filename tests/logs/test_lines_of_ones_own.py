@@ -213,3 +213,15 @@ def test_a_function_that_evaluates_says_so_of_the_lines_that_it_logs(tmp_path: P
     assert run["loss"].step.tolist() == [0, 5, 10, 20]
     assert run["eval_loss"].value.tolist() == [2.6831, 2.5301]
     assert run["eval_loss"].step.tolist() == [10, 20]
+
+
+def test_ep_is_the_epoch_where_batches_and_measures_of_learning_follow(tmp_path: Path) -> None:
+    lines = []
+    for epoch in range(6):
+        lines += [f"ep {epoch} it {batch} mse {3 / (1 + epoch + batch / 80):.4f}\n" for batch in (0, 20, 40, 60)]
+        lines.append(f"== ep {epoch}: train_mse {3 / (1.5 + epoch):.4f} | valid_mse {4 / (1.5 + epoch):.4f}\n")
+    run = read(tmp_path, "".join(lines))
+    assert len(run["mse"]) == 24
+    assert len(run["eval_loss"]) == 6
+    assert run["mse"].step.tolist() == sorted(run["mse"].step.tolist())
+    assert not run.incidents

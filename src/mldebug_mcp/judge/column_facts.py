@@ -13,8 +13,9 @@ from itertools import combinations
 
 import numpy as np
 
+from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import mad, sample
-from mldebug_mcp.checks.evaluation import beside_training
+from mldebug_mcp.checks.evaluation import beside_training, refuse_another_scale
 from mldebug_mcp.checks.progress import passes_at, uniform_loss
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
@@ -42,9 +43,9 @@ def column_facts(run: Run) -> list[DerivedFact]:
         found: Iterable[DerivedFact] = (
             fact
             for kind in (
-                _multiples, _arithmetic, _within_first_pass, _base_rate, _beyond_guess, _logps_multiplied,
-                _parts, _at_bounds, _uniform_policy, _contradictions, _training_behind, _at_limit, _growing, _frozen,
-                _at_events, _periods,
+                _multiples, _arithmetic, _within_first_pass, _evaluation_beyond_start, _base_rate, _beyond_guess,
+                _logps_multiplied, _parts, _at_bounds, _uniform_policy, _contradictions, _training_behind, _at_limit,
+                _growing, _frozen, _at_events, _periods,
             )
             for fact in kind(run)
         )  # fmt: skip
@@ -66,6 +67,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "uniform_policy": {"exploration_failure": 3.0, "no_signal": 3.0},
     "worse_than_any_guess": {"lr_too_high": 5.0, "missing_zero_grad": 4.0, "wrong_loss": 4.0, "bad_init": 3.0},
     "evaluation_worse_than_any_guess": {"lr_too_high": 3.0},
+    "evaluation_beyond_start": {"train_eval_mismatch": 6.0, "eval_mode_bug": 5.0, "metric_bug": 3.0},
     "logps_multiplied": {"dpo_collapse": 5.0, "lr_too_high": 4.0},
 }
 """Bits for the causes that explain a fact. By hand: eight where a half of the runs with the cause show it and one in
@@ -168,6 +170,37 @@ def _multiples(run: Run) -> Iterator[DerivedFact]:
         text=f"{_name(loss)} is {where}{set_to}{agree}. About 1 is expected where both are the same mean.",
         values={"factor": factor, "low": float(times.min()), "high": float(times.max())},
         steps=[float(evaluation.step[held][0])],
+    )
+
+
+BEYOND_START = 5.0
+"""Times the highest training loss above which every evaluation lies. Chosen: rows that nobody learnt from have about
+the first training loss, and rows known by heart make held-out ones dearer by less."""
+
+
+def _evaluation_beyond_start(run: Run) -> Iterator[DerivedFact]:
+    """Yield that each evaluation loss is many times what the training loss ever was, and not by one factor."""
+    if run.kind in (*POLICIES, "preference") or "loss" not in run or "eval_loss" not in run:
+        return
+    steps, train, evaluation = beside_training(run["loss"].finite, run["eval_loss"].finite)
+    if len(train) < LEAST_PAIRS or not (train > 0).all():
+        return
+    try:
+        refuse_another_scale(train, evaluation)
+    except CannotTell:
+        return
+    highest, lowest = max(float(train.max()), float(run["loss"].finite.value[0])), float(evaluation.min())
+    if lowest < BEYOND_START * highest or train[-1] > train[0]:
+        return
+    yield DerivedFact(
+        fact="evaluation_beyond_start",
+        text=(
+            f"{_name(run['eval_loss'])} is {figure(lowest)} or more at all {len(evaluation)} evaluations, at least "
+            f"{figure(lowest / highest)} times the highest {_name(run['loss'])}. A model that has learnt nothing has "
+            "about the first training loss on held-out rows."
+        ),
+        values={"lowest": lowest, "highest_train": highest},
+        steps=[float(steps[0])],
     )
 
 
