@@ -310,3 +310,38 @@ def test_an_evaluation_far_above_all_that_training_ever_had_is_prepared_otherwis
 def test_another_scale_or_overfitting_is_not_called_another_preparation(evaluated: Value) -> None:
     answer = run_of({"mse": falling(5.0, 0.01, 0.0)}, {"valid_mse": evaluated})
     assert "evaluation_beyond_start" not in facts(answer)
+
+
+def test_jumps_of_which_each_pass_has_one_at_another_place_are_of_the_same_rows() -> None:
+    at = [37, 61, 112, 190, 215, 268, 333, 351, 420, 464]
+    records = [
+        {"step": step, "epoch": step // 50, "mse": 0.3 + 0.02 * NOISE[step] + 900.0 * (step in at)}
+        for step in range(500)
+    ]
+    answer = diagnose_run(records)
+    stated = fact(answer, "one_jump_a_pass")
+    assert (stated.values["jumps"], stated.values["passes"]) == (10, 10)
+    assert answer.hypotheses[0].cause in ("bad_data_pocket", "bad_batch")
+
+
+def test_jumps_that_fall_into_passes_at_random_are_not() -> None:
+    at = [37, 41, 112, 140, 215, 268, 269, 351, 420, 444]
+    records = [
+        {"step": step, "epoch": step // 50, "mse": 0.3 + 0.02 * NOISE[step] + 900.0 * (step in at)}
+        for step in range(500)
+    ]
+    assert "one_jump_a_pass" not in facts(diagnose_run(records))
+
+
+def test_a_part_of_the_loss_that_rises_a_little_while_the_rest_falls_is_not_trained() -> None:
+    answer = run_of(
+        {
+            "loss": lambda step: 1.386 + step / 3000 + falling(1.4, 0.001, 0.0)(step),
+            "slot_loss": lambda step: 1.386 + step / 3000,
+            "intent_loss": falling(1.4, 0.001, 0.0),
+        },
+        {"eval_slot_loss": lambda step: 1.39 + step / 3000, "eval_intent_loss": falling(1.4, 0.001, 0.0)},
+    )
+    assert "part_stays" in facts(answer)
+    assert answer.hypotheses[0].cause in ("params_not_training", "wrong_loss")
+    assert not any(one.symptom == "held_out_sets_part" and one.state == "present" for one in answer.findings)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import mad, sample
@@ -44,8 +45,8 @@ def column_facts(run: Run) -> list[DerivedFact]:
             fact
             for kind in (
                 _multiples, _arithmetic, _within_first_pass, _evaluation_beyond_start, _base_rate, _beyond_guess,
-                _logps_multiplied, _parts, _at_bounds, _uniform_policy, _contradictions, _training_behind, _at_limit,
-                _growing, _frozen, _at_events, _periods,
+                _one_jump_a_pass, _logps_multiplied, _parts, _at_bounds, _uniform_policy, _contradictions,
+                _training_behind, _at_limit, _growing, _frozen, _at_events, _periods,
             )
             for fact in kind(run)
         )  # fmt: skip
@@ -54,7 +55,7 @@ def column_facts(run: Run) -> list[DerivedFact]:
 
 _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "loss_multiple": {"grad_accum_scaling": 8.0},
-    "part_stays": {"params_not_training": 6.0},
+    "part_stays": {"params_not_training": 9.0, "wrong_loss": 6.0},
     "scores_contradict": {"metric_bug": 7.0},
     "majority_alone": {"class_imbalance": 2.0},
     "cut_at_limit": {"completion_limit_low": 5.0},
@@ -67,6 +68,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "uniform_policy": {"exploration_failure": 3.0, "no_signal": 3.0},
     "worse_than_any_guess": {"lr_too_high": 5.0, "missing_zero_grad": 4.0, "wrong_loss": 4.0, "bad_init": 3.0},
     "evaluation_worse_than_any_guess": {"lr_too_high": 3.0},
+    "one_jump_a_pass": {"bad_data_pocket": 5.0, "bad_batch": 4.0},
     "evaluation_beyond_start": {"train_eval_mismatch": 6.0, "eval_mode_bug": 5.0, "metric_bug": 3.0},
     "logps_multiplied": {"dpo_collapse": 5.0, "lr_too_high": 4.0},
 }
@@ -79,6 +81,7 @@ does not weigh."""
 
 _SAID_BY: Mapping[str, Collection[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
+    "one_jump_a_pass": ("loss_spikes_regular",),
     "cut_at_limit": ("completions_truncated", "completions_reach_limit"),
     "training_behind": ("train_lags_eval",),
     "scores_contradict": ("eval_metric_zero", "eval_score_behind_loss"),
@@ -218,15 +221,63 @@ def _accuracies_agree(run: Run) -> bool:
     return abs(median(_tail(shares[0][0])) - median(_tail(shares[1][0]))) < SAME_SHARES
 
 
+# Jumps and passes over the data: rows that are bad come once in each pass, in whatever order.
+
+
+LEAST_JUMPS, MOST_CHANCE = 4, 0.02
+"""Jumps of the loss, and the chance at most that no two of them fall into one pass. Chosen: as usual."""
+AROUND, JUMPS_BY, LEAST_JUMP = 11, 20.0, 3.0
+"""Records whose median is the level of one; deviations from it, and times its size, that make a jump. Chosen: noise has
+none."""
+MOST_RECORDS = 200_000
+"""Records that are looked at: a bound on what it costs."""
+
+
+def _one_jump_a_pass(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the loss jumps once in each pass over the data, or in nearly each, and never twice."""
+    if run.kind in POLICIES or "loss" not in run:
+        return
+    loss = run["loss"].finite
+    at = loss.step[_jumps(loss.value)] if AROUND < len(loss) <= MOST_RECORDS else np.empty(0)
+    if len(at) < LEAST_JUMPS:
+        return
+    passes, ends = passes_at(run, at), passes_at(run, loss.step[[0, -1]])
+    if passes is None or ends is None:
+        return
+    own, (first, last) = np.maximum(1, np.ceil(passes)), np.maximum(1, np.ceil(ends)).tolist()
+    count = round(last - first) + 1
+    chance = math.prod(1 - number / count for number in range(len(at))) if len(at) <= count else 0.0
+    if len(np.unique(own)) < len(at) or not 0 < chance <= MOST_CHANCE:
+        return
+    yield DerivedFact(
+        fact="one_jump_a_pass",
+        text=(
+            f"{_name(run['loss'])} jumps {len(at)} times in {count} passes over the data, and never twice in one. At "
+            f"random that has a chance of {figure(chance)}; the same rows come once in each pass."
+        ),
+        values={"jumps": float(len(at)), "passes": float(count), "chance": chance},
+        steps=[float(at[0])],
+    )
+
+
+def _jumps(values: Floats) -> NDArray[np.int64]:
+    """Return where single records, or a few in a row, begin to lie far above the level around them."""
+    padded = np.pad(values, AROUND // 2, mode="edge")
+    level = np.median(np.lib.stride_tricks.sliding_window_view(padded, AROUND), axis=1)
+    above = (values - level) / np.maximum(np.abs(level), 1e-12)
+    far = above > max(JUMPS_BY * mad(above), LEAST_JUMP)
+    return np.flatnonzero(far & ~np.concatenate([[False], far[:-1]]))
+
+
 # A total and its parts: what share each has, and which part stays where the others move.
 
 
 FITS = 0.01
 """Residual of a sum as a share of what the total varies by. Chosen: four printed digits leave less."""
 MOST_PARTS = 6
-RULES, STAYS, FALLS = 0.99, 0.03, 0.3
-"""Share of the total above which one part rules it; share of its level by which a part stays; share by which the rest
-falls meanwhile. Chosen."""
+RULES, STAYS, RISES, FALLS = 0.99, 0.03, 0.1, 0.3
+"""Share of the total above which one part rules it; shares of its level by which a part that stays falls and rises at
+most; share by which the rest falls meanwhile. Chosen."""
 
 
 def _parts(run: Run) -> Iterator[DerivedFact]:
@@ -251,7 +302,7 @@ def _parts(run: Run) -> Iterator[DerivedFact]:
     shares = late / late.sum()
     told = " + ".join(f"{figure(float(w))} x {_name(series)}" for w, series in zip(weights, parts, strict=True))
     most = int(np.argmax(shares))
-    steady = np.abs(late - early) <= STAYS * np.abs(early)
+    steady = (early - late <= STAYS * np.abs(early)) & (late - early <= RISES * np.abs(early))
     rest_falls = [float(early.sum() - early[k]) * (1 - FALLS) > float(late.sum() - late[k]) for k in range(len(parts))]
     for k, series in enumerate(parts):
         if steady[k] and rest_falls[k] and weights[k] > 0 and early[k] > 0:

@@ -609,6 +609,9 @@ def held_out_sets_part(run: Run) -> Evidence | None:
     sets = [loss.finite for loss in evaluation_losses(run) if len(loss.finite) >= HELD_OUT_SETS_PART_LEAST]
     if len(sets) < 2:
         raise CannotTell(f"no two held-out sets have {HELD_OUT_SETS_PART_LEAST} losses")
+    parts = [series.name.removeprefix("eval_") for series in sets if series.name.startswith("eval_")]
+    if any(part != "loss" and part in run for part in parts):
+        raise CannotTell("the losses of evaluation are parts of one loss, as those of training are")
     best, worst = (key(sets, key=lambda series: median(series.value[-2:])) for key in (min, max))
     steps, train, low = beside_training(run["loss"].finite, best)
     if len(low) < HELD_OUT_SETS_PART_LEAST or train[-1] <= 0 or not np.array_equal(best.step, worst.step):
