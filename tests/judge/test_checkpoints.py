@@ -243,3 +243,28 @@ def test_a_checkpoint_that_is_the_working_folder_stands_for_its_run(
     state(tmp_path / "checkpoint-600", evaluations, 600)
     monkeypatch.chdir(tmp_path / "checkpoint-600")
     assert choose_checkpoint("trainer_state.json").keep == choose_checkpoint(tmp_path).keep == "checkpoint-400"
+
+
+def test_a_name_that_a_slash_in_its_metric_parts_is_the_file_below(tmp_path: Path) -> None:
+    scores = (0.80, 0.86, 0.89, 0.911, 0.905, 0.899)
+    rows: list[dict[str, object]] = [
+        {"epoch": epoch, "step": epoch * 80 + 79, "train_loss": round(0.7 / (1 + epoch), 3), "val/auroc": score}
+        for epoch, score in enumerate(scores)
+    ]
+    table(tmp_path / "metrics.csv", rows)
+    files(tmp_path / "checkpoints", [f"epoch={epoch}-val/auroc={scores[epoch]:.4f}.ckpt" for epoch in (2, 3, 4)])
+    assert choose_checkpoint(tmp_path).keep == "checkpoints/epoch=3-val/auroc=0.9110.ckpt"
+
+
+def test_a_distance_of_generated_samples_decides_where_nothing_else_was_evaluated(tmp_path: Path) -> None:
+    distances = (90.0, 61.0, 44.0, 35.0, 31.0, 28.4, 29.9, 33.0)
+    records = []
+    for step in range(100, 8001, 100):
+        record = {"step": float(step), "loss": round(0.12 * (1 + step / 500) ** -0.3, 5)}
+        if step % 1000 == 0:
+            record["fid"] = distances[step // 1000 - 1]
+        records.append(json.dumps(record))
+    (tmp_path / "metrics.jsonl").write_text("\n".join(records))
+    files(tmp_path / "checkpoints", [f"step_{step}.pt" for step in range(1000, 8001, 1000)])
+    choice = choose_checkpoint(tmp_path)
+    assert (choice.keep, choice.metric, choice.better) == ("checkpoints/step_6000.pt", "fid", "lower")

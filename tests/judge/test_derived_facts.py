@@ -126,6 +126,14 @@ def test_groups_that_the_log_counts_itself_are_taken_as_counted() -> None:
     assert found.values["all_right_high"] == pytest.approx(0.125)
 
 
+def test_groups_that_a_log_counts_show_a_policy_whatever_kind_the_run_is_taken_for() -> None:
+    records = [{"step": float(step), "batch/solve_none": 16.0, "batch/solve_all": 8.0, "batch/solve_partial": 40.0}
+               for step in range(1, 51)]  # fmt: skip
+    found = fact(diagnosed(records), "rollouts_without_gradient")
+    assert found is not None
+    assert found.values["share"] == pytest.approx(0.375)
+
+
 def test_a_run_whose_groups_nearly_all_teach_something_and_a_fine_tuning_run_hear_nothing_of_it() -> None:
     assert fact(diagnosed(grpo()), "rollouts_without_gradient") is None
     tuned = [{"step": float(step), "loss": 2 / step, "entropy": 1.5 - step / 200,
@@ -147,6 +155,18 @@ def test_the_planned_end_stands_beside_it() -> None:
     found = fact(diagnosed(grpo(entropy="line"), max_steps=600), "entropy_runs_out")
     assert found is not None
     assert "before the planned end at step 600" in found.text
+    early = fact(diagnosed(grpo(entropy="line"), max_steps=205), "entropy_runs_out")
+    assert early is not None
+    assert "after the planned end at step 205" in early.text
+
+
+def test_a_planned_end_inside_the_interval_is_neither_before_nor_after() -> None:
+    known = fact(diagnosed(grpo(entropy="line")), "entropy_runs_out")
+    assert known is not None
+    inside = round((known.values["low"] + known.values["step"]) / 2)
+    found = fact(diagnosed(grpo(entropy="line"), max_steps=inside), "entropy_runs_out")
+    assert found is not None
+    assert f"Whether that is before the planned end at step {inside} is open" in found.text
 
 
 def test_without_a_clear_trend_no_step_is_named() -> None:

@@ -332,6 +332,20 @@ def test_steps_without_gradients_are_found(tmp_path: Path) -> None:
     assert [one.rule for one in inspect_script(written(tmp_path, text)).findings] == ["no_backward"]
 
 
+@pytest.mark.parametrize("gradient", ["parameter.grad = estimate(parameter, y)", "parameter.grad.copy_(y)"])
+def test_steps_with_gradients_that_the_script_writes_itself_are_not_accused(gradient: str, tmp_path: Path) -> None:
+    by_hand = f"            for parameter in model.parameters():\n                {gradient}\n"
+    text = RIGHT.replace(BACKWARD, by_hand).replace(CLIP, "")
+    assert by_hand in text
+    assert "no_backward" not in [one.rule for one in inspect_script(written(tmp_path, text)).findings]
+
+
+def test_steps_whose_gradients_are_set_to_none_alone_are_found(tmp_path: Path) -> None:
+    cleared = "            for parameter in model.parameters():\n                parameter.grad = None\n"
+    text = RIGHT.replace(BACKWARD, cleared).replace(CLIP, "")
+    assert "no_backward" in [one.rule for one in inspect_script(written(tmp_path, text)).findings]
+
+
 def test_a_schedule_that_a_function_is_given_and_does_not_step_is_found(tmp_path: Path) -> None:
     text = (
         "def train(loader, optimizer, scheduler):\n"

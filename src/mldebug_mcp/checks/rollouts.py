@@ -83,14 +83,16 @@ class Rollouts:
 
 def rollouts_without_gradient(run: Run) -> Rollouts | None:
     """Return what a run spends on groups without a gradient; None where that is not logged, or not of a policy."""
-    if run.kind in NOT_POLICY or run.kind == "rl" or (run.kind == "unknown" and rewards_logged(run) is None):
+    if run.kind in NOT_POLICY or run.kind == "rl":
         return None
     counted = _counted(run)
-    if counted is not None:
+    if counted is not None:  # such counts are of a policy alone, whatever kind the run is taken for
         right, wrong = counted
         series = Series("groups that are all right or all wrong", right.step, right.value + wrong.value)
         means = float(right.value.mean()), float(wrong.value.mean())
         return _rollouts(run, series, ((means[0],) * 2, (means[1],) * 2, None), is_least=False)
+    if run.kind == "unknown" and rewards_logged(run) is None:
+        return None
     logged = next((run[name].finite for name in ("frac_reward_zero_std",) if name in run), None)
     if logged is not None and len(logged):
         share = Series(logged.name, logged.step, np.clip(logged.value, 0.0, 1.0))

@@ -228,7 +228,8 @@ def _usual(run: Run) -> Metric:
         sorted(filter(_is_score, known_series(quality_metrics, run)), key=_rank),
     )
     rewards = [one for one in run.with_role(Quantity.REWARD, phase="eval") if len(one.finite)]
-    first = (losses or scores if run.kind in LOSS_FIRST else scores or losses) or rewards
+    distances = [series for series in run.with_role(Quantity.FID) if len(series.finite)]  # never one of training
+    first = (losses or scores if run.kind in LOSS_FIRST else scores or losses) or rewards or distances
     if not first:
         return Metric("", None, higher=False, chosen_by="", is_authors=False)
     series = first[0]

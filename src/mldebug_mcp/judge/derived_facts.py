@@ -89,8 +89,11 @@ def _out(run: Run, out: RunsOut) -> DerivedFact:
     )
     plan = plan_of(run)
     if plan is not None and plan.unit == run.step_name:
-        before = "before" if out.step < plan.planned else "after"
-        text += f". That is {before} the planned end at {run.step_name} {figure(plan.planned)}"
+        end = f"the planned end at {run.step_name} {figure(plan.planned)}"
+        if out.low <= plan.planned <= out.high:
+            text += f". Whether that is before {end} is open, as it lies in the interval"
+        else:
+            text += f". That is {'before' if out.high < plan.planned else 'after'} {end}"
     values = {"step": out.step, "low": out.low, "high": out.high, "start": out.start, "now": out.now}
     return DerivedFact(fact=RUNS_OUT, text=_sentence(text), values=values, steps=[out.step])
 

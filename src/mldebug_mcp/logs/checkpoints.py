@@ -245,18 +245,38 @@ def _checkpoints_in(folder: Path, most: int | None = None, own_log: Path | None 
             name = path.relative_to(folder).as_posix()
             yield Checkpoint(name, path, named, has_weights=True, size=_size([path]))
     for place in folders:
-        if not is_folder(place):
-            continue
-        inside = list(walk(place, DEPTH_INSIDE, most=MAX_INSIDE))
-        weights = [path for path in inside if _is_weights(path)]
-        named = read_name(place.name)
-        surely = bool({word.lower() for word in named.words} & _SAVED_FOLDERS) or place.name.startswith("global_step")
-        if weights or surely:
-            name = place.relative_to(folder).as_posix()
-            yield Checkpoint(name, place, named, has_weights=bool(weights), size=_size(weights))
-        else:  # named by an epoch or a step, as pictures and logs are too: a checkpoint may stand below
-            yield from (replace(checkpoint, name=f"{place.relative_to(folder).as_posix()}/{checkpoint.name}")
-                        for checkpoint in _checkpoints_in(place, MAX_INSIDE))  # fmt: skip
+        if is_folder(place):
+            yield from _in_named_folder(folder, place)
+
+
+def _in_named_folder(folder: Path, place: Path) -> Iterator[Checkpoint]:
+    """Return the checkpoint that a folder is by its name, or those below it.
+
+    Args:
+        folder: The folder of the run.
+        place: The folder whose name is that of a checkpoint.
+    """
+    inside = list(walk(place, DEPTH_INSIDE, most=MAX_INSIDE))
+    parted = list(_parted(folder, place, inside))
+    if parted:
+        yield from parted
+        return
+    weights = [path for path in inside if _is_weights(path)]
+    named = read_name(place.name)
+    surely = bool({word.lower() for word in named.words} & _SAVED_FOLDERS) or place.name.startswith("global_step")
+    name = place.relative_to(folder).as_posix()
+    if weights or surely:
+        yield Checkpoint(name, place, named, has_weights=bool(weights), size=_size(weights))
+    else:  # named by an epoch or a step, as pictures and logs are too: a checkpoint may stand below
+        yield from (replace(found, name=f"{name}/{found.name}") for found in _checkpoints_in(place, MAX_INSIDE))
+
+
+def _parted(folder: Path, place: Path, inside: Iterable[Path]) -> Iterator[Checkpoint]:
+    """Return the checkpoints whose names a slash in a metric parts: Lightning writes epoch=3-val/auroc=0.91.ckpt."""
+    for path in inside:
+        if path.parent == place and path.suffix == ".ckpt" and "=" in path.stem and "=" in place.name:
+            named = read_name(f"{place.name}_{path.stem}")
+            yield Checkpoint(path.relative_to(folder).as_posix(), path, named, has_weights=True, size=_size([path]))
 
 
 def _may_be_folder(place: Path) -> bool:

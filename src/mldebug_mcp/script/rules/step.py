@@ -89,7 +89,7 @@ GIVES_GRADIENTS = re.compile(
 
 def nothing_gives_gradients(roles: Roles) -> Iterator[Fault]:
     """An optimizer makes steps, and nothing computes gradients for it."""
-    if not roles.steps or roles.backwards:
+    if not roles.steps or roles.backwards or _writes_gradients(roles):
         return
     given = any(step.node.args and "scaler" not in step.owner.lower() for step in roles.steps)
     foreign = [call.name for call in roles.script.calls if call.method not in roles.definitions]
@@ -98,6 +98,13 @@ def nothing_gives_gradients(roles: Roles) -> Iterator[Fault]:
     if not given and not elsewhere and any(roles.is_repeated(step) for step in own):
         says = f"{roles.steps[0].name}() is called, and nothing computes a gradient (backward)"
         yield fault("no_backward", roles.steps[0].line, "likely", says)
+
+
+def _writes_gradients(roles: Roles) -> bool:
+    """Say whether the script writes gradients itself, as evolution strategies and empty first steps do."""
+    written = [made for made in roles.script.assignments if made.target.endswith(".grad")]
+    into = any(re.search(r"\.grad(?:\.data)?$", call.owner) for call in roles.script.named("copy_", "add_", "sub_"))
+    return into or any(ast.unparse(made.value) != "None" for made in written)
 
 
 def _optimizer_never_stepped(roles: Roles) -> Iterator[Fault]:
