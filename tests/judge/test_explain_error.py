@@ -476,3 +476,20 @@ def test_the_rank_that_is_behind_is_named() -> None:
     assert "rank 7 waits in collective 64088" in late((0, 0, 96120), (0, 7, 64088), (0, 1, 96120))
     assert "waits in collective" not in late((0, 0, 96120), (0, 7, 96120))
     assert "waits in collective" not in late((0, 0, 96120), (1, 7, 12))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step 10 train loss 0.5 error: 0.12",
+        "num_errors=0",
+        "Traceback handling enabled",
+        "INFO error_rate=0.02 validation error 0.12",
+        "0 errors, 0 warnings",
+        "epoch 1 top1_err 34.2 error 0.31",
+    ],
+)
+def test_names_no_error_in_a_healthy_log_that_uses_the_word(line: str) -> None:
+    answer = explain_error(f"step 1 loss 2.0\n{line}\nstep 2 loss 1.5\n")
+    assert answer.error is None
+    assert answer.problem == "no error found"
