@@ -9,6 +9,64 @@ import pytest
 from tests.script.test_kinds import rules_of
 
 FAULTS = {
+    "best_is_worst": [
+        """
+def fit(net, criterion, loader, epochs):
+    best = 0.0
+    for epoch in range(epochs):
+        tot = 0.0
+        for x, y in loader:
+            loss = criterion(net(x), y)
+            tot += loss.item()
+        if tot > best:
+            best = tot
+            torch.save(net.state_dict(), "best.pt")
+""",
+    ],
+    "average_forgets": [
+        """
+def follow(slow, net):
+    for s, p in zip(slow.parameters(), net.parameters()):
+        s.data.mul_(0.001).add_(p.data, alpha=0.999)
+""",
+        """
+TAU = 0.995
+def follow(slow, net):
+    for s, p in zip(slow.parameters(), net.parameters()):
+        s.data.lerp_(p.data, TAU)
+""",
+    ],
+    "times_the_temperature": [
+        """
+def info_nce(a, b, temperature=0.07):
+    logits = (a @ b.T) * temperature
+    return F.cross_entropy(logits, torch.arange(len(a)))
+temperature = 0.07
+""",
+    ],
+    "sampled_without_gradient": [
+        """
+class Model(nn.Module):
+    def forward(self, x):
+        mu, logvar = self.encoder(x).chunk(2, dim=-1)
+        with torch.no_grad():
+            z = mu + torch.randn_like(mu) * (0.5 * logvar).exp()
+        return self.decoder(z), mu, logvar
+""",
+    ],
+    "target_is_the_same": [
+        """
+policy = nn.Linear(4, 2)
+ref_model = policy
+opt = torch.optim.Adam(policy.parameters())
+for x, y in loader:
+    with torch.no_grad():
+        before = ref_model(x)
+    opt.zero_grad()
+    F.kl_div(policy(x).log_softmax(-1), before.softmax(-1)).backward()
+    opt.step()
+""",
+    ],
     "next_place_in_sight": [
         """
 class Decoder(nn.Module):
@@ -128,6 +186,16 @@ class Images(Dataset):
         image[:, :4] = 0
         return torch.as_tensor(image)
 """,
+        """
+class Waves(Dataset):
+    def __init__(self, waves):
+        self.waves = waves
+    def __len__(self):
+        return len(self.waves)
+    def __getitem__(self, i):
+        self.waves[i] += 0.01 * torch.randn(16000)
+        return self.waves[i]
+""",
     ],
     "fitted_before_split": [
         """
@@ -194,6 +262,39 @@ def fit(model, opt, loader, weights):
 }
 
 HEALTHY = {
+    "averages that keep most of themselves": """
+def follow(slow, net, tau):
+    for s, p in zip(slow.parameters(), net.parameters()):
+        s.data.mul_(0.995).add_(p.data, alpha=0.005)
+    for s, p in zip(slow.parameters(), net.parameters()):
+        s.data.lerp_(p.data, 0.005)
+""",
+    "a temperature that divides, and a scale that multiplies": """
+temperature, scale = 0.07, 20.0
+def info_nce(a, b):
+    target = torch.arange(len(a))
+    return F.cross_entropy((a @ b.T) / temperature, target) + F.cross_entropy((a @ b.T) * scale, target)
+""",
+    "a sample with its gradient, and noise on data without one": """
+class Model(nn.Module):
+    def forward(self, x):
+        with torch.no_grad():
+            x = x + 0.1 * torch.randn_like(x)
+        mu, logvar = self.encoder(x).chunk(2, dim=-1)
+        z = mu + torch.randn_like(mu) * (0.5 * logvar).exp()
+        return self.decoder(z), mu, logvar
+""",
+    "rewards that are to be high": """
+def fit(agent, env, epochs):
+    best = 0.0
+    for epoch in range(epochs):
+        tot = 0.0
+        for step in range(100):
+            tot += env.step(agent.act())
+        if tot > best:
+            best = tot
+            torch.save(agent.state_dict(), "best.pt")
+""",
     "masks that hide the next place and all behind it": """
 def masks(n):
     return torch.triu(torch.ones(n, n), diagonal=1).bool(), torch.tril(torch.ones(n, n))

@@ -324,13 +324,19 @@ def best_by_the_wrong_side(roles: Roles) -> Iterator[Fault]:
             for part in node.body
         )
         grows = isinstance(operator, ast.Gt | ast.GtE) == (place == 1)
-        lower = LOSS_LIKE.search(new) and not SCORE_LIKE.search(new)
+        lower = (LOSS_LIKE.search(new) or _adds_losses(roles, new)) and not SCORE_LIKE.search(new)
         higher = SCORE_LIKE.search(new) and not LOSS_LIKE.search(new)
         if kept and ((grows and lower) or (not grows and higher)) and not re.search(r"neg|minus", new):
             better = "lower" if lower else "higher"
             worst = "highest" if lower else "lowest"
             says = f"{new} is better when {better}, and what is kept as the best has the {worst}"
             yield fault("best_is_worst", node.lineno, "certain", says)
+
+
+def _adds_losses(roles: Roles, name: str) -> bool:
+    """Say whether a name is a sum of losses and nothing else."""
+    added = [made.value for made in roles.script.assignments if made.target == name and made.adds]
+    return bool(added) and all(LOSS_LIKE.search(ast.unparse(value)) for value in added)
 
 
 BEST = re.compile(r"best|(?:^|_)(?:min|max|lowest|highest)_")

@@ -136,6 +136,39 @@ def all_rows_one_target(roles: Roles) -> Iterator[Fault]:
             yield fault("all_rows_one_target", target.lineno, "likely", says)
 
 
+def times_the_temperature(roles: Roles) -> Iterator[Fault]:
+    """Similarities of all pairs are multiplied by a temperature below one, which they are to be divided by."""
+    for node in ast.walk(roles.script.tree):
+        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
+            continue
+        for side, other in ((node.left, node.right), (node.right, node.left)):
+            named = re.search(r"^(?:temp|temperature|tau)$", dotted(side).rpartition(".")[2], re.IGNORECASE)
+            value = constant_of(roles.spelled_out(side)) if named else None
+            if isinstance(value, float) and 0 < value < 1 and _is_of_all_pairs(other):
+                says = f"similarities are multiplied by {ast.unparse(side)} = {value}: all rows look alike to the loss"
+                yield fault("times_the_temperature", node.lineno, "likely", says)
+
+
+def sampled_without_gradient(roles: Roles) -> Iterator[Fault]:
+    """The sample of an encoder's mean and deviation is made without gradients, so the encoder learns nothing by it."""
+    for function in ast.walk(roles.script.tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        for block in ast.walk(function):
+            off = isinstance(block, ast.With) and any("no_grad" in ast.unparse(item) for item in block.items)
+            for made in (part for part in ast.walk(block) if isinstance(part, ast.Assign) and off):
+                text, later = ast.unparse(made.value), getattr(block, "end_lineno", 0) or 0
+                name = dotted(made.targets[0])
+                of_encoder = "randn" in text and re.search(r"\bmu\b|mean", text) and re.search(r"var|std|sigma", text)
+                read = any(
+                    isinstance(part, ast.Name) and part.id == name and part.lineno > later
+                    for part in ast.walk(function)
+                )
+                if of_encoder and read:
+                    says = f"{name} is sampled without gradients: the loss behind it does not reach the encoder"
+                    yield fault("sampled_without_gradient", made.lineno, "likely", says)
+
+
 def _is_of_all_pairs(node: ast.expr) -> bool:
     """Say whether a value is `a @ b.T`, scaled or not, to which no further columns are added."""
     if any(dotted(part).rpartition(".")[2] in ("cat", "concat", "hstack") for part in ast.walk(node)):

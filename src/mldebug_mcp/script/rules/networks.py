@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from mldebug_mcp.script.calls import dotted
+from mldebug_mcp.script.calls import constant_of, dotted
 from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.trace.events import Event, Trace
@@ -100,6 +100,34 @@ def ema_never_updated(roles: Roles) -> Iterator[Fault]:
         if uses and has_method and not updates and not given and not roles.is_kept(last):
             says = f"{made.target} is used and never updated: it keeps the weights of the beginning"
             yield fault("ema_never_updated", made.line, "likely", says)
+
+
+def average_forgets(roles: Roles) -> Iterator[Fault]:
+    """An average of the weights keeps a small share of itself, and takes nearly all from the model of the moment."""
+    for call in roles.script.calls:
+        through = roles.loops_by_line.get(call.loops[-1], "") if call.loops else ""
+        pair = re.search(r"^\(?(\w+), \w+\)? in zip\([\w.]+\.(?:parameters|state_dict)", through)
+        if pair is None or not call.node.args or call.owner.partition(".")[0] != pair[1]:
+            continue
+        share = _number(roles, call.node.args[-1])
+        kept = {"mul_": share, "lerp_": None if share is None else 1 - share}.get(call.method)
+        if kept is not None and 0 < kept < LEAST_KEPT:
+            says = f"the average keeps {kept:.3g} of itself at each update, and so is the model of the last few steps"
+            yield fault("average_forgets", call.line, "likely", says)
+
+
+LEAST_KEPT = 0.3
+"""Share of itself that an average keeps at an update, below which it averages next to nothing. Chosen: fast target
+networks keep 0.9, and averages of weights 0.99 or more."""
+
+
+def _number(roles: Roles, node: ast.expr) -> float | None:
+    """Return a number that is written out, the default of a setting, or one less such."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        left, right = _number(roles, node.left), _number(roles, node.right)
+        return None if left is None or right is None else left - right
+    value = constant_of(roles.spelled_out(node))
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def average_without_buffers(roles: Roles) -> Iterator[Fault]:
@@ -238,7 +266,11 @@ COPIED_LATER = re.compile(r"copy|state_dict|clone|zip\(")
 
 def target_is_the_same(roles: Roles) -> Iterator[Fault]:
     """A network that should follow another is that network itself, under a second name."""
-    followers = re.compile(rf"{FOLLOWS.pattern}|old_(?:net|policy|actor|model)|(?:net|policy|actor)_old", re.IGNORECASE)
+    if roles.uses("disable_adapter"):
+        return
+    followers = re.compile(
+        rf"{FOLLOWS.pattern}|old_(?:net|policy|actor|model)|(?:net|policy|actor)_old|^ref(?:_|$|erence)", re.IGNORECASE
+    )
     for made in roles.script.assignments:
         last = made.target.rpartition(".")[2]
         given = dotted(made.value) if isinstance(made.value, ast.Name | ast.Attribute) else ""
@@ -251,7 +283,10 @@ def target_is_the_same(roles: Roles) -> Iterator[Fault]:
             if assignment.target == made.target and assignment is not made
         ]
         used = any(
-            call.owner == made.target and call.method in ("load_state_dict", "eval", "parameters", "requires_grad_")
+            call.name == made.target
+            or (
+                call.owner == made.target and call.method in ("load_state_dict", "eval", "parameters", "requires_grad_")
+            )
             for call in roles.script.calls
         )
         if used and not any(COPIED_LATER.search(ast.unparse(assignment.value)) for assignment in again):

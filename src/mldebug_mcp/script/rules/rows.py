@@ -94,10 +94,22 @@ def rows_changed_in_place(roles: Roles) -> Iterator[Fault]:
             if changes := _first_change_in_place(roles, node):
                 says = f"what this calls changes the stored row itself (line {changes}), further in each pass"
                 yield fault("rows_changed_in_place", node.lineno, "likely", says)
-        own = _changed_in_place(item, stored)
+        own = _changed_in_place(item, stored) or _changed_where_stored(item)
         if own:
             says = "the row is a part of the stored array, which this changes for good, further in each pass"
             yield fault("rows_changed_in_place", own, "likely", says)
+
+
+def _changed_where_stored(item: ast.FunctionDef) -> int:
+    """Return the line of `self.rows[index] += …`; 0 where there is none."""
+    index = {parameter.arg for parameter in item.args.args[1:]}
+    lines = [
+        node.lineno
+        for node in ast.walk(item)
+        if isinstance(node, ast.AugAssign) and _is_stored(node.target) and isinstance(node.target, ast.Subscript)
+        if dotted(node.target.slice) in index and not re.search(r"count|seen|hits|weight", dotted(node.target))
+    ]
+    return min(lines, default=0)
 
 
 def _is_stored(node: ast.expr) -> bool:
