@@ -428,6 +428,23 @@ def test_ranks_in_bare_brackets_are_told_apart() -> None:
             "image_is_none",
         ),
         ("return sentencepiece.LoadFromFile(self, arg)", "TypeError: not a string", "sentencepiece_not_string"),
+        (
+            "rep_anchor, rep_pos, rep_neg = embeddings",
+            "ValueError: not enough values to unpack (expected 3, got 2)",
+            "sentence_transformers_columns",
+        ),
+        (
+            "obj = instantiator(cls, _cls_kwargs) if instantiator else cls(**_cls_kwargs)",
+            "TypeError: Net.__init__() missing 1 required positional argument: 'width'",
+            "lightning_hyperparameters_missing",
+        ),
+        (
+            'tok = Tokenizer.from_file("vocab.json")',
+            "Exception: expected `,` or `}` at line 1 column 9",
+            "tokenizer_file_form",
+        ),
+        ("a, b, c = rows", "ValueError: not enough values to unpack (expected 3, got 2)", "python_unpack"),
+        ("block -= mean", "ValueError: output array is read-only", "array_read_only"),
         ("assert n > 0", "AssertionError", None),
         ("value = settings['epoch']", "KeyError: 'epoch'", "python_key"),
     ],

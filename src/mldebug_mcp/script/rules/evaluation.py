@@ -326,7 +326,8 @@ def best_by_the_wrong_side(roles: Roles) -> Iterator[Fault]:
         grows = isinstance(operator, ast.Gt | ast.GtE) == (place == 1)
         lower = (LOSS_LIKE.search(new) or _adds_losses(roles, new)) and not SCORE_LIKE.search(new)
         higher = SCORE_LIKE.search(new) and not LOSS_LIKE.search(new)
-        if kept and ((grows and lower) or (not grows and higher)) and not re.search(r"neg|minus", new):
+        meant = re.search(r"max|highest" if grows else r"min|lowest", best)
+        if kept and not meant and ((grows and lower) or (not grows and higher)) and not re.search(r"neg|minus", new):
             better = "lower" if lower else "higher"
             worst = "highest" if lower else "lowest"
             says = f"{new} is better when {better}, and what is kept as the best has the {worst}"
