@@ -543,7 +543,7 @@ def _read_folder(
     """Read one run of a folder, and find its configuration; its notes name the other runs."""
     builder = RunBuilder()
     builder.wanted_run = wanted
-    from mldebug_mcp.logs.formats import mlflow_folder, sqlite_store
+    from mldebug_mcp.logs.formats import mlflow_folder
 
     if mlflow_folder.read_folder(folder, builder):
         return replace(builder.build(str(folder)), folder=str(folder)), ()
@@ -556,7 +556,9 @@ def _read_folder(
         read = _texts_with_metrics(folder, read_log, notes) or read
     if not read:
         if folder.name == ".aim" or is_folder(folder / ".aim"):
-            raise InputError(f"{shorten(str(folder), 200)}: {sqlite_store.OF_AIM}")
+            from mldebug_mcp.logs.formats.sqlite_store import OF_AIM
+
+            raise InputError(f"{shorten(str(folder), 200)}: {OF_AIM}")
         reasons = refused.of_logs or (refused.reasons if len(refused.reasons) <= MAX_REASONS else [])
         looked = "; ".join([*reasons[:MAX_REASONS], *notes])
         raise InputError(
