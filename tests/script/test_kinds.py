@@ -392,6 +392,16 @@ def collect(envs, policy, steps, gamma):
     "target_with_gradient": [
         """
 def update(q, opt, obs, action, reward, after, done, gamma):
+    following = q(after).max(1, keepdim=True)[0]
+    goal = reward + gamma * (1 - done) * following
+    loss = F.smooth_l1_loss(q(obs).gather(1, action), goal)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    q.eval()
+""",
+        """
+def update(q, opt, obs, action, reward, after, done, gamma):
     value = q(obs).gather(1, action)
     goal = reward + gamma * (1 - done) * q(after).max(1, keepdim=True)[0]
     loss = F.mse_loss(value, goal)
@@ -1318,6 +1328,15 @@ for epoch in range(5):
 }
 
 HEALTHY = {
+    "a target by a name that is cut off": """
+def update(q, opt, obs, action, reward, after, done, gamma):
+    following = q(after).max(1, keepdim=True)[0].detach()
+    goal = reward + gamma * (1 - done) * following
+    loss = F.smooth_l1_loss(q(obs).gather(1, action), goal)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "the old policy of each rollout, before the passes over it": """
 def train(actor, adam, rounds, passes, collect):
     for _ in range(rounds):

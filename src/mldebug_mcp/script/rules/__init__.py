@@ -74,6 +74,7 @@ RULES: tuple[Rule, ...] = (
     meaning.times_the_temperature,
     meaning.sampled_without_gradient,
     conditions.never_holds,
+    conditions.counter_passes_by,
     data.data_order,
     data.evaluation_data,
     data.own_statistics,
@@ -107,6 +108,8 @@ RULES: tuple[Rule, ...] = (
     reinforcement.target_with_gradient,
     reinforcement.old_log_probability_with_gradient,
     reinforcement.clipped_the_wrong_way,
+    reinforcement.divergence_is_rewarded,
+    reinforcement.value_of_own_actions_made_smaller,
     arguments.settings_contradict,
 )
 

@@ -25,6 +25,29 @@ def never_holds(roles: Roles) -> Iterator[Fault]:
                     yield fault("never_holds", inner.lineno, "likely", says)
 
 
+def counter_passes_by(roles: Roles) -> Iterator[Fault]:
+    """A counter that grows by several at once never has the remainder that a condition asks for."""
+    for node in ast.walk(roles.script.tree):
+        if not isinstance(node, ast.If):
+            continue
+        for asked in _remainders(roles, node.test):
+            grown = _grows_by(roles, asked.counter)
+            if grown is not None and _exclude(asked, grown):
+                says = f"{asked.counter} grows by {grown.every} at a time: `{ast.unparse(node.test)[:60]}` never holds"
+                yield fault("never_holds", node.lineno, "likely", says)
+
+
+def _grows_by(roles: Roles, counter: str) -> _Remainder | None:
+    """Return by how much a counter grows at a time and what it begins with; None where that is not one number each."""
+    made = [one for one in roles.script.assignments if one.target == counter]
+    steps = {_number(roles, one.value) for one in made if one.adds}
+    first = {_number(roles, one.value) for one in made if not one.adds}
+    if len(steps) != 1 or len(first) != 1:
+        return None
+    step, begin = steps.pop(), first.pop()
+    return _Remainder(counter, step, begin % step) if step and step > 1 and begin is not None else None
+
+
 class _Remainder(NamedTuple):
     """A test `counter % every == rest`."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.loaders import HELD_OUT, TRAINS, Loader, draws_anew, line_of_rows, loaders_of, rows_of
 from mldebug_mcp.script.roles import EVALUATES, Roles
+from mldebug_mcp.script.trace.events import Event
 from mldebug_mcp.script.values import Constant
 
 
@@ -65,7 +66,9 @@ def _trains_over(roles: Roles, name: str, made: Assignment) -> bool:
     """Say whether a loop that trains goes through a loader by its own name."""
     for call in roles.steps:
         own = not roles.is_parameter(name, call.function) if not made.function else made.function == call.function
-        over = any(re.search(rf"\b{re.escape(name)}\b", roles.script.loops.get(line, "")) for line in call.loops)
+        # `loaders[phase]` is one of several, of which the others may not train
+        read = re.compile(rf"\b{re.escape(name)}\b(?!\[)")
+        over = any(read.search(roles.script.loops.get(line, "")) for line in call.loops)
         if over and (own or "." in name):
             return True
     return False
@@ -380,12 +383,20 @@ def split_twice(roles: Roles) -> Iterator[Fault]:
         call = roles.call_of(value) if isinstance(value, ast.Call) else None
         if call is None or call.method not in ("random_split", "train_test_split") or not call.node.args:
             continue
-        rows = rows_of(roles, call.node.args[0], call)
-        held = splits.setdefault(rows, call)
+        owner, given = call.function.rpartition(".")[0], dotted(call.node.args[0])
+        own = bool(owner) and given.startswith("self.")
+        held = splits.setdefault(f"{owner}.{given}" if own else rows_of(roles, call.node.args[0], call), call)
         apart = ast.unparse(held.node) != ast.unparse(call.node) or not _is_seeded(call)
-        if held is not call and held.function == call.function and held.loops == call.loops and apart:
+        together = held.function == call.function or _are_methods_of_one(held, call)
+        if held is not call and together and held.loops == call.loops and apart:
             says = f"the same rows are split in line {held.line} and here once more: training rows are evaluated"
             yield fault("split_twice", call.line, "likely", says)
+
+
+def _are_methods_of_one(one: Call, other: Call) -> bool:
+    """Say whether two calls stand in methods of one class, neither with a seed of its own."""
+    owners = {call.function.rpartition(".")[0] for call in (one, other)}
+    return len(owners) == 1 and "" not in owners and not _is_seeded(one) and not _is_seeded(other)
 
 
 def _is_seeded(call: Call) -> bool:
@@ -399,10 +410,12 @@ def not_shuffled_by_a_helper(roles: Roles) -> Iterator[Fault]:
     trace = roles.trace
     own = {call.line for call in roles.script.named("DataLoader") if roles.script.assigned_from(call.node) is not None}
     named: set[int] = set()
-    for step in trace.of("step"):
-        inside = [event for event in trace.of("iterate") if event.entry == step.entry and event.loops]
-        around = [event for event in inside if event.loops == step.loops]
-        for loader in (one for event in around for one in event.objects if one.kind == "loader"):
+    for place, step in enumerate(trace.events):
+        if step.action != "step":
+            continue
+        for loader in (one for event in _gone_through(trace.events, place) for one in event.objects):
+            if loader.kind != "loader":
+                continue
             shuffle = loader.settings.get("shuffle", Constant(False))
             sampled = {"sampler", "batch_sampler"} & set(loader.settings)
             if loader.line in own | named or shuffle != Constant(False) or sampled or HELD_OUT.search(loader.name):
@@ -410,6 +423,17 @@ def not_shuffled_by_a_helper(roles: Roles) -> Iterator[Fault]:
             named.add(loader.line)
             says = f"{loader.label} gives the training data in one order: shuffle is not on"
             yield fault("not_shuffled", loader.line, "likely", says)
+
+
+def _gone_through(events: Sequence[Event], place: int) -> list[Event]:
+    """Return the loops over data that a step is in: the last ones before it that are around it."""
+    step, found = events[place], list[Event]()
+    for event in reversed(events[:place]):
+        if event.action == "iterate" and event.entry == step.entry and event.loops and event.loops == step.loops:
+            found.append(event)
+        elif found:
+            break
+    return found
 
 
 def unused_split(roles: Roles) -> Iterator[Fault]:
@@ -429,7 +453,7 @@ def unused_split(roles: Roles) -> Iterator[Fault]:
 def scaled_before_split(roles: Roles) -> Iterator[Fault]:
     """Rows are scaled by the mean and deviation of all of them, and split afterwards."""
     for made in roles.script.assignments:
-        if not _is_scaled_by_itself(roles, made):
+        if not _is_scaled_by_itself(roles, made) or IS_TARGET.search(made.target.rpartition(".")[2]):
             continue
         scope = roles.definitions.get(made.function.rpartition(".")[2], roles.script.tree)
         later = [node for node in ast.walk(scope) if getattr(node, "lineno", 0) > made.line]
@@ -447,6 +471,10 @@ def scaled_before_split(roles: Roles) -> Iterator[Fault]:
         if halves or split:
             says = f"{made.target} is scaled by the mean and deviation of all rows, and these are split afterwards"
             yield fault("fitted_before_split", made.line, "likely", says)
+
+
+IS_TARGET = re.compile(r"^(?:y|ys|targets?|labels?)$")
+"""Names of what is predicted: its scale tells next to nothing of a single row."""
 
 
 def _with_statistics(roles: Roles, made: Assignment) -> str:

@@ -283,10 +283,7 @@ def target_is_the_same(roles: Roles) -> Iterator[Fault]:
             if assignment.target == made.target and assignment is not made
         ]
         used = any(
-            call.name == made.target
-            or (
-                call.owner == made.target and call.method in ("load_state_dict", "eval", "parameters", "requires_grad_")
-            )
+            call.name == made.target or (call.owner == made.target and call.method != "state_dict")
             for call in roles.script.calls
         )
         if used and not any(COPIED_LATER.search(ast.unparse(assignment.value)) for assignment in again):

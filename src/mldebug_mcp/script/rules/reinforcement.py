@@ -169,7 +169,9 @@ def target_with_gradient(roles: Roles) -> Iterator[Fault]:
         value = _target_in(made.value)
         if not _is_discounted(value) or _CUT_OFF.search(ast.unparse(value)):
             continue
-        calls = [node for node in ast.walk(value) if isinstance(node, ast.Call) and roles.calls_model(node)]
+        computed = [value, *_sources(roles, value, made)]
+        nodes = [node for part in computed for node in ast.walk(part) if isinstance(node, ast.Call)]
+        calls = [node for node in nodes if roles.calls_model(node)]
         inside = roles.call_of(calls[0]) if calls else None
         if inside is None or roles.gradients_off(inside):
             continue
@@ -181,6 +183,15 @@ def target_with_gradient(roles: Roles) -> Iterator[Fault]:
         if learned > len(calls) and (_is_given_to_loss(roles, made) or roles.reaches_backward(made)):
             says = f"the target goes through {network} with its gradient: the network moves its own target"
             yield fault("target_with_gradient", made.line, "likely", says)
+
+
+def _sources(roles: Roles, value: ast.expr, made: Assignment) -> list[ast.expr]:
+    """Return what the names in a value were assigned last before it in their function, where the graph is kept."""
+    names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+    known = [roles.assignments_by_name.get((made.function, name), []) for name in sorted(names)]
+    before = [[one for one in several if one.order <= made.order and one is not made] for several in known]
+    sources = [several[-1].value for several in before if several]
+    return [source for source in sources if not _CUT_OFF.search(ast.unparse(source))]
 
 
 _CUT_OFF = re.compile(r"detach|no_grad|stop_gradient")
@@ -303,3 +314,43 @@ def _is_negative(node: ast.expr) -> bool:
         return _is_negative(node.left) != _is_negative(node.right)
     value = constant_of(node)
     return isinstance(value, int | float) and value < 0
+
+
+def divergence_is_rewarded(roles: Roles) -> Iterator[Fault]:
+    """The divergence from the reference is added to the reward, which it is to be taken off."""
+    for node in ast.walk(roles.script.tree):
+        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and _is_reward(node.left)):
+            continue
+        if isinstance(node.right, ast.BinOp) and isinstance(node.right.op, ast.Mult):
+            factors = [node.right.left, node.right.right]
+            names = [dotted(factor).rpartition(".")[2] for factor in factors]
+            signs = [constant_of(roles.spelled_out(factor)) for factor in factors]
+            negative = any(isinstance(sign, int | float) and sign < 0 for sign in signs)
+            if any(re.search(r"^kls?$|^kl_(?!coef|weight|beta)|_kl$", name) for name in names) and not negative:
+                says = f"`{ast.unparse(node)[:60]}` rewards the distance from the reference instead of charging for it"
+                yield fault("loss_sign", node.lineno, "likely", says)
+
+
+def _is_reward(node: ast.expr) -> bool:
+    return bool(re.search(r"^(?:r|rew|rewards?|scores?|rm_scores?)$", dotted(node).rpartition(".")[2]))
+
+
+def value_of_own_actions_made_smaller(roles: Roles) -> Iterator[Fault]:
+    """The loss of an actor is the value of its own actions, without the minus that makes them better."""
+    for made in roles.script.assignments:
+        inner = made.value
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr == "mean":
+            inner = inner.func.value
+        if not isinstance(inner, ast.Call) or inner is made.value or not _is_critic(inner):
+            continue
+        inside = [part for given in inner.args for part in ast.walk(given) if isinstance(part, ast.Call)]
+        by_actor = any(re.search(r"actor|policy|(?:^|_)pi$", dotted(part).rpartition(".")[2]) for part in inside)
+        if by_actor and roles.reaches_backward(made):
+            says = f"{made.target} is the value of the actor's own actions: training makes that smaller"
+            yield fault("loss_sign", made.line, "likely", says)
+
+
+def _is_critic(call: ast.Call) -> bool:
+    return bool(
+        re.search(r"critic|^q(?:f|_?net|_?function)?_?[12]?$", dotted(call.func).rpartition(".")[2], re.IGNORECASE)
+    )

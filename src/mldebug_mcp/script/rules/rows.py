@@ -47,11 +47,21 @@ def scaled_in_training_alone(roles: Roles) -> Iterator[Fault]:
             calls = [call for call in roles.script.named(name) if isinstance(call.node.func, ast.Name)]
             given = [call for call in calls if parameter in call.keywords or len(call.node.args) > place]
             bare = [call for call in calls if call not in given and not any(map(_is_spread, call.node.args))]
+            if parameter == "transform":
+                given = [call for call in given if _normalizes(roles, call, place)]
             names = {id(call): _name_given(roles, call) for call in calls}
             late = [call for call in bare if HELD_OUT.search(names[id(call)])]
             if late and any(TRAINS.search(names[id(call)]) for call in given):
                 says = f"rows of the training are scaled by {parameter}, and those of {names[id(late[0])]} are not"
                 yield fault("scaled_in_training_alone", late[0].line, "likely", says)
+
+
+def _normalizes(roles: Roles, call: Call, place: int) -> bool:
+    """Say whether the transform that a data set is given scales its rows, and does not only vary them."""
+    value = call.keywords.get("transform")
+    value = call.node.args[place] if value is None and len(call.node.args) > place else value
+    text = "" if value is None else f"{ast.unparse(value)} {ast.unparse(roles.source_of(value, call))}"
+    return bool(re.search(r"normali[sz]|standardi[sz]", text, re.IGNORECASE))
 
 
 def _is_spread(node: ast.expr) -> bool:
@@ -68,7 +78,9 @@ def _optional_statistics(dataset: ast.ClassDef) -> Iterator[tuple[str, int]]:
     names = [parameter.arg for parameter in begins.args.args][1:]
     defaults = begins.args.defaults
     for parameter, default in zip(names[len(names) - len(defaults) :], defaults, strict=True):
-        scales = re.search(rf"- (?:self\.)?{parameter}\b.*/ (?:self\.)?{parameter}\b", ast.unparse(dataset))
+        scales = parameter == "transform" or re.search(
+            rf"- (?:self\.)?{parameter}\b.*/ (?:self\.)?{parameter}\b", ast.unparse(dataset)
+        )
         if isinstance(default, ast.Constant) and default.value is None and scales:
             yield parameter, names.index(parameter)
 

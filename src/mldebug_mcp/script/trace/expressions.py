@@ -99,9 +99,10 @@ class Expressions(Calls):
                     models_through(operand), end_after("neg", operand), terms=negated(terms) if turned else terms
                 )
             case ast.Compare():
-                for expr in (node.left, *node.comparators):
-                    self.value(expr)
-                return DATA
+                left, *others = [self.value(expr) for expr in (node.left, *node.comparators)]
+                one = len(others) == 1 and not self.stands_for_several
+                known = self._compared(left, node.ops[0], others[0]) if one else None
+                return DATA if known is None else Constant(known)
             case ast.BinOp():
                 return self._combined(node)
             case ast.JoinedStr():
@@ -178,7 +179,7 @@ class Expressions(Calls):
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, kept: ast.expr
     ) -> Value:
-        outer, loops = self.frame.scope, self.loops
+        outer, loops, alone = self.frame.scope, self.loops, self.stands_for_several
         self.frame.scope = Scope(outer)
         try:
             for place, part in enumerate(node.generators):
@@ -192,19 +193,22 @@ class Expressions(Calls):
                     and not through.keys
                     and len(through.values) <= MAX_ITEMS
                 ):
-                    values = []
+                    values, keys = [], []
                     for value in through.values:
                         self.assign(part.target, value, kept)
+                        key = self.value(node.key) if isinstance(node, ast.DictComp) else DATA
+                        keys += [str(key.value)] if isinstance(key, Constant) else []
                         values.append(self.value(kept))
-                    return Items(tuple(values))
+                    return Items(tuple(values), tuple(keys) if len(keys) == len(values) else ())
                 self.loops = (*self.loops, (kept.lineno, 0))
+                self.stands_for_several = True
                 self.iterate(through, kept)
                 self.assign(part.target, self.element(through), kept)
                 for test in part.ifs:
                     self.value(test)
             value = self.value(kept)
         finally:
-            self.frame.scope, self.loops = outer, loops
+            self.frame.scope, self.loops, self.stands_for_several = outer, loops, alone
         return value if isinstance(value, Parameters) else Items((value,), pattern=True)
 
     def truth(self, test: ast.expr) -> bool | None:

@@ -84,6 +84,8 @@ class State(ABC):
         self.entered: set[ast.AST] = set()
         self.with_block: tuple[ast.AST, Callable[[Value], None]] | None = None
         self.switched: dict[Object, frozenset[str]] = {}
+        self.stands_for_several = False
+        """Whether a comprehension is followed with one item for all: what it compares holds for some of them."""
 
     @abstractmethod
     def value(self, node: ast.expr | None) -> Value:

@@ -17,6 +17,7 @@ from mldebug_mcp.script.values import (
     Object,
     Value,
     either,
+    objects_in,
 )
 
 
@@ -123,6 +124,11 @@ class Statements(Expressions):
 
     def _for(self, node: ast.For | ast.AsyncFor) -> None:
         through = self.value(node.iter)
+        element = self.element(through)
+        listed = isinstance(through, Items) and not through.pattern
+        if not listed and any(one.kind == "model" or one.name == "*" for one in objects_in(element)):
+            self._each_model(node, element)
+            return
         for place, value in enumerate(self._rounds(through)):
             with self.round(node.lineno, place):
                 self.iterate(through, node)
@@ -144,6 +150,12 @@ class Statements(Expressions):
         if isinstance(through, Items) and not through.pattern and len(through.values) <= MAX_ITEMS:
             return (through.keys and [Constant(key) for key in through.keys]) or through.values
         return [self.element(through)] * ROUNDS
+
+    def _each_model(self, node: ast.For | ast.AsyncFor, element: Value) -> None:
+        """Follow a loop over the models of a container once, as each round has another one: nothing comes again."""
+        self.assign(node.target, element, node)
+        self.body(node.body)
+        self.body(node.orelse)
 
     def _with(self, node: ast.With | ast.AsyncWith) -> bool:
         managed = self._context_manager(node)
