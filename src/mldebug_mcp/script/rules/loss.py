@@ -195,7 +195,7 @@ def loss_without_graph(roles: Roles) -> Iterator[Fault]:
 
 
 def _numbers_among_parts(roles: Roles, backward: Call) -> Iterator[Fault]:
-    """Yield a part of a loss that is a number where others, written beside it in one mapping or list, are not."""
+    """Yield a part of a loss that is a number where others of the same mapping or list are not."""
     for made in roles.script.assignments:
         if made.function != backward.function or made.order > backward.order:
             continue

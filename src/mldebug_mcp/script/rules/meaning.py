@@ -204,7 +204,7 @@ def target_is_random(roles: Roles) -> Iterator[Fault]:
 
 
 def _is_target(roles: Roles, function: ast.FunctionDef, name: ast.Name) -> bool:
-    """Say whether a name stands in a difference to the output of a model, or beside it in a loss."""
+    """Say whether a name stands in a difference to the output of a model, or next to it in a loss."""
     for node in ast.walk(function):
         sides: list[ast.expr] = []
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
