@@ -315,6 +315,36 @@ def fit(model, opt, loader, weights):
 }
 
 HEALTHY = {
+    "a count that divides the loss is added up": """
+def fit(model, opt, criterion, loader):
+    loss_sum, tokens = 0.0, 0
+    for x, y in loader:
+        n = (y != -100).sum().item()
+        loss = criterion(model(x), y)
+        opt.zero_grad()
+        (loss / n).backward()
+        opt.step()
+        loss_sum += loss.item()
+        tokens += n
+    return loss_sum / tokens
+""",
+    "teachers are loaded into a list": """
+def load_teachers(paths):
+    teachers = []
+    for path in paths:
+        net = nn.Linear(4, 2)
+        net.load_state_dict(torch.load(path))
+        teachers.append(net.to("cpu").eval().requires_grad_(False))
+    return teachers
+def fit(student, opt, teachers, loader):
+    for x, _ in loader:
+        with torch.no_grad():
+            goal = sum(teacher(x).softmax(-1) for teacher in teachers) / len(teachers)
+        loss = F.kl_div(student(x).log_softmax(-1), goal, reduction="batchmean")
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
     "one function for both phases, of which one trains": """
 loaders = {
     "train": DataLoader(sets["train"], batch_size=16, shuffle=True),

@@ -343,6 +343,7 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
         if not summed or added.function not in training:
             continue
         names = (_names_of(added.value) & lost) - {added.target} - roles.model_names
+        names = {name for name in names if not _is_number(roles, name, added)}
         cut = any(name.rpartition(".")[2] in CUT for name in calls_in(added.value))
         read = any(isinstance(node, ast.Attribute) and node.attr in ("data", "shape") for node in ast.walk(added.value))
         if names and not cut and not read and not _set_anew(roles, added):
@@ -350,6 +351,18 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
             yield fault("losses_kept", added.line, "certain", says, fix="add loss.item(), or loss.detach()")
     yield from _kept_in_evaluation(roles)
     yield from _kept_after_eval(roles)
+
+
+def _is_number(roles: Roles, name: str, added: Assignment) -> bool:
+    """Say whether a name was last assigned a plain number, such as a count that the loss is divided by."""
+    made = [one for one in roles.assignments_by_name.get((added.function, name), []) if one.order <= added.order]
+    return bool(made) and bool({call.rpartition(".")[2] for call in calls_in(made[-1].value)} & NUMBERS_FROM)
+
+
+NUMBERS_FROM = {"item", "len", "int", "float", "numel"}
+"""Calls that give a number without a graph."""
+SWITCHES = {"eval", "train", "requires_grad_", "state_dict"}
+"""Methods of models: what they are called on is no value of a batch."""
 
 
 def _kept_after_eval(roles: Roles) -> Iterator[Fault]:
@@ -402,7 +415,8 @@ def _kept_in_evaluation(roles: Roles) -> Iterator[Fault]:
             continue
         before = [call for call in roles.script.calls if call.function == function and call.order <= order]
         on = bool(before) and not roles.gradients_off(before[-1])
-        if on and carries_graph(roles, value, function, order):
+        of_model = SWITCHES & {name.rpartition(".")[2] for name in calls_in(value)}
+        if on and not of_model and carries_graph(roles, value, function, order):
             says = f"gradients are on in this evaluation, and {target} keeps the graph of every batch"
             yield fault("losses_kept", line, "certain", says, fix="with torch.no_grad():")
 
