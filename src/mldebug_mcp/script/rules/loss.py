@@ -362,7 +362,7 @@ def _is_number(roles: Roles, name: str, added: Assignment) -> bool:
 NUMBERS_FROM = {"item", "len", "int", "float", "numel"}
 """Calls that give a number without a graph."""
 SWITCHES = {"eval", "train", "requires_grad_", "state_dict"}
-"""Methods of models: what they are called on is no value of a batch."""
+"""Methods of models: what they are called on is a model."""
 
 
 def _kept_after_eval(roles: Roles) -> Iterator[Fault]:
