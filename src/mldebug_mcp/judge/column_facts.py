@@ -238,11 +238,12 @@ def _one_jump_a_pass(run: Run) -> Iterator[DerivedFact]:
     if run.kind in POLICIES or "loss" not in run:
         return
     loss = run["loss"].finite
-    at = loss.step[_jumps(loss.value)] if AROUND < len(loss) <= MOST_RECORDS else np.empty(0)
-    if len(at) < LEAST_JUMPS:
+    ends = passes_at(run, loss.step[[0, -1]]) if AROUND < len(loss) <= MOST_RECORDS else None
+    if ends is None:
         return
-    passes, ends = passes_at(run, at), passes_at(run, loss.step[[0, -1]])
-    if passes is None or ends is None:
+    at = loss.step[_jumps(loss.value)]
+    passes = passes_at(run, at) if len(at) >= LEAST_JUMPS else None
+    if passes is None:
         return
     own, (first, last) = np.maximum(1, np.ceil(passes)), np.maximum(1, np.ceil(ends)).tolist()
     count = round(last - first) + 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, constant_of, dotted
-from mldebug_mcp.script.library import NO_GRADIENTS, OPTIMIZERS, SCHEDULES
+from mldebug_mcp.script.library import CUT, NO_GRADIENTS, OPTIMIZERS, SCHEDULES
 from mldebug_mcp.script.trace.events import Trace
 from mldebug_mcp.script.trace.follower import trace_of
 
@@ -55,7 +55,7 @@ class Run:
 
 def names_with_graph(node: ast.AST) -> set[str]:
     """Return the names that an expression reads, those apart whose graph it leaves behind."""
-    if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in ("detach", "item", "float", "tolist"):
+    if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in CUT:
         return set()
     own = {node.id} if isinstance(node, ast.Name) else set()
     return own.union(*(names_with_graph(part) for part in ast.iter_child_nodes(node)))
@@ -271,6 +271,16 @@ class Roles:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
             return self.settings.get(node.attr, node)
         return node
+
+    def number_of(self, node: ast.expr) -> float | None:
+        """Return a number that is written out, the default of a setting, or a sum or difference of such."""
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            left, right = self.number_of(node.left), self.number_of(node.right)
+            if left is None or right is None:
+                return None
+            return left + right if isinstance(node.op, ast.Add) else left - right
+        value = constant_of(self.spelled_out(node))
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
     @cached_property
     def settings(self) -> dict[str, ast.expr]:

@@ -85,11 +85,5 @@ def _counter(node: ast.expr) -> tuple[str, int]:
 
 
 def _number(roles: Roles, node: ast.expr) -> int | None:
-    """Return a whole number that is written out, the default of a setting, or a sum or difference of such."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-        left, right = _number(roles, node.left), _number(roles, node.right)
-        if left is None or right is None:
-            return None
-        return left + right if isinstance(node.op, ast.Add) else left - right
-    value = constant_of(roles.spelled_out(node))
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    value = roles.number_of(node)
+    return value if isinstance(value, int) else None

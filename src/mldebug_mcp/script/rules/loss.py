@@ -359,7 +359,7 @@ def _is_number(roles: Roles, name: str, added: Assignment) -> bool:
     return bool(made) and bool({call.rpartition(".")[2] for call in calls_in(made[-1].value)} & NUMBERS_FROM)
 
 
-NUMBERS_FROM = {"item", "len", "int", "float", "numel"}
+NUMBERS_FROM = {*NUMBERS, "len", "int", "numel"}
 """Calls that give a number without a graph."""
 SWITCHES = {"eval", "train", "requires_grad_", "state_dict"}
 """Methods of models: what they are called on is a model."""

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from mldebug_mcp.script.calls import constant_of, dotted
+from mldebug_mcp.script.calls import dotted
 from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.trace.events import Event, Trace
@@ -109,7 +109,7 @@ def average_forgets(roles: Roles) -> Iterator[Fault]:
         pair = re.search(r"^\(?(\w+), \w+\)? in zip\([\w.]+\.(?:parameters|state_dict)", through)
         if pair is None or not call.node.args or call.owner.partition(".")[0] != pair[1]:
             continue
-        share = _number(roles, call.node.args[-1])
+        share = roles.number_of(call.node.args[-1])
         kept = {"mul_": share, "lerp_": None if share is None else 1 - share}.get(call.method)
         if kept is not None and 0 < kept < LEAST_KEPT:
             says = f"the average keeps {kept:.3g} of itself at each update, and so is the model of the last few steps"
@@ -119,15 +119,6 @@ def average_forgets(roles: Roles) -> Iterator[Fault]:
 LEAST_KEPT = 0.3
 """Share of itself that an average keeps at an update, below which it averages next to nothing. Chosen: fast target
 networks keep 0.9, and averages of weights 0.99 or more."""
-
-
-def _number(roles: Roles, node: ast.expr) -> float | None:
-    """Return a number that is written out, the default of a setting, or one less such."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
-        left, right = _number(roles, node.left), _number(roles, node.right)
-        return None if left is None or right is None else left - right
-    value = constant_of(roles.spelled_out(node))
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def average_without_buffers(roles: Roles) -> Iterator[Fault]:

@@ -70,10 +70,8 @@ def _is_spread(node: ast.expr) -> bool:
 
 def _optional_statistics(dataset: ast.ClassDef) -> Iterator[tuple[str, int]]:
     """Yield the parameters of a data set that are None by default and scale its rows, with their places in a call."""
-    begins = next(
-        (part for part in dataset.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"), None
-    )
-    if begins is None or not any(getattr(part, "name", "") == "__getitem__" for part in dataset.body):
+    begins = _method(dataset, "__init__")
+    if begins is None or _method(dataset, "__getitem__") is None:
         return
     names = [parameter.arg for parameter in begins.args.args][1:]
     defaults = begins.args.defaults
