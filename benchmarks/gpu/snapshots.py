@@ -67,17 +67,25 @@ def _simulated(
 
 
 def _process(arguments: list[str], folder: Path, clock: Clock, *, expandable: bool = False) -> None:
+    """Record in a process of its own; one that a signal ended is started once more, as PyTorch rarely crashes.
+
+    Raises:
+        RuntimeError: it fails, or is ended twice.
+    """
     command = [sys.executable, "-m", "benchmarks.gpu.recorded", str(folder), *arguments]
     setting = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"} if expandable else {}
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=os.environ | setting,
-        capture_output=True,
-        text=True,
-        timeout=clock.left or 1,
-        check=False,
-    )
+    for _ in range(2):
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=os.environ | setting,
+            capture_output=True,
+            text=True,
+            timeout=clock.left or 1,
+            check=False,
+        )
+        if done.returncode >= 0:
+            break
     if done.returncode:
         raise RuntimeError(f"recording {' '.join(arguments)} ended with {done.returncode}: {done.stderr[-1500:]}")
 
