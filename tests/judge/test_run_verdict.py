@@ -50,6 +50,15 @@ def test_a_healthy_run_is_one_sentence_with_what_was_looked_at() -> None:
     assert block.command.endswith("--reference OTHER_RUN")
 
 
+def test_of_a_few_records_that_nothing_speaks_in_no_fault_is_named_and_no_check_of_one_is_proposed() -> None:
+    loss, rate = [0.66, 0.68, 0.67, 0.66, 0.76, 0.75], [4.4e-5, 4.3e-5, 4.2e-5, 4.1e-5, 4e-5, 3.9e-5]
+    block = verdict_block(diagnose(run_of(loss=loss, learning_rate=rate)))
+    assert block.kind == "healthy"
+    assert block.headline.endswith("nothing in the log points to a fault.")
+    assert block.check is None
+    assert "mldebug-mcp error" not in block.command
+
+
 def test_what_many_healthy_runs_show_is_no_reason() -> None:
     for example in ("loss_spike", "overfit", "nan_loss"):
         facts = diagnose(read_run(EXAMPLES / example)).verdict.facts

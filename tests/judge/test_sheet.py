@@ -173,3 +173,16 @@ def test_what_is_logged_and_not_finite_is_not_listed_as_not_logged() -> None:
     (line,) = diagnose_run(records, settings={"lr": 0.1}).sheet.not_judged
     missing = line.partition("not logged: ")[2].split(", ")
     assert not {"loss", "grad_norm"} & {*missing}
+
+
+def test_each_quantity_that_nothing_rests_on_is_named_with_its_ends_on_one_screen() -> None:
+    run = run_of({
+        "loss": [0.5, 0.25, 0.5, 0.25],
+        "reward": [0.75, 0.75, 0.875, 1.0],
+        "kl": [0.0, 0.5, 1.0, 2.0],
+        "rewards/format/mean": [0.25, 0.5, 0.75, 1.0],
+        "rewards/exact/mean": [0.5, 0.25, 0.125, 0.0],
+    })  # fmt: skip
+    text = " ".join(printed(diagnose(run), run, long=False).split())
+    for ends in ("rewards/format/mean 0.25 to 1", "rewards/exact/mean 0.5 to 0"):
+        assert ends in text

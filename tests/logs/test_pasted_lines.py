@@ -145,6 +145,24 @@ PASTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "step",
         {"loss": {100: 2.5, 200: 2.25, 300: 2.0}},
     ),
+    "one record over two lines, without a step": (
+        "completions/mean_length: 192   completions/clipped_ratio: 1   mean_terminated_length: 0\n"
+        "reward: 0   reward_std: 0   frac_reward_zero_std: 1   loss: 0   grad_norm: 0\n",
+        "record",
+        {"completion_length": {1: 192.0}, "completions/clipped_ratio": {1: 1.0}, "reward": {1: 0.0}, "loss": {1: 0.0}},
+    ),
+    "records over two lines that take turns, without a step, and an evaluation below one": (
+        "loss: 2.5 grad_norm: 0.5\nreward: 0.125 reward_std: 0.25\n"
+        "loss: 2.25 grad_norm: 0.75\nreward: 0.25 reward_std: 0.375\neval_loss: 2.125 eval_accuracy: 0.5\n"
+        "loss: 2.0 grad_norm: 0.625\nreward: 0.375 reward_std: 0.5\n",
+        "record",
+        {
+            "loss": {1: 2.5, 2: 2.25, 3: 2.0},
+            "reward": {1: 0.125, 2: 0.25, 3: 0.375},
+            "reward_std": {1: 0.25, 2: 0.375, 3: 0.5},
+            "eval_loss": {2: 2.125},
+        },
+    ),
 }
 
 

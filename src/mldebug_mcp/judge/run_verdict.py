@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from mldebug_mcp.core.text import counted, figure, percent, shorten
 from mldebug_mcp.judge.hypotheses import usual_symptoms
+from mldebug_mcp.judge.ranking import SPEAKS
 from mldebug_mcp.knowledge.advice import advice_for
 from mldebug_mcp.knowledge.catalogue import cause_names
 from mldebug_mcp.logs import Run
@@ -109,12 +110,15 @@ def verdict_of(
     unusual = [finding for finding in present if finding.symptom not in usual_symptoms()]
     rival, named = _rival(hypotheses), _named(hypotheses)
     if leader.cause == SOUND:
+        doubt = doubt_of(hypotheses)
         return RunVerdict(
             kind="healthy",
             headline=_healthy(run, sheet, present, hypotheses, learner),
             causes=named,
             facts=[f"{fact} (unusual, but no listed fault explains it better)" for fact in _seen(unusual)],
-            next=_if_unsure(leader, rival, steps, learner) or _after_healthy(run, missing),
+            next=_first_check(doubt, about_faults(steps), learner)
+            if doubt
+            else _after_healthy(run, missing, sure=is_surely(leader)),
         )
     if leader.cause == OTHER:
         return RunVerdict(
@@ -144,9 +148,15 @@ def _first_check(leader: Hypothesis, steps: Sequence[NextStep], learner: str) ->
     return f"First {name_of(cause, learner)}, which is quicker to tell: {action[:1].lower()}{action[1:]}"
 
 
-def _if_unsure(leader: Hypothesis, rival: Hypothesis | None, steps: Sequence[NextStep], learner: str) -> str:
-    """Return the first check of a fault where healthy leads by little."""
-    return "" if is_surely(leader) or rival is None else _first_check(rival, about_faults(steps), learner)
+def doubt_of(hypotheses: Sequence[Hypothesis]) -> Hypothesis | None:
+    """Return the fault that is worth a check where healthy leads by little: the next one, if anything speaks for it."""
+    rival = None if is_surely(hypotheses[0]) else _rival(hypotheses)
+    return rival if rival is not None and has_grounds(rival) else None
+
+
+def has_grounds(hypothesis: Hypothesis) -> bool:
+    """Say whether anything in the log speaks for a cause: without that its share is its prior."""
+    return any(reason.bits >= SPEAKS for reason in hypothesis.reasons)
 
 
 def is_surely(leader: Hypothesis) -> bool:
@@ -220,7 +230,9 @@ def _healthy(
     what = "no fault shows" if present or not sure else "nothing unusual"
     word = "Healthy" if sure else "Not sure; perhaps healthy"
     parts = [f"{word} ({percent(leader.probability)}): {what}" + (f" in {looked_at}" if looked_at else "")]
-    if rival is not None and (_is_near(rival) or not sure):
+    if rival is not None and not sure and not has_grounds(rival):
+        parts.append("nothing in the log points to a fault")
+    elif rival is not None and (_is_near(rival) or not sure):
         parts.append(f"the likeliest fault is {_with_share(rival, learner)} [{rival.cause}]")
     return f"{'; '.join(parts)}."
 
@@ -243,7 +255,7 @@ def _looked_at(run: RunSummary, sheet: Sheet) -> str:
     return f"{listed} over {counted(run.records, 'record')}"
 
 
-def _after_healthy(run: RunSummary, missing: Sequence[MetricToLog]) -> str:
+def _after_healthy(run: RunSummary, missing: Sequence[MetricToLog], *, sure: bool) -> str:
     """Return what to do after a healthy answer: the evaluation that is missing, else a comparison."""
     evaluates = any(name.startswith(("eval_", "rewards/", "reward")) for name in run.metrics)
     if not evaluates and run.kind not in ("rl", "ppo", "grpo"):
@@ -252,7 +264,8 @@ def _after_healthy(run: RunSummary, missing: Sequence[MetricToLog]) -> str:
         )
     if missing:
         return f"Compare with the last good run, and log {missing[0].metric}: {whole_clauses(missing[0].how)}."
-    return "Nothing has to be done. A run that could be better looks healthy too: a good run to compare with shows it."
+    done = "Nothing has to be done. " if sure else ""
+    return f"{done}A run that could be better looks healthy too: a good run to compare with shows it."
 
 
 def _healthy_share(hypotheses: Sequence[Hypothesis]) -> list[str]:

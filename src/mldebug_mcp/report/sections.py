@@ -14,19 +14,21 @@ from dataclasses import field
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure, percent, shorten
 from mldebug_mcp.judge.next_call import as_command
-from mldebug_mcp.judge.run_verdict import about_faults, is_surely
+from mldebug_mcp.judge.ranking import SPEAKS
+from mldebug_mcp.judge.run_verdict import about_faults, doubt_of
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.run import Sibling
 from mldebug_mcp.models import Citation, Comparison, Diagnosis, Finding, Hypothesis, NextStep, State
 from mldebug_mcp.models.base import NO_FAULTS, SOUND, Glance
 from mldebug_mcp.models.checkpoints import CheckpointChoice
+from mldebug_mcp.models.diagnosis import QuantityFact
 
 # What people are shown of a diagnosis, in a terminal and on a page alike.
 
 
 SHOWN_HYPOTHESES = 5
 SHOWN_STEPS = 3
-SHOWN_SETTINGS, LONGEST_VALUE = 3, 24
+SHOWN_SETTINGS, LONGEST_VALUE, LONGEST_NAME = 3, 24, 40
 CITED = 0.1
 """Probability below which a hypothesis other than the leader has no quote shown (chosen)."""
 ONCE_CHECKED = "Once a check is made, run the same command with --outcome CHECK=confirms or =refutes"
@@ -184,9 +186,9 @@ class Block:
 def verdict_block(diagnosis: Diagnosis) -> Block:
     """Return what a reader needs first."""
     verdict = diagnosis.verdict
-    unsure = verdict.kind == "healthy" and not is_surely(diagnosis.hypotheses[0])
-    steps = about_faults(diagnosis.next_steps) if unsure else diagnosis.next_steps
-    asks = steps and (unsure or verdict.kind in ("fault", "unclear"))
+    doubted = verdict.kind == "healthy" and doubt_of(diagnosis.hypotheses) is not None
+    steps = about_faults(diagnosis.next_steps) if doubted else diagnosis.next_steps
+    asks = steps and (doubted or verdict.kind in ("fault", "unclear"))
     check = _check(diagnosis, steps[0]) if asks else None
     if diagnosis.run.runs_in_folder > 1:
         command, needs = f"mldebug-mcp runs {shlex.quote(diagnosis.run.path)}", ""
@@ -247,10 +249,23 @@ def observed(diagnosis: Diagnosis, *, whole: bool = False) -> Iterator[Section]:
     yield Section("Which checkpoint to keep", checkpoint_lines(diagnosis.checkpoint))
     yield Section("Events", [f"{unit} {figure(event.step)}: {event}" for event in sheet.events])
     shown = sheet.quantities if whole else [quantity for quantity in sheet.quantities if quantity.matters]
-    yield Section("Logged", [" | ".join(quantity_fact.parts) for quantity_fact in shown])
+    others = [quantity for quantity in sheet.quantities if not whole and not quantity.matters]
+    yield Section("Logged", [*(" | ".join(quantity.parts) for quantity in shown), *_in_brief(others)])
     yield settings_section(diagnosis, whole=whole)
     if whole:
         yield Section("Not judged", sheet.not_judged)
+
+
+def _in_brief(quantities: Sequence[QuantityFact]) -> list[str]:
+    """Return in a line where quantities begin and end that nothing rests on."""
+    return [f"also {', '.join(map(_ends, quantities))}"] if quantities else []
+
+
+def _ends(quantity: QuantityFact) -> str:
+    curve = quantity.curves[0]
+    others = f" and {counted(quantity.columns - 1, 'column')} like it" if quantity.columns > 1 else ""
+    course = figure(curve.last) if curve.first == curve.last else f"{figure(curve.first)} to {figure(curve.last)}"
+    return f"{shorten(curve.name, LONGEST_NAME)} {course}{others}"
 
 
 def checkpoint_lines(choice: CheckpointChoice | None) -> list[str]:
@@ -313,7 +328,9 @@ def reasons_of(hypothesis: Hypothesis, sign: int, *, whole: bool = False, bits: 
     if not whole and hypothesis.probability < MIN_PROBABILITY_WITH_FACTS:
         return []
     reasons = [
-        reason for reason in hypothesis.reasons if reason.bits * sign > 0 and (whole or reason.kind != "numbers")
+        reason
+        for reason in hypothesis.reasons
+        if reason.bits * sign > 0 and (whole or (reason.kind != "numbers" and (bits or abs(reason.bits) >= SPEAKS)))
     ]
     shown = reasons if whole else reasons[:MAX_REASONS]
     return [f"{_fact(reason.fact)}{f' ({reason.bits:+.1f} bits)' if bits else ''}" for reason in shown]

@@ -175,3 +175,10 @@ def test_completions_that_grew_into_the_limit_count_once() -> None:
     run = run_of(curves, kind="grpo")
     assert state("completion_length_grows", run) is State.PRESENT
     assert state("completions_truncated", run) is State.UNKNOWN
+
+
+def test_an_excerpt_in_which_every_completion_ends_at_the_limit_is_present_and_one_in_which_some_end_is_unknown() -> (
+    None
+):
+    assert state("completions_truncated", run_of({"completions/clipped_ratio": [1.0]}, kind="grpo")) is State.PRESENT
+    assert state("completions_truncated", run_of({"completions/clipped_ratio": [0.9]}, kind="grpo")) is State.UNKNOWN

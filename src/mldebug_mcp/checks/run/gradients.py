@@ -223,7 +223,7 @@ READINGS = (
 
 @question(
     *(one.outcome for one in READINGS),
-    outcome_of(grad_norm_never_finite, 0.003, of="grad_norm_nonfinite", as_chosen=True),
+    outcome_of(grad_norm_never_finite, 0.1, of="grad_norm_nonfinite", as_chosen=True),
     needs=_NORM,
 )
 def gradient_level(run: Run) -> Answers:

@@ -465,8 +465,8 @@ def _change(run: Run, start: float, end: float, *, beside: str, present: bool) -
 def completions_truncated(run: Run, share: Series) -> Evidence | None:
     """More than 80 % of the completions end at the length limit, for a quarter of the log or up to its end.
 
-    Not this when: single records do; the share is high at the start and comes down for good; it was low at the
-    start (`completions_reach_limit`).
+    Not this when: single records of many do; the share is high at the start and comes down for good; it was low at
+    the start (`completions_reach_limit`).
     """
     return _at_limit(run, share)
 
@@ -490,7 +490,7 @@ def completions_reach_limit(run: Run, share: Series) -> Evidence | None:
 
 
 def _at_limit(run: Run, share: Series) -> Evidence | None:
-    if len(share) < LEAST_SHARES:
+    if len(share) < LEAST_SHARES and not (len(share) and bool((share.value >= ALL).all())):
         raise CannotTell(f"{CLIPPED_RATIO} has fewer than {LEAST_SHARES} finite values")
     cut = blocks(share.value, 12)
     high = cut.level > MOST_CUT

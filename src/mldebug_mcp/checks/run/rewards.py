@@ -372,10 +372,14 @@ def no_variance_in_excerpt(run: Run, found: Groups) -> Evidence:
     series = found.series
     return Evidence(
         f"{series.name} is {figure(series.value[-1])} at {run.place(series.step[-1])}: "
-        f"groups without variance in all {counted(len(series), 'record')} there are",
+        f"groups without variance in {_every(len(series))}",
         steps=(float(series.step[0]),),
         values={"records": float(len(series))},
     )
+
+
+def _every(records: int) -> str:
+    return "the one record there is" if records == 1 else f"all {records} records there are"
 
 
 def reward_std_zero(run: Run, found: Groups) -> Evidence | None:
@@ -402,7 +406,7 @@ def reward_std_zero(run: Run, found: Groups) -> Evidence | None:
 
 @question(
     outcome_of(reward_std_zero, 0.01, "axolotl_stability", follows=("eval_reward_falls",)),
-    outcome_of(no_variance_in_excerpt, 0.1, "axolotl_stability"),
+    outcome_of(no_variance_in_excerpt, 0.04, "axolotl_stability"),
     any_of=("frac_reward_zero_std", "reward_std"),
     not_for=NOT_POLICY,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -201,7 +201,8 @@ class CountedPlan:
 
 # Lines that may be records: metrics without a counter, or a counter beside names that nobody knows.
 #
-# They count only if the log has nothing better. Of such lines the shape that comes most often is read.
+# They count only if the log has nothing better. Of such lines the shape that comes most often begins a record, and what
+# the lines below it add belongs to the same one.
 
 
 Shape = tuple[str, ...]
@@ -212,10 +213,22 @@ MIN_SURE_LINES = 2000
 """Lines of one shape in a log without a single sure record, from which on they are its records."""
 MIN_REPEATED_LINES = 3
 """Lines of one shape that make it a record; chosen: two may be chance."""
+MAX_LINES_BELOW_RECORD = 20
+"""Lines below a record in which metrics without a counter belong to it."""
+MAX_LINES_OF_BLOCK = 3
+"""Lines between two of one block, where it stands alone. Chosen by hand."""
+
+
+class Leftover(NamedTuple):
+    """A line that may be a record or a part of one."""
+
+    number: int
+    shape: Shape
+    values: tuple[float, ...]
 
 
 class Leftovers:
-    """Keeps such lines by shape.
+    """Keeps such lines until it is known which of them begin a record.
 
     Args:
         builder: Where they go if nothing better comes.
@@ -223,71 +236,115 @@ class Leftovers:
 
     def __init__(self, builder: RunBuilder) -> None:
         self._builder = builder
-        self._rows: dict[Shape, list[tuple[float, ...]]] = {}
+        self._lines: list[Leftover] = []
+        self._counts: Counter[Shape] = Counter()
         self._known: dict[Shape, bool] = {}
-        self._accepted: Shape | None = None
+        self._begins: Shape | None = None
+        self._open: dict[str, float] = {}
+        self._opened = 0
         self.left_out = 0
 
-    def take(self, values: dict[str, float], *, known: bool) -> None:
-        """Take a line; `known` says that its names are those of metrics."""
-        shape = tuple(values)
-        if shape == self._accepted:
-            self._builder.numbers(values)
-            return
-        if self._leaves_out(shape):
+    def take(self, number: int, values: Mapping[str, float], *, known: bool) -> None:
+        """Take the line of a number; `known` says that its names are those of metrics."""
+        line = Leftover(number, tuple(values), tuple(values.values()))
+        if line.shape not in self._counts and len(self._counts) >= MAX_SHAPES:
             self.left_out += known
             return
-        rows = self._rows.setdefault(shape, [])
-        self._known.setdefault(shape, known)
-        rows.append(tuple(values.values()))
-        if len(rows) >= MIN_SURE_LINES:
-            self._accept(shape)
+        self._counts[line.shape] += 1
+        if self._begins is not None:
+            self._put(line, known=known)
+        elif self._builder.records:
+            self.left_out += known
+        else:
+            self._known.setdefault(line.shape, known)
+            self._lines.append(line)
+            if self._counts[line.shape] >= MIN_SURE_LINES:
+                self._begin(line.shape)
 
-    def many(self, columns: Mapping[str, Floats]) -> None:
-        """Take lines of one shape, of names that are those of metrics; each column of shape (n,)."""
-        shape, size = tuple(columns), len(next(iter(columns.values())))
+    def many(self, numbers: NDArray[np.int64], columns: Mapping[str, Floats]) -> None:
+        """Take lines of one shape, of known names: their numbers, and their columns by name, each of shape (n,)."""
+        shape, size = tuple(columns), len(numbers)
         rows = zip(*(column[:MIN_SURE_LINES].tolist() for column in columns.values()), strict=True)
         done = 0
-        while shape != self._accepted and done < size:
-            if self._leaves_out(shape):
-                self.left_out += size - done
-                return
-            self.take(dict(zip(shape, next(rows), strict=True)), known=True)
+        while shape != self._begins and done < min(size, MIN_SURE_LINES):
+            self.take(int(numbers[done]), dict(zip(shape, next(rows), strict=True)), known=True)
             done += 1
-        self._builder.columns({name: column[done:] for name, column in columns.items()}, {})
-
-    def _leaves_out(self, shape: Shape) -> bool:
-        """Say whether lines of a shape count no more: there are better ones, or too many shapes."""
-        return self._builder.records > 0 or (shape not in self._rows and len(self._rows) >= MAX_SHAPES)
+        if shape != self._begins:
+            self.left_out += size - done
+        elif done < size:
+            self._close()
+            self._builder.columns({name: column[done:-1] for name, column in columns.items()}, {})
+            last = {name: float(column[-1]) for name, column in columns.items()}
+            self.take(int(numbers[-1]), last, known=True)
 
     def end(self) -> None:
-        """Give the best shape to the builder if it has no records, else count the lines as left out."""
-        if self._builder.records:
-            self.left_out += sum(len(rows) for shape, rows in self._rows.items() if self._known[shape])
-        else:
-            shape = self._best()
-            if shape is not None:
-                self._accept(shape)
+        """Give the records to the builder if it has none, and say how many lines are left out."""
+        if not self._builder.records and self._begins is None and (shape := self._first()) is not None:
+            self._begin(shape)
+        self._close()
+        self.left_out += sum(self._known[line.shape] for line in self._lines)
         if self.left_out:
             self._builder.note(f"left out {self.left_out} line(s) with metrics but without a step or an epoch")
 
-    def _best(self) -> Shape | None:
-        """Return the shape that repeats most; a line that stands alone counts only if it names the loss."""
-        counts = {shape: len(rows) for shape, rows in self._rows.items()}
-        repeated = {shape: count for shape, count in counts.items() if count >= MIN_REPEATED_LINES}
-        if repeated:
-            return max(repeated, key=lambda shape: repeated[shape])
-        return next((shape for shape in counts if self._known[shape] and "loss" in map(canonical, shape)), None)
+    def _first(self) -> Shape | None:
+        """Return the shape that begins a record: that which repeats most, or the first of a block with the loss."""
+        shape, count = next(iter(self._counts.most_common(1)), (None, 0))
+        if count >= MIN_REPEATED_LINES:
+            return shape
+        losses = (place for place, line in enumerate(self._lines) if self._is_loss(line))
+        place = next(losses, None)
+        if place is None:
+            return None
+        names = set(map(canonical, self._lines[place].shape))
+        while place and self._is_above(self._lines[place - 1], self._lines[place], names):
+            place -= 1
+            names |= set(map(canonical, self._lines[place].shape))
+        return self._lines[place].shape
 
-    def _accept(self, shape: Shape) -> None:
-        self._accepted = shape
-        for row in self._rows.pop(shape):
-            self._builder.numbers(dict(zip(shape, row, strict=True)))
+    def _is_loss(self, line: Leftover) -> bool:
+        return self._known[line.shape] and "loss" in map(canonical, line.shape)
+
+    def _is_above(self, line: Leftover, below: Leftover, names: Collection[str]) -> bool:
+        """Say whether a line is of the block of the one below it, whose lines so far hold these names."""
+        near = below.number - line.number <= MAX_LINES_OF_BLOCK
+        return near and self._known[line.shape] and self._adds(line.shape, names)
+
+    def _begin(self, shape: Shape) -> None:
+        """Let lines of a shape begin a record, and put the lines so far into records."""
+        self._begins = shape
         if not self._known[shape]:
             names = ", ".join(shape[:5])
             self._builder.note(
                 f"names of no known metric: lines with a counter that repeat are read as records ({names})"
             )
+        lines, self._lines = self._lines, []
+        for line in lines:
+            self._put(line, known=self._known[line.shape])
+
+    def _put(self, line: Leftover, *, known: bool) -> None:
+        """Begin a record with a line, or add it to the open one if that has none of its names."""
+        values = dict(zip(line.shape, line.values, strict=True))
+        if line.shape == self._begins:
+            self._close()
+            self._open, self._opened = values, line.number
+        elif known and self._goes_on(line):
+            self._open |= values
+        else:
+            self.left_out += known
+
+    def _goes_on(self, line: Leftover) -> bool:
+        near = line.number - self._opened <= MAX_LINES_BELOW_RECORD
+        return bool(self._open) and near and self._adds(line.shape, set(map(canonical, self._open)))
+
+    def _adds(self, shape: Shape, names: Collection[str]) -> bool:
+        """Say whether lines of a shape add to a record that has these names: a single number may be an aside."""
+        is_row = len(shape) > 1 or self._counts[shape] >= MIN_REPEATED_LINES
+        return is_row and not any(canonical(name) in names for name in shape)
+
+    def _close(self) -> None:
+        if self._open:
+            self._builder.numbers(self._open)
+        self._open = {}
 
 
 # Lines that several ranks of one training print: those of the first that printed them are the records of the run. Of
@@ -494,8 +551,6 @@ def scattered(lots: Sequence[Lot], size: int) -> tuple[dict[str, Floats], dict[s
 # Lines that never come near a counter count only if the log has nothing better.
 
 
-MAX_LINES_BELOW_RECORD = 20
-"""Lines below a record in which metrics without a counter belong to it."""
 MAX_ROWS_BETWEEN_COUNTERS = 3
 """Lines from the row above, up to which another counter is of the same block. Chosen by hand."""
 
@@ -559,7 +614,7 @@ class Assembler:
         elif parsed.telling:
             self._without_counter(number, parsed.metrics)
         elif values and len(parsed.metrics) > ("episode" not in values) and not self._builder.records:
-            self._leftovers.take({**values, **parsed.metrics}, known=False)
+            self._leftovers.take(number, {**values, **parsed.metrics}, known=False)
         elif values and not is_remark(parsed):
             self._take_heading(number, values, parsed)
         elif (
@@ -619,15 +674,17 @@ class Assembler:
         below = not self._counters or (not self._heading and number - self._line > MAX_LINES_BELOW_RECORD)
         return below and not self._renames(like) and not self.ranks.is_echo(like)
 
-    def many_alone(self, metrics: Mapping[str, Floats]) -> None:
+    def many_alone(self, numbers: NDArray[np.int64], metrics: Mapping[str, Floats]) -> None:
         """Take lines of one shape that stand alone and follow one another.
 
         Args:
+            numbers: Their line numbers, shape (n,).
             metrics: What they say, shape (n,).
         """
-        size = len(next(iter(metrics.values())))
+        size = len(numbers)
         self._told, self._counted = self._told + size, self._counted + size * bool(self._counters)
-        self._leftovers.many(metrics)
+        if size:
+            self._leftovers.many(numbers, metrics)
 
     def _renames(self, like: Parsed) -> bool:
         """Say whether the loss of lines like this one may get another name; see `_as_before`."""
@@ -836,7 +893,7 @@ class Assembler:
                 counters = self._counters
                 self._open(number, counters, metrics, heading=True)
                 return
-        self._leftovers.take(metrics, known=True)
+        self._leftovers.take(number, metrics, known=True)
 
     def _fails(self, number: int, metrics: dict[str, float]) -> bool:
         """Take a loss that failed between two records ("Loss is nan, stopping training"): a step after the first."""

@@ -589,7 +589,7 @@ class Records:
             self._take_at(index, numbers, shape, rows)
             if self.assembler.stands_alone(number + 1, like):
                 columns = shape.columns(rows[index + 1 :])
-                self.assembler.many_alone(dict(zip(like.metrics, columns, strict=True)))
+                self.assembler.many_alone(numbers[index + 1 :], dict(zip(like.metrics, columns, strict=True)))
                 break
         return len(rows)
 
