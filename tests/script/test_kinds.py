@@ -18,6 +18,37 @@ from torch.nn.utils.rnn import pad_sequence
 """
 
 FAULTS: dict[str, list[str]] = {
+    "result_unused": [
+        """
+def train(net, opt, loader):
+    state = torch.zeros(8, 64)
+    for x, y in loader:
+        opt.zero_grad()
+        out, state = net(x, state)
+        F.mse_loss(out, y).backward()
+        opt.step()
+        state.detach()
+""",
+        """
+def train(net, opt, loader):
+    for x, y in loader:
+        opt.zero_grad()
+        z = net(x)
+        F.normalize(z, dim=-1)
+        F.mse_loss(z, y).backward()
+        opt.step()
+""",
+    ],
+    "argument_unused": [
+        """
+def rows(data, smooth):
+    return data.float()
+def main(data, net, opt):
+    one, other = rows(data, 0.1), rows(data, 0.5)
+    F.mse_loss(net(one), other).backward()
+    opt.step()
+""",
+    ],
     "scale_not_used": [
         """
 class Fit:
@@ -211,6 +242,15 @@ def main(net, dl, opt):
 """,
     ],
     "ema_never_updated": [
+        """
+class Shadow:
+    def __init__(self, net):
+        self.net = copy.deepcopy(net).eval()
+    @torch.no_grad()
+    def follow(self, net):
+        for mine, theirs in zip(self.net.parameters(), net.parameters()):
+            mine.lerp(theirs, 0.01)
+""",
         """
 class EMA:
     def __init__(self, net, decay=0.999):
@@ -600,6 +640,11 @@ def accuracy(net, loader):
     ],
     "best_is_worst": [
         """
+from transformers import Trainer, TrainingArguments
+def arguments(out):
+    return TrainingArguments(out, save_total_limit=2, metric_for_best_model="rmse")
+""",
+        """
 def keep(val_loss, best_loss, net):
     if val_loss > best_loss:
         best_loss = val_loss
@@ -945,6 +990,17 @@ loaders = {"train": DataLoader(Photos(train_files), 32, shuffle=True), "valid": 
 """,
     ],
     "same_data": [
+        """
+def load(root, part):
+    rows = torch.load(root / "rows.pt")
+    return DataLoader(TensorDataset(rows["x"], rows["y"]), 64, shuffle=True)
+def main(root, net, opt):
+    fit, held_out = load(root, "train"), load(root, "val")
+    for x, y in fit:
+        opt.zero_grad()
+        F.mse_loss(net(x), y).backward()
+        opt.step()
+""",
         """
 rows = load_dataset("imdb", split="train")
 train_loader = DataLoader(load_dataset("imdb", split="train"), 32, shuffle=True)
@@ -1328,6 +1384,21 @@ for epoch in range(5):
 }
 
 HEALTHY = {
+    "a plot of points, a part that is read, and statements that change what they are called on": """
+def show(ax, xs, ys, net, opt, loader):
+    ax.scatter(xs, ys)
+    for x, y in loader:
+        opt.zero_grad()
+        loss = F.mse_loss(net(x), y)
+        loss.backward()
+        opt.step()
+        net.weight.data.clamp_(-1, 1)
+def load(root, part):
+    rows = torch.load(root / f"{part}.pt")
+    return DataLoader(TensorDataset(rows["x"], rows["y"]), 64, shuffle=part == "train")
+def main(root):
+    return load(root, "train"), load(root, "val")
+""",
     "a target by a name that is cut off": """
 def update(q, opt, obs, action, reward, after, done, gamma):
     following = q(after).max(1, keepdim=True)[0].detach()

@@ -23,6 +23,7 @@ from mldebug_mcp.script.rules import (
     schedule,
     signs,
     step,
+    unused,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -110,6 +111,8 @@ RULES: tuple[Rule, ...] = (
     reinforcement.clipped_the_wrong_way,
     reinforcement.divergence_is_rewarded,
     reinforcement.value_of_own_actions_made_smaller,
+    unused.result_unused,
+    unused.argument_unused,
     arguments.settings_contradict,
 )
 

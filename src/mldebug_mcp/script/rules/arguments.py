@@ -53,6 +53,10 @@ class _Given:
     def __contains__(self, name: str) -> bool:
         return name in self._keywords
 
+    def is_written_out(self, name: str) -> bool:
+        """Say whether all arguments are written out, and nothing in the script sets another one later."""
+        return None not in {keyword.arg for keyword in self.call.node.keywords} and name not in self._roles.source
+
     def value(self, name: str, place: int | None = None) -> object:
         """Return the value of an argument; None where it is not given or no constant."""
         node = self._keywords.get(name)
@@ -169,16 +173,26 @@ def _groups_and_pairs(given: _Given) -> Iterator[Fault]:
 
 
 def _direction(given: _Given) -> Iterator[Fault]:
-    """Yield where the best model, or the time to stop, is looked for in the wrong direction of a metric."""
-    metric = given.text("metric_for_best_model") or given.text("monitor")
+    """Yield where the best model, or the time to stop, is looked for in the wrong direction of a metric.
+
+    Transformers takes the highest for the best of each metric whose name does not end in "loss"
+    (TrainingArguments, `greater_is_better`).
+    """
+    metric, of_transformers = given.text("metric_for_best_model"), True
+    if not metric:
+        metric, of_transformers = given.text("monitor"), False
     direction = {True: "max", False: "min"}.get(given.value("greater_is_better"), given.text("mode"))  # type: ignore[call-overload]
+    asked = "greater_is_better" in given or "mode" in given
+    if metric and of_transformers and not asked and given.is_written_out("greater_is_better"):
+        direction = "min" if metric.endswith("loss") else "max"
     if not metric or direction not in ("max", "min"):
         return
     lower, higher = LOSS_LIKE.search(metric), SCORE_LIKE.search(metric)
     if (direction == "max" and lower and not higher) or (direction == "min" and higher and not lower):
-        argument = "greater_is_better" if "greater_is_better" in given else "mode"
+        argument = "greater_is_better" if "greater_is_better" in given else "mode" if asked else "metric_for_best_model"
         better = "lower" if lower else "higher"
-        says = f"{metric} is better when {better}, and its {direction} is kept as the best"
+        unless = "" if asked else " unless greater_is_better says otherwise"
+        says = f"{metric} is better when {better}, and its {direction} is kept as the best{unless}"
         yield fault("best_is_worst", given.line(argument), "certain", says)
 
 

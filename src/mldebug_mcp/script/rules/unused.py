@@ -1,0 +1,124 @@
+"""Is what a script makes used? A result that nothing takes, or an argument that nothing reads, is work that is lost."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from mldebug_mcp.script.calls import Call, constant_of, dotted
+from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.roles import Roles
+
+IN_PLACE_BY_UNDERSCORE = frozenset({
+    "clamp", "clamp_max", "clamp_min", "detach", "div", "index_add", "index_copy", "index_fill", "lerp", "masked_fill",
+    "masked_scatter", "mul", "nan_to_num", "scatter", "scatter_add", "sub",
+})  # fmt: skip
+"""Methods of tensors that give a new one, and have a twin with `_` at its end that changes the tensor itself."""
+OF_FUNCTIONAL = re.compile(
+    r"^(?:F|(?:torch\.)?nn\.functional)\.(?!one_hot)[a-z]\w*[a-z0-9]$|^torch\.(?:clamp|where|lerp)$"
+)
+"""Functions that give a new tensor, where nothing says that they write into one."""
+WRITES = frozenset({"out", "inplace"})
+SPLITS = re.compile(r"^(?:train\w*|val\w*|dev|test\w*|eval\w*|valid\w*)$", re.IGNORECASE)
+
+
+def result_unused(roles: Roles) -> Iterator[Fault]:
+    """A new tensor is computed, and nothing takes it: what was meant to change stays as it is."""
+    for node in ast.walk(roles.script.tree):
+        if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
+            continue
+        call = node.value
+        name, method = dotted(call.func), dotted(call.func).rpartition(".")[2]
+        if {keyword.arg for keyword in call.keywords} & WRITES or _draws(call, method):
+            continue
+        if method in IN_PLACE_BY_UNDERSCORE and isinstance(call.func, ast.Attribute) and not _is_module(roles, name):
+            says = f"`{ast.unparse(call)[:60]}` gives a new tensor that nothing takes: `{method}_` changes the tensor"
+            yield _of_parameters(roles, node, says)
+        elif OF_FUNCTIONAL.search(name):
+            says = f"`{ast.unparse(call)[:60]}` gives a new tensor that nothing takes"
+            yield fault("result_unused", node.lineno, "likely", says)
+
+
+def _draws(call: ast.Call, method: str) -> bool:
+    """Say whether a call is matplotlib's `scatter(x, y)`: that of a tensor has a dimension, indices and values."""
+    return method == "scatter" and len(call.args) < 3
+
+
+def _is_module(roles: Roles, name: str) -> bool:
+    """Say whether a method is that of an imported module, such as `re.sub`, or of something else than a tensor."""
+    owner = name.rpartition(".")[0]
+    imported = {
+        (alias.asname or alias.name).partition(".")[0]
+        for node in ast.walk(roles.script.tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    return owner.partition(".")[0] in imported or owner in roles.optimizers
+
+
+def _of_parameters(roles: Roles, node: ast.Expr, says: str) -> Fault:
+    """Return the fault of a lost result; where it goes over the weights of two networks, the average is not updated."""
+    around = [
+        loop
+        for loop in ast.walk(roles.script.tree)
+        if isinstance(loop, ast.For) and loop.lineno <= node.lineno <= (loop.end_lineno or 0)
+    ]
+    weights = any(re.search(r"zip\(.*(?:parameters|state_dict)\(\)", ast.unparse(loop.iter)) for loop in around)
+    return fault(
+        "ema_never_updated" if weights else "result_unused", node.lineno, "certain" if weights else "likely", says
+    )
+
+
+def argument_unused(roles: Roles) -> Iterator[Fault]:
+    """A function never reads an argument that its callers give different values for, such as which split to load."""
+    for function in roles.definitions.values():
+        if not isinstance(function, ast.FunctionDef) or _may_be_called_elsewhere(roles, function):
+            continue
+        read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        for parameter in (*function.args.args, *function.args.kwonlyargs):
+            name = parameter.arg
+            if name in read or name.startswith("_") or name in ("self", "cls"):
+                continue
+            given = _values(roles, function, name)
+            if len(given) < 2 or len(set(given)) < 2:
+                continue
+            says = f"{function.name}() never reads {name}, for which it is given {' and '.join(map(repr, given[:3]))}"
+            splits = all(isinstance(value, str) and SPLITS.search(value) for value in given)
+            if splits:
+                yield fault("same_data", function.lineno, "likely", f"{says}: both get the same rows")
+            else:
+                yield fault("argument_unused", function.lineno, "depends", says)
+
+
+def _may_be_called_elsewhere(roles: Roles, function: ast.FunctionDef) -> bool:
+    """Say whether a function is a stub, is handed on as a value, or takes the place of one of another class."""
+    body = [node for node in function.body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
+    stub = not body or all(isinstance(node, ast.Pass | ast.Raise) for node in body)
+    called = {id(call.node.func) for call in roles.script.calls}
+    handed_on = any(id(node) not in called for node, _ in roles.reads.get(function.name, ()))
+    inherits = any(
+        isinstance(owner, ast.ClassDef) and owner.bases and function in owner.body
+        for owner in ast.walk(roles.script.tree)
+    )
+    return stub or handed_on or inherits or bool(function.decorator_list) or "locals()" in ast.unparse(function)
+
+
+def _values(roles: Roles, function: ast.FunctionDef, name: str) -> list[object]:
+    """Return the constants that a function is given for a parameter; nothing if any call gives something else."""
+    names = [parameter.arg for parameter in function.args.args]
+    place = names.index(name) - (names[:1] in (["self"], ["cls"])) if name in names else None
+    calls = [call for call in roles.script.named(function.name) if not call.node.args or not _is_starred(call)]
+    given = [node for call in calls if (node := _given(call, name, place)) is not None]
+    values = [constant_of(node) for node in given]
+    return [] if None in values else values
+
+
+def _given(call: Call, name: str, place: int | None) -> ast.expr | None:
+    if name in call.keywords:
+        return call.keywords[name]
+    return call.node.args[place] if place is not None and place < len(call.node.args) else None
+
+
+def _is_starred(call: Call) -> bool:
+    return any(isinstance(arg, ast.Starred) for arg in call.node.args)
