@@ -221,7 +221,9 @@ class _Reader:
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             self._assign(node.target, node.value, node.lineno, around)
         elif isinstance(node, ast.AugAssign):
-            self._add(node.target, node.value, node.lineno, around, adds=isinstance(node.op, ast.Add))
+            adds = isinstance(node.op, ast.Add)
+            value = node.value if adds else _changed_by(node)
+            self._add(node.target, value, node.lineno, around, adds=adds)
 
     def _assign(self, target: ast.expr, value: ast.expr, line: int, around: _Around) -> None:
         if isinstance(target, ast.Tuple | ast.List):
@@ -252,6 +254,11 @@ class _Reader:
                     around.conditions, around.guards,
                 )
             )  # fmt: skip
+
+
+def _changed_by(node: ast.AugAssign) -> ast.expr:
+    """Return what a name holds after `x /= n`: `x / n`."""
+    return ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
 
 
 def _goes_on_early(node: ast.stmt) -> TypeGuard[ast.If]:

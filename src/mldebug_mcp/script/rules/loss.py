@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.graph import carries_graph, is_running_sum
-from mldebug_mcp.script.library import CUT, NO_GRADIENTS, NUMBERS
+from mldebug_mcp.script.library import CUT, NUMBERS
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.values import Tensor
 
@@ -177,7 +177,7 @@ def policy_moves_its_critic(roles: Roles) -> Iterator[Fault]:
 def loss_without_graph(roles: Roles) -> Iterator[Fault]:
     """The loss, or a part of it, is cut off from the weights before backward."""
     for backward in roles.backwards:
-        if any(NO_GRADIENTS.search(guard) for guard in backward.guards) and not _has_graph(roles, backward):
+        if roles.turned_off(backward.guards) and not _has_graph(roles, backward):
             says = "backward() is under no_grad, so it has no graph to go through"
             yield fault("backward_without_graph", backward.line, "certain", says)
         given = _loss_of(backward)
@@ -241,10 +241,8 @@ def _loss_of(backward: Call) -> ast.expr | None:
 
 def _parts_cut_off(roles: Roles, given: ast.expr, backward: Call) -> Iterator[Fault]:
     source = roles.source_of(given, backward)
-    made = re.search(r"(?:^|\.)(?:tensor|Tensor|Variable|as_tensor)$", _outermost(source))
-    copied = made and isinstance(source, ast.Call) and source.args and not isinstance(source.args[0], ast.List)
     terms = list(_terms(roles, source, backward))
-    if copied or all(_is_cut(roles, term, backward, CUT) for term in terms):
+    if all(map(_is_copied, roles.values_of(given, backward))) or _is_cut(roles, given, backward, CUT):
         says = f"backward() is called on a value that is cut off from the model: {ast.unparse(source)[:80]}"
         yield fault("loss_cut_off", backward.line, "certain", says)
         return
@@ -256,6 +254,13 @@ def _parts_cut_off(roles: Roles, given: ast.expr, backward: Call) -> Iterator[Fa
         if not isinstance(term, ast.Constant) and _is_cut(roles, term, backward, NUMBERS):
             says = f"this part of the loss is a number, and so has no gradient: {ast.unparse(term)[:80]}"
             yield fault("loss_cut_off", term.lineno, "certain", says, fix="add the loss itself, without item()")
+
+
+def _is_copied(node: ast.expr) -> bool:
+    """Say whether a value is made anew of another, which leaves its graph behind: `torch.tensor(loss)`."""
+    made = re.search(r"(?:^|\.)(?:tensor|Tensor|Variable|as_tensor)$", _outermost(node))
+    first = node.args[0] if made and isinstance(node, ast.Call) and node.args else None
+    return first is not None and not isinstance(first, ast.List | ast.Constant)
 
 
 def _is_of_detached_outputs(roles: Roles, term: ast.expr, backward: Call) -> bool:
@@ -306,8 +311,7 @@ def _is_cut(roles: Roles, node: ast.expr, call: Call, by: tuple[str, ...], depth
         return False
     parts: list[ast.expr] = []
     if isinstance(node, ast.Name):
-        source = roles.source_of(node, call)
-        parts = [source] if source is not node else []
+        parts = [value for value in roles.values_of(node, call) if value is not node]
     elif isinstance(node, ast.UnaryOp):
         parts = [node.operand]
     elif isinstance(node, ast.BinOp):

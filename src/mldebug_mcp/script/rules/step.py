@@ -358,6 +358,7 @@ def _divisors(roles: Roles, backward: Call) -> Iterator[ast.expr]:
         if assignment.target in names
         and assignment.function == backward.function
         and assignment.order <= backward.order
+        and not any(_exclude(test, other) for test in assignment.conditions for other in backward.conditions)
     ]
     for node in (node for expression in expressions for node in ast.walk(expression)):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
@@ -371,7 +372,6 @@ def _divisors(roles: Roles, backward: Call) -> Iterator[ast.expr]:
             yield from node.args
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and constant_of(node.left) is None:
             yield node.right
-    yield from _divisors_in_place(roles, names, backward)
     yield from _divisors_in_helpers(roles, expressions)
 
 
@@ -383,20 +383,6 @@ def _divisors_in_helpers(roles: Roles, expressions: Sequence[ast.expr]) -> Itera
             by = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else None
             if by is not None and ACCUMULATES.search(ast.unparse(by)):
                 yield by
-
-
-def _divisors_in_place(roles: Roles, names: set[str], backward: Call) -> Iterator[ast.expr]:
-    """Yield what a loss is divided by in a statement of its own, `loss /= n`, under the conditions of backward."""
-    in_place = {
-        id(node.value)
-        for node in ast.walk(roles.script.tree)
-        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div | ast.Mult)
-    }
-    for assignment in roles.script.assignments:
-        same = assignment.function == backward.function and assignment.target in names
-        excluded = any(_exclude(test, other) for test in assignment.conditions for other in backward.conditions)
-        if same and id(assignment.value) in in_place and not excluded:
-            yield assignment.value
 
 
 def _exclude(test: str, other: str) -> bool:
