@@ -148,6 +148,311 @@ class Stored(Dataset):
         x -= x.mean()
         return torch.from_numpy(x)
 """,
+    "copies that follow by a method, anew, or not under a setting": """
+class Agent:
+    def __init__(self, mac, q, value, uses_target=False):
+        self.mac, self.q, self.value = mac, q, value
+        self.target_mac, self.target_q = copy.deepcopy(mac), copy.deepcopy(q)
+        self.value_target = copy.deepcopy(value) if uses_target else value
+        self.opt = torch.optim.Adam([*mac.parameters(), *q.parameters(), *value.parameters()], 1e-3)
+    def train(self, loader):
+        for i, (x, y) in enumerate(loader):
+            with torch.no_grad():
+                goal = self.target_mac(x) + self.target_q(x) + self.value_target(x)
+            loss = F.mse_loss(self.mac(x) + self.q(x) + self.value(x), y + goal)
+            self.opt.zero_grad()
+            loss.backward()
+            self.opt.step()
+            if i % 100 == 0:
+                self.target_mac.load_state(self.mac)
+                self.target_q = copy.deepcopy(self.q)
+""",
+    "returns of one episode in a helper": """
+class Agent:
+    def returns(self, rewards, gamma):
+        out, g = [], 0.0
+        for r in reversed(rewards):
+            g = r + gamma * g
+            out.append(g)
+        return out[::-1]
+    def run(self, envs, n):
+        obs, rewards = envs.reset(), []
+        for _ in range(n):
+            obs, r, done, _ = envs.step(self.act(obs))
+            rewards.append(r)
+            if done:
+                self.store(self.returns(rewards, 0.99))
+                obs, rewards = envs.reset(), []
+def discounted(rewards, gamma):
+    g = 0.0
+    for r in reversed(rewards):
+        g = r + gamma * g
+    return g
+""",
+    "bounds of PPO for costs and for bad actions, and divergences with their sign": """
+def dual(ratio, adv, eps, c):
+    surr = torch.min(ratio * adv, ratio.clamp(1 - eps, 1 + eps) * adv)
+    return -torch.where(adv < 0, torch.max(surr, c * adv), surr).mean()
+def of_cost(ratio, cost_adv, eps):
+    return torch.max(ratio * cost_adv, ratio.clamp(1 - eps, 1 + eps) * cost_adv).mean()
+def shaped(reward, logp, ref, beta):
+    kl = ref - logp
+    return reward + beta * kl
+""",
+    "values of own actions that are negated later, or are costs": """
+class Agent:
+    def learn(self, o):
+        q_pi = self.critic(torch.cat([o, self.actor(o)], 1)).mean()
+        loss = -q_pi
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+    def stay_safe(self, o):
+        risk = self.cost_critic(torch.cat([o, self.actor(o)], 1)).mean()
+        self.opt.zero_grad()
+        risk.backward()
+        self.opt.step()
+""",
+    "an attack on the weights, and pairs that are pushed apart": """
+def perturb(proxy, opt, x, noisy, y, beta):
+    out = proxy(x)
+    clean = F.cross_entropy(out, y)
+    kl = F.kl_div(F.log_softmax(proxy(noisy), 1), F.softmax(out, 1), reduction="batchmean")
+    loss = -1.0 * (clean + beta * kl)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+def repel(a, b, opt):
+    loss = F.cosine_similarity(a, b, dim=-1).clamp(min=0).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a schedule that moves every thousandth batch": """
+def fit(net, loader):
+    opt = torch.optim.Adam(net.parameters(), 1e-3)
+    sched = torch.optim.lr_scheduler.ExponentialLR(opt, 0.9)
+    step = 0
+    for x, y in loader:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+        step += 1
+        if step % 1000 == 0:
+            sched.step()
+""",
+    "the plot of a schedule": """
+opt = torch.optim.SGD(nn.Linear(1, 1).parameters(), 0.1)
+sched = torch.optim.lr_scheduler.CosineAnnealingLR(opt, 100)
+rates = []
+for _ in range(100):
+    opt.step()
+    rates.append(sched.get_last_lr()[0])
+    sched.step()
+""",
+    "several optimizers as one, and gradients of a function that is given": """
+class Several:
+    def __init__(self, optimizers, criterion):
+        self.optimizers, self.criterion = optimizers, criterion
+    def step(self):
+        for optimizer in self.optimizers:
+            optimizer.step()
+    def loss(self, out, y):
+        return self.criterion(out, y)
+def minimise(optimizer, closure, n):
+    for _ in range(n):
+        value = closure()
+        optimizer.step()
+    return value
+""",
+    "a first batch of a loader that shuffles": """
+loader = DataLoader(data, 32, shuffle=True)
+net = nn.Linear(3, 2)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(100):
+    x, y = next(iter(loader))
+    opt.zero_grad()
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+""",
+    "rows of training in evaluation, as a reference and for comparison": """
+def evaluate(net, train_loader, val_loader):
+    net.eval()
+    bank, hits = [], 0
+    with torch.no_grad():
+        for x, y in train_loader:
+            bank.append((net(x), y))
+        for x, y in val_loader:
+            hits += nearest(net(x), y, bank)
+    return hits
+def test_epoch(model, train_data, dev_data):
+    for rows in (train_data, dev_data):
+        print(score(model, rows))
+""",
+    "one pass over a distributed sampler": """
+loader = DataLoader(data, 32, sampler=DistributedSampler(data))
+net = nn.Linear(3, 2)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for x, y in loader:
+    opt.zero_grad()
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+""",
+    "a distributed sampler that another file is given": """
+class Engine:
+    def prepare(self, rows):
+        sampler = DistributedSampler(rows)
+        self.batches = self.io(rows, sampler=sampler)
+    def fit(self, epochs):
+        for _ in range(epochs):
+            for x in self.batches:
+                self.model(x).backward()
+""",
+    "splits in two branches": """
+def split(rows, small):
+    if small:
+        train, valid = random_split(rows, [0.8, 0.2])
+    else:
+        train, valid = random_split(rows, [0.9, 0.1])
+    return train, valid
+""",
+    "layers that a part of another file registers": """
+class Net(nn.Module):
+    def __init__(self, names):
+        super().__init__()
+        self.scalers = {name: nn.Linear(1, 8) for name in names}
+        self.select = VariableSelection(names, scalers=self.scalers)
+    def forward(self, x):
+        return self.select(x)
+""",
+    "an optimizer that is put into another object": """
+class Wrapper:
+    def __init__(self, inner):
+        self.inner = inner
+    def restart(self):
+        self.inner.optimizer = torch.optim.SGD(self.inner.model.parameters(), 0.1)
+    def fit(self, loader):
+        for x, y in loader:
+            self.inner.optimizer.zero_grad()
+            F.cross_entropy(self.inner.model(x), y).backward()
+            self.inner.update()
+""",
+    "a loss that a helper scales": """
+class Mixed:
+    def __init__(self, opt):
+        self.opt, self.scaler = opt, torch.amp.GradScaler("cuda")
+    def scale_loss(self, loss):
+        return self.scaler.scale(loss)
+    def backward(self, loss):
+        scaled_loss = self.scale_loss(loss)
+        scaled_loss.backward()
+    def step(self):
+        self.scaler.step(self.opt)
+        self.scaler.update()
+""",
+    "gradients that are scaled back by hand": """
+class Mixed:
+    def backward(self, loss):
+        self.scaler.scale(loss).backward()
+    def step(self):
+        self._unscale_grads()
+        self.fp32_optimizer.step()
+""",
+    "a model and an optimizer for each case": """
+def check(cases):
+    for case in cases:
+        emb = nn.Embedding(10, 4)
+        emb(torch.arange(10)).sum().backward()
+        opt = torch.optim.SGD(emb.parameters(), 1)
+        opt.step()
+        assert emb.weight.grad is not None
+""",
+    "models of two kinds that a class makes where it needs them": """
+class Attack:
+    def fit(self, x, y, loss_fn):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.features = nn.Sequential(nn.Linear(4, 2))
+            def forward(self, x):
+                return self.features(x)
+        self.net = Net()
+        opt = torch.optim.Adam(self.net.parameters(), 1e-3)
+        for a, b in DataLoader(TensorDataset(x, y), 32, shuffle=True):
+            opt.zero_grad()
+            loss_fn(self.net(a), b).backward()
+            opt.step()
+""",
+    "losses of a pass that Lightning clears at its end": """
+import lightning as L
+class Module(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net, self.losses = nn.Linear(2, 1), []
+    def training_step(self, batch, i):
+        x, y = batch
+        loss = F.mse_loss(self.net(x), y.view(-1, 1))
+        self.losses.append(loss)
+        return loss
+    def on_train_epoch_end(self):
+        self.log("mean", torch.stack(self.losses).mean())
+        self.losses.clear()
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters(), 1e-3)
+""",
+    "autocast of an engine around its backward pass": """
+def fit(net, opt, loader, accelerator):
+    for x, y in loader:
+        with accelerator.autocast():
+            loss = F.cross_entropy(net(x), y)
+            accelerator.backward(loss)
+        opt.step()
+        opt.zero_grad()
+""",
+    "a report of the loss and a metric": """
+def stage(model, opt, batch, metric, is_last):
+    out = model(batch)
+    if is_last:
+        loss = F.cross_entropy(out, batch.y)
+        report = [loss.item(), metric]
+    else:
+        report = loss = out.mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    return report
+""",
+    "outputs that are named as a loss elsewhere": """
+def fit(model, opt, loader):
+    for x in loader:
+        result = model(x).sum()
+        opt.zero_grad()
+        result.backward()
+        opt.step()
+def compare(model, rows):
+    model.eval()
+    kept = []
+    for row in rows:
+        result = lookup(row)
+        kept.append(result)
+    return kept
+""",
+    "a model whose part of another file shifts its inputs": """
+from parts import PixelDecoder
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.decoder = PixelDecoder(16)
+    def forward(self, x):
+        return self.decoder(x)
+    def loss(self, x):
+        logits = self(x)
+        return F.cross_entropy(logits.view(-1, logits.size(-1)), x.view(-1).long())
+""",
+    "a high learning rate for what a function is given": """
+def optimizer_of(p):
+    return torch.optim.Adam(p, 0.1)
+""",
 }
 
 

@@ -281,6 +281,11 @@ def negation(test: ast.expr) -> str:
     return f"not ({ast.unparse(test)})"
 
 
+def exclude(test: str, other: str) -> bool:
+    """Say whether two conditions stand in the two branches of one `if`."""
+    return test in (f"not ({other})", f"not {other}") or other in (f"not ({test})", f"not {test}")
+
+
 def _in_order(node: ast.AST) -> Iterator[ast.Call]:
     """Yield the calls in a piece of a script, those inside of others first, as Python runs them."""
     for child in ast.iter_child_nodes(node):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.graph import carries_graph, is_running_sum
+from mldebug_mcp.script.graph import LOSS_NAME, carries_graph, is_running_sum
 from mldebug_mcp.script.library import CUT, NUMBERS
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.values import Tensor
@@ -196,6 +196,7 @@ def loss_without_graph(roles: Roles) -> Iterator[Fault]:
 
 def _numbers_among_parts(roles: Roles, backward: Call) -> Iterator[Fault]:
     """Yield a part of a loss that is a number where others of the same mapping or list are not."""
+    lost = set[str]().union(*map(names_in, _given_to(backward)))
     for made in roles.script.assignments:
         if made.function != backward.function or made.order > backward.order:
             continue
@@ -203,7 +204,8 @@ def _numbers_among_parts(roles: Roles, backward: Call) -> Iterator[Fault]:
             parts = node.values if isinstance(node, ast.Dict) else node.elts if isinstance(node, ast.List) else []
             numbers = [part for part in parts if isinstance(part, ast.Call) and _last_method(part) == "item"]
             tensors = [part for part in parts if isinstance(part, ast.Subscript | ast.Name)]
-            if numbers and tensors and roles.reaches_backward(made):
+            reported = {name for number in numbers for name in names_in(number.func)} & lost
+            if numbers and tensors and not reported and roles.reaches_backward(made):
                 says = f"this part of the loss is a number, and so has no gradient: {ast.unparse(numbers[0])[:80]}"
                 fix = "add the loss itself, without item()"
                 yield fault("loss_cut_off", numbers[0].lineno, "likely", says, fix=fix)
@@ -337,7 +339,8 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
         again = again or any(
             made.target in lost and call.owner in _names_of(made.value) for made in roles.script.assignments
         )
-        of_loop = call.function in training or "." in name or roles.evaluates(call.function)
+        evaluates = roles.evaluates(call.function) and LOSS_NAME.search(name)
+        of_loop = call.function in training or "." in name or evaluates
         kept = name in lost and of_loop and call.loops and not again and not roles.gradients_off(call)
         if kept and not _is_detached(roles, name, call):
             says = f"{call.owner} keeps {name} with its graph"
@@ -399,7 +402,8 @@ def _kept_by_a_step(roles: Roles) -> Iterator[Fault]:
             source = roles.source_of(arg, call)
             if not isinstance(source, ast.Call) or _last_method(source) not in ("detach", "item"):
                 says = f"{call.owner} keeps {arg.id} of every batch with its graph"
-                yield fault("losses_kept", call.line, "likely", says, fix=f"{call.owner}.append({arg.id}.detach())")
+                # its largest part is freed by the backward pass, and the manual of Lightning keeps losses so
+                yield fault("losses_kept", call.line, "depends", says, fix=f"{call.owner}.append({arg.id}.detach())")
 
 
 def _kept_in_evaluation(roles: Roles) -> Iterator[Fault]:

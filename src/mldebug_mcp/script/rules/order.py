@@ -135,7 +135,7 @@ def never_cleared(roles: Roles) -> Iterator[Fault]:
     named: set[Object] = set()
     for step in trace.events if trace.is_complete else ():
         optimizer = _optimizer_of(step)
-        if optimizer is None or optimizer in named or not step.loops:
+        if optimizer is None or optimizer in named or not step.loops or optimizer.loops == step.loops:
             continue
         named.add(optimizer)
         cleared = any(

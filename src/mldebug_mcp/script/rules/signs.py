@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
 from mldebug_mcp.script.faults import Fault, fault
@@ -28,7 +30,8 @@ def loss_has_wrong_sign(roles: Roles) -> Iterator[Fault]:
             signs.setdefault(term.quantity, {})[term.sign] = term.line
         lines = {quantity: next(iter(one.values())) for quantity, one in signs.items() if len(one) == 1}
         sign = {quantity: next(iter(one)) for quantity, one in signs.items() if len(one) == 1}
-        if sign.get("kl") == -1:
+        ascends = sign.get("other") == -1 and set(sign.values()) == {-1}  # an attack makes all of a loss larger
+        if sign.get("kl") == -1 and not ascends:
             says = "the divergence has a minus in the loss: training makes it as large as it can"
             yield fault("loss_sign", lines["kl"], "likely", says)
         if sign.get("policy") == 1:
@@ -38,5 +41,11 @@ def loss_has_wrong_sign(roles: Roles) -> Iterator[Fault]:
             says = "the entropy of the policy is added to the loss: training takes exploration away"
             yield fault("entropy_sign", lines["entropy"], "likely", says)
         for quantity, says in ALONE.items():
-            if set(signs) == {quantity} and sign.get(quantity) == 1:
+            if set(signs) == {quantity} and sign.get(quantity) == 1 and not _is_bounded(roles, lines[quantity]):
                 yield fault("loss_sign", lines[quantity], "likely", says)
+
+
+def _is_bounded(roles: Roles, line: int) -> bool:
+    """Say whether a quantity counts above a bound alone, as that of pairs which do not belong together does."""
+    statements = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.stmt) and node.lineno == line]
+    return any(re.search(r"clamp|relu|max\(|abs\(", ast.unparse(node)) for node in statements)
