@@ -120,6 +120,7 @@ def _is_training(roles: Roles, step: Call) -> bool:
     return any(
         roles.calls_model(call.node) or call.name in roles.losses or re.search(r"loss|entropy|criterion", call.method)
         for call in roles.script.calls
+        if not call.method[:1].isupper()
     )
 
 
