@@ -46,12 +46,12 @@ def data_order(roles: Roles) -> Iterator[Fault]:
             for backward in roles.backwards
         )
         if again and "iter" in calls_in(call.node):
-            made = next((roles.loaders.get(dotted(arg)) for arg in _arguments_of_iter(call)), None)
-            given = {} if made is None or not isinstance(made.value, ast.Call) else _keywords(made.value)
+            loader = next((roles.loaders.get(dotted(arg)) for arg in _arguments_of_iter(call)), None)
+            given = _keywords(loader.value) if loader is not None and isinstance(loader.value, ast.Call) else {}
             shuffles = "shuffle" in given and constant_of(given["shuffle"]) is not False
             if shuffles or {"sampler", "batch_sampler"} & set(given):
                 continue
-            certainty: Certainty = "depends" if made is None else "likely"
+            certainty: Certainty = "depends" if loader is None else "likely"
             says = "an iterator is made anew at each step: without shuffling the first batch comes every time"
             yield fault("always_first_batch", call.line, certainty, says)
 
