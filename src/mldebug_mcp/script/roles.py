@@ -21,7 +21,7 @@ EVALUATES = re.compile(r"(?:^|[._])(?:eval\w*|valid\w*|val|test\w*|infer\w*|pred
 MODULE = re.compile(r"(?:^|\.)nn\.[A-Z]\w*$")
 
 
-MAX_VALUES = 8
+MAX_VALUES = 4
 """Values that a name may hold which are followed."""
 MAX_RUNS = 20
 """Ways that lead to a call which are followed."""

@@ -64,21 +64,34 @@ def _activation(roles: Roles, node: ast.expr, call: Call) -> str:
 
 def softmax_over_the_batch(roles: Roles) -> Iterator[Fault]:
     """Probabilities of classes are taken along the batch."""
-    for call in roles.script.named("softmax", "log_softmax", "Softmax", "LogSoftmax"):
-        functional = dotted(call.node.func).partition(".")[0] in ("F", "torch", "nn", "functional")
-        place = 0 if call.method[:1].isupper() else 1 if functional else 0
-        axis = call.constant("dim", place)
-        if axis != 0 or isinstance(axis, bool):
-            continue
+    named = roles.script.named("softmax", "log_softmax", "Softmax", "LogSoftmax")
+    for call in [call for call in named if _is_over_rows(call)][:MAX_JUDGED]:
+        functional = _is_functional(call)
         node = call.node.args[0] if functional and call.node.args else ast.Name(call.owner)
         given = f"{ast.unparse(node)} {ast.unparse(roles.source_of(node, call))}"
         of_outputs = re.search(r"logit|output|\bouts?\b|pred|model\(|net\(|classifier|head\(|\bfc", given)
         one_row = re.search(r"\[[\w, -]*\w\]|squeeze|\[0\]|weight|alpha|router|gate|stack", given)
         last = call.method[:1].isupper() and _is_last(roles, call)
         if (of_outputs and not one_row) or last:
-            of_rows = roles.uses("DataLoader", "entropy", "Entropy", "NLLLoss") if last else _has_rows(roles, call)
+            of_rows = (
+                roles.uses("DataLoader", "cross_entropy", "CrossEntropy", "NLLLoss") if last else _has_rows(roles, call)
+            )
             says = f"{ast.unparse(call.node)[:60]} makes the rows of a batch add up to one, and not the classes"
             yield fault("softmax_over_batch", call.line, "likely" if of_rows else "depends", says)
+
+
+MAX_JUDGED = 20
+"""Calls of one rule that are judged. Chosen: a script has a few."""
+
+
+def _is_functional(call: Call) -> bool:
+    return dotted(call.node.func).partition(".")[0] in ("F", "torch", "nn", "functional")
+
+
+def _is_over_rows(call: Call) -> bool:
+    """Say whether a softmax goes along the first axis."""
+    axis = call.constant("dim", 1 if _is_functional(call) and not call.method[:1].isupper() else 0)
+    return axis == 0 and not isinstance(axis, bool)
 
 
 def _has_rows(roles: Roles, call: Call) -> bool:
@@ -109,7 +122,7 @@ OVER_CLASSES = ("argmax", "max", "sum", "mean", "gather", "topk", "sort")
 
 
 def _scope_of(roles: Roles, call: Call) -> ast.AST:
-    """Return the function around a call; the whole file where it stands at the top."""
+    """Return the function around a call; the whole file outside of functions."""
     return roles.definitions.get(call.function.rpartition(".")[2], roles.script.tree)
 
 
@@ -148,7 +161,7 @@ def mask_inverted(roles: Roles) -> Iterator[Fault]:
 
 def next_place_in_sight(roles: Roles) -> Iterator[Fault]:
     """A causal mask begins one place too late, so that each place sees the one that it predicts."""
-    for call in roles.script.named("triu", "tril"):
+    for call in roles.script.named("triu", "tril")[:MAX_JUDGED]:
         made_of = call.node.args[0] if call.node.args and call.owner in ("torch", "np") else None
         if not isinstance(made_of, ast.Call) or not re.search(r"ones|full$", dotted(made_of)):
             continue
@@ -242,7 +255,7 @@ def _is_set(node: ast.Name) -> bool:
 
 
 OF_GAUSSIAN = re.compile(r"^mus?$|mean|var|std|sigma|eps|noise|^(?:torch|np|math|self)$")
-"""Names in a sample of a mean and deviation; another, such as data that gets noise, tells of something else."""
+"""Names in a sample of a mean and deviation; another, such as data that gets noise, means something else."""
 
 
 def _is_of_all_pairs(node: ast.expr) -> bool:
