@@ -193,6 +193,8 @@ class _Reader:
         elif isinstance(node, ast.With | ast.AsyncWith):
             for item in node.items:
                 self._calls(item.context_expr, around)
+                if item.optional_vars is not None:
+                    self._assign(item.optional_vars, item.context_expr, node.lineno, around)
             called = [dotted(withitem.context_expr) for withitem in node.items]
             self.body(node.body, around.inside(guards=called))
         elif isinstance(node, ast.Try):

@@ -343,10 +343,14 @@ class Roles:
         """Say whether something of a name is given to a call of another file, whose name does not match a pattern."""
         return any(
             name in {dotted(arg).rpartition(".")[2] for arg in (*call.node.args, *call.keywords.values())}
-            and call.method not in self.definitions
+            and (call.method not in self.definitions or self._is_other_class(call))
             and not except_to.search(call.name)
             for call in self.script.calls
         )
+
+    def _is_other_class(self, call: Call) -> bool:
+        """Say whether a class of another module is called, under the name of one of this file."""
+        return bool(call.owner) and isinstance(self.definitions.get(call.method), ast.ClassDef)
 
     def is_kept(self, name: str) -> bool:
         """Say whether something of a name is returned, or put into a list or mapping."""

@@ -305,7 +305,7 @@ def _is_given_to_another(roles: Roles, module: ast.ClassDef, names: set[str]) ->
     foreign = [
         node
         for node in made
-        if (last := dotted(node).rpartition(".")[2])[:1].isupper() and last not in roles.definitions
+        if (last := dotted(node).rpartition(".")[2]).lstrip("_")[:1].isupper() and last not in roles.definitions
     ]
     given = [part for node in foreign for part in (*node.args, *(keyword.value for keyword in node.keywords))]
     return any(dotted(part) in names for part in given)

@@ -117,10 +117,12 @@ def _is_training(roles: Roles, step: Call) -> bool:
     given = [call for call in roles.unit(step) if call.name == call.method and call.method not in roles.definitions]
     if any(roles.is_parameter(call.name, step.function) and step.function for call in given):
         return False
+    near = {step.function, *(caller.function for caller in roles.callers(step.function))}
+    called = {call.method for call in roles.script.calls if call.function in near}
     return any(
         roles.calls_model(call.node) or call.name in roles.losses or re.search(r"loss|entropy|criterion", call.method)
         for call in roles.script.calls
-        if not call.method[:1].isupper()
+        if (call.function in near or call.function.rpartition(".")[2] in called) and not call.method[:1].isupper()
     )
 
 
@@ -383,6 +385,8 @@ def _divisors(roles: Roles, backward: Call) -> Iterator[ast.expr]:
     """Yield what a loss is divided by, or multiplied with, before its gradients are computed."""
     expressions: list[ast.expr] = [backward.node.func, *backward.node.args]
     names = set[str]().union(*(names_in(expression) for expression in expressions))
+    scaled = (made.value for made in roles.script.assignments if made.target in names and "scale" in dotted(made.value))
+    names = names.union(*map(names_in, scaled))
     expressions += [
         assignment.value
         for assignment in roles.script.assignments
