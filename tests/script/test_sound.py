@@ -453,6 +453,41 @@ class Net(nn.Module):
 def optimizer_of(p):
     return torch.optim.Adam(p, 0.1)
 """,
+    "micro-batches whose loss a block scales": """
+class Finder:
+    def train(self, batches, accumulation_steps):
+        self.opt.zero_grad()
+        for i in range(accumulation_steps):
+            loss = self.criterion(self.model(next(batches)))
+            loss /= accumulation_steps
+            with amp.scale_loss(loss, self.opt) as scaled_loss:
+                scaled_loss.backward()
+        self.opt.step()
+""",
+    "an optimizer that a trainer of another module is given": """
+class Trainer:
+    def fit(self, net, batches):
+        optimizer = mx.optimizer.Adam(learning_rate=0.01)
+        trainer = mx.gluon.Trainer(net.collect_params(), optimizer=optimizer)
+        for x, y in batches:
+            loss = self.loss(net(x), y)
+            loss.backward()
+            trainer.step(len(x))
+""",
+    "steps of a callback, for gradients that are computed elsewhere": """
+class Stepper:
+    def __init__(self, optimizer, model):
+        self.optimizer, self.model = optimizer, model
+    def after_batch(self, batch):
+        self.optimizer.step()
+class Callbacks:
+    def after(self, batches):
+        for batch in batches:
+            self.stepper.after_batch(batch)
+class Report:
+    def show(self, loss_fn, out):
+        return loss_fn(out)
+""",
 }
 
 
