@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.graph import LOSS_NAME, carries_graph, is_running_sum
-from mldebug_mcp.script.library import CUT, NUMBERS
+from mldebug_mcp.script.library import CUT, NUMBERS, SAME_VALUES
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.values import Tensor
 
@@ -329,7 +329,7 @@ def _is_cut(roles: Roles, node: ast.expr, call: Call, by: tuple[str, ...], depth
 
 def losses_kept(roles: Roles) -> Iterator[Fault]:
     """Losses are kept with their graphs."""
-    lost = {name for backward in roles.backwards for node in _given_to(backward) for name in _names_of(node)}
+    lost = {name for backward in roles.backwards for node in _given_to(backward) for name in _names_of_loss(node)}
     training = {backward.function for backward in roles.backwards}
     yield from _kept_by_a_step(roles)
     for call in roles.script.named("append"):
@@ -446,6 +446,19 @@ def _names_of(node: ast.expr) -> set[str]:
     """Return the names and attributes in an expression, dotted; of `self.loss` not `self`."""
     attributes = {dotted(part) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
     return attributes | (names_in(node) - {"self"})
+
+
+def _names_of_loss(node: ast.AST) -> set[str]:
+    """Return the names of a loss in an expression, and not those of what a function makes it from."""
+    if isinstance(node, ast.Call):
+        given = dotted(node.func).rpartition(".")[2] in SAME_VALUES or "scale" in dotted(node.func)
+        parts: list[ast.AST] = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        parts += node.args if given else []
+    elif isinstance(node, ast.Name | ast.Attribute):
+        return _names_of(node)
+    else:
+        parts = list(ast.iter_child_nodes(node))
+    return set[str]().union(*map(_names_of_loss, parts))
 
 
 def _set_anew(roles: Roles, added: Assignment) -> bool:
