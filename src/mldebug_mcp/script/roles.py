@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, constant_of, dotted
+from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.library import CUT, NO_GRADIENTS, OPTIMIZERS, SCHEDULES
 from mldebug_mcp.script.trace.events import Trace
 from mldebug_mcp.script.trace.follower import trace_of
@@ -87,6 +87,12 @@ class Roles:
             for node in ast.walk(self.script.tree)
             if isinstance(node, ast.For)
         }
+
+    @cached_property
+    def loop_names(self) -> set[str]:
+        """The names that `for` loops set."""
+        loops = (node.target for node in ast.walk(self.script.tree) if isinstance(node, ast.For))
+        return set[str]().union(*map(names_in, loops))
 
     @cached_property
     def optimizers(self) -> dict[str, Assignment]:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mldebug_mcp.script.calls import constant_of, dotted, names_in
+from mldebug_mcp.script.calls import constant_of, dotted
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 
@@ -57,10 +57,9 @@ def _grows_by(roles: Roles, counter: str, line: int) -> _Remainder | None:
     own = counter.startswith("self.")
     owners = {one.function.rpartition(".")[0] if own else one.function for one in made}
     scope = roles.definitions.get(next(iter(owners)).rpartition(".")[2]) if len(owners) == 1 else None
-    loops = (node.target for node in ast.walk(roles.script.tree) if isinstance(node, ast.For))
     if owners != {""} and (scope is None or not scope.lineno <= line <= (scope.end_lineno or line)):
         return None
-    if any(counter in names_in(target) for target in loops):
+    if counter in roles.loop_names:
         return None
     steps = {_number(roles, one.value) for one in made if one.adds}
     first = {_number(roles, one.value) for one in made if not one.adds}

@@ -24,6 +24,8 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
     trace = roles.trace
     if not trace.is_complete:
         return
+    choices = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.IfExp)]
+    optional = {id(part) for choice in choices for part in ast.walk(choice)}  # a setting may ask for no copy
     for place, event in enumerate(trace.events):
         copied = _copied(event)
         if (
@@ -34,7 +36,7 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
         ):
             continue
         others = [one for one in trace.events if one.node is not event.node]
-        if _is_choice(roles, event.node) or _is_given_source(roles, copied) or _copied_again(others, copied):
+        if id(event.node) in optional or _is_given_source(roles, copied) or _copied_again(others, copied):
             continue
         touched = any(
             (other.action in ("write", "load", "escape", "copy") and _reaches(other, copied))
@@ -64,12 +66,6 @@ def _copied(event: Event) -> Object | None:
     """Return the network that is made as a copy of another: by `deepcopy`, or by its weights being loaded."""
     is_copy = event.action in ("copy", "load") and event.source is not None and event.source not in event.objects
     return next(iter(event.objects)) if is_copy else None
-
-
-def _is_choice(roles: Roles, node: ast.AST) -> bool:
-    """Say whether a copy is made under a setting alone: `deepcopy(net) if uses_target else net`."""
-    choices = [one for one in ast.walk(roles.script.tree) if isinstance(one, ast.IfExp)]
-    return any(part is node for choice in choices for part in ast.walk(choice))
 
 
 def _is_given_source(roles: Roles, copied: Object) -> bool:
