@@ -222,6 +222,12 @@ def perturb(proxy, opt, x, noisy, y, beta):
     opt.zero_grad()
     loss.backward()
     opt.step()
+def perturb_by(proxy, opt, x, noisy, y, beta):
+    kl = nn.KLDivLoss(reduction="sum")(F.log_softmax(proxy.model(noisy), 1), F.softmax(proxy.model(x), 1))
+    loss = -1.0 * (proxy.loss(x, y) + beta * kl)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
 def repel(a, b, opt):
     loss = F.cosine_similarity(a, b, dim=-1).clamp(min=0).mean()
     opt.zero_grad()
