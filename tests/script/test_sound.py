@@ -505,6 +505,21 @@ def fit(net, opt, loader, seen):
         seen.append(y)
     return n
 """,
+    "two optimizers after one backward pass, one of a model that is not known": """
+class Trainer:
+    def __init__(self, actor_optim, engine):
+        self.actor_optim, self.engine = actor_optim, engine
+        self.value = nn.Linear(3, 1)
+        self.value_optim = torch.optim.Adam(self.value.parameters(), 1e-4)
+    def learn(self, loader):
+        for x in loader:
+            loss = self.value(x).pow(2).mean()
+            self.engine.backward(loss)
+            self.actor_optim.step()
+            self.actor_optim.zero_grad()
+            self.value_optim.step()
+            self.value_optim.zero_grad()
+""",
 }
 
 
