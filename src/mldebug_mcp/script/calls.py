@@ -193,6 +193,8 @@ class _Reader:
         elif isinstance(node, ast.With | ast.AsyncWith):
             for item in node.items:
                 self._calls(item.context_expr, around)
+                if item.optional_vars is not None:
+                    self._assign(item.optional_vars, item.context_expr, node.lineno, around)
             called = [dotted(withitem.context_expr) for withitem in node.items]
             self.body(node.body, around.inside(guards=called))
         elif isinstance(node, ast.Try):
@@ -221,7 +223,9 @@ class _Reader:
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             self._assign(node.target, node.value, node.lineno, around)
         elif isinstance(node, ast.AugAssign):
-            self._add(node.target, node.value, node.lineno, around, adds=isinstance(node.op, ast.Add))
+            adds = isinstance(node.op, ast.Add)
+            value = node.value if adds else _changed_by(node)
+            self._add(node.target, value, node.lineno, around, adds=adds)
 
     def _assign(self, target: ast.expr, value: ast.expr, line: int, around: _Around) -> None:
         if isinstance(target, ast.Tuple | ast.List):
@@ -254,6 +258,11 @@ class _Reader:
             )  # fmt: skip
 
 
+def _changed_by(node: ast.AugAssign) -> ast.expr:
+    """Return what a name holds after `x /= n`: `x / n`."""
+    return ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
+
+
 def _goes_on_early(node: ast.stmt) -> TypeGuard[ast.If]:
     """Say whether a statement goes on with the next round under a test: `if step % n != 0: continue`."""
     return isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], ast.Continue)
@@ -272,6 +281,11 @@ def negation(test: ast.expr) -> str:
     if isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod):
         return f"{ast.unparse(test)} == 0"
     return f"not ({ast.unparse(test)})"
+
+
+def exclude(test: str, other: str) -> bool:
+    """Say whether two conditions stand in the two branches of one `if`."""
+    return test in (f"not ({other})", f"not {other}") or other in (f"not ({test})", f"not {test}")
 
 
 def _in_order(node: ast.AST) -> Iterator[ast.Call]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, constant_of, dotted
+from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.library import CUT, NO_GRADIENTS, OPTIMIZERS, SCHEDULES
 from mldebug_mcp.script.trace.events import Trace
 from mldebug_mcp.script.trace.follower import trace_of
@@ -20,6 +21,8 @@ EVALUATES = re.compile(r"(?:^|[._])(?:eval\w*|valid\w*|val|test\w*|infer\w*|pred
 MODULE = re.compile(r"(?:^|\.)nn\.[A-Z]\w*$")
 
 
+MAX_VALUES = 4
+"""Values that a name may hold which are followed."""
 MAX_RUNS = 20
 """Ways that lead to a call which are followed."""
 
@@ -84,6 +87,12 @@ class Roles:
             for node in ast.walk(self.script.tree)
             if isinstance(node, ast.For)
         }
+
+    @cached_property
+    def loop_names(self) -> set[str]:
+        """The names that `for` loops set."""
+        loops = (node.target for node in ast.walk(self.script.tree) if isinstance(node, ast.For))
+        return set[str]().union(*map(names_in, loops))
 
     @cached_property
     def optimizers(self) -> dict[str, Assignment]:
@@ -179,9 +188,9 @@ class Roles:
 
     def _is_loss(self, call: Call, pattern: re.Pattern[str]) -> bool:
         made = self.losses.get(call.name) or self.losses.get(f"self.{call.name}")
-        if made is not None:
-            return bool(pattern.search(dotted(made.value)))
-        return bool(pattern.search(call.name)) and call.method[:1].islower()
+        name = call.name if made is None else dotted(made.value)
+        is_function = made is not None or call.method[:1].islower()
+        return bool(pattern.search(name)) and is_function and name not in self.definitions
 
     def loss_named(self, call: Call, *names: str) -> bool:
         """Say whether a call computes one of these losses: "MSELoss" and "mse_loss" alike."""
@@ -207,6 +216,24 @@ class Roles:
             return found[-1].value
         outside = [made for made in self.script.assignments if made.target == node.id and not made.function]
         return outside[0].value if len(outside) == 1 and not self.is_parameter(node.id, call.function) else node
+
+    def values_of(self, node: ast.expr, call: Call) -> list[ast.expr]:
+        """Return all that a name may hold at a call of its function, and what is added to it; others as they are.
+
+        These are its last assignment that is made for certain, and those after it under conditions or in loops.
+        """
+        before = [
+            made
+            for made in self.assignments_by_name.get((call.function, dotted(node)), [])
+            if isinstance(node, ast.Name) and made.order <= call.order
+        ]
+        values: list[ast.expr] = []
+        for made in reversed(before):
+            values.append(made.value)
+            surely = set(made.conditions) <= set(call.conditions) and made.loops == call.loops[: len(made.loops)]
+            if surely and not made.adds:
+                break
+        return values[:MAX_VALUES] or [self.source_of(node, call)]
 
     def goes_on_elsewhere(self, call: Call) -> bool:
         """Say whether a call is in a method of a class whose base is of another file, which may do the rest."""
@@ -322,10 +349,14 @@ class Roles:
         """Say whether something of a name is given to a call of another file, whose name does not match a pattern."""
         return any(
             name in {dotted(arg).rpartition(".")[2] for arg in (*call.node.args, *call.keywords.values())}
-            and call.method not in self.definitions
+            and (call.method not in self.definitions or self._is_other_class(call))
             and not except_to.search(call.name)
             for call in self.script.calls
         )
+
+    def _is_other_class(self, call: Call) -> bool:
+        """Say whether a class of another module is called, under the name of one of this file."""
+        return bool(call.owner) and isinstance(self.definitions.get(call.method), ast.ClassDef)
 
     def is_kept(self, name: str) -> bool:
         """Say whether something of a name is returned, or put into a list or mapping."""
@@ -482,7 +513,16 @@ class Roles:
         """Say whether a call runs without gradients: in a block, under a decorator, or where all callers are."""
         if self.uses("set_grad_enabled"):
             return True
-        return all(any(self._turns_gradients_off(guard) for guard in run.guards) for run in self.runs(call))
+        return all(self.turned_off(run.guards) for run in self.runs(call))
+
+    def turned_off(self, guards: Sequence[str]) -> bool:
+        """Say whether `with` blocks and decorators turn gradients off: the innermost that switches them decides."""
+        for guard in reversed(guards):
+            if guard.endswith("enable_grad"):
+                return False
+            if self._turns_gradients_off(guard):
+                return True
+        return False
 
     def _turns_gradients_off(self, guard: str) -> bool:
         if NO_GRADIENTS.search(guard):
@@ -506,6 +546,17 @@ class Roles:
             and reached & names_with_graph(backward.node)
             for backward in self.backwards
         )
+
+    def is_imported_from(self, library: str, name: str) -> bool:
+        """Say whether a name may be of a library: no import of the file says that it is of another."""
+        for node in ast.walk(self.script.tree):
+            if not isinstance(node, ast.Import | ast.ImportFrom):
+                continue
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    module = node.module or "." if isinstance(node, ast.ImportFrom) else alias.name
+                    return module.partition(".")[0] == library
+        return True
 
     def callers(self, function: str) -> list[Call]:
         """Return the calls of a function or method of this file."""

@@ -103,7 +103,9 @@ def _far_outside(roles: Roles, given: _Given) -> Iterator[Fault]:
 def _is_of_network(roles: Roles, call: Call) -> bool:
     """Say whether a learning rate is for the layers of a network, and nothing moves its usual range."""
     given = roles.source_of(call.node.args[0], call) if call.node.args else None
-    points = isinstance(given, ast.List | ast.Tuple) and "parameters(" not in ast.unparse(given)
+    text = "param" if given is None else ast.unparse(given)
+    listed = isinstance(given, ast.List | ast.Tuple) and "parameters(" not in text
+    points = listed or not re.search(r"param|group", text)
     clipped = call.method == "SGD" and bool(roles.script.named("clip_grad_norm_", "clip_grad_value_"))
     return not points and not clipped and not OTHER_SCALE.search(roles.source)
 

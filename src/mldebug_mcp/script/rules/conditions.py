@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mldebug_mcp.script.calls import constant_of
+from mldebug_mcp.script.calls import constant_of, dotted
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 
@@ -17,12 +17,23 @@ def never_holds(roles: Roles) -> Iterator[Fault]:
     for outer in ast.walk(roles.script.tree):
         if not isinstance(outer, ast.If):
             continue
-        first = list(_remainders(roles, outer.test))
+        first = [asked for asked in _remainders(roles, outer.test) if not _is_changed(asked.counter, outer.body)]
         for inner in (node for part in outer.body for node in ast.walk(part) if isinstance(node, ast.If) and first):
             for second in _remainders(roles, inner.test):
                 if any(_exclude(one, second) for one in first):
                     says = f"`{ast.unparse(inner.test)[:60]}` never holds where `{ast.unparse(outer.test)[:60]}` does"
                     yield fault("never_holds", inner.lineno, "likely", says)
+
+
+def _is_changed(counter: str, body: list[ast.stmt]) -> bool:
+    """Say whether statements give a counter, or a part of what it is counted by, another value."""
+    named = {dotted(part) for part in ast.walk(ast.parse(counter, mode="eval"))} - {"", "self"}
+    return any(
+        dotted(node) in named
+        for part in body
+        for node in ast.walk(part)
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store)
+    )
 
 
 def counter_passes_by(roles: Roles) -> Iterator[Fault]:
@@ -31,15 +42,25 @@ def counter_passes_by(roles: Roles) -> Iterator[Fault]:
         if not isinstance(node, ast.If):
             continue
         for asked in _remainders(roles, node.test):
-            grown = _grows_by(roles, asked.counter)
+            grown = _grows_by(roles, asked.counter, node.lineno)
             if grown is not None and _exclude(asked, grown):
                 says = f"{asked.counter} grows by {grown.every} at a time: `{ast.unparse(node.test)[:60]}` never holds"
                 yield fault("never_holds", node.lineno, "likely", says)
 
 
-def _grows_by(roles: Roles, counter: str) -> _Remainder | None:
-    """Return by how much a counter grows at a time and what it begins with; None where that is not one number each."""
+def _grows_by(roles: Roles, counter: str, line: int) -> _Remainder | None:
+    """Return by how much a counter grows at a time and what it begins with; None where that is not one number each.
+
+    One of another function or class has the name alone in common.
+    """
     made = [one for one in roles.script.assignments if one.target == counter]
+    own = counter.startswith("self.")
+    owners = {one.function.rpartition(".")[0] if own else one.function for one in made}
+    scope = roles.definitions.get(next(iter(owners)).rpartition(".")[2]) if len(owners) == 1 else None
+    if owners != {""} and (scope is None or not scope.lineno <= line <= (scope.end_lineno or line)):
+        return None
+    if counter in roles.loop_names:
+        return None
     steps = {_number(roles, one.value) for one in made if one.adds}
     first = {_number(roles, one.value) for one in made if not one.adds}
     if len(steps) != 1 or len(first) != 1:

@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
-from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, exclude, names_in
+from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.loaders import HELD_OUT, TRAINS, Loader, draws_anew, line_of_rows, loaders_of, rows_of
 from mldebug_mcp.script.roles import EVALUATES, Roles
 from mldebug_mcp.script.trace.events import Event
@@ -34,9 +34,10 @@ def data_order(roles: Roles) -> Iterator[Fault]:
         if trains and ordered and not sampled and not streamed and not EVALUATES.search(name):
             says = f"{name} gives the training data in one order: shuffle is not on"
             yield fault("not_shuffled", made.line, "likely", says)
-    trains = any(roles.is_repeated(backward) for backward in roles.backwards)
-    if roles.uses("DistributedSampler") and not roles.script.named("set_epoch") and trains:
-        line = next(one.line for one in roles.script.calls if "DistributedSampler" in one.name)
+    several = any(len(run.loops) > 1 for backward in roles.backwards for run in roles.runs(backward))
+    samplers = [call for call in roles.script.calls if "DistributedSampler" in call.name]
+    if samplers and not roles.script.named("set_epoch") and several and not _is_sampler_kept_elsewhere(roles):
+        line = samplers[0].line
         says = f"set_epoch() of the DistributedSampler in line {line} is never called: each pass has the same order"
         yield fault("set_epoch_missing", _pass_over_data(roles) or line, "certain", says)
     for call in roles.script.named("next"):
@@ -45,8 +46,38 @@ def data_order(roles: Roles) -> Iterator[Fault]:
             for backward in roles.backwards
         )
         if again and "iter" in calls_in(call.node):
+            loader = next((roles.loaders.get(dotted(arg)) for arg in _arguments_of_iter(call)), None)
+            given = _keywords(loader.value) if loader is not None and isinstance(loader.value, ast.Call) else {}
+            shuffles = "shuffle" in given and constant_of(given["shuffle"]) is not False
+            if shuffles or {"sampler", "batch_sampler"} & set(given):
+                continue
+            certainty: Certainty = "depends" if loader is None else "likely"
             says = "an iterator is made anew at each step: without shuffling the first batch comes every time"
-            yield fault("always_first_batch", call.line, "likely", says)
+            yield fault("always_first_batch", call.line, certainty, says)
+
+
+def _arguments_of_iter(call: Call) -> list[ast.expr]:
+    """Return what `iter` is given in `next(iter(loader))`."""
+    return [arg for inner in _calls(call.node) if dotted(inner.func) == "iter" for arg in inner.args]
+
+
+def _keywords(node: ast.Call) -> dict[str, ast.expr]:
+    return {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+
+
+def _is_sampler_kept_elsewhere(roles: Roles) -> bool:
+    """Say whether another file is given a sampler, or replaces it, so that it may set its epochs."""
+    made = {
+        one.target.rpartition(".")[2]
+        for one in roles.script.assignments
+        if isinstance(one.value, ast.Call) and "DistributedSampler" in dotted(one.value)
+    }
+    handed_on = any(roles.is_handed_on(name, except_to=READS_SAMPLER) for name in made)
+    return handed_on or roles.uses("make_private", "PrivacyEngine")
+
+
+READS_SAMPLER = re.compile(r"DataLoader$|BatchSampler$|(?:len|isinstance|print)$")
+"""Calls that are given a sampler and leave its epoch as it is."""
 
 
 def _are_written_out(roles: Roles, node: ast.Call, call: Call | None) -> bool:
@@ -144,10 +175,22 @@ def evaluation_data(roles: Roles) -> Iterator[Fault]:
         if (
             EVALUATES.search(function)
             and re.search(r"(?<![a-z])train_?(?:loader|dl|data\w*|set)\b", through)
+            and not any(map(_names_held_out, _loops_of(roles, function)))
             and not any(one in roles.backwards for one in within)
         ):
             says = f"{function} goes through {through}"
             yield fault("evaluates_training_data", line, "likely", says)
+
+
+def _loops_of(roles: Roles, function: str) -> set[str]:
+    """Return what the loops of a function go through."""
+    lines = {line for call in roles.script.calls if call.function == function for line in call.loops}
+    return {roles.script.loops[line] for line in lines if line in roles.script.loops}
+
+
+def _names_held_out(through: str) -> bool:
+    """Say whether a loop goes through held-out rows as well: those of training are a reference, or compared."""
+    return any(HELD_OUT.search(name.rpartition(".")[2]) for name in re.findall(r"[\w.]++", through))
 
 
 def _is_cut_in_two(roles: Roles, fit: Call) -> bool:
@@ -388,6 +431,7 @@ def split_twice(roles: Roles) -> Iterator[Fault]:
         held = splits.setdefault(f"{owner}.{given}" if own else rows_of(roles, call.node.args[0], call), call)
         apart = ast.unparse(held.node) != ast.unparse(call.node) or not _is_seeded(call)
         together = held.function == call.function or _are_methods_of_one(held, call)
+        together = together and not any(exclude(one, other) for one in held.conditions for other in call.conditions)
         if held is not call and together and held.loops == call.loops and apart:
             says = f"the same rows are split in line {held.line} and here once more: training rows are evaluated"
             yield fault("split_twice", call.line, "likely", says)

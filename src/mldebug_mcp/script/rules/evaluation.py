@@ -23,13 +23,25 @@ def modes(roles: Roles) -> Iterator[Fault]:
         yield from _evaluates_in_training_mode(roles)
     else:
         yield from _another_is_put_into_evaluation_mode(roles, evals, trains)
+    yield from _dropout_always_on(roles)
+
+
+def _dropout_always_on(roles: Roles) -> Iterator[Fault]:
+    """Yield dropout of a function of PyTorch that nothing turns off in evaluation."""
+    training = {backward.function for backward in roles.backwards}
+    models = {module.name for module in roles.modules}
     for call in roles.script.calls:
         functional = re.search(r"(?:^|\.)(?:F|functional)\.(?:alpha_|feature_alpha_)?dropout\d?d?$", call.name)
-        if functional and "training" not in call.keywords and len(call.node.args) < 3:
-            says = f"{call.name}() drops units in evaluation as well: its `training` is true unless it is given"
-            yield fault(
-                "dropout_always_on", call.line, "certain", says, fix=f"{call.name}(x, p, training=self.training)"
-            )
+        if not functional or "training" in call.keywords or len(call.node.args) >= 3 or call.function in training:
+            continue
+        given = (*call.node.args[1:], *call.keywords.values())
+        decided = " ".join([*call.conditions, *(ast.unparse(roles.source_of(arg, call)) for arg in given)])
+        if re.search(r"train", decided) or not roles.is_imported_from("torch", call.name.partition(".")[0]):
+            continue
+        says = f"{call.name}() drops units in evaluation as well: its `training` is true unless it is given"
+        certainty: Certainty = "certain" if models & set(call.function.split(".")) else "depends"
+        fix = f"{call.name}(x, p, training=self.training)"
+        yield fault("dropout_always_on", call.line, certainty, says, fix=fix)
 
 
 def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:

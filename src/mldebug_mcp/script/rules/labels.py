@@ -38,9 +38,21 @@ def labels_shifted(roles: Roles) -> Iterator[Fault]:
         of_features = bool(outputs.args) and isinstance(outputs.args[0], ast.Call)  # a margin head is given labels
         inputs = {dotted(expr) for expr in (*outputs.args, *(keyword.value for keyword in outputs.keywords))}
         hides = roles.uses("roll", "mask_tokens", "mlm") or any(map(_shifts_inside, roles.modules))
-        if target.id in inputs and not of_features and not hides:
+        if target.id in inputs and not of_features and not hides and not _has_unknown_part(roles, outputs, call):
             says = f"the model is given {target.id}, and the loss asks it for {target.id} itself: nothing is shifted"
             yield fault("not_shifted", call.line, "likely", says)
+
+
+def _has_unknown_part(roles: Roles, outputs: ast.Call, call: Call) -> bool:
+    """Say whether a model of this file is made of parts that are of neither PyTorch nor Transformers."""
+    name = dotted(outputs.func)
+    own = roles.definitions.get(call.function.partition(".")[0]) if name == "self" else roles.class_of(name)
+    made = {dotted(node) for node in ast.walk(own) if isinstance(node, ast.Call)} if own is not None else set()
+    classes = {part for part in made if part[:1].isupper() and part not in roles.definitions}
+    return any(
+        not roles.is_imported_from("torch", part) and not roles.is_imported_from("transformers", part)
+        for part in classes
+    )
 
 
 def _shifts_inside(module: ast.ClassDef) -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.graph import carries_graph, is_running_sum
-from mldebug_mcp.script.library import CUT, NO_GRADIENTS, NUMBERS
+from mldebug_mcp.script.graph import LOSS_NAME, carries_graph, is_running_sum
+from mldebug_mcp.script.library import CUT, NUMBERS, SAME_VALUES
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.values import Tensor
 
@@ -177,7 +177,7 @@ def policy_moves_its_critic(roles: Roles) -> Iterator[Fault]:
 def loss_without_graph(roles: Roles) -> Iterator[Fault]:
     """The loss, or a part of it, is cut off from the weights before backward."""
     for backward in roles.backwards:
-        if any(NO_GRADIENTS.search(guard) for guard in backward.guards) and not _has_graph(roles, backward):
+        if roles.turned_off(backward.guards) and not _has_graph(roles, backward):
             says = "backward() is under no_grad, so it has no graph to go through"
             yield fault("backward_without_graph", backward.line, "certain", says)
         given = _loss_of(backward)
@@ -196,6 +196,7 @@ def loss_without_graph(roles: Roles) -> Iterator[Fault]:
 
 def _numbers_among_parts(roles: Roles, backward: Call) -> Iterator[Fault]:
     """Yield a part of a loss that is a number where others of the same mapping or list are not."""
+    lost = set[str]().union(*map(names_in, _given_to(backward)))
     for made in roles.script.assignments:
         if made.function != backward.function or made.order > backward.order:
             continue
@@ -203,7 +204,8 @@ def _numbers_among_parts(roles: Roles, backward: Call) -> Iterator[Fault]:
             parts = node.values if isinstance(node, ast.Dict) else node.elts if isinstance(node, ast.List) else []
             numbers = [part for part in parts if isinstance(part, ast.Call) and _last_method(part) == "item"]
             tensors = [part for part in parts if isinstance(part, ast.Subscript | ast.Name)]
-            if numbers and tensors and roles.reaches_backward(made):
+            reported = {name for number in numbers for name in names_in(number.func)} & lost
+            if numbers and tensors and not reported and roles.reaches_backward(made):
                 says = f"this part of the loss is a number, and so has no gradient: {ast.unparse(numbers[0])[:80]}"
                 fix = "add the loss itself, without item()"
                 yield fault("loss_cut_off", numbers[0].lineno, "likely", says, fix=fix)
@@ -241,10 +243,8 @@ def _loss_of(backward: Call) -> ast.expr | None:
 
 def _parts_cut_off(roles: Roles, given: ast.expr, backward: Call) -> Iterator[Fault]:
     source = roles.source_of(given, backward)
-    made = re.search(r"(?:^|\.)(?:tensor|Tensor|Variable|as_tensor)$", _outermost(source))
-    copied = made and isinstance(source, ast.Call) and source.args and not isinstance(source.args[0], ast.List)
     terms = list(_terms(roles, source, backward))
-    if copied or all(_is_cut(roles, term, backward, CUT) for term in terms):
+    if all(map(_is_copied, roles.values_of(given, backward))) or _is_cut(roles, given, backward, CUT):
         says = f"backward() is called on a value that is cut off from the model: {ast.unparse(source)[:80]}"
         yield fault("loss_cut_off", backward.line, "certain", says)
         return
@@ -256,6 +256,13 @@ def _parts_cut_off(roles: Roles, given: ast.expr, backward: Call) -> Iterator[Fa
         if not isinstance(term, ast.Constant) and _is_cut(roles, term, backward, NUMBERS):
             says = f"this part of the loss is a number, and so has no gradient: {ast.unparse(term)[:80]}"
             yield fault("loss_cut_off", term.lineno, "certain", says, fix="add the loss itself, without item()")
+
+
+def _is_copied(node: ast.expr) -> bool:
+    """Say whether a value is made anew of another, which leaves its graph behind: `torch.tensor(loss)`."""
+    made = re.search(r"(?:^|\.)(?:tensor|Tensor|Variable|as_tensor)$", _outermost(node))
+    first = node.args[0] if made and isinstance(node, ast.Call) and node.args else None
+    return first is not None and not isinstance(first, ast.List | ast.Constant)
 
 
 def _is_of_detached_outputs(roles: Roles, term: ast.expr, backward: Call) -> bool:
@@ -306,8 +313,7 @@ def _is_cut(roles: Roles, node: ast.expr, call: Call, by: tuple[str, ...], depth
         return False
     parts: list[ast.expr] = []
     if isinstance(node, ast.Name):
-        source = roles.source_of(node, call)
-        parts = [source] if source is not node else []
+        parts = [value for value in roles.values_of(node, call) if value is not node]
     elif isinstance(node, ast.UnaryOp):
         parts = [node.operand]
     elif isinstance(node, ast.BinOp):
@@ -323,7 +329,7 @@ def _is_cut(roles: Roles, node: ast.expr, call: Call, by: tuple[str, ...], depth
 
 def losses_kept(roles: Roles) -> Iterator[Fault]:
     """Losses are kept with their graphs."""
-    lost = {name for backward in roles.backwards for node in _given_to(backward) for name in _names_of(node)}
+    lost = {name for backward in roles.backwards for node in _given_to(backward) for name in _names_of_loss(node)}
     training = {backward.function for backward in roles.backwards}
     yield from _kept_by_a_step(roles)
     for call in roles.script.named("append"):
@@ -333,7 +339,8 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
         again = again or any(
             made.target in lost and call.owner in _names_of(made.value) for made in roles.script.assignments
         )
-        of_loop = call.function in training or "." in name or roles.evaluates(call.function)
+        evaluates = roles.evaluates(call.function) and LOSS_NAME.search(name)
+        of_loop = call.function in training or "." in name or evaluates
         kept = name in lost and of_loop and call.loops and not again and not roles.gradients_off(call)
         if kept and not _is_detached(roles, name, call):
             says = f"{call.owner} keeps {name} with its graph"
@@ -395,7 +402,8 @@ def _kept_by_a_step(roles: Roles) -> Iterator[Fault]:
             source = roles.source_of(arg, call)
             if not isinstance(source, ast.Call) or _last_method(source) not in ("detach", "item"):
                 says = f"{call.owner} keeps {arg.id} of every batch with its graph"
-                yield fault("losses_kept", call.line, "likely", says, fix=f"{call.owner}.append({arg.id}.detach())")
+                # its largest part is freed by the backward pass, and the manual of Lightning keeps losses so
+                yield fault("losses_kept", call.line, "depends", says, fix=f"{call.owner}.append({arg.id}.detach())")
 
 
 def _kept_in_evaluation(roles: Roles) -> Iterator[Fault]:
@@ -438,6 +446,19 @@ def _names_of(node: ast.expr) -> set[str]:
     """Return the names and attributes in an expression, dotted; of `self.loss` not `self`."""
     attributes = {dotted(part) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
     return attributes | (names_in(node) - {"self"})
+
+
+def _names_of_loss(node: ast.AST) -> set[str]:
+    """Return the names of a loss in an expression, and not those of what a function makes it from."""
+    if isinstance(node, ast.Call):
+        given = dotted(node.func).rpartition(".")[2] in SAME_VALUES or "scale" in dotted(node.func)
+        parts: list[ast.AST] = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        parts += node.args if given else []
+    elif isinstance(node, ast.Name | ast.Attribute):
+        return _names_of(node)
+    else:
+        parts = list(ast.iter_child_nodes(node))
+    return set[str]().union(*map(_names_of_loss, parts))
 
 
 def _set_anew(roles: Roles, added: Assignment) -> bool:

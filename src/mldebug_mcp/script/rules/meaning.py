@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 
 from mldebug_mcp.script.calls import Call, constant_of, dotted
-from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.rules.loss import ELEMENTWISE_LOSSES
 from mldebug_mcp.script.values import end_of
 
 TARGET = re.compile(r"^(?:y|ys|yb|labels?|targets?|y_true|truth|gt|y_batch|batch_y|target_ids)$")
@@ -25,7 +26,9 @@ def arguments_swapped(roles: Roles) -> Iterator[Fault]:
         if not one_sided or len(call.node.args) < 2:
             continue
         first, second = (dotted(arg).rpartition(".")[2] for arg in call.node.args[:2])
-        named = isinstance(call.node.args[0], ast.Name) and TARGET.search(first)
+        source = roles.source_of(call.node.args[0], call)
+        computed = isinstance(source, ast.Call) and roles.calls_model(source)
+        named = isinstance(call.node.args[0], ast.Name) and TARGET.search(first) and not computed
         outputs = OUTPUT.search(second) or (
             isinstance(call.node.args[1], ast.Call) and roles.calls_model(call.node.args[1])
         )
@@ -61,18 +64,66 @@ def _activation(roles: Roles, node: ast.expr, call: Call) -> str:
 
 def softmax_over_the_batch(roles: Roles) -> Iterator[Fault]:
     """Probabilities of classes are taken along the batch."""
-    for call in roles.script.named("softmax", "log_softmax", "Softmax", "LogSoftmax"):
-        functional = dotted(call.node.func).partition(".")[0] in ("F", "torch", "nn", "functional")
-        place = 0 if call.method[:1].isupper() else 1 if functional else 0
-        axis = call.constant("dim", place)
-        if axis != 0 or isinstance(axis, bool):
-            continue
-        given = ast.unparse(call.node.args[0]) if functional and call.node.args else call.owner
+    named = roles.script.named("softmax", "log_softmax", "Softmax", "LogSoftmax")
+    for call in [call for call in named if _is_over_rows(call)][:MAX_JUDGED]:
+        functional = _is_functional(call)
+        node = call.node.args[0] if functional and call.node.args else ast.Name(call.owner)
+        given = f"{ast.unparse(node)} {ast.unparse(roles.source_of(node, call))}"
         of_outputs = re.search(r"logit|output|\bouts?\b|pred|model\(|net\(|classifier|head\(|\bfc", given)
         one_row = re.search(r"\[[\w, -]*\w\]|squeeze|\[0\]|weight|alpha|router|gate|stack", given)
-        if (of_outputs and not one_row) or (call.method[:1].isupper() and _is_last(roles, call)):
+        last = call.method[:1].isupper() and _is_last(roles, call)
+        if (of_outputs and not one_row) or last:
+            of_rows = (
+                roles.uses("DataLoader", "cross_entropy", "CrossEntropy", "NLLLoss") if last else _has_rows(roles, call)
+            )
             says = f"{ast.unparse(call.node)[:60]} makes the rows of a batch add up to one, and not the classes"
-            yield fault("softmax_over_batch", call.line, "likely", says)
+            yield fault("softmax_over_batch", call.line, "likely" if of_rows else "depends", says)
+
+
+MAX_JUDGED = 20
+"""Calls of one rule that are judged. Chosen: a script has a few."""
+
+
+def _is_functional(call: Call) -> bool:
+    return dotted(call.node.func).partition(".")[0] in ("F", "torch", "nn", "functional")
+
+
+def _is_over_rows(call: Call) -> bool:
+    """Say whether a softmax goes along the first axis."""
+    axis = call.constant("dim", 1 if _is_functional(call) and not call.method[:1].isupper() else 0)
+    return axis == 0 and not isinstance(axis, bool)
+
+
+def _has_rows(roles: Roles, call: Call) -> bool:
+    """Say whether the classes of what a call gives are its second axis: a loss or a choice of classes asks for that."""
+    made = [one for one in roles.script.assignments if any(part is call.node for part in ast.walk(one.value))]
+    names = {one.target for one in made}
+    for node in ast.walk(_scope_of(roles, call)):
+        parts = list(ast.walk(node)) if isinstance(node, ast.Call | ast.Subscript) else []
+        if not any(part is call.node or (isinstance(part, ast.Name) and part.id in names) for part in parts):
+            continue
+        if isinstance(node, ast.Subscript):
+            first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else None
+            second = isinstance(first, ast.Slice) and dotted(node.value) in names
+        elif isinstance(node, ast.Call) and node is not call.node:
+            axes = [constant_of(arg) for arg in (*node.args, *(keyword.value for keyword in node.keywords))]
+            of_axis = any(axis in (1, -1) and not isinstance(axis, bool) for axis in axes)
+            method = dotted(node).rpartition(".")[2]
+            second = (of_axis and method in OVER_CLASSES) or bool(re.search(r"loss|entropy|kl_div|criterion", method))
+        else:
+            second = False
+        if second:
+            return True
+    return False
+
+
+OVER_CLASSES = ("argmax", "max", "sum", "mean", "gather", "topk", "sort")
+"""Functions and methods that go along the axis of the classes."""
+
+
+def _scope_of(roles: Roles, call: Call) -> ast.AST:
+    """Return the function around a call; the whole file outside of functions."""
+    return roles.definitions.get(call.function.rpartition(".")[2], roles.script.tree)
 
 
 def _is_last(roles: Roles, call: Call) -> bool:
@@ -100,22 +151,47 @@ def mask_inverted(roles: Roles) -> Iterator[Fault]:
             filled = ast.unparse(call.node.args[1]) if len(call.node.args) > 1 else ""
             hides = bool(re.search(r"inf|-1e|-1\.0e|finfo|-10000|-9", filled))
             shown = _is_of_tokens(place) or _is_not_padding(roles, call.node.args[0])
-            if hides and (shown or _is_of_the_past(roles, place, call)):
+            past = _is_of_the_past(roles, place, call)
+            attends = shown or "softmax" in ast.unparse(_scope_of(roles, call))
+            if hides and (shown or past):
                 says = "the scores of what may be attended to are set to minus infinity, and the rest stays"
-                yield fault("mask_inverted", call.line, "certain", says, cause="no_signal" if shown else "")
+                certainty: Certainty = "certain" if attends else "depends"
+                yield fault("mask_inverted", call.line, certainty, says, cause="no_signal" if shown else "")
 
 
 def next_place_in_sight(roles: Roles) -> Iterator[Fault]:
     """A causal mask begins one place too late, so that each place sees the one that it predicts."""
-    for call in roles.script.named("triu", "tril"):
+    for call in roles.script.named("triu", "tril")[:MAX_JUDGED]:
         made_of = call.node.args[0] if call.node.args and call.owner in ("torch", "np") else None
         if not isinstance(made_of, ast.Call) or not re.search(r"ones|full$", dotted(made_of)):
             continue
         places = call.constant("diagonal" if call.owner == "torch" else "k", 1)
         first = 2 if call.method == "triu" else 1
-        if places == first and not isinstance(places, bool):
+        if places == first and not isinstance(places, bool) and _is_mask(roles, call):
             says = f"{ast.unparse(call.node)[:80]} lets each place see the next one"
             yield fault("next_place_in_sight", call.line, "likely", says)
+
+
+def _is_mask(roles: Roles, call: Call) -> bool:
+    """Say whether one triangle alone is what a mask is made of, or what hides scores."""
+    made = [one for one in roles.script.assignments if any(part is call.node for part in ast.walk(one.value))]
+    if any(len(TRIANGLE.findall(ast.unparse(one.value))) > 1 for one in made):
+        return False
+    names = {one.target.rpartition(".")[2] for one in made}
+    named = [*names, call.function.rpartition(".")[2]]
+    for other in roles.script.calls:
+        parts = {id(part): dotted(part).rpartition(".")[2] for arg in other.node.args for part in ast.walk(arg)}
+        hides = other.method in ("masked_fill", "masked_fill_", "where", "register_buffer", "masked_scatter")
+        if hides and (id(call.node) in parts or names & set(parts.values())):
+            return True
+        for keyword, value in other.keywords.items():
+            inside = [*ast.walk(value)]
+            if any(part is call.node or dotted(part).rpartition(".")[2] in names - {""} for part in inside):
+                named.append(keyword)
+    return any(re.search(r"mask|causal", name) for name in named)
+
+
+TRIANGLE = re.compile(r"\btri[ul]\(")
 
 
 def all_rows_one_target(roles: Roles) -> Iterator[Fault]:
@@ -159,14 +235,27 @@ def sampled_without_gradient(roles: Roles) -> Iterator[Fault]:
             for made in (part for part in ast.walk(block) if isinstance(part, ast.Assign) and off):
                 text, later = ast.unparse(made.value), getattr(block, "end_lineno", 0) or 0
                 name = dotted(made.targets[0])
+                read_here = {part.id for part in ast.walk(made.value) if isinstance(part, ast.Name)}
+                inside = {dotted(part.targets[0]) for part in ast.walk(block) if isinstance(part, ast.Assign)}
+                inside |= {dotted(part) for part in ast.walk(block) if isinstance(part, ast.Name) and _is_set(part)}
                 of_encoder = "randn" in text and re.search(r"\bmu\b|mean", text) and re.search(r"var|std|sigma", text)
+                from_outside = not read_here & inside
+                others = [part for part in read_here if not OF_GAUSSIAN.search(part)]
                 read = any(
                     isinstance(part, ast.Name) and part.id == name and part.lineno > later
                     for part in ast.walk(function)
                 )
-                if of_encoder and read:
+                if of_encoder and from_outside and read and not others:
                     says = f"{name} is sampled without gradients: the loss behind it does not reach the encoder"
                     yield fault("sampled_without_gradient", made.lineno, "likely", says)
+
+
+def _is_set(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
+
+
+OF_GAUSSIAN = re.compile(r"^mus?$|mean|var|std|sigma|eps|noise|^(?:torch|np|math|self)$")
+"""Names in a sample of a mean and deviation; another, such as data that gets noise, means something else."""
 
 
 def _is_of_all_pairs(node: ast.expr) -> bool:
@@ -193,14 +282,18 @@ def target_is_random(roles: Roles) -> Iterator[Fault]:
             for node in ast.walk(function)
             if isinstance(node, ast.Assign)
             and isinstance(node.targets[0], ast.Name)
-            and dotted(node.value).rpartition(".")[2] in ("randn_like", "rand_like")
+            and dotted(node.value).rpartition(".")[2] in DRAWS
         }
         for name, line in drawn.items():
             reads = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
             reads = [node for node in reads if isinstance(node.ctx, ast.Load)]
-            if len(reads) == 1 and _is_target(roles, function, reads[0]):
+            other = len(roles.script.named(*DRAWS)) > 1  # what the model is given is made with another draw
+            if other and len(reads) == 1 and _is_target(roles, function, reads[0]):
                 says = f"{name} is drawn here for the loss alone: what the model is given was made with other numbers"
                 yield fault("target_is_random", line, "likely", says)
+
+
+DRAWS = ("randn_like", "rand_like")
 
 
 def _is_target(roles: Roles, function: ast.FunctionDef, name: ast.Name) -> bool:
@@ -209,8 +302,10 @@ def _is_target(roles: Roles, function: ast.FunctionDef, name: ast.Name) -> bool:
         sides: list[ast.expr] = []
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
             sides = [node.left, node.right]
-        elif isinstance(node, ast.Call) and re.search(r"mse|l1|huber|loss", dotted(node), re.IGNORECASE):
-            sides = node.args[:2]
+        elif isinstance(node, ast.Call):
+            call = roles.call_of(node)
+            differs = re.search(r"mse|l1|huber", dotted(node), re.IGNORECASE)
+            sides = node.args[:2] if differs or (call and roles.loss_named(call, *ELEMENTWISE_LOSSES)) else []
         if len(sides) == 2 and any(side is name for side in sides):
             other = next(side for side in sides if side is not name)
             made = roles.script.assigned(other.id) if isinstance(other, ast.Name) else None

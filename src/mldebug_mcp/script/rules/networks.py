@@ -24,6 +24,8 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
     trace = roles.trace
     if not trace.is_complete:
         return
+    choices = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.IfExp)]
+    optional = {id(part) for choice in choices for part in ast.walk(choice)}  # a setting may ask for no copy
     for place, event in enumerate(trace.events):
         copied = _copied(event)
         if (
@@ -34,6 +36,8 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
         ):
             continue
         others = [one for one in trace.events if one.node is not event.node]
+        if id(event.node) in optional or _is_given_source(roles, copied) or _copied_again(others, copied):
+            continue
         touched = any(
             (other.action in ("write", "load", "escape", "copy") and _reaches(other, copied))
             or (
@@ -62,6 +66,23 @@ def _copied(event: Event) -> Object | None:
     """Return the network that is made as a copy of another: by `deepcopy`, or by its weights being loaded."""
     is_copy = event.action in ("copy", "load") and event.source is not None and event.source not in event.objects
     return next(iter(event.objects)) if is_copy else None
+
+
+def _is_given_source(roles: Roles, copied: Object) -> bool:
+    """Say whether a method of a copy is given what it is a copy of: `target.load_state(net)`."""
+    source = copied.copy_of.name if copied.copy_of is not None else ""
+    return any(
+        call.owner.rpartition(".")[2] == copied.name
+        and source in {dotted(arg).rpartition(".")[2] for arg in call.node.args}
+        for call in roles.script.calls
+        if source and call.owner
+    )
+
+
+def _copied_again(events: Sequence[Event], copied: Object) -> bool:
+    """Say whether another copy gets the same name."""
+    others = [_copied(event) for event in events]
+    return any(other is not None and other is not copied and other.name == copied.name for other in others)
 
 
 def _reaches(event: Event, model: Object) -> bool:

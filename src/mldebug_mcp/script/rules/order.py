@@ -48,7 +48,8 @@ def _last_for(trace: Trace, before: Sequence[Event], step: Event, optimizer: Obj
         if event.action == "backward" or (event.action in ("escape", "gradients") and _is_about(event, optimizer)):
             return event
         if event.action == "clear" and any(trace.clears_model(event, model) for model in optimizer.holds):
-            return event
+            known = all(one.kind == "model" or one.holds for one in event.objects)
+            return event if known else None  # another optimizer, of models that are not known, may have cleared others
     return None
 
 
@@ -135,7 +136,7 @@ def never_cleared(roles: Roles) -> Iterator[Fault]:
     named: set[Object] = set()
     for step in trace.events if trace.is_complete else ():
         optimizer = _optimizer_of(step)
-        if optimizer is None or optimizer in named or not step.loops:
+        if optimizer is None or optimizer in named or not step.loops or optimizer.loops == step.loops:
             continue
         named.add(optimizer)
         cleared = any(

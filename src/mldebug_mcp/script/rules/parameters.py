@@ -40,7 +40,7 @@ def _layers_without_optimizer(roles: Roles) -> Iterator[Fault]:
             continue
         if len(re.findall(r"\.parameters\(\)", text)) > len(re.findall(r"\.parameters\(\)", given)):
             continue
-        for node in ast.walk(module):
+        for node in _own_parts(module):
             if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
                 continue
             name = dotted(node.targets[0])
@@ -51,6 +51,16 @@ def _layers_without_optimizer(roles: Roles) -> Iterator[Fault]:
                 says = f"the optimizer has the parameters of {', '.join(sorted(own))} alone, and not those of {name}"
                 yield fault("outside_optimizer", returned[0].lineno, "likely", says)
                 break
+
+
+def _own_parts(module: ast.ClassDef) -> Iterator[ast.AST]:
+    """Yield the parts of a class, without those of classes inside of it."""
+    stack: list[ast.AST] = [*module.body]
+    while stack:
+        node = stack.pop()
+        if not isinstance(node, ast.ClassDef):
+            yield node
+            stack += ast.iter_child_nodes(node)
 
 
 def parameters_left_out(roles: Roles) -> Iterator[Fault]:
@@ -276,6 +286,8 @@ def _is_registered(roles: Roles, module: ast.ClassDef, names: set[str]) -> bool:
         return True
     if any(re.search(r"add_module|register_module|setattr", dotted(call.func)) for call in calls):
         return True
+    if _is_given_to_another(roles, module, names):
+        return True
     last = {name.rpartition(".")[2] for name in names}
     through = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.For | ast.comprehension)]
     walks = [
@@ -285,6 +297,18 @@ def _is_registered(roles: Roles, module: ast.ClassDef, names: set[str]) -> bool:
     ]
     walked = {dotted(node.target) for node in through if ast.unparse(node.iter) in walks}
     return any(call.owner in walked for call in roles.script.named("parameters"))
+
+
+def _is_given_to_another(roles: Roles, module: ast.ClassDef, names: set[str]) -> bool:
+    """Say whether a class of another file is given the layers, which may register them."""
+    made = [node for node in ast.walk(module) if isinstance(node, ast.Call)]
+    foreign = [
+        node
+        for node in made
+        if (last := dotted(node).rpartition(".")[2]).lstrip("_")[:1].isupper() and last not in roles.definitions
+    ]
+    given = [part for node in foreign for part in (*node.args, *(keyword.value for keyword in node.keywords))]
+    return any(dotted(part) in names for part in given)
 
 
 def _frozen(trace: Trace) -> Iterator[Fault]:

@@ -6,9 +6,10 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted
-from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted, names_in
+from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.terms import COST
 
 DISCOUNT = re.compile(r"(?:^|[._])(?:gamma|discount)\w*$", re.IGNORECASE)
 DONE = re.compile(
@@ -29,10 +30,19 @@ def returns_past_the_end(roles: Roles) -> Iterator[Fault]:
             continue
         if _recurs(made) and made.loops and _is_backwards(roles, made) and fixed_length:
             says = "returns are added up backwards over several episodes, and nothing stops them at the end of one"
-            yield fault("returns_past_the_end", made.line, "likely", says)
+            callers = roles.callers(made.function) if _is_of_parameter(roles, made) else None
+            if callers is None or not any(DONE.search(test) for call in callers for test in call.conditions):
+                certainty: Certainty = "depends" if callers == [] else "likely"
+                yield fault("returns_past_the_end", made.line, certainty, says)
         elif _bootstraps(made.value) and _draws_ends(roles, made):
             says = "the target adds the value of the next state at the end of an episode as well"
             yield fault("returns_past_the_end", made.line, "likely", says)
+
+
+def _is_of_parameter(roles: Roles, made: Assignment) -> bool:
+    """Say whether returns are those of rewards that a function is given: its callers may give one episode each."""
+    through = ast.parse(roles.script.loops.get(made.loops[-1], ""), mode="eval")
+    return bool(made.function) and any(roles.is_parameter(name, made.function) for name in names_in(through))
 
 
 def _has_ends(roles: Roles) -> bool:
@@ -298,7 +308,8 @@ def clipped_the_wrong_way(roles: Roles) -> Iterator[Fault]:
         clipped = [bool(re.search(r"clamp|clip", text)) for text in texts]
         if clipped.count(True) != 1 or not all(re.search(r"adv|\ba\b|gae", text, re.IGNORECASE) for text in texts):
             continue
-        if not any(re.search(r"ratio|exp\(|\brho\b|\br\b", text) for text in texts):
+        of_ratio = all(re.search(r"ratio|exp\(|\brho\b|\br\b", text) for text in texts)
+        if not of_ratio or any(COST.search(text) for text in texts):
             continue
         negative = [_is_negative(side) for side in sides]
         takes_highest = call.method.startswith("max")
@@ -326,9 +337,21 @@ def divergence_is_rewarded(roles: Roles) -> Iterator[Fault]:
             names = [dotted(factor).rpartition(".")[2] for factor in factors]
             signs = [constant_of(roles.spelled_out(factor)) for factor in factors]
             negative = any(isinstance(sign, int | float) and sign < 0 for sign in signs)
+            negative = negative or any(_is_negative_divergence(roles, name) for name in names)
             if any(re.search(r"^kls?$|^kl_(?!coef|weight|beta)|_kl$", name) for name in names) and not negative:
                 says = f"`{ast.unparse(node)[:60]}` rewards the distance from the reference instead of charging for it"
                 yield fault("loss_sign", node.lineno, "likely", says)
+
+
+def _is_negative_divergence(roles: Roles, name: str) -> bool:
+    """Say whether a name is the log-probability of the reference less that of the policy, or has a minus."""
+    for made in roles.script.assignments:
+        if made.target.rpartition(".")[2] == name:
+            value = made.value
+            left = ast.unparse(value.left) if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub) else ""
+            if re.search(r"ref|base|init|sft", left) or _is_negative(value):
+                return True
+    return False
 
 
 def _is_reward(node: ast.expr) -> bool:
@@ -345,9 +368,26 @@ def value_of_own_actions_made_smaller(roles: Roles) -> Iterator[Fault]:
             continue
         inside = [part for given in inner.args for part in ast.walk(given) if isinstance(part, ast.Call)]
         by_actor = any(re.search(r"actor|policy|(?:^|_)pi$", dotted(part).rpartition(".")[2]) for part in inside)
-        if by_actor and roles.reaches_backward(made):
+        is_cost = COST.search(dotted(inner)) or _is_negated(roles, made)
+        if by_actor and roles.reaches_backward(made) and not is_cost:
             says = f"{made.target} is the value of the actor's own actions: training makes that smaller"
             yield fault("loss_sign", made.line, "likely", says)
+
+
+def _is_negated(roles: Roles, made: Assignment) -> bool:
+    """Say whether a value gets a minus later in its function."""
+    scope = roles.definitions.get(dotted_last(made.function), roles.script.tree)
+    for node in ast.walk(scope):
+        negated: ast.expr | None = None
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            negated = node.operand
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            negated = node.right
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and _is_negative(node):
+            negated = node
+        if negated is not None and made.target in names_in(negated):
+            return True
+    return False
 
 
 def _is_critic(call: ast.Call) -> bool:

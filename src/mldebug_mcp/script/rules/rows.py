@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from mldebug_mcp.script.calls import Call, dotted
 from mldebug_mcp.script.faults import Fault, fault
@@ -97,27 +97,44 @@ def rows_changed_in_place(roles: Roles) -> Iterator[Fault]:
         item = _method(dataset, "__getitem__")
         if item is None:
             continue
-        stored = _stored_rows(item)
+        stored = {name: rows for name, rows in _stored_rows(item).items() if not _is_read_anew(dataset, rows)}
         for node in ast.walk(item):
             if not (isinstance(node, ast.Call) and node.args and dotted(node.args[0]) in stored):
                 continue
             if changes := _first_change_in_place(roles, node):
                 says = f"what this calls changes the stored row itself (line {changes}), further in each pass"
                 yield fault("rows_changed_in_place", node.lineno, "likely", says)
-        own = _changed_in_place(item, stored) or _changed_where_stored(item)
+        own = _changed_in_place(item, set(stored)) or _changed_where_stored(item, _given_back(item, stored))
         if own:
             says = "the row is a part of the stored array, which this changes for good, further in each pass"
             yield fault("rows_changed_in_place", own, "likely", says)
 
 
-def _changed_where_stored(item: ast.FunctionDef) -> int:
-    """Return the line of `self.rows[index] += …`; 0 where there is none."""
+def _is_read_anew(dataset: ast.AST, rows: str) -> bool:
+    """Say whether rows are kept in a file, so that each reading gives new ones."""
+    made = [node.value for node in ast.walk(dataset) if isinstance(node, ast.Assign) and _is_made(node, rows)]
+    return any(re.search(r"File\(|open\w*\(|zarr|lmdb|load_dataset", ast.unparse(value)) for value in made)
+
+
+def _is_made(node: ast.Assign, name: str) -> bool:
+    return any(dotted(target) == name for target in node.targets)
+
+
+def _given_back(item: ast.FunctionDef, stored: Mapping[str, str]) -> set[str]:
+    """Return the stored arrays whose rows are what a data set gives, and not counts or priorities of them."""
+    returned = [node.value for node in ast.walk(item) if isinstance(node, ast.Return) and node.value is not None]
+    names = {dotted(part) for value in returned for part in ast.walk(value)}
+    return names | {rows for name, rows in stored.items() if name in names}
+
+
+def _changed_where_stored(item: ast.FunctionDef, given: set[str]) -> int:
+    """Return the line of `self.rows[index] += …` where that row is given back; 0 where there is none."""
     index = {parameter.arg for parameter in item.args.args[1:]}
     lines = [
         node.lineno
         for node in ast.walk(item)
         if isinstance(node, ast.AugAssign) and _is_stored(node.target) and isinstance(node.target, ast.Subscript)
-        if dotted(node.target.slice) in index and not re.search(r"count|seen|hits|weight", dotted(node.target))
+        if dotted(node.target.slice) in index and dotted(node.target) in given
     ]
     return min(lines, default=0)
 
@@ -131,15 +148,15 @@ def _method(owner: ast.AST, name: str) -> ast.FunctionDef | None:
     return next((part for part in body if isinstance(part, ast.FunctionDef) and part.name == name), None)
 
 
-def _stored_rows(item: ast.FunctionDef) -> set[str]:
-    """Return the names that are rows of an array of the data set itself, and nothing else."""
+def _stored_rows(item: ast.FunctionDef) -> dict[str, str]:
+    """Return the names that are rows of an array of the data set itself, and nothing else, each with its array."""
     index = {parameter.arg for parameter in item.args.args[1:]}
     made: dict[str, list[ast.expr]] = {}
     for node in ast.walk(item):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             made.setdefault(node.targets[0].id, []).append(node.value)
     return {
-        name
+        name: dotted(values[0])
         for name, values in made.items()
         if isinstance(values[0], ast.Subscript)
         and dotted(values[0].value).startswith("self.")

@@ -39,7 +39,8 @@ def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
             certainty: Certainty = "likely" if own else "certain"
             yield fault("schedule_never_stepped", made.line, certainty, says, fix=f"call {name}.step()")
         return
-    per_batch = next((step for step in steps if _is_of_batches(roles, step)), None)
+    often = [step for step in steps if not any(re.search(r"%|len\(", test) for test in step.conditions)]
+    per_batch = next((step for step in often if _is_of_batches(roles, step)), None)
     through_data = per_batch is not None and _is_over_data(roles, per_batch)
     if per_batch is not None and through_data and "Plateau" not in kind:
         says = f"{name} counts epochs ({text[:80]}), and is stepped at every batch"

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from mldebug_mcp.script.calls import Call, calls_in, constant_of, dotted, names_in
+from mldebug_mcp.script.calls import Call, calls_in, constant_of, dotted, exclude, names_in
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles, Run
 
@@ -17,7 +17,7 @@ def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
         return
     cleared = [call for call in roles.script.calls if "zero_grad" in call.method]
     repeated = [step for step in roles.steps if roles.is_repeated(step) or _runs_closure(roles, step)]
-    repeated = [step for step in repeated if not roles.goes_on_elsewhere(step)]
+    repeated = [step for step in repeated if not roles.goes_on_elsewhere(step) and not _is_of_its_round(roles, step)]
     if not cleared and repeated:
         step = repeated[0]
         says = f"{step.name}() changes the weights, and nothing in the file clears the gradients (zero_grad)"
@@ -31,6 +31,12 @@ def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
         if same and len(outside) == len(same) and not _in_closure(step):
             says = f"zero_grad() stands outside the loop in which {step.name}() is called"
             yield fault("gradients_cleared_outside", same[0].line, "certain", says)
+
+
+def _is_of_its_round(roles: Roles, step: Call) -> bool:
+    """Say whether an optimizer is made in the round of its one step, as is the model of a test."""
+    made = roles.optimizers.get(step.owner)
+    return made is not None and made.function == step.function and made.loops == step.loops
 
 
 def _clears_otherwise(roles: Roles) -> bool:
@@ -70,9 +76,10 @@ def nothing_is_stepped(roles: Roles) -> Iterator[Fault]:
     steps = [call for call in roles.script.calls if re.search(r"step|minimize", call.method)]
     others = [call for call in steps if call not in roles.schedule_steps]
     repeated = [backward for backward in roles.backwards if roles.is_repeated(backward)]
+    cleared = {call.owner for call in roles.script.named("zero_grad")}
     if (
         repeated
-        and (roles.optimizers or roles.script.named("zero_grad"))
+        and not all(map(_is_of_another, cleared or roles.optimizers))
         and not others
         and not by_hand
         and not roles.goes_on_elsewhere(repeated[0])
@@ -94,10 +101,29 @@ def nothing_gives_gradients(roles: Roles) -> Iterator[Fault]:
     given = any(step.node.args and "scaler" not in step.owner.lower() for step in roles.steps)
     foreign = [call.name for call in roles.script.calls if call.method not in roles.definitions]
     elsewhere = any(GIVES_GRADIENTS.search(name) for name in foreign)
-    own = [step for step in roles.steps if not roles.goes_on_elsewhere(step)]
+    own = [step for step in roles.steps if not roles.goes_on_elsewhere(step) and _is_training(roles, step)]
     if not given and not elsewhere and any(roles.is_repeated(step) for step in own):
         says = f"{roles.steps[0].name}() is called, and nothing computes a gradient (backward)"
         yield fault("no_backward", roles.steps[0].line, "likely", says)
+
+
+def _is_training(roles: Roles, step: Call) -> bool:
+    """Say whether a step is to train: a model or loss is called, no function that is given may compute gradients.
+
+    A loop over optimizers steps each of them once.
+    """
+    if any("optim" in roles.script.loops.get(line, "") for line in step.loops[-1:]):
+        return False
+    given = [call for call in roles.unit(step) if call.name == call.method and call.method not in roles.definitions]
+    if any(roles.is_parameter(call.name, step.function) and step.function for call in given):
+        return False
+    near = {step.function, *(caller.function for caller in roles.callers(step.function))}
+    called = {call.method for call in roles.script.calls if call.function in near}
+    return any(
+        roles.calls_model(call.node) or call.name in roles.losses or re.search(r"loss|entropy|criterion", call.method)
+        for call in roles.script.calls
+        if (call.function in near or call.function.rpartition(".")[2] in called) and not call.method[:1].isupper()
+    )
 
 
 def _writes_gradients(roles: Roles) -> bool:
@@ -122,7 +148,7 @@ def _optimizer_never_stepped(roles: Roles) -> Iterator[Fault]:
     for name, line in {**made, **cleared}.items() if repeated else ():
         last, names = name.rpartition(".")[2], roles.also_called(name)
         handed_on = any(roles.is_handed_on(known, except_to=DOES_NOT_STEP) for known in names)
-        if names & (stepped | given) or last not in assigned or handed_on:
+        if names & (stepped | given) or last not in assigned or handed_on or _is_of_another(name):
             continue
         looped = any(re.search(rf"\b{last}\b", through) for through in roles.script.loops.values())
         followed = {one.line for step in roles.trace.of("step") for one in step.objects}
@@ -134,6 +160,11 @@ OPTIMIZER_NAME = re.compile(r"(?:^|\.)_?(?:\w*optim\w*|opt|opt_\w+|\w+_opt)$")
 DOES_NOT_STEP = re.compile(
     r"LR\w*$|schedule\w*$|(?:prepare|setup|isinstance|print|len|GradScaler|Plateau|Annealing\w*)$"
 )
+
+
+def _is_of_another(name: str) -> bool:
+    """Say whether an optimizer is an attribute of an object that the class has: `self.learner.optimizer`."""
+    return "." in name.removeprefix("self.")
 
 
 def _is_alias(roles: Roles, name: str) -> bool:
@@ -183,7 +214,9 @@ def backward_in_autocast(roles: Roles) -> Iterator[Fault]:
     for backward in roles.backwards:
         if any(_is_autocast(roles, guard) for guard in backward.guards):
             says = f"{backward.name}() stands under autocast, which is for the forward pass and the loss alone"
-            yield fault("backward_in_autocast", backward.line, "likely", says)
+            by_engine = any(re.search(r"(?:accel\w*|fabric)\.autocast$", guard) for guard in backward.guards)
+            # that of an engine is nothing at all where the user asks for full precision
+            yield fault("backward_in_autocast", backward.line, "depends" if by_engine else "likely", says)
             return
 
 
@@ -198,7 +231,7 @@ def scaler_half_used(roles: Roles) -> Iterator[Fault]:
     if unscaled is not None:
         says = "gradients are those of the unscaled loss, and scaler.step() divides them by the scale"
         yield fault("scale_not_used", unscaled.line, "certain", says)
-    if own and not steps:
+    if own and not steps and not roles.uses("unscale"):
         says = "the loss is scaled by the scaler, and the optimizer steps past it with scaled gradients"
         yield fault("step_past_scaler", own[0].line, "certain", says)
     elif steps and not [call for call in roles.script.named("update") if "scaler" in call.owner.lower()]:
@@ -211,7 +244,7 @@ def _backward_of_unscaled(roles: Roles) -> Call | None:
     scaled = {
         made.target
         for made in roles.script.assignments
-        if any(name.rpartition(".")[2] == "scale" for name in calls_in(made.value))
+        if any("scale" in name.rpartition(".")[2] for name in calls_in(made.value))
     }
     for backward in roles.backwards:
         given = [backward.node.func, *backward.node.args]
@@ -352,12 +385,15 @@ def _divisors(roles: Roles, backward: Call) -> Iterator[ast.expr]:
     """Yield what a loss is divided by, or multiplied with, before its gradients are computed."""
     expressions: list[ast.expr] = [backward.node.func, *backward.node.args]
     names = set[str]().union(*(names_in(expression) for expression in expressions))
+    scaled = (made.value for made in roles.script.assignments if made.target in names and "scale" in dotted(made.value))
+    names = names.union(*map(names_in, scaled))
     expressions += [
         assignment.value
         for assignment in roles.script.assignments
         if assignment.target in names
         and assignment.function == backward.function
         and assignment.order <= backward.order
+        and not any(exclude(test, other) for test in assignment.conditions for other in backward.conditions)
     ]
     for node in (node for expression in expressions for node in ast.walk(expression)):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
@@ -371,7 +407,6 @@ def _divisors(roles: Roles, backward: Call) -> Iterator[ast.expr]:
             yield from node.args
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and constant_of(node.left) is None:
             yield node.right
-    yield from _divisors_in_place(roles, names, backward)
     yield from _divisors_in_helpers(roles, expressions)
 
 
@@ -383,25 +418,6 @@ def _divisors_in_helpers(roles: Roles, expressions: Sequence[ast.expr]) -> Itera
             by = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else None
             if by is not None and ACCUMULATES.search(ast.unparse(by)):
                 yield by
-
-
-def _divisors_in_place(roles: Roles, names: set[str], backward: Call) -> Iterator[ast.expr]:
-    """Yield what a loss is divided by in a statement of its own, `loss /= n`, under the conditions of backward."""
-    in_place = {
-        id(node.value)
-        for node in ast.walk(roles.script.tree)
-        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div | ast.Mult)
-    }
-    for assignment in roles.script.assignments:
-        same = assignment.function == backward.function and assignment.target in names
-        excluded = any(_exclude(test, other) for test in assignment.conditions for other in backward.conditions)
-        if same and id(assignment.value) in in_place and not excluded:
-            yield assignment.value
-
-
-def _exclude(test: str, other: str) -> bool:
-    """Say whether two conditions stand in the two branches of one `if`."""
-    return test in (f"not ({other})", f"not {other}") or other in (f"not ({test})", f"not {test}")
 
 
 def _is_divided(roles: Roles, backward: Call) -> bool:
