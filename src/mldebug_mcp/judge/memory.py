@@ -356,7 +356,7 @@ def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -
         Lever(
             lever=name, saves_bytes=saved, enough=None if missing is None or not missing else saved >= missing, how=how
         )
-        for name, saved, how in sorted(found, key=lambda one: (one[0] not in at_fault, -one[1]))
+        for name, saved, how in sorted(found, key=lambda lever: (lever[0] not in at_fault, -lever[1]))
         if saved >= MIN_SHOWN_BYTES
     ]
 
@@ -370,7 +370,7 @@ def _by_category(view: History, request: int) -> list[tuple[str, int, str]]:
         return sum(held.get(category, 0) for category in categories)
 
     activations, logits, scores = of(Category.ACTIVATIONS), of(Category.LOGITS), of(Category.ATTENTION_SCORES)
-    kept = sum(for_backward.get(one, 0) for one in (Category.ACTIVATIONS, Category.ATTENTION_SCORES))
+    kept = sum(for_backward.get(kind, 0) for kind in (Category.ACTIVATIONS, Category.ATTENTION_SCORES))
     # The request that failed grows with the batch, too.
     per_token = activations + scores + logits + of(Category.TEMPORARY, Category.INPUTS) + request
     parameters, gradients, state = of(Category.PARAMETERS), of(Category.GRADIENTS), of(Category.OPTIMIZER_STATE)
@@ -471,10 +471,12 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
     """Report on a snapshot that has been read."""
     judged, problems = answer_all("memory", snapshot)
     fullest = max(snapshot.devices, key=lambda device: (device.oom is not None, device.peak_allocated), default=None)
-    unknown = [one for one in judged if one.state is State.UNKNOWN]
+    unknown = [answered for answered in judged if answered.state is State.UNKNOWN]
     notes = [*snapshot.notes, *problems]
     if unknown:
-        notes.append(f"cannot be judged: {', '.join(f'{one.outcome.id} ({one.unknown})' for one in unknown)}")
+        notes.append(
+            f"cannot be judged: {', '.join(f'{answered.outcome.id} ({answered.unknown})' for answered in unknown)}"
+        )
     findings = _findings(judged, healthy_known=_can_be_judged(snapshot, judged))
     if not _can_be_judged(snapshot, judged):
         notes.append("no cause is ranked: without a history, healthy and faulty memory look alike")
@@ -561,9 +563,9 @@ def _findings(judged: list[Answer], *, healthy_known: bool) -> list[MemoryFindin
 def _nothing_unusual(open_ids: set[str]) -> str:
     """Say what was looked for and not seen, and what cannot be judged."""
     unseen = {"oom": "failure", "leak": "leak", "fragmentation": "fragmentation"}
-    seen = [name for symptom, name in unseen.items() if symptom not in open_ids]
+    absent = [name for symptom, name in unseen.items() if symptom not in open_ids]
     open_names = [name for symptom, name in unseen.items() if symptom in open_ids]
-    looked = ", ".join(seen[:-1]) + " or " * (len(seen) > 1) + seen[-1] if seen else "sign of a fault"
+    looked = ", ".join(absent[:-1]) + " or " * (len(absent) > 1) + absent[-1] if absent else "sign of a fault"
     rest = f"; {' and '.join(open_names)} cannot be judged" if open_names else ""
     if open_names == ["leak"]:
         rest = "; whether memory leaks cannot be judged"
@@ -626,7 +628,11 @@ def _hypotheses(judged: list[Answer]) -> list[Hypothesis]:
     ranked = rank({candidate.id: candidate.prior for candidate in candidates}, evidence)
     absent = {answer.outcome.id for answer in judged if answer.state is State.ABSENT}
     present = {answer.outcome.id for answer in judged if answer.state is State.PRESENT}
-    return [_hypothesis(one, absent, present) for one in ranked if one.probability >= LEAST_PROBABILITY]
+    return [
+        _hypothesis(ranked_cause, absent, present)
+        for ranked_cause in ranked
+        if ranked_cause.probability >= LEAST_PROBABILITY
+    ]
 
 
 def _hypothesis(item: Ranked, absent: set[str], present: set[str]) -> Hypothesis:
