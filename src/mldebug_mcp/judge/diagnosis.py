@@ -46,7 +46,7 @@ from mldebug_mcp.judge.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.columns import Floats, ascends
-from mldebug_mcp.models import Comparison, Diagnosis, Finding, RunSummary, State
+from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, RunSummary, RunVerdict, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
 from mldebug_mcp.models.diagnosis import DerivedFact
 
@@ -186,15 +186,8 @@ def diagnose(
     checked = outcomes or {}
     known = gather(run, reference, findings)
     judged = known.findings
-    evidence = [*known.evidence, *evidence_from_checks(checked)]
-    if script is not None:
-        from mldebug_mcp.judge.script import evidence_from_script
-
-        evidence += evidence_from_script(script)
-    hypotheses = judge_causes(judged, run.kind, evidence, run.path)
-    hypotheses = with_fitting_fixes(run, with_answers(run, hypotheses, judged), judged)
-    hypotheses = with_what_separates(without_made(hypotheses, checked))
-    hypotheses = with_rows(run, judged, hypotheses)
+    evidence = [*known.evidence, *evidence_from_checks(checked), *_evidence_of_script(script)]
+    hypotheses = _hypotheses(run, judged, evidence, checked)
     next_steps = order_next_steps(hypotheses)
     causes = {candidate.id: candidate for candidate in candidates(run.kind)}
     likelihood = Likelihood(causes, backgrounds(), fitted().powers(evidence).weight)
@@ -203,18 +196,14 @@ def diagnose(
     summary, sheet = run_summary(run), sheet_of(run, judged, missing, known.facts)
     no_result = without_result(run)
     little = hardly_judged(judged, run)
-    if no_result or little:
-        verdict = not_judged(summary, "".join(no_result), missing)
-    else:
-        verdict = verdict_of(
-            summary, sheet, judged, hypotheses, steps=next_steps, missing=missing, learner=learner_of(run)
-        )
-    if summary.runs_in_folder > 1:
-        headline = f"1 of {summary.runs_in_folder} runs in this folder, the longest. {verdict.headline}"
-        verdict = verdict.model_copy(update={"headline": headline, "next": "Judge each of the runs."})
+    verdict = (
+        not_judged(summary, "".join(no_result), missing)
+        if no_result or little
+        else verdict_of(summary, sheet, judged, hypotheses, steps=next_steps, missing=missing, learner=learner_of(run))
+    )
     return Diagnosis(
         status="no_result_logged" if no_result else "too_little_seen" if little else "judged",
-        verdict=verdict,
+        verdict=_of_longest(verdict, summary.runs_in_folder),
         run=summary,
         sheet=sheet,
         findings=judged,
@@ -235,6 +224,32 @@ def diagnose(
             *known.problems,
         ],
     )
+
+
+def _evidence_of_script(script: ScriptReport | None) -> list[CauseEvidence]:
+    if script is None:
+        return []
+    from mldebug_mcp.judge.script import evidence_from_script
+
+    return evidence_from_script(script)
+
+
+def _hypotheses(
+    run: Run, findings: Sequence[Finding], evidence: Sequence[CauseEvidence], checked: Mapping[str, Outcome]
+) -> list[Hypothesis]:
+    """Return the causes, best first, with fixes and checks that fit this run, without the checks already made."""
+    hypotheses = judge_causes(findings, run.kind, evidence, run.path)
+    hypotheses = with_fitting_fixes(run, with_answers(run, hypotheses, findings), findings)
+    hypotheses = with_what_separates(without_made(hypotheses, checked))
+    return with_rows(run, findings, hypotheses)
+
+
+def _of_longest(verdict: RunVerdict, runs_in_folder: int) -> RunVerdict:
+    """Return a verdict on the longest run of a folder, which says that there are others."""
+    if runs_in_folder <= 1:
+        return verdict
+    headline = f"1 of {runs_in_folder} runs in this folder, the longest. {verdict.headline}"
+    return verdict.model_copy(update={"headline": headline, "next": "Judge each of the runs."})
 
 
 def _ruled_out(leader: str, tried: Sequence[Tried]) -> list[str]:
