@@ -15,7 +15,7 @@ from benchmarks.faults.figures import Rows, calibration_error, share, table
 from mldebug_mcp.checks.vector import vector_of
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import diagnose
-from mldebug_mcp.judge.diagnosis import told_by_run
+from mldebug_mcp.judge.diagnosis import evidence_from_run
 from mldebug_mcp.judge.evidence import beside
 from mldebug_mcp.judge.hypotheses import independent
 from mldebug_mcp.judge.ranking import CauseEvidence
@@ -109,7 +109,7 @@ def _judged(path: Path, name: str, label: Label, loops: str) -> Judged:
         run.kind,
         [step for finding in present for step in finding.steps],
         label.steps / max(1, diagnosis.run.steps),
-        tuple(told_by_run(run, diagnosis.findings, diagnosis.sheet.facts)),
+        tuple(evidence_from_run(run, diagnosis.findings, diagnosis.sheet.facts)),
         loops,
         vector_of(run),
     )

@@ -11,7 +11,7 @@ from benchmarks.faults.likeness import Numbered, fit_likeness
 
 from mldebug_mcp import diagnose_run
 from mldebug_mcp.judge import classifier
-from mldebug_mcp.judge.classifier import Likeness, between, told_by
+from mldebug_mcp.judge.classifier import Likeness, between, evidence_by_model
 
 CHANCE = np.random.default_rng(3)
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -36,7 +36,7 @@ def model() -> Likeness:
 
 
 def bits(model: Likeness, vector: dict[str, float]) -> dict[str, float]:
-    return {one.cause: one.bits for one in told_by(model, vector, 1.0)}
+    return {one.cause: one.bits for one in evidence_by_model(model, vector, 1.0)}
 
 
 def test_the_cause_whose_runs_have_such_numbers_gets_the_most_bits(model: Likeness) -> None:
@@ -46,12 +46,14 @@ def test_the_cause_whose_runs_have_such_numbers_gets_the_most_bits(model: Likene
 
 
 def test_trust_scales_the_bits_and_no_trust_tells_nothing(model: Likeness) -> None:
-    assert [one.bits for one in told_by(model, RISEN, 0.5)] == [0.5 * one.bits for one in told_by(model, RISEN, 1.0)]
-    assert told_by(model, RISEN, 0.0) == []
+    assert [one.bits for one in evidence_by_model(model, RISEN, 0.5)] == [
+        0.5 * one.bits for one in evidence_by_model(model, RISEN, 1.0)
+    ]
+    assert evidence_by_model(model, RISEN, 0.0) == []
 
 
 def test_nothing_is_told_where_no_result_has_a_course(model: Likeness) -> None:
-    assert told_by(model, {"grad_norm: last / first": 3.0, "loss: first": 2.0}, 1.0) == []
+    assert evidence_by_model(model, {"grad_norm: last / first": 3.0, "loss: first": 2.0}, 1.0) == []
 
 
 def test_what_one_author_alone_logs_and_what_lies_beyond_the_known_runs_moves_nothing_further(model: Likeness) -> None:

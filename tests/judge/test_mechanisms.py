@@ -9,7 +9,7 @@ import pytest
 from tests.runs import decay, noisy, run_of
 
 from mldebug_mcp import diagnose_run
-from mldebug_mcp.judge.causes import NEEDS, told_by_needs
+from mldebug_mcp.judge.causes import NEEDS, evidence_from_needs
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.logs.settings import Scalar
@@ -18,7 +18,7 @@ LOSS = decay(200, 4.0, 2.0)
 
 
 def ruled_out(config: dict[str, Scalar], kind: str = "pretraining") -> set[str]:
-    evidence = told_by_needs(run_of(loss=LOSS, config=config, kind=kind))
+    evidence = evidence_from_needs(run_of(loss=LOSS, config=config, kind=kind))
     assert all(one.bits < 0 for one in evidence)
     return {one.cause for one in evidence}
 
@@ -85,7 +85,7 @@ def test_what_leads_to_no_nan_is_not_the_cause_of_a_loss_that_ends_in_it() -> No
 
 
 def spoken_against(run: Run) -> set[str]:
-    return {one.cause for one in told_by_needs(run)}
+    return {one.cause for one in evidence_from_needs(run)}
 
 
 def test_what_is_lost_before_any_update_is_not_lost_by_updates() -> None:
@@ -117,5 +117,5 @@ def test_half_precision_that_neither_configuration_nor_log_name_is_unlikely(
     config: dict[str, Scalar], scale: bool, expected: bool
 ) -> None:
     columns = {"loss_scale": np.full(200, 65536.0)} if scale else None
-    evidence = told_by_needs(run_of(columns, loss=LOSS, config=config, kind="pretraining"))
+    evidence = evidence_from_needs(run_of(columns, loss=LOSS, config=config, kind="pretraining"))
     assert ("fp16_overflow" in {one.cause for one in evidence}) is expected

@@ -11,7 +11,7 @@ from mldebug_mcp.core.errors import InputError, UnknownIdError
 from mldebug_mcp.judge.explain import explain
 from mldebug_mcp.judge.memory import check_memory, report
 from mldebug_mcp.memory.read import read_memory
-from mldebug_mcp.memory.timeline import timeline
+from mldebug_mcp.memory.timeline import timeline_of
 from mldebug_mcp.report.concise import concise_memory
 from mldebug_mcp.report.memory_page import memory_html
 from tests.memory import scenarios
@@ -97,7 +97,7 @@ def test_a_page_without_history_has_no_picture_but_all_else(save: Save) -> None:
 def test_the_timeline_adds_up_and_keeps_the_peak(save: Save) -> None:
     device = read_memory(save(scenarios.snapshot_of(scenarios.training(steps=6)))).devices[0]
 
-    drawn = timeline(device, points=40)
+    drawn = timeline_of(device, points=40)
 
     assert drawn is not None
     assert len(drawn.moments) <= 40

@@ -6,7 +6,7 @@ It finds out what each column is, what pads the rows, what the targets are, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
@@ -501,18 +501,12 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
     found = _Found(table, context, notes=list(table.notes), is_words=words is not None)
     wanted = _sides_in(table)
     sides = [side for name in wanted if (side := _side(found, name)) is not None]
-    counts = [row_count(table.columns[name]) for side in wanted if (name := find(table.columns, side, "ids"))]
-    counts = [1 if _ids_depth(found, wanted[0]) == 1 else count for count in counts]
     classes = _classes(found, sides)
     floats = float_columns(table)
     cells = {} if sides else cells_of(table)
     boxes, masks = boxes_of(table), masks_of(table)
     if not sides and not floats and classes is None and boxes is None and not _are_measurements(cells):
-        known = "input_ids, labels, attention_mask, chosen_input_ids, rejected_input_ids, pixel_values"
-        seen = ", ".join(shorten(name, 30) for name in list(table.columns)[:8]) or "none"
-        raise InputError(
-            f"{shorten(context.path, 200)}: none of its columns is one of a batch ({seen}); give some of {known}, ..."
-        )
+        raise _of_no_batch(table, context)
     if not sides:
         found.targets = of_speech(table)
     sides = split_preference_halves(sides, table, context.purpose)
@@ -522,11 +516,7 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         if context.purpose is None
         else (context.purpose, "")
     )
-    rows = max([*counts, *([] if counts or classes is None else [len(classes)])], default=0)
-    # Images of several sizes are one flat array of numbers, but as many rows as the column has.
-    rows = rows or max((row_count(table.columns[name]) for name in (*floats, *cells)), default=0)
-    if not rows and boxes is not None:
-        rows = max(row_count(table.columns[name]) for name in BOX_COLUMNS if name in table.columns)
+    rows = _rows(found, wanted, classes) or _numeric_rows(table, (*floats, *cells), has_boxes=boxes is not None)
     if sides and sides[0].name == "chosen" and wanted == ("",):
         rows //= 2
     _missing(found)
@@ -562,6 +552,34 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         problems=tuple(found.problems),
         notes=tuple(found.notes),
     )
+
+
+def _of_no_batch(table: Table, context: Context) -> InputError:
+    known = "input_ids, labels, attention_mask, chosen_input_ids, rejected_input_ids, pixel_values"
+    named = ", ".join(shorten(name, 30) for name in list(table.columns)[:8]) or "none"
+    return InputError(
+        f"{shorten(context.path, 200)}: none of its columns is one of a batch ({named}); give some of {known}, ..."
+    )
+
+
+def _rows(found: _Found, sides: Sequence[str], classes: Ints | None) -> int:
+    """Return how many rows of token ids a table has, 1 where they are one flat row; without any, how many classes."""
+    columns = found.table.columns
+    counts = [row_count(columns[name]) for side in sides if (name := find(columns, side, "ids"))]
+    if not counts:
+        return 0 if classes is None else len(classes)
+    return 1 if _ids_depth(found, sides[0]) == 1 else max(counts)
+
+
+def _numeric_rows(table: Table, numeric: Sequence[str], *, has_boxes: bool) -> int:
+    """Return how many rows the numeric columns of a table have, or its boxes where those have none.
+
+    Images of several sizes are one flat array of numbers, but as many rows as the column has.
+    """
+    rows = max((row_count(table.columns[name]) for name in numeric), default=0)
+    if rows or not has_boxes:
+        return rows
+    return max(row_count(table.columns[name]) for name in BOX_COLUMNS if name in table.columns)
 
 
 def _are_measurements(cells: Mapping[str, Column]) -> bool:

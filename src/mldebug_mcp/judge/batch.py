@@ -133,21 +133,21 @@ def _findings(tallies: Mapping[str, Tally]) -> list[BatchFinding]:
     return sorted(found, key=lambda finding: (GRAVEST_FIRST.index(finding.severity), finding.check))
 
 
-def _finding(check: Symptom, seen: Tally) -> BatchFinding:
+def _finding(check: Symptom, tally: Tally) -> BatchFinding:
     known = catalogue()
     return BatchFinding(
         check=check.id,
-        severity=min((severity or check.outcome.severity for severity in seen.severities), key=GRAVEST_FIRST.index),
-        summary=seen.summary
-        if seen.pieces == 1
-        else f"{seen.row_count} rows, in {seen.pieces} pieces of the data; in the first of them: {seen.summary}",
+        severity=min((severity or check.outcome.severity for severity in tally.severities), key=GRAVEST_FIRST.index),
+        summary=tally.summary
+        if tally.pieces == 1
+        else f"{tally.row_count} rows, in {tally.pieces} pieces of the data; in the first of them: {tally.summary}",
         why=check.outcome.why,
         fix=check.outcome.fix,
         fixes=dict(check.outcome.fixes),
-        rows=seen.rows,
-        row_count=seen.row_count,
-        places=seen.places,
-        values=seen.values if seen.pieces == 1 else {},
+        rows=tally.rows,
+        row_count=tally.row_count,
+        places=tally.places,
+        values=tally.values if tally.pieces == 1 else {},
         citations=known.cite(tuple(quote for quote in check.outcome.quotes if quote in known.quotes)[:MAX_CITATIONS]),
     )
 

@@ -199,11 +199,11 @@ def _boxes_view(batch: Batch, boxes: Boxes, place: int) -> RowView:
     """Return the boxes of an image, in words and for drawing."""
     mine = np.flatnonzero(boxes.rows == place)[:MAX_BOXES]
     has_classes = len(boxes.classes) == len(boxes.values)
-    names = [boxes.names.get(int(boxes.classes[one]), str(boxes.classes[one])) if has_classes else "" for one in mine]
+    names = [boxes.names.get(int(boxes.classes[box]), str(boxes.classes[box])) if has_classes else "" for box in mine]
     corners = boxes.corners()[mine]
     lines = [
-        f"{name} at {', '.join(map(figure, boxes.values[one].tolist()))}".strip()
-        for name, one in zip(names, mine.tolist(), strict=True)
+        f"{name} at {', '.join(map(figure, boxes.values[box].tolist()))}".strip()
+        for name, box in zip(names, mine.tolist(), strict=True)
     ]
     views = [
         BoxView(left=left, top=top, right=right, bottom=bottom, name=name)

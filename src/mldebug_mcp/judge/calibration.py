@@ -116,7 +116,7 @@ class Fitted(BaseModel):
             chance: How often each symptom is seen by chance, where its frequency starts.
         """
         counted = self.causes.get(cause, {})
-        shown = [one for one, (seen, _) in counted.items() if seen >= LEAST_SHOWN and one in chance]
+        shown = [symptom for symptom, (present, _) in counted.items() if present >= LEAST_SHOWN and symptom in chance]
         return {text: moved(counted[text], chance[text], CHANCE_COUNTS_AS) for text in shown}
 
     def frequency(self, cause: str, symptom: str, word: float) -> float:
@@ -153,8 +153,8 @@ class LabelledRun:
 
 def moved(counted: tuple[float, float], start: float, counts_as: float = WORD_COUNTS_AS) -> float:
     """Return a share that starts at `start`, which counts as so many runs, and is moved by `(seen, runs)`."""
-    seen, runs = counted
-    return (seen + counts_as * start) / (runs + counts_as)
+    present, runs = counted
+    return (present + counts_as * start) / (runs + counts_as)
 
 
 def count(runs: Sequence[LabelledRun]) -> tuple[dict[str, Counts], Counts]:
@@ -168,8 +168,8 @@ def count(runs: Sequence[LabelledRun]) -> tuple[dict[str, Counts], Counts]:
         of_cause = counted.setdefault(run.causes[0], {})
         for symptom in run.judged:
             share = 1 / versions[run.of, symptom] if run.of else 1.0
-            seen, judged = of_cause.get(symptom, (0.0, 0.0))
-            of_cause[symptom] = (seen + share * (run.states[symptom] is State.PRESENT), judged + share)
+            present, judged = of_cause.get(symptom, (0.0, 0.0))
+            of_cause[symptom] = (present + share * (run.states[symptom] is State.PRESENT), judged + share)
     return counted, counted.pop(SOUND, {})
 
 

@@ -39,7 +39,9 @@ def learner_of(run: Run) -> str:
     if run.kind in LEARNERS:
         return run.kind
     named = " ".join(str(run.settings[name].value) for name in _NAME_MODELS if name in run.settings)
-    found = (one for one, (logged, words) in _SIGNS.items() if logged & run.series.keys() or words.search(named))
+    found = (
+        learner for learner, (logged, words) in _SIGNS.items() if logged & run.series.keys() or words.search(named)
+    )
     return next(found, "")
 
 
@@ -99,9 +101,9 @@ def _no_fp16(run: Run) -> str | None:
 
 def _fp16_unnamed(run: Run) -> str | None:
     """A configuration that names the optimizer would mostly name half precision, and its log the loss scale."""
-    told = run.facts.precision is not None or next(run.with_role(Quantity.LOSS_SCALE, Quantity.SKIPPED_STEPS), None)
+    shown = run.facts.precision is not None or next(run.with_role(Quantity.LOSS_SCALE, Quantity.SKIPPED_STEPS), None)
     named = run.facts.optimizer.name is not None
-    return "it needs fp16, which the configuration does not name" if named and not told else None
+    return "it needs fp16, which the configuration does not name" if named and not shown else None
 
 
 def _no_fp8(run: Run) -> str | None:
@@ -311,7 +313,7 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
 """What each cause needs; those that are not listed need nothing that a run could lack."""
 
 
-def told_by_needs(run: Run) -> list[CauseEvidence]:
+def evidence_from_needs(run: Run) -> list[CauseEvidence]:
     """Return what contradicts causes because the run lacks what they need."""
     return [
         CauseEvidence(cause, -need.bits, lacks, "log")
@@ -344,7 +346,7 @@ def _clipped(run: Run) -> str | None:
 
 
 def _warmed_up(run: Run) -> str | None:
-    return f"{seen} already" if (seen := warmed_up(run)) else None
+    return f"{warm_up} already" if (warm_up := warmed_up(run)) else None
 
 
 def _advice_shuffled(run: Run) -> str | None:
@@ -399,7 +401,7 @@ def with_fitting_fixes(run: Run, hypotheses: Sequence[Hypothesis], findings: Seq
         of_learner(hypothesis, learner)
         if hypothesis.fix and advice_for(hypothesis.cause, learner)
         else hypothesis.model_copy(
-            update={"fix": as_seen(run, of_this_kind(run, fitting(run, hypothesis.fix)), findings)}
+            update={"fix": of_these_findings(run, of_this_kind(run, fitting(run, hypothesis.fix)), findings)}
         )
         if hypothesis.fix
         else hypothesis
@@ -412,8 +414,8 @@ def of_learner(hypothesis: Hypothesis, learner: str) -> Hypothesis:
     advice = advice_for(hypothesis.cause, learner)
     if advice is None or not hypothesis.fix:
         return hypothesis
-    told = {name: getattr(advice, name) for name in ("action", "cost", "confirms", "refutes")}
-    check = NextStep.model_validate({"id": f"{hypothesis.cause}.1", **told})
+    check_fields = {name: getattr(advice, name) for name in ("action", "cost", "confirms", "refutes")}
+    check = NextStep.model_validate({"id": f"{hypothesis.cause}.1", **check_fields})
     return hypothesis.model_copy(update={"fix": advice.fix, "next_steps": [check]})
 
 
@@ -421,7 +423,7 @@ _BY_A_FACTOR = "Lower the peak by a factor of 2 to 5"
 _GO_BACK = "restart from a checkpoint before the trouble"
 
 
-def as_seen(run: Run, fix: str, findings: Sequence[Finding]) -> str:
+def of_these_findings(run: Run, fix: str, findings: Sequence[Finding]) -> str:
     """Return a fix with what is seen of the run: how far its rate is above the usual, and that it fails from the start.
 
     Args:

@@ -138,7 +138,7 @@ def _by_state(run: Run) -> Metric | None:
     if not isinstance(step, int):
         place = re.search(r"(\d+)/*$", str(state.get("best_model_checkpoint") or ""))
         step = int(place[1]) if place else None
-    for series in sorted(_of_evaluation(run), key=lambda one: "loss" not in one.name):
+    for series in sorted(_of_evaluation(run), key=lambda candidate: "loss" not in candidate.name):
         finite = series.finite
         there = finite.value == best if step is None else (finite.value == best) & (finite.step == step)
         if there.any():
@@ -160,7 +160,7 @@ def _trainer_state(folder: Path) -> Mapping[str, object]:
 
     try:
         places = [folder, *(entry for entry in entries(folder) if entry.name.startswith("checkpoint-"))]
-        states = [one for place in places if is_file(one := place / "trainer_state.json")]
+        states = [state_file for place in places if is_file(state_file := place / "trainer_state.json")]
         newest = max(states, key=lambda path: (path.parent == folder, len(path.parent.name), path.parent.name))
         file = LogFile.open(newest)
         state = parse_document(file.text()) if file.size <= MAX_STATE_BYTES else {}
@@ -193,7 +193,7 @@ def _by_names(run: Run, saved: Sequence[Checkpoint]) -> Metric | None:
 
 def _by_name_of_best(run: Run, saved: Sequence[Checkpoint]) -> Metric | None:
     """Return the metric that a best checkpoint is named by, as best_coco_bbox_mAP_epoch_10.pth is."""
-    logged = [one for one in run.series.values() if len(one.finite)]
+    logged = [each_series for each_series in run.series.values() if len(each_series.finite)]
     for checkpoint in saved:
         if checkpoint.named.label == "best" and checkpoint.named.words:
             joined = "_".join(checkpoint.named.words)
@@ -227,7 +227,7 @@ def _usual(run: Run) -> Metric:
         known_series(evaluation_losses, run),
         sorted(filter(_is_score, known_series(quality_metrics, run)), key=_rank),
     )
-    rewards = [one for one in run.with_role(Quantity.REWARD, phase="eval") if len(one.finite)]
+    rewards = [series for series in run.with_role(Quantity.REWARD, phase="eval") if len(series.finite)]
     distances = [series for series in run.with_role(Quantity.FID) if len(series.finite)]  # never one of training
     first = (losses or scores if run.kind in LOSS_FIRST else scores or losses) or rewards or distances
     if not first:

@@ -150,7 +150,7 @@ def _decided(run: Run, metric: Metric, curve: Curve, facts: Facts) -> Checkpoint
         return CheckpointChoice(
             keep=named_best, verdict="not evaluated", summary=summary, **common, checkpoints=_shown(facts), notes=notes
         )
-    best = max(known, key=lambda one: (sign * _number(one[0].value), *_preferred(one[0], metric)))
+    best = max(known, key=lambda pair: (sign * _number(pair[0].value), *_preferred(pair[0], metric)))
     top = _top(metric, curve, whole, best[0])
     band = top.band
     as_good = [
@@ -158,17 +158,17 @@ def _decided(run: Run, metric: Metric, curve: Curve, facts: Facts) -> Checkpoint
         if fact is not best[0] and band is not None and sign * (_number(best[0].value) - _number(fact.value)) <= band
     ]  # fmt: skip
     marked = [(fact.model_copy(update={"as_good": fact is best[0] or fact in as_good}), index) for fact, index in facts]
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         **common, "value": best[0].value, "best": top.value, "best_step": top.step, "best_saved": top.is_saved,
         "noise": top.noise, "band": band, "checkpoints": _shown(marked),
     }  # fmt: skip
     notes += _by_the_loss(run, metric, best[0], whole)
     if count < MIN_EVALUATIONS:
         summary = _too_few(metric, count, best[0], len(known))
-        return CheckpointChoice(verdict="too few evaluations", summary=summary, **told, notes=notes)
+        return CheckpointChoice(verdict="too few evaluations", summary=summary, **result, notes=notes)
     summary = _summary(run, metric, best[0], top, as_good)
     return CheckpointChoice(
-        keep=best[0].name, verdict="within noise" if as_good else "clear", summary=summary, **told,
+        keep=best[0].name, verdict="within noise" if as_good else "clear", summary=summary, **result,
         as_good=[fact.name for fact in as_good], notes=notes,
     )  # fmt: skip
 
@@ -214,8 +214,8 @@ def _top(metric: Metric, curve: Curve, whole: Facts, best: CheckpointFact) -> _T
     at = best_of(curve, metric)
     value, step = value_at(curve, at), float(curve.step[at])
     if curve.is_training:
-        of_one = mad(np.diff(curve.value)) / math.sqrt(2)
-        noise = MEDIAN_ERROR * of_one / math.sqrt(window_of(curve))
+        noise_of_one = mad(np.diff(curve.value)) / math.sqrt(2)
+        noise = MEDIAN_ERROR * noise_of_one / math.sqrt(window_of(curve))
         return _Top(value, step, noise, is_saved=abs(_number(best.value) - _number(value)) <= BAND * noise)
     is_saved = any(index is not None and curve.value[index] == curve.value[at] for _, index in whole)
     return _Top(value, step, curve.noise, is_saved)
@@ -235,11 +235,11 @@ def _not_evaluated(metric: Metric, curve: Curve, count: int) -> str:
 
 
 def _too_few(metric: Metric, count: int, best: CheckpointFact, known: int) -> str:
-    said = (
+    shortage = (
         f"Not enough evaluations to tell which checkpoint to keep: {counted(count, 'value')} of {metric.name}, and "
         f"{MIN_EVALUATIONS} are needed to tell a difference from noise."
     )
-    return f"{said} {best.name} has {figure(_number(best.value))}" + (", the better value." if known > 1 else ".")
+    return f"{shortage} {best.name} has {figure(_number(best.value))}" + (", the better value." if known > 1 else ".")
 
 
 def _summary(run: Run, metric: Metric, best: CheckpointFact, top: _Top, as_good: Sequence[CheckpointFact]) -> str:

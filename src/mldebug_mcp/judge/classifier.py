@@ -79,8 +79,8 @@ class Likeness:
         scores = self.bias + adds.sum(axis=0)
         highest = float(scores.max())
         logs = scores - highest - math.log(float(np.exp(scores - highest).sum()))
-        told = (logs - EVEN * np.log(self.shares)) / math.log(2)
-        return dict(zip(self.causes, map(float, told), strict=True))
+        bits = (logs - EVEN * np.log(self.shares)) / math.log(2)
+        return dict(zip(self.causes, map(float, bits), strict=True))
 
 
 def between(knots: Floats, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], Floats]:
@@ -98,12 +98,12 @@ def between(knots: Floats, values: NDArray[np.float64]) -> tuple[NDArray[np.int6
     return np.stack([low, low + 1], axis=1), np.stack([1 - part, part], axis=1)
 
 
-def told_by_likeness(run: Run) -> list[CauseEvidence]:
+def evidence_from_classifier(run: Run) -> list[CauseEvidence]:
     """Return what the numbers of a run say about causes, besides its findings."""
     model = shipped()
     if model is None:
         return []
-    return told_by(model, vector_of(run), fitted().with_findings.questions.get(ABOUT, 0.0) * _share_done(run))
+    return evidence_by_model(model, vector_of(run), fitted().with_findings.questions.get(ABOUT, 0.0) * _share_done(run))
 
 
 def _share_done(run: Run) -> float:
@@ -116,7 +116,7 @@ def _share_done(run: Run) -> float:
     return min(1.0, max((len(series) for series in run.series.values()), default=0) / MIN_RECORDS)
 
 
-def told_by(model: Likeness, vector: Mapping[str, float], trust: float) -> list[CauseEvidence]:
+def evidence_by_model(model: Likeness, vector: Mapping[str, float], trust: float) -> list[CauseEvidence]:
     """Return what numbers say of causes; nothing where no result has a course.
 
     Args:

@@ -113,7 +113,9 @@ def compare(run: Run, reference: Run) -> Comparison:
     return Comparison(
         reference=reference.path,
         settings=_differences(settings_with_rate(run), settings_with_rate(reference)),
-        partings=sorted((parting for parting in found.values() if parting is not None), key=lambda one: one.step),
+        partings=sorted(
+            (parting for parting in found.values() if parting is not None), key=lambda parting: parting.step
+        ),
         alike=[name for name, parting in found.items() if parting is None],
     )
 
@@ -181,7 +183,7 @@ def _differences(run: Mapping[str, Scalar], reference: Mapping[str, Scalar]) -> 
     names = [name for name in {**run, **reference} if not any(word in name.lower() for word in _NO_CAUSE)]
     different = [name for name in names if run.get(name) != reference.get(name)]
     known = {name for name, _ in FAULTS}
-    told = [
+    differences = [
         SettingDifference(
             setting=name,
             run=_shown(run.get(name)),
@@ -190,19 +192,21 @@ def _differences(run: Mapping[str, Scalar], reference: Mapping[str, Scalar]) -> 
         )
         for name in different
     ]
-    told.sort(
+    differences.sort(
         key=lambda setting_difference: (
             setting_difference.setting not in known,
             -abs(math.log(setting_difference.factor or 1.0)),
             setting_difference.setting,
         )
     )
-    return told[:MAX_SETTINGS]
+    return differences[:MAX_SETTINGS]
 
 
 def _factor(run: Scalar, reference: Scalar) -> float | None:
     """Return how many times as large a setting is as in the reference run; None where that says nothing."""
-    numbers = [float(one) for one in (run, reference) if isinstance(one, int | float) and not isinstance(one, bool)]
+    numbers = [
+        float(value) for value in (run, reference) if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
     if len(numbers) < 2 or not all(0 < number < math.inf for number in numbers):
         return None
     return numbers[0] / numbers[1]
@@ -221,19 +225,19 @@ def _parting(run: Series, reference: Series, better: int) -> Parting | None:
     (level, spread), (other, other_spread) = _levels(run, edges), _levels(reference, edges)
     distance = np.abs(level - other)
     apart = (distance > SIGMAS * np.hypot(spread, other_spread)) & (distance > MIN_RELATIVE_DIFFERENCE * np.abs(other))
-    seen = np.flatnonzero(np.isfinite(distance))
-    if not len(seen):
+    known = np.flatnonzero(np.isfinite(distance))
+    if not len(known):
         return None
     short = min(len(run), len(reference)) < MIN_RECORDS_FOR_COURSE
-    starts = [at for at in range(len(seen) - LASTING + 1) if not short and apart[seen[at : at + LASTING]].all()]
-    last = seen[-max(1, len(seen) // 10) :]
+    starts = [at for at in range(len(known) - LASTING + 1) if not short and apart[known[at : at + LASTING]].all()]
+    last = known[-max(1, len(known) // 10) :]
     end, other_end = median(level[last]), median(other[last])
-    ends = _ends(end, other_end, float(other[seen[0]]), better)
+    ends = _ends(end, other_end, float(other[known[0]]), better)
     if not starts and ends in ("worse", "better") and apart[last].all():
-        starts = [_since(apart[seen])]  # of few records, or late
+        starts = [_since(apart[known])]  # of few records, or late
     if not starts:
         return None
-    at, before = int(seen[starts[0]]), int(seen[max(0, starts[0] - 1)])
+    at, before = int(known[starts[0]]), int(known[max(0, starts[0] - 1)])
     step = _refined(run, reference, edges[before], edges[at + 1])
     sigmas = min(float(distance[at] / max(float(np.hypot(spread[at], other_spread[at])), 1e-12)), MOST_SIGMAS)
     return Parting(

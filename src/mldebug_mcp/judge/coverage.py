@@ -61,7 +61,7 @@ _HEX = regex(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|0x[0-9a-fA-F]+")
 _BLANKS = regex(r"\s+")
 
 
-class _Seen(NamedTuple):
+class _NumberedLine(NamedTuple):
     """A line with numbers.
 
     Args:
@@ -140,10 +140,10 @@ def _logs(path: Path, run: str) -> list[tuple[Path, Run]]:
     if not is_folder(path):
         return [(path, read_one(path, run)[0])]
     read = read_places(runs_in(path, []), Refused(), read_one, [])
-    if not any(one.run.series for one in read):
+    if not any(part.run.series for part in read):
         read = read_places(texts_with_metrics(path), Refused(), read_one, [])
-    wanted = [one for one in read if run in (one.name, one.place.name, *one.files)] or read
-    logs = {log: one.run for one in wanted for log in one.logs}
+    wanted = [part for part in read if run in (part.name, part.place.name, *part.files)] or read
+    logs = {log: part.run for part in wanted for log in part.logs}
     if not logs:
         read_run(path, None, run)  # says why there is none
     return list(logs.items())
@@ -185,7 +185,7 @@ def _uses_in_text(lines: Iterable[str], names: Collection[str]) -> Iterator[tupl
     builder = RunBuilder()
     text = text_log.Text(builder, learns=False)
     errors = ErrorLines()
-    seen: list[_Seen | None] = []
+    numbered_lines: list[_NumberedLine | None] = []
     for line in lines:
         plain = clean(line)
         rows, failed = builder.rows, errors.goes_on(plain) or errors.take(plain)
@@ -193,47 +193,49 @@ def _uses_in_text(lines: Iterable[str], names: Collection[str]) -> Iterator[tupl
         text.take_lines([line])
         message = without_prefix(plain).message
         if not _has_number(message):
-            seen.append(None)
+            numbered_lines.append(None)
             continue
         drawn = text.is_drawing or (was_open and builder.rows > rows)
         content = content_of(straightened(plain))
         if failed or _FRAME.match(message):
-            seen.append(_Seen(message, "error"))
+            numbered_lines.append(_NumberedLine(message, "error"))
         elif drawn or (content.is_nothing and builder.rows > rows):
-            seen.append(_Seen(message, "records"))
+            numbered_lines.append(_NumberedLine(message, "records"))
         elif tells_resume(message, begun=bool(rows)):
-            seen.append(_Seen(message, "event"))
+            numbered_lines.append(_NumberedLine(message, "event"))
         else:
-            seen.append(_use_of(message, content))
+            numbered_lines.append(_use_of(message, content))
     text.end()
-    for one in seen:
-        yield ("", None) if one is None else (one.message, one.use or _by_names(one, builder, names))
+    for numbered in numbered_lines:
+        yield (
+            ("", None) if numbered is None else (numbered.message, numbered.use or _by_names(numbered, builder, names))
+        )
 
 
-def _use_of(message: str, content: LineContent) -> _Seen:
+def _use_of(message: str, content: LineContent) -> _NumberedLine:
     """Return the use of a line by what it says by itself."""
     if content.opens or content.record is not None or content.history:
-        return _Seen(message, "records")
+        return _NumberedLine(message, "records")
     if content.skipped is not None:
-        return _Seen(message, "event")
+        return _NumberedLine(message, "event")
     if content.drawing is not None:
-        return _Seen(message, "records" if content.drawing.telling else "progress")
+        return _NumberedLine(message, "records" if content.drawing.telling else "progress")
     if _BAR.search(message):
-        return _Seen(message, "progress")
+        return _NumberedLine(message, "progress")
     plain = content.plain
     if plain is not None and (plain.metrics or plain.counters.values):
         names = (*plain.counters.values, *plain.metrics)
-        return _Seen(message, "records" if plain.telling and plain.counters.values else None, names)
-    return _Seen(message, _without_names(message))
+        return _NumberedLine(message, "records" if plain.telling and plain.counters.values else None, names)
+    return _NumberedLine(message, _without_names(message))
 
 
-def _by_names(seen: _Seen, builder: RunBuilder, names: Collection[str]) -> LineUse:
+def _by_names(line: _NumberedLine, builder: RunBuilder, names: Collection[str]) -> LineUse:
     """Return the use of a line by whether the run has its names."""
-    if all(canonical(name) in COUNTERS for name in seen.names):
+    if all(canonical(name) in COUNTERS for name in line.names):
         return "progress"
-    spelled = [text for name in seen.names for text in (name, named_of_evaluation(name))]
+    spelled = [text for name in line.names for text in (name, named_of_evaluation(name))]
     is_read = any(builder.column(name) or canonical(name) in names for name in spelled)
-    return "records" if is_read else _without_names(seen.message)
+    return "records" if is_read else _without_names(line.message)
 
 
 def _without_names(message: str) -> LineUse:
@@ -307,5 +309,5 @@ def _settings_of(run: Run) -> Mapping[str, str]:
 def _of_settings(line: str, settings: Mapping[str, str], use: LineUse) -> LineUse:
     if use not in (NOT_READ, "prose", "progress"):
         return use
-    told = any(key in line and value.removesuffix(".0") in line for key, value in settings.items())
-    return "settings" if told else use
+    names_a_setting = any(key in line and value.removesuffix(".0") in line for key, value in settings.items())
+    return "settings" if names_a_setting else use

@@ -170,11 +170,11 @@ CHANGED = 0.1
 """By how much a share of rollouts changes to be reported again. Chosen: one in ten."""
 
 
-def has_changed(told: DerivedFact | None, now: DerivedFact) -> bool:
+def has_changed(earlier: DerivedFact | None, now: DerivedFact) -> bool:
     """Say whether a fact of a running run must be reported again: its share moved, or its step left the interval."""
-    if told is None:
+    if earlier is None:
         return True
-    before, after = told.values, now.values
+    before, after = earlier.values, now.values
     if now.fact == RUNS_OUT:
         return not before["low"] <= after["step"] <= before["high"]
     return now.fact == WASTED and abs(after["lately"] - before["lately"]) >= CHANGED

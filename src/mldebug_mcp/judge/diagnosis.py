@@ -16,19 +16,24 @@ from mldebug_mcp.core.arrays import distinct
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.judge.calibration import fitted
-from mldebug_mcp.judge.causes import HARDLY, learner_of, told_by_needs, with_fitting_fixes
+from mldebug_mcp.judge.causes import HARDLY, evidence_from_needs, learner_of, with_fitting_fixes
 from mldebug_mcp.judge.checkpoints import checkpoint_choice
-from mldebug_mcp.judge.classifier import shipped, told_by_likeness
+from mldebug_mcp.judge.classifier import evidence_from_classifier, shipped
 from mldebug_mcp.judge.column_facts import column_facts, told_by_columns
 from mldebug_mcp.judge.comparison import compare, suspects
-from mldebug_mcp.judge.evidence import told_by_errors, told_by_settings, told_by_siblings, with_answers
+from mldebug_mcp.judge.evidence import (
+    evidence_from_errors,
+    evidence_from_settings,
+    evidence_from_siblings,
+    with_answers,
+)
 from mldebug_mcp.judge.hypotheses import backgrounds, candidates, describe_ties, judge_causes
 from mldebug_mcp.judge.next_call import after_ranking
 from mldebug_mcp.judge.next_steps import (
     Likelihood,
     Outcome,
+    evidence_from_checks,
     order_next_steps,
-    told_by_checks,
     with_rows,
     with_what_separates,
     without_made,
@@ -41,7 +46,7 @@ from mldebug_mcp.judge.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.columns import Floats, ascends
-from mldebug_mcp.models import Comparison, Diagnosis, Finding, RunSummary, State
+from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, RunSummary, RunVerdict, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
 from mldebug_mcp.models.diagnosis import DerivedFact
 
@@ -180,43 +185,32 @@ def diagnose(
     """Diagnose a run that has been read; see `diagnose_run`. `script` is what its training script says."""
     checked = outcomes or {}
     known = gather(run, reference, findings)
-    seen = known.findings
-    told = [*known.evidence, *told_by_checks(checked)]
-    if script is not None:
-        from mldebug_mcp.judge.script import told_by_script
-
-        told += told_by_script(script)
-    hypotheses = judge_causes(seen, run.kind, told, run.path)
-    hypotheses = with_fitting_fixes(run, with_answers(run, hypotheses, seen), seen)
-    hypotheses = with_what_separates(without_made(hypotheses, checked))
-    hypotheses = with_rows(run, seen, hypotheses)
+    judged = known.findings
+    evidence = [*known.evidence, *evidence_from_checks(checked), *_evidence_of_script(script)]
+    hypotheses = _hypotheses(run, judged, evidence, checked)
     next_steps = order_next_steps(hypotheses)
     causes = {candidate.id: candidate for candidate in candidates(run.kind)}
-    likelihood = Likelihood(causes, backgrounds(), fitted().powers(told).weight)
-    missing = what_to_log(run, seen, hypotheses, likelihood)
+    likelihood = Likelihood(causes, backgrounds(), fitted().powers(evidence).weight)
+    missing = what_to_log(run, judged, hypotheses, likelihood)
     tried, damaged = tried_on(run)
-    summary, sheet = run_summary(run), sheet_of(run, seen, missing, known.facts)
+    summary, sheet = run_summary(run), sheet_of(run, judged, missing, known.facts)
     no_result = without_result(run)
-    little = hardly_judged(seen, run)
-    if no_result or little:
-        verdict = not_judged(summary, "".join(no_result), missing)
-    else:
-        verdict = verdict_of(
-            summary, sheet, seen, hypotheses, steps=next_steps, missing=missing, learner=learner_of(run)
-        )
-    if summary.runs_in_folder > 1:
-        headline = f"1 of {summary.runs_in_folder} runs in this folder, the longest. {verdict.headline}"
-        verdict = verdict.model_copy(update={"headline": headline, "next": "Judge each of the runs."})
+    little = hardly_judged(judged, run)
+    verdict = (
+        not_judged(summary, "".join(no_result), missing)
+        if no_result or little
+        else verdict_of(summary, sheet, judged, hypotheses, steps=next_steps, missing=missing, learner=learner_of(run))
+    )
     return Diagnosis(
         status="no_result_logged" if no_result else "too_little_seen" if little else "judged",
-        verdict=verdict,
+        verdict=_of_longest(verdict, summary.runs_in_folder),
         run=summary,
         sheet=sheet,
-        findings=seen,
+        findings=judged,
         hypotheses=hypotheses,
         next_steps=next_steps,
         next_step=after_ranking(next_steps, hypotheses),
-        ties=describe_ties(run, seen, hypotheses, likelihood),
+        ties=describe_ties(run, judged, hypotheses, likelihood),
         what_to_log=missing,
         comparison=known.comparison,
         checkpoint=checkpoint_choice(run),
@@ -230,6 +224,32 @@ def diagnose(
             *known.problems,
         ],
     )
+
+
+def _evidence_of_script(script: ScriptReport | None) -> list[CauseEvidence]:
+    if script is None:
+        return []
+    from mldebug_mcp.judge.script import evidence_from_script
+
+    return evidence_from_script(script)
+
+
+def _hypotheses(
+    run: Run, findings: Sequence[Finding], evidence: Sequence[CauseEvidence], checked: Mapping[str, Outcome]
+) -> list[Hypothesis]:
+    """Return the causes, best first, with fixes and checks that fit this run, without the checks already made."""
+    hypotheses = judge_causes(findings, run.kind, evidence, run.path)
+    hypotheses = with_fitting_fixes(run, with_answers(run, hypotheses, findings), findings)
+    hypotheses = with_what_separates(without_made(hypotheses, checked))
+    return with_rows(run, findings, hypotheses)
+
+
+def _of_longest(verdict: RunVerdict, runs_in_folder: int) -> RunVerdict:
+    """Return a verdict on the longest run of a folder, which says that there are others."""
+    if runs_in_folder <= 1:
+        return verdict
+    headline = f"1 of {runs_in_folder} runs in this folder, the longest. {verdict.headline}"
+    return verdict.model_copy(update={"headline": headline, "next": "Judge each of the runs."})
 
 
 def _ruled_out(leader: str, tried: Sequence[Tried]) -> list[str]:
@@ -264,30 +284,34 @@ class Known:
 
 def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] = ()) -> Known:
     """Examine a run; the findings given replace its own on the same symptom."""
-    seen, problems = examine(run)
-    seen = list({finding.symptom: finding for finding in (*seen, *findings)}.values())
+    examined, problems = examine(run)
+    examined = list({finding.symptom: finding for finding in (*examined, *findings)}.values())
     comparison = compare(run, reference) if reference is not None else None
     facts = column_facts(run)
-    evidence = [*_told(comparison), *told_by_run(run, seen, facts), *told_by_likeness(run)]
-    return Known(run.kind, seen, evidence, facts, comparison, problems)
+    evidence = [
+        *_evidence_from_comparison(comparison),
+        *evidence_from_run(run, examined, facts),
+        *evidence_from_classifier(run),
+    ]
+    return Known(run.kind, examined, evidence, facts, comparison, problems)
 
 
-def told_by_run(run: Run, findings: Sequence[Finding], facts: Sequence[DerivedFact]) -> list[CauseEvidence]:
+def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[DerivedFact]) -> list[CauseEvidence]:
     """Return what a run says about causes besides its findings and its numbers; `facts` are those on its columns."""
     return [
-        *told_by_errors(run),
-        *told_by_needs(run),
-        *told_by_settings(run),
+        *evidence_from_errors(run),
+        *evidence_from_needs(run),
+        *evidence_from_settings(run),
         *told_by_columns(facts, findings),
-        *_told_by_nothing_learnt(findings),
-        *_told_by_little(findings, run),
-        *_told_by_no_result(run),
-        *_told_by_no_resume(run),
-        *told_by_siblings(run),
+        *_evidence_from_nothing_learnt(findings),
+        *_evidence_from_little(findings, run),
+        *_evidence_from_no_result(run),
+        *_evidence_from_no_resume(run),
+        *evidence_from_siblings(run),
     ]
 
 
-def _told_by_nothing_learnt(findings: Sequence[Finding]) -> list[CauseEvidence]:
+def _evidence_from_nothing_learnt(findings: Sequence[Finding]) -> list[CauseEvidence]:
     """Return what it says that evaluation stays at chance: what was never known is not lost to overfitting."""
     present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
     if "eval_learns_nothing" not in present:
@@ -295,14 +319,14 @@ def _told_by_nothing_learnt(findings: Sequence[Finding]) -> list[CauseEvidence]:
     return [CauseEvidence("overfitting", -HARDLY, "evaluation never knew anything that it could lose", "log")]
 
 
-def _told_by_little(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
+def _evidence_from_little(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
     """Return what it says that a log tells next to nothing: such excerpts are shown where something is wrong."""
     if not hardly_judged(findings, run):
         return []
     return [CauseEvidence(SOUND, LITTLE_BITS, "the log tells next to nothing", "log")]
 
 
-def _told_by_no_result(run: Run) -> list[CauseEvidence]:
+def _evidence_from_no_result(run: Run) -> list[CauseEvidence]:
     """Return what it says that no loss, score or reward is among what was logged.
 
     It makes no cause more likely than it was: what would have been called healthy is unknown, no more.
@@ -317,7 +341,7 @@ def _told_by_no_result(run: Run) -> list[CauseEvidence]:
     ]
 
 
-def _told_by_no_resume(run: Run) -> list[CauseEvidence]:
+def _evidence_from_no_resume(run: Run) -> list[CauseEvidence]:
     """Return what it says that a run begins at its first steps, or knows nothing then, and shows no resume."""
     first = run["loss"].finite.value[:1].tolist() if "loss" in run else []
     begins = run.step_name == "step" and run.first_step <= FIRST_STEPS
@@ -335,7 +359,7 @@ def prepare() -> None:
     shipped()
 
 
-def _told(comparison: Comparison | None) -> list[CauseEvidence]:
+def _evidence_from_comparison(comparison: Comparison | None) -> list[CauseEvidence]:
     """Return what a comparison with a good run says about the causes."""
     if comparison is None or not (comparison.partings or comparison.alike):
         return []
@@ -344,11 +368,13 @@ def _told(comparison: Comparison | None) -> list[CauseEvidence]:
         return [CauseEvidence(SOUND, SETTING_BITS, "no metric departs from the reference run", "reference")]
     worse = next((result for result in results if result.worse), None)
     bits = ENDS_WORSE_BITS if worse is not None and len(comparison.settings) <= FEW_SETTINGS else SETTING_BITS
-    told = [CauseEvidence(cause, bits, difference, "reference") for cause, difference in suspects(comparison).items()]
+    evidence = [
+        CauseEvidence(cause, bits, difference, "reference") for cause, difference in suspects(comparison).items()
+    ]
     if worse is None:
         first = results[0]
-        said, against = f"{first.metric} departs from the reference run at {figure(first.step)}", SETTING_BITS
+        fact, against = f"{first.metric} departs from the reference run at {figure(first.step)}", SETTING_BITS
     else:
         ends = f"{worse.metric} ends at {figure(worse.run_at_end)}"
-        said, against = f"{ends}, in the reference run {figure(worse.reference_at_end)}", ENDS_WORSE_BITS
-    return [*told, CauseEvidence(SOUND, -against, said, "reference")]
+        fact, against = f"{ends}, in the reference run {figure(worse.reference_at_end)}", ENDS_WORSE_BITS
+    return [*evidence, CauseEvidence(SOUND, -against, fact, "reference")]

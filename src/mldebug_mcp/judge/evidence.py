@@ -41,17 +41,17 @@ Answer = Callable[[Run], str]
 
 def with_answers(run: Run, hypotheses: Sequence[Hypothesis], findings: Sequence[Finding] = ()) -> list[Hypothesis]:
     """Return the hypotheses with what the log says to their checks, by its numbers or by what is seen in it."""
-    seen = {finding.symptom: finding.summary for finding in findings if finding.state is State.PRESENT}
-    settled = {check: [seen[name] for name in names if name in seen] for check, names in _SETTLED.items()}
-    told = {check: " ".join(f"{text}." for text in some[:1]).rstrip(".") for check, some in settled.items()}
-    told |= {check: said for check, answer in _ANSWERS.items() if (said := answer(run))}
+    summaries = {finding.symptom: finding.summary for finding in findings if finding.state is State.PRESENT}
+    settled = {check: [summaries[name] for name in names if name in summaries] for check, names in _SETTLED.items()}
+    answers = {check: " ".join(f"{text}." for text in some[:1]).rstrip(".") for check, some in settled.items()}
+    answers |= {check: words for check, answer in _ANSWERS.items() if (words := answer(run))}
     present = [finding for finding in findings if finding.state is State.PRESENT]
     for hypothesis in hypotheses:
         if hypothesis.cause == "lr_too_high" and (onset := speaks_first(present, hypothesis)) is not None:
-            told["lr_too_high.1"] = _rate_at(run, onset)
+            answers["lr_too_high.1"] = _rate_at(run, onset)
     return [
         hypothesis.model_copy(
-            update={"next_steps": [_with(step, told.get(step.id, "")) for step in hypothesis.next_steps]}
+            update={"next_steps": [_with(step, answers.get(step.id, "")) for step in hypothesis.next_steps]}
         )
         for hypothesis in hypotheses
     ]
@@ -67,10 +67,10 @@ def _lowest_evaluation(run: Run) -> str:
     held = run["eval_loss"].finite
     at = int(held.value.argmin())
     passes = passes_at(run, held.step[at : at + 1])
-    seen = "" if passes is None else f", after {figure(float(passes[0]))} passes over the data"
+    after_passes = "" if passes is None else f", after {figure(float(passes[0]))} passes over the data"
     return (
         f"evaluation loss is lowest at {run.place(float(held.step[at]))} with "
-        f"{figure(float(held.value[at]))}{seen}, and {figure(float(held.value[-1]))} at the end"
+        f"{figure(float(held.value[at]))}{after_passes}, and {figure(float(held.value[-1]))} at the end"
     )
 
 
@@ -78,7 +78,7 @@ def _first_rates(run: Run) -> str:
     rate, peak = rate_of(run), peak_of(run)
     if rate is None or peak is None:
         return ""
-    first = ", ".join(figure(float(one)) for one in rate.value[:4])
+    first = ", ".join(figure(float(value)) for value in rate.value[:4])
     return f"learning rate begins {first} and peaks at {figure(peak.value)} at {run.place(peak.step)}"
 
 
@@ -114,8 +114,10 @@ def _peak_beside_usual(run: Run) -> str:
         usual = usual_rates(run)
     except CannotTell:
         return ""
-    told = " or ".join(f"{figure(one.low)} to {figure(one.high)} for {one.usual_for}" for one in usual)
-    return f"the peak is {figure(peak)}; usual are {told}"
+    ranges = " or ".join(
+        f"{figure(usual_range.low)} to {figure(usual_range.high)} for {usual_range.usual_for}" for usual_range in usual
+    )
+    return f"the peak is {figure(peak)}; usual are {ranges}"
 
 
 def _first_beside_guess(run: Run) -> str:
@@ -144,8 +146,8 @@ def _norm_beside_clip(run: Run) -> str:
 
 def _betas(run: Run) -> str:
     optimizer = run.facts.optimizer
-    told = {"beta2": optimizer.betas[1], "epsilon": optimizer.epsilon}
-    return ", ".join(f"{name} is {figure(value)}" for name, value in told.items() if value is not None)
+    values = {"beta2": optimizer.betas[1], "epsilon": optimizer.epsilon}
+    return ", ".join(f"{name} is {figure(value)}" for name, value in values.items() if value is not None)
 
 
 def _shrinking(run: Run) -> str:
@@ -176,12 +178,12 @@ def _last_before_nan(run: Run) -> str:
     if not lost:
         return ""
     first = min(lost)
-    told = []
+    courses = []
     for series in named:
         at = int(np.searchsorted(series.step, first, side="right"))
         values = ", ".join(figure(float(value)) for value in series.value[max(0, at - RECORDS_AROUND) : at])
-        told.append(f"{series.name} {values}")
-    return f"the last records up to {run.place(first)}: {'; '.join(told)}"
+        courses.append(f"{series.name} {values}")
+    return f"the last records up to {run.place(first)}: {'; '.join(courses)}"
 
 
 def _norm_before_loss(run: Run) -> str:
@@ -257,7 +259,7 @@ STANDS = 7.0
 """Bits for every cause of the row because there is a known message at all: one healthy run in 130 has one."""
 
 
-def told_by_errors(run: Run) -> list[CauseEvidence]:
+def evidence_from_errors(run: Run) -> list[CauseEvidence]:
     """Return what the error that ended a run says about each cause; nothing if no known error ended it.
 
     The first error counts, before the echoes of other ranks. One that no cause of the catalogue explains supports
@@ -267,9 +269,9 @@ def told_by_errors(run: Run) -> list[CauseEvidence]:
         (message, row) for message in run.fatal if (row := _row(match(message.text, code=message.code))) is not None
     ]
     if not known:
-        return _told_by_fault(run)
-    message, row = min(known, key=lambda one: one[1].role is Role.ECHO)
-    return _told(row, f"the error in line {message.line} ({row.id})")
+        return _evidence_from_fault(run)
+    message, row = min(known, key=lambda pair: pair[1].role is Role.ECHO)
+    return _evidence_from_row(row, f"the error in line {message.line} ({row.id})")
 
 
 BEFORE_FAULT, AFTER_FAULT, JUMPS = 4, 2, 1.5
@@ -278,12 +280,12 @@ AT_A_JUMP = 7.0
 """Bits more where both stand together: by chance they do in one of a hundred records. Chosen: by hand."""
 
 
-def _told_by_fault(run: Run) -> list[CauseEvidence]:
+def _evidence_from_fault(run: Run) -> list[CauseEvidence]:
     """Return what it says that a device reported a fault where the loss jumps, though training went on."""
     loss = run["loss"] if "loss" in run and run.records else None
     if loss is None:
         return []
-    for message in (one for one in run.messages if OF_DEVICE.search(one.text)):
+    for message in (message for message in run.messages if OF_DEVICE.search(message.text)):
         at = round(message.records * len(loss) / run.records)
         row = _row(match(message.text, code=message.code, warnings=True))
         if row is None or not BEFORE_FAULT <= at < len(loss):
@@ -293,17 +295,18 @@ def _told_by_fault(run: Run) -> list[CauseEvidence]:
         jumped, place = float(loss.value[highest]), run.place(float(loss.step[highest]))
         if not jumped <= JUMPS * abs(before):
             jump = f"the loss goes from about {figure(before)} to {figure(jumped)} at {place}"
-            said = f"the fault in line {message.line} ({row.id}), where {jump}"
+            fact = f"the fault in line {message.line} ({row.id}), where {jump}"
             return [
-                replace(cause_evidence, bits=cause_evidence.bits + AT_A_JUMP) for cause_evidence in _told(row, said)
+                replace(cause_evidence, bits=cause_evidence.bits + AT_A_JUMP)
+                for cause_evidence in _evidence_from_row(row, fact)
             ]
     return []
 
 
-def told_by_error(text: str) -> list[CauseEvidence]:
+def evidence_from_message(text: str) -> list[CauseEvidence]:
     """Return what an error message that ended a run says about each cause; nothing if it is not a known one."""
     row = _row(match(text))
-    return [] if row is None else _told(row, f"the error that ended it ({row.id})")
+    return [] if row is None else _evidence_from_row(row, f"the error that ended it ({row.id})")
 
 
 def beside(findings: Sequence[Finding], evidence: Sequence[CauseEvidence]) -> list[Finding]:
@@ -315,10 +318,10 @@ def beside(findings: Sequence[Finding], evidence: Sequence[CauseEvidence]) -> li
     return [finding for finding in findings if not known or finding.symptom != "error_message"]
 
 
-def _told(row: KnownError, said: str) -> list[CauseEvidence]:
+def _evidence_from_row(row: KnownError, fact: str) -> list[CauseEvidence]:
     causes = row.causes or (OTHER,)
     return [
-        CauseEvidence(cause, STANDS + max(FIRST - LESS * place, LESS), said, "error")
+        CauseEvidence(cause, STANDS + max(FIRST - LESS * place, LESS), fact, "error")
         for place, cause in enumerate(causes)
     ]
 
@@ -344,16 +347,16 @@ SIZES, SIZE_BITS = ("hidden_size",), 3.0
 small for its task, and no healthy run has one."""
 
 
-def told_by_settings(run: Run) -> list[CauseEvidence]:
+def evidence_from_settings(run: Run) -> list[CauseEvidence]:
     """Return the causes that unusual settings suggest."""
     return [
         CauseEvidence(
             cause,
             min(MOST_BITS, UNUSUAL_BITS + beyond) + SIZE_BITS * (name in SIZES and direction < 0),
-            said,
+            fact,
             "log",
         )
-        for name, direction, beyond, said in _unusual(run)
+        for name, direction, beyond, fact in _unusual(run)
         for cause in faults_of(name, direction)
     ]
 
@@ -395,24 +398,24 @@ WORSE_BITS = 3.0
 next to a run that is known to be good, as what differs may be what the sweep is about."""
 
 
-def told_by_siblings(run: Run) -> list[CauseEvidence]:
+def evidence_from_siblings(run: Run) -> list[CauseEvidence]:
     """Return what supports or contradicts causes where a run is clearly worse than its siblings."""
-    seen = among_siblings(run)
-    if seen is None or not _worse(seen):
+    siblings = among_siblings(run)
+    if siblings is None or not _worse(siblings):
         return []
     suspects = {
-        cause: f"{name} is {_shown(own)}, in {seen.count} siblings {_range(others)}"
+        cause: f"{name} is {_shown(own)}, in {siblings.count} siblings {_range(others)}"
         for name, (own, others) in _set_alone(run).items()
         for cause in faults_of(name, _direction(own, others))
     }
-    ends = f"{seen.metric} ends at {figure(seen.own)}, in {seen.count} siblings at {figure(seen.usual)}"
-    told = [CauseEvidence(cause, WORSE_BITS, said, "reference") for cause, said in suspects.items()]
-    return [*told, CauseEvidence(SOUND, -WORSE_BITS, ends, "reference")]
+    ends = f"{siblings.metric} ends at {figure(siblings.own)}, in {siblings.count} siblings at {figure(siblings.usual)}"
+    evidence = [CauseEvidence(cause, WORSE_BITS, difference, "reference") for cause, difference in suspects.items()]
+    return [*evidence, CauseEvidence(SOUND, -WORSE_BITS, ends, "reference")]
 
 
-def _worse(seen: AmongSiblings) -> bool:
+def _worse(siblings: AmongSiblings) -> bool:
     """Say whether a result is worse by more than siblings are apart, and by more than is small for their gain."""
-    return seen.worse_by > max(SPREADS * seen.spread, WORSE * max(abs(seen.usual), seen.gained))
+    return siblings.worse_by > max(SPREADS * siblings.spread, WORSE * max(abs(siblings.usual), siblings.gained))
 
 
 def _set_alone(run: Run) -> dict[str, tuple[Scalar, list[Scalar]]]:

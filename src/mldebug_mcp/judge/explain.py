@@ -93,7 +93,7 @@ def _symptom(symptom: Symptom) -> Explanation:
         for quote in known.quotes_of(source)
         if symptom.id in quote.situations + quote.topics
     ]
-    text = f"{symptom.doc}\n\nNeeds: {needs}. {_seen(background, 'runs')}"
+    text = f"{symptom.doc}\n\nNeeds: {needs}. {_background_line(background, 'runs')}"
     return Explanation(
         id=symptom.id,
         kind="symptom",
@@ -122,18 +122,18 @@ def _batch_check(symptom: Symptom) -> Explanation:
 
 def _memory_symptom(symptom: Symptom) -> Explanation:
     known, outcome = catalogue(), symptom.outcome
-    seen = _seen(outcome.background, "snapshots")
+    how_often = _background_line(outcome.background, "snapshots")
     return Explanation(
         id=symptom.id,
         kind="symptom",
         title=symptom.title,
-        text=f"{symptom.doc}\n\n**Fix:** {outcome.fix}\n\nSeverity: {outcome.severity}. {seen}",
+        text=f"{symptom.doc}\n\n**Fix:** {outcome.fix}\n\nSeverity: {outcome.severity}. {how_often}",
         citations=known.cite(symptom.outcome.quotes),
         related=[c.id for c in known.causes.values() if any(effect.symptom == symptom.id for effect in c.effects)],
     )
 
 
-def _seen(background: float, of: str) -> str:
+def _background_line(background: float, of: str) -> str:
     return f"Seen on about {100 * background:.3g}% of the {of} with nothing wrong in which it can be judged."
 
 

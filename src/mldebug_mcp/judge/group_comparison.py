@@ -62,7 +62,7 @@ def compare_runs(a: Sequence[str | Path], b: Sequence[str | Path], metric: str =
     if _is_share(first[0], found.metric, [*of_a, *of_b]):
         answer = answer.model_copy(update={"low": max(-1.0, answer.low), "high": min(1.0, answer.high)})
     results = list(zip([*of_a, *of_b], [*first, *second], strict=True))
-    worst = (min if found.higher_is_better else max)(results, key=lambda one: one[0])[1]
+    worst = (min if found.higher_is_better else max)(results, key=lambda pair: pair[0])[1]
     look = diagnose_call("what the log of the worst of them tells", worst.path)
     answer = answer.model_copy(update={"next_step": look})
     return answer.model_copy(update={"at_a_glance": glance_at_contest(answer)})

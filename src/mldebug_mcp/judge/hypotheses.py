@@ -68,7 +68,7 @@ TECHNIQUES = {
 OTHER_DOMAIN = 2
 
 
-def quotes_for(cause: Cause, seen: Collection[str], kind: str, present: Collection[str] = ()) -> tuple[str, ...]:
+def quotes_for(cause: Cause, supporting: Collection[str], kind: str, present: Collection[str] = ()) -> tuple[str, ...]:
     """Return the ids of the quotes to show with a cause, at most `MAX_CITATIONS`.
 
     A section cites quotes for single symptoms and for the cause as a whole. One on a symptom that is not seen would
@@ -77,11 +77,11 @@ def quotes_for(cause: Cause, seen: Collection[str], kind: str, present: Collecti
 
     Args:
         cause: The cause.
-        seen: The symptoms that support it.
+        supporting: The symptoms that support it.
         kind: Kind of run.
         present: All symptoms of the run: a quote filed under one of them comes before others on the cause as a whole.
     """
-    shown = [quote for effect in cause.effects if effect.symptom in seen for quote in effect.quotes]
+    shown = [quote for effect in cause.effects if effect.symptom in supporting for quote in effect.quotes]
     elsewhere = {quote for effect in cause.effects for quote in effect.quotes} - set(shown)
     unfit = elsewhere | set(cause.contrary)
     whole = [quote for quote in (*cause.on_cause, *cause.quotes) if quote not in unfit]
@@ -122,13 +122,15 @@ def tied(ranked: Sequence[Ranked]) -> dict[str, list[str]]:
 
     If one of them is ahead, it is because it is more common, not because of this log.
     """
-    leading = [one for one in ranked if one.probability >= WHAT_TO_LOG_LEADING and _for(one) >= LEAST_FOR]
+    leading = [cause for cause in ranked if cause.probability >= WHAT_TO_LOG_LEADING and _for(cause) >= LEAST_FOR]
     return {
-        one.id: [
-            other.id for other in leading if other.id != one.id and _ties_distance(one, other) <= MAX_BITS_BETWEEN_TIES
+        cause.id: [
+            other.id
+            for other in leading
+            if other.id != cause.id and _ties_distance(cause, other) <= MAX_BITS_BETWEEN_TIES
         ]
-        for one in leading
-        if one.id not in NO_FAULTS
+        for cause in leading
+        if cause.id not in NO_FAULTS
     }
 
 
@@ -136,9 +138,9 @@ def _for(ranked: Ranked) -> float:
     return sum(bits for bits in ranked.bits.values() if bits > 0)
 
 
-def _ties_distance(one: Ranked, other: Ranked) -> float:
-    known = one.bits.keys() | other.bits.keys()
-    return sum(abs(one.bits.get(what, 0.0) - other.bits.get(what, 0.0)) for what in known)
+def _ties_distance(cause: Ranked, other: Ranked) -> float:
+    known = cause.bits.keys() | other.bits.keys()
+    return sum(abs(cause.bits.get(what, 0.0) - other.bits.get(what, 0.0)) for what in known)
 
 
 def describe_ties(
@@ -329,8 +331,8 @@ def _hypothesis(
     unusual: Sequence[str],
 ) -> Hypothesis:
     cause, absent = known.causes[item.id], states[State.ABSENT]
-    seen = {symptom for symptom, bits in item.bits.items() if bits > 0 and symptom not in absent}
-    speaking = sorted(seen & set(states[State.PRESENT]), key=lambda symptom: -item.bits[symptom])
+    supporting = {symptom for symptom, bits in item.bits.items() if bits > 0 and symptom not in absent}
+    speaking = sorted(supporting & set(states[State.PRESENT]), key=lambda symptom: -item.bits[symptom])
     # What is said by the way, in a fraction of a bit, is no ground: where something speaks out, it stands alone.
     speaking = [symptom for symptom in speaking if item.bits[symptom] >= SPEAKS] or speaking
     short = Hypothesis(
@@ -357,7 +359,7 @@ def _hypothesis(
             "next_steps": [
                 _filled(step, path, kind, errors=NO_ERROR not in absent) for step in fitting[:MAX_STEPS_EACH]
             ],
-            "citations": known.cite(quotes_for(cause, seen, kind, states[State.PRESENT])),
+            "citations": known.cite(quotes_for(cause, supporting, kind, states[State.PRESENT])),
         }
     )
 

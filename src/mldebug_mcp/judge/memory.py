@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -356,73 +357,115 @@ def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -
         Lever(
             lever=name, saves_bytes=saved, enough=None if missing is None or not missing else saved >= missing, how=how
         )
-        for name, saved, how in sorted(found, key=lambda one: (one[0] not in at_fault, -one[1]))
+        for name, saved, how in sorted(found, key=lambda lever: (lever[0] not in at_fault, -lever[1]))
         if saved >= MIN_SHOWN_BYTES
     ]
 
 
+class _Held(NamedTuple):
+    """Bytes that a device holds at its peak or failure, by what they are for.
+
+    Args:
+        activations, scores, logits, parameters, gradients, state: Those of the categories of these names.
+        optimizer_temporary: Those of copies that the optimizer makes.
+        for_backward: Activations and scores that are kept for the backward pass.
+        per_token: All that grow with the batch and the length.
+    """
+
+    activations: int
+    scores: int
+    logits: int
+    parameters: int
+    gradients: int
+    state: int
+    optimizer_temporary: int
+    for_backward: int
+    per_token: int
+
+
+_LEVERS: tuple[tuple[str, Callable[[_Held], int], str], ...] = (
+    (
+        "halve_micro_batch",
+        lambda held: held.per_token // 2,
+        "half of activations, logits and temporary memory; double the accumulation to keep the batch",
+    ),
+    (
+        "halve_sequence_length",
+        lambda held: held.per_token // 2 + held.scores // 4,
+        "half of the same, and three quarters of attention scores",
+    ),
+    (
+        "fused_attention",
+        lambda held: held.scores,
+        'attn_implementation="sdpa" or FlashAttention, which store no scores of length x length',
+    ),
+    (
+        "activation_checkpointing",
+        lambda held: int(held.for_backward * CHECKPOINTED),
+        "keeps one tensor per layer instead of all; costs one more forward pass",
+    ),
+    (
+        "logits_in_chunks",
+        lambda held: held.logits - held.logits // LOGIT_CHUNKS,
+        f"a fused or chunked loss holds 1/{LOGIT_CHUNKS} of the logits at a time",
+    ),
+    (
+        "fused_optimizer",
+        lambda held: held.optimizer_temporary,
+        "fused=True or foreach=False: the optimizer needs no copy of all parameters at once",
+    ),
+    (
+        "optimizer_in_backward",
+        lambda held: held.gradients,
+        "steps each parameter when its gradient is there and frees that; not with accumulation or clipping",
+    ),
+    (
+        "eight_bit_optimizer",
+        lambda held: int(held.state * EIGHT_BIT),
+        "if the state is float32: two moments of 1 byte instead of 4",
+    ),
+    ("offload_optimizer", lambda held: held.state, "moves the optimizer state to the CPU; slower steps"),
+    (
+        "shard_over_two_devices",
+        lambda held: (held.parameters + held.gradients + held.state) // 2,
+        "FSDP or ZeRO-3 on two devices; N devices save (N-1)/N",
+    ),
+    (
+        "lower_precision",
+        lambda held: (held.parameters + held.gradients + held.activations + held.scores) // 2,
+        "only if they are float32 now: half of parameters, gradients and activations",
+    ),
+)
+"""What saves memory by what it is for: its name, the bytes that it saves, and how it works."""
+
+
 def _by_category(view: History, request: int) -> list[tuple[str, int, str]]:
-    held = view.bytes_by_category(view.held)
+    """Return what each lever saves of the bytes that are held, and how; `request` is what a failure asked for."""
+    held = _held(view, request)
+    return [(name, saved(held), how) for name, saved, how in _LEVERS]
+
+
+def _held(view: History, request: int) -> _Held:
+    totals = view.bytes_by_category(view.held)
     recomputed = np.array([stack.recomputes for stack in view.stacks.all])[view.allocations.stack]
     for_backward = view.bytes_by_category(view.held & ~view.transient & ~recomputed)
 
     def of(*categories: Category) -> int:
-        return sum(held.get(category, 0) for category in categories)
+        return sum(totals.get(category, 0) for category in categories)
 
     activations, logits, scores = of(Category.ACTIVATIONS), of(Category.LOGITS), of(Category.ATTENTION_SCORES)
-    kept = sum(for_backward.get(one, 0) for one in (Category.ACTIVATIONS, Category.ATTENTION_SCORES))
-    # The request that failed grows with the batch, too.
-    per_token = activations + scores + logits + of(Category.TEMPORARY, Category.INPUTS) + request
-    parameters, gradients, state = of(Category.PARAMETERS), of(Category.GRADIENTS), of(Category.OPTIMIZER_STATE)
-    return [
-        (
-            "halve_micro_batch",
-            per_token // 2,
-            "half of activations, logits and temporary memory; double the accumulation to keep the batch",
-        ),
-        (
-            "halve_sequence_length",
-            per_token // 2 + scores // 4,
-            "half of the same, and three quarters of attention scores",
-        ),
-        (
-            "fused_attention",
-            scores,
-            'attn_implementation="sdpa" or FlashAttention, which store no scores of length x length',
-        ),
-        (
-            "activation_checkpointing",
-            int(kept * CHECKPOINTED),
-            "keeps one tensor per layer instead of all; costs one more forward pass",
-        ),
-        (
-            "logits_in_chunks",
-            logits - logits // LOGIT_CHUNKS,
-            f"a fused or chunked loss holds 1/{LOGIT_CHUNKS} of the logits at a time",
-        ),
-        (
-            "fused_optimizer",
-            of(Category.OPTIMIZER_TEMPORARY),
-            "fused=True or foreach=False: the optimizer needs no copy of all parameters at once",
-        ),
-        (
-            "optimizer_in_backward",
-            gradients,
-            "steps each parameter when its gradient is there and frees that; not with accumulation or clipping",
-        ),
-        ("eight_bit_optimizer", int(state * EIGHT_BIT), "if the state is float32: two moments of 1 byte instead of 4"),
-        ("offload_optimizer", state, "moves the optimizer state to the CPU; slower steps"),
-        (
-            "shard_over_two_devices",
-            (parameters + gradients + state) // 2,
-            "FSDP or ZeRO-3 on two devices; N devices save (N-1)/N",
-        ),
-        (
-            "lower_precision",
-            (parameters + gradients + activations + scores) // 2,
-            "only if they are float32 now: half of parameters, gradients and activations",
-        ),
-    ]
+    return _Held(
+        activations=activations,
+        scores=scores,
+        logits=logits,
+        parameters=of(Category.PARAMETERS),
+        gradients=of(Category.GRADIENTS),
+        state=of(Category.OPTIMIZER_STATE),
+        optimizer_temporary=of(Category.OPTIMIZER_TEMPORARY),
+        for_backward=sum(for_backward.get(kind, 0) for kind in (Category.ACTIVATIONS, Category.ATTENTION_SCORES)),
+        # The request that failed grows with the batch, too.
+        per_token=activations + scores + logits + of(Category.TEMPORARY, Category.INPUTS) + request,
+    )
 
 
 def _by_settings(device: DeviceMemory) -> list[tuple[str, int, str]]:
@@ -471,10 +514,12 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
     """Report on a snapshot that has been read."""
     judged, problems = answer_all("memory", snapshot)
     fullest = max(snapshot.devices, key=lambda device: (device.oom is not None, device.peak_allocated), default=None)
-    unknown = [one for one in judged if one.state is State.UNKNOWN]
+    unknown = [answered for answered in judged if answered.state is State.UNKNOWN]
     notes = [*snapshot.notes, *problems]
     if unknown:
-        notes.append(f"cannot be judged: {', '.join(f'{one.outcome.id} ({one.unknown})' for one in unknown)}")
+        notes.append(
+            f"cannot be judged: {', '.join(f'{answered.outcome.id} ({answered.unknown})' for answered in unknown)}"
+        )
     findings = _findings(judged, healthy_known=_can_be_judged(snapshot, judged))
     if not _can_be_judged(snapshot, judged):
         notes.append("no cause is ranked: without a history, healthy and faulty memory look alike")
@@ -561,9 +606,9 @@ def _findings(judged: list[Answer], *, healthy_known: bool) -> list[MemoryFindin
 def _nothing_unusual(open_ids: set[str]) -> str:
     """Say what was looked for and not seen, and what cannot be judged."""
     unseen = {"oom": "failure", "leak": "leak", "fragmentation": "fragmentation"}
-    seen = [name for symptom, name in unseen.items() if symptom not in open_ids]
+    absent = [name for symptom, name in unseen.items() if symptom not in open_ids]
     open_names = [name for symptom, name in unseen.items() if symptom in open_ids]
-    looked = ", ".join(seen[:-1]) + " or " * (len(seen) > 1) + seen[-1] if seen else "sign of a fault"
+    looked = ", ".join(absent[:-1]) + " or " * (len(absent) > 1) + absent[-1] if absent else "sign of a fault"
     rest = f"; {' and '.join(open_names)} cannot be judged" if open_names else ""
     if open_names == ["leak"]:
         rest = "; whether memory leaks cannot be judged"
@@ -626,7 +671,11 @@ def _hypotheses(judged: list[Answer]) -> list[Hypothesis]:
     ranked = rank({candidate.id: candidate.prior for candidate in candidates}, evidence)
     absent = {answer.outcome.id for answer in judged if answer.state is State.ABSENT}
     present = {answer.outcome.id for answer in judged if answer.state is State.PRESENT}
-    return [_hypothesis(one, absent, present) for one in ranked if one.probability >= LEAST_PROBABILITY]
+    return [
+        _hypothesis(ranked_cause, absent, present)
+        for ranked_cause in ranked
+        if ranked_cause.probability >= LEAST_PROBABILITY
+    ]
 
 
 def _hypothesis(item: Ranked, absent: set[str], present: set[str]) -> Hypothesis:

@@ -240,7 +240,7 @@ BITS: Mapping[Outcome, float] = {
 }
 
 
-def told_by_checks(outcomes: Mapping[str, Outcome]) -> list[CauseEvidence]:
+def evidence_from_checks(outcomes: Mapping[str, Outcome]) -> list[CauseEvidence]:
     """Return what checks say about the causes.
 
     Args:
@@ -283,16 +283,16 @@ LONGEST = 120
 
 def with_what_separates(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
     """Return the hypotheses, the leading ones with what would tell each from the one behind it."""
-    told = [
-        hypothesis.model_copy(update={"separates": _told(hypothesis, other)})
+    leading = [
+        hypothesis.model_copy(update={"separates": _separating_check(hypothesis, other)})
         for hypothesis, other in pairwise(hypotheses[: LEADING + 1])
     ]
-    return [*told, *hypotheses[len(told) :]]
+    return [*leading, *hypotheses[len(leading) :]]
 
 
-def _told(one: Hypothesis, other: Hypothesis) -> str:
+def _separating_check(hypothesis: Hypothesis, other: Hypothesis) -> str:
     shared = {step.call or step.action for step in other.next_steps}
-    own = [step for step in one.next_steps if (step.call or step.action) not in shared]
+    own = [step for step in hypothesis.next_steps if (step.call or step.action) not in shared]
     asked = own or list(other.next_steps)
     return _check(min(asked, key=lambda step: (not step.answer, COST[step.cost]))) if asked else ""
 
@@ -300,8 +300,8 @@ def _told(one: Hypothesis, other: Hypothesis) -> str:
 def _check(step: NextStep) -> str:
     """Return the first sentence of a check, where it is short, and what the log says to it."""
     action = step.action.split(". ")[0].rstrip(".")
-    told = f"{step.id}: {action}" if len(action) <= LONGEST else step.id
-    return f"{told}; the log says: {shorten(step.answer, LONGEST)}" if step.answer else told
+    words = f"{step.id}: {action}" if len(action) <= LONGEST else step.id
+    return f"{words}; the log says: {shorten(step.answer, LONGEST)}" if step.answer else words
 
 
 # The call of `rows_at` that a diagnosis suggests: where the files of the run tell the rows of the step in question.

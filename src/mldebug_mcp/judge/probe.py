@@ -58,7 +58,7 @@ class Decision:
     why: str
 
 
-def decide(seen: Measured, failure: Failure | None, findings: Sequence[Finding]) -> Decision:
+def decide(measured: Measured, failure: Failure | None, findings: Sequence[Finding]) -> Decision:
     """Return the verdict on what was measured."""
     present = {finding.symptom: finding.summary for finding in findings if finding.state is State.PRESENT}
     for blocking in ("probe_vocabulary_small", "probe_labels_masked"):
@@ -66,36 +66,38 @@ def decide(seen: Measured, failure: Failure | None, findings: Sequence[Finding])
             return Decision("cannot_learn", f"nothing can be learnt: {present[blocking]}")
     if failure is not None:
         return Decision("failed", failure.message + (f"\n{failure.where}" if failure.where else ""))
-    losses = [loss for loss in (seen.initial_loss, *(seen.curve.losses if seen.curve else ())) if loss is not None]
+    losses = [
+        loss for loss in (measured.initial_loss, *(measured.curve.losses if measured.curve else ())) if loss is not None
+    ]
     bad = next((step for step, loss in enumerate(losses) if not math.isfinite(loss)), None)
     if bad is not None:
         first = present.get("probe_nonfinite_operation") or present.get("probe_low_precision_only") or ""
         return Decision(
             "not_finite", f"the loss is {figure(losses[bad])} at step {bad}" + (f"; {first}" if first else "")
         )
-    if "probe_graph_detached" in present and seen.curve is None:
+    if "probe_graph_detached" in present and measured.curve is None:
         return Decision("cannot_learn", f"nothing can be learnt: {present['probe_graph_detached']}")
-    if seen.gradients is not None and seen.gradients.nonfinite_count and not seen.memorised:
+    if measured.gradients is not None and measured.gradients.nonfinite_count and not measured.memorised:
         return Decision(
-            "not_finite", f"the loss is finite, its gradient is not: {', '.join(seen.gradients.nonfinite[:3])}"
+            "not_finite", f"the loss is finite, its gradient is not: {', '.join(measured.gradients.nonfinite[:3])}"
         )
-    return _learning(seen, present)
+    return _learning(measured, present)
 
 
-def _learning(seen: Measured, present: dict[str, str]) -> Decision:
-    losses = seen.curve.losses if seen.curve else []
+def _learning(measured: Measured, present: dict[str, str]) -> Decision:
+    losses = measured.curve.losses if measured.curve else []
     if not losses:
         return Decision("failed", "the probe did not get to training")
     story = f"the loss went from {figure(losses[0])} to {figure(losses[-1])} in {len(losses)} steps"
     for blocking in NOT_LEARNT:
         if blocking in present:
             return Decision("cannot_learn", f"{story}; {present[blocking]}")
-    if seen.memorised or (learns(seen) and not present.keys() - OF_THE_GOAL):
-        return Decision("memorised", story if seen.memorised else f"{story}; {_why_learnt(seen)}")
-    if (slow := _slow(seen, present)) is not None:
-        return Decision("too_slow", f"{story}{slow}; {_goal(seen)}")
-    noise = "".join(f"; {observation}" for observation in _random_loss(seen))
-    return Decision("cannot_learn", f"{story} and stays there; {_goal(seen)}{noise}")
+    if measured.memorised or (learns(measured) and not present.keys() - OF_THE_GOAL):
+        return Decision("memorised", story if measured.memorised else f"{story}; {_why_learnt(measured)}")
+    if (slow := _slow(measured, present)) is not None:
+        return Decision("too_slow", f"{story}{slow}; {_goal(measured)}")
+    noise = "".join(f"; {observation}" for observation in _random_loss(measured))
+    return Decision("cannot_learn", f"{story} and stays there; {_goal(measured)}{noise}")
 
 
 NOT_LEARNT = (
@@ -105,15 +107,15 @@ NOT_LEARNT = (
 """Symptoms of a loss that falls while nothing is learnt."""
 
 
-def _slow(seen: Measured, present: dict[str, str]) -> str | None:
+def _slow(measured: Measured, present: dict[str, str]) -> str | None:
     """Return what shows that more steps, larger steps or more time may do; None where nothing does."""
-    losses = seen.curve.losses if seen.curve is not None else []
-    out_of_time = seen.curve is not None and seen.curve.ended == "time"
+    losses = measured.curve.losses if measured.curve is not None else []
+    out_of_time = measured.curve is not None and measured.curve.ended == "time"
     if still_falling(losses) or (out_of_time and len(losses) < FEW_STEPS):
         return " when time was up" if out_of_time else " and was falling"
-    if (tiny := _tiny_steps(seen, present)) is not None:
+    if (tiny := _tiny_steps(measured, present)) is not None:
         return f"; {tiny}"
-    return " when time was up" if lacks_time(seen) and not present.keys() - OF_THE_GOAL else None
+    return " when time was up" if lacks_time(measured) and not present.keys() - OF_THE_GOAL else None
 
 
 OF_THE_GOAL = frozenset(
@@ -122,16 +124,16 @@ OF_THE_GOAL = frozenset(
 """Symptoms that say no more than that a goal was not reached."""
 
 
-def _why_learnt(seen: Measured) -> str:
+def _why_learnt(measured: Measured) -> str:
     """Say why a batch counts as learnt whose loss did not come down to the goal."""
-    if takes_turns(seen) and seen.watched is not None and seen.contrast is not None:
-        what = "memorises the batch" if seen.contrast.memorised else "brings it down clearly"
+    if takes_turns(measured) and measured.watched is not None and measured.contrast is not None:
+        what = "memorises the batch" if measured.contrast.memorised else "brings it down clearly"
         return (
-            f"it is of {seen.watched.optimizers} optimizers in turn and need not fall, and one alone {what} in "
-            f"{len(seen.contrast.losses)} steps"
+            f"it is of {measured.watched.optimizers} optimizers in turn and need not fall, and one alone {what} in "
+            f"{len(measured.contrast.losses)} steps"
         )
-    if is_random(seen) and seen.same_draws is not None:
-        losses = seen.same_draws.losses
+    if is_random(measured) and measured.same_draws is not None:
+        losses = measured.same_draws.losses
         return (
             "each call draws something anew, and with the same draws at each step the loss goes from "
             f"{figure(losses[0])} to {figure(losses[-1])} in {len(losses)} steps"
@@ -139,19 +141,19 @@ def _why_learnt(seen: Measured) -> str:
     return "it has come to rest there, and its form, and with it its floor, is not known"
 
 
-def _tiny_steps(seen: Measured, present: dict[str, str]) -> str | None:
+def _tiny_steps(measured: Measured, present: dict[str, str]) -> str | None:
     """Return what shows that only the size of the steps stands in the way, or None."""
-    moves = seen.update_ratio or "probe_update_rounded_away" in present
-    if not moves or seen.contrast is None or not seen.contrast.memorised:
+    moves = measured.update_ratio or "probe_update_rounded_away" in present
+    if not moves or measured.contrast is None or not measured.contrast.memorised:
         return None
     small = present.get("probe_update_small")
     return None if small is None else f"{small}; {present['probe_own_optimizer_learns']}"
 
 
-def _goal(seen: Measured) -> str:
+def _goal(measured: Measured) -> str:
     return (
-        f"memorised would be {figure(seen.goal)}"
-        if seen.goal is not None and math.isfinite(seen.goal)
+        f"memorised would be {figure(measured.goal)}"
+        if measured.goal is not None and math.isfinite(measured.goal)
         else "it has no floor that is known"
     )
 
@@ -376,46 +378,49 @@ def _job(batch: ProbeBatch | None, model: str | Path | None, entry: str | None, 
 
 def interpret(raw: RawProbe) -> ProbeResult:
     """Return what the measurements of a probe mean."""
-    seen = raw.measured
-    judged = without_noise(seen)
+    measured = raw.measured
+    judged = without_noise(measured)
     answers, problems = answer_all("probe", judged)
     findings = [given.finding() for given in answers]
-    if learns(seen) and not {finding.symptom for finding in findings if finding.state is State.PRESENT} - OF_THE_GOAL:
+    if (
+        learns(measured)
+        and not {finding.symptom for finding in findings if finding.state is State.PRESENT} - OF_THE_GOAL
+    ):
         answers, problems = answer_all("probe", judged.model_copy(update={"memorised": True}))
         findings = [given.finding() for given in answers]
     failure = raw.failure
     if failure is not None and raw.stage == EXTRA:
         problems.append(f"other seeds were not tried to the end: {failure.message}")
         failure = None
-    verdict = decide(seen, failure, findings)
-    hypotheses = _hypotheses(seen, findings, verdict.word) if verdict.word != "failed" else []
+    verdict = decide(measured, failure, findings)
+    hypotheses = _hypotheses(measured, findings, verdict.word) if verdict.word != "failed" else []
     next_steps = order_next_steps(hypotheses) if verdict.word != "failed" else []
-    losses = seen.curve.losses if seen.curve else []
+    losses = measured.curve.losses if measured.curve else []
     answer = ProbeResult(
         verdict=verdict.word,
         summary=verdict.why,
         causes=[RankedCause(cause=hypothesis.cause, probability=hypothesis.probability) for hypothesis in hypotheses],
-        initial_loss=seen.initial_loss,
-        expected_initial_loss=seen.reference.uniform if seen.reference else None,
-        unigram_loss=seen.reference.unigram if seen.reference else None,
-        least_loss=seen.reference.least if seen.reference else None,
-        goal=seen.goal if seen.goal is not None and math.isfinite(seen.goal) else None,
+        initial_loss=measured.initial_loss,
+        expected_initial_loss=measured.reference.uniform if measured.reference else None,
+        unigram_loss=measured.reference.unigram if measured.reference else None,
+        least_loss=measured.reference.least if measured.reference else None,
+        goal=measured.goal if measured.goal is not None and math.isfinite(measured.goal) else None,
         final_loss=losses[-1] if losses else None,
-        accuracy=_accuracy(seen),
+        accuracy=_accuracy(measured),
         steps=len(losses),
-        learning_rate=_rate(seen),
-        device=seen.device,
+        learning_rate=_rate(measured),
+        device=measured.device,
         seconds=raw.seconds,
         stage=raw.stage,
         findings=findings,
         hypotheses=hypotheses[:LEADING],
         next_steps=next_steps,
         next_step=_next_call(verdict, next_steps, hypotheses, raw.output),
-        first_nonfinite=_bad_operation(seen.first_nonfinite),
-        resisting_rows=_resisting(seen),
+        first_nonfinite=_bad_operation(measured.first_nonfinite),
+        resisting_rows=_resisting(measured),
         curve=_curve(losses),
         output=_last_lines(raw.output) if verdict.word == "failed" else "",
-        notes=[*raw.notes, *_random_loss(seen), *problems],
+        notes=[*raw.notes, *_random_loss(measured), *problems],
     )
     return answer.model_copy(update={"at_a_glance": glance_at_probe(answer)})
 
@@ -440,21 +445,21 @@ def _with_more_time(
     if not short or not all(map(is_sendable, paths.values())):
         return None
     usual = Job().model_dump(include={"steps", "dtype"})
-    said = {name: settings[name] for name in usual if settings.get(name, usual[name]) != usual[name]}
+    changed = {name: settings[name] for name in usual if settings.get(name, usual[name]) != usual[name]}
     return Call.model_validate(
         {
             "tool": "probe_overfit",
-            "arguments": {**paths, **said, "time_limit": limit},
+            "arguments": {**paths, **changed, "time_limit": limit},
             "why": "time was up before the probe was done: the same with more time",
         }
     )
 
 
-def _random_loss(seen: Measured) -> list[str]:
+def _random_loss(measured: Measured) -> list[str]:
     """Return the observation that two calls with nothing changed gave different losses."""
-    if not is_random(seen) or seen.repeated_losses is None:
+    if not is_random(measured) or measured.repeated_losses is None:
         return []
-    first, second = map(figure, seen.repeated_losses[:2])
+    first, second = map(figure, measured.repeated_losses[:2])
     return [
         f"two calls with nothing changed, in evaluation mode, gave losses of {first} and {second}: "
         "each call draws something anew, such as noise, dropout, labels or the weights of a layer"
@@ -467,18 +472,18 @@ OF_A_STEP = frozenset(
 """Causes that lie in an optimizer and its calls: the probe's own, at a learning rate that it searched, has none."""
 
 
-def _hypotheses(seen: Measured, findings: list[Finding], verdict: Verdict) -> list[Hypothesis]:
+def _hypotheses(measured: Measured, findings: list[Finding], verdict: Verdict) -> list[Hypothesis]:
     """Rank the causes that a probe can tell apart; it says nothing about others."""
     judged = {*probe_effects(), *NO_FAULTS}
-    if seen.watched is None and seen.rates_tried is not None:
+    if measured.watched is None and measured.rates_tried is not None:
         judged -= OF_A_STEP
     if verdict != "memorised":
         judged.discard(SOUND)  # what was seen contradicts it, or time was up before it could be seen
-    compared = not (is_random(seen) or takes_turns(seen) or lacks_time(seen))
-    if verdict != "memorised" and not seen.memorised and not compared:
+    compared = not (is_random(measured) or takes_turns(measured) or lacks_time(measured))
+    if verdict != "memorised" and not measured.memorised and not compared:
         shown = {finding.symptom for finding in findings if finding.state is State.PRESENT}
         judged &= {cause for cause, effects in probe_effects().items() if shown & effects.keys()} | {"unknown"}
-    kind = "unknown" if seen.targets == "tokens" else "supervised"
+    kind = "unknown" if measured.targets == "tokens" else "supervised"
     ranked = judge_causes(findings, kind, [], "", only=judged)
     # The probe has been made: do not suggest it again.
     return [
@@ -489,19 +494,23 @@ def _hypotheses(seen: Measured, findings: list[Finding], verdict: Verdict) -> li
     ]
 
 
-def _accuracy(seen: Measured) -> float | None:
-    if seen.outcome is None:
+def _accuracy(measured: Measured) -> float | None:
+    if measured.outcome is None:
         return None
     return max(
-        (value for value in (seen.outcome.train.accuracy, seen.outcome.evaluation.accuracy) if value is not None),
+        (
+            value
+            for value in (measured.outcome.train.accuracy, measured.outcome.evaluation.accuracy)
+            if value is not None
+        ),
         default=None,
     )
 
 
-def _rate(seen: Measured) -> float | None:
-    if seen.curve is not None and seen.curve.learning_rate is not None:
-        return seen.curve.learning_rate
-    rates = seen.watched.learning_rates if seen.watched else []
+def _rate(measured: Measured) -> float | None:
+    if measured.curve is not None and measured.curve.learning_rate is not None:
+        return measured.curve.learning_rate
+    rates = measured.watched.learning_rates if measured.watched else []
     return rates[0] if len(rates) == 1 else None
 
 
@@ -538,21 +547,21 @@ def _size(largest: float | None) -> str:
     return "nan" if largest is None else figure(largest)
 
 
-def _resisting(seen: Measured) -> list[ResistingRow]:
+def _resisting(measured: Measured) -> list[ResistingRow]:
     """Return the rows whose labels are not all right at the end, and why where that is known."""
-    if seen.outcome is None or seen.reference is None:
+    if measured.outcome is None or measured.reference is None:
         return []
-    contradicting = set(seen.reference.contradicting_rows)
+    contradicting = set(measured.reference.contradicting_rows)
     rows = [
         ResistingRow(
             row=row, accuracy=share, why="equal input, different label elsewhere" if row in contradicting else ""
         )
-        for row, share in enumerate(seen.outcome.train.rows)
+        for row, share in enumerate(measured.outcome.train.rows)
         if share < 0.99
     ]
     masked = [
         ResistingRow(row=row, accuracy=math.nan, why="no label is trained on")
-        for row in seen.reference.rows_without_labels
+        for row in measured.reference.rows_without_labels
     ]
     return [*rows, *masked][:PROBE_MAX_ROWS]
 

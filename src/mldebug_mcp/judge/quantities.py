@@ -36,14 +36,14 @@ def rests_on(run: Run, finding: Finding) -> list[str]:
     first = finding.symptom.partition("_")[0]  # those that read settings too say it by their name
     matching = _matching(run.series, _SHORT.get(first, (first, f"{first}_*")))
     named = [name for name in matching if (role := run[name].role) is None or not _is_pace(role.quantity)]
-    return _told_in(finding.summary, run, named) or [name for name in named if name in _MAIN] or named
+    return _named_in(finding.summary, run, named) or [name for name in named if name in _MAIN] or named
 
 
 _MAIN = ("loss", "eval_loss")
 """What a symptom of losses or evaluations is of, if its summary does not name a metric."""
 
 
-def _told_in(summary: str, run: Run, names: Sequence[str]) -> list[str]:
+def _named_in(summary: str, run: Run, names: Sequence[str]) -> list[str]:
     words = set(_PRINTED_WORDS.findall(summary))
     return [name for name in names if name in words or run[name].logged_as in words]
 
@@ -170,7 +170,7 @@ def _line(run: Run, courses: Mapping[str, Course], decides: frozenset[str]) -> Q
     curves = [_curve(run, name, course) for name, course in list(courses.items())[:MOST_CURVES]]
     return QuantityFact(
         name=first,
-        role=_told_role(run[first]),
+        role=_role_words(run[first]),
         curves=curves,
         columns=len(courses),
         gap=_gap(run, first) if len(courses) > 1 else "",
@@ -179,7 +179,7 @@ def _line(run: Run, courses: Mapping[str, Course], decides: frozenset[str]) -> Q
     )
 
 
-def _told_role(series: Series) -> str:
+def _role_words(series: Series) -> str:
     role = series.role
     return "" if role is None else " ".join(part for part in (role.phase, str(role.quantity), role.part) if part)
 
@@ -193,7 +193,7 @@ def _alike(run: Run, courses: Mapping[str, Course], decides: frozenset[str]) -> 
     shown = list(dict.fromkeys([*lost[:1], order[-1], order[len(order) // 2], order[0], most]))[:MOST_CURVES]
     return QuantityFact(
         name=shown[0],
-        role=_told_role(run[shown[0]]),
+        role=_role_words(run[shown[0]]),
         curves=[facts[name] for name in shown],
         columns=len(courses),
         decides=not decides.isdisjoint(courses),
@@ -204,7 +204,7 @@ def _alike(run: Run, courses: Mapping[str, Course], decides: frozenset[str]) -> 
 def _curve(run: Run, metric: str, course: Course) -> CurveFact:
     series = run[metric]
     name = series.logged_as or series.name
-    said = f" (= {series.name})" if series.logged_as and _differs(series.logged_as, series.name) else ""
+    meaning = f" (= {series.name})" if series.logged_as and _differs(series.logged_as, series.name) else ""
     return CurveFact(
         name=name,
         records=course.records,
@@ -217,7 +217,7 @@ def _curve(run: Run, metric: str, course: Course) -> CurveFact:
         last=course.last,
         noise=course.noise,
         course=str(course),
-        text=f"{shorten(name, 60)}{said}: {_numbers(course)}{_stops(run, series)}",
+        text=f"{shorten(name, 60)}{meaning}: {_numbers(course)}{_stops(run, series)}",
     )
 
 
@@ -238,8 +238,8 @@ def _differs(logged: str, name: str) -> bool:
 
 def _numbers(course: Course) -> str:
     """Return a course in numbers and words, nothing twice."""
-    told = str(course)
-    words = f"; {told}" if told else ""
+    shape = str(course)
+    words = f"; {shape}" if shape else ""
     if course.is_constant:
         return f"{figure(course.last)}{words}" + (f" ({course.records})" if course.records > 1 else "")
     if course.points:
@@ -276,8 +276,8 @@ def _gap(run: Run, name: str) -> str:
     ]
     if not pairs:
         return ""
-    told = dict.fromkeys(
+    telling = dict.fromkeys(
         [pairs[0], min(pairs, key=lambda pair: pair[1]), max(pairs, key=lambda pair: pair[1]), pairs[-1]]
     )
     less = "training" if records == 1 else f"median of {records} training records"
-    return f"evaluation - {less}: " + ", ".join(f"{gap:+.3g} at {figure(step)}" for step, gap in sorted(told))
+    return f"evaluation - {less}: " + ", ".join(f"{gap:+.3g} at {figure(step)}" for step, gap in sorted(telling))

@@ -130,8 +130,8 @@ def _parted(shares: Mapping[str, float], power: float) -> Mapping[str, float]:
     if power == 1 or not largest:
         return shares
     raised = {cause: (share / largest) ** power for cause, share in faults.items()}
-    of_one = sum(faults.values()) / sum(raised.values())
-    return {cause: raised[cause] * of_one if cause in raised else share for cause, share in shares.items()}
+    share_of_one = sum(faults.values()) / sum(raised.values())
+    return {cause: raised[cause] * share_of_one if cause in raised else share for cause, share in shares.items()}
 
 
 def not_too_sure(ranked: Sequence[Ranked], evidence: Iterable[CauseEvidence]) -> list[Ranked]:
@@ -148,7 +148,7 @@ def not_too_sure(ranked: Sequence[Ranked], evidence: Iterable[CauseEvidence]) ->
     more = (1 - SUREST_ALONE) / rest
     return [
         replace(leading, probability=SUREST_ALONE),
-        *(replace(one, probability=one.probability * more) for one in ranked[1:]),
+        *(replace(cause, probability=cause.probability * more) for cause in ranked[1:]),
     ]
 
 
@@ -172,10 +172,10 @@ def in_bits(item: Ranked, sign: int, absent: Collection[str]) -> list[str]:
         sign: +1 or -1.
         absent: The symptoms that were found absent, which is then reported.
     """
-    said = sorted((bits, what) for what, bits in item.bits.items() if bits * sign > LEAST_SHOWN)
+    weighed = sorted((bits, what) for what, bits in item.bits.items() if bits * sign > LEAST_SHOWN)
     return [
         f"{what}{' is absent' if what in absent else ''} ({bits:+.1f} bits)"
-        for bits, what in (reversed(said) if sign > 0 else said)
+        for bits, what in (reversed(weighed) if sign > 0 else weighed)
     ]
 
 
@@ -286,23 +286,21 @@ def weigh(
     present = [symptom for symptom, state in judged.items() if state is State.PRESENT]
     usual = {text: trust.unlisted * fmean(cause.frequency.get(text, 0.0) for cause in candidates) for text in present}
     of_any = {
-        one: bits(State.PRESENT, often, background[one], trust.of(one, State.PRESENT)) if often else 0.0
-        for one, often in usual.items()
+        symptom: bits(State.PRESENT, often, background[symptom], trust.of(symptom, State.PRESENT)) if often else 0.0
+        for symptom, often in usual.items()
     }
     evidence = []
     for cause in candidates:
-        said = {
+        raw = {
             symptom: bits(state, max(often, usual.get(symptom, 0.0)), background[symptom], trust.of(symptom, state))
             for symptom, often in cause.frequency.items()
             if (state := judged.get(symptom)) is not None
         }
-        left = _left(sum(told for symptom, told in said.items() if judged[symptom] is State.ABSENT), trust.missed)
-        told = {
-            symptom: said[symptom] - of_any[symptom] if symptom in of_any else said[symptom] * left for symptom in said
-        }
+        left = _left(sum(much for symptom, much in raw.items() if judged[symptom] is State.ABSENT), trust.missed)
+        net = {symptom: raw[symptom] - of_any[symptom] if symptom in of_any else raw[symptom] * left for symptom in raw}
         if cause.id == SOUND:
-            told |= {symptom: -of_any[symptom] for symptom in of_any if of_any[symptom]}
-        evidence += [CauseEvidence(cause.id, much, name, "finding", question_of(name)) for name, much in told.items()]
+            net |= {symptom: -of_any[symptom] for symptom in of_any if of_any[symptom]}
+        evidence += [CauseEvidence(cause.id, much, name, "finding", question_of(name)) for name, much in net.items()]
     return evidence
 
 

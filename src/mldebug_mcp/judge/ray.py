@@ -61,13 +61,13 @@ def each_on_ray(address: str, work: Callable[[Piece], Done], pieces: Sequence[Pi
     """Yield what `work` makes of each piece, in their order, done where Ray puts it; see `connected` for errors."""
 
     def some(few: Sequence[Piece]) -> list[Done]:
-        return [work(one) for one in few]
+        return [work(item) for item in few]
 
     with connected(address) as ray:
         task = ray.remote(some)
         running = [task.remote(list(pieces[at : at + TOGETHER])) for at in range(0, len(pieces), TOGETHER)]
-        for one in running:
-            yield from ray.get(one)
+        for pending in running:
+            yield from ray.get(pending)
 
 
 def _connect(address: str) -> None:

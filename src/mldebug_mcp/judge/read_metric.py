@@ -66,12 +66,12 @@ def read_curves(
     if not names or len(names) > MOST_NAMES:
         raise InputError(f"name one to {MOST_NAMES} of what {shorten(run.path, 200)} has: {_listed(_names(run))}")
     chosen = list({series.name: series for name in names for series in _found(run, name)}.values())
-    told = [_values(run, series, first, last, points) for series in chosen]
-    others = [name for name in _names(run) if name not in {metric_values.name for metric_values in told}]
+    readings = [_values(run, series, first, last, points) for series in chosen]
+    others = [name for name in _names(run) if name not in {metric_values.name for metric_values in readings}]
     return MetricReading(
         path=run.path,
         step_name=run.step_name,
-        series=told,
+        series=readings,
         others=others[:MOST_OTHERS],
         next_step=diagnose_call("what all of the log tells", run.path),
         notes=list(run.notes[:MOST_NOTES]),

@@ -20,7 +20,7 @@ from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.judge.diagnosis import gather
 from mldebug_mcp.judge.hypotheses import judge_causes
-from mldebug_mcp.judge.next_steps import Outcome, require_known, told_by_checks
+from mldebug_mcp.judge.next_steps import Outcome, evidence_from_checks, require_known
 from mldebug_mcp.judge.tried import entries_of, still_open, verdicts
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
@@ -120,7 +120,7 @@ def _hypothesis(check: str, change: str, cause: str, predicts: str) -> tuple[str
         raise InputError("name either a check of a diagnosis (--check lr_too_high.1) or a change (--change WORDS)")
     causes = catalogue().causes
     if check:
-        steps = {step.id: (one.id, step) for one in causes.values() for step in one.next_steps}
+        steps = {step.id: (described.id, step) for described in causes.values() for step in described.next_steps}
         require_known(check, steps, "check", "find the ids of checks in next_steps, such as lr_too_high.1")
         of, step = steps[check]
         return step.action, predicts or step.confirms, step.refutes, of
@@ -167,7 +167,7 @@ def _compared(own: Run, of: _Comparison, outcome: Outcome | None) -> tuple[str, 
     if len(against) > 1 and len(without) > 1:
         from mldebug_mcp.judge.group_comparison import compare_runs
 
-        answer = compare_runs([str(one) for one in against], [str(one) for one in without], metric)
+        answer = compare_runs([str(place) for place in against], [str(place) for place in without], metric)
         if answer.verdict == "cannot tell" and outcome is not None:
             unclear = answer.at_a_glance.headline
             raise InputError(f"the comparison cannot tell, so it does not support a verdict: {unclear}")
@@ -197,14 +197,14 @@ def _probabilities(
 ) -> tuple[float, float | None]:
     """Return the probability of the cause with the checks so far, and with this outcome too, as `update_diagnosis`."""
     found = gather(own)
-    steps = {step.id for one in catalogue().causes.values() for step in one.next_steps}
+    steps = {step.id for described in catalogue().causes.values() for step in described.next_steps}
     made: dict[str, Outcome] = {
         tried.check: tried.outcome for tried in known if tried.outcome != "open" and tried.check in steps
     }
 
     def probability(outcomes: Mapping[str, Outcome]) -> float:
-        told = [*found.evidence, *told_by_checks(outcomes)]
-        ranked = judge_causes(found.findings, found.kind, told, own.path)
+        evidence = [*found.evidence, *evidence_from_checks(outcomes)]
+        ranked = judge_causes(found.findings, found.kind, evidence, own.path)
         return next((hypothesis.probability for hypothesis in ranked if hypothesis.cause == cause), 0.0)
 
     before = probability({name: each for name, each in made.items() if name != check})
@@ -218,8 +218,8 @@ def _record(path: str | Path, file: Path) -> Record:
         path=str(path),
         file=str(file),
         tried=tried,
-        ruled_out=[cause for cause, one in last.items() if one.outcome == "refutes"],
-        confirmed=[cause for cause, one in last.items() if one.outcome == "confirms"],
-        open=[one.check or one.done for one in still_open(tried)],
+        ruled_out=[cause for cause, entry in last.items() if entry.outcome == "refutes"],
+        confirmed=[cause for cause, entry in last.items() if entry.outcome == "confirms"],
+        open=[entry.check or entry.done for entry in still_open(tried)],
         notes=notes,
     )

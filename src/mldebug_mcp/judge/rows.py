@@ -61,7 +61,7 @@ class Data:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ShownRows:
     """What the data set shows of the rows of a step.
 
     Args:
@@ -80,7 +80,7 @@ class Seen:
     notes: Sequence[str]
 
 
-def look_up(data: Data, rows: Sequence[int], around: Sequence[int]) -> Seen:
+def look_up(data: Data, rows: Sequence[int], around: Sequence[int]) -> ShownRows:
     """Look at the rows of a step, and at those of the steps around it.
 
     Raises:
@@ -99,9 +99,9 @@ def look_up(data: Data, rows: Sequence[int], around: Sequence[int]) -> Seen:
     beside = inspect_batch(data.path, data.tokenizer, None, batch.purpose, rows=near) if near else None
     usual = set() if beside is None else {finding.check for finding in beside.findings}
     odd: dict[int, list[str]] = {}
-    for one in odd_rows(batch, own):
-        odd.setdefault(one.row, []).append(one.says)
-    return Seen(
+    for odd_row in odd_rows(batch, own):
+        odd.setdefault(odd_row.row, []).append(odd_row.says)
+    return ShownRows(
         views=_views(batch, own),
         odd={row: says[:MOST_ODD] for row, says in odd.items()},
         here=_beside(here),
@@ -138,12 +138,12 @@ def _views(batch: Batch, rows: Sequence[int]) -> dict[int, RowView]:
 
 
 def _beside(inspection: BatchInspection) -> Beside:
-    told = inspection.batch
+    batch = inspection.batch
     return Beside(
-        rows=told.rows,
-        tokens=told.tokens,
-        trained_tokens=told.trained_tokens,
-        longest=told.lengths.greatest,
+        rows=batch.rows,
+        tokens=batch.tokens,
+        trained_tokens=batch.trained_tokens,
+        longest=batch.lengths.greatest,
         findings=[finding.check for finding in inspection.findings],
     )
 
@@ -219,8 +219,8 @@ def rows_at(
     fed = fed_at(place, step, options, None if named is None else expanded(named.path))
     if named is not None:
         fed = _with_numbers(fed, named)
-    seen = None if named is None else _seen(fed, named)
-    return _answer(str(path), step, fed, seen, named)
+    shown = None if named is None else _shown_rows(fed, named)
+    return _answer(str(path), step, fed, shown, named)
 
 
 def _with_numbers(fed: Fed, data: Data) -> Fed:
@@ -246,7 +246,7 @@ def _with_numbers(fed: Fed, data: Data) -> Fed:
     )
 
 
-def _seen(fed: Fed, data: Data) -> Seen | None:
+def _shown_rows(fed: Fed, data: Data) -> ShownRows | None:
     """Return what the data show of the rows; where they cannot be shown, the notes say why: the rows stay true."""
     own = [row for row in fed.rows if isinstance(row, int)]
     try:
@@ -258,8 +258,8 @@ def _seen(fed: Fed, data: Data) -> Seen | None:
         return None
 
 
-def _answer(path: str, step: int, fed: Fed, seen: Seen | None, data: Data | None) -> RowsAt:
-    odd = list(seen.odd) if seen is not None else []
+def _answer(path: str, step: int, fed: Fed, shown: ShownRows | None, data: Data | None) -> RowsAt:
+    odd = list(shown.odd) if shown is not None else []
     rows = sorted(fed.rows, key=lambda row: odd.index(row) if row in odd else len(odd))
     return RowsAt(
         path=path,
@@ -267,22 +267,22 @@ def _answer(path: str, step: int, fed: Fed, seen: Seen | None, data: Data | None
         source="recorded" if fed.recorded else "reconstructed",
         row_count=sum(len(batch.rows) for batch in fed.batches),
         batches=fed.batches,
-        rows=[_row(row, fed, seen) for row in rows],
-        here=None if seen is None else seen.here,
-        around=None if seen is None else seen.around,
-        findings=[] if seen is None else list(seen.findings),
+        rows=[_row(row, fed, shown) for row in rows],
+        here=None if shown is None else shown.here,
+        around=None if shown is None else shown.around,
+        findings=[] if shown is None else list(shown.findings),
         basis=fed.basis,
         next_step=_next(path, data),
-        notes=[*fed.notes, *(() if seen is None else seen.notes)],
+        notes=[*fed.notes, *(() if shown is None else shown.notes)],
     )
 
 
-def _row(row: RowId, fed: Fed, seen: Seen | None) -> FedRow:
-    view = seen.views.get(row) if seen is not None and isinstance(row, int) else None
+def _row(row: RowId, fed: Fed, shown: ShownRows | None) -> FedRow:
+    view = shown.views.get(row) if shown is not None and isinstance(row, int) else None
     return FedRow(
         row=row,
         before=fed.before.get(row, [])[-MOST_BEFORE:],
-        odd=seen.odd.get(row, []) if seen is not None and isinstance(row, int) else [],
+        odd=shown.odd.get(row, []) if shown is not None and isinstance(row, int) else [],
         tokens=None if view is None else view.tokens,
         trained=None if view is None else view.trained,
         text="" if view is None else view.text,

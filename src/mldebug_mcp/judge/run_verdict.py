@@ -115,7 +115,7 @@ def verdict_of(
             kind="healthy",
             headline=_healthy(run, sheet, present, hypotheses, learner),
             causes=named,
-            facts=[f"{fact} (unusual, but no listed fault explains it better)" for fact in _seen(unusual)],
+            facts=[f"{fact} (unusual, but no listed fault explains it better)" for fact in _summaries(unusual)],
             next=_first_check(doubt, about_faults(steps), learner)
             if doubt
             else _after_healthy(run, missing, sure=is_surely(leader)),
@@ -125,7 +125,7 @@ def verdict_of(
             kind="unclear",
             headline=headline_of(hypotheses, learner),
             causes=named,
-            facts=_seen(unusual),
+            facts=_summaries(unusual),
             next=whole_sentences(steps[0].action, MAX_NEXT_CHARACTERS) if steps else "",
         )
     return RunVerdict(
@@ -291,19 +291,19 @@ def _facts(leader: Hypothesis, rival: Hypothesis | None, present: Sequence[Findi
 
     A fact that rules against the second cause alone comes second: it tells the two apart.
     """
-    seen = {finding.symptom for finding in present}
+    symptoms = {finding.symptom for finding in present}
     reasons = [reason for reason in leader.reasons if reason.bits >= MIN_BITS_OF_FACT and reason.kind != "numbers"]
     reasons = [
         reason for reason in reasons if reason.symptom not in usual_symptoms() or reason.bits >= MIN_BITS_OF_USUAL
     ]
-    reasons.sort(key=lambda reason: reason.kind == "finding" and reason.symptom not in seen)
+    reasons.sort(key=lambda reason: reason.kind == "finding" and reason.symptom not in symptoms)
     if rival is not None and _is_near(rival):
         weights = {reason.fact: reason.bits for reason in rival.reasons}
         telling = [reason for reason in reasons if weights.get(reason.fact, 0.0) <= reason.bits]
         reasons = telling or reasons
     facts = list(dict.fromkeys(whole_clauses(reason.fact) for reason in reasons))
     if not facts:
-        return [*_seen(present), *_of_all_curves(leader.reasons)][:MAX_FACTS]
+        return [*_summaries(present), *_of_all_curves(leader.reasons)][:MAX_FACTS]
     against = _against(rival, leader, learner) if rival is not None and _is_near(rival) else []
     return [*facts[:1], *against, *facts[1:]][:MAX_FACTS]
 
@@ -321,7 +321,7 @@ def _of_all_curves(reasons: Sequence[Reason]) -> list[str]:
     return ["the curves together resemble those of runs with this fault"] if together else []
 
 
-def _seen(present: Sequence[Finding]) -> list[str]:
+def _summaries(present: Sequence[Finding]) -> list[str]:
     return [whole_clauses(finding.summary) for finding in present[:MAX_FACTS]]
 
 

@@ -31,7 +31,7 @@ from mldebug_mcp.judge.quantities import rests_on, speaks_first
 from mldebug_mcp.judge.reader import Reader, with_reader
 from mldebug_mcp.judge.run_verdict import names_nothing
 from mldebug_mcp.judge.sweep import Answered, levels_of, shared_settings, sweep_of
-from mldebug_mcp.judge.tried import told_of, tried_in
+from mldebug_mcp.judge.tried import tried_in, tried_lines
 from mldebug_mcp.judge.what_to_log import hardly_judged
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.files import RECORD, RunFolder, runs_in
@@ -323,8 +323,8 @@ def _read_by(reader: Reader, runs: Runs, path: str | Path, most: int) -> Runs:
     opinions: dict[str, ReaderOpinion] = {}
     failures: list[str] = []
     with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
-        told = zip(asked, pool.map(partial(with_reader, reader=reader), answers), strict=True)
-        for number, (row, answer) in enumerate(told, start=1):
+        read = zip(asked, pool.map(partial(with_reader, reader=reader), answers), strict=True)
+        for number, (row, answer) in enumerate(read, start=1):
             checkpoint(f"{number} of {len(asked)} runs read by the reader")
             if answer.reader is not None:
                 opinions[row.name] = answer.reader
@@ -430,15 +430,15 @@ def _drawn(run: Run, leader: Hypothesis, present: Sequence[Finding], metric: str
     return metric if metric in names or not names else names[0]
 
 
-def _ranks(told: RankSummary) -> Ranks:
-    first = told.first_failed
+def _ranks(summary: RankSummary) -> Ranks:
+    first = summary.first_failed
     return Ranks(
-        count=told.count,
-        failed=told.failed,
+        count=summary.count,
+        failed=summary.failed,
         first_failed="" if first is None else ".".join(first.rank),
         error="" if first is None else first.words(),
-        straggler=told.straggler,
-        told=told.lines(),
+        straggler=summary.straggler,
+        told=summary.lines(),
     )
 
 
@@ -472,7 +472,7 @@ def _with_tried(rows: Sequence[RunRow], places: Sequence[RunFolder]) -> tuple[li
             file = folder / RECORD if own is None else own.with_name(f"{own.name}.{RECORD}")
         tried, damaged = tried_in(file) if several[row.path] == 1 or file.name != RECORD else ([], [])
         notes += [f"{shorten(row.name, 60)}: {note}" for note in damaged]
-        found.append(row.model_copy(update={"tried": told_of(tried)}) if tried else row)
+        found.append(row.model_copy(update={"tried": tried_lines(tried)}) if tried else row)
     return found, notes
 
 

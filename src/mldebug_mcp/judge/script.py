@@ -75,7 +75,7 @@ def inspect_script(path: str | Path) -> ScriptReport:
             for cleared in cleared_by(roles, faults)
         ]
     named = {finding.cause for finding in findings}
-    ruled_out = [one for one in done_right if one.cause not in named]
+    ruled_out = [right for right in done_right if right.cause not in named]
     if not any(roles.trains_by_hand for roles, _ in scripts):
         trainer = any(roles.trains_elsewhere for roles, _ in scripts)
         where = "a trainer of a framework makes the loop" if trainer else "no call of backward() was found"
@@ -84,7 +84,7 @@ def inspect_script(path: str | Path) -> ScriptReport:
         path=str(path),
         files=len(scripts),
         findings=findings,
-        ruled_out=list({one.cause: one for one in ruled_out}.values()),
+        ruled_out=list({right.cause: right for right in ruled_out}.values()),
         next_step=_next(findings),
         notes=notes[: MAX_NAMED + 2],
     )
@@ -145,7 +145,7 @@ def _next(findings: Sequence[ScriptFinding]) -> Call | None:
     return Call(tool="explain", arguments={"id": first.cause}, why="how to confirm and fix what the script shows")
 
 
-def told_by_script(report: ScriptReport) -> list[CauseEvidence]:
+def evidence_from_script(report: ScriptReport) -> list[CauseEvidence]:
     """Return what a script says of causes, for a diagnosis of the run that it made."""
     strongest: dict[str, ScriptFinding] = {}
     for finding in report.findings:

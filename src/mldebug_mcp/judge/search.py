@@ -65,10 +65,10 @@ def search_folklore(
         query[:MAX_QUERY],
         frozenset(f"error:{known_error.id}" for known_error in match(query[:MAX_QUERY], warnings=True)),
     )
-    found = [one for one in answer.found if kind in ("any", one.document.kind)]
+    found = [hit for hit in answer.found if kind in ("any", hit.document.kind)]
     limit = max(1, min(limit, MAX_LIMIT))
-    quotes = [one for one in found if one.document.kind == "quote" and _is_filed(one.document.id, domain, topic)]
-    entries = [] if domain or topic else [one for one in found if one.document.kind != "quote"]
+    quotes = [hit for hit in found if hit.document.kind == "quote" and _is_filed(hit.document.id, domain, topic)]
+    entries = [] if domain or topic else [hit for hit in found if hit.document.kind != "quote"]
     result = SearchResult(
         query=shorten(query, MAX_QUERY),
         quotes=[_quote_hit(quote) for quote in quotes[:limit]],
@@ -123,8 +123,8 @@ def within_size(result: SearchResult) -> SearchResult:
         left_out += 1
     if not left_out:
         return result
-    told = f"{left_out} more hits left out to keep this short; ask for one kind, domain or topic to see them"
-    return result.model_copy(update={"quotes": quote_hits, "entries": entry_hits, "notes": [*result.notes, told]})
+    note = f"{left_out} more hits left out to keep this short; ask for one kind, domain or topic to see them"
+    return result.model_copy(update={"quotes": quote_hits, "entries": entry_hits, "notes": [*result.notes, note]})
 
 
 def _notes(result: SearchResult, answer: Answer) -> list[str]:
@@ -147,12 +147,12 @@ def _disagreements(result: SearchResult) -> Iterator[str]:
     known = catalogue()
     likeliest = [hit.id for hit in result.entries if hit.kind == "cause"][:LIKELIEST]
     found = {hit.id for hit in result.quotes}
-    cited = [one.id for one in known.causes.values() if len(found.intersection(one.disagreeing)) > 1]
+    cited = [described.id for described in known.causes.values() if len(found.intersection(described.disagreeing)) > 1]
     for cause in map(known.causes.__getitem__, [*likeliest, *cited]):
         sides = [known.quotes[quote].source for quote in cause.disagreeing]
         if sides:
-            told = {side.title: f"{shorten(side.title, 60)} ({_era(side)})" for side in sides}
-            yield f"sources disagree here: {'; '.join(told.values())}. explain('{cause.id}') sets them side by side"
+            titles = {side.title: f"{shorten(side.title, 60)} ({_era(side)})" for side in sides}
+            yield f"sources disagree here: {'; '.join(titles.values())}. explain('{cause.id}') sets them side by side"
             return
 
 

@@ -108,14 +108,16 @@ def _usual_rate(run: Run, rate: float) -> str:
         ranges = usual_rates(run)
     except CannotTell:
         return ""
-    if any(one.low / SLACK <= rate <= one.high * SLACK for one in ranges):
+    if any(usual_range.low / SLACK <= rate <= usual_range.high * SLACK for usual_range in ranges):
         return ""
-    return " or ".join(f"{figure(one.low)} to {figure(one.high)} for {one.usual_for}" for one in ranges)
+    return " or ".join(
+        f"{figure(usual_range.low)} to {figure(usual_range.high)} for {usual_range.usual_for}" for usual_range in ranges
+    )
 
 
 def _shown(value: Value) -> str:
     if isinstance(value, tuple):
-        return "[" + ", ".join(_shown(one) for one in value[:8]) + ("" if len(value) <= 8 else ", …") + "]"
+        return "[" + ", ".join(_shown(item) for item in value[:8]) + ("" if len(value) <= 8 else ", …") + "]"
     if isinstance(value, bool) or value is None:
         return "null" if value is None else str(value).lower()
     return figure(float(value)) if isinstance(value, int | float) else shorten(value, LONGEST_VALUE)
@@ -169,11 +171,11 @@ def _jumps(run: Run, events: Sequence[Event]) -> list[EventFact]:
 
 def _jump(run: Run, event: Event) -> EventFact:
     ordered = sorted(event.changes, key=lambda change: (_order(run, change.metric, ()), -change.sigmas))
-    told = [_told(run, change) for change in ordered[:MOST_CHANGES]]
-    more = [f"{len(ordered) - len(told)} more"] if len(ordered) > len(told) else []
+    changes = [_change_line(run, change) for change in ordered[:MOST_CHANGES]]
+    more = [f"{len(ordered) - len(changes)} more"] if len(ordered) > len(changes) else []
     first = event.first_mover
     mover = f"{_name(run, first)} at {figure(event.step)}" if first else ""
-    return EventFact(step=event.step, text=", ".join([*told, *more]), first_mover=mover, size=_size(run, event))
+    return EventFact(step=event.step, text=", ".join([*changes, *more]), first_mover=mover, size=_size(run, event))
 
 
 def _size(run: Run, event: Event) -> float:
@@ -194,7 +196,7 @@ def _recurring(run: Run, events: Sequence[Event]) -> EventFact:
     return fact.model_copy(update={"step": events[0].step, "text": text, "worst_at": fact.step})
 
 
-def _told(run: Run, change: Change) -> str:
+def _change_line(run: Run, change: Change) -> str:
     back = f" (back at {figure(change.back)})" if change.back is not None else " (stays)"
     return f"{_name(run, change.metric)} from about {figure(change.before)} to {figure(change.there)}{back}"
 
@@ -347,16 +349,16 @@ def _ran(run: Run) -> list[str]:
 
 def _planned(run: Run) -> list[str]:
     plan = plan_of(run)
-    told = []
+    parts = []
     if plan is not None:
         share = percent(plan.reached / plan.planned)
-        told.append(f"plan: {plan.unit} {figure(plan.reached)} of {figure(plan.planned)}, {share}")
+        parts.append(f"plan: {plan.unit} {figure(plan.reached)} of {figure(plan.planned)}, {share}")
     passes = run.facts.passes_at(run.last_step) if run.step_name == "step" else None
     if passes is not None:
-        told.append(f"{figure(passes)} passes over the data")
+        parts.append(f"{figure(passes)} passes over the data")
     rows = run.facts.steps_per_update
-    told += [f"steps of this log count rows, {figure(rows)} to an update"] if rows > 1 else []
-    return ["; ".join(told)] if told else []
+    parts += [f"steps of this log count rows, {figure(rows)} to an update"] if rows > 1 else []
+    return ["; ".join(parts)] if parts else []
 
 
 def _attempts(run: Run) -> list[str]:
@@ -397,13 +399,13 @@ def _in_words(ending: Ending) -> str:
 
 
 def _messages(run: Run) -> list[str]:
-    told = [message for message in run.messages if message.severity != "noise"]
+    messages = [message for message in run.messages if message.severity != "noise"]
     shown = [
         f"line {message.line} ({message.severity}, after {counted(message.records, 'record')}): "
         f"{shorten(message.text, LONGEST_MESSAGE)}"
-        for message in told[:MOST_MESSAGES]
+        for message in messages[:MOST_MESSAGES]
     ]
-    more = [f"{len(told) - len(shown)} more error lines"] if len(told) > len(shown) else []
+    more = [f"{len(messages) - len(shown)} more error lines"] if len(messages) > len(shown) else []
     return [*shown, *more]
 
 
@@ -429,5 +431,5 @@ def _not_judged(run: Run, findings: Sequence[Finding], missing: Sequence[MetricT
     if not run.settings:
         wanted[CONFIGURATION] = None
     judged = sum(finding.state is not State.UNKNOWN for finding in findings)
-    told = ", ".join(list(wanted)[:MOST_MISSING])
-    return [f"{judged} of {len(findings)} symptoms judged" + (f"; not logged: {told}" if told else "")]
+    not_logged = ", ".join(list(wanted)[:MOST_MISSING])
+    return [f"{judged} of {len(findings)} symptoms judged" + (f"; not logged: {not_logged}" if not_logged else "")]

@@ -79,13 +79,13 @@ def levels_of(settings: Sequence[Mapping[str, Scalar]]) -> Iterator[tuple[str, l
 
 def _levels(given: Sequence[Scalar]) -> list[Level]:
     values = set(given)
-    numbers = sorted(float(one) for one in given if is_number(one))  # type: ignore[arg-type]
+    numbers = sorted(float(value) for value in given if is_number(value))  # type: ignore[arg-type]
     if len(values) <= MOST_VALUES:
         named = sorted((value for value in values if not is_number(value)), key=str)
         distinct = sorted(set(numbers))
         return [
             *(Level(figure(value), value, value) for value in distinct),
-            *(Level(_shown(one), value=one) for one in named),
+            *(Level(_shown(value), value=value) for value in named),
         ]
     if len(numbers) < len(given):
         return []
@@ -146,8 +146,10 @@ def sweep_of(answers: Sequence[Answered]) -> Sweep | None:
     loss = np.array([float(answered.row.last or 0.0) for answered in compared]) * (-1.0 if higher else 1.0)
     seeds = _seeds(compared, loss, list(varied))
     found = [_best(name, levels, compared, loss) for name, levels in varied.items()]
-    told = [best_setting for best_setting in found if best_setting is not None]
-    corrected = (best_setting.model_copy(update={"p": min(1.0, best_setting.p * len(told))}) for best_setting in told)
+    tested = [best_setting for best_setting in found if best_setting is not None]
+    corrected = (
+        best_setting.model_copy(update={"p": min(1.0, best_setting.p * len(tested))}) for best_setting in tested
+    )
     settings = [
         _with_edge(best_setting, varied[best_setting.setting], compared, loss)
         if best_setting.p <= SWEPT_LEVEL
@@ -155,8 +157,8 @@ def sweep_of(answers: Sequence[Answered]) -> Sweep | None:
         for best_setting in corrected
     ]
     settings.sort(key=lambda setting: (not setting.edge, setting.p))
-    said = [QUOTES["edge"]] if any(setting.edge for setting in settings) else []
-    said += [QUOTES["seeds"]] if seeds is not None and seeds.between < seeds.within else []
+    quotes = [QUOTES["edge"]] if any(setting.edge for setting in settings) else []
+    quotes += [QUOTES["seeds"]] if seeds is not None and seeds.between < seeds.within else []
     return Sweep(
         metric=metric,
         better="higher" if higher else "lower",
@@ -166,7 +168,7 @@ def sweep_of(answers: Sequence[Answered]) -> Sweep | None:
         seed_groups=0 if seeds is None else seeds.groups,
         between_seeds=None if seeds is None else seeds.within,
         between_settings=None if seeds is None else seeds.between,
-        citations=catalogue().cite(tuple(said)),
+        citations=catalogue().cite(tuple(quotes)),
     )
 
 
@@ -226,8 +228,8 @@ def _chance(of_level: Sequence[Floats]) -> float:
         return float((np.add.reduceat(places, starts) ** 2 / sizes).sum())
 
     places = np.concatenate(of_level)
-    seen = apart(places)
-    as_far = sum(apart(draw.permutation(places)) >= seen - SWEPT_ROUNDING for _ in range(DEALS))
+    observed = apart(places)
+    as_far = sum(apart(draw.permutation(places)) >= observed - SWEPT_ROUNDING for _ in range(DEALS))
     return (1 + as_far) / (1 + DEALS)
 
 
@@ -249,14 +251,14 @@ def _with_edge(best: BestSetting, levels: Sequence[Level], answers: Sequence[Ans
     if len(levels) < LEAST_LEVELS or any(level.low is None for level in levels):
         return best
     values = [answer.settings.get(best.setting) for answer in answers]
-    told = [at for at, value in enumerate(values) if is_number(value)]
-    top = min(max(TOP, len(told) // 10), len(told))
-    leading = sorted(told, key=lambda at: loss[at])[:top]
+    numeric = [at for at, value in enumerate(values) if is_number(value)]
+    top = min(max(TOP, len(numeric) // 10), len(numeric))
+    leading = sorted(numeric, key=lambda at: loss[at])[:top]
     edges: tuple[tuple[Edge, Level], ...] = (("lowest", levels[0]), ("highest", levels[-1]))
     for edge, level in edges:
-        there = {at for at in told if level.holds(values[at])}
+        there = {at for at in numeric if level.holds(values[at])}
         found = sum(at in there for at in leading)
-        if 2 * _at_least(found, len(there), top, len(told)) <= SWEPT_LEVEL and 2 * found > top:
+        if 2 * _at_least(found, len(there), top, len(numeric)) <= SWEPT_LEVEL and 2 * found > top:
             return best.model_copy(update={"edge": edge, "at_edge": found, "top": top})
     return best
 
@@ -334,9 +336,9 @@ def _conditions(settings: Sequence[Mapping[str, Scalar]]) -> Iterator[_Condition
 
 
 def _tried(cause: str, condition: _Condition, judged: Sequence[Answered]) -> SharedSetting:
-    told = [answered for answered in judged if answered.settings.get(condition.setting) is not None]
-    sick = [answered for answered in told if cause in _groups(answered.row)]
-    having = [answered for answered in told if condition.holds(answered.settings[condition.setting])]
+    with_setting = [answered for answered in judged if answered.settings.get(condition.setting) is not None]
+    sick = [answered for answered in with_setting if cause in _groups(answered.row)]
+    having = [answered for answered in with_setting if condition.holds(answered.settings[condition.setting])]
     sick_with = sum(cause in _groups(answered.row) for answered in having)
     return SharedSetting(
         cause=cause,
@@ -345,8 +347,8 @@ def _tried(cause: str, condition: _Condition, judged: Sequence[Answered]) -> Sha
         sick_with=sick_with,
         sick=len(sick),
         others_with=len(having) - sick_with,
-        others=len(told) - len(sick),
-        p=fisher(sick_with, len(sick), len(having), len(told)),
+        others=len(with_setting) - len(sick),
+        p=fisher(sick_with, len(sick), len(having), len(with_setting)),
     )
 
 

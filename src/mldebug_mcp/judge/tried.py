@@ -38,18 +38,18 @@ def tried_in(file: Path) -> tuple[list[Tried], list[str]]:
 
 def verdicts(tried: Sequence[Tried]) -> dict[str, Tried]:
     """Return the last verdict on each cause."""
-    return {one.cause: one for one in tried if one.outcome != "open"}
+    return {entry.cause: entry for entry in tried if entry.outcome != "open"}
 
 
 def still_open(tried: Sequence[Tried]) -> list[Tried]:
     """Return the checks and changes that have no verdict yet."""
-    last = {(one.cause, one.check or one.done): one for one in tried}
-    return [one for one in last.values() if one.outcome == "open"]
+    last = {(entry.cause, entry.check or entry.done): entry for entry in tried}
+    return [entry for entry in last.values() if entry.outcome == "open"]
 
 
-def told_of(tried: Sequence[Tried]) -> list[str]:
+def tried_lines(tried: Sequence[Tried]) -> list[str]:
     """Return what was ruled out, what was confirmed and what is open, a line each, for people."""
-    return [*(verdict.line() for verdict in verdicts(tried).values()), *(one.line() for one in still_open(tried))]
+    return [*(verdict.line() for verdict in verdicts(tried).values()), *(entry.line() for entry in still_open(tried))]
 
 
 def entries_of(file: Path) -> tuple[list[Tried], list[str]]:

@@ -16,14 +16,14 @@ from mldebug_mcp.core.text import percent
 from mldebug_mcp.judge.at_a_glance import glance_at_verdict
 from mldebug_mcp.judge.causes import learner_of, of_learner, with_fitting_fixes
 from mldebug_mcp.judge.diagnosis import Known, gather
-from mldebug_mcp.judge.evidence import told_by_error, with_answers
+from mldebug_mcp.judge.evidence import evidence_from_message, with_answers
 from mldebug_mcp.judge.hypotheses import judge_causes
 from mldebug_mcp.judge.next_call import after_ranking, as_command
 from mldebug_mcp.judge.next_steps import (
     Outcome,
+    evidence_from_checks,
     order_next_steps,
     require_known,
-    told_by_checks,
     with_rows,
     with_what_separates,
     without_made,
@@ -66,7 +66,7 @@ def update_diagnosis(
         InputError: a symptom, a check or an outcome does not exist, and the message says where to find those that do;
             or the run cannot be read and no findings are given.
     """
-    checked = told_by_checks(outcomes)
+    checked = evidence_from_checks(outcomes)
     known, notes = Known(kind, _findings(findings), []), [] if path or findings or error else [OUTCOMES_ALONE]
     logged: Run | None = None
     if path:
@@ -77,9 +77,9 @@ def update_diagnosis(
             if not findings:
                 raise
             notes.append(f"only the findings passed in were used: {unreadable}")
-    told = [*known.evidence, *told_by_error(error)]
-    before = judge_causes(known.findings, known.kind, told, str(path) or "LOG")
-    after = judge_causes(known.findings, known.kind, [*told, *checked], str(path) or "LOG")
+    evidence = [*known.evidence, *evidence_from_message(error)]
+    before = judge_causes(known.findings, known.kind, evidence, str(path) or "LOG")
+    after = judge_causes(known.findings, known.kind, [*evidence, *checked], str(path) or "LOG")
     remaining = after
     if logged is not None:
         remaining = with_fitting_fixes(logged, with_answers(logged, remaining, known.findings), known.findings)

@@ -93,8 +93,8 @@ class Watch:
         self._grew: list[float] = []
         self._come: tuple[int, float] | None = None
         self._resumes = 0
-        self._told: dict[str, float] = {}
-        self._facts_told: dict[str, DerivedFact] = {}
+        self._reported: dict[str, float] = {}
+        self._facts_reported: dict[str, DerivedFact] = {}
         self._at, self._looks, self._reader = at, looks, reader
         self._leader = self._candidate = ""
         self._led = 0
@@ -118,7 +118,7 @@ class Watch:
         if not self.has_grown:
             return [*self._result(run), *self._silence(run)]
         if self._began_anew(run):
-            self._told, self._facts_told, self._leader, self._candidate, self._come = {}, {}, "", "", None
+            self._reported, self._facts_reported, self._leader, self._candidate, self._come = {}, {}, "", "", None
         self._resumes = len(run.resumes)
         first, self._come = self._come is None, come
         self._grew = [*self._grew[-20:], self._clock()]
@@ -158,11 +158,11 @@ class Watch:
 
     def _result(self, run: Run) -> list[News]:
         """Return, at the second look in a row or the last, that nothing in the log is a result."""
-        told = without_result(run)
-        self._without_result = self._without_result + 1 if told else 0
+        reasons = without_result(run)
+        self._without_result = self._without_result + 1 if reasons else 0
         if self._without_result != (1 if has_finished(run) else SURE):
             return []
-        return [News(what="no_result", text=told[0], **_where(run), alarm=True)]
+        return [News(what="no_result", text=reasons[0], **_where(run), alarm=True)]
 
     def _findings(self, run: Run, diagnosis: Diagnosis) -> list[News]:
         """Return the findings that are new, or begin after what was known when they were reported."""
@@ -170,15 +170,16 @@ class Watch:
         new = [
             finding
             for finding in present
-            if finding.symptom not in self._told or max(finding.steps, default=-1.0) > self._told[finding.symptom]
+            if finding.symptom not in self._reported
+            or max(finding.steps, default=-1.0) > self._reported[finding.symptom]
         ]
-        self._told |= {finding.symptom: run.last_step for finding in new}
+        self._reported |= {finding.symptom: run.last_step for finding in new}
         return [News(what="finding", text=finding.summary, symptom=finding.symptom, **_where(run)) for finding in new]
 
     def _facts(self, run: Run, diagnosis: Diagnosis) -> list[News]:
         """Return the facts that are new or have changed since they were reported."""
-        new = [fact for fact in diagnosis.sheet.facts if has_changed(self._facts_told.get(fact.fact), fact)]
-        self._facts_told |= {derived_fact.fact: derived_fact for derived_fact in new}
+        new = [fact for fact in diagnosis.sheet.facts if has_changed(self._facts_reported.get(fact.fact), fact)]
+        self._facts_reported |= {derived_fact.fact: derived_fact for derived_fact in new}
         return [News(what="fact", text=derived_fact.text, **_where(run)) for derived_fact in new]
 
     def _leading(self, run: Run, diagnosis: Diagnosis, *, at_once: bool) -> list[News]:
@@ -197,14 +198,14 @@ class Watch:
         causes = {
             hypothesis.cause: round(hypothesis.probability, 2) for hypothesis in diagnosis.hypotheses[:MAX_SHOWN_FACTS]
         }
-        said = f"may be: {', '.join(f'{cause} {percent(share)}' for cause, share in causes.items())}"
+        words = f"may be: {', '.join(f'{cause} {percent(share)}' for cause, share in causes.items())}"
         read = with_reader(diagnosis, self._reader)
         if self._reader is not None:
-            said += f"; {opinion_lines(read)[0] if read.reader is not None else read.notes[-1]}"
+            words += f"; {opinion_lines(read)[0] if read.reader is not None else read.notes[-1]}"
         alarm = leader not in NO_FAULTS and _agreed(read)
         return [
             News(
-                what="leader", text=said, **_where(run), causes=causes, alarm=alarm,
+                what="leader", text=words, **_where(run), causes=causes, alarm=alarm,
                 at_a_glance=None if at_once else _at_a_glance(run, read),
             )
         ]  # fmt: skip

@@ -293,8 +293,8 @@ def hardly_judged(findings: Sequence[Finding], run: Run) -> bool:
     asked = [known[finding.symptom].question.id for finding in judged if finding.symptom in known]
     of_training = sum(question not in OF_RESOURCES for question in asked)
     steps = max((len(series) for series in run.series.values()), default=0)
-    seen = {finding.symptom for finding in judged if finding.state is State.PRESENT}
-    return (of_training < FEW or steps < LEAST_STEPS) and seen <= _OF_THE_END
+    present = {finding.symptom for finding in judged if finding.state is State.PRESENT}
+    return (of_training < FEW or steps < LEAST_STEPS) and present <= _OF_THE_END
 
 
 def metrics_that_split(
@@ -304,9 +304,9 @@ def metrics_that_split(
     wanted = []
     for metric, unknown in _missing(run, findings).items():
         how = how_to_log(metric, run)
-        told = likelihood.worth(shares, unknown)
-        if how is not None and told.bits >= LEAST_BITS:
-            wanted.append(MetricToLog(metric=metric, splits=_split(list(shares), told), bits=told.bits, how=how))
+        worth = likelihood.worth(shares, unknown)
+        if how is not None and worth.bits >= LEAST_BITS:
+            wanted.append(MetricToLog(metric=metric, splits=_split(list(shares), worth), bits=worth.bits, how=how))
     return sorted(wanted, key=lambda metric_to_log: -metric_to_log.bits)
 
 
@@ -314,9 +314,9 @@ def _missing(run: Run, findings: Sequence[Finding]) -> dict[str, list[str]]:
     """Return the metrics and settings that were not logged, each with the symptoms that it alone keeps unknown."""
     states = {finding.symptom: finding.state for finding in findings}
     unknown = [
-        one
-        for one in symptoms().values()
-        if states.get(one.id) is State.UNKNOWN and run.kind not in one.question.not_for
+        symptom
+        for symptom in symptoms().values()
+        if states.get(symptom.id) is State.UNKNOWN and run.kind not in symptom.question.not_for
     ]
     missing: dict[str, list[str]] = {}
     for symptom in unknown:
@@ -348,6 +348,6 @@ def _usual(group: Sequence[str]) -> str:
     return next((name for name in group if name in LOGGABLE), group[0])
 
 
-def _split(causes: Sequence[str], told: Worth) -> list[str]:
-    order = np.argsort(-told.moves)[:MAX_SPLITS]
-    return [causes[at] for at in order if told.moves[at] >= LEAST_MOVE]
+def _split(causes: Sequence[str], worth: Worth) -> list[str]:
+    order = np.argsort(-worth.moves)[:MAX_SPLITS]
+    return [causes[at] for at in order if worth.moves[at] >= LEAST_MOVE]

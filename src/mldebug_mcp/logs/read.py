@@ -547,25 +547,10 @@ def _read_folder(
 
     if mlflow_folder.read_folder(folder, builder):
         return replace(builder.build(str(folder)), folder=str(folder)), ()
-    places, refused = runs_in(folder, notes), Refused()
-    named = [place for place in places if wanted and wanted in (place.name, *file_names(place))]
-    read = read_places(named, refused, read_log, notes)
-    beside = _beside(named, places) if read else _largest(places, notes)
-    read += read_places(beside, refused, read_log, notes, "" if read else wanted)
-    if not _reports_metrics(read):
-        read = _texts_with_metrics(folder, read_log, notes) or read
+    refused = Refused()
+    read = _read_runs(folder, wanted, refused, notes, read_log)
     if not read:
-        if folder.name == ".aim" or is_folder(folder / ".aim"):
-            from mldebug_mcp.logs.formats.sqlite_store import OF_AIM
-
-            raise InputError(f"{shorten(str(folder), 200)}: {OF_AIM}")
-        reasons = refused.of_logs or (refused.reasons if len(refused.reasons) <= MAX_REASONS else [])
-        looked = "; ".join([*reasons[:MAX_REASONS], *notes])
-        raise InputError(
-            f"{shorten(str(folder), 200)}: no training log found in this folder, {MAX_DEPTH} levels deep "
-            f"(looked for trainer_state.json, event files and files ending in {', '.join(LOG_SUFFIXES)}); "
-            f"name the log file itself{f' ({looked})' if looked else ''}{_what_lies_in(folder)}"
-        )
+        raise _no_log_in(folder, refused, notes)
     notes += [f"not read: {reason}" for reason in refused.of_logs[:MAX_REASONS]]
     with_series = [one for one in read if one.run.series] or read
     runs = [(series.name, series.run) for series in with_series]
@@ -576,10 +561,7 @@ def _read_folder(
     folders = {series.name: "" if series.is_shared else str(series.place.folder) for series in with_series}
     if len(runs) == 1:
         return replace(runs[0][1], folder=folders[runs[0][0]]), configs[runs[0][0]]
-    longest = max(run.records for _, run in runs)
-    at_top = [series for series in with_series if series.place.name == "." and series.run.series]
-    telling = [one for one in at_top if _tells(one.run, longest)]
-    own = max(telling, key=lambda one: one.run.records, default=None)
+    own, aside = _own_log(with_series, max(run.records for _, run in runs))
     builder = RunBuilder()
     builder.wanted_run = wanted or (own.name if own else "")
     chosen = builder.choose(str(folder), {name: run.records for name, run in runs}, {})
@@ -587,22 +569,57 @@ def _read_folder(
     others = [(name, other) for name, other in runs if name != chosen]
     if own and not wanted:
         run = _with_what_came_after(run, others)
-        other_names = shorten(", ".join(name for name, _ in others), 300)
-        if own.is_shared:
-            builder.note(
-                f"this folder holds {len(runs)} runs; only {own.name}, the longest, is read here; "
-                f"`mldebug-mcp runs` (diagnose_runs) judges each; run=NAME (--run NAME) reads another: {other_names}"
-            )
-        else:
-            builder.note(
-                f"this folder holds a run of its own, {own.name}, which is read; other runs in it: {other_names}"
-            )
+        builder.note(_note_on_others(own, len(runs), [name for name, _ in others]))
     with_settings = [(name, _with_settings(other, configs[name])) for name, other in others[:MAX_SIBLINGS]]
     if not wanted and (own is None or own.is_shared):
-        run = replace(run, runs_in_folder=len(runs) - (len(at_top) - len(telling)))
+        run = replace(run, runs_in_folder=len(runs) - aside)
     siblings = siblings_of(chosen, _with_settings(run, configs[chosen]), with_settings)
     notes_of_all = (*builder.notes, *run.notes)
     return replace(run, siblings=siblings, folder=folders[chosen], notes=notes_of_all), configs[chosen]
+
+
+def _read_runs(folder: Path, wanted: str, refused: Refused, notes: list[str], read_log: ReadLog) -> list[Read]:
+    """Read the run that is asked for and some next to it, else all.
+
+    Where none of them reports a metric, texts of any ending that do are read instead.
+    """
+    places = runs_in(folder, notes)
+    named = [place for place in places if wanted and wanted in (place.name, *file_names(place))]
+    read = read_places(named, refused, read_log, notes)
+    beside = _beside(named, places) if read else _largest(places, notes)
+    read += read_places(beside, refused, read_log, notes, "" if read else wanted)
+    return read if _reports_metrics(read) else _texts_with_metrics(folder, read_log, notes) or read
+
+
+def _no_log_in(folder: Path, refused: Refused, notes: Sequence[str]) -> InputError:
+    if folder.name == ".aim" or is_folder(folder / ".aim"):
+        from mldebug_mcp.logs.formats.sqlite_store import OF_AIM
+
+        return InputError(f"{shorten(str(folder), 200)}: {OF_AIM}")
+    reasons = refused.of_logs or (refused.reasons if len(refused.reasons) <= MAX_REASONS else [])
+    looked = "; ".join([*reasons[:MAX_REASONS], *notes])
+    return InputError(
+        f"{shorten(str(folder), 200)}: no training log found in this folder, {MAX_DEPTH} levels deep "
+        f"(looked for trainer_state.json, event files and files ending in {', '.join(LOG_SUFFIXES)}); "
+        f"name the log file itself{f' ({looked})' if looked else ''}{_what_lies_in(folder)}"
+    )
+
+
+def _own_log(read: Sequence[Read], longest: int) -> tuple[Read | None, int]:
+    """Return the log at the top of a folder that tells most, and how many others there tell too little to be read."""
+    at_top = [series for series in read if series.place.name == "." and series.run.series]
+    telling = [series for series in at_top if _tells(series.run, longest)]
+    return max(telling, key=lambda series: series.run.records, default=None), len(at_top) - len(telling)
+
+
+def _note_on_others(own: Read, count: int, others: Sequence[str]) -> str:
+    names = shorten(", ".join(others), 300)
+    if not own.is_shared:
+        return f"this folder holds a run of its own, {own.name}, which is read; other runs in it: {names}"
+    return (
+        f"this folder holds {count} runs; only {own.name}, the longest, is read here; "
+        f"`mldebug-mcp runs` (diagnose_runs) judges each; run=NAME (--run NAME) reads another: {names}"
+    )
 
 
 def _wanted_name(folder: Path, wanted: str, read: Sequence[Read]) -> str:

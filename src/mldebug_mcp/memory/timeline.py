@@ -60,7 +60,7 @@ class Timeline:
     events: int
 
 
-def timeline(device: DeviceMemory, points: int = 800) -> Timeline | None:
+def timeline_of(device: DeviceMemory, points: int = 800) -> Timeline | None:
     """Return a device's timeline, or None without a history.
 
     Of the events that fall on one point, the one with most allocated stands for all, so that a peak of one event is

@@ -116,11 +116,11 @@ def _mark(place: _Place, numbers: str, group: list[Mark]) -> str:
         f'<line stroke="{ONSET}" stroke-dasharray="4 3" x1="{at:.1f}" x2="{at:.1f}" y1="{y + BADGE}" y2="{HEIGHT}"/>'
         for at in steps
     )
-    told = "; ".join(mark.told for mark in group)
+    tooltip = "; ".join(mark.words for mark in group)
     return (
         f'<g>{lines}<rect x="{x - half:.1f}" y="{y}" width="{2 * half:.1f}" height="{BADGE}" rx="{BADGE / 2}" '
         f'fill="{ONSET}"/><text x="{x:.1f}" y="{y + 13}" text-anchor="middle" fill="#fff" font-weight="bold">{numbers}'
-        f"</text><title>{escape(told)}</title></g>"
+        f"</text><title>{escape(tooltip)}</title></g>"
     )
 
 
@@ -206,11 +206,11 @@ def diagnosis_figure(diagnosis: Diagnosis, run: Run, reference: Run | None = Non
         InputError: no curve can be drawn.
         MissingExtraError: matplotlib is not installed.
     """
-    seen = worth_showing(diagnosis.findings)
-    drawn = panels(run, diagnosis, seen, reference)
+    noteworthy = worth_showing(diagnosis.findings)
+    drawn = panels(run, diagnosis, noteworthy, reference)
     if not drawn:
         raise InputError(f"{diagnosis.run.path}: no curve to draw: no metric has a finite value")
-    listed = _listed(seen)
+    listed = _listed(noteworthy)
     inches = 0.9 + 2.1 * len(drawn) + 0.19 * len(listed)
     picture = figure_class()(figsize=(11, inches), dpi=90, layout="constrained")
     axes = picture.subplots(len(drawn), 1, squeeze=False, sharex=True)[:, 0]
@@ -226,10 +226,10 @@ def diagnosis_figure(diagnosis: Diagnosis, run: Run, reference: Run | None = Non
     return picture
 
 
-def _listed(seen: list[Finding]) -> list[str]:
+def _listed(findings: list[Finding]) -> list[str]:
     lines = [
         shorten(f"{number}  {finding.symptom}: {finding.summary}", MAX_LABEL_CHARACTERS)
-        for number, finding in enumerate(seen, start=1)
+        for number, finding in enumerate(findings, start=1)
     ]
     more = [f"and {len(lines) - MOST_LISTED} more"] if len(lines) > MOST_LISTED else []
     return lines[:MOST_LISTED] + more

@@ -93,7 +93,7 @@ def _cut_model(answer: Answer, characters: int, entries: int) -> Answer:
 def _cut_field(name: str, value: object, characters: int, entries: int) -> object:
     """Return a field, cut; what is passed on to other calls is of no use in parts."""
     if name in REASONS and isinstance(value, list):
-        return [one for one in value[:entries] if len(str(one)) <= characters]
+        return [item for item in value[:entries] if len(str(item)) <= characters]
     if name not in PASSED_ON or not isinstance(value, str):
         return _cut(value, characters, entries)
     if len(value) <= LONGEST_PASSED_ON:
@@ -112,7 +112,8 @@ def _cut(value: object, characters: int, entries: int) -> object:
         return _cut_list(value, characters, entries)
     if isinstance(value, dict):
         return {
-            _cut(key, characters, entries): _cut(one, characters, entries) for key, one in list(value.items())[:entries]
+            _cut(key, characters, entries): _cut(item, characters, entries)
+            for key, item in list(value.items())[:entries]
         }
     return value
 
@@ -121,7 +122,7 @@ def _cut_list(values: list[object], characters: int, entries: int) -> list[objec
     if values and isinstance(values[0], Citation):
         return [value for value in values[:entries] if isinstance(value, Citation) and len(value.text) <= characters]
     kept = values if values and isinstance(values[0], _WHOLE) else values[:entries]
-    return [_cut(one, max(LEAST_CHARACTERS, characters // 2), entries // 3) for one in kept]
+    return [_cut(item, max(LEAST_CHARACTERS, characters // 2), entries // 3) for item in kept]
 
 
 # Quotes in a report: each stands once, with the first finding or hypothesis that it belongs to.
@@ -132,11 +133,11 @@ Quoting = TypeVar("Quoting", BatchFinding, Hypothesis, MemoryFinding)
 
 def quoted_once(items: Iterable[Quoting], most: int | None = None) -> list[Quoting]:
     """Return the items with those of their quotes that no earlier item has, at most `most` each."""
-    told: set[str] = set()
+    quoted: set[str] = set()
     once = []
     for item in items:
-        new = [citation for citation in item.citations if citation.id not in told][:most]
-        told.update(citation.id for citation in new)
+        new = [citation for citation in item.citations if citation.id not in quoted][:most]
+        quoted.update(citation.id for citation in new)
         once.append(item if new == item.citations else item.model_copy(update={"citations": new}))
     return once
 
@@ -265,7 +266,7 @@ def concise_memory(report: MemoryReport) -> MemoryReport:
     )
     fix = report.at_a_glance.fix
     short = {
-        "findings": [_finding(finding, told=fix) for finding in report.findings[:MAX_FINDINGS]],
+        "findings": [_finding(finding, fix_above=fix) for finding in report.findings[:MAX_FINDINGS]],
         "top_allocations": [_site(allocation) for allocation in report.top_allocations[:MAX_SITES]],
         "devices": [
             _device(device_summary, full=device_summary is fullest)
@@ -303,13 +304,13 @@ def concise_estimate(estimate: MemoryEstimate) -> MemoryEstimate:
     return estimate.model_copy(update={"sources": []})
 
 
-def _finding(memory_finding: MemoryFinding, *, told: str) -> MemoryFinding:
+def _finding(memory_finding: MemoryFinding, *, fix_above: str) -> MemoryFinding:
     """Return a finding in short; its fix is left out where the answer already begins with it."""
     return memory_finding.model_copy(
         update={
             "stack": memory_finding.stack[:MAX_FRAMES],
             "fix": ""
-            if memory_finding.fix.rstrip(".") == told.rstrip(".")
+            if memory_finding.fix.rstrip(".") == fix_above.rstrip(".")
             else shorten(memory_finding.fix, MAX_SENTENCE),
             "citations": memory_finding.citations[:1] if memory_finding.severity != "info" else [],
             "values": {},
@@ -358,7 +359,7 @@ def concise_reading(reading: MetricReading) -> MetricReading:
 
 
 def _fewer(values: MetricValues, most: int) -> MetricValues:
-    step, value = (np.array(one, dtype=np.float64) for one in zip(*values.points, strict=True))
+    step, value = (np.array(column, dtype=np.float64) for column in zip(*values.points, strict=True))
     fewer = thinned(Series(values.metric, step, value), max(1, most // 4))
     return values.model_copy(update={"points": list(zip(fewer.step.tolist(), fewer.value.tolist(), strict=True))})
 

@@ -55,7 +55,8 @@ class _Trimmed:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         shown = (
-            one if one.control else one._replace(text=clean(one.text)) for one in console.render(self.whole, options)
+            segment if segment.control else segment._replace(text=clean(segment.text))
+            for segment in console.render(self.whole, options)
         )
         for line in Segment.split_lines(shown):
             yield from _without_trailing_spaces(line)

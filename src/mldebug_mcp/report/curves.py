@@ -255,7 +255,7 @@ class Mark:
     step: float
 
     @property
-    def told(self) -> str:
+    def words(self) -> str:
         """What begins there, in words."""
         return f"{self.symptom} at {figure(self.step)}"
 
@@ -288,7 +288,7 @@ def labels(marks: Sequence[Mark], near: float, letter: float) -> list[tuple[str,
         letter: Steps that each further letter takes.
     """
     together: list[list[Mark]] = []
-    for mark in sorted(marks, key=lambda one: (one.step, one.number)):
+    for mark in sorted(marks, key=lambda mark: (mark.step, mark.number)):
         if together and mark.step - together[-1][0].step <= near + letter * (len(_numbers(together[-1])) - 1) / 2:
             together[-1].append(mark)
         else:
@@ -303,7 +303,7 @@ def _numbers(group: list[Mark]) -> str:
 def panels(
     run: Run,
     diagnosis: Diagnosis,
-    seen: Sequence[Finding],
+    findings: Sequence[Finding],
     reference: Run | None = None,
 ) -> list[Panel]:
     """Return what to draw of a run: what findings rest on first, then what is usual; at most `MOST_PANELS`.
@@ -311,13 +311,13 @@ def panels(
     Args:
         run: As it was read; the first `MOST_SIBLINGS` of its siblings are drawn behind.
         diagnosis: What was made of it.
-        seen: The findings in the order in which they are listed; the first is number 1.
+        findings: The findings in the order in which they are listed; the first is number 1.
         reference: The run that it was compared with, drawn behind, too.
     """
     groups = _groups(run, diagnosis)
     numbered = [
         (number, finding)
-        for number, finding in enumerate(seen, start=1)
+        for number, finding in enumerate(findings, start=1)
         if finding.steps and math.isfinite(finding.steps[0])
     ]
     marks = _placed(run, numbered, groups)
@@ -337,7 +337,8 @@ def _siblings(run: Run) -> dict[str, Run]:
     """Return the siblings to draw, each under its name and what is set otherwise in it."""
     shown = [sibling for sibling in run.siblings if sibling.run.step_name == run.step_name][:MOST_SIBLINGS]
     return {
-        f"{sibling.name} ({told})" if (told := otherwise(sibling)) else sibling.name: sibling.run for sibling in shown
+        f"{sibling.name} ({settings})" if (settings := otherwise(sibling)) else sibling.name: sibling.run
+        for sibling in shown
     }
 
 

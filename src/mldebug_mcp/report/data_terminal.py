@@ -296,8 +296,8 @@ def print_probe(console: Console, result: ProbeResult) -> None:
         return
     _print_numbers(console, result)
     present = [finding for finding in result.findings if finding.state is State.PRESENT]
-    seen = [f"{finding.symptom}: {finding.summary}" for finding in present] or ["nothing unusual"]
-    _print_lines(console, "Seen by the probe", seen)
+    observations = [f"{finding.symptom}: {finding.summary}" for finding in present] or ["nothing unusual"]
+    _print_lines(console, "Seen by the probe", observations)
     bad = result.first_nonfinite
     if bad is not None:
         _print_lines(console, "On the way to the first non-finite value", list(bad.before))
@@ -320,14 +320,14 @@ def _print_numbers(console: Console, result: ProbeResult) -> None:
         bars, _ = sparkline(Series("loss", steps, losses), console.width - 40)
         line = Text.assemble("loss ", figure(losses[0]), " ", (bars, "cyan"), " ", figure(losses[-1]))
         console.print(line, no_wrap=True)
-    told = {
+    numbers = {
         "first loss": result.initial_loss,
         "uniform guess": result.expected_initial_loss,
         "label frequencies": result.unigram_loss,
         "memorised at": result.goal,
         "learning rate": result.learning_rate,
     }
-    parts = [f"{name} {figure(value)}" for name, value in told.items() if value is not None]
+    parts = [f"{name} {figure(value)}" for name, value in numbers.items() if value is not None]
     parts += [] if result.accuracy is None else [f"{percent(result.accuracy)} of the labels right"]
     console.print(Text(f"{', '.join(parts)}; {result.device or 'no device'}, {result.seconds:.1f} s", style="dim"))
 
@@ -356,8 +356,8 @@ LONGEST_TEXT = 400
 
 def print_rows(console: Console, answer: RowsAt) -> None:
     """Print the rows of a step."""
-    told = "as they were recorded" if answer.source == "recorded" else "drawn again as the sampler drew them"
-    console.print(Text(f"step {answer.step}: {counted(answer.row_count, 'row')}, {told}", style="bold"))
+    provenance = "as they were recorded" if answer.source == "recorded" else "drawn again as the sampler drew them"
+    console.print(Text(f"step {answer.step}: {counted(answer.row_count, 'row')}, {provenance}", style="bold"))
     for batch in answer.batches[:MOST_BATCHES]:
         console.print(Text(f"  {_of(batch)}: {_listed([str(row) for row in batch.rows])}"))
     if len(answer.batches) > MOST_BATCHES:
@@ -395,11 +395,11 @@ def _row(row: FedRow) -> Text:
     return text
 
 
-def _beside(told: Beside) -> str:
-    trained = "" if told.trained_tokens is None else f", {told.trained_tokens:,} trained"
-    tokens = f", {told.tokens:,} tokens{trained}, longest {told.longest:,}" if told.tokens else ""
-    found = f"; found: {', '.join(told.findings)}" if told.findings else ""
-    return f"{counted(told.rows, 'row')}{tokens}{found}"
+def _beside(batch: Beside) -> str:
+    trained = "" if batch.trained_tokens is None else f", {batch.trained_tokens:,} trained"
+    tokens = f", {batch.tokens:,} tokens{trained}, longest {batch.longest:,}" if batch.tokens else ""
+    found = f"; found: {', '.join(batch.findings)}" if batch.findings else ""
+    return f"{counted(batch.rows, 'row')}{tokens}{found}"
 
 
 # A memory report for a terminal: findings, what holds the peak, who holds most, what would save most.
@@ -458,12 +458,12 @@ def print_estimate(console: Console, estimate: MemoryEstimate) -> None:
 
 def _fit(fit: MemoryFit) -> list[RenderableType]:
     """Return the verdict, and what to change in which order."""
-    told = fit.summary if not fit.plan else fit.summary.partition(";")[0]
-    lines: list[RenderableType] = [Text(told, style="bold" if fit.verdict == "fits" else _COLOUR["warning"])]
+    summary = fit.summary if not fit.plan else fit.summary.partition(";")[0]
+    lines: list[RenderableType] = [Text(summary, style="bold" if fit.verdict == "fits" else _COLOUR["warning"])]
     if not fit.plan:
         return lines
     table = plain_table("left", "right", "right", "text")
-    table.add_row("", *(Text(one, style="dim") for one in ("saves", "then needs", "costs")))
+    table.add_row("", *(Text(heading, style="dim") for heading in ("saves", "then needs", "costs")))
     for fit_step in fit.plan:
         what = ", ".join(f"{name} {value}" for name, value in fit_step.settings.items())
         table.add_row(what, size(fit_step.saves_bytes), size(fit_step.needed_bytes), Text(fit_step.costs, style="dim"))
@@ -488,7 +488,7 @@ def _memory_terminal_finding(memory_finding: MemoryFinding) -> Text:
 def _devices(report: MemoryReport) -> Table:
     """Return what each device holds, and all together."""
     table = plain_table("left", "right", "right", "right", "right")
-    table.add_row("", *(Text(one, style="dim") for one in ("peak", "peak reserved", "allocated", "reserved")))
+    table.add_row("", *(Text(heading, style="dim") for heading in ("peak", "peak reserved", "allocated", "reserved")))
     for device in report.devices:
         amounts = (
             device.peak_allocated_bytes,

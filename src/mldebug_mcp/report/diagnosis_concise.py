@@ -289,7 +289,7 @@ def _judged_beside(diagnosis: Diagnosis) -> Diagnosis:
     """Return findings and hypotheses with as much else as leaves room for the lines of the sheet that decide."""
     room = min(LEAST_ROOM[0], LIMIT - NOTE_ROOM - least_room(diagnosis.sheet))
     each = (_judged(diagnosis, most) for most in _FORMS)
-    return next((one for one in each if length(one) <= room), _judged(diagnosis, _FORMS[-1]))
+    return next((form for form in each if length(form) <= room), _judged(diagnosis, _FORMS[-1]))
 
 
 def _judged(diagnosis: Diagnosis, most: _Most) -> Diagnosis:
@@ -347,16 +347,16 @@ def _brief_choice(choice: CheckpointChoice | None) -> CheckpointChoice | None:
 
 def _brief_tried(tried: list[Tried]) -> list[Tried]:
     """Return what was tried, the newest, without what it predicted."""
-    newest = sorted(tried, key=lambda one: one.at, reverse=True)[:MAX_TRIED]
+    newest = sorted(tried, key=lambda entry: entry.at, reverse=True)[:MAX_TRIED]
     return [
         Tried(
-            at=one.at,
-            cause=one.cause,
-            done=shorten(one.done, MAX_FACT),
-            outcome=one.outcome,
-            **_filled(check=one.check, measured=one.measured, compared=shorten(one.compared, MAX_NOTE)),
+            at=entry.at,
+            cause=entry.cause,
+            done=shorten(entry.done, MAX_FACT),
+            outcome=entry.outcome,
+            **_filled(check=entry.check, measured=entry.measured, compared=shorten(entry.compared, MAX_NOTE)),
         )
-        for one in newest
+        for entry in newest
     ]
 
 
@@ -374,17 +374,19 @@ def _brief_comparison(comparison: Comparison | None) -> Comparison | None:
 
 def _healthy(diagnosis: Diagnosis) -> Diagnosis:
     """Return what was read, that nothing is unusual, and what was not logged; other fields are left unset."""
-    seen = worth_showing(diagnosis.findings)
+    noteworthy = worth_showing(diagnosis.findings)
     leader = round(diagnosis.hypotheses[0].probability, 2)
     missing = [name for name in USUAL if name not in diagnosis.run.metrics]
     notes = [
-        NOTHING if not seen else "seen in healthy runs too",
+        NOTHING if not noteworthy else "seen in healthy runs too",
         *([f"not logged: {', '.join(missing)}"] if missing else []),
     ]
     return Diagnosis(
         verdict=RunVerdict(kind=diagnosis.verdict.kind, headline=diagnosis.verdict.headline),
         run=_brief(diagnosis.run),
-        findings=[Finding(symptom=finding.symptom, state=finding.state, summary=finding.summary) for finding in seen],
+        findings=[
+            Finding(symptom=finding.symptom, state=finding.state, summary=finding.summary) for finding in noteworthy
+        ],
         hypotheses=[
             Hypothesis(cause=SOUND, probability=leader, credence=credence(leader)),
             Hypothesis(cause=OTHER, probability=round(1 - leader, 2), credence=credence(1 - leader)),
@@ -470,18 +472,18 @@ def _short(hypothesis: Hypothesis, folded: float, most: _Most, place: int) -> Hy
     facts = hypothesis.because[:MAX_FOR], hypothesis.against[:MAX_AGAINST]
     if probability < MIN_LISTED_PROBABILITY:
         facts = [], []
-    because, against = ([shorten(text, MAX_FACT) for text in said] for said in facts)
+    because, against = ([shorten(text, MAX_FACT) for text in texts] for texts in facts)
     always |= {"because": because, "against": against, "next_steps": [], "citations": []}
     if hypothesis.cause == SOUND or probability < LEAST_DETAILED:
         return Hypothesis(**always, **_filled(tied_with=hypothesis.tied_with))
     separates = hypothesis.separates if place < most.separates else ""
-    told = _filled(tied_with=hypothesis.tied_with, separates=separates)
+    ties = _filled(tied_with=hypothesis.tied_with, separates=separates)
     if place >= DETAILED:
-        return Hypothesis(**always, **told)
+        return Hypothesis(**always, **ties)
     always["citations"] = [citation for citation in hypothesis.citations if len(citation.text) <= MAX_QUOTE][
         : most.citations
     ]
-    return Hypothesis(**always, **told, **_filled(fix=hypothesis.fix if most.fix else ""))
+    return Hypothesis(**always, **ties, **_filled(fix=hypothesis.fix if most.fix else ""))
 
 
 def _filled(**fields: object) -> dict[str, Any]:

@@ -115,23 +115,25 @@ def siblings_html(run: Run) -> str:
     if own is None or not run.siblings:
         return ""
     named = [(sibling.name, otherwise(sibling), result_of(sibling.run, own.metric)) for sibling in run.siblings]
-    found = [("this run", "", own), *((name, set_, told) for name, set_, told in named if told is not None)]
-    ordered = sorted(found, key=lambda one: one[2].last, reverse=own.higher_is_better)
-    place = next(at for at, one in enumerate(ordered) if one[2] is own)
+    found = [("this run", "", own), *((name, set_, result) for name, set_, result in named if result is not None)]
+    ordered = sorted(found, key=lambda row: row[2].last, reverse=own.higher_is_better)
+    place = next(at for at, row in enumerate(ordered) if row[2] is own)
     shown = (
         ordered[:MAX_SIBLING_ROWS] if place < MAX_SIBLING_ROWS else [*ordered[: MAX_SIBLING_ROWS - 1], ordered[place]]
     )
     metric = escape(shorten(own.metric, LONGEST_NAME))
     cells = ("run", "set otherwise", f"{metric} at the end", "best", "at")
     head = "".join(f"<th scope=col>{cell}</th>" for cell in cells)
-    rows = "".join(_row(*one, is_own=one[2] is own) for one in shown)
+    rows = "".join(_row(*row, is_own=row[2] is own) for row in shown)
     left = f"<p class=dim>{len(ordered) - len(shown)} more</p>" if len(ordered) > len(shown) else ""
     return f"<div class=wide><table class=sweep><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{left}"
 
 
-def _row(name: str, settings: str, told: Result, *, is_own: bool) -> str:
+def _row(name: str, settings: str, result: Result, *, is_own: bool) -> str:
     shown = escape(shorten(name, LONGEST_NAME))
-    numbers = "".join(f"<td class=number>{figure(value)}</td>" for value in (told.last, told.best, told.best_step))
+    numbers = "".join(
+        f"<td class=number>{figure(value)}</td>" for value in (result.last, result.best, result.best_step)
+    )
     return f"<tr><td>{f'<b>{shown}</b>' if is_own else shown}</td><td>{escape(settings)}</td>{numbers}</tr>"
 
 
@@ -161,7 +163,7 @@ def panel_json(panel: Panel, run: Run) -> str:
             {
                 "number": number,
                 "step": group[0].step,
-                "text": "; ".join(mark.told for mark in group),
+                "text": "; ".join(mark.words for mark in group),
             }
             for number, group in labels(panel.marks, NEAR, NEAR)
         ],
@@ -181,7 +183,10 @@ def _curve(curve: Curve, colour: str) -> dict[str, object]:
 
 
 def _rounded(values: Floats) -> list[float]:
-    return [int(one) if one == int(one) and abs(one) < 1e15 else float(f"{one:.{DIGITS}g}") for one in values.tolist()]
+    return [
+        int(value) if value == int(value) and abs(value) < 1e15 else float(f"{value:.{DIGITS}g}")
+        for value in values.tolist()
+    ]
 
 
 # The parts of a diagnosis as HTML, for pages and notebooks alike. All text from the log is escaped.
@@ -237,14 +242,14 @@ def _key(panel: Panel, *, readings: bool = False) -> str:
         remarks.append("dotted: restarts")
     if any(len(curve.lost) for curve in panel.curves):
         remarks.append("× is NaN or infinite")
-    told = f" <small>({'; '.join(remarks)})</small>" if remarks else ""
-    return f'<p class="key">{key}{told}</p>'
+    small_print = f" <small>({'; '.join(remarks)})</small>" if remarks else ""
+    return f'<p class="key">{key}{small_print}</p>'
 
 
-def seen_html(diagnosis: Diagnosis, seen: Sequence[Finding]) -> str:
+def findings_html(diagnosis: Diagnosis, findings: Sequence[Finding]) -> str:
     """Return the list of what is seen, numbered as in the pictures."""
-    items = "".join(_finding(number, finding) for number, finding in enumerate(seen, start=1))
-    if seen:
+    items = "".join(_finding(number, finding) for number, finding in enumerate(findings, start=1))
+    if findings:
         return f"<ul class=seen>{items}</ul>"
     return "" if diagnosis.verdict.kind == "not judged" else paragraph("nothing unusual")
 
@@ -422,8 +427,8 @@ def _beside(name: str) -> str:
 
 def page_parts(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> list[str]:
     """Return what stands on the page, from top to bottom."""
-    seen = worth_showing(diagnosis.findings)
-    pictures = [panel_html(panel, run) for panel in panels(run, diagnosis, seen, reference)]
+    noteworthy = worth_showing(diagnosis.findings)
+    pictures = [panel_html(panel, run) for panel in panels(run, diagnosis, noteworthy, reference)]
     steps = "".join(map(step_html, diagnosis.next_steps[:SHOWN_STEPS]))
     once = f"<p class=dim>{escape(ONCE_CHECKED)}</p>" if steps else ""
     return [
@@ -432,7 +437,7 @@ def page_parts(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> 
         opinions_html(diagnosis),
         ran_html(diagnosis.sheet),
         *([_TOOLS, *pictures] if pictures else []),
-        section("Seen in the log", seen_html(diagnosis, seen)),
+        section("Seen in the log", findings_html(diagnosis, noteworthy)),
         section("Tried before", "".join(paragraph(tried.line()) for tried in diagnosis.tried)),
         section("Facts", "".join(paragraph(fact.text) for fact in diagnosis.sheet.facts)),
         section("Which checkpoint to keep", "".join(map(paragraph, checkpoint_lines(diagnosis.checkpoint)))),
@@ -480,11 +485,11 @@ def notebook_html(diagnosis: Diagnosis, run: Run, reference: Run | None = None) 
 
     Its colours are those of the notebook, light or dark; its rules hold for itself alone.
     """
-    seen = worth_showing(diagnosis.findings)
-    drawn = panels(run, diagnosis, seen, reference)[:SHOWN_PANELS]
+    noteworthy = worth_showing(diagnosis.findings)
+    drawn = panels(run, diagnosis, noteworthy, reference)[:SHOWN_PANELS]
     return clean(
         f"<div class=mldebug><style>{_NOTEBOOK_HTML_STYLE}</style>"
         f"<p><b>{escape(diagnosis.run.path)}</b>: {escape(what_was_read(diagnosis, run))}</p>"
         f"{block_html(verdict_block(diagnosis))}{''.join(picture_html(panel, run) for panel in drawn)}"
-        f"{seen_html(diagnosis, seen)}{hypotheses_html(diagnosis)}</div>"
+        f"{findings_html(diagnosis, noteworthy)}{hypotheses_html(diagnosis)}</div>"
     )

@@ -220,14 +220,14 @@ def print_screen(console: Console, diagnosis: Diagnosis, run: Run, *, bits: bool
     top = [*_cropped(head, width), *curve_lines(run, diagnosis, width)]
     compared = _compared(diagnosis, width)
     end = [*compared, *_hypotheses(diagnosis, width, bits=bits)]
-    seen = next((len(one.lines) for one in parts if one.title == "Seen in the log"), 0)
-    if block + len(top) + len(end) + seen > LINES - MIN_LINES_OF_PART and not bits:
+    finding_lines = next((len(part.lines) for part in parts if part.title == "Seen in the log"), 0)
+    if block + len(top) + len(end) + finding_lines > LINES - MIN_LINES_OF_PART and not bits:
         end = [*compared, *_hypotheses(diagnosis, width, bits=False, facts=False)]
     cause = diagnosis.hypotheses[0].cause
     last = [Text(f"More: --long, mldebug-mcp explain {cause}, mldebug-mcp read PATH", style="dim")]
     shown = _within(parts, LINES - block - len(top) - len(end) - len(last))
-    notes = [one for one in shown if one.title == "Notes"]
-    for part in (one for one in shown if one.title != "Notes"):
+    notes = [part for part in shown if part.title == "Notes"]
+    for part in (part for part in shown if part.title != "Notes"):
         top += [Text(part.title, style="bold"), *part.lines]
     for part in notes:
         end += [Text(part.title, style="bold"), *part.lines]
@@ -239,7 +239,7 @@ def _parts(diagnosis: Diagnosis, width: int) -> list[Part]:
     parts = []
     for section in observed(diagnosis):
         if section.title == "Seen in the log":
-            lines = _seen(diagnosis, section, width)
+            lines = _finding_lines(diagnosis, section, width)
         elif section.title == "Settings":
             lines = _settings(section, width)
         elif section.title == "What ran":
@@ -289,7 +289,7 @@ def _shortened(part: Part, lines: int) -> Part:
     return Part(part.title, [*part.lines[: lines - 1], Text(f"  … {left} more lines with --long", style="dim")])
 
 
-def _seen(diagnosis: Diagnosis, section: Section, width: int) -> list[Text]:
+def _finding_lines(diagnosis: Diagnosis, section: Section, width: int) -> list[Text]:
     """Return the findings on two lines each, or on one where they are many; the last ones may be named alone."""
     findings = worth_showing(diagnosis.findings)
     if not findings:
@@ -389,8 +389,8 @@ def short_line(diagnosis: Diagnosis) -> str:
     """Return the run, how far it came, what leads, and what is seen."""
     run = diagnosis.run
     come = "" if run.last_step is None else f" ({run.step_name} {figure(run.last_step)})"
-    seen = [finding.symptom for finding in diagnosis.present]
-    more = f" and {len(seen) - SHOWN} more" if len(seen) > SHOWN else ""
-    told = f"; seen: {', '.join(seen[:SHOWN])}{more}" if seen else ""
+    symptoms = [finding.symptom for finding in diagnosis.present]
+    more = f" and {len(symptoms) - SHOWN} more" if len(symptoms) > SHOWN else ""
+    listed = f"; seen: {', '.join(symptoms[:SHOWN])}{more}" if symptoms else ""
     opinions = "".join(f"; {line}" for line in _opinions(diagnosis)[:2])
-    return shorten(f"{run.path}{come}: {diagnosis.verdict.headline}{opinions}{told}", LONGEST)
+    return shorten(f"{run.path}{come}: {diagnosis.verdict.headline}{opinions}{listed}", LONGEST)

@@ -34,8 +34,8 @@ def print_search(console: Console, result: SearchResult) -> None:
 
 def citation_text(citation: Citation) -> Text:
     """Return a quote with its author, title, date, what was trained, id and address."""
-    said = ", ".join(filter(None, (citation.year, citation.regime)))
-    when = f" ({said})" if said else ""
+    circumstances = ", ".join(filter(None, (citation.year, citation.regime)))
+    when = f" ({circumstances})" if circumstances else ""
     return Text.assemble(
         (f"“{citation.text}”", "italic"),
         f"\n— {citation.author}, {citation.title}{when}",
@@ -122,10 +122,10 @@ def _print_cause(console: Console, cause: Cause) -> None:
     console.print(Text(plain(cause.summary)))
     print_section(console, "Fix", [Text(plain(cause.fix))])
     effects = sorted(cause.effects, key=lambda effect: -effect.frequency.share)
-    told = [Text(f"{effect.frequency:<10} {effect.symptom}{_by(effect.quotes)}") for effect in effects[:STRONGEST]]
+    lines = [Text(f"{effect.frequency:<10} {effect.symptom}{_by(effect.quotes)}") for effect in effects[:STRONGEST]]
     if effects[STRONGEST:]:
-        told.append(Text(f"and {', '.join(effect.symptom for effect in effects[STRONGEST:])}", style="dim"))
-    print_section(console, "Shows", told)
+        lines.append(Text(f"and {', '.join(effect.symptom for effect in effects[STRONGEST:])}", style="dim"))
+    print_section(console, "Shows", lines)
     print_section(console, "Against it", [Text(plain(cause.against))] if cause.against else [])
     print_section(console, "Checks", [line for step in cause.next_steps for line in _check(step)])
     print_section(console, "Disagreement", [Text(plain(cause.disagreement))] if cause.disagreement else [])

@@ -15,7 +15,7 @@ from mldebug_mcp.core.text import counted
 from mldebug_mcp.memory.categories import Category
 from mldebug_mcp.memory.snapshot import MemorySnapshot
 from mldebug_mcp.memory.tables import GIB, MIB, Ints, size
-from mldebug_mcp.memory.timeline import Timeline, timeline
+from mldebug_mcp.memory.timeline import Timeline, timeline_of
 from mldebug_mcp.models.memory import MemoryReport, MemoryTotals
 from mldebug_mcp.report.chart import GRID, figure_class
 from mldebug_mcp.report.sections import block_of
@@ -48,7 +48,7 @@ MAX_STEP_LINES = 60
 
 def timelines(snapshot: MemorySnapshot) -> list[Timeline]:
     """Return the timelines to draw; raises InputError where nothing was recorded."""
-    found = [one for device in snapshot.devices[:MAX_DEVICES] if (one := timeline(device)) is not None]
+    found = [timeline for device in snapshot.devices[:MAX_DEVICES] if (timeline := timeline_of(device)) is not None]
     if not found:
         raise InputError(
             f"{snapshot.path}: no history to draw; record one with torch.cuda.memory._record_memory_history()"
@@ -66,43 +66,45 @@ def plot_memory(snapshot: MemorySnapshot, path: str | Path) -> None:
     drawn = timelines(snapshot)
     figure = figure_class()(figsize=(11, 1.2 + 3.6 * len(drawn)), dpi=110, layout="constrained")
     axes = figure.subplots(len(drawn), 1, squeeze=False)[:, 0]
-    for one, panel in zip(drawn, axes, strict=True):
-        _draw(panel, one)
+    for timeline, panel in zip(drawn, axes, strict=True):
+        _draw(panel, timeline)
     axes[-1].set_xlabel("event of the allocator")
     picture = io.BytesIO()
     figure.savefig(picture, format="png")
     write_file(path, picture.getvalue())
 
 
-def _draw(panel: Axes, one: Timeline) -> None:
-    unit, name = (GIB, "GiB") if one.peak_bytes >= GIB else (MIB, "MiB")
+def _draw(panel: Axes, timeline: Timeline) -> None:
+    unit, name = (GIB, "GiB") if timeline.peak_bytes >= GIB else (MIB, "MiB")
     panel.stackplot(
-        one.moments,
-        [held / unit for held in one.held.values()],
-        labels=[category.label.replace("_", " ") for category in one.held],
-        colors=[COLOURS[category] for category in one.held],
+        timeline.moments,
+        [held / unit for held in timeline.held.values()],
+        labels=[category.label.replace("_", " ") for category in timeline.held],
+        colors=[COLOURS[category] for category in timeline.held],
         linewidth=0,
     )
-    panel.plot(one.moments, one.reserved / unit, color="black", linewidth=1, linestyle="--", label="reserved")
-    top = float(np.max(one.reserved, initial=one.peak_bytes)) / unit
-    if len(one.steps) <= MAX_STEP_LINES:
-        panel.vlines(one.steps, 0, top * 1.02, color="white", linewidth=0.6, alpha=0.8)
-    _mark_peak(panel, one, one.peak_bytes / unit, top)
-    _mark_failures(panel, one)
+    panel.plot(timeline.moments, timeline.reserved / unit, color="black", linewidth=1, linestyle="--", label="reserved")
+    top = float(np.max(timeline.reserved, initial=timeline.peak_bytes)) / unit
+    if len(timeline.steps) <= MAX_STEP_LINES:
+        panel.vlines(timeline.steps, 0, top * 1.02, color="white", linewidth=0.6, alpha=0.8)
+    _mark_peak(panel, timeline, timeline.peak_bytes / unit, top)
+    _mark_failures(panel, timeline)
     panel.set_ylim(0, top * 1.18)
-    panel.set_xlim(0, max(1, one.events))
+    panel.set_xlim(0, max(1, timeline.events))
     panel.set_ylabel(name)
-    panel.set_title(f"device {one.device}: {one.events:,} events, {len(one.steps)} steps", loc="left", fontsize=10)
+    panel.set_title(
+        f"device {timeline.device}: {timeline.events:,} events, {len(timeline.steps)} steps", loc="left", fontsize=10
+    )
     panel.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8, reverse=True)
     panel.spines[["top", "right"]].set_visible(False)
 
 
-def _mark_peak(panel: Axes, one: Timeline, height: float, top: float) -> None:
-    late = one.peak > 0.7 * one.events
-    panel.plot([one.peak], [height], marker="v", color="black", markersize=8, clip_on=False, zorder=5)
+def _mark_peak(panel: Axes, timeline: Timeline, height: float, top: float) -> None:
+    late = timeline.peak > 0.7 * timeline.events
+    panel.plot([timeline.peak], [height], marker="v", color="black", markersize=8, clip_on=False, zorder=5)
     panel.annotate(
-        f"peak {size(one.peak_bytes)}",
-        (one.peak, top),  # above the reserved curve, which would strike it through
+        f"peak {size(timeline.peak_bytes)}",
+        (timeline.peak, top),  # above the reserved curve, which would strike it through
         xytext=(-6 if late else 6, 6),
         textcoords="offset points",
         fontweight="bold",
@@ -110,13 +112,13 @@ def _mark_peak(panel: Axes, one: Timeline, height: float, top: float) -> None:
     )
 
 
-def _mark_failures(panel: Axes, one: Timeline) -> None:
-    for moment in one.failures[:20]:
+def _mark_failures(panel: Axes, timeline: Timeline) -> None:
+    for moment in timeline.failures[:20]:
         panel.axvline(float(moment), color="#b00020", linewidth=2)
-    if len(one.failures):
+    if len(timeline.failures):
         panel.annotate(
             "out of memory",
-            (float(one.failures[0]), 0),
+            (float(timeline.failures[0]), 0),
             xytext=(-4, 6),
             textcoords="offset points",
             color="#b00020",
@@ -147,7 +149,9 @@ def write_memory_html(snapshot: MemorySnapshot, report: MemoryReport, path: str 
 def memory_html(snapshot: MemorySnapshot, report: MemoryReport) -> str:
     """Return the page."""
     read = report.snapshot
-    pictures = [_picture(one) for device in snapshot.devices if (one := timeline(device, WIDE)) is not None]
+    pictures = [
+        _picture(timeline) for device in snapshot.devices if (timeline := timeline_of(device, WIDE)) is not None
+    ]
     parts = [
         f"<h1>GPU memory: {escape(read.path)}</h1>{block_html(block_of(report.at_a_glance))}",
         f"<p class=dim>{escape(read.layout)}; {counted(read.devices, 'device')}, {read.trace_events:,} events; "
@@ -191,48 +195,48 @@ def _table(rows: Iterable[tuple[str, ...]]) -> str:
     return f"<table>{''.join(lines)}</table>"
 
 
-def _picture(one: Timeline) -> str:
+def _picture(timeline: Timeline) -> str:
     """Return the timeline drawn for a wide and for a narrow page: letters of one size in both."""
     key = "".join(
         f'<bdi><span style="background:{COLOURS[category]}"></span>{category.label.replace("_", " ")}</bdi> '
-        for category in one.held
+        for category in timeline.held
     )
-    pictures = for_both_widths(lambda width: _drawn(one, width))
+    pictures = for_both_widths(lambda width: _drawn(timeline, width))
     return (
-        f"<h2>Device {one.device}</h2>{pictures}"
-        f"<p class=key>{key}<span></span>- - reserved; {one.events:,} events, {len(one.steps)} steps</p>"
+        f"<h2>Device {timeline.device}</h2>{pictures}"
+        f"<p class=key>{key}<span></span>- - reserved; {timeline.events:,} events, {len(timeline.steps)} steps</p>"
     )
 
 
-def _drawn(one: Timeline, width: int) -> str:
-    top = float(np.max(one.reserved, initial=max(1, one.peak_bytes))) * 1.08
-    below = np.zeros(len(one.moments), np.int64)
+def _drawn(timeline: Timeline, width: int) -> str:
+    top = float(np.max(timeline.reserved, initial=max(1, timeline.peak_bytes))) * 1.08
+    below = np.zeros(len(timeline.moments), np.int64)
     shapes = []
-    for category, held in one.held.items():
+    for category, held in timeline.held.items():
         name = category.label.replace("_", " ")
-        points = _band(one, below, below + held, (top, width))
+        points = _band(timeline, below, below + held, (top, width))
         title = f"{name}: up to {size(int(held.max()))}"
         shapes.append(f'<polygon fill="{COLOURS[category]}" points="{points}"><title>{title}</title></polygon>')
         below = below + held
     line = " ".join(
-        f"{_x(one, m, width):.1f},{_y(r, top):.1f}"
-        for m, r in zip(one.moments.tolist(), one.reserved.tolist(), strict=True)
+        f"{_x(timeline, m, width):.1f},{_y(r, top):.1f}"
+        for m, r in zip(timeline.moments.tolist(), timeline.reserved.tolist(), strict=True)
     )
     shapes.append(f'<polyline fill="none" stroke="currentColor" stroke-dasharray="4 3" points="{line}"/>')
     grid = [_grid_line(top * number / GRID_LINES, top, width) for number in range(GRID_LINES + 1)]
-    marks = [_failure(_x(one, moment, width)) for moment in one.failures[:20].tolist()]
-    x, y = _x(one, one.peak, width), _y(one.peak_bytes, top)
+    marks = [_failure(_x(timeline, moment, width)) for moment in timeline.failures[:20].tolist()]
+    x, y = _x(timeline, timeline.peak, width), _y(timeline.peak_bytes, top)
     anchor = "end" if x > width * 0.7 else "start"
     marks.append(
         f'<path d="M{x:.1f} {y:.1f} l-5 -9 h10 z" fill="currentColor"/><text x="{x:.1f}" y="{y - 12:.1f}" '
         f'text-anchor="{anchor}" '
-        f'class="over" font-weight="bold">peak {size(one.peak_bytes)}</text>'
+        f'class="over" font-weight="bold">peak {size(timeline.peak_bytes)}</text>'
     )
     return (
         f"<svg viewBox='0 -14 {width} {HEIGHT + BOTTOM + 14}' fill='currentColor' font-size='12' role='img' "
         f"aria-label='memory held over the events of the allocator'>{''.join(grid + shapes + marks)}"
         f"<text x='{LEFT}' y='{HEIGHT + BOTTOM - 6}'>0: events of the allocator</text>"
-        f"<text x='{width}' y='{HEIGHT + BOTTOM - 6}' text-anchor='end'>{one.events:,}</text></svg>"
+        f"<text x='{width}' y='{HEIGHT + BOTTOM - 6}' text-anchor='end'>{timeline.events:,}</text></svg>"
     )
 
 
@@ -242,21 +246,23 @@ def _failure(x: float) -> str:
     return f"{line}<text {place}>out of memory</text>"
 
 
-def _x(one: Timeline, moment: int, width: int) -> float:
-    return LEFT + (width - LEFT) * max(0, moment) / max(1, one.events)
+def _x(timeline: Timeline, moment: int, width: int) -> float:
+    return LEFT + (width - LEFT) * max(0, moment) / max(1, timeline.events)
 
 
 def _y(held: float, top: float) -> float:
     return HEIGHT * (1 - held / top)
 
 
-def _band(one: Timeline, below: Ints, above: Ints, scale: tuple[float, int]) -> str:
+def _band(timeline: Timeline, below: Ints, above: Ints, scale: tuple[float, int]) -> str:
     top, width = scale
     up = [
-        f"{_x(one, m, width):.1f},{_y(h, top):.1f}" for m, h in zip(one.moments.tolist(), above.tolist(), strict=True)
+        f"{_x(timeline, m, width):.1f},{_y(h, top):.1f}"
+        for m, h in zip(timeline.moments.tolist(), above.tolist(), strict=True)
     ]
     down = [
-        f"{_x(one, m, width):.1f},{_y(h, top):.1f}" for m, h in zip(one.moments.tolist(), below.tolist(), strict=True)
+        f"{_x(timeline, m, width):.1f},{_y(h, top):.1f}"
+        for m, h in zip(timeline.moments.tolist(), below.tolist(), strict=True)
     ]
     return " ".join(up + down[::-1])
 

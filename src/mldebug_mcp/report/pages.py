@@ -322,7 +322,9 @@ def _filters(rows: Iterable[RunRow]) -> str:
 
 def _choice(name: str, counts: Counter[str]) -> str:
     options = "".join(
-        f'<option value="{escape(one)}">{escape(one)} ({count})' for one, count in counts.most_common() if one
+        f'<option value="{escape(option)}">{escape(option)} ({count})'
+        for option, count in counts.most_common()
+        if option
     )
     return f'<label>{name} <select id={name}><option value="">any{options}</select></label>'
 
@@ -392,11 +394,11 @@ def _curve(row: RunRow, scales: dict[str, Scale]) -> str:
     if row.onset is not None and step[0] <= row.onset <= step[-1]:
         at = WIDTH * (row.onset - step[0]) / (step[-1] - step[0] or 1.0)
         onset = f'<line x1="{at:.1f}" x2="{at:.1f}" y1="0" y2="{HEIGHT}" stroke="{ONSET}" stroke-dasharray="3 3"/>'
-    told = f"{row.curve_metric} over {row.step_name}s"
+    label = f"{row.curve_metric} over {row.step_name}s"
     first, last = figure(float(step[0])), figure(float(step[-1]))
     axis = f"{escape(shorten(row.curve_metric, 40))} over {escape(row.step_name)} {first} to {last}"
     return (
-        f'<svg viewBox="0 -2 {WIDTH} {HEIGHT + 4}" role="img" aria-label="{escape(told)}">{onset}'
+        f'<svg viewBox="0 -2 {WIDTH} {HEIGHT + 4}" role="img" aria-label="{escape(label)}">{onset}'
         f'<polyline fill="none" stroke="{COLOURS[0]}" stroke-width="1.5" stroke-linejoin="round" points="{points}"/>'
         f"{lost}</svg><p class=dim>{axis}</p>"
     )

@@ -136,17 +136,17 @@ def _cells(row: RunRow) -> tuple[Text, ...]:
         return Text(shorten(row.name, LONGEST_NAME)), Text("unread", style="dim"), *[Text("")] * 2, Text(
             shorten(row.note, LONGEST_NOTE), style="dim"
         ), Text("")  # fmt: skip
-    said = f"{row.cause} {percent(row.probability)}" if row.cause else row.note
+    judgement = f"{row.cause} {percent(row.probability)}" if row.cause else row.note
     if row.reader is not None:
         read, together = row.reader.causes[0], row.reader.combined[0]
-        said += f"; reader: {read.cause} {percent(read.probability)}"
-        said += f"; together: {together.cause} {percent(together.probability)}"
+        judgement += f"; reader: {read.cause} {percent(read.probability)}"
+        judgement += f"; together: {together.cause} {percent(together.probability)}"
     return (
         Text(shorten(row.name, LONGEST_NAME)),
         Text(row.ending, style="red" if row.ending == "error" else ""),
         Text("" if row.step is None else figure(row.step)),
         Text(result_of_row(row)),
-        Text(said, style="bold red" if row.is_sick else "green" if row.leader == SOUND else "yellow"),
+        Text(judgement, style="bold red" if row.is_sick else "green" if row.leader == SOUND else "yellow"),
         Text("" if row.onset is None else figure(row.onset)),
     )
 
@@ -199,7 +199,7 @@ def print_coverage(console: Console, coverage: Coverage) -> None:
 
 def picture(values: MetricValues, width: int) -> list[str]:
     """Return a curve as rows of bars, with the scale at the left; × stands where a value is not finite."""
-    value = np.array([one for _, one in values.points], dtype=np.float64)
+    value = np.array([number for _, number in values.points], dtype=np.float64)
     finite = value[np.isfinite(value)]
     if len(finite) < 2:
         return []

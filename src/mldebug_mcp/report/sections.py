@@ -45,8 +45,8 @@ def what_was_read(diagnosis: Diagnosis, run: Run) -> str:
 
 def otherwise(sibling: Sibling) -> str:
     """Return what is set otherwise in another run of a sweep."""
-    told = [f"{name}={shorten(str(value), LONGEST_VALUE)}" for name, value in sibling.settings.items()]
-    return ", ".join(told[:SHOWN_SETTINGS]) + (", …" if len(told) > SHOWN_SETTINGS else "")
+    settings = [f"{name}={shorten(str(value), LONGEST_VALUE)}" for name, value in sibling.settings.items()]
+    return ", ".join(settings[:SHOWN_SETTINGS]) + (", …" if len(settings) > SHOWN_SETTINGS else "")
 
 
 def also_for(step: NextStep) -> list[str]:
@@ -242,8 +242,8 @@ def observed(diagnosis: Diagnosis, *, whole: bool = False) -> Iterator[Section]:
     """
     sheet, unit = diagnosis.sheet, diagnosis.run.step_name
     yield Section("What ran", sheet.ran)
-    seen = [finding_line(finding) for finding in worth_showing(diagnosis.findings)]
-    yield Section("Seen in the log", seen or ["nothing unusual"] if diagnosis.verdict.kind != "not judged" else seen)
+    lines = [finding_line(finding) for finding in worth_showing(diagnosis.findings)]
+    yield Section("Seen in the log", lines or ["nothing unusual"] if diagnosis.verdict.kind != "not judged" else lines)
     yield Section("Tried before", [tried.line() for tried in diagnosis.tried])
     yield Section("Facts", [fact.text for fact in sheet.facts])
     yield Section("Which checkpoint to keep", checkpoint_lines(diagnosis.checkpoint))
@@ -303,8 +303,8 @@ def finding_line(finding: Finding) -> str:
 
 def worth_showing(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings that are present, then the remarks on harmless things."""
-    seen = [finding for finding in findings if finding.state is State.PRESENT]
-    return seen + [finding for finding in findings if finding.state is State.ABSENT and finding.summary]
+    present = [finding for finding in findings if finding.state is State.PRESENT]
+    return present + [finding for finding in findings if finding.state is State.ABSENT and finding.summary]
 
 
 def hypotheses_shown(diagnosis: Diagnosis, *, whole: bool = False) -> list[Hypothesis]:

@@ -130,8 +130,8 @@ def make_server(access: Access | None = None, pool: Pool | None = None) -> MCPSe
 def endings() -> list[signal.Signals]:
     """Return the signals that end a server in order, but not a hang-up that whoever started it has it ignore."""
     named = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP"))
-    there = [one for one in named if one is not None]
-    return [one for one in there if one.name != "SIGHUP" or signal.getsignal(one) is not signal.SIG_IGN]
+    there = [ending for ending in named if ending is not None]
+    return [ending for ending in there if ending.name != "SIGHUP" or signal.getsignal(ending) is not signal.SIG_IGN]
 
 
 def serve_stdio(access: Access | None = None) -> None:

@@ -216,25 +216,25 @@ async def _while_connected(context: Context[Any, Any]) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _reporting(context: Context[Any, Any]) -> AsyncIterator[Callable[[Progress], None]]:
     """Give what is to be called with the progress of the work inside: the client receives it."""
-    told: asyncio.Queue[Progress] = asyncio.Queue(QUEUE)
+    updates: asyncio.Queue[Progress] = asyncio.Queue(QUEUE)
 
     def note(progress: Progress) -> None:
-        if not told.full():
-            told.put_nowait(progress)
+        if not updates.full():
+            updates.put_nowait(progress)
 
-    reporter = asyncio.create_task(_report(context, told))
+    reporter = asyncio.create_task(_report(context, updates))
     try:
         yield note
     finally:
         reporter.cancel()
 
 
-async def _report(context: Context[Any, Any], told: asyncio.Queue[Progress]) -> None:
+async def _report(context: Context[Any, Any], updates: asyncio.Queue[Progress]) -> None:
     done, doing = 0, "starting"
     while True:
         # A long silent phase, such as importing torch, is reported again and again.
         with suppress(TimeoutError):
-            doing = str(await asyncio.wait_for(told.get(), SECONDS))
+            doing = str(await asyncio.wait_for(updates.get(), SECONDS))
         done += 1
         await context.report_progress(done, message=doing)
 

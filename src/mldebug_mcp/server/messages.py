@@ -148,9 +148,9 @@ def _each_text(value: object, change: Callable[[str], str]) -> object:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [_each_text(one, change) for one in value]
+        return [_each_text(item, change) for item in value]
     if isinstance(value, dict):
-        return {_each_text(name, change): _each_text(one, change) for name, one in value.items()}
+        return {_each_text(name, change): _each_text(item, change) for name, item in value.items()}
     return value
 
 

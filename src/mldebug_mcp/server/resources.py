@@ -71,7 +71,7 @@ def add_resources(server: MCPServer[Any]) -> None:
 
 def _lister(name: str) -> Callable[[], str]:
     def entries() -> str:
-        return "\n".join(f"- {one}: {summary}" for one, summary in _entries(name))
+        return "\n".join(f"- {entry}: {summary}" for entry, summary in _entries(name))
 
     return entries
 
@@ -165,9 +165,13 @@ class PromptServer(MCPServer[Any]):
             {prompt_argument.name: prompt_argument.required for prompt_argument in offered[name]},
         )
         wrong = [f"has no argument {shorten(text, 60)!r}" for text in sorted(given - set(required))]
-        wrong += [f"needs the argument {one!r}" for one, needed in required.items() if needed and one not in given]
+        wrong += [
+            f"needs the argument {argument!r}"
+            for argument, needed in required.items()
+            if needed and argument not in given
+        ]
         if wrong:
-            takes = ", ".join(one if needed else f"{one} (optional)" for one, needed in required.items())
+            takes = ", ".join(argument if needed else f"{argument} (optional)" for argument, needed in required.items())
             raise MCPError(INVALID_PARAMS, f"the prompt {name} {wrong[0]}; it takes: {takes}")
         return await super().get_prompt(name, arguments, context)
 

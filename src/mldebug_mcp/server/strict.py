@@ -107,7 +107,7 @@ class StrictTool(Tool):
     def _what_is_allowed(self, error: ValidationError) -> str:
         problems = error.errors(include_url=False, include_input=False)
         # A misspelt name explains the one that is missing because of it.
-        problem = min(problems, key=lambda one: one["type"] != "extra_forbidden")
+        problem = min(problems, key=lambda candidate: candidate["type"] != "extra_forbidden")
         name = shorten(".".join(map(str, problem["loc"])), 60)
         allowed = ", ".join(self.parameters["properties"])
         if problem["type"] == "extra_forbidden":
