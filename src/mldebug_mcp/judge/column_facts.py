@@ -335,12 +335,12 @@ def _parts(run: Run) -> Iterator[DerivedFact]:
 
 
 def _parts_of(run: Run, total: Series, *quantities: Quantity) -> list[Series]:
-    """Return the columns of some quantities that stand at the records of the total."""
+    """Return the columns of some quantities that are logged in the records of the total."""
     found = _of(run, *quantities, phase="train")
     return [part for part in found if part.name != total.name and np.array_equal(part.step, total.step)][:MOST_PARTS]
 
 
-SURE, LEAST_WEIGHT, LEFT_OF_PART = 5.0, 1e-3, 0.1
+SURE_WEIGHT, LEAST_WEIGHT, LEFT_OF_PART = 5.0, 1e-3, 0.1
 """Standard errors that a weight is away from 0, its least size, and what is left over at most of what the part varies
 by. Chosen: bonuses have a hundredth and more; where one part is huge, the weights of small ones are not known."""
 
@@ -357,7 +357,7 @@ def _weights(total: Series, parts: Sequence[Series]) -> tuple[Floats, NDArray[np
         return None
     errors = left * np.sqrt(np.maximum(np.diag(np.linalg.pinv(columns.T @ columns)), 0.0))
     is_seen = left <= LEFT_OF_PART * np.abs(weights) * np.std(columns, axis=0)
-    return weights, is_seen & (np.abs(weights) > np.maximum(SURE * errors, LEAST_WEIGHT))
+    return weights, is_seen & (np.abs(weights) > np.maximum(SURE_WEIGHT * errors, LEAST_WEIGHT))
 
 
 def _subtracted(run: Run) -> Iterator[DerivedFact]:
@@ -413,8 +413,8 @@ def _entropy_lowered(run: Run) -> Iterator[DerivedFact]:
 
 
 PART_GROWS, LOSS_FALLS, PART_ORDERED, LEAST_PART_RECORDS = 1.15, 0.1, 0.6, 12
-"""Times its start that a part grows to, share of its start by which the total falls, rank correlation of the part with
-the step, and records of both. Chosen: of 650 healthy runs none shows it."""
+"""Times its start that a part grows to, and share of its start by which the total falls. The others are the rank
+correlation of the part with the step, and the records of both. Chosen: of 650 healthy runs none shows it."""
 
 
 def _rising_parts(run: Run) -> Iterator[DerivedFact]:
@@ -641,7 +641,7 @@ def _configured_share(run: Run) -> tuple[float | None, str]:
 # A cross-entropy that the accuracy of the same answers contradicts.
 
 
-OF_LEAST, MIN_WRONG, MOSTLY = 0.5, 0.05, 0.8
+OF_LEAST, MIN_WRONG, SHARE_OF_RECORDS_BELOW = 0.5, 0.05, 0.8
 """Share of the least cross-entropy, share of wrong answers, and share of the later records that lie below. Chosen: of
 650 healthy runs none does."""
 _OF_WHOLES = regex(r"exact|subset|seq(?:uence)?_|sentence|joint|all_", re.IGNORECASE)
@@ -660,7 +660,7 @@ def _below_accuracy(run: Run) -> Iterator[DerivedFact]:
         right, level = as_shares(accuracy)[later], loss[later]
         if len(steps) < LEAST_PAIRS + 1 or median(level) <= 0 or 1 - median(right) < MIN_WRONG:
             continue
-        if float(np.mean(level < OF_LEAST * (1 - right) * math.log(2))) < MOSTLY:
+        if float(np.mean(level < OF_LEAST * (1 - right) * math.log(2))) < SHARE_OF_RECORDS_BELOW:
             continue
         wrong = 1 - median(right)
         least = wrong * math.log(2)
