@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -345,3 +347,122 @@ def test_a_part_of_the_loss_that_rises_a_little_while_the_rest_falls_is_not_trai
     assert "part_stays" in facts(answer)
     assert answer.hypotheses[0].cause in ("params_not_training", "wrong_loss")
     assert not any(one.symptom == "held_out_sets_part" and one.state == "present" for one in answer.findings)
+
+
+def test_the_values_on_both_sides_of_a_resume_stand_in_one_line_with_what_left_its_course(tmp_path: Path) -> None:
+    def records(rate_after: float, epoch_after: float) -> list[dict[str, float]]:
+        return [
+            {
+                "step": float(step), "loss": 2.0 + 0.01 * NOISE[step], "grad_norm": 1 + 0.05 * NOISE[step],
+                "learning_rate": rate_after if step >= 50 else 1e-3,
+                "epoch": step / 100 - (0.5 - epoch_after if step >= 50 else 0.0),
+            }
+            for step in range(100)
+        ]  # fmt: skip
+
+    def around(rate_after: float, epoch_after: float) -> DerivedFact:
+        log = "".join(
+            json.dumps(record) + "\n" + ('{"event": "resume", "step": 50}\n' if record["step"] == 49 else "")
+            for record in records(rate_after, epoch_after)
+        )
+        path.write_text(log)
+        return next(one for one in diagnose_run(path).sheet.facts if "after the resume" in one.text)
+
+    path = tmp_path / "log.jsonl"
+    lost = around(1e-2, 0.0)
+    assert lost.fact == "moves_at_resume"
+    assert "learning_rate 0.001 | 0.01;" in lost.text
+    assert "epoch 0.49 | 0, 0.01, 0.02." in lost.text
+    assert "Off course: learning_rate, epoch." in lost.text
+    whole = around(1e-3, 0.5)
+    assert whole.fact == "around_resume"
+    assert "Off course" not in whole.text
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_part_that_is_subtracted_from_the_loss_is_stated_with_its_factor(sign: int) -> None:
+    first, second = falling(2.0, 1.0), falling(6.0, 0.5, 0.03)
+    answer = run_of(
+        {"loss": lambda step: second(step) + sign * first(step), "loss_cls": first, "loss_reg": second}, steps=120
+    )
+    assert ("part_subtracted" in facts(answer)) is (sign < 0)
+    if sign < 0:
+        assert "loss holds loss_cls with the factor -1 " in fact(answer, "part_subtracted").text
+
+
+def test_a_part_that_rises_while_the_loss_falls_is_stated() -> None:
+    def rising(step: int) -> float:
+        return 0.1 + step / 400 + 0.001 * NOISE[step]
+
+    second = falling(6.0, 0.5)
+    answer = run_of({"loss": lambda step: rising(step) + second(step), "loss_cls": rising, "loss_reg": second})
+    assert "loss_cls rises from about 0.1" in fact(answer, "part_rises").text
+
+
+@pytest.mark.parametrize("factor", [0.3, -0.01])
+def test_an_entropy_that_the_loss_of_a_policy_grows_with_is_stated(factor: float) -> None:
+    entropy, policy, value = falling(0.69, 0.1, 0.001), falling(0.02, 0.01, 0.01), falling(3.0, 0.2, 0.1)
+    answer = run_of(
+        {
+            "train/loss": lambda step: policy(step) + 0.5 * value(step) + factor * entropy(step),
+            "train/policy_gradient_loss": policy, "train/value_loss": value, "train/entropy": entropy,
+            "train/approx_kl": lambda step: 0.01 + 0.001 * NOISE[step], "rollout/ep_rew_mean": lambda step: step / 10,
+        }
+    )  # fmt: skip
+    assert ("entropy_lowered" in facts(answer)) is (factor > 0)
+    if factor > 0:
+        assert "with the factor +0.3 " in fact(answer, "entropy_lowered").text
+
+
+@pytest.mark.parametrize(("level", "stated"), [(0.2, True), (0.6, False)])
+def test_a_cross_entropy_below_what_its_wrong_answers_cost_is_stated_with_the_arithmetic(
+    level: float, stated: bool
+) -> None:
+    answer = run_of({"loss": falling()}, {"eval_loss": lambda _: level, "eval_acc": lambda step: 0.2 + step / 1e4})
+    assert ("loss_contradicts_accuracy" in facts(answer)) is stated
+    if stated:
+        assert "x 0.6931 = 0.54" in fact(answer, "loss_contradicts_accuracy").text
+
+
+def test_exact_matches_of_whole_sequences_contradict_no_loss_of_tokens() -> None:
+    answer = run_of({"loss": falling()}, {"eval_loss": lambda _: 0.1, "eval_exact_match_accuracy": lambda _: 0.2})
+    assert "loss_contradicts_accuracy" not in facts(answer)
+
+
+def test_an_accuracy_of_the_larger_class_is_stated_beside_the_setting() -> None:
+    answer = run_of(
+        {"loss": falling(0.7, 0.5)},
+        {"val_loss": falling(0.7, 0.5), "val_acc": lambda step: 0.8 + 0.001 * (step % 40 > 0)},
+        positive_share=0.2,
+        task="binary classification",
+    )
+    found = fact(answer, "accuracy_of_majority")
+    assert "positive_share is 0.2, so one answer for all rows is right in 0.8" in found.text
+    assert "a loss of 0.5004" in found.text
+
+
+@pytest.mark.parametrize(("share", "stated"), [(0.4, True), (0.1, False)])
+def test_a_policy_that_is_clipped_more_than_any_healthy_one_is_stated_with_what_those_have(
+    share: float, stated: bool
+) -> None:
+    answer = run_of(
+        {
+            "train/clip_fraction": lambda step: share + 0.01 * NOISE[step], "train/value_loss": falling(),
+            "train/approx_kl": lambda step: 0.01 + 0.001 * NOISE[step], "rollout/ep_rew_mean": lambda step: step / 10,
+        }
+    )  # fmt: skip
+    assert ("much_clipped" in facts(answer)) is stated
+    if stated:
+        assert "Of 56 healthy policies" in fact(answer, "much_clipped").text
+
+
+@pytest.mark.parametrize(("start", "value", "stated"), [
+    (math.log(92), "ckpt/base", True), (math.log(92), "scratch", False), (1.5, "ckpt/base", False),
+])  # fmt: skip
+def test_a_model_that_comes_trained_and_starts_with_the_loss_of_a_guess_is_stated(
+    start: float, value: str, stated: bool
+) -> None:
+    answer = run_of({"loss": lambda step: start - (step - 2) / 400}, vocab_size=92, init_from=value, task="lm")
+    assert ("starts_untrained" in facts(answer)) is stated
+    if stated:
+        assert "by the setting init_from" in fact(answer, "starts_untrained").text

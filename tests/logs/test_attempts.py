@@ -103,6 +103,14 @@ def test_a_resume_with_a_message_is_one_attempt_and_told_with_its_step(tmp_path:
     assert run.resumes == (260,)
 
 
+@pytest.mark.parametrize(
+    "line", ["# Restored model, optimizer and scheduler from ckpt-30", "restored model and optimizer from epoch 18"]
+)
+def test_an_optimizer_that_is_restored_from_somewhere_tells_of_a_resume(line: str, tmp_path: Path) -> None:
+    run = read(tmp_path, head(8) + steps(10, 300) + f"{line}\n" + steps(310, 600))
+    assert run.resumes == (310,)
+
+
 def test_a_counter_that_goes_on_where_a_checkpoint_was_is_a_resume_without_a_word(tmp_path: Path) -> None:
     run = read(tmp_path, head(8) + steps(10, 300) + TRACE + head(8) + steps(210, 600))
     assert len(run.attempts) == 1

@@ -430,6 +430,12 @@ def test_a_clipped_ratio_beside_a_clip_fraction_is_that_of_completions(tmp_path:
     assert {"clip_ratio", "completions/clipped_ratio"} <= read_as
 
 
+def test_a_clipped_ratio_next_to_lengths_alone_is_that_of_completions(tmp_path: Path) -> None:
+    read_as = _beside(tmp_path, {**OF_A_POLICY, "comp_len": 2.0}, "clipped_ratio", 0.1, 0.9)
+    assert "completions/clipped_ratio" in read_as
+    assert "clip_ratio" not in read_as
+
+
 def test_tokens_of_each_record_are_no_tokens_seen(tmp_path: Path) -> None:
     rows = [{"step": step, "loss": 2 - step / 40, "total_num_tokens": 9e4 + 7e3 * (step % 3)} for step in range(40)]
     assert "num_tokens" not in _read(tmp_path, rows, {}).series

@@ -51,8 +51,9 @@ _RESUMED = re.compile(
 """A line that reports a resume, or openTSNE's second phase; settings say `resume: path` and the like."""
 _RESUMES = ("esum", "oaded", "oading", "estored", "estoring", "xaggeration")
 _RELOADED = re.compile(
-    r"\b(?:re)?(?:loaded|loading|restored|restoring)\b.{0,60}\b(?:weights|checkpoint|ckpt|parameters|state(?:_?dict)?)\b"
-    r".{0,20}\bfrom\b",
+    r"\b(?:re)?(?:loaded|loading|restored|restoring)\b.{0,60}(?:"
+    r"\b(?:weights|checkpoint|ckpt|parameters|state(?:_?dict)?)\b.{0,20}\bfrom\b"
+    r"|\b(?:optimi[sz]er|scheduler)\b.{0,40}\bfrom\b.{0,40}\b(?:checkpoint|ckpt|epoch|step|iteration)\b)",
     re.IGNORECASE,
 )
 """A line that names weights as read from a file: between records of training that is a resume."""

@@ -372,15 +372,20 @@ def shares_of_a_policy(columns: Columns) -> str | None:
 
 
 def clipped_completions(columns: Columns) -> str | None:
-    """`clipped_ratio` next to `clip_frac` and to lengths is that of completions, not of the policy's ratios."""
+    """`clipped_ratio` next to lengths is that of completions, as TRL calls it, and so is a second clipped share."""
     roles = {name: role for name in columns if (role := role_of(name)) is not None and role.is_whole}
     quantities = {role.quantity for role in roles.values()}
     shares = [name for name, role in roles.items() if role.quantity is Quantity.CLIP_FRACTION]
     found = [name for name in shares if "clipped" in normal(name)]
-    if len(found) != 1 or len(shares) == 1 or Quantity.COMPLETION_LENGTH not in quantities:
+    if len(found) != 1 or Quantity.COMPLETION_LENGTH not in quantities:
+        return None
+    if len(shares) == 1 and normal(found[0]).rpartition("/")[2] != "clipped_ratio":
         return None
     if Quantity.CLIPPED_COMPLETIONS in quantities:
         return None
     new = _in_phase(found[0], str(Quantity.CLIPPED_COMPLETIONS))
     rename(columns, found[0], new)
-    return f"{found[0]!r} is read as {new}, as {next(share for share in shares if share != found[0])!r} is logged, too"
+    others = [share for share in shares if share != found[0]]
+    return (
+        f"{found[0]!r} is read as {new}, as {repr(others[0]) if others else 'the length of completions'} is logged, too"
+    )
