@@ -14,8 +14,9 @@ from mldebug_mcp.core.text import counted, shorten
 from mldebug_mcp.judge.at_a_glance import glance_at_error
 from mldebug_mcp.judge.next_call import after_a_sound_log, after_error, after_words, without_error
 from mldebug_mcp.judge.search import search_folklore
+from mldebug_mcp.judge.stated import Statement, statement_of
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.errors import KnownError, Role, match
+from mldebug_mcp.knowledge.errors import KnownError, Role, known_errors, match
 from mldebug_mcp.logs.failures import Failure, FailureLog, read_failures
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.models import Call, ErrorExplanation, ErrorMatch, FirstError
@@ -434,7 +435,8 @@ def _known(failure: Failure) -> tuple[KnownError, ...]:
     for text in (failure.text, failure.text.partition("\n")[0]):
         if rows := match(text, warnings=True, code=code, origin=origin, general=general):
             return tuple(rows)
-    return ()
+    stated = statement_of(failure) if failure.exception else None
+    return (known_errors()[stated.id],) if stated else ()
 
 
 def _of_chain(chosen: Failure, chain: Sequence[Failure]) -> Failure:
@@ -478,14 +480,14 @@ def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> 
         exception=failure.exception,
         user_frame=shorten(str(failure.user_frame), 300) if failure.user_frame else "",
     )
-    matches = [_match(row) for row in first.known[:MAX_MATCHES]]
+    matches = _matches(first)
     # The frame itself is text of the log's, and what stands in an advice is taken for ours.
     where = " The line of your own code is given with the error." if error.user_frame else ""
     return ErrorExplanation(
         error=error,
         problem="known message" if first.known and not first.known[0].interpreter else problem.name,
         matches=matches,
-        advice=(first.known[0].fix if first.known else problem.advice) + where,
+        advice=(matches[0].fix if matches else problem.advice) + where,
         next_step=after_error(error, matches, _is_found),
         notes=_notes(first, same, judged, log, ranks),
     )
@@ -528,6 +530,28 @@ def _notes(
     if log.left_out:
         notes.append(f"{log.left_out} later messages were left out")
     return notes
+
+
+def _matches(first: _Judged) -> list[ErrorMatch]:
+    """Return the entries that fit, the first of them with what the message says itself.
+
+    An entry of one message keeps its own words, behind those of the message. One of a kind of messages says less than
+    the message, whose words take the place of its own.
+    """
+    rows, stated = list(first.known[:MAX_MATCHES]), statement_of(first.failure)
+    if stated is None or not rows or rows[0].role is not Role.ERROR:
+        return [_match(row) for row in rows]
+    own, first_row = known_errors()[stated.id], rows[0]
+    if not first_row.vagueness and not first_row.states and first_row is not own:
+        specific = _match(first_row)
+        return [specific.model_copy(update={"cause": f"{stated.says} {specific.cause}"}), *map(_match, rows[1:])]
+    head = own if first_row.interpreter else first_row
+    return [_saying(head, stated), *(_match(row) for row in rows[1:] if row is not head)]
+
+
+def _saying(row: KnownError, stated: Statement) -> ErrorMatch:
+    """Return an entry with what a message says in the place of its own words."""
+    return _match(row).model_copy(update={"cause": stated.says, "fix": stated.change})
 
 
 def _match(row: KnownError) -> ErrorMatch:

@@ -117,6 +117,9 @@ class KnownError(Entry):
     component: str = Field("", description="The part of a program that has to have raised it: a key of COMPONENTS.")
     device: str = Field("", description="The kind of device that it is about: a key of DEVICES.")
     general: bool = Field(False, description="It names a kind of message, and holds where no other row does.")
+    states: bool = Field(
+        False, description="Its messages name what is wrong: their values say more than the words of this row."
+    )
     interpreter: bool = Field(
         False, description="Python itself raises it, in any code: it points to no cause of a run."
     )
@@ -290,6 +293,7 @@ COMPONENTS = {
     r"_?load_pretrained\w{0,20}|_load_state_dict_into\w{0,30}|set_module_tensor_to_device|load_adapter\w{0,20}|"
     r"set_peft_model_state_dict|resume_from\w{0,20}|_load_from_checkpoint)\b",
     "pin_memory": r"pin_memory",
+    "exporting": r"[/\\]torch[/\\](?:_?export|onnx|jit|fx|_dynamo|_functorch)[/\\]",
     "arguments": r"(?:[Aa]rguments|[Cc]onfig\w{0,20}|args)\.py[^\n]{0,80}$|"
     r"in (?:__post_init__|_?validate\w{0,30})\b[^\n]{0,200}$",
     "activations": r"[/\\]transformers[/\\]activations\.py",

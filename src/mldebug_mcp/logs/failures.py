@@ -197,7 +197,7 @@ WITHOUT_DIGITS = str.maketrans("", "", "0123456789.")
 _LIBRARY = re.compile(
     r"(?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d|[/\\]Lib[/\\]\w+\.py$|[/\\]Lib[/\\](?:multiprocessing|"
     r"concurrent|asyncio|importlib|json|encodings)[/\\]|^<(?!ipython-input|cell |stdin)|[/\\]ray[/\\]_private[/\\]|"
-    r"[/\\]bin[/\\](?:torchrun|accelerate|deepspeed)$|\.pyx$|"
+    r"[/\\]bin[/\\](?:torchrun|accelerate|deepspeed)$|\.p(?:yx|xi|xd)$|"
     r"(?:^|[/\\])torch[/\\](?:_dynamo|_inductor|_functorch|autograd|distributed|fx|nn[/\\]modules|optim)[/\\]"
 )
 

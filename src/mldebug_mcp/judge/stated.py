@@ -1,0 +1,1093 @@
+"""What an error message says itself: which argument, attribute, value, shape or type is wrong, and what to change.
+
+An entry of `errors.jsonl` holds one text for all messages that it fits. Here the values of a message are put into the
+explanation: names, allowed values, both shapes. Only names without spaces, numbers and shapes are taken over. So what
+a log says reaches the explanation as data, never as a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from mldebug_mcp.core.text import clean, did_you_mean, nearest
+from mldebug_mcp.logs.failures import Failure
+
+MAX_TEXT = 4_000
+"""Characters of a message that are read, as for the entries."""
+MAX_LISTED = 8
+"""Allowed values that are named; the others are counted. Chosen: one line."""
+MAX_NEAR = 3
+"""Names of a similar spelling that are proposed. Chosen."""
+UNNAMED = "The function"
+"""What is called, where the message does not name it."""
+MAX_BETWEEN = 12
+"""Characters between the values of a list, other than signs: with more it is no list but sentences. Chosen."""
+LONGEST_RATIO = 64
+"""The largest whole ratio of two sizes that reads like merged dimensions. Chosen: pixels of a patch, frames."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What one message says.
+
+    Args:
+        id: The entry of `errors.jsonl` that is about such messages.
+        says: What is wrong, with the values of the message.
+        change: What to change: a menu where several reasons are possible.
+    """
+
+    id: str
+    says: str
+    change: str
+
+
+Reader = Callable[[re.Match[str], Failure], tuple[str, str] | None]
+"""What reads the values of a match: what is wrong and what to change; None where it is another message."""
+
+
+def statement_of(failure: Failure) -> Statement | None:
+    """Return what the message of a failure says itself; None where it is of no form that is known."""
+    text = " ".join(clean(failure.text[: 4 * MAX_TEXT]).split())[:MAX_TEXT]
+    for entry, pattern, read in _FORMS:
+        found = pattern.search(text)
+        if found is not None and (said := read(found, failure)) is not None:
+            return Statement(entry, *said)
+    return None
+
+
+# Who wrote what the message is about: the code of the user's own line and the library of the last frame say it.
+
+
+_LIBRARY = re.compile(r"(?:site|dist)-packages[/\\]([\w-]{1,40}?)(?:-(\d[\d.]{0,20}\d))?(?:-py[^/\\]{0,40})?[/\\]")
+
+
+def _own_code(failure: Failure) -> str:
+    return failure.user_frame.code if failure.user_frame else ""
+
+
+def _library(failure: Failure) -> str:
+    """Return the library of the last frame, with its version where its path names one; "" for the user's own code."""
+    found = _LIBRARY.search(failure.frames[-1].file) if failure.frames else None
+    return " ".join(filter(None, found.groups())) if found else ""
+
+
+def _is_own(failure: Failure) -> bool:
+    """Return whether the last frame is the user's; True without frames, as nothing says otherwise."""
+    return not failure.frames or failure.frames[-1].is_users
+
+
+def _installed(failure: Failure) -> str:
+    library = _library(failure)
+    return f"the installed {library}" if library else "the installed version"
+
+
+def _help(callee: str) -> str:
+    """Return what prints a signature."""
+    return f"help({callee})" if callee != UNNAMED else "its signature"
+
+
+def _callee(name: str | None) -> str:
+    """Return what is called, in words: a class for its constructor."""
+    bare = (name or "").rpartition("<locals>.")[2]
+    owner, _, method = bare.rpartition(".")
+    if method in ("__init__", "__new__"):
+        return owner.rpartition(".")[2] or UNNAMED
+    return f"{owner}.{method}" if owner else method or UNNAMED
+
+
+# Calls that a signature does not take.
+
+
+def _unknown_argument(found: re.Match[str], failure: Failure) -> tuple[str, str]:
+    name, callee, code = found["name"], _callee(found["call"]), _own_code(failure)
+    near = did_you_mean([proposed] if (proposed := found.groupdict().get("near")) else []).capitalize()
+    if re.search(rf"\b{name}\s?=", code) or (not failure.frames):
+        change = (
+            f"Your call passes `{name}`: take the name that {_help(callee)} shows, or leave it out. "
+            "Where an example passes it, the argument was renamed, removed or is newer than the installed version."
+        )
+    elif "**" in code:
+        change = (
+            f"`{name}` comes from the dictionary that your line unpacks with **. Drop it there, as a column or key "
+            f"that {callee} does not use, or add it to the signature if {callee} is your own."
+        )
+    else:
+        change = (
+            f"If {callee} is your own code, add `{name}` or **kwargs to its signature: its caller passes it. "
+            f"If not, look where `{name}` enters: keywords that your line passes on, a saved configuration, or two "
+            "libraries of different ages."
+        )
+    return f"{callee} takes no argument `{name}`.", near + change
+
+
+def _missing_argument(found: re.Match[str], failure: Failure) -> tuple[str, str]:
+    callee, names = _callee(found["call"]), re.findall(r"'(\w{1,60})'", found["names"])
+    listed = _listed(names)
+    says = f"{callee} is called without {listed}, which it requires."
+    if names[:1] == ["self"]:
+        return says, f"{callee} is called on the class: make an instance first, `x = Class(...)`, and call it on that."
+    if not _is_own(failure):
+        library = _library(failure) or "the library"
+        return says, (
+            f"The call comes from {library}. If {callee} is your own, give {listed} a default or take over the "
+            f"signature that {library} calls. If not, pass it where your own line sets this up."
+        )
+    return says, (
+        f"Pass {listed} in that call; {_help(callee)} shows what is meant. "
+        "If it was given, look whether it went into another parameter or whether the brackets are in the right place."
+    )
+
+
+def _too_many(found: re.Match[str], failure: Failure) -> tuple[str, str]:
+    callee, taken, given = _callee(found["call"]), found["taken"], found["given"]
+    is_method = "." in (found["call"] or "").rpartition("<locals>.")[2] or "__init__" in (found["call"] or "")
+    counted = " The object itself counts as one of them." if is_method else ""
+    own = (
+        f"Give the surplus by name, as name=value, where {callee} has such a keyword; else take it out of the call."
+        if _is_own(failure)
+        else f"The call comes from {_library(failure) or 'a library'}: take over the signature that it calls."
+    )
+    self = f" If {callee} is your own, look whether its definition lacks self or a parameter." if is_method else ""
+    return f"{callee} takes {taken} by position and is given {given}.{counted}", own + self
+
+
+def _twice(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    name, callee = found["name"], _callee(found["call"])
+    return f"{callee} is given `{name}` twice.", (
+        f"Give `{name}` once: by its position, by its name, or in the dictionary unpacked with **. "
+        "Where a method is your own, look whether its definition lacks self, so that the object takes its place."
+    )
+
+
+# Objects of another kind than the code expects.
+
+
+_KINDS: Mapping[str, str] = {
+    "list": "It is a list: take the element that is meant, or turn it into a tensor or array",
+    "tuple": "It is a tuple: a function or data set returns several values; unpack them or take one by its index",
+    "str": "It is text: a name or path that was not loaded, a key of a dictionary, or a value of a configuration",
+    "dict": "It is a dictionary: take its value by key, x['name']",
+    "set": "It is a set: turn it into a list first",
+    "int": "It is a whole number: a count, index or id stands where an object is expected",
+    "float": "It is a plain number: .item() was taken already, or a missing value (nan) stands where text is expected",
+    "bool": "It is True or False: a comparison or a switch stands where an object is expected",
+    "numpy.ndarray": "It is a NumPy array: torch.from_numpy(x) makes a tensor of it",
+    "Tensor": "It is a tensor: x.detach().cpu().numpy() makes an array of it, x.item() a number",
+    "function": "It is a function: the brackets () that call it are missing",
+    "method": "It is a method: the brackets () that call it are missing",
+    "builtin_function_or_method": "It is a function: the brackets () that call it are missing",
+    "type": "It is a class: the brackets () that make an instance of it are missing",
+    "generator": "It is a generator: list(x) makes a list of it",
+    "module": "It is a module: import the class or function from it, or write module.name",
+    "DataLoader": "It is a loader: loop over it, or take next(iter(loader))",
+    "DictConfig": "It is a configuration: OmegaConf.to_container(cfg, resolve=True) makes a dictionary of it",
+}
+"""A type → what to do where another object was expected."""
+
+
+def _kind(type_name: str) -> str:
+    return _KINDS.get(type_name, f"Print type() of it one line above, and look where a {type_name} comes from")
+
+
+def _before(code: str, what: str) -> str:
+    """Return the name in a line of code that stands before some text; "" where none does, or the result of a call."""
+    found = re.search(rf"([A-Za-z_][\w.]{{0,39}})(?:\[[^\[\]]{{0,60}}\]){{0,2}}\s?{what}", code)
+    return found[1] if found else ""
+
+
+def _none(found: re.Match[str], failure: Failure) -> tuple[str, str]:
+    use = found[0]
+    name = found.groupdict().get("name")
+    what = rf"\.{name}\b" if name else r"\[" if "subscript" in use else r"\(" if "callable" in use else r"\Z(?!)"
+    subject = _before(_own_code(failure), what)
+    says = f"A value is None where {f'`.{name}` of it is used' if name else 'an object is expected'}."
+    if subject:
+        says += f" In your own line see `{subject}`."
+    return says, (
+        "Print it one line above and follow it to where it became None: a function without return, an optional setting "
+        "or argument that was not given, a file or key that was not found (.get), or a part that was not made."
+    )
+
+
+def _attribute(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
+    owner, name, code = found["owner"], found["name"], _own_code(failure)
+    if owner == "NoneType":
+        return None
+    near = did_you_mean([proposed] if (proposed := found["near"]) else []).capitalize()
+    bare = owner.rpartition(".")[2]
+    if owner in _KINDS or bare in ("ndarray",):
+        return f"A {owner} has no attribute `{name}`.", f"{near}{_kind(owner if owner in _KINDS else 'numpy.ndarray')}."
+    if found["module"]:
+        return f"The module {owner} has no `{name}`.", (
+            f"{near}If `{name}` is of an older or newer {owner.partition('.')[0]}, look in its release notes for what "
+            f"took its place, or pin the version. Check too that no file of yours is called {bare}.py, and whether "
+            f"`import {owner}.{name}` is needed."
+        )
+    says = f"An object of the class {owner} has no attribute `{name}`."
+    if re.search(rf"\bself\.{name}\b", code):
+        return says, (
+            f"{near}If {owner} is your own class, set self.{name} in __init__ before this line. Call "
+            "super().__init__() first and check the spelling."
+        )
+    if failure.frames and not re.search(rf"\b{name}\b", code) and not _is_own(failure):
+        return says, (
+            f"{near}{_library(failure) or 'A library'} asks for it, not your line. Either an object of yours is of "
+            "another type than it expects, or the versions of two libraries do not fit."
+        )
+    return says, (
+        f"{near}Look for it in dir(x): the name is misspelt, belongs to another library or was renamed in another "
+        f"version of it. Or x is another object than meant: an inner or wrapped one (x.module), a result, a class."
+    )
+
+
+def _operands(found: re.Match[str], failure: Failure) -> tuple[str, str]:
+    operator, left, right = found["operator"], found["left"], found["right"]
+    types = {left, right}
+    says = f"`{operator}` gets {_article(left)} and {_article(right)}."
+    if "NoneType" in types:
+        return says, (
+            "One side is None: a setting or argument that was not given, a function without return, or a metric that "
+            "was not computed. Print both sides and give the missing one a value."
+        )
+    if "str" in types:
+        return says, (
+            "One side is text that should be a number: YAML reads 1e-4 as text (write 1.0e-4), argparse needs "
+            "type=float, a CSV column was not converted. Convert it where it is read: float(x), int(x)."
+        )
+    if types & {"method", "function", "builtin_function_or_method"}:
+        return says, "The brackets () of a call are missing on one side: write x() instead of x."
+    if types & {"list", "tuple", "dict", "set"}:
+        return says, (
+            "Turn the container into a tensor or array first, or take the element that is meant. A function that "
+            "returns several values gives a tuple: unpack it."
+        )
+    return says, "Print type() of both sides, and convert the one that is of the wrong kind where it is made."
+
+
+def _unable(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
+    kind, what = found["kind"], found["what"].replace("non-iterable", "not iterable")
+    if kind == "NoneType":
+        return None
+    article = _article(kind)
+    says = f"{article[0].upper()}{article[1:]} {'is ' if what.startswith('not ') else ''}{what}."
+    if what == "not callable":
+        subject = _before(_own_code(failure), r"\(") if _is_own(failure) else ""
+        return says, (
+            f"Brackets () call something that is {_article(kind)}. {_CALLED.get(kind, _CALLED[''])}"
+            + (f" In your own line look at `{subject}`." if subject else "")
+        )
+    if kind == "int" and "iterable" in what:
+        return says, "Loop over range(n), or give a list where one number was given, such as [x] for x."
+    return says, f"{_kind(kind)}."
+
+
+_CALLED = {
+    "module": "Import the class from the module, or write module.name().",
+    "str": "A variable has the name of a function, a name of a function is text of a configuration, or a comma lacks.",
+    "Tensor": "A tensor has the name of a function or layer (loss = loss(...)), or it is a property: drop the brackets.",
+    "": "A variable has the name of a function, a property or result is called like a method, or an operator lacks.",
+}
+"""A type → how it comes that it is called."""
+
+
+def _article(kind: str) -> str:
+    return f"an {kind}" if kind[:1].lower() in "aeio" else f"a {kind}"
+
+
+def _subscript(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    holder, kind = found["holder"], found["kind"]
+    reasons = {
+        "str": f"A name stands where a number is meant: it is a {holder}, not a dictionary. Take an element first, "
+        "x[0]['name'], or look which function returned it: text of JSON may lack json.loads.",
+        "float": "The number comes from / : divide whole numbers with //, or take int(x).",
+        "Tensor": "Take the number out of the tensor, int(i), or index a tensor or array instead.",
+        "tuple": f"Several indices are given: a {holder} takes one at a time, x[i][j]; an array takes x[i, j].",
+    }
+    return f"A {holder} is indexed with {_article(kind)}.", reasons.get(kind, f"{_kind(kind)}.")
+
+
+def _wanted_kind(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
+    names = found.groupdict()
+    wanted, kind, name = names["wanted"].strip(), names["kind"], names.get("name") or ""
+    if kind == "NoneType":
+        return f"{f'`{name}`' if name else 'The call'} takes {wanted}, and gets None.", _none(found, failure)[1]
+    subject = f"`{name}`" if name else "The call"
+    return f"{subject} takes {wanted}, and gets {_article(kind)}.", (
+        f"{_kind(kind)}. Convert it where it is made, or pass the object that is meant."
+    )
+
+
+def _unhashable(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    kind = found["kind"]
+    return f"{_article(kind).capitalize()} is used as a key, in a set or in a group.", (
+        "Turn it into what can be a key: tuple(x) of a list, x.item() of a tensor, str(x) of a dictionary. A column of "
+        "lists cannot be grouped or counted; a dictionary for a dataclass field needs default_factory."
+    )
+
+
+def _concatenated(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    left, right = found["left"], found["kind"]
+    return f"`+` joins {_article(left)} and {_article(right)}.", (
+        "To join text write f'{x}' or str(x); to add numbers convert the text, float(x). "
+        "Lists take lists: x + [y]; to add element by element turn both into arrays."
+    )
+
+
+def _unpacking(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    expected, got = found["expected"], found["got"]
+    says = f"The line takes {expected} values, and {'there are ' + got if got else 'there are more'}."
+    return says, (
+        "Print what is unpacked and its len(): a data set, function or environment returns another number of parts "
+        "than the names on the left. A dictionary unpacks into its keys, a tensor into its rows."
+    )
+
+
+# Names that are not there.
+
+
+def _import(found: re.Match[str], failure: Failure) -> tuple[str, str]:
+    name, module, path = found["name"], found["module"], found["path"] or ""
+    says = f"{module} has no `{name}`."
+    if "partially initialized" in found[0] or "circular import" in found[0]:
+        return says, (
+            f"{module} is not loaded to its end when `{name}` is asked for: two files import each other, or a file of "
+            "yours has the name of the package. Move one import into the function that needs it, or rename the file."
+        )
+    if path and "-packages" not in path:
+        return says, f"The path in brackets is a file of your own: define `{name}` there, or correct its spelling."
+    package = module.partition(".")[0]
+    asks = _library(failure) if not _is_own(failure) else ""
+    if asks and asks.partition(" ")[0] != package:
+        return says, (
+            f"{asks} asks {package} for it: the two versions do not fit. Upgrade the older of the two, or pin the "
+            "newer to what its release notes ask for."
+        )
+    return says, (
+        f"The installed {package} has moved, renamed or removed `{name}`, or does not have it yet. Look in its release "
+        f"notes for what took its place, and change the import; or install the version that the code was written for."
+    )
+
+
+def _key(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
+    name, code = found["name"], _own_code(failure)
+    subject = _before(code, rf"(?:\[|\.pop\()\s?f?['\"]?{re.escape(name)}\b")
+    holder = subject or "x"
+    says = f"There is no key `{name}`" + (f" in `{subject}`." if subject else ".")
+    if failure.frames and re.search(r"[/\\](?:pandas|polars|datasets)[/\\]", failure.frames[-1].file):
+        return says, (
+            f"Print list({holder}.columns), or column_names of a data set: the column has another spelling, case or "
+            f"space, was dropped or renamed, or the header was not read."
+        )
+    return says, (
+        f"Print list({holder}.keys()) one line above, and take the key that is there: it has another name or case, was "
+        f"dropped or renamed on the way, or belongs to another kind of file. Where it may be missing, use .get."
+    )
+
+
+def _index(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    index, size = found["index"], int(found["size"])
+    return f"Index {index} is asked for, and the dimension has {size:,}: 0 to {size - 1:,}.", (
+        "Print what gives the index: labels or ids that start at 1 or exceed the number of classes, an index of the "
+        "whole data used on a part of it, or a size that was set too small."
+    )
+
+
+# Text that is read.
+
+
+def _number_text(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    text = found["value"]
+    shown = f"`{text}`" if re.fullmatch(r"[\w.,%$/:+-]{1,30}", text) else "text" if text.strip() else "empty text"
+    if not text.strip() or text.strip().lower() in {"n/a", "na", "none", "null", "-", "?", "nan", "missing", "."}:
+        change = "It stands for a missing value: pd.to_numeric(x, errors='coerce') or na_values= in read_csv, then fill or drop."
+    elif re.fullmatch(r"-?\d{1,12},\d{1,12}", text):
+        change = "It has a comma: as decimal mark read it with decimal=',', between thousands with thousands=','."
+    elif re.fullmatch(r"-?\d{1,12}\.\d{1,12}(?:e[-+]?\d{1,3})?", text):
+        change = "It is a number with a fraction: int(float(x)), or float(x) where fractions are meant."
+    else:
+        change = (
+            "It is no number: a category or label to encode, a header row read as data, a unit or sign to strip, or "
+            "columns in another order. Look at the row that holds it, and convert where the file is read."
+        )
+    return f"{shown[0].upper()}{shown[1:]} is to be turned into a number.", change
+
+
+def _json(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    what, line, column = found["what"], found["line"], found["column"]
+    says = f"The text stops being JSON at line {line}, column {column}."
+    if what == "Extra data":
+        change = (
+            "Further values follow the first: it is JSON lines. Read it line by line (json.loads(line), lines=True)."
+        )
+    elif (line, column) == ("1", "1"):
+        change = "It begins with no JSON at all: an empty file, a page of HTML, a compressed file, or a path as text."
+    elif what.startswith("Expecting property name"):
+        change = (
+            "A key lacks double quotes: single quotes (a printed Python dictionary), a comment, or a comma too many."
+        )
+    elif what.startswith(("Unterminated", "Expecting ")):
+        change = "The file is cut off there (a writer that was killed, a full disk) or lacks a comma or quote: write it anew."
+    else:
+        change = "Look at that place: a sign that JSON must escape, NaN, or another encoding."
+    return says, change
+
+
+def _unicode(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    codec, byte, position = found["codec"], found["byte"], found["position"]
+    says = f"Byte {byte} at position {position} is not {codec}."
+    if (byte, position) == ("0x8b", "1"):
+        return says, "The file is compressed with gzip: open it with gzip.open, or unpack it first."
+    if position == "0" and byte in ("0xff", "0xfe"):
+        return says, "The file is UTF-16 text, or an image: open it with encoding='utf-16', or as binary."
+    return says, (
+        "The file is binary (a checkpoint, an archive, Parquet) and is read as text, or has another encoding: try "
+        "encoding='cp1252' or 'latin-1'; open(path, 'rb') shows its first bytes."
+    )
+
+
+def _pickle(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    key = found["key"]
+    meanings = {
+        "v": "It is the pointer of Git LFS: `git lfs pull` gets the file itself.",
+        "<": "It is a page of HTML: the download got an error page or asks for a login.",
+        "{": "It is JSON.",
+        "P": "It is a zip archive, as torch.save writes: read it with torch.load.",
+        "\\x1f": "It is compressed with gzip: open it with gzip.open.",
+    }
+    return f"The file begins with {key if len(key) > 1 else f'`{key}`'} and is no pickle.", meanings.get(
+        key, "It is cut off, of another format (safetensors, a text file), or was opened as text: download it again."
+    )
+
+
+def _path(found: re.Match[str], failure: Failure) -> tuple[str, str]:
+    kind, path = found["what"], found["path"]
+    shown = f"`{path}`" if re.fullmatch(r"[\w./\\~:*$={}@-]{1,120}", path) else "The path"
+    if kind == "Is a directory":
+        return f"{shown} is a folder, and a file is opened.", "Name the file in it, as in os.path.join(folder, name)."
+    if kind == "Permission denied":
+        return f"{shown} may not be read or written by this user.", (
+            "ls -ld on it and its parents as the user of the process, in the container too; or write to a folder that "
+            "is yours (output_dir, HF_HOME, TMPDIR). On Windows it may be a folder, or open elsewhere."
+        )
+    says = f"{shown} does not exist."
+    if path.startswith("~"):
+        return says, "~ is not expanded by open(): write os.path.expanduser(path) or Path(path).expanduser()."
+    if re.search(r"[*$?]|\{\w", path):
+        return (
+            says,
+            "A pattern or variable was not filled in: glob.glob(path), os.path.expandvars(path), or an f before the text.",
+        )
+    absolute = path.startswith(("/", "\\")) or path[1:2] == ":"
+    return says, (
+        ("" if absolute else "It is relative to the working directory: print os.getcwd(), or make it absolute. ")
+        + "To read: check its spelling, and that it is on this node and in the container. "
+        "To write: make its folder first, os.makedirs(folder, exist_ok=True)."
+    )
+
+
+# Settings: values that are allowed, types that are expected.
+
+
+_TOKEN = r"[\w.+*/:@-]{1,60}"
+_IN_QUOTES = re.compile(rf"['\"`‘]({_TOKEN})['\"`’]")
+_OFFER = re.compile(
+    r"(?:must|should|has to|have to|needs? to|can) (?:only )?be (?:a str |a string |specified )?"
+    r"(?:one of|any of|among|either|in(?= ?[\[({]))|\b[Cc]hoose (?:one )?(?:from|of|between)|"
+    r"\bselect (?:one )?(?:from|of)|\b[Oo]ne of\b|not in(?= (?:\[|\(|\{|dict_keys))|Input should be(?= ['\"])|"
+    r"\b(?:columns|names|keys|values|options|choices|fields|modes|types)(?: \w{1,20}){0,4}(?: are|:)(?= ?(?:[\[({]|['\"]))|"
+    r"\b(?:[Vv]alid|[Aa]vailable|[Ss]upported|[Aa]llowed|[Pp]ossible|[Kk]nown|[Aa]ccepted|[Rr]egistered|[Ee]xisting)"
+    r"(?: \w{1,20}){0,5}(?: are| is|:)|\boptions(?: are|:)|\b[Cc]andidates(?: are|:)|\b[Ee]xpected(?= ?[\[({])"
+)
+_GIVEN = re.compile(
+    rf"(?:\b[Gg]ot|[Rr]eceived|[Ff]ound|\bgiven|\bwas|\bis|[Ii]nvalid|[Uu]nknown|[Uu]nrecogni[sz]ed|[Uu]nsupported|"
+    rf"[Uu]nable to find|[Nn]o such|input_value=|[Cc]ould not find|[Nn]ot find)"
+    rf"(?: \w{{1,20}}){{0,4}}?[ :=]{{0,3}}['\"`‘]({_TOKEN})['\"`’]|"
+    rf"['\"`‘]({_TOKEN})['\"`’] (?:is|was) (?:not|an? (?:invalid|unknown|unsupported))\b|"
+    rf"Error: ({_TOKEN}) is not (?:a valid|in |among|one of|supported|an? )|"
+    rf"(?:[Gg]ot|[Uu]nknown|[Ii]nvalid|[Uu]nrecogni[sz]ed|[Uu]nsupported)(?: \w{{1,20}}){{0,3}}?[ :]{{1,2}}(?!an? )({_TOKEN})(?:[,.;](?: |$)|$)"
+)
+_SUBJECT = re.compile(
+    rf"[Tt]he ['`]({_TOKEN})['`] (?:parameter|argument|option|field)|argument (--?[\w/-]{{1,60}})|"
+    rf"(?:Error: |^)['`]?([a-z_]{{2,60}})['`]? (?:must|should|has to) be"
+)
+
+
+def _first_group(found: re.Match[str] | None) -> str:
+    return next((group for group in found.groups() if group), "").rstrip(".,;") if found else ""
+
+
+def _listed(names: list[str]) -> str:
+    """Return names in quotes, at most eight; the others are counted."""
+    shown = ", ".join(f"`{name}`" for name in names[:MAX_LISTED])
+    return shown + (f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else "")
+
+
+def _choices(text: str) -> list[str]:
+    """Return the values that a message lists as allowed, behind the words that offer them."""
+    offer = _OFFER.search(text)
+    if offer is None:
+        return []
+    rest = text[offer.end() : offer.end() + 1_500]
+    opened = re.match(r"[ :]{0,3}(?:\w{1,20} ?)?([\[({<])", rest)
+    if opened:
+        closing = {"[": "]", "(": ")", "{": "}", "<": ">"}[opened[1]]
+        rest = rest[opened.end() :].partition(closing)[0]
+    else:
+        rest = re.split(r"\. |; |, (?:but |got |not )| (?:but|got|[Gg]iven|instead) |\.$|\[type=", rest)[0]
+    words = _IN_QUOTES.findall(rest)
+    between = re.sub(
+        r"[\s,'\"`\[\](){}|]|\bor\b|\band\b|\bNone\b", "", re.sub(r"['\"][^'\"]{0,60}$", "", _IN_QUOTES.sub("", rest))
+    )
+    if words and len(between) > MAX_BETWEEN:
+        return []
+    if not words:
+        words = [word for word in re.split(r",\s?(?:or |and )?| or | and |\|", rest.strip(" :")) if word]
+        words = words if all(re.fullmatch(_TOKEN, word) for word in words) else []
+    return list(dict.fromkeys(words))
+
+
+def _allowed(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
+    text = found.string
+    choices = _choices(text)
+    if len(choices) < 2:
+        return None
+    offer = _OFFER.search(text)
+    outside = text if offer is None else f"{text[: offer.start()]}  {text[offer.end() :]}"
+    given = next((word for one in _GIVEN.finditer(outside) if (word := _first_group(one)) not in choices), "")
+    subject = _first_group(_SUBJECT.search(text))
+    if not given and not subject:
+        return None
+    near = nearest(given, choices, most=MAX_NEAR)
+    what = f"{subject}: " if subject and subject != given else ""
+    says = f"{what}`{given}` is not one of " if given else f"{what}a value is not one of "
+    change = f"Take one of these; spelt alike: {_listed(near)}." if near else "Take one of these values."
+    return f"{says}{_listed(choices)}.", (
+        f"{change} Where an example or an old configuration has the other one, it was renamed or removed, or is newer "
+        "than the installed version."
+    )
+
+
+def _out_of_range(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
+    name, wanted, value = found["name"], found["wanted"].strip(" ,."), found["value"].rstrip(".,")
+    return f"`{name}` has to be {wanted}, and is {value}.", (
+        "Set it as the message asks where it is passed, or in the configuration. Where it is computed, print what it is "
+        "computed from: a percentage for a fraction, a count of zero, a division that rounds down."
+    )
+
+
+def _indivisible(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
+    a, b = int(found["a"]), int(found["b"])
+    if b == 0 or a % b == 0:
+        return None
+    return f"{a:,} is not a multiple of {b:,}.", (
+        f"Change the one that is free: {a - a % b:,} and {a - a % b + b:,} are multiples of {b:,}. "
+        "Or pad the data up to a multiple, or drop the rest."
+    )
+
+
+def _arguments(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    names = re.findall(r"--?[\w-]{1,60}", found["names"])
+    if found["what"].startswith("the following"):
+        names = re.findall(r"[\w/-]{1,60}", found["names"])
+        return f"The command lacks {_listed(names)}.", "Give them on the command line; --help shows what each means."
+    return f"The script has no option {_listed(names) or 'of this name'}.", (
+        "Compare with --help: it is misspelt (- or _), belongs to another script or launcher, or was renamed. For a "
+        "script of your own add it with add_argument."
+    )
+
+
+def _argument_value(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    name, value, kind = found["name"], found["value"], found["kind"]
+    if value is None:
+        return f"{name} stands on the command line without a value.", f"Write a value behind {name}."
+    shown = f"`{value}`" if re.fullmatch(_TOKEN, value) else "the value"
+    return f"{name} takes a value of the type {kind}, and gets {shown}.", (
+        f"Write a value of that type; 1e5 or 1.0 is no int. If the script is yours, correct type= of {name}."
+    )
+
+
+def _config_key(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    name, full = found["name"], found["full"] or found["name"]
+    return f"The configuration has no key `{full}`.", (
+        f"Compare with the keys of the installed version's configuration: `{name}` is misspelt, renamed or in another "
+        f"group. In Hydra +{full}=value adds it; in code OmegaConf.set_struct(cfg, False) allows new keys."
+    )
+
+
+def _config_missing(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    return f"`{found['name']}` is marked ??? and has no value.", (
+        f"Give it: {found['name']}=value on the command line, or in the configuration."
+    )
+
+
+def _field(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    name, what, kind, given = found["name"], found["what"], found["type"], found["given"]
+    model = found["model"]
+    if kind == "missing":
+        return f"{model} requires the field `{name}`, and it is not given.", (
+            f"Give {name}; where it was given, check its spelling and the level that it stands at."
+        )
+    if kind == "extra_forbidden":
+        return f"{model} has no field `{name}`.", (
+            "Take it out, or correct its spelling and level; in another version it has another name."
+        )
+    wanted = _WANTED.match(what)
+    return f"The field `{name}` of {model} needs {wanted[1].strip() if wanted else kind}, and got {_article(given)}.", (
+        f"Give {name} such a value. In a configuration look for quotes around a number, text that is no number, a list "
+        "in place of one value, or null."
+    )
+
+
+_WANTED = re.compile(
+    r"Input should be ((?:(?:an? |the )?(?:valid |greater |less |than |or |equal to |(?:integer|number|boolean|string|list|"
+    r"dictionary|instance|tuple|set|datetime|date|True|False|None)\b ?|-?\d[\d.]{0,12} ?)){1,8})"
+)
+
+
+# Shapes and sizes: both are stated.
+
+
+_SHAPE = re.compile(
+    r"(?:torch\.Size\()?(?<![\w.])[\[(]((?:\d{1,9}|None|-1)(?:, ?(?:\d{1,9}|None|-1)){1,9}|(?:\d{1,9}|None)(?=,\)|\])),?[\])]|"
+    r"\b(\d{1,9}(?:x\d{1,9}){1,9})\b"
+)
+_OF_PRODUCT = re.compile(r"multipl|contract|matmul|\bmat1\b|\bm1\b|dot_general|not aligned|core dimension")
+_COUNTERPART = (
+    "Print both shapes just before this line, and find out which one is as you meant it. A batch size such as 7 makes "
+    "it easy to recognise among the dimensions."
+)
+
+
+def _dimensions(found: re.Match[str]) -> tuple[str, ...]:
+    return tuple(re.findall(r"\d+|None|-1", found[1] or found[2]))
+
+
+def _shown(shape: tuple[str, ...]) -> str:
+    return f"[{', '.join(shape)}]"
+
+
+_NO_SHAPE = re.compile(
+    r"(?:padding|strides?|kernel\w{0,8}|dilation|output_size|dims?|dimensions?|ax[ei]s|ind(?:ex|ices))[ =:]{1,3}$"
+)
+"""What stands before numbers that are no shape."""
+
+
+def _two_shapes(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
+    text = found.string
+    shapes = [_dimensions(one) for one in _SHAPE.finditer(text) if not _NO_SHAPE.search(text[: one.start()])]
+    shapes = [shape for at, shape in enumerate(shapes) if shape not in shapes[:at]]
+    if len(shapes) != 2:
+        return None
+    left, right = shapes
+    says = f"The shapes are {_shown(left)} and {_shown(right)}"
+    if _OF_PRODUCT.search(text) and len(right) > 1 and left[-1] != right[-2]:
+        return f"{says}: the inner sizes {left[-1]} and {right[-2]} have to be equal.", _of_product(left, right)
+    if len(left) != len(right):
+        counts = f"{len(left)} and {len(right)} dimensions"
+        return f"{says}: {counts}.", (
+            "Add or take away a dimension where the smaller one is made: unsqueeze or x[None] for a missing batch or "
+            f"channel, squeeze for one of size 1, flatten or a mean over what is too much. {_COUNTERPART}"
+        )
+    different = [(at, a, b) for at, (a, b) in enumerate(zip(left, right, strict=True)) if a != b]
+    if "broadcast" in text:
+        different = [one for one in different if "1" not in one[1:]] or different
+    named = ", ".join(f"dimension {at} ({a} and {b})" for at, a, b in different[:3])
+    if sorted(left) == sorted(right):
+        return f"{says}: the same sizes in another order.", (
+            "Transpose or permute one of the two where it is made (images as channels first or last, batch first or "
+            "time first); do not reshape it, which would mix the values."
+        )
+    if len(different) == 1:
+        return f"{says}: they differ in {named}.", _hint(
+            different[0][1], different[0][2], first=different[0][0] == 0 and len(left) > 1
+        )
+    return f"{says}: they differ in {named}.", _COUNTERPART
+
+
+def _of_product(left: tuple[str, ...], right: tuple[str, ...]) -> str:
+    inner, wanted = left[-1], right[-2]
+    if inner == right[-1]:
+        return f"Transpose the second, whose other size is {inner}; or the first, if that one is turned."
+    return (
+        f"If the input is as meant, make the layer for it: its input size is {wanted} and has to be {inner}. "
+        f"If the layer is as meant, find where the input became {inner} wide. {_reason(inner, wanted)}"
+    ).strip()
+
+
+def _reason(a: str, b: str) -> str:
+    """Return what two sizes suggest by their difference or ratio; "" where nothing does."""
+    if not (a.isdigit() and b.isdigit()) or "0" in (a, b):
+        return ""
+    low, high = sorted((int(a), int(b)))
+    if low == 1:
+        return "One size is 1: a channel or output that is single, or a dimension that was kept or added."
+    if high - low == 1:
+        return "They differ by one: a shift of labels, a special token, a class for background, or an end that counts."
+    if high % low == 0 and high // low <= LONGEST_RATIO:
+        return f"One is {high // low} times the other: dimensions merged or parted by a reshape, or a factor set twice."
+    return ""
+
+
+def _hint(a: str, b: str, *, first: bool = False) -> str:
+    if first:
+        return (
+            "The first dimension is the batch or the number of rows: both have to come from the same rows. Look for a "
+            "filter, a shift or a reshape on one side alone, or a last batch that is smaller. " + _reason(a, b)
+        ).strip()
+    return f"Decide which of {a} and {b} is meant, and change the layer or data that makes the other one. {_reason(a, b)}".strip()
+
+
+def _two_sizes(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
+    names = found.groupdict()
+    a, b = names["a"], names["b"]
+    if a == b:
+        return None
+    where = f" in dimension {names['dim']}" if names.get("dim") else ""
+    return f"Two sizes have to be equal{where}, and are {a} and {b}.", _hint(a, b) + " " + _COUNTERPART
+
+
+def _features(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    got, expected = found["a"], found["b"]
+    return f"The data has {got} features or channels, and the model was made for {expected}.", (
+        f"Give the {expected} that were there at training, in the same order; save the list of columns with the model. "
+        f"If {got} is right, build or fit the model for it. {_reason(got, expected)}"
+    ).strip()
+
+
+def _reshaping(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
+    wanted, size = [int(one) for one in re.findall(r"-?\d+", found["shape"])], int(found["size"])
+    product = 1
+    for one in wanted:
+        product *= one if one > 0 else 1
+    says = f"{size:,} values cannot fill the shape {_shown(tuple(map(str, wanted)))}"
+    if -1 in wanted:
+        says += f": {product:,} does not divide {size:,}."
+    else:
+        says += f", which holds {product:,}."
+    return says, (
+        "Print the shape before it: a last batch that is smaller, images of another size, or a number that is written "
+        "out. Write x.size(0) for the batch and -1 for one dimension that follows."
+    )
+
+
+def _lengths(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
+    sizes = re.findall(r"\d{1,12}", found["sizes"])
+    if len(set(sizes)) < 2:
+        return None
+    return f"The inputs have {' and '.join(sizes[:4])} rows.", (
+        "Both have to come from the same rows: look for a filter, dropna, shift or split that was done on one side "
+        f"alone, and for inputs that are turned (rows and columns). {_reason(*sizes[:2])}"
+    ).strip()
+
+
+# Types of numbers and devices: both are stated.
+
+
+_ALIASES = {
+    "double": "float64", "float": "float32", "half": "float16", "long": "int64", "int": "int32", "short": "int16",
+    "byte": "uint8", "char": "int8", "bfloat16": "bfloat16", "bool": "bool",
+}  # fmt: skip
+_DTYPE = re.compile(
+    r"\b(?:torch\.|c10::|tf\.|np\.|numpy\.|jnp\.)?(?:cuda\.)?(?:(float(?:16|32|64)|bfloat16|u?int(?:8|16|32|64)|complex(?:64|128))|"
+    r"(?:c10::)?(Double|Float|Half|Long|Int|Short|Byte|Char|BFloat16|Bool)(?:Tensor)?|"
+    r"(?<=\()(double|float|half|long int|long|int|unsigned char|bool|c10::BFloat16|c10::Half)(?=\)))\b"
+)
+_DEVICE = re.compile(r"\b(cuda(?::\d{1,3})?|cpu|mps(?::\d{1,2})?|xpu(?::\d{1,2})?)\b|\btorch\.(cuda)\.\w{1,20}Tensor")
+
+
+def _dtypes_of(text: str) -> list[str]:
+    """Return the types of numbers that a message names, by their names in PyTorch and NumPy."""
+    names = []
+    for found in _DTYPE.finditer(text):
+        name = (found[1] or found[2] or found[3]).lower().replace("c10::", "").replace("long int", "long")
+        names.append(_ALIASES.get(name.replace("unsigned char", "byte"), name))
+    return list(dict.fromkeys(names))
+
+
+_ALTERNATIVES = re.compile(r"int32 ?(?:or|/) ?int64|(?i:long or int|int or long|one of)|types are|only support")
+"""Types that a message offers, not those that meet."""
+
+
+def _types(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
+    names = _dtypes_of(found.string)
+    if len(names) != 2 or _ALTERNATIVES.search(found.string):
+        return None
+    both, says = set(names), f"{names[0]} and {names[1]} meet."
+    if both == {"float32", "float64"}:
+        change = (
+            "float64 comes from NumPy or pandas: make the data float32 where it is read, x.float() or "
+            "array.astype('float32'). The model stays in float32."
+        )
+    elif both <= {"float16", "bfloat16", "float32", "float64"}:
+        change = (
+            "The model and what enters it are of different precision: run both under torch.autocast, or give the input "
+            "as x.to(model.dtype). Look for a part that was cast, loaded or made alone."
+        )
+    elif names[1] in ("float32", "float64", "float16", "bfloat16") and "int64" in both:
+        change = (
+            "Whole numbers are asked for where fractions come, or the reverse: class labels and ids need .long(), "
+            "features and regression targets .float(). A loss for classes takes labels, not one-hot."
+        )
+    else:
+        change = "Cast at one place on purpose: .long() for labels and ids, .float() for features and targets, .bool() for masks."
+    return says, change
+
+
+def _devices(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
+    names = list(dict.fromkeys(one[1] or one[2] for one in _DEVICE.finditer(found.string)))
+    if "cuda" in names and "cpu" not in names and "FloatTensor)" in found.string:
+        names.append("cpu")
+    if len(names) != 2:
+        return None
+    return f"One tensor is on {names[0]}, another on {names[1]}.", (
+        "Move both to one device just before this line, x = x.to(model.device): the batch, the labels, and tensors "
+        "made in forward (device=x.device). A constant of the model belongs into register_buffer."
+    )
+
+
+# The forms of messages: the first that fits and that can be read counts.
+
+
+def _in_context(words: str, read: Reader) -> Reader:
+    """Return a reader that reads only messages that hold one of some words too."""
+    context = re.compile(words)
+    return lambda found, failure: read(found, failure) if context.search(found.string) else None
+
+
+def _form(entry: str, pattern: str, read: Reader) -> tuple[str, re.Pattern[str], Reader]:
+    return entry, re.compile(pattern), read
+
+
+_CALL = r"(?:(?P<call>[\w.<>]{1,160})\(\) )?"
+_NEAR = r"(?:\.? Did you mean:? '(?P<near>\w{1,60})'\?)?"
+_PATH = r"['\"](?P<path>[^'\"]{1,300})['\"]"
+_QUOTED_NAME = r"['\"`](?P<name>[\w./-]{1,80})['\"`]"
+_RELATION = (
+    r"match|\b(?:the )?same\b|incompatible|broadcast|multipl|contract|aligned|differ|inconsistent|not equal|"
+    r"(?:[Ee]xpected|expects|should be|must be|to have|to be) .{0,120}(?:got|found|received|is|has)\b|compatible with|concatenat|no larger|but should be"
+)
+"""Words that put two shapes into relation."""
+_TYPE_WORDS = (
+    r"same dtype|(?:data|scalar|d)[ _]?type|Input type|should be the same|[Ee]xpected|must have|must be|promote"
+)
+_FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
+    _form(
+        "python_call", rf"{_CALL}got an unexpected keyword argument '(?P<name>\w{{1,60}})'{_NEAR}", _unknown_argument
+    ),
+    _form(
+        "python_call",
+        r"'(?P<name>\w{1,60})' is an invalid keyword argument for (?:this function|(?P<call>\w{1,60}))",
+        _unknown_argument,
+    ),
+    _form(
+        "python_call",
+        rf"{_CALL}missing (?:\d{{1,3}} required (?:positional|keyword-only) arguments?|a required (?:keyword-only )?"
+        r"argument|required argument): (?P<names>'\w{1,60}'.{0,400})",
+        _missing_argument,
+    ),
+    _form(
+        "python_call",
+        rf"{_CALL}takes (?:at most |exactly |from \d{{1,3}} to )?(?P<taken>\w{{1,6}}) (?:positional )?arguments? "
+        r"(?:but |\()(?P<given>\d{1,4})",
+        _too_many,
+    ),
+    _form("python_call", rf"{_CALL}got multiple values for (?:keyword )?argument '(?P<name>\w{{1,60}})'", _twice),
+    _form("python_none", r"'NoneType' object has no attribute '(?P<name>\w{1,60})'", _none),
+    _form(
+        "python_none",
+        r"'NoneType' object (?:is not|isn't|does not) .{0,40}|(?:argument|object) of type 'NoneType' .{0,40}|"
+        r"cannot unpack non-iterable NoneType",
+        _none,
+    ),
+    _form(
+        "python_attribute",
+        r"(?:(?P<module>(?:partially initialized )?module) |type object )?'(?P<owner>[\w.]{1,80})' (?:object )?"
+        rf"has no attribute '(?P<name>\w{{1,60}})'{_NEAR}",
+        _attribute,
+    ),
+    _form(
+        "import_name",
+        r"cannot import name '(?P<name>\w{1,80})' from (?:partially initialized module )?'(?P<module>[\w.]{1,120})'"
+        r"(?: \((?:most likely due to a circular import\) \()?(?P<path>[^()]{1,300})\))?",
+        _import,
+    ),
+    _form(
+        "python_kind",
+        r"unsupported operand type\(s\) for (?P<operator>[^ ]{1,12}?)(?: or pow\(\))?: '(?P<left>[\w.]{1,60})' and "
+        r"'(?P<right>[\w.]{1,60})'",
+        _operands,
+    ),
+    _form(
+        "python_kind",
+        r"'(?P<operator>[<>=!]{1,2})' not supported between instances of '(?P<left>[\w.]{1,60})' and "
+        r"'(?P<right>[\w.]{1,60})'",
+        _operands,
+    ),
+    _form(
+        "python_kind",
+        r"(?:argument of type )?'(?P<kind>[\w.]{1,60})' (?:object )?is "
+        r"(?P<what>not (?:callable|subscriptable|iterable|reversible|an iterator))",
+        _unable,
+    ),
+    _form(
+        "python_kind",
+        r"(?P<holder>list|tuple|string|str|byte) ind(?:ices|exes) must be integers(?: or slices)?, not '?(?P<kind>[\w.]{1,60})'?",
+        _subscript,
+    ),
+    _form("python_kind", r"unhashable type: '(?P<kind>[\w.]{1,60})'", _unhashable),
+    _form("python_kind", r"can only concatenate (?P<left>\w{1,20}) \(not \"(?P<kind>[\w.]{1,60})\"\)", _concatenated),
+    _form("python_kind", r"cannot unpack (?P<what>non-iterable) (?P<kind>[\w.]{1,60}) object", _unable),
+    _form(
+        "python_kind",
+        r"'(?P<kind>[\w.]{1,60})' object (?P<what>does not support item assignment|doesn't support item deletion)",
+        _unable,
+    ),
+    _form("python_kind", r"object of type '(?P<kind>[\w.]{1,60})' (?P<what>has no len\(\))", _unable),
+    _form(
+        "argument_kind",
+        r"argument '(?P<name>\w{1,60})' (?:\(position \d{1,3}\) )?must be (?P<wanted>[\w. ]{1,60}), not (?P<kind>[\w.]{1,60})",
+        _wanted_kind,
+    ),
+    _form(
+        "argument_kind",
+        r"Error: (?:\w{1,60}\(\):? )?(?:argument )?(?P<name>)(?:[Ee]xpected |must be )(?P<wanted>(?:an? )?[\w.]{1,60}"
+        r"(?:, [\w.]{1,60}){0,3}(?: or [\w.]{1,60})?(?: object| instance)?),? (?:but got|got|not) (?:an? )?"
+        r"['\"]?(?:<class ')?(?P<kind>[A-Za-z][\w.]{1,60})",
+        _wanted_kind,
+    ),
+    _form(
+        "python_kind",
+        r"(?:sequence item \d{1,9}: )expected (?P<wanted>\w{1,20}) instance, (?P<kind>\w{1,40}) found",
+        _wanted_kind,
+    ),
+    _form(
+        "python_unpack",
+        r"(?:too many|not enough) values to unpack \(expected (?:at least )?(?P<expected>\d{1,9})(?:, got (?P<got>\d{1,9}))?\)",
+        _unpacking,
+    ),
+    _form("python_key", rf"^[\w.]{{0,200}}KeyError: {_QUOTED_NAME}$", _key),
+    _form(
+        "python_index",
+        r"[Ii]ndex (?P<index>-?\d{1,15}) is out of (?:bounds|range) for (?:dimension|axis) \d{1,3} with size "
+        r"(?P<size>\d{1,15})",
+        _index,
+    ),
+    _form("tf_cast_string", r"could not convert string to \w{1,12}: ['\"](?P<value>[^'\"]{0,60})['\"]", _number_text),
+    _form(
+        "number_text_invalid",
+        r"invalid literal for int\(\) with base 10: ['\"](?P<value>[^'\"]{0,60})['\"]",
+        _number_text,
+    ),
+    _form(
+        "json_decode",
+        r"JSONDecodeError: (?P<what>[A-Z][\w ,':]{2,80}?): line (?P<line>\d{1,9}) column (?P<column>\d{1,9})",
+        _json,
+    ),
+    _form(
+        "unicode_decode",
+        r"'(?P<codec>[\w-]{1,20})' codec can't decode bytes? (?P<byte>0x[0-9a-f]{2}) in position (?P<position>\d{1,12})",
+        _unicode,
+    ),
+    _form("checkpoint_not_a_checkpoint", r"invalid load key, '(?P<key>\\x[0-9a-f]{2}|[^'\\ ])'", _pickle),
+    _form("path_missing", rf"(?P<what>No such file or directory): {_PATH}", _path),
+    _form("is_a_directory", rf"(?P<what>Is a directory): {_PATH}", _path),
+    _form("permission_denied", rf"(?P<what>Permission denied): {_PATH}", _path),
+    _form(
+        "argument_unknown",
+        r"error: (?P<what>unrecognized arguments|the following arguments are required): (?P<names>.{1,300})",
+        _arguments,
+    ),
+    _form(
+        "argument_unknown", r"(?P<names>\[.{1,300}\]).{0,3}(?P<what>)are not used by the HfArgumentParser", _arguments
+    ),
+    _form(
+        "argument_unknown",
+        r"error: argument (?P<name>--?[\w/-]{1,60}): (?:expected (?:one|at least one) argument|"
+        r"invalid (?P<kind>\w{1,20}) value: '(?P<value>[^']{0,60})')",
+        _argument_value,
+    ),
+    _form(
+        "hydra_override",
+        rf"Key {_QUOTED_NAME} (?:is )?not in (?:struct|'\w{{1,60}}')(?: .{{0,40}}?full_key: (?P<full>[\w.\[\]]{{1,120}}))?",
+        _config_key,
+    ),
+    _form("hydra_override", r"Missing mandatory value: (?P<name>[\w.]{1,120})", _config_missing),
+    _form(
+        "config_validation",
+        r"validation errors? for (?P<model>[\w.]{1,80}) (?P<name>[\w.\[\]-]{1,80}) (?P<what>[A-Z].{1,300}?) "
+        r"\[type=(?P<type>\w{1,60}), input_value=.{0,400}?input_type=(?P<given>\w{1,40})",
+        _field,
+    ),
+    _form("setting_out_of_range", "", _allowed),
+    _form(
+        "setting_out_of_range",
+        r"`?'?(?P<name>[A-Za-z_][\w.]{1,60})'?`? (?:\w{1,20} )?(?:must|should|has to|have to|needs? to) (?:be )?(?P<wanted>"
+        r"(?:(?:an? |the |of |in |be |between |and |or |to |than |equal |range |interval |greater |larger |less |smaller |more "
+        r"|at |least |most |strictly |positive|non-?negative|integer|number|float|int|fraction|value |divisible |by |multiple |"
+        r"[<>]=? ?|[\[(]-?[\d.]{1,12}, ?(?:-?[\d.]{1,12}|inf)[\])]|-?\d[\d.e-]{0,12}) ?){1,9})[,.;:]? "
+        r"(?:but )?(?:[Gg]ot|is|was|found|received|given)(?: value)?:? (?:\w{1,40} ?= ?)?(?P<value>-?\d[\d.e+-]{0,20}|None|True|False)",
+        _out_of_range,
+    ),
+    _form(
+        "sizes_disagree",
+        r"\(?(?P<a>\d{1,12})\)? (?:must be|should be|is not|not|has to be) (?:evenly )?(?:divisible by|a multiple of) "
+        r"(?:[\w.`]{1,40} ){0,7}?\(?(?P<b>\d{1,9})\b",
+        _indivisible,
+    ),
+    _form("sizes_disagree", r"can't divide axis of length (?P<a>\d{1,12}) in chunks of (?P<b>\d{1,9})", _indivisible),
+    _form(
+        "sizes_disagree",
+        r"shape '(?P<shape>\[[-\d, ]{1,100}\])' is invalid for input of size (?P<size>\d{1,15})",
+        _reshaping,
+    ),
+    _form(
+        "sizes_disagree",
+        r"X has (?P<a>\d{1,9}) features?, but \w{1,80} is expecting (?P<b>\d{1,9})",
+        _features,
+    ),
+    _form(
+        "sizes_disagree",
+        r"to have (?P<b>\d{1,9}) channels?, but got (?P<a>\d{1,9}) channels?",
+        _features,
+    ),
+    _form("samples_inconsistent", r"inconsistent numbers? of samples: (?P<sizes>\[.{1,200}?\])", _lengths),
+    _form(
+        "sizes_disagree",
+        r"Length of values (?P<sizes>\(\d{1,12}\) does not match length of index \(\d{1,12}\))",
+        _lengths,
+    ),
+    _form("sizes_disagree", r"(?P<sizes>batch_size \(\d{1,12}\) to match target batch_size \(\d{1,12}\))", _lengths),
+    _form(
+        "operator_shapes",
+        r"size of tensor a \((?P<a>\d{1,12})\) must match the size of tensor b \((?P<b>\d{1,12})\)"
+        r"(?: at non-singleton dimension (?P<dim>\d{1,3}))?",
+        _two_sizes,
+    ),
+    _form(
+        "operator_shapes",
+        r"expanded size of the tensor \((?P<a>\d{1,12})\) must match the existing size \((?P<b>\d{1,12})\)"
+        r"(?: at non-singleton dimension (?P<dim>\d{1,3}))?",
+        _two_sizes,
+    ),
+    _form("operator_shapes", r"Expected size (?P<a>\d{1,12}) but got size (?P<b>\d{1,12})", _two_sizes),
+    _form(
+        "operator_shapes",
+        r"to have value (?P<a>\d{1,12}), but received input with shape \((?:\w{1,12}, ?){1,9}(?P<b>\d{1,12})\)",
+        _two_sizes,
+    ),
+    _form(
+        "operator_shapes",
+        r"contracting dimensions to have the same shape, got \((?P<a>\d{1,12}),\) and \((?P<b>\d{1,12}),\)",
+        _two_sizes,
+    ),
+    _form("operator_shapes", "", _in_context(_RELATION, _two_shapes)),
+    _form(
+        "same_device",
+        "",
+        _in_context(r"(?:same|expected|different) devices?\b|should be the same|device type|is on", _devices),
+    ),
+    _form("operator_types", "", _in_context(_TYPE_WORDS, _types)),
+)
+"""Entry of `errors.jsonl`, pattern, reader: forms of fewer messages stand above those of more."""
