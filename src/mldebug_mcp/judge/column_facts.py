@@ -87,10 +87,11 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
 five hundred healthy ones. Of 407 healthy runs of the data set none shows a multiple or a contradiction. None shows
 training that is behind or a loss too low for one pass. What two causes explain counts less for each,
 and arithmetic without a way out most. What three or more healthy runs show, such as a norm that grows, is stated and
-does not weigh. Of 650 healthy runs, public ones among them, none shows a part that is subtracted, an entropy that is
-lowered, a start from scratch, a loss that contradicts its accuracy, much clipping or a move at a resume. They show in 3
-of 44 runs of `wrong_loss`, 4 of 26 of `entropy_collapse`, 2 of 31 of `bad_init`, 6 of 33 of `metric_bug`, 6 of 13 of
-`off_policy_staleness`, and 10 of 24 of `resume_state_lost`. A resume itself is known, so a move at one weighs less."""
+does not weigh. Of 650 healthy runs, public ones among them, none has a part that is subtracted or an entropy that is
+lowered. None has a start from scratch, a loss that contradicts its accuracy, much clipping or a move at a resume. Of
+runs with a fault, 3 of 44 of `wrong_loss`, 4 of 26 of `entropy_collapse` and 2 of 31 of `bad_init` show the first
+three. The others show in 6 of 33 of `metric_bug`, 6 of 13 of `off_policy_staleness` and 10 of 24 of
+`resume_state_lost`. A resume itself is known, so a move at one weighs less."""
 
 
 _SAID_BY: Mapping[str, Collection[str]] = {

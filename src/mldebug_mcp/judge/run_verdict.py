@@ -149,13 +149,13 @@ def _first_check(leader: Hypothesis, steps: Sequence[NextStep], learner: str) ->
 
 
 def doubt_of(hypotheses: Sequence[Hypothesis]) -> Hypothesis | None:
-    """Return the fault that is worth a check where healthy leads by little: the next one, if anything speaks for it."""
+    """Return the fault that is worth a check where healthy leads by little: the next one, if anything supports it."""
     rival = None if is_surely(hypotheses[0]) else _rival(hypotheses)
     return rival if rival is not None and has_grounds(rival) else None
 
 
 def has_grounds(hypothesis: Hypothesis) -> bool:
-    """Say whether anything in the log speaks for a cause: without that its share is its prior."""
+    """Say whether anything in the log supports a cause: without that its share is its prior."""
     return any(reason.bits >= SPEAKS for reason in hypothesis.reasons)
 
 

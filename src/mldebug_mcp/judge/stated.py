@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mldebug_mcp.core.text import clean, did_you_mean, nearest
+from mldebug_mcp.knowledge.errors import MAX_TEXT
 from mldebug_mcp.logs.failures import Failure
 
-MAX_TEXT = 4_000
-"""Characters of a message that are read, as for the entries."""
 MAX_LISTED = 8
 """Allowed values that are named; the others are counted. Chosen: one line."""
 MAX_NEAR = 3
@@ -23,7 +22,7 @@ MAX_NEAR = 3
 UNNAMED = "The function"
 """What is called, where the message does not name it."""
 MAX_BETWEEN = 12
-"""Characters between the values of a list, other than signs: with more it is no list but sentences. Chosen."""
+"""Characters between the values of a list, other than signs: with more they are sentences. Chosen."""
 LONGEST_RATIO = 64
 """The largest whole ratio of two sizes that reads like merged dimensions. Chosen: pixels of a patch, frames."""
 
@@ -206,8 +205,8 @@ def _none(found: re.Match[str], failure: Failure) -> tuple[str, str]:
     if subject:
         says += f" In your own line see `{subject}`."
     return says, (
-        "Print it one line above and follow it to where it became None: a function without return, an optional setting "
-        "or argument that was not given, a file or key that was not found (.get), or a part that was not made."
+        "Print it one line above and follow it to where it became None. Often it is a function without "
+        "return, an argument that was not given, a key that was not found (.get), or a part not made."
     )
 
 
@@ -242,7 +241,7 @@ def _attribute(found: re.Match[str], failure: Failure) -> tuple[str, str] | None
     )
 
 
-def _operands(found: re.Match[str], failure: Failure) -> tuple[str, str]:
+def _operands(found: re.Match[str], _: Failure) -> tuple[str, str]:
     operator, left, right = found["operator"], found["left"], found["right"]
     types = {left, right}
     says = f"`{operator}` gets {_article(left)} and {_article(right)}."
@@ -286,7 +285,8 @@ def _unable(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
 _CALLED = {
     "module": "Import the class from the module, or write module.name().",
     "str": "A variable has the name of a function, a name of a function is text of a configuration, or a comma lacks.",
-    "Tensor": "A tensor has the name of a function or layer (loss = loss(...)), or it is a property: drop the brackets.",
+    "Tensor": "A tensor has the name of a function or layer (loss = loss(...)), or it is a "
+    "property: drop the brackets.",
     "": "A variable has the name of a function, a property or result is called like a method, or an operator lacks.",
 }
 """A type → how it comes that it is called."""
@@ -389,8 +389,8 @@ def _key(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
 def _index(found: re.Match[str], _: Failure) -> tuple[str, str]:
     index, size = found["index"], int(found["size"])
     return f"Index {index} is asked for, and the dimension has {size:,}: 0 to {size - 1:,}.", (
-        "Print what gives the index: labels or ids that start at 1 or exceed the number of classes, an index of the "
-        "whole data used on a part of it, or a size that was set too small."
+        "Print what gives the index. It may be labels that start at 1, an index of the whole data on a part of it, "
+        "or a size that is too small."
     )
 
 
@@ -401,15 +401,18 @@ def _number_text(found: re.Match[str], _: Failure) -> tuple[str, str]:
     text = found["value"]
     shown = f"`{text}`" if re.fullmatch(r"[\w.,%$/:+-]{1,30}", text) else "text" if text.strip() else "empty text"
     if not text.strip() or text.strip().lower() in {"n/a", "na", "none", "null", "-", "?", "nan", "missing", "."}:
-        change = "It stands for a missing value: pd.to_numeric(x, errors='coerce') or na_values= in read_csv, then fill or drop."
+        change = (
+            "It stands for a missing value: pd.to_numeric(x, errors='coerce') or na_values= in "
+            "read_csv, then fill or drop."
+        )
     elif re.fullmatch(r"-?\d{1,12},\d{1,12}", text):
         change = "It has a comma: as decimal mark read it with decimal=',', between thousands with thousands=','."
     elif re.fullmatch(r"-?\d{1,12}\.\d{1,12}(?:e[-+]?\d{1,3})?", text):
         change = "It is a number with a fraction: int(float(x)), or float(x) where fractions are meant."
     else:
         change = (
-            "It is no number: a category or label to encode, a header row read as data, a unit or sign to strip, or "
-            "columns in another order. Look at the row that holds it, and convert where the file is read."
+            "It may be a category to encode, a header row, a unit or sign to strip, or columns in another order. "
+            "Look at the row that holds it, and convert where the file is read."
         )
     return f"{shown[0].upper()}{shown[1:]} is to be turned into a number.", change
 
@@ -428,7 +431,10 @@ def _json(found: re.Match[str], _: Failure) -> tuple[str, str]:
             "A key lacks double quotes: single quotes (a printed Python dictionary), a comment, or a comma too many."
         )
     elif what.startswith(("Unterminated", "Expecting ")):
-        change = "The file is cut off there (a writer that was killed, a full disk) or lacks a comma or quote: write it anew."
+        change = (
+            "The file is cut off there (a writer that was killed, a full disk) or lacks a comma "
+            "or quote: write it anew."
+        )
     else:
         change = "Look at that place: a sign that JSON must escape, NaN, or another encoding."
     return says, change
@@ -461,7 +467,7 @@ def _pickle(found: re.Match[str], _: Failure) -> tuple[str, str]:
     )
 
 
-def _path(found: re.Match[str], failure: Failure) -> tuple[str, str]:
+def _path(found: re.Match[str], _: Failure) -> tuple[str, str]:
     kind, path = found["what"], found["path"]
     shown = f"`{path}`" if re.fullmatch(r"[\w./\\~:*$={}@-]{1,120}", path) else "The path"
     if kind == "Is a directory":
@@ -477,7 +483,8 @@ def _path(found: re.Match[str], failure: Failure) -> tuple[str, str]:
     if re.search(r"[*$?]|\{\w", path):
         return (
             says,
-            "A pattern or variable was not filled in: glob.glob(path), os.path.expandvars(path), or an f before the text.",
+            "A pattern or variable was not filled in: glob.glob(path), os.path.expandvars(path), "
+            "or an f before the text.",
         )
     absolute = path.startswith(("/", "\\")) or path[1:2] == ":"
     return says, (
@@ -490,26 +497,28 @@ def _path(found: re.Match[str], failure: Failure) -> tuple[str, str]:
 # Settings: values that are allowed, types that are expected.
 
 
-_TOKEN = r"[\w.+*/:@-]{1,60}"
-_IN_QUOTES = re.compile(rf"['\"`‘]({_TOKEN})['\"`’]")
+_ONE_WORD = r"[\w.+*/:@-]{1,60}"
+_IN_QUOTES = re.compile(rf"['\"`‘]({_ONE_WORD})['\"`’]")
 _OFFER = re.compile(
     r"(?:must|should|has to|have to|needs? to|can) (?:only )?be (?:a str |a string |specified )?"
     r"(?:one of|any of|among|either|in(?= ?[\[({]))|\b[Cc]hoose (?:one )?(?:from|of|between)|"
     r"\bselect (?:one )?(?:from|of)|\b[Oo]ne of\b|not in(?= (?:\[|\(|\{|dict_keys))|Input should be(?= ['\"])|"
-    r"\b(?:columns|names|keys|values|options|choices|fields|modes|types)(?: \w{1,20}){0,4}(?: are|:)(?= ?(?:[\[({]|['\"]))|"
+    r"\b(?:columns|names|keys|values|options|choices|fields|modes|types)(?: "
+    r"\w{1,20}){0,4}(?: are|:)(?= ?(?:[\[({]|['\"]))|"
     r"\b(?:[Vv]alid|[Aa]vailable|[Ss]upported|[Aa]llowed|[Pp]ossible|[Kk]nown|[Aa]ccepted|[Rr]egistered|[Ee]xisting)"
     r"(?: \w{1,20}){0,5}(?: are| is|:)|\boptions(?: are|:)|\b[Cc]andidates(?: are|:)|\b[Ee]xpected(?= ?[\[({])"
 )
 _GIVEN = re.compile(
     rf"(?:\b[Gg]ot|[Rr]eceived|[Ff]ound|\bgiven|\bwas|\bis|[Ii]nvalid|[Uu]nknown|[Uu]nrecogni[sz]ed|[Uu]nsupported|"
     rf"[Uu]nable to find|[Nn]o such|input_value=|[Cc]ould not find|[Nn]ot find)"
-    rf"(?: \w{{1,20}}){{0,4}}?[ :=]{{0,3}}['\"`‘]({_TOKEN})['\"`’]|"
-    rf"['\"`‘]({_TOKEN})['\"`’] (?:is|was) (?:not|an? (?:invalid|unknown|unsupported))\b|"
-    rf"Error: ({_TOKEN}) is not (?:a valid|in |among|one of|supported|an? )|"
-    rf"(?:[Gg]ot|[Uu]nknown|[Ii]nvalid|[Uu]nrecogni[sz]ed|[Uu]nsupported)(?: \w{{1,20}}){{0,3}}?[ :]{{1,2}}(?!an? )({_TOKEN})(?:[,.;](?: |$)|$)"
+    rf"(?: \w{{1,20}}){{0,4}}?[ :=]{{0,3}}['\"`‘]({_ONE_WORD})['\"`’]|"
+    rf"['\"`‘]({_ONE_WORD})['\"`’] (?:is|was) (?:not|an? (?:invalid|unknown|unsupported))\b|"
+    rf"Error: ({_ONE_WORD}) is not (?:a valid|in |among|one of|supported|an? )|"
+    rf"(?:[Gg]ot|[Uu]nknown|[Ii]nvalid|[Uu]nrecogni[sz]ed|[Uu]nsupported)(?: "
+    rf"\w{{1,20}}){{0,3}}?[ :]{{1,2}}(?!an? )({_ONE_WORD})(?:[,.;](?: |$)|$)"
 )
 _SUBJECT = re.compile(
-    rf"[Tt]he ['`]({_TOKEN})['`] (?:parameter|argument|option|field)|argument (--?[\w/-]{{1,60}})|"
+    rf"[Tt]he ['`]({_ONE_WORD})['`] (?:parameter|argument|option|field)|argument (--?[\w/-]{{1,60}})|"
     rf"(?:Error: |^)['`]?([a-z_]{{2,60}})['`]? (?:must|should|has to) be"
 )
 
@@ -544,7 +553,7 @@ def _choices(text: str) -> list[str]:
         return []
     if not words:
         words = [word for word in re.split(r",\s?(?:or |and )?| or | and |\|", rest.strip(" :")) if word]
-        words = words if all(re.fullmatch(_TOKEN, word) for word in words) else []
+        words = words if all(re.fullmatch(_ONE_WORD, word) for word in words) else []
     return list(dict.fromkeys(words))
 
 
@@ -572,7 +581,8 @@ def _allowed(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
 def _out_of_range(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     name, wanted, value = found["name"], found["wanted"].strip(" ,."), found["value"].rstrip(".,")
     return f"`{name}` has to be {wanted}, and is {value}.", (
-        "Set it as the message asks where it is passed, or in the configuration. Where it is computed, print what it is "
+        "Set it as the message asks where it is passed, or in the configuration. Where it is "
+        "computed, print what it is "
         "computed from: a percentage for a fraction, a count of zero, a division that rounds down."
     )
 
@@ -592,6 +602,13 @@ def _arguments(found: re.Match[str], _: Failure) -> tuple[str, str]:
     if found["what"].startswith("the following"):
         names = re.findall(r"[\w/-]{1,60}", found["names"])
         return f"The command lacks {_listed(names)}.", "Give them on the command line; --help shows what each means."
+    values = re.findall(rf"{_ONE_WORD}", found["names"].strip())
+    if not names and values:
+        return f"The script has no place for {_listed(values[:MAX_LISTED])}: no option takes it as its value.", (
+            "The option before it takes none, as a switch (action='store_true'), or one only: "
+            "leave the value out. If the "
+            "script is yours and the option is to take it, use argparse.BooleanOptionalAction or nargs."
+        )
     return f"The script has no option {_listed(names) or 'of this name'}.", (
         "Compare with --help: it is misspelt (- or _), belongs to another script or launcher, or was renamed. For a "
         "script of your own add it with add_argument."
@@ -602,9 +619,9 @@ def _argument_value(found: re.Match[str], _: Failure) -> tuple[str, str]:
     name, value, kind = found["name"], found["value"], found["kind"]
     if value is None:
         return f"{name} stands on the command line without a value.", f"Write a value behind {name}."
-    shown = f"`{value}`" if re.fullmatch(_TOKEN, value) else "the value"
+    shown = f"`{value}`" if re.fullmatch(_ONE_WORD, value) else "the value"
     return f"{name} takes a value of the type {kind}, and gets {shown}.", (
-        f"Write a value of that type; 1e5 or 1.0 is no int. If the script is yours, correct type= of {name}."
+        f"Write a value of that type; an int has neither e nor a point. In a script of your own correct type= of {name}."
     )
 
 
@@ -627,7 +644,7 @@ def _field(found: re.Match[str], _: Failure) -> tuple[str, str]:
     model = found["model"]
     if kind == "missing":
         return f"{model} requires the field `{name}`, and it is not given.", (
-            f"Give {name}; where it was given, check its spelling and the level that it stands at."
+            f"Give {name}; where it was given, check its spelling and its level."
         )
     if kind == "extra_forbidden":
         return f"{model} has no field `{name}`.", (
@@ -635,13 +652,14 @@ def _field(found: re.Match[str], _: Failure) -> tuple[str, str]:
         )
     wanted = _WANTED.match(what)
     return f"The field `{name}` of {model} needs {wanted[1].strip() if wanted else kind}, and got {_article(given)}.", (
-        f"Give {name} such a value. In a configuration look for quotes around a number, text that is no number, a list "
-        "in place of one value, or null."
+        f"Give {name} such a value. In a configuration look for quotes around a number, words in place of a number, a "
+        "list in place of one value, or null."
     )
 
 
 _WANTED = re.compile(
-    r"Input should be ((?:(?:an? |the )?(?:valid |greater |less |than |or |equal to |(?:integer|number|boolean|string|list|"
+    r"Input should be ((?:(?:an? |the )?(?:valid |greater |less |than |or |equal to |"
+    r"(?:integer|number|boolean|string|list|"
     r"dictionary|instance|tuple|set|datetime|date|True|False|None)\b ?|-?\d[\d.]{0,12} ?)){1,8})"
 )
 
@@ -650,7 +668,8 @@ _WANTED = re.compile(
 
 
 _SHAPE = re.compile(
-    r"(?:torch\.Size\()?(?<![\w.])[\[(]((?:\d{1,9}|None|-1)(?:, ?(?:\d{1,9}|None|-1)){1,9}|(?:\d{1,9}|None)(?=,\)|\])),?[\])]|"
+    r"(?:torch\.Size\()?(?<![\w.])[\[(]((?:\d{1,9}|None|-1)(?:, ?(?:\d{1,9}|None|-1)){1,9}|"
+    r"(?:\d{1,9}|None)(?=,\)|\])),?[\])]|"
     r"\b(\d{1,9}(?:x\d{1,9}){1,9})\b"
 )
 _OF_PRODUCT = re.compile(r"multipl|contract|matmul|\bmat1\b|\bm1\b|dot_general|not aligned|core dimension")
@@ -736,7 +755,8 @@ def _hint(a: str, b: str, *, first: bool = False) -> str:
             "The first dimension is the batch or the number of rows: both have to come from the same rows. Look for a "
             "filter, a shift or a reshape on one side alone, or a last batch that is smaller. " + _reason(a, b)
         ).strip()
-    return f"Decide which of {a} and {b} is meant, and change the layer or data that makes the other one. {_reason(a, b)}".strip()
+    advice = f"Decide which of {a} and {b} is meant, and change the layer or data that makes the other one."
+    return f"{advice} {_reason(a, b)}".strip()
 
 
 def _two_sizes(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
@@ -790,7 +810,8 @@ _ALIASES = {
     "byte": "uint8", "char": "int8", "bfloat16": "bfloat16", "bool": "bool",
 }  # fmt: skip
 _DTYPE = re.compile(
-    r"\b(?:torch\.|c10::|tf\.|np\.|numpy\.|jnp\.)?(?:cuda\.)?(?:(float(?:16|32|64)|bfloat16|u?int(?:8|16|32|64)|complex(?:64|128))|"
+    r"\b(?:torch\.|c10::|tf\.|np\.|numpy\.|jnp\.)?(?:cuda\.)?(?:(float(?:16|32|64)|"
+    r"bfloat16|u?int(?:8|16|32|64)|complex(?:64|128))|"
     r"(?:c10::)?(Double|Float|Half|Long|Int|Short|Byte|Char|BFloat16|Bool)(?:Tensor)?|"
     r"(?<=\()(double|float|half|long int|long|int|unsigned char|bool|c10::BFloat16|c10::Half)(?=\)))\b"
 )
@@ -831,7 +852,10 @@ def _types(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
             "features and regression targets .float(). A loss for classes takes labels, not one-hot."
         )
     else:
-        change = "Cast at one place on purpose: .long() for labels and ids, .float() for features and targets, .bool() for masks."
+        change = (
+            "Cast at one place on purpose: .long() for labels and ids, .float() for features and "
+            "targets, .bool() for masks."
+        )
     return says, change
 
 
@@ -866,7 +890,8 @@ _PATH = r"['\"](?P<path>[^'\"]{1,300})['\"]"
 _QUOTED_NAME = r"['\"`](?P<name>[\w./-]{1,80})['\"`]"
 _RELATION = (
     r"match|\b(?:the )?same\b|incompatible|broadcast|multipl|contract|aligned|differ|inconsistent|not equal|"
-    r"(?:[Ee]xpected|expects|should be|must be|to have|to be) .{0,120}(?:got|found|received|is|has)\b|compatible with|concatenat|no larger|but should be"
+    r"(?:[Ee]xpected|expects|should be|must be|to have|to be) .{0,120}(?:got|found|"
+    r"received|is|has)\b|compatible with|concatenat|no larger|but should be"
 )
 """Words that put two shapes into relation."""
 _TYPE_WORDS = (
@@ -933,7 +958,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
     ),
     _form(
         "python_kind",
-        r"(?P<holder>list|tuple|string|str|byte) ind(?:ices|exes) must be integers(?: or slices)?, not '?(?P<kind>[\w.]{1,60})'?",
+        r"(?P<holder>list|tuple|string|str|byte) ind(?:ices|exes) must be integers(?: or "
+        r"slices)?, not '?(?P<kind>[\w.]{1,60})'?",
         _subscript,
     ),
     _form("python_kind", r"unhashable type: '(?P<kind>[\w.]{1,60})'", _unhashable),
@@ -947,7 +973,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
     _form("python_kind", r"object of type '(?P<kind>[\w.]{1,60})' (?P<what>has no len\(\))", _unable),
     _form(
         "argument_kind",
-        r"argument '(?P<name>\w{1,60})' (?:\(position \d{1,3}\) )?must be (?P<wanted>[\w. ]{1,60}), not (?P<kind>[\w.]{1,60})",
+        r"argument '(?P<name>\w{1,60})' (?:\(position \d{1,3}\) )?must be (?P<wanted>[\w. "
+        r"]{1,60}), not (?P<kind>[\w.]{1,60})",
         _wanted_kind,
     ),
     _form(
@@ -964,7 +991,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
     ),
     _form(
         "python_unpack",
-        r"(?:too many|not enough) values to unpack \(expected (?:at least )?(?P<expected>\d{1,9})(?:, got (?P<got>\d{1,9}))?\)",
+        r"(?:too many|not enough) values to unpack \(expected (?:at least "
+        r")?(?P<expected>\d{1,9})(?:, got (?P<got>\d{1,9}))?\)",
         _unpacking,
     ),
     _form("python_key", rf"^[\w.]{{0,200}}KeyError: {_QUOTED_NAME}$", _key),
@@ -987,7 +1015,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
     ),
     _form(
         "unicode_decode",
-        r"'(?P<codec>[\w-]{1,20})' codec can't decode bytes? (?P<byte>0x[0-9a-f]{2}) in position (?P<position>\d{1,12})",
+        r"'(?P<codec>[\w-]{1,20})' codec can't decode bytes? (?P<byte>0x[0-9a-f]{2}) in "
+        r"position (?P<position>\d{1,12})",
         _unicode,
     ),
     _form("checkpoint_not_a_checkpoint", r"invalid load key, '(?P<key>\\x[0-9a-f]{2}|[^'\\ ])'", _pickle),
@@ -1010,7 +1039,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
     ),
     _form(
         "hydra_override",
-        rf"Key {_QUOTED_NAME} (?:is )?not in (?:struct|'\w{{1,60}}')(?: .{{0,40}}?full_key: (?P<full>[\w.\[\]]{{1,120}}))?",
+        rf"Key {_QUOTED_NAME} (?:is )?not in (?:struct|'\w{{1,60}}')(?: .{{0,40}}?full_key: "
+        rf"(?P<full>[\w.\[\]]{{1,120}}))?",
         _config_key,
     ),
     _form("hydra_override", r"Missing mandatory value: (?P<name>[\w.]{1,120})", _config_missing),
@@ -1023,11 +1053,15 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
     _form("setting_out_of_range", "", _allowed),
     _form(
         "setting_out_of_range",
-        r"`?'?(?P<name>[A-Za-z_][\w.]{1,60})'?`? (?:\w{1,20} )?(?:must|should|has to|have to|needs? to) (?:be )?(?P<wanted>"
-        r"(?:(?:an? |the |of |in |be |between |and |or |to |than |equal |range |interval |greater |larger |less |smaller |more "
-        r"|at |least |most |strictly |positive|non-?negative|integer|number|float|int|fraction|value |divisible |by |multiple |"
+        r"`?'?(?P<name>[A-Za-z_][\w.]{1,60})'?`? (?:\w{1,20} )?(?:must|should|has to|have to|"
+        r"needs? to) (?:be )?(?P<wanted>"
+        r"(?:(?:an? |the |of |in |be |between |and |or |to |than |equal |range |interval |"
+        r"greater |larger |less |smaller |more "
+        r"|at |least |most |strictly |positive|non-?negative|integer|number|float|int|fraction|"
+        r"value |divisible |by |multiple |"
         r"[<>]=? ?|[\[(]-?[\d.]{1,12}, ?(?:-?[\d.]{1,12}|inf)[\])]|-?\d[\d.e-]{0,12}) ?){1,9})[,.;:]? "
-        r"(?:but )?(?:[Gg]ot|is|was|found|received|given)(?: value)?:? (?:\w{1,40} ?= ?)?(?P<value>-?\d[\d.e+-]{0,20}|None|True|False)",
+        r"(?:but )?(?:[Gg]ot|is|was|found|received|given)(?: value)?:? (?:\w{1,40} ?= "
+        r"?)?(?P<value>-?\d[\d.e+-]{0,20}|None|True|False)",
         _out_of_range,
     ),
     _form(

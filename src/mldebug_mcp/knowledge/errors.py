@@ -297,6 +297,7 @@ COMPONENTS = {
     "arguments": r"(?:[Aa]rguments|[Cc]onfig\w{0,20}|args)\.py[^\n]{0,80}$|"
     r"in (?:__post_init__|_?validate\w{0,30})\b[^\n]{0,200}$",
     "activations": r"[/\\]transformers[/\\]activations\.py",
+    "graph_layers": r"[/\\]torch_geometric[/\\]",
     "collating": r"[/\\]_utils[/\\]collate\.py",
     "image_transforms": r"[/\\]torchvision[/\\]transforms[/\\]",
     "dataloader": r"[/\\]torch[/\\]utils[/\\]data[/\\]dataloader\.py",

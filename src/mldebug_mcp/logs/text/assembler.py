@@ -287,7 +287,7 @@ class Leftovers:
             self._builder.note(f"left out {self.left_out} line(s) with metrics but without a step or an epoch")
 
     def _first(self) -> Shape | None:
-        """Return the shape that begins a record: that which repeats most, or the first of a block with the loss."""
+        """Return the shape that begins a record: the one that repeats most, or the first of a block with the loss."""
         shape, count = next(iter(self._counts.most_common(1)), (None, 0))
         if count >= MIN_REPEATED_LINES:
             return shape
