@@ -390,7 +390,7 @@ def _index(found: re.Match[str], _: Failure) -> tuple[str, str]:
     index, size = found["index"], int(found["size"])
     return f"Index {index} is asked for, and the dimension has {size:,}: 0 to {size - 1:,}.", (
         "Print what gives the index. It may be labels that start at 1, an index of the whole data on a part of it, "
-        "or a size that is too small."
+        "or too small a size."
     )
 
 
@@ -621,7 +621,7 @@ def _argument_value(found: re.Match[str], _: Failure) -> tuple[str, str]:
         return f"{name} stands on the command line without a value.", f"Write a value behind {name}."
     shown = f"`{value}`" if re.fullmatch(_ONE_WORD, value) else "the value"
     return f"{name} takes a value of the type {kind}, and gets {shown}.", (
-        f"Write a value of that type; an int has neither e nor a point. In a script of your own correct type= of {name}."
+        f"Write a value of that type; an int has no e or point. In a script of your own correct type= of {name}."
     )
 
 
