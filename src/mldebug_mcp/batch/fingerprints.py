@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mldebug_mcp.batch.batch import Batch, Overlap
 from mldebug_mcp.batch.columns import FLOAT_INPUTS, bits_to_tell_apart
-from mldebug_mcp.batch.sequences import Floats, Ints, Sequences
+from mldebug_mcp.batch.sequences import Bools, Floats, Ints, Sequences
 from mldebug_mcp.core.limits import checkpoint
 
 # A key for each row: rows with the same key are the same in everything that the model sees.
@@ -323,12 +323,18 @@ def _first_of_same(numbers: Ints, keys: Ints) -> Ints:
 
 def _pairs_of_same(numbers: Ints, keys: Ints, there: Ints, keys_there: Ints) -> Ints:
     """Return pairs of a row here and each row there that has its key."""
+    here, found = _first_with_key(keys, keys_there)
+    return np.stack([numbers[here], there[found]], axis=1)
+
+
+def _first_with_key(keys: Ints | Hashes, wanted: Ints | Hashes) -> tuple[Ints, Bools]:
+    """Return the place of the first key that equals each wanted one that is there, and which of those are."""
     if not len(keys):
-        return np.empty((0, 2), np.int64)
+        return np.empty(0, np.int64), np.zeros(len(wanted), np.bool_)
     order = np.argsort(keys, kind="stable")
-    place = np.minimum(np.searchsorted(keys[order], keys_there), len(keys) - 1)
-    found = keys[order][place] == keys_there
-    return np.stack([numbers[order][place[found]], there[found]], axis=1)
+    place = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
+    found: Bools = keys[order][place] == wanted
+    return order[place[found]], found
 
 
 def _near(anchors: Hashes, owners: Ints) -> Ints:
@@ -342,12 +348,8 @@ def _near(anchors: Hashes, owners: Ints) -> Ints:
 
 def _near_across(anchors: Hashes, owners: Ints, theirs: Hashes, their_owners: Ints) -> Ints:
     """Return pairs of a row here and a row there that share most of their anchors."""
-    if not len(anchors):
-        return np.empty((0, 2), np.int64)
-    order = np.argsort(anchors, kind="stable")
-    place = np.minimum(np.searchsorted(anchors[order], theirs), len(anchors) - 1)
-    found = anchors[order][place] == theirs
-    return _mostly(owners[order][place[found]], their_owners[found], owners, their_owners)
+    here, found = _first_with_key(anchors, theirs)
+    return _mostly(owners[here], their_owners[found], owners, their_owners)
 
 
 def _mostly(one: Ints, two: Ints, owners: Ints, their_owners: Ints) -> Ints:

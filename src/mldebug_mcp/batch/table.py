@@ -6,7 +6,7 @@ A table holds columns of one piece of a file, a part is a stretch that can be re
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -119,8 +119,22 @@ class Part:
     first: int = 0
 
 
-def packed(file: Path, groups: list[tuple[int, int]], first: int, most_bytes: int) -> list[Part]:
-    """Return the parts of a file whose groups have these rows and bytes: as many groups each as `most_bytes` hold."""
+def packed(files: Iterable[tuple[Path, Sequence[tuple[int, int]]]], most_bytes: int) -> list[Part]:
+    """Return the parts of a data set: as many neighbouring groups of a file each as `most_bytes` hold.
+
+    Args:
+        files: In order, each with the rows and the bytes of its groups.
+        most_bytes: Of a part; one group may have more.
+    """
+    parts: list[Part] = []
+    first = 0
+    for file, groups in files:
+        parts += _parts_of(file, groups, first, most_bytes)
+        first += sum(rows for rows, _ in groups)
+    return parts
+
+
+def _parts_of(file: Path, groups: Sequence[tuple[int, int]], first: int, most_bytes: int) -> list[Part]:
     parts: list[Part] = []
     start = size = rows = 0
     for number, (group_rows, group_bytes) in enumerate(groups):

@@ -45,14 +45,12 @@ def tables(path: Path) -> Iterator[Table]:
 
 def parts(path: Path) -> list[Part]:
     """Return record batches that lie together, of about `MOST_BYTES`. Only what says how long they are is read."""
-    found: list[Part] = []
-    rows = 0
-    for file in _files(path):
-        with _opened(file) as pieces:
-            groups = [(piece.num_rows, piece.nbytes) for piece in pieces]
-        found += packed(file, groups, rows, MOST_BYTES)
-        rows += sum(count for count, _ in groups)
-    return found
+    return packed(((file, _groups(file)) for file in _files(path)), MOST_BYTES)
+
+
+def _groups(file: Path) -> list[tuple[int, int]]:
+    with _opened(file) as pieces:
+        return [(piece.num_rows, piece.nbytes) for piece in pieces]
 
 
 def part_tables(part: Part) -> Iterator[Table]:

@@ -118,15 +118,13 @@ def tables(path: Path) -> Iterator[Table]:
 
 def parts(path: Path) -> list[Part]:
     """Return groups of rows that lie together, of about `MOST_BYTES` in the files."""
-    found: list[Part] = []
-    rows = 0
-    for file in _files(path):
-        with _opened(file) as opened:
-            about = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
-            groups = [(group.num_rows, group.total_byte_size) for group in about]
-        found += packed(file, groups, rows, MOST_BYTES)
-        rows += sum(count for count, _ in groups)
-    return found
+    return packed(((file, _groups(file)) for file in _files(path)), MOST_BYTES)
+
+
+def _groups(file: Path) -> list[tuple[int, int]]:
+    with _opened(file) as opened:
+        about = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
+        return [(group.num_rows, group.total_byte_size) for group in about]
 
 
 def part_tables(part: Part) -> Iterator[Table]:

@@ -307,6 +307,14 @@ def grad_norm_spike(run: Run, norm: Series) -> Evidence | None:
     )
 
 
+def _positive_norms(run: Run, needed: int) -> Series:
+    norm = run["grad_norm"].finite
+    norm = norm.where(norm.value > 0)
+    if len(norm) < needed:
+        raise CannotTell(f"{len(norm)} positive gradient norms; {needed} are needed")
+    return norm
+
+
 @question(
     outcome_of(grad_norm_growing, 0.03, "axolotl_stability"),
     outcome_of(grad_norm_spike, 0.02, "axolotl_stability", as_chosen=True, follows=("loss_spike",)),
@@ -315,10 +323,7 @@ def grad_norm_spike(run: Run, norm: Series) -> Evidence | None:
 )
 def gradient_course(run: Run) -> Answers:
     """Compare the later stretches of the norm with the earlier ones, then each record with those before it."""
-    norm = run["grad_norm"].finite
-    norm = norm.where(norm.value > 0)
-    if len(norm) < FEWEST:
-        raise CannotTell(f"{len(norm)} positive gradient norms; {FEWEST} are needed")
+    norm = _positive_norms(run, FEWEST)
     return first_seen(by_outcome((grad_norm_growing, grad_norm_spike), run, norm))
 
 
@@ -381,10 +386,7 @@ SMALLEST = 1e-12
 )
 def gradient_sum(run: Run) -> Answers:
     """Fit a power of the number of steps to the first norms."""
-    norm = run["grad_norm"].finite
-    norm = norm.where(norm.value > 0)
-    if len(norm) < OF_A_SUM:
-        raise CannotTell(f"{len(norm)} positive gradient norms; {OF_A_SUM} are needed")
+    norm = _positive_norms(run, OF_A_SUM)
     return first_seen(by_outcome((grad_norm_adds_up,), run, norm))
 
 
