@@ -372,7 +372,7 @@ def test_the_values_on_both_sides_of_a_resume_stand_in_one_line_with_what_left_i
     lost = around(1e-2, 0.0)
     assert lost.fact == "moves_at_resume"
     assert "learning_rate 0.001 | 0.01;" in lost.text
-    assert "epoch 0.49 | 0, 0.01, 0.02." in lost.text
+    assert "epoch 0.49 | 0, 0.01, 0.02;" in lost.text
     assert "Off course: learning_rate, epoch." in lost.text
     whole = around(1e-3, 0.5)
     assert whole.fact == "around_resume"
@@ -466,3 +466,17 @@ def test_a_model_that_comes_trained_and_starts_with_the_loss_of_a_guess_is_state
     assert ("starts_untrained" in facts(answer)) is stated
     if stated:
         assert "by the setting init_from" in fact(answer, "starts_untrained").text
+
+
+def test_a_loss_that_jumps_up_at_a_resume_and_stays_there_is_of_a_state_that_was_lost_and_not_of_rows_again(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log.jsonl"
+    records = [{"step": step, "loss": 0.7 + 0.005 * NOISE[step] + 0.1 * (step >= 50)} for step in range(100)]
+    lines = [json.dumps(record) for record in records]
+    path.write_text("\n".join([*lines[:50], '{"event": "resume", "step": 50}', *lines[50:]]) + "\n")
+    diagnosis = diagnose_run(path)
+    share = {hypothesis.cause: hypothesis.probability for hypothesis in diagnosis.hypotheses}
+    assert any(fact.fact == "rises_at_resume" for fact in diagnosis.sheet.facts)
+    assert diagnosis.hypotheses[0].cause == "resume_state_lost"
+    assert share["resume_data_replayed"] < 0.05
