@@ -19,22 +19,36 @@ OF_FUNCTIONAL = re.compile(
     r"^(?:F|(?:torch\.)?nn\.functional)\.(?!one_hot)[a-z]\w*[a-z0-9]$|^torch\.(?:clamp|where|lerp)$"
 )
 """Functions that give a new tensor, where nothing says that they write into one."""
+OF_WEIGHTS = re.compile(r"zip\(.{1,200}(?:parameters|state_dict)\(\)")
+"""What a loop is over that averages the weights of two networks."""
 WRITES = frozenset({"out", "inplace"})
 SPLITS = re.compile(r"^(?:train\w*|val\w*|dev|test\w*|eval\w*|valid\w*)$", re.IGNORECASE)
 
 
 def result_unused(roles: Roles) -> Iterator[Fault]:
     """A new tensor is computed, and nothing takes it: what was meant to change stays as it is."""
-    for node in ast.walk(roles.script.tree):
+    nodes = list(ast.walk(roles.script.tree))
+    imported = {
+        (alias.asname or alias.name).partition(".")[0]
+        for node in nodes
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    averaged = [node for node in nodes if isinstance(node, ast.For) and OF_WEIGHTS.search(ast.unparse(node.iter))]
+    for node in nodes:
         if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
             continue
         call = node.value
         name, method = dotted(call.func), dotted(call.func).rpartition(".")[2]
         if {keyword.arg for keyword in call.keywords} & WRITES or _draws(call, method):
             continue
-        if method in IN_PLACE_BY_UNDERSCORE and isinstance(call.func, ast.Attribute) and not _is_module(roles, name):
+        is_tensors = name.partition(".")[0] not in imported and name.rpartition(".")[0] not in roles.optimizers
+        if method in IN_PLACE_BY_UNDERSCORE and isinstance(call.func, ast.Attribute) and is_tensors:
             says = f"`{ast.unparse(call)[:60]}` gives a new tensor that nothing takes: `{method}_` changes the tensor"
-            yield _of_parameters(roles, node, says)
+            if any(loop.lineno <= node.lineno <= (loop.end_lineno or 0) for loop in averaged):
+                yield fault("ema_never_updated", node.lineno, "certain", says)
+            else:
+                yield fault("result_unused", node.lineno, "likely", says)
         elif OF_FUNCTIONAL.search(name):
             says = f"`{ast.unparse(call)[:60]}` gives a new tensor that nothing takes"
             yield fault("result_unused", node.lineno, "likely", says)
@@ -45,43 +59,17 @@ def _draws(call: ast.Call, method: str) -> bool:
     return method == "scatter" and len(call.args) < 3
 
 
-def _is_module(roles: Roles, name: str) -> bool:
-    """Say whether a method is that of an imported module, such as `re.sub`, or of something else than a tensor."""
-    owner = name.rpartition(".")[0]
-    imported = {
-        (alias.asname or alias.name).partition(".")[0]
-        for node in ast.walk(roles.script.tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
-    return owner.partition(".")[0] in imported or owner in roles.optimizers
-
-
-def _of_parameters(roles: Roles, node: ast.Expr, says: str) -> Fault:
-    """Return the fault of a lost result; where it goes over the weights of two networks, the average is not updated."""
-    around = [
-        loop
-        for loop in ast.walk(roles.script.tree)
-        if isinstance(loop, ast.For) and loop.lineno <= node.lineno <= (loop.end_lineno or 0)
-    ]
-    weights = any(re.search(r"zip\(.*(?:parameters|state_dict)\(\)", ast.unparse(loop.iter)) for loop in around)
-    return fault(
-        "ema_never_updated" if weights else "result_unused", node.lineno, "certain" if weights else "likely", says
-    )
-
-
 def argument_unused(roles: Roles) -> Iterator[Fault]:
     """A function never reads an argument that its callers give different values for, such as which split to load."""
     for function in roles.definitions.values():
-        if not isinstance(function, ast.FunctionDef) or _may_be_called_elsewhere(roles, function):
+        if not isinstance(function, ast.FunctionDef):
             continue
-        read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-        for parameter in (*function.args.args, *function.args.kwonlyargs):
-            name = parameter.arg
-            if name in read or name.startswith("_") or name in ("self", "cls"):
-                continue
+        read = {"self", "cls", *(node.id for node in ast.walk(function) if isinstance(node, ast.Name))}
+        names = [parameter.arg for parameter in (*function.args.args, *function.args.kwonlyargs)]
+        unread = [name for name in names if name not in read and not name.startswith("_")]
+        for name in unread if unread and not _may_be_called_elsewhere(roles, function) else ():
             given = _values(roles, function, name)
-            if len(given) < 2 or len(set(given)) < 2:
+            if len({repr(value) for value in given}) < 2:
                 continue
             says = f"{function.name}() never reads {name}, for which it is given {' and '.join(map(repr, given[:3]))}"
             splits = all(isinstance(value, str) and SPLITS.search(value) for value in given)
