@@ -15,13 +15,13 @@ IN_PLACE_BY_UNDERSCORE = frozenset({
     "masked_scatter", "mul", "nan_to_num", "scatter", "scatter_add", "sub",
 })  # fmt: skip
 """Methods of tensors that give a new one, and have a twin with `_` at its end that changes the tensor itself."""
-OF_FUNCTIONAL = re.compile(
-    r"^(?:F|(?:torch\.)?nn\.functional)\.(?!one_hot)[a-z]\w*[a-z0-9]$|^torch\.(?:clamp|where|lerp)$"
-)
+OF_FUNCTIONAL = re.compile(r"^(?:torch\.)?nn\.functional\.[a-z]\w*[a-z0-9]$|^torch\.(?:clamp|where|lerp)$")
 """Functions that give a new tensor, where nothing says that they write into one."""
+IMPORTS_FUNCTIONAL = re.compile(r"(?:import torch\.nn\.functional as|from torch\.nn import functional as) (\w{1,40})")
 OF_WEIGHTS = re.compile(r"zip\(.{1,200}(?:parameters|state_dict)\(\)")
 """What a loop is over that averages the weights of two networks."""
-WRITES = frozenset({"out", "inplace"})
+OF_OTHERS = frozenset({"out", "inplace", "fill_value", "axis"})
+"""Arguments of functions that write into what they are given, and of tables."""
 SPLITS = re.compile(r"^(?:train\w*|val\w*|dev|test\w*|eval\w*|valid\w*)$", re.IGNORECASE)
 
 
@@ -34,13 +34,14 @@ def result_unused(roles: Roles) -> Iterator[Fault]:
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     }
+    functional = dict.fromkeys(IMPORTS_FUNCTIONAL.findall(roles.source), "nn.functional")
     averaged = [node for node in nodes if isinstance(node, ast.For) and OF_WEIGHTS.search(ast.unparse(node.iter))]
     for node in nodes:
         if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
             continue
         call = node.value
         name, method = dotted(call.func), dotted(call.func).rpartition(".")[2]
-        if {keyword.arg for keyword in call.keywords} & WRITES or _draws(call, method):
+        if {keyword.arg for keyword in call.keywords} & OF_OTHERS or _draws(call, method):
             continue
         is_tensors = name.partition(".")[0] not in imported and name.rpartition(".")[0] not in roles.optimizers
         if method in IN_PLACE_BY_UNDERSCORE and isinstance(call.func, ast.Attribute) and is_tensors:
@@ -49,7 +50,7 @@ def result_unused(roles: Roles) -> Iterator[Fault]:
                 yield fault("ema_never_updated", node.lineno, "certain", says)
             else:
                 yield fault("result_unused", node.lineno, "likely", says)
-        elif OF_FUNCTIONAL.search(name):
+        elif OF_FUNCTIONAL.search(re.sub(r"^\w+", lambda first: functional.get(first[0], first[0]), name)):
             says = f"`{ast.unparse(call)[:60]}` gives a new tensor that nothing takes"
             yield fault("result_unused", node.lineno, "likely", says)
 
