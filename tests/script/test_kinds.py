@@ -738,6 +738,33 @@ GRPOTrainer(model, reward_funcs=score, args=args, train_dataset=rows).train()
     ],
     "own_statistics": [
         """
+class Sensors(Dataset):
+    def __init__(self, table, length):
+        values = np.asarray(table, dtype="float32")
+        mean, std = values.mean(0), values.std(0)
+        self.values = torch.from_numpy((values - mean) / std)
+        self.length = length
+    def __len__(self):
+        return len(self.values) - self.length
+    def __getitem__(self, i):
+        return self.values[i:i + self.length], self.values[i + self.length]
+parts = {"train": table[:800], "valid": table[800:]}
+train_set, valid_set = Sensors(parts["train"], 24), Sensors(parts["valid"], 24)
+""",
+        """
+class Spectra(Dataset):
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+        self.mu = torch.mean(x, dim=0)
+        self.sigma = torch.std(x, dim=0).clamp_min(1e-6)
+    def __len__(self):
+        return len(self.x)
+    def __getitem__(self, i):
+        return (self.x[i] - self.mu) / self.sigma, self.y[i]
+def sets(x, y):
+    return [Spectra(rows, y) for rows in (x[:900], x[900:])]
+""",
+        """
 def scaled(rows):
     return (rows - rows.mean(0)) / rows.std(0)
 x_train, x_valid = scaled(first), scaled(second)

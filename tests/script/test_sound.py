@@ -520,6 +520,63 @@ class Trainer:
             self.value_optim.step()
             self.value_optim.zero_grad()
 """,
+    "statistics of the training rows that the other data sets are given": """
+class Sensors(Dataset):
+    def __init__(self, values, stats=None):
+        if stats is None:
+            stats = values.mean(0), values.std(0)
+        self.mean, self.std = stats
+        self.values = (values - self.mean) / self.std
+    def __len__(self):
+        return len(self.values)
+    def __getitem__(self, i):
+        return self.values[i]
+train = Sensors(table[:800])
+valid = Sensors(table[800:], (train.mean, train.std))
+""",
+    "rows that are each scaled by themselves, or by statistics that are set afterwards": """
+class Scans(Dataset):
+    def __init__(self, rows):
+        self.mean, self.std = rows.mean(axis=1), rows.std(axis=1)
+        self.rows = (rows - self.mean) / self.std
+    def __getitem__(self, i):
+        return self.rows[i]
+class Series(Dataset):
+    def __init__(self, rows):
+        self.rows, self.low, self.wide = rows, rows.mean(0), rows.std(0)
+    def __getitem__(self, i):
+        return (self.rows[i] - self.low) / self.wide
+train, valid = Scans(table[:800]), Scans(table[800:])
+train_series, valid_series = Series(table[:800]), Series(table[800:])
+valid_series.low, valid_series.wide = train_series.low, train_series.wide
+""",
+    "a margin head that is given the class of each row": """
+class Margin(nn.Module):
+    def __init__(self, width, classes):
+        super().__init__()
+        self.body = nn.Linear(40, width)
+        self.weight = nn.Parameter(torch.randn(classes, width))
+    def forward(self, x, y, margin):
+        cos = F.normalize(self.body(x)) @ F.normalize(self.weight).t()
+        return 30 * (cos - margin * F.one_hot(y, len(self.weight)))
+net = Margin(64, 10)
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for x, y in loader:
+    loss = F.cross_entropy(net(x, y, 0.2), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a network that is conditioned on the label that a second head predicts": """
+net = Conditioned(10)
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for image, label in loader:
+    scores = net(image, label)
+    loss = F.cross_entropy(scores, label)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
 }
 
 

@@ -79,6 +79,7 @@ RULES: tuple[Rule, ...] = (
     data.data_order,
     data.evaluation_data,
     data.own_statistics,
+    data.statistics_of_each_part,
     data.augmented_evaluation,
     data.seeds_set_again,
     data.workers_alike,

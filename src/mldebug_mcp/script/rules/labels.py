@@ -36,11 +36,17 @@ def labels_shifted(roles: Roles) -> Iterator[Fault]:
         if sliced or not isinstance(outputs, ast.Call) or not isinstance(target, ast.Name):
             continue
         of_features = bool(outputs.args) and isinstance(outputs.args[0], ast.Call)  # a margin head is given labels
+        of_features |= _is_given_with_others(outputs, target.id) and not _is_of_tokens(roles, call)
         inputs = {dotted(expr) for expr in (*outputs.args, *(keyword.value for keyword in outputs.keywords))}
         hides = roles.uses("roll", "mask_tokens", "mlm") or any(map(_shifts_inside, roles.modules))
         if target.id in inputs and not of_features and not hides and not _has_unknown_part(roles, outputs, call):
             says = f"the model is given {target.id}, and the loss asks it for {target.id} itself: nothing is shifted"
             yield fault("not_shifted", call.line, "likely", says)
+
+
+def _is_given_with_others(outputs: ast.Call, target: str) -> bool:
+    """Say whether a model is given the target after something else, as one with a margin head is."""
+    return bool(outputs.args) and dotted(outputs.args[0]) != target and target in map(dotted, outputs.args[1:])
 
 
 def _has_unknown_part(roles: Roles, outputs: ast.Call, call: Call) -> bool:
