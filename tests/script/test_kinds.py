@@ -18,6 +18,20 @@ from torch.nn.utils.rnn import pad_sequence
 """
 
 FAULTS: dict[str, list[str]] = {
+    "state_not_loaded": [
+        """
+def follow(target, net, rate):
+    new = net.state_dict()
+    for key, value in target.state_dict().items():
+        target.state_dict()[key] = rate * value + (1 - rate) * new[key]
+""",
+        """
+def follow(slow, net, rate):
+    state = {key: value.clone() for key, value in slow.state_dict().items()}
+    for key, value in net.state_dict().items():
+        state[key] = state[key] * rate + value * (1 - rate)
+""",
+    ],
     "result_unused": [
         """
 def train(net, opt, loader):
@@ -1388,6 +1402,43 @@ Trainer(model, args, train_dataset=Blocks()).train()
     ],
     "outside_optimizer": [
         """
+class Weighting(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.logs = nn.Parameter(torch.zeros(n))
+    def forward(self, losses):
+        return (torch.exp(-self.logs) * losses + self.logs).sum()
+net, weigh = nn.Linear(8, 2), Weighting(2)
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for x, y in loader:
+    opt.zero_grad()
+    loss = weigh((net(x) - y).pow(2).mean(0))
+    loss.backward()
+    opt.step()
+""",
+        """
+class Centres(nn.Module):
+    def __init__(self, n, width):
+        super().__init__()
+        self.centres = nn.Parameter(torch.randn(n, width))
+    def forward(self, z, y):
+        return (z - self.centres[y]).pow(2).sum(1).mean()
+class Trainer:
+    def __init__(self):
+        self.net = nn.Linear(8, 16)
+        self.pull = Centres(10, 16)
+        groups = {"decay": [], "plain": []}
+        for name, p in self.net.named_parameters():
+            groups["plain" if name.endswith("bias") else "decay"].append(p)
+        self.opt = torch.optim.AdamW([{"params": groups["decay"]}, {"params": groups["plain"]}], 1e-3)
+    def fit(self, loader):
+        for x, y in loader:
+            self.opt.zero_grad()
+            self.pull(self.net(x), y).backward()
+            self.opt.step()
+Trainer().fit(loader)
+""",
+        """
 body = BertModel.from_pretrained("b")
 opt = torch.optim.AdamW(body.parameters(), 1e-5)
 head = nn.Linear(768, 2)
@@ -2304,3 +2355,48 @@ def test_a_fault_is_found_in_any_style(rule: str, text: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in HEALTHY.items()])
 def test_a_healthy_script_is_not_accused(text: str, tmp_path: Path) -> None:
     assert rules_of(tmp_path, text) == []
+
+
+PLACES = {
+    "the training mode that is set once, before the loop": """
+def evaluate(net, loader):
+    net.eval()
+    with torch.no_grad():
+        return sum(F.cross_entropy(net(x), y).item() for x, y in loader)
+net = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.1), nn.Linear(8, 2))
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+net.train()  # here
+for epoch in range(10):
+    for x, y in train_loader:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+    print(evaluate(net, valid_loader))
+""",
+    "the call of the model's method that makes a layer": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(8, 8), nn.Linear(8, 10)
+    def with_classes(self, n):
+        self.head = nn.Linear(8, n)
+        return self
+    def forward(self, x):
+        return self.head(self.body(x))
+net = Net()
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+net.with_classes(2)  # here
+for x, y in loader:
+    opt.zero_grad()
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+""",
+}
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in PLACES.items()])
+def test_a_finding_names_the_line_that_has_to_change(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(HEAD + text, encoding="utf-8")
+    place = next(line for line, held in enumerate((HEAD + text).splitlines(), 1) if "# here" in held)
+    assert [finding.line for finding in inspect_script(file).findings] == [place]

@@ -577,6 +577,63 @@ for image, label in loader:
     loss.backward()
     opt.step()
 """,
+    "a loss with weights that the optimizer has as well": """
+class Weighting(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.logs = nn.Parameter(torch.zeros(n))
+    def forward(self, losses):
+        return (torch.exp(-self.logs) * losses + self.logs).sum()
+net, weigh = nn.Linear(8, 2), Weighting(2)
+groups = {"net": [], "rest": []}
+for part in (net, weigh):
+    for name, p in part.named_parameters():
+        groups["net" if part is net else "rest"].append(p)
+opt = torch.optim.Adam([{"params": groups["net"]}, {"params": groups["rest"], "lr": 1e-2}], 1e-3)
+for x, y in loader:
+    opt.zero_grad()
+    loss = weigh((net(x) - y).pow(2).mean(0))
+    loss.backward()
+    opt.step()
+""",
+    "a loss whose weights are fixed on purpose": """
+class Weighting(nn.Module):
+    def __init__(self, weights):
+        super().__init__()
+        self.weights = nn.Parameter(weights, requires_grad=False)
+    def forward(self, losses):
+        return (self.weights * losses).sum()
+net, weigh = nn.Linear(8, 2), Weighting(torch.tensor([1.0, 0.1]))
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for x, y in loader:
+    opt.zero_grad()
+    loss = weigh((net(x) - y).pow(2).mean(0))
+    loss.backward()
+    opt.step()
+""",
+    "a state that is changed and then loaded, saved or given back": """
+def follow(slow, net, rate):
+    state = slow.state_dict()
+    for key, value in net.state_dict().items():
+        state[key] = state[key] * rate + value * (1 - rate)
+    slow.load_state_dict(state)
+def write(net, path, prefix):
+    state = net.state_dict()
+    state["prefix"] = prefix
+    torch.save(state, path)
+def add(net, other):
+    state = copy.deepcopy(net.state_dict())
+    state.update(other.state_dict())
+    return state
+""",
+    "tensors of a state that are changed in place": """
+@torch.no_grad()
+def follow(slow, net, rate):
+    state, new = slow.state_dict(), net.state_dict()
+    for key in state:
+        state[key].mul_(rate).add_(new[key], alpha=1 - rate)
+        slow.state_dict()[key].copy_(state[key])
+""",
 }
 
 

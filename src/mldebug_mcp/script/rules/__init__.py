@@ -98,6 +98,7 @@ RULES: tuple[Rule, ...] = (
     networks.target_never_updated,
     networks.ema_never_applied,
     networks.ema_never_updated,
+    networks.state_not_loaded,
     networks.average_without_buffers,
     networks.average_forgets,
     networks.network_without_optimizer,
