@@ -18,6 +18,27 @@ from torch.nn.utils.rnn import pad_sequence
 """
 
 FAULTS: dict[str, list[str]] = {
+    "ignored_where_masked": [
+        """
+class Masking:
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+    def __call__(self, rows):
+        ids = torch.stack(rows)
+        labels = ids.clone()
+        drawn = torch.bernoulli(torch.full(ids.shape, 0.15)).bool()
+        labels[drawn] = -100
+        replaced = torch.bernoulli(torch.full(ids.shape, 0.8)).bool() & drawn
+        ids[replaced] = self.tokenizer.mask_token_id
+        return {"input_ids": ids, "labels": labels}
+""",
+        """
+MASK_ID, IGNORE = 4, -1
+def corrupt(tokens, p):
+    hide = (torch.rand(tokens.shape) < p) & (tokens > 4)
+    return tokens.masked_fill(hide, MASK_ID), torch.where(~hide, tokens, IGNORE)
+""",
+    ],
     "state_not_loaded": [
         """
 def follow(target, net, rate):

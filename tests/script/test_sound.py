@@ -634,6 +634,31 @@ def follow(slow, net, rate):
         state[key].mul_(rate).add_(new[key], alpha=1 - rate)
         slow.state_dict()[key].copy_(state[key])
 """,
+    "labels of masked places alone, without padding": """
+class Masking:
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+    def __call__(self, rows):
+        ids = pad_sequence(rows, batch_first=True)
+        labels = ids.clone()
+        special = ids < 5
+        drawn = torch.bernoulli(torch.full(ids.shape, 0.15)).bool() & ~special
+        labels[~drawn] = -100
+        labels[special] = -100
+        ids[torch.bernoulli(torch.full(ids.shape, 0.8)).bool() & drawn] = self.tokenizer.mask_token_id
+        return {"input_ids": ids, "labels": labels}
+""",
+    "a mask whose name is used again for padding": """
+MASK_ID, PAD_ID = 4, 0
+def corrupt(tokens):
+    clean = tokens.clone()
+    where = torch.rand(tokens.shape) < 0.15
+    labels = torch.where(where, clean, -100)
+    tokens = tokens.masked_fill(where, MASK_ID)
+    where = clean == PAD_ID
+    labels[where] = -100
+    return tokens, labels
+""",
 }
 
 
