@@ -1388,6 +1388,48 @@ for x, y in loader:
     ],
     "shifted_twice": [
         """
+from transformers import LlamaConfig, LlamaForCausalLM
+class Rows(Dataset):
+    def __init__(self, ids, size):
+        self.ids, self.size = ids, size
+    def __len__(self):
+        return len(self.ids) - self.size
+    def __getitem__(self, i):
+        x = self.ids[i:i + self.size]
+        y = self.ids[i + 1:i + 1 + self.size]
+        return {"x": torch.as_tensor(x).long(), "y": torch.as_tensor(y).long()}
+net = LlamaForCausalLM(LlamaConfig())
+opt = torch.optim.AdamW(net.parameters(), 1e-4)
+for batch in DataLoader(Rows(ids, 128), batch_size=8, shuffle=True):
+    x, y = batch["x"].cuda(), batch["y"].cuda()
+    loss = net(x, labels=y).loss
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        """
+class Text(Dataset):
+    def __init__(self, rows):
+        self.rows = rows
+    def __getitem__(self, i):
+        row = self.rows[i]
+        return row[:-1].clone(), row[1:].clone()
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.rnn, self.out = nn.Embedding(99, 64), nn.GRU(64, 64, batch_first=True), nn.Linear(64, 99)
+    def forward(self, ids, targets):
+        logits = self.out(self.rnn(self.embed(ids))[0])
+        ahead = targets[:, 1:].reshape(-1)
+        return F.cross_entropy(logits[:, :-1].reshape(-1, 99), ahead)
+model = Model()
+opt = torch.optim.Adam(model.parameters(), 1e-3)
+for ids, targets in DataLoader(Text(rows), 32, shuffle=True):
+    opt.zero_grad()
+    model(ids, targets).backward()
+    opt.step()
+""",
+        """
 from transformers import GPT2LMHeadModel
 class Blocks(Dataset):
     def __init__(self, ids, n): self.ids, self.n = ids, n

@@ -659,6 +659,42 @@ def corrupt(tokens):
     labels[where] = -100
     return tokens, labels
 """,
+    "targets that the data shift, for a loss that does not": """
+class Text(Dataset):
+    def __init__(self, rows):
+        self.rows = rows
+    def __getitem__(self, i):
+        return {"ids": self.rows[i][:-1], "next": self.rows[i][1:]}
+net = nn.Sequential(nn.Embedding(99, 64), nn.Linear(64, 99))
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for batch in DataLoader(Text(rows), 32, shuffle=True):
+    opt.zero_grad()
+    logits = net(batch["ids"])
+    F.cross_entropy(logits.flatten(0, 1), batch["next"].flatten()).backward()
+    F.cross_entropy(logits[:, 1:].flatten(0, 1), batch["next"][:, 1:].flatten()).backward()
+    opt.step()
+""",
+    "rows that the loss alone shifts, next to pairs of another form": """
+from transformers import AutoModelForCausalLM
+class Text(Dataset):
+    def __init__(self, rows):
+        self.rows = rows
+    def __getitem__(self, i):
+        ids = self.rows[i]
+        return ids, ids.clone()
+class Pairs(Dataset):
+    def __init__(self, rows):
+        self.rows = rows
+    def __getitem__(self, i):
+        return self.rows[i][:-1], self.rows[i][1:], i
+net = AutoModelForCausalLM.from_pretrained("small")
+opt = torch.optim.Adam(net.parameters(), 1e-4)
+for ids, labels in DataLoader(Text(rows), 32, shuffle=True):
+    opt.zero_grad()
+    logits = net(ids).logits
+    F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()).backward()
+    opt.step()
+""",
 }
 
 

@@ -62,6 +62,7 @@ RULES: tuple[Rule, ...] = (
     loss.keras_logits,
     labels.labels_shifted,
     labels.shifted_in_the_data,
+    labels.shifted_by_both,
     labels.padding_in_loss,
     labels.padding_in_labels,
     lightning.step_gives_loss,
