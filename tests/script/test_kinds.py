@@ -18,6 +18,41 @@ from torch.nn.utils.rnn import pad_sequence
 """
 
 FAULTS: dict[str, list[str]] = {
+    "ignored_where_masked": [
+        """
+class Masking:
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+    def __call__(self, rows):
+        ids = torch.stack(rows)
+        labels = ids.clone()
+        drawn = torch.bernoulli(torch.full(ids.shape, 0.15)).bool()
+        labels[drawn] = -100
+        replaced = torch.bernoulli(torch.full(ids.shape, 0.8)).bool() & drawn
+        ids[replaced] = self.tokenizer.mask_token_id
+        return {"input_ids": ids, "labels": labels}
+""",
+        """
+MASK_ID, IGNORE = 4, -1
+def corrupt(tokens, p):
+    hide = (torch.rand(tokens.shape) < p) & (tokens > 4)
+    return tokens.masked_fill(hide, MASK_ID), torch.where(~hide, tokens, IGNORE)
+""",
+    ],
+    "state_not_loaded": [
+        """
+def follow(target, net, rate):
+    new = net.state_dict()
+    for key, value in target.state_dict().items():
+        target.state_dict()[key] = rate * value + (1 - rate) * new[key]
+""",
+        """
+def follow(slow, net, rate):
+    state = {key: value.clone() for key, value in slow.state_dict().items()}
+    for key, value in net.state_dict().items():
+        state[key] = state[key] * rate + value * (1 - rate)
+""",
+    ],
     "result_unused": [
         """
 def train(net, opt, loader):
@@ -738,6 +773,33 @@ GRPOTrainer(model, reward_funcs=score, args=args, train_dataset=rows).train()
     ],
     "own_statistics": [
         """
+class Sensors(Dataset):
+    def __init__(self, table, length):
+        values = np.asarray(table, dtype="float32")
+        mean, std = values.mean(0), values.std(0)
+        self.values = torch.from_numpy((values - mean) / std)
+        self.length = length
+    def __len__(self):
+        return len(self.values) - self.length
+    def __getitem__(self, i):
+        return self.values[i:i + self.length], self.values[i + self.length]
+parts = {"train": table[:800], "valid": table[800:]}
+train_set, valid_set = Sensors(parts["train"], 24), Sensors(parts["valid"], 24)
+""",
+        """
+class Spectra(Dataset):
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+        self.mu = torch.mean(x, dim=0)
+        self.sigma = torch.std(x, dim=0).clamp_min(1e-6)
+    def __len__(self):
+        return len(self.x)
+    def __getitem__(self, i):
+        return (self.x[i] - self.mu) / self.sigma, self.y[i]
+def sets(x, y):
+    return [Spectra(rows, y) for rows in (x[:900], x[900:])]
+""",
+        """
 def scaled(rows):
     return (rows - rows.mean(0)) / rows.std(0)
 x_train, x_valid = scaled(first), scaled(second)
@@ -1326,6 +1388,48 @@ for x, y in loader:
     ],
     "shifted_twice": [
         """
+from transformers import LlamaConfig, LlamaForCausalLM
+class Rows(Dataset):
+    def __init__(self, ids, size):
+        self.ids, self.size = ids, size
+    def __len__(self):
+        return len(self.ids) - self.size
+    def __getitem__(self, i):
+        x = self.ids[i:i + self.size]
+        y = self.ids[i + 1:i + 1 + self.size]
+        return {"x": torch.as_tensor(x).long(), "y": torch.as_tensor(y).long()}
+net = LlamaForCausalLM(LlamaConfig())
+opt = torch.optim.AdamW(net.parameters(), 1e-4)
+for batch in DataLoader(Rows(ids, 128), batch_size=8, shuffle=True):
+    x, y = batch["x"].cuda(), batch["y"].cuda()
+    loss = net(x, labels=y).loss
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        """
+class Text(Dataset):
+    def __init__(self, rows):
+        self.rows = rows
+    def __getitem__(self, i):
+        row = self.rows[i]
+        return row[:-1].clone(), row[1:].clone()
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.rnn, self.out = nn.Embedding(99, 64), nn.GRU(64, 64, batch_first=True), nn.Linear(64, 99)
+    def forward(self, ids, targets):
+        logits = self.out(self.rnn(self.embed(ids))[0])
+        ahead = targets[:, 1:].reshape(-1)
+        return F.cross_entropy(logits[:, :-1].reshape(-1, 99), ahead)
+model = Model()
+opt = torch.optim.Adam(model.parameters(), 1e-3)
+for ids, targets in DataLoader(Text(rows), 32, shuffle=True):
+    opt.zero_grad()
+    model(ids, targets).backward()
+    opt.step()
+""",
+        """
 from transformers import GPT2LMHeadModel
 class Blocks(Dataset):
     def __init__(self, ids, n): self.ids, self.n = ids, n
@@ -1360,6 +1464,43 @@ Trainer(model, args, train_dataset=Blocks()).train()
 """,
     ],
     "outside_optimizer": [
+        """
+class Weighting(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.logs = nn.Parameter(torch.zeros(n))
+    def forward(self, losses):
+        return (torch.exp(-self.logs) * losses + self.logs).sum()
+net, weigh = nn.Linear(8, 2), Weighting(2)
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for x, y in loader:
+    opt.zero_grad()
+    loss = weigh((net(x) - y).pow(2).mean(0))
+    loss.backward()
+    opt.step()
+""",
+        """
+class Centres(nn.Module):
+    def __init__(self, n, width):
+        super().__init__()
+        self.centres = nn.Parameter(torch.randn(n, width))
+    def forward(self, z, y):
+        return (z - self.centres[y]).pow(2).sum(1).mean()
+class Trainer:
+    def __init__(self):
+        self.net = nn.Linear(8, 16)
+        self.pull = Centres(10, 16)
+        groups = {"decay": [], "plain": []}
+        for name, p in self.net.named_parameters():
+            groups["plain" if name.endswith("bias") else "decay"].append(p)
+        self.opt = torch.optim.AdamW([{"params": groups["decay"]}, {"params": groups["plain"]}], 1e-3)
+    def fit(self, loader):
+        for x, y in loader:
+            self.opt.zero_grad()
+            self.pull(self.net(x), y).backward()
+            self.opt.step()
+Trainer().fit(loader)
+""",
         """
 body = BertModel.from_pretrained("b")
 opt = torch.optim.AdamW(body.parameters(), 1e-5)
@@ -2277,3 +2418,48 @@ def test_a_fault_is_found_in_any_style(rule: str, text: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in HEALTHY.items()])
 def test_a_healthy_script_is_not_accused(text: str, tmp_path: Path) -> None:
     assert rules_of(tmp_path, text) == []
+
+
+PLACES = {
+    "the training mode that is set once, before the loop": """
+def evaluate(net, loader):
+    net.eval()
+    with torch.no_grad():
+        return sum(F.cross_entropy(net(x), y).item() for x, y in loader)
+net = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.1), nn.Linear(8, 2))
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+net.train()  # here
+for epoch in range(10):
+    for x, y in train_loader:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+    print(evaluate(net, valid_loader))
+""",
+    "the call of the model's method that makes a layer": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(8, 8), nn.Linear(8, 10)
+    def with_classes(self, n):
+        self.head = nn.Linear(8, n)
+        return self
+    def forward(self, x):
+        return self.head(self.body(x))
+net = Net()
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+net.with_classes(2)  # here
+for x, y in loader:
+    opt.zero_grad()
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+""",
+}
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in PLACES.items()])
+def test_a_finding_names_the_line_that_has_to_change(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(HEAD + text, encoding="utf-8")
+    place = next(line for line, held in enumerate((HEAD + text).splitlines(), 1) if "# here" in held)
+    assert [finding.line for finding in inspect_script(file).findings] == [place]

@@ -520,6 +520,181 @@ class Trainer:
             self.value_optim.step()
             self.value_optim.zero_grad()
 """,
+    "statistics of the training rows that the other data sets are given": """
+class Sensors(Dataset):
+    def __init__(self, values, stats=None):
+        if stats is None:
+            stats = values.mean(0), values.std(0)
+        self.mean, self.std = stats
+        self.values = (values - self.mean) / self.std
+    def __len__(self):
+        return len(self.values)
+    def __getitem__(self, i):
+        return self.values[i]
+train = Sensors(table[:800])
+valid = Sensors(table[800:], (train.mean, train.std))
+""",
+    "rows that are each scaled by themselves, or by statistics that are set afterwards": """
+class Scans(Dataset):
+    def __init__(self, rows):
+        self.mean, self.std = rows.mean(axis=1), rows.std(axis=1)
+        self.rows = (rows - self.mean) / self.std
+    def __getitem__(self, i):
+        return self.rows[i]
+class Series(Dataset):
+    def __init__(self, rows):
+        self.rows, self.low, self.wide = rows, rows.mean(0), rows.std(0)
+    def __getitem__(self, i):
+        return (self.rows[i] - self.low) / self.wide
+train, valid = Scans(table[:800]), Scans(table[800:])
+train_series, valid_series = Series(table[:800]), Series(table[800:])
+valid_series.low, valid_series.wide = train_series.low, train_series.wide
+""",
+    "a margin head that is given the class of each row": """
+class Margin(nn.Module):
+    def __init__(self, width, classes):
+        super().__init__()
+        self.body = nn.Linear(40, width)
+        self.weight = nn.Parameter(torch.randn(classes, width))
+    def forward(self, x, y, margin):
+        cos = F.normalize(self.body(x)) @ F.normalize(self.weight).t()
+        return 30 * (cos - margin * F.one_hot(y, len(self.weight)))
+net = Margin(64, 10)
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for x, y in loader:
+    loss = F.cross_entropy(net(x, y, 0.2), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a network that is conditioned on the label that a second head predicts": """
+net = Conditioned(10)
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for image, label in loader:
+    scores = net(image, label)
+    loss = F.cross_entropy(scores, label)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a loss with weights that the optimizer has as well": """
+class Weighting(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.logs = nn.Parameter(torch.zeros(n))
+    def forward(self, losses):
+        return (torch.exp(-self.logs) * losses + self.logs).sum()
+net, weigh = nn.Linear(8, 2), Weighting(2)
+groups = {"net": [], "rest": []}
+for part in (net, weigh):
+    for name, p in part.named_parameters():
+        groups["net" if part is net else "rest"].append(p)
+opt = torch.optim.Adam([{"params": groups["net"]}, {"params": groups["rest"], "lr": 1e-2}], 1e-3)
+for x, y in loader:
+    opt.zero_grad()
+    loss = weigh((net(x) - y).pow(2).mean(0))
+    loss.backward()
+    opt.step()
+""",
+    "a loss whose weights are fixed on purpose": """
+class Weighting(nn.Module):
+    def __init__(self, weights):
+        super().__init__()
+        self.weights = nn.Parameter(weights, requires_grad=False)
+    def forward(self, losses):
+        return (self.weights * losses).sum()
+net, weigh = nn.Linear(8, 2), Weighting(torch.tensor([1.0, 0.1]))
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for x, y in loader:
+    opt.zero_grad()
+    loss = weigh((net(x) - y).pow(2).mean(0))
+    loss.backward()
+    opt.step()
+""",
+    "a state that is changed and then loaded, saved or given back": """
+def follow(slow, net, rate):
+    state = slow.state_dict()
+    for key, value in net.state_dict().items():
+        state[key] = state[key] * rate + value * (1 - rate)
+    slow.load_state_dict(state)
+def write(net, path, prefix):
+    state = net.state_dict()
+    state["prefix"] = prefix
+    torch.save(state, path)
+def add(net, other):
+    state = copy.deepcopy(net.state_dict())
+    state.update(other.state_dict())
+    return state
+""",
+    "tensors of a state that are changed in place": """
+@torch.no_grad()
+def follow(slow, net, rate):
+    state, new = slow.state_dict(), net.state_dict()
+    for key in state:
+        state[key].mul_(rate).add_(new[key], alpha=1 - rate)
+        slow.state_dict()[key].copy_(state[key])
+""",
+    "labels of masked places alone, without padding": """
+class Masking:
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+    def __call__(self, rows):
+        ids = pad_sequence(rows, batch_first=True)
+        labels = ids.clone()
+        special = ids < 5
+        drawn = torch.bernoulli(torch.full(ids.shape, 0.15)).bool() & ~special
+        labels[~drawn] = -100
+        labels[special] = -100
+        ids[torch.bernoulli(torch.full(ids.shape, 0.8)).bool() & drawn] = self.tokenizer.mask_token_id
+        return {"input_ids": ids, "labels": labels}
+""",
+    "a mask whose name is used again for padding": """
+MASK_ID, PAD_ID = 4, 0
+def corrupt(tokens):
+    clean = tokens.clone()
+    where = torch.rand(tokens.shape) < 0.15
+    labels = torch.where(where, clean, -100)
+    tokens = tokens.masked_fill(where, MASK_ID)
+    where = clean == PAD_ID
+    labels[where] = -100
+    return tokens, labels
+""",
+    "targets that the data shift, for a loss that does not": """
+class Text(Dataset):
+    def __init__(self, rows):
+        self.rows = rows
+    def __getitem__(self, i):
+        return {"ids": self.rows[i][:-1], "next": self.rows[i][1:]}
+net = nn.Sequential(nn.Embedding(99, 64), nn.Linear(64, 99))
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for batch in DataLoader(Text(rows), 32, shuffle=True):
+    opt.zero_grad()
+    logits = net(batch["ids"])
+    F.cross_entropy(logits.flatten(0, 1), batch["next"].flatten()).backward()
+    F.cross_entropy(logits[:, 1:].flatten(0, 1), batch["next"][:, 1:].flatten()).backward()
+    opt.step()
+""",
+    "rows that the loss alone shifts, next to pairs of another form": """
+from transformers import AutoModelForCausalLM
+class Text(Dataset):
+    def __init__(self, rows):
+        self.rows = rows
+    def __getitem__(self, i):
+        ids = self.rows[i]
+        return ids, ids.clone()
+class Pairs(Dataset):
+    def __init__(self, rows):
+        self.rows = rows
+    def __getitem__(self, i):
+        return self.rows[i][:-1], self.rows[i][1:], i
+net = AutoModelForCausalLM.from_pretrained("small")
+opt = torch.optim.Adam(net.parameters(), 1e-4)
+for ids, labels in DataLoader(Text(rows), 32, shuffle=True):
+    opt.zero_grad()
+    logits = net(ids).logits
+    F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()).backward()
+    opt.step()
+""",
 }
 
 

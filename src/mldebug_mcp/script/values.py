@@ -75,7 +75,11 @@ class Object:
 
     def has_parameters(self) -> bool:
         """Say whether it is a model with parameters for certain: a layer with some, or one that holds such."""
-        return self.kind == "model" and any(HAS_PARAMETERS.search(part.made_by) for part in self.parts())
+        return self.kind == "model" and any(
+            HAS_PARAMETERS.search(part.made_by)
+            or (part.made_by.endswith("nn.Parameter") and Constant(False) not in part.given)
+            for part in self.parts()
+        )
 
     def is_related_to(self, other: Object) -> bool:
         """Say whether one is a part of the other."""
@@ -345,6 +349,10 @@ def known_terms(value: Value) -> Terms:
     return terms if all(term.quantity != "other" for term in terms) else frozenset()
 
 
+def _is_empty(value: Value) -> bool:
+    return isinstance(value, Items) and not value.values
+
+
 def parameters_in(value: Value) -> Parameters | None:
     """Return the parameters in a value, in whatever lists and mappings; None where there are none."""
     if isinstance(value, Parameters):
@@ -352,7 +360,8 @@ def parameters_in(value: Value) -> Parameters | None:
     if isinstance(value, Items) and "params" in value.keys:
         return parameters_in(value.values[value.keys.index("params")])
     if isinstance(value, Items | Choice):
-        found = [parameters_in(one) for one in value.values if not isinstance(one, Constant)]
+        held = [one for one in value.values if not isinstance(one, Constant) and not _is_empty(one)]
+        found = [parameters_in(one) for one in held]
         known = [parameters for parameters in found if parameters is not None]
         if not known:
             return None

@@ -252,6 +252,131 @@ def _scales_by_itself(helper: ast.FunctionDef) -> bool:
     return taken == {"mean", "std"} and len(parameters) == 1 and divides
 
 
+def statistics_of_each_part(roles: Roles) -> Iterator[Fault]:
+    """A data set scales its rows by their own mean and deviation, and is made for training and for evaluation."""
+    for name, dataset in roles.definitions.items():
+        scaled = _scaled_by_own_rows(dataset) if isinstance(dataset, ast.ClassDef) else None
+        if scaled is None or _is_set_outside(roles, name, scaled[1]):
+            continue
+        if _is_for_both(roles, name) or _is_for_slices(roles, name):
+            says = f"{name} takes these from its own rows, and is made for training and for evaluation"
+            yield fault("own_statistics", scaled[0], "likely", says)
+
+
+def _scaled_by_own_rows(dataset: ast.ClassDef) -> tuple[int, set[str]] | None:
+    """Return the line and the names of the mean and deviation that a data set takes of all rows that it is given.
+
+    Only statements that always run count: where a test decides, the statistics of training may be given.
+    """
+    begins = next(
+        (part for part in dataset.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"), None
+    )
+    if begins is None or not any(
+        part.name == "__getitem__" for part in dataset.body if isinstance(part, ast.FunctionDef)
+    ):
+        return None
+    rows = {parameter.arg for parameter in begins.args.args[1:]}
+    taken: dict[str, str] = {}
+    lines = []
+    for node in begins.body:
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        pairs = [(node.targets[0], node.value)]
+        if isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
+            pairs = list(zip(node.targets[0].elts, node.value.elts, strict=False))
+        for target, value in pairs:
+            statistic = _statistic_over_rows(value, rows)
+            if statistic:
+                taken[dotted(target)] = statistic
+                lines.append(node.lineno)
+            elif not isinstance(target, ast.Subscript) and _is_same_rows(value, rows):
+                rows.add(dotted(target))
+    names = {statistic: {name for name, held in taken.items() if held == statistic} for statistic in ("mean", "std")}
+    if any(_takes_off_and_divides(node, names["mean"], names["std"]) for node in ast.walk(dataset)):
+        return min(lines), set(taken)
+    return None
+
+
+def _statistic_over_rows(node: ast.expr, rows: set[str]) -> str:
+    """Return "mean" or "std" where a value is that of rows, over all of them; a small number may be added to it."""
+    for call in _calls(node):
+        method = dotted(call.func).rpartition(".")[2]
+        of_library = dotted(call.func).partition(".")[0] in ("np", "numpy", "torch")
+        given = call.args[0] if of_library and call.args else getattr(call.func, "value", None)
+        places = [keyword.value for keyword in call.keywords if keyword.arg in ("axis", "dim")]
+        places += call.args[1:2] if of_library else call.args[:1]
+        over_rows = all(_begins_with_rows(place) for place in places)
+        if method in ("mean", "std") and given is not None and dotted(given) in rows and over_rows:
+            return method if not isinstance(given, ast.Subscript) else ""
+    return ""
+
+
+def _begins_with_rows(place: ast.expr) -> bool:
+    first = place.elts[0] if isinstance(place, ast.Tuple) and place.elts else place
+    return constant_of(first) == 0
+
+
+def _is_same_rows(node: ast.expr, rows: set[str]) -> bool:
+    """Say whether a value is rows in another form: `np.asarray(rows)`, `rows.to_numpy()`, `torch.from_numpy(rows)`."""
+    while isinstance(node, ast.Call):
+        of_library = dotted(node.func).partition(".")[0] in ("np", "numpy", "torch")
+        inner = node.args[0] if of_library and node.args else getattr(node.func, "value", None)
+        if inner is None or dotted(node.func).rpartition(".")[2] not in KEEPS_ROWS:
+            return False
+        node = inner
+    return isinstance(node, ast.Name | ast.Attribute) and dotted(node).removesuffix(".values") in rows
+
+
+KEEPS_ROWS = {"asarray", "array", "as_tensor", "tensor", "from_numpy", "to_numpy", "astype", "float", "copy", "to"}
+"""Functions and methods that give the same rows in another form."""
+
+
+def _takes_off_and_divides(node: ast.AST, means: set[str], deviations: set[str]) -> bool:
+    """Say whether a mean is taken off and the rest divided by a deviation: `(rows - mean) / deviation`."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.BinOp)):
+        return False
+    if not isinstance(node.left.op, ast.Sub) or dotted(node.left.right) not in means:
+        return False
+    parts = [node.right.left, node.right.right] if isinstance(node.right, ast.BinOp) else [node.right]
+    return any(dotted(part) in deviations for part in parts)
+
+
+def _is_set_outside(roles: Roles, name: str, taken: set[str]) -> bool:
+    """Say whether statistics of one data set are given to another afterwards: `valid.mean = train.mean`."""
+    lasts = {held.rpartition(".")[2] for held in taken}
+    return any(
+        made.target.rpartition(".")[2] in lasts and not made.function.startswith(f"{name}.") and "." in made.target
+        for made in roles.script.assignments
+    )
+
+
+def _is_for_both(roles: Roles, name: str) -> bool:
+    """Say whether data sets of a class are kept under names of training and of evaluation."""
+    uses = [
+        made.target.rpartition(".")[2]
+        for made in roles.script.assignments
+        if isinstance(made.value, ast.Call) and dotted(made.value.func) == name
+    ]
+    return any(map(TRAINS.search, uses)) and any(HELD_OUT.search(use) and not TRAINS.search(use) for use in uses)
+
+
+def _is_for_slices(roles: Roles, name: str) -> bool:
+    """Say whether data sets of a class are made of the first part and of the last part of the same rows."""
+    parts: list[ast.expr] = [call.node.args[0] for call in roles.script.named(name) if call.node.args]
+    for node in ast.walk(roles.script.tree):
+        if isinstance(node, ast.ListComp | ast.GeneratorExp) and name in calls_in(node.elt):
+            through = node.generators[0].iter
+            parts += through.elts if isinstance(through, ast.Tuple | ast.List) else []
+    cuts = [
+        (ast.unparse(part.value), part.slice)
+        for part in parts
+        if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Slice)
+    ]
+    first = {rows for rows, cut in cuts if cut.lower is None and cut.upper is not None}
+    last = {rows for rows, cut in cuts if cut.lower is not None and cut.upper is None}
+    return bool(first & last)
+
+
 def _same_rows(roles: Roles) -> Iterator[Fault]:
     """Yield loaders of evaluation that read the same rows as one of training."""
     rows: dict[str, Loader] = {}

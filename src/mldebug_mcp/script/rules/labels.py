@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from mldebug_mcp.script.calls import Call, constant_of, dotted
 from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.items import Origin, ShiftedPair, function_around, origin_of, shifted_pairs
 from mldebug_mcp.script.roles import Roles, entries_of
 
 
@@ -36,11 +37,17 @@ def labels_shifted(roles: Roles) -> Iterator[Fault]:
         if sliced or not isinstance(outputs, ast.Call) or not isinstance(target, ast.Name):
             continue
         of_features = bool(outputs.args) and isinstance(outputs.args[0], ast.Call)  # a margin head is given labels
+        of_features |= _is_given_with_others(outputs, target.id) and not _is_of_tokens(roles, call)
         inputs = {dotted(expr) for expr in (*outputs.args, *(keyword.value for keyword in outputs.keywords))}
         hides = roles.uses("roll", "mask_tokens", "mlm") or any(map(_shifts_inside, roles.modules))
         if target.id in inputs and not of_features and not hides and not _has_unknown_part(roles, outputs, call):
             says = f"the model is given {target.id}, and the loss asks it for {target.id} itself: nothing is shifted"
             yield fault("not_shifted", call.line, "likely", says)
+
+
+def _is_given_with_others(outputs: ast.Call, target: str) -> bool:
+    """Say whether a model is given the target after something else, as one with a margin head is."""
+    return bool(outputs.args) and dotted(outputs.args[0]) != target and target in map(dotted, outputs.args[1:])
 
 
 def _has_unknown_part(roles: Roles, outputs: ast.Call, call: Call) -> bool:
@@ -88,8 +95,7 @@ def _cut(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_NAMES_FOLLOW
 
 def shifted_in_the_data(roles: Roles) -> Iterator[Fault]:
     """A data set or collator shifts the labels by one, and a model that takes `labels` does so again."""
-    causal = [call for call in roles.script.calls if re.search(r"ForCausalLM|LMHeadModel", call.name)]
-    if not causal or roles.uses("compute_loss") or not (roles.uses("Trainer") or _gives_labels(roles)):
+    if not _is_causal(roles) or roles.uses("compute_loss") or not (roles.uses("Trainer") or _gives_labels(roles)):
         return
     for function in ast.walk(roles.script.tree):
         if not isinstance(function, ast.FunctionDef):
@@ -106,6 +112,43 @@ def shifted_in_the_data(roles: Roles) -> Iterator[Fault]:
                     line = roles.source_of(labels, within).lineno
                     says = "labels are shifted by one here, and a model that takes `labels` shifts them again"
                     yield fault("shifted_twice", line, "certain", says)
+
+
+def shifted_by_both(roles: Roles) -> Iterator[Fault]:
+    """Parts of the items of a data set are shifted by one, and the model or the loss shifts them again."""
+    for pair in shifted_pairs(roles):
+        for call in roles.script.calls:
+            around = function_around(roles, call.node)
+            again = ""
+            labels, ids = call.keywords.get("labels"), call.keywords.get("input_ids")
+            ids = ids if ids is not None else call.node.args[0] if call.node.args else None
+            if labels is not None and ids is not None and _is_named_otherwise(pair) and _is_causal(roles):
+                targets, inputs = origin_of(roles, labels, around), origin_of(roles, ids, around)
+                again = "a model that takes `labels`" if not targets.cuts and not inputs.cuts else ""
+            elif roles.is_cross_entropy(call) and len(call.node.args) > 1:
+                targets = origin_of(roles, call.node.args[1], around)
+                inputs = origin_of(roles, call.node.args[0], around, through_calls=True)
+                again = "this loss" if targets.cuts == ("first",) and "last" in inputs.cuts else ""
+            if again and _are(pair, inputs, targets):
+                says = (
+                    f"the data give targets that are shifted by one (line {pair.line}), and {again} shifts them again"
+                )
+                yield fault("shifted_twice", call.line, "likely", says, fix="shift in one place alone")
+
+
+def _are(pair: ShiftedPair, inputs: Origin, targets: Origin) -> bool:
+    """Say whether targets are those of a pair, and inputs its inputs as far as that is known."""
+    same = targets.field is not None and pair.targets.is_like(targets.field)
+    return same and (inputs.field is None or pair.inputs.is_like(inputs.field))
+
+
+def _is_named_otherwise(pair: ShiftedPair) -> bool:
+    """Say whether the keys of an item differ from those that a model takes, so that the loop renames them."""
+    return isinstance(pair.targets.key, str) and pair.targets.key != "labels"
+
+
+def _is_causal(roles: Roles) -> bool:
+    return any(re.search(r"ForCausalLM|LMHeadModel", call.name) for call in roles.script.calls)
 
 
 def _filled_shifted(function: ast.FunctionDef, inputs: ast.expr, labels: ast.expr) -> ast.Assign | None:

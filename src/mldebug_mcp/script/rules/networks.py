@@ -123,6 +123,81 @@ def ema_never_updated(roles: Roles) -> Iterator[Fault]:
             yield fault("ema_never_updated", made.line, "likely", says)
 
 
+def state_not_loaded(roles: Roles) -> Iterator[Fault]:
+    """Weights are put into the mapping that `state_dict` returns, or into a copy, and nothing loads or saves it.
+
+    Source: `torch.nn.Module.state_dict` returns a new mapping, whose entries are the tensors of the model.
+    """
+    if "state_dict" in roles.definitions:
+        return
+    for node in ast.walk(roles.script.tree):
+        at_once = _put_into(node)
+        if isinstance(at_once, ast.Call) and dotted(at_once.func).endswith(".state_dict"):
+            says = f"{ast.unparse(at_once)} returns a new mapping: what is put into it does not reach the model"
+            yield fault("state_not_loaded", getattr(node, "lineno", 0), "certain", says)
+    for made in roles.script.assignments:
+        scope = roles.definitions.get(made.function.rpartition(".")[2]) if made.function else roles.script.tree
+        if scope is None or not re.fullmatch(r"\w+", made.target) or not _is_state(made.value):
+            continue
+        if any(isinstance(node, ast.Global | ast.Nonlocal) for node in ast.walk(scope)):
+            continue
+        line = _changed_alone(scope, made.target)
+        if line:
+            says = f"weights are put into {made.target} (line {made.line}), which nothing loads or saves"
+            yield fault("state_not_loaded", line, "likely", says)
+
+
+def _put_into(node: ast.AST) -> ast.expr | None:
+    """Return the mapping that a statement puts entries into: `x.update(…)` or `x[key] = …`."""
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        return node.targets[0].value
+    called = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(called, ast.Call) and isinstance(called.func, ast.Attribute) and called.func.attr == "update":
+        return called.func.value
+    return None
+
+
+def _is_state(node: ast.expr) -> bool:
+    """Say whether a value is the state of a model or a copy of it: `deepcopy(net.state_dict())`, `{k: v …}`."""
+    if isinstance(node, ast.DictComp):
+        node = node.generators[0].iter
+    while isinstance(node, ast.Call):
+        name = dotted(node.func).rpartition(".")[2]
+        if name == "state_dict":
+            return isinstance(node.func, ast.Attribute)
+        if name in ("deepcopy", "dict", "OrderedDict") and node.args:
+            node = node.args[0]
+        elif name in ("copy", "items") and isinstance(node.func, ast.Attribute):
+            node = node.args[0] if node.args else node.func.value
+        else:
+            return False
+    return False
+
+
+def _changed_alone(scope: ast.AST, name: str) -> int:
+    """Return the line that puts entries into a mapping which is read for that alone; 0 where it is used otherwise."""
+    lines = []
+    allowed: set[int] = set()
+    for node in ast.walk(scope):
+        mapping = _put_into(node)
+        if mapping is not None and dotted(mapping) == name and isinstance(mapping, ast.Name):
+            lines.append(getattr(node, "lineno", 0))
+            allowed |= {id(part) for part in ast.walk(node) if dotted(part) == name}
+        elif isinstance(node, ast.For | ast.comprehension):
+            through = node.iter
+            if isinstance(through, ast.Call) and dotted(through.func) == f"{name}.keys":
+                through = getattr(through.func, "value", through)
+            allowed |= {id(through)} if isinstance(through, ast.Name) else set()
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            allowed |= {id(part) for part in node.comparators}
+    reads = [
+        node
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+    ]
+    return lines[0] if lines and all(id(node) in allowed for node in reads) else 0
+
+
 def average_forgets(roles: Roles) -> Iterator[Fault]:
     """An average of the weights keeps a small share of itself, and takes nearly all from the model of the moment."""
     for call in roles.script.calls:

@@ -180,8 +180,10 @@ def modes_left(roles: Roles) -> Iterator[Fault]:
                 if one.action == "eval" and any(model.is_part_of(other) for other in one.objects)
             ]
             if before:
+                line = _switched_once(trace.events[:place], event, model) or before[-1].line
                 says = f"{model.label} is put into evaluation mode between passes, and trains on in it"
-                yield fault("never_back_to_training", before[-1].line, "certain", says)
+                says += "" if line == before[-1].line else f": line {before[-1].line} leaves it there in each round"
+                yield fault("never_back_to_training", line, "certain", says)
                 return
         if (
             event.gradients is False
@@ -193,6 +195,17 @@ def modes_left(roles: Roles) -> Iterator[Fault]:
             says = f"{model.label} is evaluated in training mode: dropout and batch statistics stay on"
             yield fault("evaluates_in_training_mode", event.line, "certain", says)
             return
+
+
+def _switched_once(events: Sequence[Event], forward: Event, model: Object) -> int:
+    """Return the line before the loop that sets a model to training mode once, for all rounds; 0 if there is none."""
+    lines = [
+        one.line
+        for one in events
+        if one.action == "train" and one.entry == forward.entry and len(one.loops) < len(forward.loops)
+        if one.loops == forward.loops[: len(one.loops)] and _concerns(one, model)
+    ]
+    return lines[-1] if lines else 0
 
 
 def _is_evaluated_before(trace: Trace, place: int, model: Object) -> bool:

@@ -112,8 +112,22 @@ def _layers_after_the_optimizer(trace: Trace) -> Iterator[Fault]:
             continue
         named.add(event.line)
         certainty: Certainty = "likely" if event.tests else "certain"
+        made = next(one for one in trace.events if one.action == "make" and knows_model[0] in one.objects)
+        line = _asked_for_at(event, made)
         says = f"{layer.label} is made after {knows_model[0].label}, which does not know its parameters"
-        yield fault("made_after_optimizer", event.line, certainty, says)
+        says += "" if line == event.line else f" (line {event.line})"
+        yield fault("made_after_optimizer", line, certainty, says)
+
+
+def _asked_for_at(attach: Event, make: Event) -> int:
+    """Return the line of a layer, or of the call of the model's own method that makes it.
+
+    The model cannot know when it is given to an optimizer, unless its own methods make that.
+    """
+    owners = {one.definition.name for one in attach.objects if one.definition is not None}
+    inside = attach.function.partition(".")[0]
+    is_own = inside in owners and inside != make.function.partition(".")[0] and bool(attach.through)
+    return getattr(attach.through[-1], "lineno", attach.line) if is_own else attach.line
 
 
 def _is_at(held: Object, owner: Object, name: str) -> bool:

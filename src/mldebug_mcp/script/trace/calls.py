@@ -90,6 +90,7 @@ class Calls(Methods):
             self.frame.on_yield = self.with_block[1]
             self.with_block = None
         self.stack.append(definition)
+        self.through.append(node)
         self.entered.add(definition)
         try:
             if isinstance(definition, ast.Lambda):
@@ -103,6 +104,7 @@ class Calls(Methods):
             return returned
         finally:
             self.stack.pop()
+            self.through.pop()
             self.frame, self.gradients = before
 
     def _bind(self, function: Function, args: Sequence[Value], keywords: dict[str, Value]) -> None:

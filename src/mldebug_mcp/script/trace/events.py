@@ -31,6 +31,7 @@ class Event:
         modes: The modes of a model in a forward pass.
         source: What is loaded or attached.
         terms: What a loss is the sum of.
+        through: The calls of this file's functions that lead to it, the outermost first.
     """
 
     action: Action
@@ -44,6 +45,7 @@ class Event:
     modes: frozenset[str] = frozenset()
     source: Object | None = None
     terms: Terms = frozenset()
+    through: tuple[ast.AST, ...] = ()
 
     @property
     def line(self) -> int:

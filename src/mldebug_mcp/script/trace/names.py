@@ -55,16 +55,25 @@ class Names(State):
                 owner, key = self.value(target.value), self.value(target.slice)
                 plain = key.value if isinstance(key, Constant) else None
                 if isinstance(owner, Items):
-                    self.assign(
-                        target.value,
-                        Items((*owner.values, value), (*owner.keys, plain) if owner.keys or not owner.values else ()),
-                        node,
-                    )
+                    self.assign(target.value, self._with_item(owner, plain, value), node)
                 for holder in choices(owner):
                     if isinstance(holder, Parameters):
                         self.event("write", holder.models, node)
                     elif isinstance(holder, Object):
                         self.assign_attribute(holder, _attribute_at(plain), value, node)
+
+    def _with_item(self, owner: Items, key: object, value: Value) -> Items:
+        """Return a list or mapping after one item is set; each may be the one whose key is not known."""
+        if not owner.keys:
+            return Items((*owner.values, value), () if owner.values else (key,))
+        surely = key is not None and not self.tests
+        changed = [
+            (value if surely else either(held, value)) if key in (known, None) else held
+            for known, held in zip(owner.keys, owner.values, strict=False)
+        ]
+        if key is not None and key in owner.keys:
+            return Items(tuple(changed), owner.keys)
+        return Items((*changed, value), (*owner.keys, key))
 
     def assign_attribute(self, owner: Value, name: str, value: Value, node: ast.expr | ast.stmt) -> None:
         """Give an attribute of something a value."""

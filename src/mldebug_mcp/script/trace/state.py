@@ -81,6 +81,7 @@ class State(ABC):
         self.entry = 0
         self.count = 0
         self.stack: list[ast.AST] = []
+        self.through: list[ast.AST] = []
         self.entered: set[ast.AST] = set()
         self.with_block: tuple[ast.AST, Callable[[Value], None]] | None = None
         self.switched: dict[Object, frozenset[str]] = {}
@@ -178,7 +179,7 @@ class State(ABC):
             raise ExhaustedError
         event = Event(
             action, frozenset(objects), node, self.loops, self.tests, self.gradients, self.frame.path, self.entry,
-            modes, source, terms,
+            modes, source, terms, tuple(self.through),
         )  # fmt: skip
         self.trace.events.append(event)
         return event

@@ -1,0 +1,117 @@
+"""Does the loss of a masked model count the places that are masked, and those alone?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mldebug_mcp.script.calls import dotted
+from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.roles import Roles
+
+IGNORED = -100
+"""Target that the cross-entropy of PyTorch leaves out. Source: `torch.nn.functional.cross_entropy`, `ignore_index`."""
+MAX_STEPS_FOLLOWED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Places that are set to one value.
+
+    Args:
+        mask: What is true at these places.
+        is_true: Whether these are the places where the mask is true.
+        value: The value.
+        line: The line.
+    """
+
+    mask: ast.expr
+    is_true: bool
+    value: ast.expr
+    line: int
+
+
+def ignored_where_masked(roles: Roles) -> Iterator[Fault]:
+    """Labels are ignored where the inputs are masked, so that the loss is that of places which the model sees."""
+    for function in ast.walk(roles.script.tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        fills = list(fills_in(function))
+        hidden = [fill for fill in fills if _is_mask_token(fill.value)]
+        for fill in fills if hidden else ():
+            if not _is_ignored(roles, fill.value):
+                continue
+            holds = _all_of(function, fill.mask, fill.line, is_true=fill.is_true)
+            other = next(
+                (one for one in hidden if holds <= _all_of(function, one.mask, one.line, is_true=one.is_true)), None
+            )
+            if other is not None:
+                says = f"labels are ignored where line {other.line} masks the inputs: the loss is that of what is shown"
+                yield fault("ignored_where_masked", fill.line, "likely", says)
+
+
+def fills_in(function: ast.AST) -> Iterator[Fill]:
+    """Yield what a function fills under a mask: `x[mask] = v`, `x.masked_fill(mask, v)`, `where(mask, v, x)`."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            place = node.targets[0].slice
+            if isinstance(place, ast.Name | ast.Attribute | ast.BinOp | ast.UnaryOp | ast.Compare):
+                yield Fill(place, True, node.value, node.lineno)
+        elif isinstance(node, ast.Call):
+            method = dotted(node.func).rpartition(".")[2]
+            if method in ("masked_fill", "masked_fill_") and len(node.args) == 2:
+                yield Fill(node.args[0], True, node.args[1], node.lineno)
+            elif method == "where" and len(node.args) == 3 and dotted(node.func).partition(".")[0] in LIBRARIES:
+                yield Fill(node.args[0], True, node.args[1], node.lineno)
+                yield Fill(node.args[0], False, node.args[2], node.lineno)
+
+
+LIBRARIES = ("torch", "np", "numpy", "jnp")
+
+
+def _is_mask_token(value: ast.expr) -> bool:
+    """Say whether a value is the token of masked places, by its name: `MASK`, `tokenizer.mask_token_id`."""
+    names = [dotted(node).rpartition(".")[2] for node in ast.walk(value) if isinstance(node, ast.Name | ast.Attribute)]
+    return isinstance(value, ast.Name | ast.Attribute | ast.Call) and any(map(MASK_TOKEN.search, names))
+
+
+MASK_TOKEN = re.compile(r"^mask$|mask_?(?:token|id|idx|index|value)", re.IGNORECASE)
+
+
+def _is_ignored(roles: Roles, value: ast.expr) -> bool:
+    while isinstance(value, ast.Call) and dotted(value.func).rpartition(".")[2] in ("tensor", "full_like"):
+        value = value.args[-1] if value.args else ast.Constant(None)
+    return roles.value_of(value) == IGNORED or bool(re.search(r"(?:^|_)ignore", dotted(value), re.IGNORECASE))
+
+
+def _all_of(
+    function: ast.AST, mask: ast.expr, line: int, *, is_true: bool, depth: int = MAX_STEPS_FOLLOWED
+) -> set[tuple[str, int, bool]]:
+    """Return what holds at each place of a mask: names, each with the line that set it last, and other conditions."""
+    if isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert | ast.Not):
+        return _all_of(function, mask.operand, line, is_true=not is_true, depth=depth)
+    if isinstance(mask, ast.BinOp) and isinstance(mask.op, ast.BitAnd if is_true else ast.BitOr):
+        parts = (_all_of(function, part, line, is_true=is_true, depth=depth) for part in (mask.left, mask.right))
+        return set[tuple[str, int, bool]]().union(*parts)
+    if isinstance(mask, ast.Call) and isinstance(mask.func, ast.Attribute) and mask.func.attr in ("bool", "to"):
+        return _all_of(function, mask.func.value, line, is_true=is_true, depth=depth)
+    if not isinstance(mask, ast.Name):
+        return {(ast.unparse(mask), 0, is_true)}
+    made = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign | ast.AugAssign) and node.lineno < line and mask.id in _targets(node)
+    ]
+    last = max(made, key=lambda node: node.lineno, default=None)
+    own = {(mask.id, last.lineno if last is not None else 0, is_true)}
+    if isinstance(last, ast.Assign) and isinstance(last.targets[0], ast.Name) and depth:
+        own |= _all_of(function, last.value, last.lineno, is_true=is_true, depth=depth - 1)
+    return own
+
+
+def _targets(node: ast.Assign | ast.AugAssign) -> set[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    parts = [target.elts if isinstance(target, ast.Tuple | ast.List) else [target] for target in targets]
+    return {dotted(part) for some in parts for part in some}
