@@ -25,6 +25,7 @@ from mldebug_mcp.script.values import (
     choices,
     either,
     models_through,
+    objects_in,
     terms_after,
 )
 
@@ -187,6 +188,7 @@ class Calls(Methods):
                 if model.kind != "model":
                     return inner
         else:
+            self._through_own_layers(model, args, node)
             self.escape(given, node)
         if model.kind == "unknown":
             made = self.new("unknown", node, made_by=model.made_by or model.name, given=given)
@@ -199,6 +201,13 @@ class Calls(Methods):
         if isinstance(inner, Tensor) and model.definition is not None:
             return _with_models(inner, models)
         return _result_of_layer(model, models)
+
+    def _through_own_layers(self, model: Object, args: list[Value], node: ast.Call) -> None:
+        """Follow the layers of a `Sequential` whose classes stand in the file."""
+        if model.made_by.endswith("Sequential"):
+            for layer in (one for value in model.given for one in objects_in(value)):
+                if layer.definition is not None or layer.made_by.endswith("Sequential"):
+                    self.forward(layer, args, {}, node)
 
     def _terms_of_loss(self, loss: Object, args: Sequence[Value], node: ast.Call) -> Terms:
         known = {"KLDivLoss": "kl_div", "CosineSimilarity": "cosine_similarity"}

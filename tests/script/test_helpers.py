@@ -1,0 +1,137 @@
+"""Faults that go through helpers, classes and configurations are found; healthy neighbours of each are not accused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.script.test_kinds import rules_of
+
+FAULTS: dict[str, list[str]] = {
+    "runs_without_gradient": [
+        """
+class Block(nn.Module):
+    def __init__(self, i, o):
+        super().__init__()
+        self.fc = nn.Linear(i, o)
+    def forward(self, x):
+        return torch.relu(self.fc(x))
+class Pair:
+    def __init__(self):
+        self.gen = nn.Sequential(Block(8, 16), nn.Linear(16, 4))
+        self.dis = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 1))
+        self.opt_gen = torch.optim.Adam(self.gen.parameters(), 1e-4)
+        self.opt_dis = torch.optim.Adam(self.dis.parameters(), 1e-4)
+    @torch.no_grad()
+    def draw(self, n):
+        return self.gen(torch.randn(n, 8))
+    def discriminate(self, real):
+        loss = F.softplus(-self.dis(real)).mean() + F.softplus(self.dis(self.draw(len(real)))).mean()
+        self.opt_dis.zero_grad()
+        loss.backward()
+        self.opt_dis.step()
+    def generate(self, n):
+        loss = F.softplus(-self.dis(self.draw(n))).mean()
+        self.opt_gen.zero_grad()
+        loss.backward()
+        self.opt_gen.step()
+def main(loader):
+    pair = Pair()
+    for real in loader:
+        pair.discriminate(real)
+        pair.generate(len(real))
+main(loader)
+""",
+        """
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(4, 4, 3, padding=1)
+    def forward(self, x):
+        return x + self.conv(x)
+def features(encoder, x):
+    with torch.no_grad():
+        return encoder(x).mean(2)
+def main(loader):
+    encoder, head = nn.Sequential(Part(), nn.Sequential(Part(), Part())), nn.Linear(4, 10)
+    opt_encoder = torch.optim.AdamW(encoder.parameters(), 1e-4)
+    opt_head = torch.optim.AdamW(head.parameters(), 1e-3)
+    for x, y in loader:
+        opt_encoder.zero_grad()
+        opt_head.zero_grad()
+        F.cross_entropy(head(features(encoder, x)), y).backward()
+        opt_encoder.step()
+        opt_head.step()
+main(loader)
+""",
+    ],
+}
+
+HEALTHY: dict[str, str] = {
+    "a generator that is drawn from without gradients for the critic alone": """
+class Block(nn.Module):
+    def __init__(self, i, o):
+        super().__init__()
+        self.fc = nn.Linear(i, o)
+    def forward(self, x):
+        return torch.relu(self.fc(x))
+class Pair:
+    def __init__(self):
+        self.gen = nn.Sequential(Block(8, 16), nn.Linear(16, 4))
+        self.dis = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 1))
+        self.opt_gen = torch.optim.Adam(self.gen.parameters(), 1e-4)
+        self.opt_dis = torch.optim.Adam(self.dis.parameters(), 1e-4)
+    def draw(self, n):
+        return self.gen(torch.randn(n, 8))
+    def discriminate(self, real):
+        with torch.no_grad():
+            fake = self.draw(len(real))
+        loss = F.softplus(-self.dis(real)).mean() + F.softplus(self.dis(fake)).mean()
+        self.opt_dis.zero_grad()
+        loss.backward()
+        self.opt_dis.step()
+    def generate(self, n):
+        loss = F.softplus(-self.dis(self.draw(n))).mean()
+        self.opt_gen.zero_grad()
+        loss.backward()
+        self.opt_gen.step()
+def main(loader):
+    pair = Pair()
+    for real in loader:
+        pair.discriminate(real)
+        pair.generate(len(real))
+main(loader)
+""",
+    "a frozen encoder of blocks whose features a head learns from": """
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(4, 4, 3, padding=1)
+    def forward(self, x):
+        return x + self.conv(x)
+def features(encoder, x):
+    with torch.no_grad():
+        return encoder(x).mean(2)
+def main(loader):
+    encoder, head = nn.Sequential(Part(), Part()).eval(), nn.Linear(4, 10)
+    opt = torch.optim.AdamW(head.parameters(), 1e-3)
+    for x, y in loader:
+        opt.zero_grad()
+        F.cross_entropy(head(features(encoder, x)), y).backward()
+        opt.step()
+main(loader)
+""",
+}
+
+CASES = [pytest.param(rule, text, id=f"{rule}-{n}") for rule, texts in FAULTS.items() for n, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize(("rule", "text"), CASES)
+def test_a_fault_behind_helpers_is_found(rule: str, text: str, tmp_path: Path) -> None:
+    assert rules_of(tmp_path, text) == [rule]
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in HEALTHY.items()])
+def test_a_healthy_neighbour_is_not_accused(text: str, tmp_path: Path) -> None:
+    assert rules_of(tmp_path, text) == []
