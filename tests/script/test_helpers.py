@@ -67,6 +67,28 @@ main(loader)
 """,
     ],
 }
+FAULTS |= {
+    "compared_across_prompts": [
+        """
+def whiten(rewards, k):
+    table = rewards.reshape(k, -1)
+    base, spread = table.mean(0), table.std(0)
+    return ((table - base) / (spread + 1e-6)).reshape(-1)
+def rollout(policy, prompts, judge, k):
+    prompts = [p for p in prompts for _ in range(k)]
+    texts = policy.write(prompts)
+    return texts, whiten(judge(prompts, texts), k)
+""",
+        """
+class Learner:
+    def __init__(self, num_generations):
+        self.num_generations = num_generations
+    def advantage(self, scores):
+        by_prompt = scores.view((-1, self.num_generations))
+        return (by_prompt - torch.mean(by_prompt, dim=0, keepdim=True)).flatten()
+""",
+    ],
+}
 
 HEALTHY: dict[str, str] = {
     "a generator that is drawn from without gradients for the critic alone": """
@@ -121,6 +143,26 @@ def main(loader):
         F.cross_entropy(head(features(encoder, x)), y).backward()
         opt.step()
 main(loader)
+""",
+}
+HEALTHY |= {
+    "rewards of completions that lie prompt by prompt": """
+def whiten(rewards, k):
+    table = rewards.reshape(-1, k)
+    base, spread = table.mean(1, keepdim=True), table.std(1, keepdim=True)
+    return ((table - base) / (spread + 1e-6)).reshape(-1)
+def rollout(policy, prompts, judge, k):
+    prompts = [p for p in prompts for _ in range(k)]
+    texts = policy.write(prompts)
+    return texts, whiten(judge(prompts, texts), k)
+""",
+    "rewards of all prompts, round after round": """
+def advantages(scores, group):
+    table = scores.view(group, -1)
+    return (table - table.mean(dim=0)).flatten()
+def rollout(policy, prompts, judge, group):
+    ids = prompts.repeat(group, 1)
+    return advantages(judge(policy.write(ids)), group)
 """,
 }
 

@@ -644,7 +644,7 @@ MEAN_LOSSES = re.compile(r"(?:^|\.)(?:F|functional)\.(?:\w*loss|\w*cross_entropy
 
 def reductions_mixed(roles: Roles) -> Iterator[Fault]:
     """A mean over all elements and a sum over all elements are added without a weight."""
-    for assignment in (*roles.script.assignments, *_returned(roles)):
+    for assignment in (*roles.script.assignments, *returned(roles)):
         value = assignment.value
         if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
             continue
@@ -656,7 +656,7 @@ def reductions_mixed(roles: Roles) -> Iterator[Fault]:
             yield fault("reductions_mixed", assignment.line, "likely", says)
 
 
-def _returned(roles: Roles) -> Iterator[Assignment]:
+def returned(roles: Roles) -> Iterator[Assignment]:
     """Yield what functions return, as assignments to no name."""
     for function in ast.walk(roles.script.tree):
         if isinstance(function, ast.FunctionDef):
