@@ -89,6 +89,57 @@ class Learner:
 """,
     ],
 }
+FAULTS |= {
+    "clip_too_late": [
+        """
+class Loop:
+    def __init__(self, net, opt):
+        self.net, self.opt, self.hooks = net, opt, {}
+    def add(self, when, function):
+        self.hooks.setdefault(when, []).append(function)
+    def emit(self, when):
+        for hook in self.hooks.get(when, []):
+            hook(self)
+    def run(self, loader):
+        for x, y in loader:
+            self.opt.zero_grad()
+            F.cross_entropy(self.net(x), y).backward()
+            self.emit("gradients")
+            self.opt.step()
+            self.emit("updated")
+def clip(loop):
+    torch.nn.utils.clip_grad_norm_(loop.net.parameters(), 1.0)
+def main(net, opt, loader):
+    loop = Loop(net, opt)
+    loop.add("updated", clip)
+    loop.run(loader)
+""",
+        """
+from collections import defaultdict
+class Bus:
+    def __init__(self):
+        self.handlers = defaultdict(list)
+    def on(self, event):
+        def register(function):
+            self.handlers[event].append(function)
+            return function
+        return register
+    def fire(self, event, *given):
+        for handle in self.handlers[event]:
+            handle(*given)
+bus = Bus()
+@bus.on("after_step")
+def limit(net):
+    torch.nn.utils.clip_grad_value_(net.parameters(), 0.5)
+def fit(net, opt, loader):
+    for x, y in loader:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+        bus.fire("after_step", net)
+""",
+    ],
+}
 
 HEALTHY: dict[str, str] = {
     "a generator that is drawn from without gradients for the critic alone": """
@@ -163,6 +214,55 @@ def advantages(scores, group):
 def rollout(policy, prompts, judge, group):
     ids = prompts.repeat(group, 1)
     return advantages(judge(policy.write(ids)), group)
+""",
+}
+HEALTHY |= {
+    "a handler that clips before the step": """
+class Loop:
+    def __init__(self, net, opt):
+        self.net, self.opt, self.hooks = net, opt, {}
+    def add(self, when, function):
+        self.hooks.setdefault(when, []).append(function)
+    def emit(self, when):
+        for hook in self.hooks.get(when, []):
+            hook(self)
+    def run(self, loader):
+        for x, y in loader:
+            self.opt.zero_grad()
+            F.cross_entropy(self.net(x), y).backward()
+            self.emit("gradients")
+            self.opt.step()
+            self.emit("updated")
+def clip(loop):
+    torch.nn.utils.clip_grad_norm_(loop.net.parameters(), 1.0)
+def main(net, opt, loader):
+    loop = Loop(net, opt)
+    loop.add("gradients", clip)
+    loop.run(loader)
+""",
+    "a handler of the end of a round, whose gradient the next round steps with": """
+from collections import defaultdict
+class Bus:
+    def __init__(self):
+        self.handlers = defaultdict(list)
+    def on(self, event):
+        def register(function):
+            self.handlers[event].append(function)
+            return function
+        return register
+    def fire(self, event, *given):
+        for handle in self.handlers[event]:
+            handle(*given)
+bus = Bus()
+@bus.on("batch_done")
+def limit(net):
+    torch.nn.utils.clip_grad_value_(net.parameters(), 0.5)
+def fit(net, opt, loader):
+    for x, y in loader:
+        F.cross_entropy(net(x), y).backward()
+        bus.fire("batch_done", net)
+        opt.step()
+        opt.zero_grad()
 """,
 }
 

@@ -38,7 +38,7 @@ class _Repeats:
 
 
 def compared_across_prompts(roles: Roles) -> Iterator[Fault]:
-    """Rewards are compared along the wrong axis, so that completions of different prompts are set against each other."""
+    """Rewards are compared along the wrong axis: completions of one prompt are set against those of others."""
     repeats = _repeats(roles)
     for made in (*roles.script.assignments, *returned(roles)):
         for node in ast.walk(made.value):
