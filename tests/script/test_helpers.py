@@ -140,6 +140,42 @@ def fit(net, opt, loader):
 """,
     ],
 }
+FAULTS |= {
+    "same_data": [
+        """
+from dataclasses import dataclass
+@dataclass
+class Config:
+    root: str = "data"
+    subset: str = "training"
+class Volumes(Dataset):
+    def __init__(self, folder):
+        self.files = sorted(folder.glob("*.pt"))
+    def __getitem__(self, i):
+        return torch.load(self.files[i])
+class Module:
+    def __init__(self, config):
+        self.config = config
+    def loader(self, subset):
+        rows = Volumes(self.config.root / self.config.subset)
+        return DataLoader(rows, 8, shuffle=subset == "training")
+    def loaders(self):
+        return self.loader("training"), self.loader(subset="validation")
+""",
+        """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--split", default="train")
+args = parser.parse_args()
+def make(split, batch):
+    rows = load_dataset("pile", split=args.split)
+    if split == "train":
+        rows = rows.shuffle()
+    return DataLoader(rows, batch, shuffle=split == "train")
+train_loader, test_loader = make("train", 8), make("test", 16)
+""",
+    ],
+}
 
 HEALTHY: dict[str, str] = {
     "a generator that is drawn from without gradients for the critic alone": """
@@ -263,6 +299,31 @@ def fit(net, opt, loader):
         bus.fire("batch_done", net)
         opt.step()
         opt.zero_grad()
+""",
+}
+HEALTHY |= {
+    "a split that is asked for, or else that of the configuration": """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--split", default="train")
+args = parser.parse_args()
+def make(batch, split=None):
+    rows = load_dataset("pile", split=split or args.split)
+    return DataLoader(rows, batch, shuffle=split != "test")
+train_loader, test_loader = make(8), make(16, "test")
+""",
+    "a configuration that is changed for each split": """
+from dataclasses import dataclass, replace
+@dataclass
+class Config:
+    root: str = "data"
+    split: str = "train"
+def make(config, split):
+    rows = load_dataset(config.root, config.split)
+    return DataLoader(rows, 8, shuffle=split == "train")
+config = Config()
+train_loader = make(config, "train")
+val_loader = make(replace(config, split="val"), "val")
 """,
 }
 

@@ -24,6 +24,7 @@ from mldebug_mcp.script.rules import (
     rows,
     schedule,
     signs,
+    splits,
     step,
     unused,
 )
@@ -89,6 +90,7 @@ RULES: tuple[Rule, ...] = (
     data.split_twice,
     data.not_shuffled_by_a_helper,
     data.unused_split,
+    splits.split_of_the_configuration,
     data.scaled_before_split,
     rows.encoder_fitted_before_split,
     rows.scaled_in_training_alone,

@@ -63,7 +63,8 @@ def _by_event(node: ast.expr, event: str) -> str:
         if isinstance(part, ast.Subscript) and dotted(part.slice) == event:
             return dotted(part.value).rpartition(".")[2]
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.args:
-            if part.func.attr in ("get", "setdefault") and dotted(part.args[0]) == event:
+            looks_up = part.func.attr in ("get", "setdefault") and dotted(part.args[0]) == event
+            if looks_up:
                 return dotted(part.func.value).rpartition(".")[2]
     return ""
 
