@@ -176,6 +176,43 @@ train_loader, test_loader = make("train", 8), make("test", 16)
 """,
     ],
 }
+FAULTS |= {
+    "schedule_units": [
+        """
+def plan(cfg, loader):
+    total = cfg.epochs * len(loader)
+    return total // 20, total
+def fit(net, cfg, loader):
+    opt = torch.optim.AdamW(net.parameters(), 1e-4)
+    warmup, total = plan(cfg, loader)
+    def factor(step):
+        return min(1.0, step / warmup, (total - step) / (total - warmup))
+    sched = torch.optim.lr_scheduler.LambdaLR(opt, lambda s: min(1.0, (s + 1) / warmup))
+    for epoch in range(cfg.epochs):
+        for i, (x, y) in enumerate(loader):
+            (F.cross_entropy(net(x), y) / cfg.accum).backward()
+            if (i + 1) % cfg.accum == 0 or i + 1 == len(loader):
+                opt.step()
+                sched.step()
+                opt.zero_grad()
+""",
+        """
+class Trainer:
+    def __init__(self, net, rows, epochs):
+        self.net, self.epochs = net, epochs
+        self.loader = DataLoader(rows, batch_size=64, shuffle=True)
+        self.opt = torch.optim.SGD(net.parameters(), 0.1)
+        self.scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(self.opt, epochs * len(rows))
+    def fit(self):
+        for epoch in range(self.epochs):
+            for x, y in self.loader:
+                self.opt.zero_grad()
+                F.cross_entropy(self.net(x), y).backward()
+                self.opt.step()
+                self.scheduler.step()
+""",
+    ],
+}
 
 HEALTHY: dict[str, str] = {
     "a generator that is drawn from without gradients for the critic alone": """
@@ -324,6 +361,39 @@ def make(config, split):
 config = Config()
 train_loader = make(config, "train")
 val_loader = make(replace(config, split="val"), "val")
+""",
+}
+HEALTHY |= {
+    "a schedule of updates that a helper counts": """
+def plan(cfg, n_batches):
+    total = cfg.epochs * -(-n_batches // cfg.accum)
+    return total // 20, total
+def fit(net, cfg, loader):
+    opt = torch.optim.AdamW(net.parameters(), 1e-4)
+    warmup, total = plan(cfg, len(loader))
+    sched = torch.optim.lr_scheduler.LambdaLR(opt, lambda s: min(1.0, (s + 1) / warmup, (total - s) / total))
+    for epoch in range(cfg.epochs):
+        for i, (x, y) in enumerate(loader):
+            (F.cross_entropy(net(x), y) / cfg.accum).backward()
+            if (i + 1) % cfg.accum == 0 or i + 1 == len(loader):
+                opt.step()
+                sched.step()
+                opt.zero_grad()
+""",
+    "rows divided by the size of a batch": """
+class Trainer:
+    def __init__(self, net, rows, epochs, batch_size):
+        self.net, self.epochs = net, epochs
+        self.loader = DataLoader(rows, batch_size=batch_size, shuffle=True, drop_last=True)
+        self.opt = torch.optim.SGD(net.parameters(), 0.1)
+        self.scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(self.opt, epochs * (len(rows) // batch_size))
+    def fit(self):
+        for epoch in range(self.epochs):
+            for x, y in self.loader:
+                self.opt.zero_grad()
+                F.cross_entropy(self.net(x), y).backward()
+                self.opt.step()
+                self.scheduler.step()
 """,
 }
 

@@ -26,6 +26,7 @@ from mldebug_mcp.script.rules import (
     signs,
     splits,
     step,
+    units,
     unused,
 )
 
@@ -46,6 +47,7 @@ RULES: tuple[Rule, ...] = (
     step.stepped_twice,
     step.state_not_detached,
     schedule.schedule_out_of_step,
+    units.schedule_counts_another_unit,
     schedule.lightning_interval,
     schedule.schedule_of_another_optimizer,
     evaluation.modes,
