@@ -213,6 +213,47 @@ class Trainer:
 """,
     ],
 }
+FAULTS |= {
+    "action_without_gradient": [
+        """
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean, self.spread = nn.Linear(3, 1), nn.Parameter(torch.zeros(1))
+    def act(self, obs):
+        dist = torch.distributions.Normal(self.mean(obs), self.spread.exp())
+        action = dist.sample()
+        return action.tanh(), dist.log_prob(action).sum(-1)
+def improve(policy, q_net, opt, obs):
+    action, logp = policy.act(obs)
+    loss = (0.2 * logp - q_net(obs, action)).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+policy, q_net = Policy(), torch.load("q.pt").eval()
+opt = torch.optim.Adam(policy.parameters(), 3e-4)
+for obs in loader:
+    improve(policy, q_net, opt, obs)
+""",
+        """
+from torch.distributions import Independent, Normal
+def train(actor, critic, batches):
+    actor_optimizer = torch.optim.Adam(actor.parameters(), 1e-4)
+    critic_optimizer = torch.optim.Adam(critic.parameters(), 1e-3)
+    for obs, action, target in batches:
+        critic_optimizer.zero_grad()
+        F.mse_loss(critic(torch.cat([obs, action], -1)), target).backward()
+        critic_optimizer.step()
+        mean, std = actor(obs)
+        dist = Independent(Normal(mean, std), 1)
+        drawn = dist.sample()
+        value = critic(torch.cat([obs, drawn], -1))
+        actor_optimizer.zero_grad()
+        (-value.mean()).backward()
+        actor_optimizer.step()
+""",
+    ],
+}
 
 HEALTHY: dict[str, str] = {
     "a generator that is drawn from without gradients for the critic alone": """
@@ -394,6 +435,44 @@ class Trainer:
                 F.cross_entropy(self.net(x), y).backward()
                 self.opt.step()
                 self.scheduler.step()
+""",
+}
+HEALTHY |= {
+    "an action that is drawn with its gradient, and another for the target": """
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean, self.spread = nn.Linear(3, 1), nn.Parameter(torch.zeros(1))
+    def act(self, obs):
+        dist = torch.distributions.Normal(self.mean(obs), self.spread.exp())
+        action = dist.rsample()
+        return action.tanh(), dist.log_prob(action).sum(-1)
+    @torch.no_grad()
+    def explore(self, obs):
+        action = torch.distributions.Normal(self.mean(obs), 1.0).sample()
+        return action
+def improve(policy, q_net, opt, obs):
+    action, logp = policy.act(obs)
+    loss = (0.2 * logp - q_net(obs, action)).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+policy, q_net = Policy(), torch.load("q.pt").eval()
+opt = torch.optim.Adam(policy.parameters(), 3e-4)
+for obs in loader:
+    improve(policy, q_net, opt, obs)
+""",
+    "a log-probability that is weighted by the value of its action": """
+from torch.distributions import Normal
+def train(actor, critic, batches):
+    opt = torch.optim.Adam(actor.parameters(), 1e-4)
+    for obs in batches:
+        dist = Normal(*actor(obs))
+        action = dist.sample()
+        loss = -(dist.log_prob(action) * critic(obs, action).detach()).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
 """,
 }
 

@@ -7,6 +7,7 @@ the script does right is found as well, as it rules causes out.
 from mldebug_mcp.script.faults import Fault, Rule
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.rules import (
+    actors,
     arguments,
     conditions,
     data,
@@ -118,6 +119,7 @@ RULES: tuple[Rule, ...] = (
     reinforcement.clipped_the_wrong_way,
     reinforcement.divergence_is_rewarded,
     reinforcement.value_of_own_actions_made_smaller,
+    actors.action_without_gradient,
     groups.compared_across_prompts,
     unused.result_unused,
     unused.argument_unused,
