@@ -254,6 +254,56 @@ def train(actor, critic, batches):
 """,
     ],
 }
+FAULTS |= {
+    "shapes_broadcast": [
+        """
+class Heads(nn.Module):
+    def __init__(self, names):
+        super().__init__()
+        self.body = nn.Linear(8, 16)
+        self.heads = nn.ModuleDict({name: nn.Sequential(nn.Linear(16, 1), nn.Softplus()) for name in names})
+    def forward(self, x):
+        h = self.body(x)
+        return {name: head(h) for name, head in self.heads.items()}
+def distance(guess, truth):
+    return (truth - guess).abs().mean()
+def fit(loader, names):
+    net = Heads(names)
+    opt = torch.optim.Adam(net.parameters(), 1e-3)
+    for x, y in loader:
+        out = net(x)
+        loss = sum(distance(out[name], y.reshape(-1)) for name in names)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+        """
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.value = nn.Linear(8, 16), nn.Linear(16, 1)
+    def forward(self, x):
+        h = self.body(x)
+        return h, self.value(h)
+def discounted(rewards):
+    total, found = 0.0, []
+    for reward in rewards:
+        total = reward + 0.9 * total
+        found.append(total)
+    return torch.stack(found).flatten()
+def objective(net, obs, returns):
+    _, value = net(obs)
+    return torch.square(value - returns).mean()
+net = Critic()
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for obs, rewards in loader:
+    loss = objective(net, obs, discounted(rewards))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ],
+}
 
 HEALTHY: dict[str, str] = {
     "a generator that is drawn from without gradients for the critic alone": """
@@ -473,6 +523,48 @@ def train(actor, critic, batches):
         opt.zero_grad()
         loss.backward()
         opt.step()
+""",
+}
+HEALTHY |= {
+    "heads of one output against columns": """
+class Heads(nn.Module):
+    def __init__(self, names):
+        super().__init__()
+        self.body = nn.Linear(8, 16)
+        self.heads = nn.ModuleDict({name: nn.Sequential(nn.Linear(16, 1), nn.Softplus()) for name in names})
+    def forward(self, x):
+        h = self.body(x)
+        return {name: head(h).squeeze(-1) for name, head in self.heads.items()}
+def distance(guess, truth):
+    return (truth - guess).abs().mean()
+def fit(loader, names):
+    net = Heads(names)
+    opt = torch.optim.Adam(net.parameters(), 1e-3)
+    for x, y in loader:
+        out = net(x)
+        loss = sum(distance(out[name], y.reshape(-1)) for name in names)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+    "all pairs of scores": """
+class Scorer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.score = nn.Linear(8, 16), nn.Linear(16, 1)
+    def forward(self, x):
+        return self.score(torch.relu(self.body(x)))
+def objective(net, x, y):
+    score = net(x)
+    above = score - score.view(-1)
+    return F.softplus(-above)[y.view(-1, 1) > y.view(-1)].mean()
+net = Scorer()
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for x, y in loader:
+    loss = objective(net, x, y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
 """,
 }
 
