@@ -15,6 +15,8 @@ NO_GRADIENTS = re.compile(r"(?:no_grad|inference_mode)$")
 HAS_PARAMETERS = re.compile(
     r"(?:^|\.)nn\.(?:Linear|Bilinear|Conv\w+|Embedding\w*|LSTM|GRU|RNN|\w*Cell|Transformer\w*|MultiheadAttention|\w*Norm\w*)$"
 )
+HAS_NO_WEIGHTS = re.compile(r"(?:^|\.)(?:Sigmoid|Tanh|ReLU|Softplus|GELU|SiLU|ELU|Identity|Dropout)$")
+"""Layers that leave the shape as it is."""
 HAS_MODES = re.compile(r"(?:^|\.)nn\.(?:\w*Dropout\d?d?|\w*BatchNorm\d?d?|Transformer\w*(?:Layer|coder)|Transformer)$")
 """Layers that behave differently in training and evaluation."""
 
@@ -44,6 +46,11 @@ SAME_VALUES = (
     "cpu", "clone", "stack", "cat", "concat", "exp", "sum", "mean", "clamp", "min", "minimum", "neg",
 )  # fmt: skip
 """Methods and functions after which a value still is the result of the activation or distribution before."""
+ELEMENTWISE = {
+    "float", "double", "to", "cuda", "cpu", "detach", "clone", "clamp", "exp", "log", "sigmoid", "tanh", "relu",
+    "softplus", "abs", "square", "pow", "neg", "contiguous", "log1p", "expm1",
+}  # fmt: skip
+"""Functions and methods after which a tensor has the shape of their first argument."""
 PLAIN_ATTRIBUTES = ("data", "shape", "grad", "device", "dtype", "indices", "size", "ndim")
 
 WRAPPERS = (

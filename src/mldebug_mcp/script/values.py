@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mldebug_mcp.script.library import HAS_PARAMETERS, RESHAPES
+from mldebug_mcp.script.library import ELEMENTWISE, HAS_PARAMETERS, RESHAPES
 from mldebug_mcp.script.terms import KEEPS_SIGN, Term, Terms, computed, exponential, negated
 
 Kind = Literal["model", "loss", "optimizer", "schedule", "loader", "instance", "unknown"]
+Shape = Literal["row", "column", ""]
+"""The shape of a tensor: "column" where its last axis has the size 1, "row" where it has none such, or not known."""
 Loops = tuple[tuple[int, int], ...]
 """The loops around something, the outermost first: the line of each, and the round it is in, from 0."""
 
@@ -35,6 +37,7 @@ class Object:
         modes: The modes that a model may be in: "train", "eval"; empty where that is not known.
         through: The models through which its gradient goes, where it may be a tensor.
         name: What it was first assigned to.
+        shape: Its shape, where it may be a tensor.
     """
 
     kind: Kind = "unknown"
@@ -52,6 +55,7 @@ class Object:
     modes: frozenset[str] = frozenset()
     through: frozenset[Object] = frozenset()
     name: str = ""
+    shape: Shape = ""
 
     def is_part_of(self, other: Object) -> bool:
         """Say whether it is another object or a part of that."""
@@ -109,6 +113,7 @@ class Tensor:
         is_known: Whether all that computes it stands in the file or is PyTorch's own.
         end_line: The line of what it is the result of.
         terms: What it is the sum of.
+        shape: Its shape.
     """
 
     models: frozenset[Object] = frozenset()
@@ -116,6 +121,7 @@ class Tensor:
     is_known: bool = False
     end_line: int = field(default=0, compare=False)
     terms: Terms = frozenset()
+    shape: Shape = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +298,27 @@ def models_through(*values: Value) -> frozenset[Object]:
         elif isinstance(value, Choice):
             found |= frozenset.intersection(*(models_through(one) for one in value.values))
     return frozenset(found)
+
+
+def shape_of(value: Value) -> Shape:
+    """Return the shape of a tensor, where it is known."""
+    shapes = {choice.shape if isinstance(choice, Tensor | Object) else "" for choice in choices(value)}
+    return shapes.pop() if len(shapes) == 1 else ""
+
+
+def shape_after(name: str, value: Value, args: Sequence[Value]) -> Shape:
+    """Return the shape of a tensor after a function, or a method of it, with the other arguments."""
+    held = shape_of(value)
+    places = tuple(arg.value if isinstance(arg, Constant) else None for arg in args)
+    if name in ELEMENTWISE:
+        return held
+    if name in ("view", "reshape"):
+        return "row" if places == (-1,) else "column" if places == (-1, 1) else ""
+    if name in ("flatten", "ravel") and not places:
+        return "row"
+    if name == "squeeze" and (places in ((-1,), (1,)) or (not places and held == "column")):
+        return "row"
+    return "column" if name == "unsqueeze" and places in ((-1,), (1,)) else ""
 
 
 def end_of(value: Value) -> str:

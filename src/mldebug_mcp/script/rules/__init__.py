@@ -7,10 +7,13 @@ the script does right is found as well, as it rules causes out.
 from mldebug_mcp.script.faults import Fault, Rule
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.rules import (
+    actors,
     arguments,
     conditions,
     data,
     evaluation,
+    groups,
+    handlers,
     labels,
     lightning,
     loss,
@@ -23,7 +26,9 @@ from mldebug_mcp.script.rules import (
     rows,
     schedule,
     signs,
+    splits,
     step,
+    units,
     unused,
 )
 
@@ -36,6 +41,7 @@ RULES: tuple[Rule, ...] = (
     step.scaler_half_used,
     order.steps_without_gradient,
     order.clips_without_effect,
+    handlers.clipped_by_a_late_handler,
     order.schedules_before_optimizer,
     order.never_cleared,
     order.modes_left,
@@ -43,6 +49,7 @@ RULES: tuple[Rule, ...] = (
     step.stepped_twice,
     step.state_not_detached,
     schedule.schedule_out_of_step,
+    units.schedule_counts_another_unit,
     schedule.lightning_interval,
     schedule.schedule_of_another_optimizer,
     evaluation.modes,
@@ -90,6 +97,7 @@ RULES: tuple[Rule, ...] = (
     data.split_twice,
     data.not_shuffled_by_a_helper,
     data.unused_split,
+    splits.split_of_the_configuration,
     data.scaled_before_split,
     rows.encoder_fitted_before_split,
     rows.scaled_in_training_alone,
@@ -116,6 +124,8 @@ RULES: tuple[Rule, ...] = (
     reinforcement.clipped_the_wrong_way,
     reinforcement.divergence_is_rewarded,
     reinforcement.value_of_own_actions_made_smaller,
+    actors.action_without_gradient,
+    groups.compared_across_prompts,
     unused.result_unused,
     unused.argument_unused,
     arguments.settings_contradict,

@@ -11,7 +11,7 @@ from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.graph import LOSS_NAME, carries_graph, is_running_sum
 from mldebug_mcp.script.library import CUT, NUMBERS, SAME_VALUES
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.values import Tensor
+from mldebug_mcp.script.values import Tensor, Value, models_through, shape_of
 
 FORWARD = ("forward", "__call__", "call")
 """What PyTorch, Flax and Keras call the method that computes the outputs of a model."""
@@ -497,6 +497,49 @@ def shapes_broadcast(roles: Roles) -> Iterator[Fault]:
             says = "the model has one output, of shape (n, 1), and nothing in the file gives the targets that shape"
             likely = from_data and _flattened_elsewhere(roles)
             yield fault("shapes_may_broadcast", call.line, "likely" if likely else "depends", says)
+    yield from _shapes_followed(roles)
+
+
+def _shapes_followed(roles: Roles) -> Iterator[Fault]:
+    """Yield differences of an output with a last axis of 1 and targets without it, through modules and helpers."""
+    losses = {id(call.node) for call in roles.script.calls if roles.loss_named(call, *ELEMENTWISE_LOSSES)}
+    for node in ast.walk(roles.script.tree):
+        parts: list[ast.expr] = []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            parts = [node.left, node.right]
+        elif isinstance(node, ast.Call) and id(node) in losses:
+            parts = node.args[:2]
+        sides = roles.trace.sides.get(id(node), []) if len(parts) == 2 else []
+        places = {_place_of_output(pair) for pair in sides}
+        output = places.pop() if len(places) == 1 else None
+        if output is None:
+            continue
+        targets = {shape_of(pair[1 - output]) for pair in sides}
+        if targets == {"row"}:
+            says = "one side has shape (n,), and the other, of one output, (n, 1): the difference is a matrix of n by n"
+            yield fault("shapes_broadcast", parts[0].lineno, "likely", says)
+        elif targets == {""} and _made_a_column_in_evaluation(roles, parts[1 - output]):
+            says = "one output has shape (n, 1), and evaluation gives the targets that shape, which training does not"
+            yield fault("shapes_may_broadcast", parts[0].lineno, "depends", says)
+
+
+def _place_of_output(sides: tuple[Value, Value]) -> int | None:
+    """Return which of two sides is an output of one column, where the other has no gradient."""
+    outputs = [shape_of(side) == "column" and bool(models_through(side)) for side in sides]
+    learned = [bool(models_through(side)) for side in sides]
+    return outputs.index(True) if True in outputs and learned.count(True) == 1 else None
+
+
+def _made_a_column_in_evaluation(roles: Roles, target: ast.expr) -> bool:
+    """Say whether a function without gradients brings targets of the same name into the shape (n, 1)."""
+    return isinstance(target, ast.Name) and any(
+        made.target == target.id
+        and isinstance(made.value, ast.Call)
+        and _shape_after(dotted(made.value.func).rpartition(".")[2], made.value) == "column"
+        and (call := roles.call_of(made.value)) is not None
+        and roles.gradients_off(call)
+        for made in roles.script.assignments
+    )
 
 
 def _compared(roles: Roles, call: Call) -> tuple[ast.expr, ast.expr] | None:
@@ -644,7 +687,7 @@ MEAN_LOSSES = re.compile(r"(?:^|\.)(?:F|functional)\.(?:\w*loss|\w*cross_entropy
 
 def reductions_mixed(roles: Roles) -> Iterator[Fault]:
     """A mean over all elements and a sum over all elements are added without a weight."""
-    for assignment in (*roles.script.assignments, *_returned(roles)):
+    for assignment in (*roles.script.assignments, *returned(roles)):
         value = assignment.value
         if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
             continue
@@ -656,7 +699,7 @@ def reductions_mixed(roles: Roles) -> Iterator[Fault]:
             yield fault("reductions_mixed", assignment.line, "likely", says)
 
 
-def _returned(roles: Roles) -> Iterator[Assignment]:
+def returned(roles: Roles) -> Iterator[Assignment]:
     """Yield what functions return, as assignments to no name."""
     for function in ast.walk(roles.script.tree):
         if isinstance(function, ast.FunctionDef):

@@ -364,7 +364,7 @@ def value_of_own_actions_made_smaller(roles: Roles) -> Iterator[Fault]:
         inner = made.value
         if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr == "mean":
             inner = inner.func.value
-        if not isinstance(inner, ast.Call) or inner is made.value or not _is_critic(inner):
+        if not isinstance(inner, ast.Call) or inner is made.value or not is_critic(inner):
             continue
         inside = [part for given in inner.args for part in ast.walk(given) if isinstance(part, ast.Call)]
         by_actor = any(re.search(r"actor|policy|(?:^|_)pi$", dotted(part).rpartition(".")[2]) for part in inside)
@@ -390,7 +390,8 @@ def _is_negated(roles: Roles, made: Assignment) -> bool:
     return False
 
 
-def _is_critic(call: ast.Call) -> bool:
+def is_critic(call: ast.Call) -> bool:
+    """Say whether a call is that of a critic, by its name."""
     return bool(
         re.search(r"critic|^q(?:f|_?net|_?function)?_?[12]?$", dotted(call.func).rpartition(".")[2], re.IGNORECASE)
     )

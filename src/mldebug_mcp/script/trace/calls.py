@@ -20,11 +20,13 @@ from mldebug_mcp.script.values import (
     Library,
     Object,
     Scope,
+    Shape,
     Tensor,
     Value,
     choices,
     either,
     models_through,
+    objects_in,
     terms_after,
 )
 
@@ -55,6 +57,8 @@ class Calls(Methods):
                 }
         if args:
             self.trace.given.setdefault(id(node), []).append(args[0])
+        if len(args) > 1:
+            self.trace.sides.setdefault(id(node), []).append((args[0], args[1]))
         callees = [choice for choice in choices(called) if choice != Constant(None)]
         if method:
             results = [self.call_method(callee, method, args, keywords, node) for callee in callees]
@@ -189,10 +193,12 @@ class Calls(Methods):
                 if model.kind != "model":
                     return inner
         else:
+            self._through_own_layers(model, args, node)
             self.escape(given, node)
         if model.kind == "unknown":
             made = self.new("unknown", node, made_by=model.made_by or model.name, given=given)
             made.through = models_through(*given) | {model} if event.gradients else frozenset()
+            made.shape = _shape_of_any(model)
             return made
         models = models_through(*given) | {model} if event.gradients else frozenset()
         if isinstance(inner, Items):
@@ -201,6 +207,13 @@ class Calls(Methods):
         if isinstance(inner, Tensor) and model.definition is not None:
             return _with_models(inner, models)
         return _result_of_layer(model, models)
+
+    def _through_own_layers(self, model: Object, args: list[Value], node: ast.Call) -> None:
+        """Follow the layers of a `Sequential` whose classes stand in the file."""
+        if model.made_by.endswith("Sequential"):
+            for layer in (one for value in model.given for one in objects_in(value)):
+                if layer.definition is not None or layer.made_by.endswith("Sequential"):
+                    self.forward(layer, args, {}, node)
 
     def _terms_of_loss(self, loss: Object, args: Sequence[Value], node: ast.Call) -> Terms:
         known = {"KLDivLoss": "kl_div", "CosineSimilarity": "cosine_similarity"}
@@ -217,4 +230,25 @@ def _result_of_layer(layer: Object, models: frozenset[Object]) -> Tensor:
     while last.made_by.endswith("Sequential") and last.given and isinstance(last.given[-1], Object):
         last = last.given[-1]
     is_known = last.made_by.startswith("torch.nn.") and not last.made_by.endswith("Sequential")
-    return Tensor(models, library.RESULTS.get(last.made_by.rpartition(".")[2], ""), is_known, last.line)
+    ends = library.RESULTS.get(last.made_by.rpartition(".")[2], "")
+    return Tensor(models, ends, is_known, last.line, shape=_shape_of_layer(layer))
+
+
+def _shape_of_layer(layer: Object) -> Shape:
+    """Return the shape of what a layer of PyTorch gives: a column for one output, also past activations."""
+    kind = layer.made_by.rpartition(".")[2]
+    if kind == "Sequential":
+        plain = [isinstance(one, Object) and bool(library.HAS_NO_WEIGHTS.search(one.made_by)) for one in layer.given]
+        last = next((one for one, is_plain in zip(layer.given[::-1], plain[::-1], strict=True) if not is_plain), None)
+        return _shape_of_layer(last) if isinstance(last, Object) else ""
+    return "column" if kind == "Linear" and layer.given[1:2] == (Constant(1),) else ""
+
+
+def _shape_of_any(part: Object) -> Shape:
+    """Return the shape of what any layer of a list or mapping gives, which stands for all of them."""
+    owner = part
+    while owner.name == "*" and owner.parent is not None:
+        owner = owner.parent
+    layers = [one for value in owner.given for one in objects_in(value)] if owner is not part else []
+    shapes = {_shape_of_layer(one) for one in layers}
+    return shapes.pop() if len(shapes) == 1 else ""

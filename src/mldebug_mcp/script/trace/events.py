@@ -67,12 +67,14 @@ class Trace:
         objects: All objects, in the order in which they are made or met.
         is_complete: Whether all of the script was followed.
         given: By the identity of a call in the syntax tree, what its first argument was each time.
+        sides: By the identity of a difference or a call, its two sides or first arguments each time.
     """
 
     events: list[Event] = field(default_factory=list)
     objects: list[Object] = field(default_factory=list)
     is_complete: bool = True
     given: dict[int, list[Value]] = field(default_factory=dict)
+    sides: dict[int, list[tuple[Value, Value]]] = field(default_factory=dict)
 
     def of(self, *actions: Action) -> list[Event]:
         """Return the events of some kinds."""

@@ -21,6 +21,7 @@ from mldebug_mcp.script.values import (
     Object,
     Parameters,
     Scope,
+    Shape,
     Tensor,
     Value,
     either,
@@ -28,8 +29,15 @@ from mldebug_mcp.script.values import (
     end_of,
     models_through,
     parameters_in,
+    shape_of,
     terms_of,
 )
+
+
+def _shape_of_both(left: Value, right: Value) -> Shape:
+    """Return the shape of what is computed of two values, element by element."""
+    shapes = {shape_of(one) for one in (left, right) if not isinstance(one, Constant)}
+    return shapes.pop() if len(shapes) == 1 else ""
 
 
 class Expressions(Calls):
@@ -96,7 +104,10 @@ class Expressions(Calls):
                 terms = terms_of(operand)
                 turned = isinstance(node.op, ast.USub)
                 return Tensor(
-                    models_through(operand), end_after("neg", operand), terms=negated(terms) if turned else terms
+                    models_through(operand),
+                    end_after("neg", operand),
+                    terms=negated(terms) if turned else terms,
+                    shape=shape_of(operand),
                 )
             case ast.Compare():
                 left, *others = [self.value(expr) for expr in (node.left, *node.comparators)]
@@ -117,6 +128,8 @@ class Expressions(Calls):
             return Items((*left.values, *right.values))
         if isinstance(node.op, ast.Add) and (isinstance(left, Items) or parameters_in(left) or parameters_in(right)):
             return Items((left, right), pattern=True)
+        if isinstance(node.op, ast.Sub):
+            self.trace.sides.setdefault(id(node), []).append((left, right))
         parts = [
             Tensor(parameters.models) if isinstance(parameters, Parameters) else parameters
             for parameters in (left, right)
@@ -130,7 +143,8 @@ class Expressions(Calls):
             isinstance(tensor, Constant) or (isinstance(tensor, Tensor) and tensor.is_known) for tensor in (left, right)
         )
         models = models_through(*parts)
-        return Tensor(models, "log_prob" if "log_prob" in ends else "", known, terms=self._terms(node, left, right))
+        terms, shape = self._terms(node, left, right), _shape_of_both(left, right)
+        return Tensor(models, "log_prob" if "log_prob" in ends else "", known, terms=terms, shape=shape)
 
     def _terms(self, node: ast.BinOp, left: Value, right: Value) -> Terms:
         """Return what a combination of two values is the sum of."""

@@ -25,6 +25,7 @@ from mldebug_mcp.script.values import (
     models_through,
     objects_in,
     parameters_in,
+    shape_after,
     terms_after,
 )
 
@@ -167,7 +168,8 @@ class LibraryCalls(Names):
         known = bool(args) and isinstance(args[0], Tensor) and args[0].is_known
         through = models_through(*parts) if self.gradients else frozenset()
         line = node.lineno if last in library.RESULTS else end_line_of(args[0]) if args else 0
-        return Tensor(through, ends, known, line, terms_after(last, args, node))
+        shape = shape_after(last, args[0], args[1:]) if args else ""
+        return Tensor(through, ends, known, line, terms_after(last, args, node), shape)
 
     def _unknown(self, name: str, last: str, given: Sequence[Value], node: ast.Call) -> Object:
         """Return what code of another file makes: a model where the name says so."""

@@ -26,6 +26,7 @@ from mldebug_mcp.script.values import (
     models_through,
     objects_in,
     parameters_in,
+    shape_after,
     terms_after,
 )
 
@@ -68,13 +69,14 @@ class Methods(LibraryCalls):
                 self.event("backward", owner.models, node)
                 return Constant(None)
         if name in library.CUTTING_METHODS:
-            return DATA
+            return Tensor(shape=shape_after(name, owner, args))
         if name == "detach_" and isinstance(node.func, ast.Attribute):
             self.assign(node.func.value, DATA, node)
         ends = library.RESULTS.get(name) or (end_after(name, owner) if name in library.SAME_VALUES else "")
         known = isinstance(owner, Tensor) and owner.is_known
         line = node.lineno if name in library.RESULTS else end_line_of(owner)
-        return Tensor(models_through(owner, *given), ends, known, line, terms_after(name, [owner, *args], node))
+        terms, shape = terms_after(name, [owner, *args], node), shape_after(name, owner, args)
+        return Tensor(models_through(owner, *given), ends, known, line, terms, shape)
 
     def _method_of_items(self, owner: Items, name: str, args: list[Value], node: ast.Call) -> Value:
         target = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -118,7 +120,10 @@ class Methods(LibraryCalls):
         """Follow a method that PyTorch, or another file, gives an object."""
         given = (*args, *keywords.values())
         if owner.kind == "unknown" and (name in library.CUTTING_METHODS or name == "get"):
-            return DATA
+            return Tensor(shape=shape_after(name, owner, args))
+        if owner.made_by.endswith(".ModuleDict") and name in ("items", "values"):
+            part = self.attribute_of_object(owner, "*")
+            return Items((Items((DATA, part)) if name == "items" else part,), pattern=True)
         known = _METHODS.get(name)
         if known is not None:
             return known(self, owner, given, node)
@@ -141,6 +146,7 @@ class Methods(LibraryCalls):
             return Tensor(models_through(*given) | {owner})
         made = self.new("unknown", node, made_by=f"{owner.made_by or owner.name}.{name}", given=given)
         made.through = models_through(owner, *given) if owner.through else frozenset()
+        made.shape = shape_after(name, owner, args)
         return made
 
     def _parameters(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:

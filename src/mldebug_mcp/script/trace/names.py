@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.trace.state import MAX_CALL_DEPTH, MAX_ITEMS, State
@@ -156,7 +157,7 @@ class Names(State):
                     return Parameters(value.models, known=value.known, gradients=True)
                 return value if name == "data" else DATA
             case Tensor():
-                return DATA if name in library.PLAIN_ATTRIBUTES else value
+                return DATA if name in library.PLAIN_ATTRIBUTES else replace(value, shape="")
             case Object():
                 return self.attribute_of_object(value, name)
             case Class():

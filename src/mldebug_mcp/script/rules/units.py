@@ -1,0 +1,264 @@
+"""Is a schedule as long as it moves: are its lengths counted in rows, in batches, or in updates of the weights?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted
+from mldebug_mcp.script.faults import Certainty, Fault, fault
+from mldebug_mcp.script.roles import Roles
+
+Unit = Literal["rows", "batches", "updates", ""]
+
+LENGTH = re.compile(r"warm|total|t_max|training_steps|(?:max|num|n)_(?:steps|iters|updates)|horizon|decay_steps", re.I)
+"""Names of the lengths of a schedule."""
+ACCUMULATED = re.compile(r"accum|grad_?acc|micro|sync_gradients", re.IGNORECASE)
+"""Names of how many batches make an update."""
+ROWS_OF_BATCH = re.compile(r"batch_?size|^batch$|per_device_batch|^bs$|^bsz$", re.IGNORECASE)
+"""Names of how many rows make a batch."""
+LOADER = re.compile(r"loader|(?:^|_)dl$", re.IGNORECASE)
+DATASET = re.compile(r"data_?set|(?:^|_)ds$", re.IGNORECASE)
+KEEPS_UNIT = ("int", "round", "ceil", "floor", "float", "max", "min")
+SHARES = re.compile(r"world|process|gpus|devices", re.IGNORECASE)
+"""Names of how many processes share the work."""
+BY_PLACE = {"CosineAnnealingLR": (1,), "OneCycleLR": (2,)}
+"""The places of lengths among the arguments of schedules of PyTorch."""
+MAX_STEPS_FOLLOWED = 8
+
+
+def schedule_counts_another_unit(roles: Roles) -> Iterator[Fault]:
+    """A schedule is as long as there are rows or batches, and moves on once an update; or the reverse."""
+    for made in roles.script.assignments:
+        steps = _steps_of(roles, made)
+        if not steps or not isinstance(made.value, ast.Call):
+            continue
+        lengths = {_unit(roles, node, made.function): node for node in _lengths(roles, made.value)}
+        paces = {_pace(roles, step) for step in steps}
+        name = made.target
+        if "rows" in lengths and not _one_row_a_batch(roles):
+            written = ast.unparse(lengths["rows"])[:60]
+            says = f"`{written}` counts rows, and {name} moves on once a step: this is as many times too long"
+            yield fault("schedule_units", _line_of(roles, lengths["rows"], made.function), "likely", says)
+        elif "batches" in lengths and paces == {"updates"}:
+            written = ast.unparse(lengths["batches"])[:60]
+            says = f"`{written}` counts batches, and {name} moves on once for several of them, with the weights"
+            line = _line_of(roles, lengths["batches"], made.function)
+            yield fault("schedule_units", line, _certainty(roles, steps[0]), says)
+        elif "updates" in lengths and paces == {"batches"}:
+            says = f"{name} counts updates of several batches each, and is stepped at every batch"
+            yield fault("schedule_per_batch", steps[0].line, "likely", says)
+
+
+def _steps_of(roles: Roles, made: Assignment) -> list[Call]:
+    """Return the calls that move a schedule on; none for what is not made as one."""
+    if not isinstance(made.value, ast.Call) or made.place is not None:
+        return []
+    if made.target not in roles.schedules and "sched" not in made.target.lower():
+        return []
+    names = roles.also_called(made.target)
+    calls = [call for call in roles.schedule_steps if call.owner.rpartition(".")[2] in names]
+    return [call for call in calls if not call.node.args and not call.node.keywords]
+
+
+def _lengths(roles: Roles, call: ast.Call) -> Iterator[ast.expr]:
+    """Yield the lengths that a schedule is given, or that the function reads which it is given."""
+    name = dotted(call.func).rpartition(".")[2]
+    for keyword in call.keywords:
+        if keyword.arg and LENGTH.search(keyword.arg):
+            yield keyword.value
+    places = (1, 2) if re.fullmatch(r"get_\w+_with_warmup", name) else BY_PLACE.get(name, ())
+    yield from (call.args[place] for place in places if place < len(call.args))
+    parameters = _parameters(roles.definitions.get(name))
+    yield from (arg for parameter, arg in zip(parameters, call.args, strict=False) if LENGTH.search(parameter))
+    if name == "LambdaLR" and len(call.args) > 1:
+        given = call.args[1]
+        body = given if isinstance(given, ast.Lambda) else roles.definitions.get(dotted(given).rpartition(".")[2])
+        for node in ast.walk(body) if body is not None else ():
+            if isinstance(node, ast.Name | ast.Attribute) and LENGTH.search(dotted(node).rpartition(".")[2]):
+                yield node
+
+
+def _parameters(node: ast.AST | None) -> list[str]:
+    """Return the names of what a function, or a class of this file, is given, without `self`."""
+    if isinstance(node, ast.ClassDef):
+        node = next((part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"), None)
+    if not isinstance(node, ast.FunctionDef):
+        return []
+    return [parameter.arg for parameter in node.args.args if parameter.arg not in ("self", "cls")]
+
+
+def _pace(roles: Roles, step: Call) -> Unit:
+    """Return what a schedule is stepped once for: an update of several batches, a batch, or what is not known."""
+    if roles.uses("accumulate", "deepspeed", "Accelerator"):
+        return ""
+    runs = roles.runs(step)
+    if all(any("%" in test and ACCUMULATED.search(test) for test in run.conditions) for run in runs):
+        return "updates"
+    seldom = [
+        update
+        for update in roles.steps
+        if update.function == step.function and any(ACCUMULATED.search(test) for test in update.conditions)
+    ]
+    same = any(step.loops == update.loops and step.loops and not step.conditions for update in seldom)
+    return "batches" if same else ""
+
+
+def _certainty(roles: Roles, step: Call) -> Certainty:
+    """Return how sure it is that several batches make an update: the default of a setting may be one."""
+    tests = [ast.parse(test, mode="eval") for run in roles.runs(step) for test in run.conditions]
+    counts = [
+        roles.number_of(part)
+        for test in tests
+        for part in ast.walk(test)
+        if isinstance(part, ast.Name | ast.Attribute) and ACCUMULATED.search(dotted(part).rpartition(".")[2])
+    ]
+    return "depends" if 1 in counts else "likely"
+
+
+def _one_row_a_batch(roles: Roles) -> bool:
+    """Say whether a loader is given no size, so that a batch may be one row."""
+    loaders = roles.script.named("DataLoader")
+    return not loaders or any(len(call.node.args) < 2 and not _sized(call) for call in loaders)
+
+
+def _sized(call: Call) -> bool:
+    spread = any(keyword.arg is None for keyword in call.node.keywords)
+    return spread or bool({"batch_size", "batch_sampler"} & set(call.keywords))
+
+
+def _unit(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FOLLOWED) -> Unit:
+    """Return what a number counts; empty where that is not known."""
+    unit: Unit = ""
+    if depth == 0:
+        return unit
+    match node:
+        case ast.Name() | ast.Attribute():
+            unit = _unit_of_name(roles, node, function, depth)
+        case ast.Call():
+            unit = _unit_of_call(roles, node, function, depth)
+        case ast.BinOp(op=ast.Div() | ast.FloorDiv()):
+            unit = _divided(_unit(roles, node.left, function, depth - 1), node.right)
+        case ast.BinOp(op=ast.Mult()):
+            unit = _multiplied(roles, node, function, depth - 1)
+        case ast.BinOp(op=ast.Add() | ast.Sub()):
+            sides = {_unit(roles, side, function, depth - 1) for side in (node.left, node.right)} - {""}
+            unit = sides.pop() if len(sides) == 1 else ""
+        case ast.UnaryOp():  # the ceiling of a quotient is written as -(-n // k)
+            unit = _unit(roles, node.operand, function, depth - 1)
+    return unit
+
+
+def _divided(unit: Unit, by: ast.expr) -> Unit:
+    """Return what a quotient counts."""
+    names = [dotted(part).rpartition(".")[2] for part in ast.walk(by) if isinstance(part, ast.Name | ast.Attribute)]
+    accumulated = any(ACCUMULATED.search(name) for name in names)
+    batched = any(ROWS_OF_BATCH.search(name) for name in names)
+    if unit == "rows" and batched:
+        return "updates" if accumulated else "batches"
+    if unit == "batches" and accumulated:
+        return "updates"
+    plain = constant_of(by) is not None or any(SHARES.search(name) for name in names)
+    return unit if plain else ""
+
+
+def _multiplied(roles: Roles, node: ast.BinOp, function: str, depth: int) -> Unit:
+    """Return what a product counts: that of one factor, unless the other is a number of rows or batches."""
+    left, right = (_unit(roles, side, function, depth) for side in (node.left, node.right))
+    if left and right:
+        return ""
+    other = node.right if left else node.left
+    names = dotted(other).rpartition(".")[2]
+    if ACCUMULATED.search(names) or ROWS_OF_BATCH.search(names):
+        return ""
+    return left or right
+
+
+def _unit_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> Unit:
+    name = dotted(node.func).rpartition(".")[2]
+    if name == "len" and len(node.args) == 1:
+        return _unit_of_length(roles, node.args[0], function, depth)
+    if name in KEEPS_UNIT:
+        units = {_unit(roles, arg, function, depth - 1) for arg in node.args} - {""}
+        return units.pop() if len(units) == 1 else ""
+    return _unit_returned(roles, name, None, depth - 1)
+
+
+def _unit_of_length(roles: Roles, node: ast.expr, function: str, depth: int) -> Unit:
+    """Return what the length of something is: the batches of a loader, the rows of a data set."""
+    name = dotted(node)
+    last = name.rpartition(".")[2]
+    if name in roles.loaders or LOADER.search(last):
+        return "batches"
+    read = [call.node.args[0] for call in roles.script.named("DataLoader") if call.node.args]
+    if last and (any(dotted(part) == name for part in read if not isinstance(part, ast.Call)) or DATASET.search(last)):
+        return "rows"
+    for given, caller in _given(roles, name, function):
+        return _unit_of_length(roles, given, caller, depth - 1) if depth else ""
+    return ""
+
+
+def _unit_of_name(roles: Roles, node: ast.Name | ast.Attribute, function: str, depth: int) -> Unit:
+    """Return what the value of a name counts: as it was assigned, or as all callers give it."""
+    name = dotted(node)
+    made = roles.assignments_by_name.get((function, name), [])
+    if not made and name.startswith("self."):
+        made = [one for one in roles.script.assignments if one.target == name]
+    if not made and not (function and roles.is_parameter(name, function)):
+        outer = function.rpartition(".")[0]
+        made = roles.assignments_by_name.get((outer, name), []) or roles.assignments_by_name.get(("", name), [])
+    if made:
+        last = made[-1]
+        if last.place is None:
+            return _unit(roles, last.value, last.function, depth - 1) if not last.adds else ""
+        called = dotted(last.value.func).rpartition(".")[2] if isinstance(last.value, ast.Call) else ""
+        return _unit_returned(roles, called, last.place, depth - 1)
+    units = {_unit(roles, given, caller, depth - 1) for given, caller in _given(roles, name, function)}
+    return units.pop() if len(units) == 1 else ""
+
+
+def _unit_returned(roles: Roles, name: str, place: int | None, depth: int) -> Unit:
+    """Return what a number counts that a function of this file gives."""
+    returned = _returned(roles, name, place)
+    return _unit(roles, *returned, depth) if returned is not None else ""
+
+
+def _returned(roles: Roles, name: str, place: int | None) -> tuple[ast.expr, str] | None:
+    """Return what a function of this file gives, as the part of a tuple where a place is asked, and its full name."""
+    helper = roles.definitions.get(name)
+    if not isinstance(helper, ast.FunctionDef):
+        return None
+    returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return)]
+    value = returned[0] if len(returned) == 1 else None
+    if place is not None:
+        value = value.elts[place] if isinstance(value, ast.Tuple) and place < len(value.elts) else None
+    inside = next((call.function for call in roles.script.calls if call.function.rpartition(".")[2] == name), name)
+    return (value, inside) if value is not None else None
+
+
+def _line_of(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FOLLOWED) -> int:
+    """Return where a length is computed: in the helper that gives it, or where a name gets it."""
+    made = roles.assignments_by_name.get((function, dotted(node)), []) if isinstance(node, ast.Name) else []
+    if not made or not depth:
+        return node.lineno
+    called = dotted(made[-1].value.func).rpartition(".")[2] if isinstance(made[-1].value, ast.Call) else ""
+    returned = _returned(roles, called, made[-1].place)
+    if returned is not None:
+        return _line_of(roles, *returned, depth - 1)
+    return made[-1].line
+
+
+def _given(roles: Roles, parameter: str, function: str) -> list[tuple[ast.expr, str]]:
+    """Return what callers of this file give a function for a parameter, each with the function of the caller."""
+    name = function.rpartition(".")[2]
+    owner = roles.definitions.get(function.rpartition(".")[0].rpartition(".")[2])
+    called = owner.name if name == "__init__" and isinstance(owner, ast.ClassDef) else name
+    parameters = _parameters(owner if called != name else roles.definitions.get(name))
+    found = []
+    for call in roles.script.named(called) if parameter in parameters else ():
+        place = parameters.index(parameter)
+        given = call.keywords.get(parameter) or (call.node.args[place] if place < len(call.node.args) else None)
+        found += [(given, call.function)] if given is not None else []
+    return found
