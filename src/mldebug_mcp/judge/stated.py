@@ -105,7 +105,7 @@ def _unknown_argument(found: re.Match[str], failure: Failure) -> tuple[str, str]
     if re.search(rf"\b{name}\s?=", code) or (not failure.frames):
         change = (
             f"Your call passes `{name}`: take the name that {_help(callee)} shows, or leave it out. "
-            "Where an example passes it, the argument was renamed, removed or is newer than the installed version."
+            "It belongs to another class or library, or was renamed, removed or added in another version."
         )
     elif "**" in code:
         change = (
@@ -388,6 +388,11 @@ def _key(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
     subject = _before(code, rf"(?:\[|\.pop\()\s?f?['\"]?{re.escape(name)}\b")
     holder = subject or "x"
     says = f"There is no key `{name}`" + (f" in `{subject}`." if subject else ".")
+    if subject.endswith("environ"):
+        return f"The environment variable `{name}` is not set.", (
+            f"Set it where the program is started, or by the launcher that sets it (torchrun, accelerate, a scheduler). "
+            f"Where it may be missing, use os.environ.get('{name}', default)."
+        )
     if failure.frames and re.search(r"[/\\](?:pandas|polars|datasets)[/\\]", failure.frames[-1].file):
         return says, (
             f"Print list({holder}.columns), or column_names of a data set: the column has another spelling, case or "
@@ -1038,6 +1043,11 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
     _form(
         "number_text_invalid",
         r"invalid literal for int\(\) with base 10: ['\"](?P<value>[^'\"]{0,60})['\"]",
+        _number_text,
+    ),
+    _form(
+        "number_text_invalid",
+        r"conversion from `\w{1,20}` to `[iuf]\w{1,20}` failed .{1,120}? values: \[['\"]?(?P<value>[^'\"\],]{0,60})",
         _number_text,
     ),
     _form(
