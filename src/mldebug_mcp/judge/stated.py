@@ -390,7 +390,7 @@ def _key(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
     says = f"There is no key `{name}`" + (f" in `{subject}`." if subject else ".")
     if subject.endswith("environ"):
         return f"The environment variable `{name}` is not set.", (
-            f"Set it where the program is started, or by the launcher that sets it (torchrun, accelerate, a scheduler). "
+            "Set it where the program is started, or use the launcher that sets it (torchrun, accelerate, a scheduler). "
             f"Where it may be missing, use os.environ.get('{name}', default)."
         )
     if failure.frames and re.search(r"[/\\](?:pandas|polars|datasets)[/\\]", failure.frames[-1].file):
@@ -614,6 +614,12 @@ def _arguments(found: re.Match[str], _: Failure) -> tuple[str, str]:
     if found["what"].startswith("the following"):
         names = re.findall(r"[\w/-]{1,60}", found["names"])
         return f"The command lacks {_listed(names)}.", "Give them on the command line; --help shows what each means."
+    values = re.findall(_VALUE, found["names"])
+    if not names and values:
+        return f"The script has no place for {_listed(values)}: no option takes it as its value.", (
+            "The option before it takes none, as a switch (action='store_true'), or one only: leave the value out. "
+            "If the script is yours and the option is to take it, use argparse.BooleanOptionalAction or nargs."
+        )
     return f"The script has no option {_listed(names) or 'of this name'}.", (
         "Compare with --help: it is misspelt (- or _), belongs to another script or launcher, or was renamed. For a "
         "script of your own add it with add_argument."

@@ -172,8 +172,8 @@ def test_only_names_and_numbers_of_a_log_reach_the_explanation() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        "ValueError: x must be " + "1" * 3_000,
-        "ValueError: x must be " + "[1, 2] " * 500 + "got",
+        "ValueError: rate must be " + "1" * 500,
+        "ValueError: rate must be " + "[1, 2] " * 70 + "got",
         "RuntimeError: shape mismatch " + "(1, 2) " * 500,
         "ValueError: one of " + "'a', " * 700,
         "ValueError: unknown " * 190,
