@@ -390,7 +390,7 @@ def _key(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
     says = f"There is no key `{name}`" + (f" in `{subject}`." if subject else ".")
     if subject.endswith("environ"):
         return f"The environment variable `{name}` is not set.", (
-            "Set it where the program is started, or use the launcher that sets it (torchrun, accelerate, a scheduler). "
+            "Set it where the program is started, or use a launcher that sets it (torchrun, accelerate, a scheduler). "
             f"Where it may be missing, use os.environ.get('{name}', default)."
         )
     if failure.frames and re.search(r"[/\\](?:pandas|polars|datasets)[/\\]", failure.frames[-1].file):
