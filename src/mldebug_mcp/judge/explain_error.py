@@ -545,13 +545,14 @@ def _matches(first: _Judged) -> list[ErrorMatch]:
     if not first_row.vagueness and not first_row.states and first_row is not own:
         specific = _match(first_row)
         return [specific.model_copy(update={"cause": f"{stated.says} {specific.cause}"}), *map(_match, rows[1:])]
-    head = own if first_row.interpreter else first_row
-    return [_saying(head, stated), *(_match(row) for row in rows[1:] if row is not head)]
+    speaker = own if first_row.interpreter else first_row
+    return [_saying(speaker, stated), *(_match(row) for row in rows[1:] if row is not speaker)]
 
 
 def _saying(row: KnownError, stated: Statement) -> ErrorMatch:
     """Return an entry with what a message says in the place of its own words."""
-    return _match(row).model_copy(update={"cause": stated.says, "fix": stated.change})
+    words = {"cause": stated.says, "fix": stated.change}
+    return _match(row).model_copy(update=words if row.id == stated.id else {**words, "mistaken_for": ""})
 
 
 def _match(row: KnownError) -> ErrorMatch:

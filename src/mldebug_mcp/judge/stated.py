@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from mldebug_mcp.core.text import clean, did_you_mean, nearest
+from mldebug_mcp.core.text import clean, nearest
 from mldebug_mcp.knowledge.errors import MAX_TEXT
 from mldebug_mcp.logs.failures import Failure
 
@@ -22,7 +22,7 @@ MAX_NEAR = 3
 UNNAMED = "The function"
 """What is called, where the message does not name it."""
 MAX_BETWEEN = 12
-"""Characters between the values of a list, other than signs: with more they are sentences. Chosen."""
+"""Characters between the values of a list, other than signs: with more they are sentences, not a list. Chosen."""
 LONGEST_RATIO = 64
 """The largest whole ratio of two sizes that reads like merged dimensions. Chosen: pixels of a patch, frames."""
 
@@ -51,12 +51,12 @@ def statement_of(failure: Failure) -> Statement | None:
     text = " ".join(clean(failure.text[: 4 * MAX_TEXT]).split())[:MAX_TEXT]
     for entry, pattern, read in _FORMS:
         found = pattern.search(text)
-        if found is not None and (said := read(found, failure)) is not None:
-            return Statement(entry, *said)
+        if found is not None and (statement := read(found, failure)) is not None:
+            return Statement(entry, *statement)
     return None
 
 
-# Who wrote what the message is about: the code of the user's own line and the library of the last frame say it.
+# Who wrote what the message is about: the code of the user's own line and the library of the last frame show it.
 
 
 _LIBRARY = re.compile(r"(?:site|dist)-packages[/\\]([\w-]{1,40}?)(?:-(\d[\d.]{0,20}\d))?(?:-py[^/\\]{0,40})?[/\\]")
@@ -77,9 +77,10 @@ def _is_own(failure: Failure) -> bool:
     return not failure.frames or failure.frames[-1].is_users
 
 
-def _installed(failure: Failure) -> str:
-    library = _library(failure)
-    return f"the installed {library}" if library else "the installed version"
+def _proposed(found: re.Match[str]) -> str:
+    """Return the question after the name that Python itself proposes; "" where it proposes none."""
+    near = found.groupdict().get("near")
+    return f"Did you mean `{near}`? " if near else ""
 
 
 def _help(callee: str) -> str:
@@ -101,11 +102,10 @@ def _callee(name: str | None) -> str:
 
 def _unknown_argument(found: re.Match[str], failure: Failure) -> tuple[str, str]:
     name, callee, code = found["name"], _callee(found["call"]), _own_code(failure)
-    near = did_you_mean([proposed] if (proposed := found.groupdict().get("near")) else []).capitalize()
     if re.search(rf"\b{name}\s?=", code) or (not failure.frames):
         change = (
             f"Your call passes `{name}`: take the name that {_help(callee)} shows, or leave it out. "
-            "Where an example passes it, the argument was renamed, removed or is newer than the installed version."
+            "It belongs to another class or library, or was renamed, removed or added in another version."
         )
     elif "**" in code:
         change = (
@@ -118,15 +118,19 @@ def _unknown_argument(found: re.Match[str], failure: Failure) -> tuple[str, str]
             f"If not, look where `{name}` enters: keywords that your line passes on, a saved configuration, or two "
             "libraries of different ages."
         )
-    return f"{callee} takes no argument `{name}`.", near + change
+    return f"{callee} takes no argument `{name}`.", _proposed(found) + change
 
 
 def _missing_argument(found: re.Match[str], failure: Failure) -> tuple[str, str]:
     callee, names = _callee(found["call"]), re.findall(r"'(\w{1,60})'", found["names"])
     listed = _listed(names)
     says = f"{callee} is called without {listed}, which it requires."
-    if names[:1] == ["self"]:
-        return says, f"{callee} is called on the class: make an instance first, `x = Class(...)`, and call it on that."
+    is_on_class = "." in callee and re.search(rf"\b{re.escape(callee)}\(", _own_code(failure))
+    if names[:1] == ["self"] or is_on_class:
+        return says, (
+            f"{callee} is called on the class, so that the first value takes the place of self. "
+            "Make an instance first, x = Class(...), and call it on that."
+        )
     if not _is_own(failure):
         library = _library(failure) or "the library"
         return says, (
@@ -205,8 +209,8 @@ def _none(found: re.Match[str], failure: Failure) -> tuple[str, str]:
     if subject:
         says += f" In your own line see `{subject}`."
     return says, (
-        "Print it one line above and follow it to where it became None. Often it is a function without "
-        "return, an argument that was not given, a key that was not found (.get), or a part not made."
+        "Print it one line above, and follow it to where it became None. It may be the result of a function without "
+        "return, or an argument that was not given. It may also be a key, a file or a column that was not found."
     )
 
 
@@ -214,31 +218,38 @@ def _attribute(found: re.Match[str], failure: Failure) -> tuple[str, str] | None
     owner, name, code = found["owner"], found["name"], _own_code(failure)
     if owner == "NoneType":
         return None
-    near = did_you_mean([proposed] if (proposed := found["near"]) else []).capitalize()
-    bare = owner.rpartition(".")[2]
-    if owner in _KINDS or bare in ("ndarray",):
-        return f"A {owner} has no attribute `{name}`.", f"{near}{_kind(owner if owner in _KINDS else 'numpy.ndarray')}."
-    if found["module"]:
-        return f"The module {owner} has no `{name}`.", (
-            f"{near}If `{name}` is of an older or newer {owner.partition('.')[0]}, look in its release notes for what "
-            f"took its place, or pin the version. Check too that no file of yours is called {bare}.py, and whether "
+    says = f"An object of the class {owner} has no attribute `{name}`."
+    if owner in _KINDS:
+        says, change = f"{_capital(_article(owner))} has no attribute `{name}`.", f"{_kind(owner)}."
+    elif found["module"]:
+        says = f"The module {owner} has no `{name}`."
+        package, _, last = owner.rpartition(".")
+        change = (
+            f"If `{name}` is of an older or newer {package or last}, look in its release notes for what took its "
+            f"place, or pin the version. Check too that no file of yours is called {last}.py, and whether "
             f"`import {owner}.{name}` is needed."
         )
-    says = f"An object of the class {owner} has no attribute `{name}`."
-    if re.search(rf"\bself\.{name}\b", code):
-        return says, (
-            f"{near}If {owner} is your own class, set self.{name} in __init__ before this line. Call "
-            "super().__init__() first and check the spelling."
+    elif owner.endswith("Output") or "ModelOutput" in owner:
+        change = (
+            f"Print its keys(). It is the result of a model that makes no {name}: take the model class with the "
+            "head for the task, or ask for it in the call (labels=, output_hidden_states=True)."
         )
-    if failure.frames and not re.search(rf"\b{name}\b", code) and not _is_own(failure):
-        return says, (
-            f"{near}{_library(failure) or 'A library'} asks for it, not your line. Either an object of yours is of "
-            "another type than it expects, or the versions of two libraries do not fit."
+    elif re.search(rf"\bself\.{name}\b", code):
+        change = (
+            f"If {owner} is your own class, set self.{name} in __init__ before this line. Call super().__init__() "
+            "first and check the spelling."
         )
-    return says, (
-        f"{near}Look for it in dir(x): the name is misspelt, belongs to another library or was renamed in another "
-        f"version of it. Or x is another object than meant: an inner or wrapped one (x.module), a result, a class."
-    )
+    elif failure.frames and not re.search(rf"\b{name}\b", code) and not _is_own(failure):
+        change = (
+            f"{_library(failure) or 'A library'} asks for it, not your line. Either an object of yours is of another "
+            "type than it expects, or the versions of two libraries do not fit."
+        )
+    else:
+        change = (
+            "Look for it in dir(x): the name is misspelt, belongs to another library or was renamed in another version "
+            "of it. Or x is another object than meant: an inner or wrapped one (x.module), a result, a class."
+        )
+    return says, _proposed(found) + change
 
 
 def _operands(found: re.Match[str], _: Failure) -> tuple[str, str]:
@@ -269,8 +280,7 @@ def _unable(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
     kind, what = found["kind"], found["what"].replace("non-iterable", "not iterable")
     if kind == "NoneType":
         return None
-    article = _article(kind)
-    says = f"{article[0].upper()}{article[1:]} {'is ' if what.startswith('not ') else ''}{what}."
+    says = f"{_capital(_article(kind))} {'is ' if what.startswith('not ') else ''}{what}."
     if what == "not callable":
         subject = _before(_own_code(failure), r"\(") if _is_own(failure) else ""
         return says, (
@@ -285,8 +295,7 @@ def _unable(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
 _CALLED = {
     "module": "Import the class from the module, or write module.name().",
     "str": "A variable has the name of a function, a name of a function is text of a configuration, or a comma lacks.",
-    "Tensor": "A tensor has the name of a function or layer (loss = loss(...)), or it is a "
-    "property: drop the brackets.",
+    "Tensor": "A tensor has the name of a function or layer (loss = loss(...)), or it is a property without brackets.",
     "": "A variable has the name of a function, a property or result is called like a method, or an operator lacks.",
 }
 """A type → how it comes that it is called."""
@@ -321,7 +330,7 @@ def _wanted_kind(found: re.Match[str], failure: Failure) -> tuple[str, str] | No
 
 def _unhashable(found: re.Match[str], _: Failure) -> tuple[str, str]:
     kind = found["kind"]
-    return f"{_article(kind).capitalize()} is used as a key, in a set or in a group.", (
+    return f"{_capital(_article(kind))} is used as a key, in a set or in a group.", (
         "Turn it into what can be a key: tuple(x) of a list, x.item() of a tensor, str(x) of a dictionary. A column of "
         "lists cannot be grouped or counted; a dictionary for a dataclass field needs default_factory."
     )
@@ -333,6 +342,10 @@ def _concatenated(found: re.Match[str], _: Failure) -> tuple[str, str]:
         "To join text write f'{x}' or str(x); to add numbers convert the text, float(x). "
         "Lists take lists: x + [y]; to add element by element turn both into arrays."
     )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _unpacking(found: re.Match[str], _: Failure) -> tuple[str, str]:
@@ -375,6 +388,11 @@ def _key(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
     subject = _before(code, rf"(?:\[|\.pop\()\s?f?['\"]?{re.escape(name)}\b")
     holder = subject or "x"
     says = f"There is no key `{name}`" + (f" in `{subject}`." if subject else ".")
+    if subject.endswith("environ"):
+        return f"The environment variable `{name}` is not set.", (
+            "Set it where the program is started, or use a launcher that sets it (torchrun, accelerate, a scheduler). "
+            f"Where it may be missing, use os.environ.get('{name}', default)."
+        )
     if failure.frames and re.search(r"[/\\](?:pandas|polars|datasets)[/\\]", failure.frames[-1].file):
         return says, (
             f"Print list({holder}.columns), or column_names of a data set: the column has another spelling, case or "
@@ -389,8 +407,8 @@ def _key(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
 def _index(found: re.Match[str], _: Failure) -> tuple[str, str]:
     index, size = found["index"], int(found["size"])
     return f"Index {index} is asked for, and the dimension has {size:,}: 0 to {size - 1:,}.", (
-        "Print what gives the index. It may be labels that start at 1, an index of the whole data on a part of it, "
-        "or too small a size."
+        "Print what gives the index: labels or ids that start at 1, or a class more than the model has. Or an index of "
+        "the whole data is used on a part of it, or the size was set too small."
     )
 
 
@@ -402,8 +420,7 @@ def _number_text(found: re.Match[str], _: Failure) -> tuple[str, str]:
     shown = f"`{text}`" if re.fullmatch(r"[\w.,%$/:+-]{1,30}", text) else "text" if text.strip() else "empty text"
     if not text.strip() or text.strip().lower() in {"n/a", "na", "none", "null", "-", "?", "nan", "missing", "."}:
         change = (
-            "It stands for a missing value: pd.to_numeric(x, errors='coerce') or na_values= in "
-            "read_csv, then fill or drop."
+            "It is a missing value: pd.to_numeric(x, errors='coerce') or na_values= in read_csv, then fill or drop."
         )
     elif re.fullmatch(r"-?\d{1,12},\d{1,12}", text):
         change = "It has a comma: as decimal mark read it with decimal=',', between thousands with thousands=','."
@@ -411,10 +428,10 @@ def _number_text(found: re.Match[str], _: Failure) -> tuple[str, str]:
         change = "It is a number with a fraction: int(float(x)), or float(x) where fractions are meant."
     else:
         change = (
-            "It may be a category to encode, a header row, a unit or sign to strip, or columns in another order. "
-            "Look at the row that holds it, and convert where the file is read."
+            "It is not a number: a category or label to encode, a header row read as data, a unit or sign to strip, or "
+            "columns in another order. Look at the row that holds it, and convert where the file is read."
         )
-    return f"{shown[0].upper()}{shown[1:]} is to be turned into a number.", change
+    return f"{_capital(shown)} is to be turned into a number.", change
 
 
 def _json(found: re.Match[str], _: Failure) -> tuple[str, str]:
@@ -425,16 +442,13 @@ def _json(found: re.Match[str], _: Failure) -> tuple[str, str]:
             "Further values follow the first: it is JSON lines. Read it line by line (json.loads(line), lines=True)."
         )
     elif (line, column) == ("1", "1"):
-        change = "It begins with no JSON at all: an empty file, a page of HTML, a compressed file, or a path as text."
+        change = "Its beginning is not JSON: an empty file, a page of HTML, a compressed file, or a path as text."
     elif what.startswith("Expecting property name"):
         change = (
             "A key lacks double quotes: single quotes (a printed Python dictionary), a comment, or a comma too many."
         )
     elif what.startswith(("Unterminated", "Expecting ")):
-        change = (
-            "The file is cut off there (a writer that was killed, a full disk) or lacks a comma "
-            "or quote: write it anew."
-        )
+        change = "The file is cut off there (a killed writer, a full disk) or lacks a comma or quote: write it anew."
     else:
         change = "Look at that place: a sign that JSON must escape, NaN, or another encoding."
     return says, change
@@ -462,7 +476,7 @@ def _pickle(found: re.Match[str], _: Failure) -> tuple[str, str]:
         "P": "It is a zip archive, as torch.save writes: read it with torch.load.",
         "\\x1f": "It is compressed with gzip: open it with gzip.open.",
     }
-    return f"The file begins with {key if len(key) > 1 else f'`{key}`'} and is no pickle.", meanings.get(
+    return f"The file begins with {key if len(key) > 1 else f'`{key}`'} and is not a pickle.", meanings.get(
         key, "It is cut off, of another format (safetensors, a text file), or was opened as text: download it again."
     )
 
@@ -483,8 +497,7 @@ def _path(found: re.Match[str], _: Failure) -> tuple[str, str]:
     if re.search(r"[*$?]|\{\w", path):
         return (
             says,
-            "A pattern or variable was not filled in: glob.glob(path), os.path.expandvars(path), "
-            "or an f before the text.",
+            "It holds a pattern or variable: glob.glob(path), os.path.expandvars(path), or an f before the text.",
         )
     absolute = path.startswith(("/", "\\")) or path[1:2] == ":"
     return says, (
@@ -497,28 +510,28 @@ def _path(found: re.Match[str], _: Failure) -> tuple[str, str]:
 # Settings: values that are allowed, types that are expected.
 
 
-_ONE_WORD = r"[\w.+*/:@-]{1,60}"
-_IN_QUOTES = re.compile(rf"['\"`‘]({_ONE_WORD})['\"`’]")
+_VALUE = r"[\w.+*/:@-]{1,60}"
+_IN_QUOTES = re.compile(rf"['\"`‘]({_VALUE})['\"`’]")
 _OFFER = re.compile(
     r"(?:must|should|has to|have to|needs? to|can) (?:only )?be (?:a str |a string |specified )?"
     r"(?:one of|any of|among|either|in(?= ?[\[({]))|\b[Cc]hoose (?:one )?(?:from|of|between)|"
     r"\bselect (?:one )?(?:from|of)|\b[Oo]ne of\b|not in(?= (?:\[|\(|\{|dict_keys))|Input should be(?= ['\"])|"
-    r"\b(?:columns|names|keys|values|options|choices|fields|modes|types)(?: "
-    r"\w{1,20}){0,4}(?: are|:)(?= ?(?:[\[({]|['\"]))|"
+    r"\b(?:columns|names|keys|values|options|choices|fields|modes|types)(?: \w{1,20}){0,4}(?: are|:)"
+    r"(?= ?(?:[\[({]|['\"]))|"
     r"\b(?:[Vv]alid|[Aa]vailable|[Ss]upported|[Aa]llowed|[Pp]ossible|[Kk]nown|[Aa]ccepted|[Rr]egistered|[Ee]xisting)"
     r"(?: \w{1,20}){0,5}(?: are| is|:)|\boptions(?: are|:)|\b[Cc]andidates(?: are|:)|\b[Ee]xpected(?= ?[\[({])"
 )
 _GIVEN = re.compile(
     rf"(?:\b[Gg]ot|[Rr]eceived|[Ff]ound|\bgiven|\bwas|\bis|[Ii]nvalid|[Uu]nknown|[Uu]nrecogni[sz]ed|[Uu]nsupported|"
     rf"[Uu]nable to find|[Nn]o such|input_value=|[Cc]ould not find|[Nn]ot find)"
-    rf"(?: \w{{1,20}}){{0,4}}?[ :=]{{0,3}}['\"`‘]({_ONE_WORD})['\"`’]|"
-    rf"['\"`‘]({_ONE_WORD})['\"`’] (?:is|was) (?:not|an? (?:invalid|unknown|unsupported))\b|"
-    rf"Error: ({_ONE_WORD}) is not (?:a valid|in |among|one of|supported|an? )|"
-    rf"(?:[Gg]ot|[Uu]nknown|[Ii]nvalid|[Uu]nrecogni[sz]ed|[Uu]nsupported)(?: "
-    rf"\w{{1,20}}){{0,3}}?[ :]{{1,2}}(?!an? )({_ONE_WORD})(?:[,.;](?: |$)|$)"
+    rf"(?: \w{{1,20}}){{0,4}}?[ :=]{{0,3}}['\"`‘]({_VALUE})['\"`’]|"
+    rf"['\"`‘]({_VALUE})['\"`’] (?:is|was) (?:not|an? (?:invalid|unknown|unsupported))\b|"
+    rf"Error: ({_VALUE}) is not (?:a valid|in |among|one of|supported|an? )|"
+    rf"(?:[Gg]ot|[Uu]nknown|[Ii]nvalid|[Uu]nrecogni[sz]ed|[Uu]nsupported)(?: \w{{1,20}}){{0,3}}?[ :]{{1,2}}"
+    rf"(?!an? )({_VALUE})(?:[,.;](?: |$)|$)"
 )
 _SUBJECT = re.compile(
-    rf"[Tt]he ['`]({_ONE_WORD})['`] (?:parameter|argument|option|field)|argument (--?[\w/-]{{1,60}})|"
+    rf"[Tt]he ['`]({_VALUE})['`] (?:parameter|argument|option|field)|argument (--?[\w/-]{{1,60}})|"
     rf"(?:Error: |^)['`]?([a-z_]{{2,60}})['`]? (?:must|should|has to) be"
 )
 
@@ -553,7 +566,7 @@ def _choices(text: str) -> list[str]:
         return []
     if not words:
         words = [word for word in re.split(r",\s?(?:or |and )?| or | and |\|", rest.strip(" :")) if word]
-        words = words if all(re.fullmatch(_ONE_WORD, word) for word in words) else []
+        words = words if all(re.fullmatch(_VALUE, word) for word in words) else []
     return list(dict.fromkeys(words))
 
 
@@ -581,9 +594,8 @@ def _allowed(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
 def _out_of_range(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     name, wanted, value = found["name"], found["wanted"].strip(" ,."), found["value"].rstrip(".,")
     return f"`{name}` has to be {wanted}, and is {value}.", (
-        "Set it as the message asks where it is passed, or in the configuration. Where it is "
-        "computed, print what it is "
-        "computed from: a percentage for a fraction, a count of zero, a division that rounds down."
+        "Set it as the message asks where it is passed, or in the configuration. Where it is computed, print what it "
+        "is computed from: a percentage for a fraction, a count of zero, a division that rounds down."
     )
 
 
@@ -602,12 +614,11 @@ def _arguments(found: re.Match[str], _: Failure) -> tuple[str, str]:
     if found["what"].startswith("the following"):
         names = re.findall(r"[\w/-]{1,60}", found["names"])
         return f"The command lacks {_listed(names)}.", "Give them on the command line; --help shows what each means."
-    values = re.findall(rf"{_ONE_WORD}", found["names"].strip())
+    values = re.findall(_VALUE, found["names"])
     if not names and values:
-        return f"The script has no place for {_listed(values[:MAX_LISTED])}: no option takes it as its value.", (
-            "The option before it takes none, as a switch (action='store_true'), or one only: "
-            "leave the value out. If the "
-            "script is yours and the option is to take it, use argparse.BooleanOptionalAction or nargs."
+        return f"The script has no place for {_listed(values)}: no option takes it as its value.", (
+            "The option before it takes none, as a switch (action='store_true'), or one only: leave the value out. "
+            "If the script is yours and the option is to take it, use argparse.BooleanOptionalAction or nargs."
         )
     return f"The script has no option {_listed(names) or 'of this name'}.", (
         "Compare with --help: it is misspelt (- or _), belongs to another script or launcher, or was renamed. For a "
@@ -619,9 +630,9 @@ def _argument_value(found: re.Match[str], _: Failure) -> tuple[str, str]:
     name, value, kind = found["name"], found["value"], found["kind"]
     if value is None:
         return f"{name} stands on the command line without a value.", f"Write a value behind {name}."
-    shown = f"`{value}`" if re.fullmatch(_ONE_WORD, value) else "the value"
+    shown = f"`{value}`" if re.fullmatch(_VALUE, value) else "the value"
     return f"{name} takes a value of the type {kind}, and gets {shown}.", (
-        f"Write a value of that type; an int has no e or point. In a script of your own correct type= of {name}."
+        f"Write a value of that type; 1e5 and 1.0 are not int. If the script is yours, correct type= of {name}."
     )
 
 
@@ -630,6 +641,33 @@ def _config_key(found: re.Match[str], _: Failure) -> tuple[str, str]:
     return f"The configuration has no key `{full}`.", (
         f"Compare with the keys of the installed version's configuration: `{name}` is misspelt, renamed or in another "
         f"group. In Hydra +{full}=value adds it; in code OmegaConf.set_struct(cfg, False) allows new keys."
+    )
+
+
+def _unconverted(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    names = found.groupdict()
+    where = f"`{names['key']}` takes" if names.get("key") else "The setting takes"
+    value = f"`{names['value']}`" if re.fullmatch(_VALUE, names["value"]) else "a value of another type"
+    return f"{where} {_article(names['wanted'])}, and gets {value}.", (
+        "Write such a value where it is set: on the command line, in the configuration, or in code. If the type is "
+        "wrong, correct it where the setting is declared."
+    )
+
+
+def _column_types(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    return f"A column or value is {found['kind']} where {found['wanted']} is expected.", (
+        f"Cast it before this line, as in pl.col('x').cast(pl.{found['wanted']}) or astype, or give the schema where "
+        "the data is read: one table or file holds text or empty values where others hold numbers."
+    )
+
+
+def _names_missing(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
+    names = re.findall(rf"['\"]({_VALUE})['\"]", found["names"])
+    if not names:
+        return None
+    return f"Asked for and not there: {_listed(names)}.", (
+        "Print the names that there are just before this line, and compare spelling, case and spaces. For a text file "
+        "look whether its separator (sep=';', '\\t') and its header row were read."
     )
 
 
@@ -652,15 +690,14 @@ def _field(found: re.Match[str], _: Failure) -> tuple[str, str]:
         )
     wanted = _WANTED.match(what)
     return f"The field `{name}` of {model} needs {wanted[1].strip() if wanted else kind}, and got {_article(given)}.", (
-        f"Give {name} such a value. In a configuration look for quotes around a number, words in place of a number, a "
-        "list in place of one value, or null."
+        f"Give {name} such a value. In a configuration look for quotes around a number, text for a number, a list "
+        "in place of one value, or null."
     )
 
 
 _WANTED = re.compile(
-    r"Input should be ((?:(?:an? |the )?(?:valid |greater |less |than |or |equal to |"
-    r"(?:integer|number|boolean|string|list|"
-    r"dictionary|instance|tuple|set|datetime|date|True|False|None)\b ?|-?\d[\d.]{0,12} ?)){1,8})"
+    r"Input should be ((?:(?:an? |the )?(?:valid |greater |less |than |or |equal to |(?:integer|number|boolean|string|"
+    r"list|dictionary|instance|tuple|set|datetime|date|True|False|None)\b ?|-?\d[\d.]{0,12} ?)){1,8})"
 )
 
 
@@ -669,8 +706,7 @@ _WANTED = re.compile(
 
 _SHAPE = re.compile(
     r"(?:torch\.Size\()?(?<![\w.])[\[(]((?:\d{1,9}|None|-1)(?:, ?(?:\d{1,9}|None|-1)){1,9}|"
-    r"(?:\d{1,9}|None)(?=,\)|\])),?[\])]|"
-    r"\b(\d{1,9}(?:x\d{1,9}){1,9})\b"
+    r"(?:\d{1,9}|None)(?=,\)|\])),?[\])]|\b(\d{1,9}(?:x\d{1,9}){1,9})\b"
 )
 _OF_PRODUCT = re.compile(r"multipl|contract|matmul|\bmat1\b|\bm1\b|dot_general|not aligned|core dimension")
 _COUNTERPART = (
@@ -695,7 +731,11 @@ _NO_SHAPE = re.compile(
 
 def _two_shapes(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     text = found.string
-    shapes = [_dimensions(one) for one in _SHAPE.finditer(text) if not _NO_SHAPE.search(text[: one.start()])]
+    shapes = [
+        _dimensions(one)
+        for one in _SHAPE.finditer(text)
+        if not _NO_SHAPE.search(text[max(0, one.start() - 24) : one.start()])
+    ]
     shapes = [shape for at, shape in enumerate(shapes) if shape not in shapes[:at]]
     if len(shapes) != 2:
         return None
@@ -755,8 +795,8 @@ def _hint(a: str, b: str, *, first: bool = False) -> str:
             "The first dimension is the batch or the number of rows: both have to come from the same rows. Look for a "
             "filter, a shift or a reshape on one side alone, or a last batch that is smaller. " + _reason(a, b)
         ).strip()
-    advice = f"Decide which of {a} and {b} is meant, and change the layer or data that makes the other one."
-    return f"{advice} {_reason(a, b)}".strip()
+    decide = f"Decide which of {a} and {b} is meant, and change the layer or data that makes the other one. "
+    return (decide + _reason(a, b)).strip()
 
 
 def _two_sizes(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
@@ -810,8 +850,8 @@ _ALIASES = {
     "byte": "uint8", "char": "int8", "bfloat16": "bfloat16", "bool": "bool",
 }  # fmt: skip
 _DTYPE = re.compile(
-    r"\b(?:torch\.|c10::|tf\.|np\.|numpy\.|jnp\.)?(?:cuda\.)?(?:(float(?:16|32|64)|"
-    r"bfloat16|u?int(?:8|16|32|64)|complex(?:64|128))|"
+    r"\b(?:torch\.|c10::|tf\.|np\.|numpy\.|jnp\.)?(?:cuda\.)?(?:"
+    r"(float(?:16|32|64)|bfloat16|u?int(?:8|16|32|64)|complex(?:64|128))|"
     r"(?:c10::)?(Double|Float|Half|Long|Int|Short|Byte|Char|BFloat16|Bool)(?:Tensor)?|"
     r"(?<=\()(double|float|half|long int|long|int|unsigned char|bool|c10::BFloat16|c10::Half)(?=\)))\b"
 )
@@ -852,10 +892,7 @@ def _types(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
             "features and regression targets .float(). A loss for classes takes labels, not one-hot."
         )
     else:
-        change = (
-            "Cast at one place on purpose: .long() for labels and ids, .float() for features and "
-            "targets, .bool() for masks."
-        )
+        change = "Cast at one place: .long() for labels and ids, .float() for features and targets, .bool() for masks."
     return says, change
 
 
@@ -890,10 +927,16 @@ _PATH = r"['\"](?P<path>[^'\"]{1,300})['\"]"
 _QUOTED_NAME = r"['\"`](?P<name>[\w./-]{1,80})['\"`]"
 _RELATION = (
     r"match|\b(?:the )?same\b|incompatible|broadcast|multipl|contract|aligned|differ|inconsistent|not equal|"
-    r"(?:[Ee]xpected|expects|should be|must be|to have|to be) .{0,120}(?:got|found|"
-    r"received|is|has)\b|compatible with|concatenat|no larger|but should be"
+    r"(?:[Ee]xpected|expects|should be|must be|to have|to be) .{0,120}(?:got|found|received|is|has)\b|compatible with|"
+    r"concatenat|no larger|but should be"
 )
 """Words that put two shapes into relation."""
+_BOUND_WORDS = (
+    "an?", "the", "of", "in", "between", "and", "or", "to", "than", "equal", "range", "interval", "greater", "larger",
+    "less", "smaller", "more", "at", "least", "most", "strictly", "positive", "non-?negative", "integer", "number",
+    "float", "int", "fraction", "value", "divisible", "by", "multiple",
+)  # fmt: skip
+"""Words in which a message says what a number has to be."""
 _TYPE_WORDS = (
     r"same dtype|(?:data|scalar|d)[ _]?type|Input type|should be the same|[Ee]xpected|must have|must be|promote"
 )
@@ -958,8 +1001,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
     ),
     _form(
         "python_kind",
-        r"(?P<holder>list|tuple|string|str|byte) ind(?:ices|exes) must be integers(?: or "
-        r"slices)?, not '?(?P<kind>[\w.]{1,60})'?",
+        r"(?P<holder>list|tuple|string|str|byte) ind(?:ices|exes) must be integers(?: or slices)?, not "
+        r"'?(?P<kind>[\w.]{1,60})'?",
         _subscript,
     ),
     _form("python_kind", r"unhashable type: '(?P<kind>[\w.]{1,60})'", _unhashable),
@@ -973,8 +1016,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
     _form("python_kind", r"object of type '(?P<kind>[\w.]{1,60})' (?P<what>has no len\(\))", _unable),
     _form(
         "argument_kind",
-        r"argument '(?P<name>\w{1,60})' (?:\(position \d{1,3}\) )?must be (?P<wanted>[\w. "
-        r"]{1,60}), not (?P<kind>[\w.]{1,60})",
+        r"argument '(?P<name>\w{1,60})' (?:\(position \d{1,3}\) )?must be (?P<wanted>[\w. ]{1,60}), "
+        r"not (?P<kind>[\w.]{1,60})",
         _wanted_kind,
     ),
     _form(
@@ -991,8 +1034,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
     ),
     _form(
         "python_unpack",
-        r"(?:too many|not enough) values to unpack \(expected (?:at least "
-        r")?(?P<expected>\d{1,9})(?:, got (?P<got>\d{1,9}))?\)",
+        r"(?:too many|not enough) values to unpack \(expected (?:at least )?(?P<expected>\d{1,9})"
+        r"(?:, got (?P<got>\d{1,9}))?\)",
         _unpacking,
     ),
     _form("python_key", rf"^[\w.]{{0,200}}KeyError: {_QUOTED_NAME}$", _key),
@@ -1009,14 +1052,19 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
         _number_text,
     ),
     _form(
+        "number_text_invalid",
+        r"conversion from `\w{1,20}` to `[iuf]\w{1,20}` failed .{1,120}? values: \[['\"]?(?P<value>[^'\"\],]{0,60})",
+        _number_text,
+    ),
+    _form(
         "json_decode",
         r"JSONDecodeError: (?P<what>[A-Z][\w ,':]{2,80}?): line (?P<line>\d{1,9}) column (?P<column>\d{1,9})",
         _json,
     ),
     _form(
         "unicode_decode",
-        r"'(?P<codec>[\w-]{1,20})' codec can't decode bytes? (?P<byte>0x[0-9a-f]{2}) in "
-        r"position (?P<position>\d{1,12})",
+        r"'(?P<codec>[\w-]{1,20})' codec can't decode bytes? (?P<byte>0x[0-9a-f]{2}) in position "
+        r"(?P<position>\d{1,12})",
         _unicode,
     ),
     _form("checkpoint_not_a_checkpoint", r"invalid load key, '(?P<key>\\x[0-9a-f]{2}|[^'\\ ])'", _pickle),
@@ -1039,9 +1087,31 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
     ),
     _form(
         "hydra_override",
-        rf"Key {_QUOTED_NAME} (?:is )?not in (?:struct|'\w{{1,60}}')(?: .{{0,40}}?full_key: "
-        rf"(?P<full>[\w.\[\]]{{1,120}}))?",
+        rf"Key {_QUOTED_NAME} (?:is )?not in (?:struct|'\w{{1,60}}')"
+        r"(?: .{0,40}?full_key: (?P<full>[\w.\[\]]{1,120}))?",
         _config_key,
+    ),
+    _form(
+        "config_validation",
+        r"Value '(?P<value>[^']{0,60})' of type '[\w.]{1,60}' could not be converted to (?P<wanted>\w{1,30})"
+        r"(?: full_key: (?P<key>[\w.\[\]]{1,120}))?",
+        _unconverted,
+    ),
+    _form(
+        "config_validation",
+        r"Expected an? <class '(?P<wanted>\w{1,40})'>\. Got value: (?P<value>\S{0,60})",
+        _unconverted,
+    ),
+    _form(
+        "argument_kind",
+        r"type (?P<kind>\w{1,40}) is incompatible with expected type (?P<wanted>\w{1,40})",
+        _column_types,
+    ),
+    _form(
+        "name_unknown",
+        r"\b(?:columns?|keys?|fields?|features?|names)\b.{0,60}(?:not found|missing|not in index|do not exist)"
+        r"[^\[]{0,20}(?P<names>\[['\"].{1,300}?\])",
+        _names_missing,
     ),
     _form("hydra_override", r"Missing mandatory value: (?P<name>[\w.]{1,120})", _config_missing),
     _form(
@@ -1053,15 +1123,11 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
     _form("setting_out_of_range", "", _allowed),
     _form(
         "setting_out_of_range",
-        r"`?'?(?P<name>[A-Za-z_][\w.]{1,60})'?`? (?:\w{1,20} )?(?:must|should|has to|have to|"
-        r"needs? to) (?:be )?(?P<wanted>"
-        r"(?:(?:an? |the |of |in |be |between |and |or |to |than |equal |range |interval |"
-        r"greater |larger |less |smaller |more "
-        r"|at |least |most |strictly |positive|non-?negative|integer|number|float|int|fraction|"
-        r"value |divisible |by |multiple |"
-        r"[<>]=? ?|[\[(]-?[\d.]{1,12}, ?(?:-?[\d.]{1,12}|inf)[\])]|-?\d[\d.e-]{0,12}) ?){1,9})[,.;:]? "
-        r"(?:but )?(?:[Gg]ot|is|was|found|received|given)(?: value)?:? (?:\w{1,40} ?= "
-        r"?)?(?P<value>-?\d[\d.e+-]{0,20}|None|True|False)",
+        r"\b(?P<name>[A-Za-z_][\w.]{1,60})['`]? (?:\w{1,20} )?(?:must|should|has to|have to|needs? to) (?:be )?"
+        rf"(?P<wanted>(?:(?:(?:{'|'.join(_BOUND_WORDS)})\b|[<>]=?|[\[(]-?[\d.]{{1,12}}, ?(?:-?[\d.]{{1,12}}|inf)[\])]|"
+        r"-?\d{1,12}+(?:\.\d{1,12}+)?(?:e-?\d{1,3}+)?) ?){1,9})[,.;:]? (?:but )?"
+        r"(?:[Gg]ot|is|was|found|received|given)(?: value)?:? (?:\w{1,40} ?= ?)?"
+        r"(?P<value>-?\d[\d.e+-]{0,20}|None|True|False)",
         _out_of_range,
     ),
     _form(
