@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mldebug_mcp.script.calls import constant_of, dotted
 from mldebug_mcp.script.roles import Roles, entries_of
 
-MAX_STEPS_FOLLOWED = 16
+MAX_VALUES_FOLLOWED = 16
 MAX_CALLERS_FOLLOWED = 2
 LIBRARIES = ("torch", "np", "numpy", "F", "self")
 KEEPS_VALUES = {
@@ -129,7 +129,7 @@ def is_one_on(function: Function, first: ast.expr, second: ast.expr) -> bool:
 def _cut_from(function: Function, node: ast.expr) -> tuple[str, str, str] | None:
     """Return what a value is cut from, and the ends of the cut as text; None where it is no cut along time."""
     line = node.lineno + 1
-    for _ in range(MAX_STEPS_FOLLOWED):
+    for _ in range(MAX_VALUES_FOLLOWED):
         if isinstance(node, ast.Name):
             stored = _stored(function, node.id, line)
             if stored is None or stored[1] is None:
@@ -180,7 +180,7 @@ def origin_of(
     line = node.lineno + 1
     cuts: tuple[str, ...] = ()
     field: Field | None = None
-    for _ in range(MAX_STEPS_FOLLOWED):
+    for _ in range(MAX_VALUES_FOLLOWED):
         if isinstance(value, ast.Subscript):
             key = constant_of(value.slice)
             field = Field(key) if isinstance(key, str | int) and not isinstance(key, bool) else None

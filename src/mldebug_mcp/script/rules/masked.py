@@ -13,7 +13,7 @@ from mldebug_mcp.script.roles import Roles
 
 IGNORED = -100
 """Target that the cross-entropy of PyTorch leaves out. Source: `torch.nn.functional.cross_entropy`, `ignore_index`."""
-MAX_STEPS_FOLLOWED = 4
+MAX_NAMES_FOLLOWED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _is_ignored(roles: Roles, value: ast.expr) -> bool:
 
 
 def _all_of(
-    function: ast.AST, mask: ast.expr, line: int, *, is_true: bool, depth: int = MAX_STEPS_FOLLOWED
+    function: ast.AST, mask: ast.expr, line: int, *, is_true: bool, depth: int = MAX_NAMES_FOLLOWED
 ) -> set[tuple[str, int, bool]]:
     """Return what holds at each place of a mask: names, each with the line that set it last, and other conditions."""
     if isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert | ast.Not):
