@@ -304,6 +304,41 @@ for obs, rewards in loader:
 """,
     ],
 }
+FAULTS |= {
+    "activation_twice": [
+        """
+LAYERS = {"dense": lambda i, o: nn.Linear(i, o), "act": lambda: nn.ReLU(), "probs": lambda: nn.Softmax(dim=1)}
+PLAN = [("dense", 8, 32), ("act",), ("dense", 32, 10), ("probs",)]
+def build(plan):
+    return nn.Sequential(*(LAYERS[name](*sizes) for name, *sizes in plan))
+def fit(loader, path=None):
+    net = build(torch.load(path) if path else PLAN)
+    opt = torch.optim.Adam(net.parameters(), 1e-3)
+    for x, y in loader:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+""",
+        """
+CONFIG = dict(lr=1e-3, layers=[{"type": "Linear", "args": [8, 1]}, {"type": "Sigmoid", "args": []}])
+class Built(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = nn.ModuleList(getattr(nn, layer["type"])(*layer["args"]) for layer in layers)
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+def fit(loader):
+    net, criterion = Built(CONFIG["layers"]), nn.BCEWithLogitsLoss()
+    opt = torch.optim.Adam(net.parameters(), CONFIG["lr"])
+    for x, y in loader:
+        opt.zero_grad()
+        criterion(net(x), y).backward()
+        opt.step()
+""",
+    ],
+}
 
 HEALTHY: dict[str, str] = {
     "a generator that is drawn from without gradients for the critic alone": """
@@ -565,6 +600,39 @@ for x, y in loader:
     opt.zero_grad()
     loss.backward()
     opt.step()
+""",
+}
+HEALTHY |= {
+    "a softmax that a configuration may choose, and does not put at the end": """
+LAYERS = {"dense": lambda i, o: nn.Linear(i, o), "act": lambda: nn.ReLU(), "probs": lambda: nn.Softmax(dim=1)}
+PLAN = [("dense", 8, 32), ("probs",), ("dense", 32, 10)]
+def build(plan):
+    return nn.Sequential(*(LAYERS[name](*sizes) for name, *sizes in plan))
+def fit(loader):
+    net = build(PLAN)
+    opt = torch.optim.Adam(net.parameters(), 1e-3)
+    for x, y in loader:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+""",
+    "a sigmoid at the end, and a loss of probabilities": """
+CONFIG = dict(lr=1e-3, layers=[{"type": "Linear", "args": [8, 1]}, {"type": "Sigmoid", "args": []}])
+class Built(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = nn.ModuleList(getattr(nn, layer["type"])(*layer["args"]) for layer in layers)
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+def fit(loader):
+    net, criterion = Built(CONFIG["layers"]), nn.BCELoss()
+    opt = torch.optim.Adam(net.parameters(), CONFIG["lr"])
+    for x, y in loader:
+        opt.zero_grad()
+        criterion(net(x), y).backward()
+        opt.step()
 """,
 }
 

@@ -52,8 +52,8 @@ def _activation_taken(roles: Roles, call: Call) -> str:
 
 
 def _gives_logits(roles: Roles, given: ast.expr) -> bool:
-    """Say whether a model makes this value whose layers stand in the file, and no sigmoid is called anywhere."""
-    if roles.uses("sigmoid", "Sigmoid"):
+    """Say whether a model makes this value whose layers stand in the file, and no sigmoid is named anywhere."""
+    if re.search("sigmoid", roles.source, re.IGNORECASE):  # a configuration may name it
         return False
     name = dotted(given.func) if isinstance(given, ast.Call) else ""
     return bool(name) and (roles.class_of(name) is not None or name in roles.sequentials)
