@@ -54,7 +54,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class ShiftedPair:
-    """Two parts of an item, of which the second is the first one place on.
+    """Two parts of an item: the second is the first one place on.
 
     Args:
         inputs: The part that is read.
@@ -127,7 +127,7 @@ def is_one_on(function: Function, first: ast.expr, second: ast.expr) -> bool:
 
 
 def _cut_from(function: Function, node: ast.expr) -> tuple[str, str, str] | None:
-    """Return what a value is cut from, and the ends of the cut as text; None where it is no cut along time."""
+    """Return what a value is cut from, and the ends of the cut as text; None where it is not cut along time."""
     line = node.lineno + 1
     for _ in range(MAX_VALUES_FOLLOWED):
         if isinstance(node, ast.Name):
