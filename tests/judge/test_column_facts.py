@@ -480,3 +480,15 @@ def test_a_loss_that_jumps_up_at_a_resume_and_stays_there_is_of_a_state_that_was
     assert any(fact.fact == "rises_at_resume" for fact in diagnosis.sheet.facts)
     assert diagnosis.hypotheses[0].cause == "resume_state_lost"
     assert share["resume_data_replayed"] < 0.05
+
+
+@pytest.mark.parametrize(("norm_after", "stated"), [(0.0, True), (1e-4, False)])
+def test_a_loss_and_a_gradient_that_are_exactly_zero_to_the_end_are_training_that_stopped(
+    norm_after: float, stated: bool
+) -> None:
+    diagnosis = run_of({
+        "loss": lambda step: 3.0 - 0.02 * step + 0.01 * NOISE[step] if step < 100 else 0.0,
+        "grad_norm": lambda step: 1.0 + 0.1 * NOISE[step] if step < 100 else norm_after,
+    })  # fmt: skip
+    assert any(fact.fact == "nothing_trained" for fact in diagnosis.sheet.facts) is stated
+    assert (diagnosis.hypotheses[0].cause == "all_labels_masked") is stated

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from tests.logs.reading import Points, assert_holds, read
+
+from mldebug_mcp.logs import read_run
 
 PASTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
     "names in camel case": (
@@ -19,6 +22,21 @@ PASTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "epoch 8 best test acc: 0.9375, train loss: 1.125; train acc: 0.625 val acc: 0.875\n",
         "epoch",
         {"loss": {7: 1.25, 8: 1.125}, "accuracy": {7: 0.5, 8: 0.625}, "eval_accuracy": {7: 0.75, 8: 0.875}},
+    ),
+    "the best so far between what this record brought": (
+        "iter 4/320 loss 0.75 best dice 0.25 lr 1e-03 iter_time 12.5 ms 1307.5 img/s rss 381 MiB\n"
+        "iter 8/320 loss 0.5 best dice 0.25 lr 2e-03 iter_time 15.5 ms 1207.5 img/s rss 382 MiB\n",
+        "step",
+        {
+            "loss": {4: 0.75, 8: 0.5},
+            "learning_rate": {4: 0.001, 8: 0.002},
+            "step_time": {4: 0.0125, 8: 0.0155},
+        },
+    ),
+    "the best so far with the epoch that it is of": (
+        "epoch 3 loss 0.75 best acc 0.5 at epoch 2\nepoch 4 loss 0.5 best acc 0.625 at epoch 4\n",
+        "epoch",
+        {"loss": {3: 0.75, 4: 0.5}},
     ),
     "units behind their numbers": (
         "Epoch[0] Batch [50]\tSpeed: 187.5 samples/sec 8556.5 tokens/sec 1.5 updates/sec\tperplexity=38.5\n"
@@ -205,3 +223,21 @@ def test_a_sentence_of_a_best_epoch_is_no_record_of_it(tmp_path: Path) -> None:
 
     assert run["eval_loss"].value.tolist() == [2.75, 2.25]
     assert "eval_accuracy" not in run
+
+
+def test_tags_with_time_step_and_value_of_each_point_are_read_as_tensorboard_gives_them(tmp_path: Path) -> None:
+    tags = {
+        "train/loss": [[1.7e9 + at, 10 * at, 2.5 - 0.25 * at] for at in range(1, 5)],
+        "val/acc": [[1.7e9 + at, 20 * at, 0.25 * at] for at in range(1, 4)],
+    }
+    (tmp_path / "scalars.json").write_text(json.dumps(tags))
+    run = read_run(tmp_path)
+    assert_holds(
+        run, "step", {"loss": {10: 2.25, 20: 2.0, 30: 1.75, 40: 1.5}, "eval_accuracy": {20: 0.25, 40: 0.5, 60: 0.75}}
+    )
+
+
+def test_boxes_and_ranges_in_a_document_are_no_curves(tmp_path: Path) -> None:
+    document = {"box": [[0, 1, 4], [1, 2, 5], [2, 3, 6]], "loss": [2.5, 2.0, 1.5], "span": [[0, 1], [1, 2]]}
+    (tmp_path / "history.json").write_text(json.dumps(document))
+    assert "box" not in read_run(tmp_path).series

@@ -48,6 +48,7 @@ def column_facts(run: Run) -> list[DerivedFact]:
         found: Iterable[DerivedFact] = (
             fact
             for kind in (
+                _nothing_trained,
                 _subtracted, _around_resumes, _untrained, _below_accuracy, _multiples, _arithmetic, _within_first_pass,
                 _evaluation_beyond_start, _base_rate, _beyond_guess, _one_jump_a_pass, _logps_multiplied,
                 _entropy_lowered, _much_clipped, _rising_parts, _parts, _at_bounds, _uniform_policy, _contradictions,
@@ -59,6 +60,7 @@ def column_facts(run: Run) -> list[DerivedFact]:
 
 
 _SUGGESTS: Mapping[str, Mapping[str, float]] = {
+    "nothing_trained": {"all_labels_masked": 9.0},
     "part_subtracted": {"wrong_loss": 6.0},
     "entropy_lowered": {"entropy_collapse": 6.0},
     "starts_untrained": {"bad_init": 4.0},
@@ -864,6 +866,38 @@ def _frozen(run: Run) -> Iterator[DerivedFact]:
             values={"value": float(series.value[-1]), "records": float(records)},
             steps=[step],
         )
+
+
+# Does training come to a stop, with neither a loss nor a gradient?
+
+
+LEAST_IDLE = 5
+"""Records at the end without loss and gradient. Chosen: one or two may be batches without a label."""
+
+
+def _nothing_trained(run: Run) -> Iterator[DerivedFact]:
+    """Yield since when loss and gradient norm are both exactly zero, where they were not before."""
+    if run.kind in POLICIES or "loss" not in run or "grad_norm" not in run:
+        return
+    loss, norm = run["loss"].finite, run["grad_norm"].finite
+    ends = [_zeros_at_end(series.value) for series in (loss, norm)]
+    if min(ends) < LEAST_IDLE or len(loss) == ends[0] or len(norm) == ends[1]:
+        return
+    step = max(float(loss.step[-ends[0]]), float(norm.step[-ends[1]]))
+    yield DerivedFact(
+        fact="nothing_trained",
+        text=(
+            f"{_name(loss)} and {_name(norm)} are exactly 0 in all {min(ends)} records since {run.place(step)}, and "
+            "were not before. Nothing is trained there, as where no label is counted: what is learnt well has a small "
+            "gradient."
+        ),
+        values={"records": float(min(ends))},
+        steps=[step],
+    )
+
+
+def _zeros_at_end(values: Floats) -> int:
+    return len(values) if not values.any() else int(np.argmax(values[::-1] != 0))
 
 
 # What a curve does where a run goes on from a checkpoint, and right after the first evaluation.

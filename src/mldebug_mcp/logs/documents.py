@@ -144,6 +144,10 @@ MAX_DEPTH = 8
 """Objects within each other that are looked into: Visdom nests six."""
 MAX_CURVES = 1000
 """Objects of a list that are looked into: the records of a list are no curves, and may be millions."""
+LEAST_POINTS = 3
+"""Points of a curve that is a bare list. Chosen: two pairs may be a box or a range."""
+EARLIEST_CLOCK = 1e9
+"""Seconds since 1970, of September 2001: a time stamp of a run lies later, a small number is none."""
 _PLACES = ("x", "step", "steps", "global_step", "iteration", "iterations", "iter", "iters", "epoch", "epochs")
 _VALUES = ("y", "value", "values")
 
@@ -167,7 +171,28 @@ def _curves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
             return
         path = _title(value) or path
         for key, one in value.items():
-            yield from _curves(one, path if isinstance(one, list) else (*path, str(key)))
+            points = _points(one)
+            if points is not None:
+                yield (*path, str(key)), points
+            else:
+                yield from _curves(one, path if isinstance(one, list) else (*path, str(key)))
+
+
+def _points(value: object) -> Points | None:
+    """Return the curve that a list of [time, step, value] is, as TensorBoard gives a tag, or of [step, value].
+
+    Steps go on, and times are those of a clock.
+    """
+    if not isinstance(value, list) or len(value) < LEAST_POINTS or not isinstance(value[0], list):
+        return None
+    width = len(value[0])
+    if width not in (2, 3) or any(not isinstance(item, list) or len(item) != width for item in value):
+        return None
+    columns = [_numbers([item[place] for item in value]) for place in range(width)]
+    step, numbers = columns[-2:]
+    goes_on = bool(np.isfinite(step).all()) and bool((step == np.trunc(step)).all()) and bool((np.diff(step) > 0).all())
+    by_clock = width == 2 or bool((columns[0] > EARLIEST_CLOCK).all())
+    return Points(columns[0], step, numbers) if goes_on and by_clock and np.isfinite(numbers).any() else None
 
 
 def _curve(value: Mapping[str, object]) -> Points | None:

@@ -45,6 +45,12 @@ _HINTS_OF_PROSE = ("best", "final", "lowest", "highest", "improve", "decreased (
 """One of these stands in every line that `_PROSE` finds: most lines are dismissed without a regular expression."""
 _SO_FAR = regex(rf"(?<=[\d,;|] )best [\w @]{{1,40}}[:=] ?{NUMBER}\s*[,;|](?=.*\btrain\w*[ _]loss\b)", re.IGNORECASE)
 """The best value so far, in front of those of this record: "epoch 210 best test acc: 0.91, train loss: 1.36"."""
+_SO_FAR_BETWEEN = regex(
+    rf"(?<=[\d,;|] )best [\w@]{{1,40}}[:= ] ?{NUMBER}%?\s{{0,3}}[,;|]?\s{{1,3}}"
+    r"(?=(?!(?:at|in|from|on|of|so|by|is|was|epoch|ep|step|iter\w{0,10})\b)[A-Za-z][\w./-]{0,40}[:= ]{1,3}[-+]?\d)",
+    re.IGNORECASE,
+)
+"""The same between others of this record: "loss 0.71 best dice 0.2 lr 1e-3", and not "best loss 0.5 at epoch 3"."""
 _ASIDE = regex(r"\((?:best|lowest|highest|previous|minimum)\b[^()]{0,60}\)", re.IGNORECASE)
 _GLUED = regex(r"(?<![A-Za-z])loss(?=\d+\.\d)", re.IGNORECASE)
 """LightGCN: "EPOCH[1/1000] loss0.693-|Sample:9.8|"."""
@@ -134,7 +140,7 @@ def is_remark(parsed: Parsed) -> bool:
 
 def _without_asides(line: str) -> str:
     """Return a line without what it says of other records in brackets: "val acc: 0.2 (best 0.3), test acc: 0.1"."""
-    line = _SO_FAR.sub("", line) if "best" in line else line
+    line = _SO_FAR_BETWEEN.sub("", _SO_FAR.sub("", line)) if "best" in line else line
     return _ASIDE.sub("", line) if "(" in line else line
 
 
