@@ -52,10 +52,14 @@ class Call:
 
     def constant(self, name: str, place: int | None = None) -> object:
         """Return the value of an argument that is a constant; None where it is none or is not given."""
+        return constant_of(self.argument(name, place))
+
+    def argument(self, name: str, place: int | None = None) -> ast.expr | None:
+        """Return what is given for a parameter, by its name or by its place; None where it is not given."""
         value = self.keywords.get(name)
-        if value is None and place is not None and place < len(self.node.args):
+        if value is None and place is not None and 0 <= place < len(self.node.args):
             value = self.node.args[place]
-        return constant_of(value)
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +322,15 @@ def constant_of(node: ast.expr | None) -> object:
         value = node.operand.value
         return -value if isinstance(value, int | float) else None
     return None
+
+
+def parameters_of(node: ast.AST | None) -> list[str]:
+    """Return the names of what a function, or a class by its `__init__`, is given by place, without `self`."""
+    if isinstance(node, ast.ClassDef):
+        node = next((part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"), None)
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return []
+    return [parameter.arg for parameter in node.args.args if parameter.arg not in ("self", "cls")]
 
 
 def calls_in(node: ast.AST) -> list[str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mldebug_mcp.script.calls import constant_of, dotted
+from mldebug_mcp.script.calls import constant_of, dotted, parameters_of
 from mldebug_mcp.script.roles import Roles, entries_of
 
 MAX_VALUES_FOLLOWED = 16
@@ -255,17 +255,16 @@ def _set_by(
 
 def _given_for(roles: Roles, function: Function, parameter: str) -> Iterator[tuple[Function | None, ast.expr]]:
     """Yield what callers in this file give a parameter of a function, or of the forward pass of a model."""
-    names = [argument.arg for argument in function.args.args]
+    names = parameters_of(function)
     if parameter not in names:
         return
-    place = names.index(parameter) - (names[0] == "self")
     owner = next((module for module in roles.modules if function in module.body), None)
     for call in roles.script.calls:
         if function.name == "forward" and owner is not None:
             calls = bool(call.owner or call.name in roles.model_names) and roles.class_of(call.name) is owner
         else:
             calls = call.method == function.name
-        given = call.keywords.get(parameter) or (call.node.args[place] if place < len(call.node.args) else None)
+        given = call.argument(parameter, names.index(parameter))
         if calls and given is not None:
             yield function_around(roles, call.node), given
 

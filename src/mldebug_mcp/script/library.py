@@ -11,6 +11,8 @@ OPTIMIZERS = re.compile(
     r"(?:^|\.)(?:SGD|Adam\w*|RMSprop|Adagrad|Adadelta|Adafactor|Lion\w*|NAdam|RAdam|LBFGS|Muon|LAMB|Lamb|Rprop|ASGD)$"
 )
 SCHEDULES = re.compile(r"(?:^|\.)(?:\w*LR|CosineAnnealing\w*|get_\w*schedule\w*|get_scheduler|ReduceLROnPlateau)$")
+CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm")
+"""Functions of PyTorch that clip gradients."""
 NO_GRADIENTS = re.compile(r"(?:no_grad|inference_mode)$")
 HAS_PARAMETERS = re.compile(
     r"(?:^|\.)nn\.(?:Linear|Bilinear|Conv\w+|Embedding\w*|LSTM|GRU|RNN|\w*Cell|Transformer\w*|MultiheadAttention|\w*Norm\w*)$"

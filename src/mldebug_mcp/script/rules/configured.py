@@ -15,8 +15,6 @@ ACTIVATIONS = {"Softmax": "softmax", "Sigmoid": "sigmoid"}
 
 def activation_of_a_configuration(roles: Roles) -> Iterator[Fault]:
     """A list of layers by name ends in an activation, and the loss of the script takes that itself."""
-    if next(activation_twice(roles), None) is not None:  # the layers were followed from their names
-        return
     taken = set()
     for call in roles.script.calls:
         if roles.is_cross_entropy(call):
@@ -24,7 +22,9 @@ def activation_of_a_configuration(roles: Roles) -> Iterator[Fault]:
         elif roles.loss_named(call, "BCEWithLogitsLoss", "binary_cross_entropy_with_logits"):
             taken.add("sigmoid")
     names = {name: kind for name, kind in _named_activations(roles).items() if kind in taken}
-    for node in ast.walk(roles.script.tree) if names else ():
+    if not names or next(activation_twice(roles), None) is not None:  # the layers were followed from their names
+        return
+    for node in ast.walk(roles.script.tree):
         parts = node.elts if isinstance(node, ast.List | ast.Tuple) else []
         name = _name_of(parts[-1]) if len(parts) > 1 and all(map(_name_of, parts)) else ""
         if name in names:

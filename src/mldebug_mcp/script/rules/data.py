@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, exclude, names_in
+from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, exclude, names_in, parameters_of
 from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.loaders import HELD_OUT, TRAINS, Loader, draws_anew, line_of_rows, loaders_of, rows_of
 from mldebug_mcp.script.roles import EVALUATES, Roles
@@ -123,7 +123,7 @@ def _trains_as_argument(roles: Roles, name: str) -> bool:
 
 def _arguments(definition: ast.FunctionDef, call: Call) -> dict[str, ast.expr]:
     """Return the arguments of a call by the parameters of what it calls, defaults among them."""
-    parameters = [parameter.arg for parameter in definition.args.args if parameter.arg not in ("self", "cls")]
+    parameters = parameters_of(definition)
     optional = [*definition.args.args, *definition.args.kwonlyargs]
     values = [*definition.args.defaults, *(value or ast.Constant(None) for value in definition.args.kw_defaults)]
     defaults = {parameter.arg: value for parameter, value in zip(reversed(optional), reversed(values), strict=False)}

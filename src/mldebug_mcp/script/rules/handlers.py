@@ -6,11 +6,10 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from mldebug_mcp.script.calls import Call, constant_of, dotted
+from mldebug_mcp.script.calls import Call, constant_of, dotted, parameters_of
 from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.library import CLIPS
 from mldebug_mcp.script.roles import Roles
-
-CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +47,8 @@ def _methods(roles: Roles, attribute_of: Callable[[ast.FunctionDef], str]) -> di
     return {name: held for name, node in functions.items() if (held := attribute_of(node))}
 
 
-def _parameters(node: ast.FunctionDef) -> list[str]:
-    return [parameter.arg for parameter in node.args.args if parameter.arg not in ("self", "cls")]
-
-
 def _first_parameter(roles: Roles, method: str) -> str:
-    node = roles.definitions.get(method)
-    return _parameters(node)[0] if isinstance(node, ast.FunctionDef) else ""
+    return next(iter(parameters_of(roles.definitions.get(method))), "")
 
 
 def _by_event(node: ast.expr, event: str) -> str:
@@ -71,7 +65,7 @@ def _by_event(node: ast.expr, event: str) -> str:
 
 def _fires(node: ast.FunctionDef) -> str:
     """Return the attribute whose handlers of an event, the first parameter, a method calls one by one."""
-    events = _parameters(node)[:1]
+    events = parameters_of(node)[:1]
     for loop in ast.walk(node):
         if events and isinstance(loop, ast.For) and isinstance(loop.target, ast.Name):
             calls = any(isinstance(part, ast.Call) and dotted(part.func) == loop.target.id for part in ast.walk(loop))
@@ -83,7 +77,7 @@ def _fires(node: ast.FunctionDef) -> str:
 
 def _registers(node: ast.FunctionDef) -> str:
     """Return the attribute into which a method puts a handler of an event, its first parameter."""
-    events = _parameters(node)[:1]
+    events = parameters_of(node)[:1]
     for part in ast.walk(node):
         if events and isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
             held = _by_event(part.func.value, events[0]) if part.func.attr in ("append", "add") else ""

@@ -58,8 +58,7 @@ def scaled_in_training_alone(roles: Roles) -> Iterator[Fault]:
 
 def _normalizes(roles: Roles, call: Call, place: int) -> bool:
     """Say whether the transform that a data set is given scales its rows, and does not only vary them."""
-    value = call.keywords.get("transform")
-    value = call.node.args[place] if value is None and len(call.node.args) > place else value
+    value = call.argument("transform", place)
     text = "" if value is None else f"{ast.unparse(value)} {ast.unparse(roles.source_of(value, call))}"
     return bool(re.search(r"normali[sz]|standardi[sz]", text, re.IGNORECASE))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from mldebug_mcp.script.calls import constant_of, dotted, names_in
+from mldebug_mcp.script.calls import constant_of, dotted, names_in, parameters_of
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.loaders import HELD_OUT, TRAINS
 from mldebug_mcp.script.roles import Roles
@@ -18,11 +18,13 @@ def split_of_the_configuration(roles: Roles) -> Iterator[Fault]:
             continue
         for parameter in (*function.args.args, *function.args.kwonlyargs):
             default = constant_of(roles.settings.get(parameter.arg))
+            if not isinstance(default, str) or not TRAINS.search(default):
+                continue
             asked = _asked_for(roles, function, parameter.arg)
             held_out = sorted(name for name in asked if HELD_OUT.search(name) and not TRAINS.search(name))
             elsewhere = [call for call in roles.script.calls if call.method != function.name]
             changed = any(isinstance(call.constant(parameter.arg), str) for call in elsewhere)
-            if changed or not isinstance(default, str) or not TRAINS.search(default) or not held_out:
+            if changed or not held_out:
                 continue
             read = _read_instead(function, parameter.arg)
             if read is not None:
@@ -35,7 +37,7 @@ def split_of_the_configuration(roles: Roles) -> Iterator[Fault]:
 
 def _asked_for(roles: Roles, function: ast.FunctionDef, parameter: str) -> set[str]:
     """Return the names of splits, as they are written, that a function is given for a parameter."""
-    names = [argument.arg for argument in function.args.args if argument.arg != "self"]
+    names = parameters_of(function)
     place = names.index(parameter) if parameter in names else None
     given = {call.constant(parameter, place) for call in roles.script.named(function.name)}
     return {value for value in given if isinstance(value, str)}

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.script.calls import Call, calls_in, constant_of, dotted, exclude, names_in
 from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.library import CLIPS
 from mldebug_mcp.script.roles import Roles, Run
 
 
@@ -187,7 +188,7 @@ _UNCALLED = {
 
 def clipping_of_scaled_gradients(roles: Roles) -> Iterator[Fault]:
     """Gradients are clipped while they are scaled."""
-    for clip in roles.script.named("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"):
+    for clip in roles.script.named(*CLIPS):
         unit = roles.unit(clip)
         steps = [call for call in unit if call in roles.steps and call.loops == clip.loops]
         if not steps:

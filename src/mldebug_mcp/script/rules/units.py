@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted
+from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted, parameters_of
 from mldebug_mcp.script.faults import Certainty, Fault, fault
 from mldebug_mcp.script.roles import Roles
 
@@ -71,7 +71,7 @@ def _lengths(roles: Roles, call: ast.Call) -> Iterator[ast.expr]:
             yield keyword.value
     places = (1, 2) if re.fullmatch(r"get_\w+_with_warmup", name) else BY_PLACE.get(name, ())
     yield from (call.args[place] for place in places if place < len(call.args))
-    parameters = _parameters(roles.definitions.get(name))
+    parameters = parameters_of(roles.definitions.get(name))
     yield from (arg for parameter, arg in zip(parameters, call.args, strict=False) if LENGTH.search(parameter))
     if name == "LambdaLR" and len(call.args) > 1:
         given = call.args[1]
@@ -79,15 +79,6 @@ def _lengths(roles: Roles, call: ast.Call) -> Iterator[ast.expr]:
         for node in ast.walk(body) if body is not None else ():
             if isinstance(node, ast.Name | ast.Attribute) and LENGTH.search(dotted(node).rpartition(".")[2]):
                 yield node
-
-
-def _parameters(node: ast.AST | None) -> list[str]:
-    """Return the names of what a function, or a class of this file, is given, without `self`."""
-    if isinstance(node, ast.ClassDef):
-        node = next((part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"), None)
-    if not isinstance(node, ast.FunctionDef):
-        return []
-    return [parameter.arg for parameter in node.args.args if parameter.arg not in ("self", "cls")]
 
 
 def _pace(roles: Roles, step: Call) -> Unit:
@@ -255,10 +246,8 @@ def _given(roles: Roles, parameter: str, function: str) -> list[tuple[ast.expr, 
     name = function.rpartition(".")[2]
     owner = roles.definitions.get(function.rpartition(".")[0].rpartition(".")[2])
     called = owner.name if name == "__init__" and isinstance(owner, ast.ClassDef) else name
-    parameters = _parameters(owner if called != name else roles.definitions.get(name))
-    found = []
-    for call in roles.script.named(called) if parameter in parameters else ():
-        place = parameters.index(parameter)
-        given = call.keywords.get(parameter) or (call.node.args[place] if place < len(call.node.args) else None)
-        found += [(given, call.function)] if given is not None else []
-    return found
+    parameters = parameters_of(owner if called != name else roles.definitions.get(name))
+    if parameter not in parameters:
+        return []
+    given = [(call.argument(parameter, parameters.index(parameter)), call) for call in roles.script.named(called)]
+    return [(value, call.function) for value, call in given if value is not None]

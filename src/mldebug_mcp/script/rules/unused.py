@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from mldebug_mcp.script.calls import Call, constant_of, dotted
+from mldebug_mcp.script.calls import Call, constant_of, dotted, parameters_of
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 
@@ -95,18 +95,11 @@ def _may_be_called_elsewhere(roles: Roles, function: ast.FunctionDef) -> bool:
 
 def _values(roles: Roles, function: ast.FunctionDef, name: str) -> list[object]:
     """Return the constants that a function is given for a parameter; nothing if any call gives something else."""
-    names = [parameter.arg for parameter in function.args.args]
-    place = names.index(name) - (names[:1] in (["self"], ["cls"])) if name in names else None
-    calls = [call for call in roles.script.named(function.name) if not call.node.args or not _is_starred(call)]
-    given = [node for call in calls if (node := _given(call, name, place)) is not None]
-    values = [constant_of(node) for node in given]
+    names = parameters_of(function)
+    place = names.index(name) if name in names else None
+    calls = [call for call in roles.script.named(function.name) if not _is_starred(call)]
+    values = [constant_of(given) for call in calls if (given := call.argument(name, place)) is not None]
     return [] if None in values else values
-
-
-def _given(call: Call, name: str, place: int | None) -> ast.expr | None:
-    if name in call.keywords:
-        return call.keywords[name]
-    return call.node.args[place] if place is not None and place < len(call.node.args) else None
 
 
 def _is_starred(call: Call) -> bool:
