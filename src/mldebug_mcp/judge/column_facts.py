@@ -129,7 +129,7 @@ def not_repeated(facts: Sequence[DerivedFact], findings: Sequence[Finding]) -> l
     return [fact for fact in facts if fact.fact not in _REPEATS or present.isdisjoint(_SAID_BY[fact.fact])]
 
 
-def told_by_columns(facts: Sequence[DerivedFact], findings: Sequence[Finding] = ()) -> list[CauseEvidence]:
+def evidence_from_columns(facts: Sequence[DerivedFact], findings: Sequence[Finding] = ()) -> list[CauseEvidence]:
     """Return what the facts on the columns of a run say about the causes that explain them.
 
     A fact that a finding states, too, is left out.
@@ -323,18 +323,18 @@ def _parts(run: Run) -> Iterator[DerivedFact]:
     columns = np.stack([part.value for part in parts], axis=1)
     early, late = (np.median(columns[piece] * weights, axis=0) for piece in (slice(0, 3), slice(-3, None)))
     shares = late / late.sum()
-    told = " + ".join(f"{figure(float(w))} x {_name(series)}" for w, series in zip(weights, parts, strict=True))
+    equation = " + ".join(f"{figure(float(w))} x {_name(series)}" for w, series in zip(weights, parts, strict=True))
     most = int(np.argmax(shares))
     steady = (early - late <= STAYS * np.abs(early)) & (late - early <= RISES * np.abs(early))
     rest_falls = [float(early.sum() - early[k]) * (1 - FALLS) > float(late.sum() - late[k]) for k in range(len(parts))]
     for k, series in enumerate(parts):
         if steady[k] and rest_falls[k] and weights[k] > 0 and early[k] > 0:
             level = figure(float(np.median(series.value[-3:])))
-            text = f"{_name(total)} = {told}; {_name(series)} stays at {level} while the other parts fall."
+            text = f"{_name(total)} = {equation}; {_name(series)} stays at {level} while the other parts fall."
             expected = " A part that is trained falls, too."
             yield DerivedFact(fact="part_stays", text=text + expected, values={"share": float(shares[k])})
     if RULES < float(shares[most]) <= 1 + FITS and float(weights.min()) > FITS * float(weights.max()):
-        text = f"{_name(total)} = {told}; at the end {_name(parts[most])} is {percent(float(shares[most]))} of it."
+        text = f"{_name(total)} = {equation}; at the end {_name(parts[most])} is {percent(float(shares[most]))} of it."
         yield DerivedFact(
             fact="part_rules",
             text=f"{text} The other parts have next to no gradient.",
@@ -374,14 +374,10 @@ def _subtracted(run: Run) -> Iterator[DerivedFact]:
         return
     total = run["loss"].finite
     for quantities in (LOSSES, (*LOSSES, Quantity.KL)):
-        parts = _parts_of(run, total, *quantities)
-        summed = _weights(total, parts)
-        if len(parts) < 2 or summed is None:
-            continue
-        for part, weight, is_sure in zip(parts, *summed, strict=True):
-            if not is_sure or weight > 0 or median(part.value) <= 0:
+        parts, held = _held_parts(run, total, *quantities)
+        for part, weight, first, last in held if len(parts) > 1 else ():
+            if weight > 0:
                 continue
-            first, last = median(part.value[:LEAST_PAIRS]), median(part.value[-LEAST_PAIRS:])
             yield DerivedFact(
                 fact="part_subtracted",
                 text=(
@@ -394,20 +390,33 @@ def _subtracted(run: Run) -> Iterator[DerivedFact]:
             return
 
 
+def _held_parts(
+    run: Run, total: Series, *quantities: Quantity
+) -> tuple[list[Series], list[tuple[Series, float, float, float]]]:
+    """Return all parts, and those that a total surely holds: each with its factor, and its level at first and at last.
+
+    A part whose level is below zero is left out, as its factor does not tell what is subtracted.
+    """
+    parts = _parts_of(run, total, *quantities)
+    summed = _weights(total, parts)
+    if summed is None:
+        return parts, []
+    return parts, [
+        (part, float(weight), median(part.value[:LEAST_PAIRS]), median(part.value[-LEAST_PAIRS:]))
+        for part, weight, is_sure in zip(parts, *summed, strict=True)
+        if is_sure and median(part.value) > 0
+    ]
+
+
 def _entropy_lowered(run: Run) -> Iterator[DerivedFact]:
     """Yield that the loss of a policy grows with its entropy, where a bonus has to lower it."""
     if "loss" not in run or run.kind not in POLICIES:
         return
     total = run["loss"].finite
-    parts = _parts_of(run, total, *LOSSES, Quantity.KL, Quantity.ENTROPY)
-    summed = _weights(total, parts)
-    if summed is None:
-        return
-    for part, weight, is_sure in zip(parts, *summed, strict=True):
-        is_entropy = part.role is not None and part.role.quantity is Quantity.ENTROPY
-        if not (is_entropy and is_sure) or weight < 0 or median(part.value) <= 0:
+    _, held = _held_parts(run, total, *LOSSES, Quantity.KL, Quantity.ENTROPY)
+    for part, weight, first, last in held:
+        if part.role is None or part.role.quantity is not Quantity.ENTROPY or weight < 0:
             continue
-        first, last = median(part.value[:LEAST_PAIRS]), median(part.value[-LEAST_PAIRS:])
         yield DerivedFact(
             fact="entropy_lowered",
             text=(
@@ -832,7 +841,7 @@ def _frozen(run: Run) -> Iterator[DerivedFact]:
     if "loss" not in run or len(run["loss"].finite) < MIN_RECORDS_FOR_LEVEL:
         return
     loss = run["loss"].finite
-    told = []
+    frozen = []
     for series in _of(run, *_FREEZES):
         is_share = series.role is not None and series.role.quantity not in LOSSES
         if (
@@ -850,10 +859,10 @@ def _frozen(run: Run) -> Iterator[DerivedFact]:
             or len(set(moving.tolist())) < LEAST_PAIRS
         ):
             continue
-        told.append((series, step, len(series) - since))
-    if told:
-        series, step, records = told[0]
-        more = f" (so are {', '.join(_name(other) for other, _, _ in told[1:3])})" if told[1:] else ""
+        frozen.append((series, step, len(series) - since))
+    if frozen:
+        series, step, records = frozen[0]
+        more = f" (so are {', '.join(_name(other) for other, _, _ in frozen[1:3])})" if frozen[1:] else ""
         moved = loss.value[loss.step >= step].tolist()
         yield DerivedFact(
             fact="frozen",
@@ -930,7 +939,7 @@ def _around_resumes(run: Run) -> Iterator[DerivedFact]:
         lines = [_side_by_side(quantity, *sides[quantity]) for quantity in first]
         moved = [_name(sides[quantity][0]) for quantity in off_course]
         off = f" Off course: {', '.join(moved)}." if moved else ""
-        rises = Quantity.LOSS in sides and _rises(*sides[Quantity.LOSS])
+        rises = Quantity.LOSS in off_course and _is_above(*sides[Quantity.LOSS])
         yield DerivedFact(
             fact="rises_at_resume" if rises else "moves_at_resume" if moved else "around_resume",
             text=(
@@ -944,9 +953,9 @@ def _around_resumes(run: Run) -> Iterator[DerivedFact]:
             return
 
 
-def _rises(before: Series, after: Series) -> bool:
-    """Say whether a loss jumps up at a resume: rows that were seen before would let it fall."""
-    return _leaves_course(Quantity.LOSS, before, after) and float(after.value[0]) > float(before.value[-BEFORE:].max())
+def _is_above(before: Series, after: Series) -> bool:
+    """Say whether a curve goes on above all of its last values: rows that were seen before would let a loss fall."""
+    return float(after.value[0]) > float(before.value[-BEFORE:].max())
 
 
 def _sides(run: Run, quantity: Quantity, step: float) -> tuple[Series, Series] | None:
@@ -1121,14 +1130,14 @@ def _arithmetic(run: Run) -> Iterator[DerivedFact]:
     yield from _evaluation_after_passes(run)
     yield from _too_low_for_one_pass(run)
     precision = run.facts.precision
-    told = str(run.settings["precision"].value).lower() if "precision" in run.settings else ""
-    spacing = SPACING.get(precision or "", 0.0) if any(word in told for word in _PURE) else 0.0
+    kept_in = str(run.settings["precision"].value).lower() if "precision" in run.settings else ""
+    spacing = SPACING.get(precision or "", 0.0) if any(word in kept_in for word in _PURE) else 0.0
     for ratio in _of(run, Quantity.UPDATE_RATIO):
         if spacing and ratio.role is not None and ratio.role.is_whole and 0 < median(ratio.value) < spacing / 2:
             yield DerivedFact(
                 fact="update_below_spacing",
                 text=(
-                    f"{_name(ratio)} is {figure(median(ratio.value))} (median) and the weights are kept in {told}. "
+                    f"{_name(ratio)} is {figure(median(ratio.value))} (median) and the weights are kept in {kept_in}. "
                     f"{precision} rounds a change below {figure(spacing / 2)} of a weight away, so most updates "
                     "have no effect."
                 ),
@@ -1275,9 +1284,9 @@ def _beyond_guess(run: Run) -> Iterator[DerivedFact]:
             share = median(_tail(run[score].finite))
             if LEAST_RIGHT <= share <= MOST_RIGHT:
                 most = _loss_of_guess(share, MOST_CLASSES)
-                told = f"answers of which {percent(share)} are right have, over {MOST_CLASSES:,} classes and guessed,"
-                stated.append((series, most, told))
-    for series, bound, told in stated:
+                guess = f"answers of which {percent(share)} are right have, over {MOST_CLASSES:,} classes and guessed,"
+                stated.append((series, most, guess))
+    for series, bound, guess in stated:
         later = series.value[len(series) // 2 :]
         if len(series) < MIN_RECORDS_FOR_LEVEL or not bool(np.all(later > BEYOND_GUESS * bound)):
             continue
@@ -1285,8 +1294,8 @@ def _beyond_guess(run: Run) -> Iterator[DerivedFact]:
             fact="evaluation_worse_than_any_guess" if _is_evaluation(series) else "worse_than_any_guess",
             text=(
                 f"{_name(series)} is {figure(float(later.min()))} to {figure(float(later.max()))} in the later half of "
-                f"{len(series)} records; {told} {figure(bound)} at most. Weights that are too large make wrong answers "
-                "so sure."
+                f"{len(series)} records; {guess} {figure(bound)} at most. Weights that are too large make wrong "
+                "answers so sure."
             ),
             values={"lowest": float(later.min()), "guess": bound},
         )

@@ -19,7 +19,7 @@ from mldebug_mcp.judge.calibration import fitted
 from mldebug_mcp.judge.causes import HARDLY, evidence_from_needs, learner_of, with_fitting_fixes
 from mldebug_mcp.judge.checkpoints import checkpoint_choice
 from mldebug_mcp.judge.classifier import evidence_from_classifier, shipped
-from mldebug_mcp.judge.column_facts import column_facts, told_by_columns
+from mldebug_mcp.judge.column_facts import column_facts, evidence_from_columns
 from mldebug_mcp.judge.comparison import compare, suspects
 from mldebug_mcp.judge.evidence import (
     evidence_from_errors,
@@ -302,7 +302,7 @@ def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[Der
         *evidence_from_errors(run),
         *evidence_from_needs(run),
         *evidence_from_settings(run),
-        *told_by_columns(facts, findings),
+        *evidence_from_columns(facts, findings),
         *_evidence_from_nothing_learnt(findings),
         *_evidence_from_little(findings, run),
         *_evidence_from_no_result(run),
