@@ -96,14 +96,22 @@ def lost(series: Series) -> Lost | None:
     return Lost(series, bad, int(np.argmax(bad))) if bad.any() else None
 
 
+OF_EPISODES = frozenset({Quantity.REWARD, Quantity.EPISODE_LENGTH})
+"""Quantities that agents log as means over the episodes that have ended."""
+
+
 def training_losses(run: Run) -> list[Series]:
-    """Return the total loss by its names, else its parts, else all of a log in which nothing is ever finite."""
+    """Return the total loss by its names, else its parts, else all of a log in which nothing is ever finite.
+
+    Means over episodes are no such log: they are NaN until one has ended.
+    """
     totals = [series for name, series in run.series.items() if canonical(name) == "loss"]
     parts = totals or [series for name, series in run.series.items() if is_training_loss(name)]
     if parts:
         return parts
     measured = [series for series in run.series.values() if not np.array_equal(series.value, np.round(series.value))]
-    never = len(measured) > 1 and not any(np.isfinite(series.value).any() for series in measured)
+    of_episodes = any(series.role is not None and series.role.quantity in OF_EPISODES for series in measured)
+    never = len(measured) > 1 and not of_episodes and not any(np.isfinite(series.value).any() for series in measured)
     return measured if never else []
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import numpy as np
+
 from mldebug_mcp.core.text import counted, figure, percent, shorten
 from mldebug_mcp.judge.hypotheses import usual_symptoms
 from mldebug_mcp.judge.ranking import SPEAKS
 from mldebug_mcp.knowledge.advice import advice_for
 from mldebug_mcp.knowledge.catalogue import cause_names
-from mldebug_mcp.logs import Run
+from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names.metrics import is_loss
 from mldebug_mcp.logs.names.quantities import LOSSES, PAIRS, Quantity
 from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, NextStep, Reason, RunSummary, RunVerdict, Sheet, State
@@ -34,10 +36,18 @@ def without_result(run: Run) -> list[str]:
         return []
     logged = [shorten(series.logged_as or name, 40) for name, series in run.series.items()]
     some = ", ".join(logged[:SHOWN]) + (", …" if len(logged) > SHOWN else "")
+    unknown = [shorten(series.logged_as or name, 40) for name, series in run.series.items() if _may_be_loss(series)]
+    if not unknown:
+        return [f"no loss, score or reward is logged, only {some}"]
     return [
-        f"no loss, score or reward found among {some}: name it with --map {logged[0]}=loss "
-        f'(names={{"{logged[0]}": "loss"}}), or nothing can be judged of this training'
+        f"no loss, score or reward found among {some}: name it with --map {unknown[0]}=loss "
+        f'(names={{"{unknown[0]}": "loss"}}), or nothing can be judged of this training'
     ]
+
+
+def _may_be_loss(series: Series) -> bool:
+    """Say whether a metric that is not understood may be a loss: its values are not all whole numbers."""
+    return series.role is None and bool(np.any(series.finite.value % 1))
 
 
 def _is_result(run: Run, name: str) -> bool:

@@ -116,6 +116,8 @@ MOST_OTHER = 0.1
 """Share of lines at most that are no keys, in a document of keys. Chosen: a text that only looks like one has more."""
 _BOUNDARY = regex(r"(?:---|\.\.\.)(?=\s|$)")
 """Where a document of a stream begins or ends; a longer line of hyphens is a rule."""
+_DUMPED = regex(r"^ {0,80}[\w./-]{1,200}:(?: (?:\{\}|\[\]|-?\.(?:nan|inf)))?$")
+"""A line as only a writer of YAML prints it: a key that opens a mapping, or nothing, or what is no number."""
 _COMMENT = regex(r"\s+#[^'\"]*$")
 _ITEM = regex(r"^ {0,80}- {1,8}['\"\w]", re.MULTILINE)
 
@@ -164,6 +166,25 @@ def streams_records(head: str) -> bool:
     counted = [record for record in records if any(canonical(name) in COUNTERS for name in record)]
     words = any(isinstance(value, str) and is_telling(name) for record in records for name, value in record.items())
     return len(counted) >= LEAST_LISTED and len(counted) > len(records) / 2 and not words
+
+
+def prints_records(head: str) -> bool:
+    """Say of the beginning of a text whether it is nothing but results printed as YAML, as RLlib prints them.
+
+    They are mappings with others or with special values in them, an empty line between two; what a configuration
+    holds is no result.
+    """
+    lines = [line.rstrip() for line in head.splitlines() if line.strip()]
+    if not any(map(_DUMPED.search, lines)) or sum(not _is_key(line) for line in lines) > MOST_OTHER * len(lines):
+        return False
+    records = [record for record in printed_records(head.splitlines()) if record]
+    numbers = {name for record in records for name, value in record.items() if isinstance(value, float)}
+    return any(map(is_telling, numbers)) and any(canonical(name) in COUNTERS for name in numbers)
+
+
+def printed_records(lines: Iterable[str]) -> Iterator[dict[str, object] | None]:
+    """Yield the record of each mapping between empty lines, and None for each line that is not a key of one."""
+    return streamed_records(line if line.strip() else "---" for line in lines)
 
 
 def streamed_records(lines: Iterable[str]) -> Iterator[dict[str, object] | None]:
@@ -243,5 +264,5 @@ class _Items:
 def _value(text: str) -> object:
     """Return a plain number as one, anything else as text."""
     bare = _COMMENT.sub("", text).strip("'\"")
-    number = parse_number(bare.lstrip("+").replace(".inf", "inf").replace(".nan", "nan").replace(".NaN", "nan"))
+    number = parse_number(bare.lstrip("+").lower())
     return bare if number is None else number

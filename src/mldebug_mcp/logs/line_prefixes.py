@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from mldebug_mcp.core.lazy import regex
+from mldebug_mcp.core.text import clean
 from mldebug_mcp.logs.numbers import whole_number
 
 # Does a line speak of training or of evaluation? By a word at its beginning, in a part of its own, or in a heading.
@@ -102,8 +103,8 @@ def turns_in(line: str) -> list[Turn]:
 
 BRACKETED = r"\[\s*(?:default|[Rr]ank|GPU|gpu)\s*_?(?P<bracketed>\d{1,5})\s*\]"
 """torchrun's "[default3]:", torchtitan's "[rank3]:"."""
-MPIRUN = r"\[\d{1,5},(?P<mpirun>\d{1,5})\]<std(?:out|err)>:"
-"""mpirun --tag-output: "[1,3]<stderr>:"."""
+MPIRUN = r"\[\d{1,5},(?:mpirank:)?(?P<mpirun>\d{1,5})(?:,[\w.-]{1,60})?\]<std(?:out|err)>:"
+"""mpirun --tag-output: "[1,3]<stderr>:"; SageMaker's names the host as well: "[1,mpirank:3,algo-1]<stdout>:"."""
 NAMED = r"(?:rank|Rank|RANK)[ =:]?(?P<named>\d{1,5})\s*[:|\]-]"
 """One's own: "rank 3:", "Rank=3 |"."""
 NUMBERED = r"(?P<numbered>\d{1,5}): "
@@ -114,7 +115,7 @@ NUMBERED = r"(?P<numbered>\d{1,5}): "
 
 
 _RANK = regex(
-    rf"\s*(?:{BRACKETED}\s*:?|{MPIRUN}|{NAMED}"
+    rf"[\s`]*(?:{BRACKETED}\s*:?|{MPIRUN}|{NAMED}"
     rf"|{NUMBERED}(?=.*(?:step|iter(?:ation)?|epoch)s?\W{{0,5}}\d))"  # a number alone, beside a counter
 )
 _LOGGER = (
@@ -186,6 +187,16 @@ def records_in(line: str) -> list[str]:
         return [line]
     edges = [0, *(start for start in starts if start), len(line)]
     return [line[first:last] for first, last in pairwise(edges)]
+
+
+def drawings_in(line: str) -> list[str]:
+    """Return what was drawn in turn in a line whose control characters a collector of logs wrote in octal.
+
+    "#015" is the carriage return before each drawing of a bar, "#033" begins an escape sequence (rsyslog, CloudWatch).
+    Each comes with what stands before the first.
+    """
+    before, *drawn = clean(line.replace("#033", "\x1b")).split("#015")
+    return [f"{before}{text}" for text in drawn if text.strip()]
 
 
 @lru_cache(maxsize=8)

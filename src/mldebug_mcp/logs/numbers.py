@@ -11,6 +11,9 @@ _SPECIAL = {
     "+nan": math.nan,
     "-nan": math.nan,
     "nan.0": math.nan,
+    ".nan": math.nan,
+    ".inf": math.inf,
+    "-.inf": -math.inf,
     "nan(ind)": math.nan,
     "-nan(ind)": math.nan,
     "nan(snan)": math.nan,
@@ -38,11 +41,11 @@ MAX_NUMBER = 400
 
 NUMBER = (
     r"(?:[-+]?1\.#[A-Z]+\d*|[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+|(?<=\d)f[-+]?\d{1,2})?"
-    r"|[-+]?nan(?:\.0|\(s?(?:ind|nan)\))?|[-+]?inf(?:inity|\.0)?)"
+    r"|\.nan|-?\.inf|[-+]?nan(?:\.0|\(s?(?:ind|nan)\))?|[-+]?inf(?:inity|\.0)?)"
 )
 """A regular expression for one number in a line of text; to be used without regard to case.
 
-"1.#QNAN", "-1.#IND" and "1.#INF00" are what older C runtimes of Windows print.
+"1.#QNAN", "-1.#IND" and "1.#INF00" are what older C runtimes of Windows print; ".nan" and ".inf" are YAML's.
 """
 
 

@@ -29,7 +29,7 @@ from mldebug_mcp.checks.jumps import fails_at
 from mldebug_mcp.checks.policies import most_earned, rewards_of
 from mldebug_mcp.checks.precision import are_skipped, lost
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.text import figure
+from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
@@ -59,6 +59,8 @@ BELOW_LABELS, AS_LABELS, AT_CHANCE = 0.1, (0.8, 1.2), 0.05
 on trained runs, where those that learn slowly have 1.5 times as much and more."""
 FALL = 1000.0
 """Times that the norm fell. Chosen: sound norms fall by ten, about as the loss."""
+LEAST_ZEROS = 2
+"""Norms of zero that are no chance by themselves. Chosen: by hand."""
 GRADIENT_LEVEL_LEAST, COURSE = 5, 20
 """Records for a level, and for a course. Chosen: a median of fewer is not a level."""
 
@@ -102,10 +104,12 @@ def grad_norm_zero(run: Run) -> Evidence | None:
     """The gradient norm is exactly zero in most records, or in all from some step on.
 
     Not this when: single zeros occur in GRPO, where a group of equal rewards gives no gradient; all are zero although
-    the loss moves, so that it is just not computed.
+    the loss moves, so that it is just not computed. One record is enough where the rewards of its groups differ.
     """
     norm = run["grad_norm"].finite
     zero = norm.value == 0
+    if len(norm) < LEAST_ZEROS and not rewards_differ(run):
+        raise CannotTell(f"{norm.name} has {counted(len(norm), 'value')}, and nothing says that it should not be 0")
     if zero.all():
         refuse_uncomputed(run, norm, "0")
     tail = len(zero) if zero.all() else int(np.argmin(zero[::-1]))
@@ -114,6 +118,13 @@ def grad_norm_zero(run: Run) -> Evidence | None:
     first = float(norm.step[int(np.argmax(zero))])
     summary = f"grad_norm is exactly 0 at {run.place(first)} and in {int(zero.sum())} of {len(zero)} records"
     return Evidence(summary, steps=(first,), values={"share": float(zero.mean()), "records_at_end": tail})
+
+
+def rewards_differ(run: Run) -> bool:
+    """Say whether rewards within groups differ in each record: then a policy that learns gets a gradient."""
+    if "frac_reward_zero_std" in run:
+        return bool(np.all(run["frac_reward_zero_std"].finite.value < 1))
+    return "reward_std" in run and bool(np.all(run["reward_std"].finite.value > 0))
 
 
 def grad_norm_vanishing(run: Run) -> Evidence | None:
@@ -213,7 +224,7 @@ READINGS = (
         follows=("loss_nonfinite",),
         instead=("grad_norm_growing", "loss_scale_falls", "steps_skipped"),
     ),
-    reading(grad_norm_zero, needs=_NORM, points=2, sources=_SOURCES, background=0.003),
+    reading(grad_norm_zero, needs=_NORM, sources=_SOURCES, background=0.003),
     reading(grad_norm_vanishing, needs=_NORM, points=2, sources=_SOURCES, background=0.01),
     reading(grad_norm_of_labels, needs=("grad_norm", "loss"), points=2, background=0.002),
     reading(grad_norm_high, needs=_NORM, points=2, sources=_SOURCES),

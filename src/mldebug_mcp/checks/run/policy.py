@@ -30,6 +30,7 @@ from mldebug_mcp.checks.policies import (
 )
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import counted, figure
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series
 
 # How far does the policy go from where it was, and do the weights that sampled agree with those that are trained?
@@ -258,8 +259,11 @@ def entropy_low(run: Run) -> Evidence | None:
     Not this when: entropy keeps clear of zero; single records touch it; the agent of a game has come to its best
     return meanwhile (a remark); actions are continuous, whose entropy has no floor (then it is unknown).
     """
-    series = require_values(entropy(run), MIN_ENTROPY_RECORDS)
+    series = require_values(entropy(run), 1)
     value = series.value
+    if len(value) < MIN_ENTROPY_RECORDS and _is_none(value):
+        return _none_left(run, series)
+    require_values(series, MIN_ENTROPY_RECORDS)
     if float(value.min()) < -1e-3:
         raise CannotTell("entropy goes below zero, as that of continuous actions does: it has no floor to be near to")
     start, end = start_level(value), end_level(value)
@@ -279,6 +283,22 @@ def entropy_low(run: Run) -> Evidence | None:
         steps=(onset, below),
         values={"start": start, "end": end, "limit": limit},
         present=not solved,
+    )
+
+
+def _is_none(value: Floats) -> bool:
+    """Say whether nothing is left to chance in each record; an entropy of exactly 0 may not be computed."""
+    return bool(np.all((value > 0) & (value <= FLOOR)))
+
+
+def _none_left(run: Run, series: Series) -> Evidence:
+    """Return what is seen of a policy that chooses one action only, in each of a few records."""
+    records = "the one record there is" if len(series) == 1 else f"all {len(series)} records there are"
+    return Evidence(
+        f"entropy is {figure(series.value[-1])} at {run.place(series.step[-1])}: "
+        f"nothing is left to chance in {records}",
+        steps=(float(series.step[0]),),
+        values={"start": float(series.value[0]), "end": float(series.value[-1]), "limit": FLOOR},
     )
 
 

@@ -26,7 +26,7 @@ _LOOKED_AT = 200
 
 def matches(file: LogFile) -> bool:
     """Its first lines are the same small number of numbers each, and nothing else."""
-    lines = [line for line in file.head.splitlines()[:_LOOKED_AT] if line.strip()]
+    lines = [line for line in file.head.splitlines()[:_LOOKED_AT] if line.strip(" \t.…")]
     if not lines or not _numbers(lines[0]):
         return False
     rows = [_numbers(line) for line in lines]
@@ -64,7 +64,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
         if row is not None and len(row) == (width or len(row)):
             width = len(row)
             rows.append(row)
-        elif line.strip():
+        elif line.strip(" \t.…"):
             skipped += 1
     table = np.array(rows)
     counters = [index for index in range(width) if _counts(table[:, index])] if width > 1 else []

@@ -17,7 +17,7 @@ from mldebug_mcp.core.text import clean
 from mldebug_mcp.logs.attempts import LETTERS, ProcessStarts, RecordedLine, tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import ErrorLines
-from mldebug_mcp.logs.line_prefixes import heads_evaluation, records_in, without_prefix
+from mldebug_mcp.logs.line_prefixes import drawings_in, heads_evaluation, records_in, without_prefix
 from mldebug_mcp.logs.log_file import FAST_BYTES, LogFile, blocks
 from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.numbers import without_underscores
@@ -346,6 +346,10 @@ class Text:
         text = line.decode("utf-8", errors="replace")
         if "^M" in text:  # a carriage return as `cat -v` shows it
             for part in text.split("^M"):
+                self._take(number, part)
+            return None
+        if "#015" in text:
+            for part in drawings_in(text):
                 self._take(number, part)
             return None
         return self._take(number, text)

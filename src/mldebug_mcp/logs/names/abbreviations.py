@@ -24,6 +24,8 @@ from mldebug_mcp.logs.names.quantities import PAIRS
 _WORD = regex(r"[^\W_]+%?|[%#]")
 _SHARE_OF = regex(rf"({'|'.join(phase for phase in PHASES if phase.isascii())}) ?%", re.IGNORECASE)
 _MEANS = frozenset({"mean", "avg", "average", "ema"})
+_COSTS = frozenset({"timing", "time", "times", "mfu", "perf", "throughput"})
+"""Words of places in which no name is one of what is learnt."""
 _SURE = frozenset({
     Quantity.REWARD, Quantity.REWARD_SPREAD, Quantity.GROUPS_WITHOUT_SPREAD, Quantity.KL, Quantity.APPROXIMATE_KL,
     Quantity.POLICY_LOSS, Quantity.VALUE_LOSS, Quantity.ADVANTAGE, Quantity.EXPLAINED_VARIANCE, Quantity.POLICY_RATIO,
@@ -31,6 +33,8 @@ _SURE = frozenset({
 })  # fmt: skip
 """What is logged where a policy learns; a divergence alone may be that of a variational model or of a student."""
 _DIVERGENCES = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL})
+_BY_CHANCE = frozenset({Quantity.POLICY_RATIO, Quantity.POLICY_LOSS, Quantity.APPROXIMATE_KL})
+"""What is logged where the policy itself draws its actions: no share of them is drawn at random besides."""
 _AGENTS = frozenset({Quantity.EPISODE, Quantity.EPISODE_LENGTH, Quantity.EXPLORATION})
 _TELLING = frozenset({"r", "r std", "rm", "h", "ev", "pg", "pi", "vf", "dead groups"})
 """Abbreviations that tell together that a policy learns: `eps` and `clip` may be those of private gradients."""
@@ -112,6 +116,10 @@ _OF_A_POLICY: Mapping[str, _Meaning] = MappingProxyType(
         "is clipped": _Meaning("clip_ratio/mean", _share),
     }
 )
+_OF_A_GRADIENT: Mapping[str, _Meaning] = MappingProxyType(
+    {word: meaning for word, meaning in _OF_A_POLICY.items() if word != "eps"}
+)
+"""... where the policy explores by its own chance: TRL's `eps` are episodes per second."""
 _OF_COMPLETIONS: Mapping[str, _Meaning] = MappingProxyType(
     dict.fromkeys(("len", "resp len", "resp length", "gen len", "out len"), _Meaning("completion_length", _positive))
 )
@@ -192,7 +200,8 @@ def _of_what_is_trained(log: _Log) -> list[Mapping[str, _Meaning]]:
     if not log.quantities.isdisjoint({Quantity.DISCRIMINATOR_LOSS, Quantity.GENERATOR_LOSS}) or _are_opponents(log):
         return [_OF_OPPONENTS]
     if _is_of_a_policy(log):
-        return [_OF_A_POLICY, _OF_COMPLETIONS] if _AGENTS.isdisjoint(log.quantities) else [_OF_A_POLICY]
+        tables = [_OF_A_POLICY] if _BY_CHANCE.isdisjoint(log.quantities) else [_OF_A_GRADIENT]
+        return [*tables, _OF_COMPLETIONS] if _AGENTS.isdisjoint(log.quantities) else tables
     names_phases = log.has("tl", "vl") or (log.has("vl") and Quantity.LOSS in log.quantities)
     return [
         *([_OF_BOXES] if Quantity.AVERAGE_PRECISION in log.quantities else []),
@@ -207,7 +216,16 @@ def _seen(columns: Columns) -> _Log:
 
 def _words(columns: Columns) -> dict[str, str]:
     """Return the word of each column, which may be an abbreviation: in lower case, without a phase or a mean."""
-    return {name: _word(name) for name in columns if len(name) <= MAX_NAME and not name.startswith(SET_ASIDE)}
+    return {
+        name: _word(name)
+        for name in columns
+        if len(name) <= MAX_NAME and not name.startswith(SET_ASIDE) and not _is_a_cost(name)
+    }
+
+
+def _is_a_cost(name: str) -> bool:
+    """Say whether a name stands in a place for times or for use of the hardware: verl's `timing_s/gen`."""
+    return not _COSTS.isdisjoint(_WORD.findall(name.lower().rpartition("/")[0]))
 
 
 def _word(name: str) -> str:

@@ -36,6 +36,7 @@ from mldebug_mcp.logs.names.losses import (
     length_of_completions,
     mean_reward,
     named_loss,
+    no_episode_ended,
     objective_alone,
     perplexity_alone,
     scores_of_evaluation,
@@ -168,6 +169,10 @@ def _means_over_epochs(columns: Columns) -> set[str]:
     return {raw for raw in train if bare.get(canonical(raw), len(columns[raw]) + 1) <= len(columns[raw])}
 
 
+OF_ANSWERS, BESIDE_REWARDS = "critic/rewards/mean", ("critic/returns/mean", "critic/process_rewards/mean")
+"""What verl calls the rewards of whole answers, and what it logs beside them: targets of the critic, and turns."""
+
+
 def named_columns(columns: Columns) -> tuple[Columns, list[str]]:
     """Give each column its canonical name; of several that claim one role the closest gets it.
 
@@ -185,8 +190,10 @@ def named_columns(columns: Columns) -> tuple[Columns, list[str]]:
     taken: dict[str, str] = {}
     numbers: dict[str, Iterator[int]] = {}
     means, parts = _means_over_epochs(columns), _in_unknown_places(columns)
+    later = BESIDE_REWARDS if OF_ANSWERS in columns else ()
     for raw in sorted(
-        columns, key=lambda raw: (raw not in means, rank(raw), -len(columns[raw]), raw != canonical(raw))
+        columns,
+        key=lambda raw: (raw not in means, raw in later, rank(raw), -len(columns[raw]), raw != canonical(raw)),
     ):
         name = shorten(raw if raw in parts else canonical(raw), MAX_NAME)
         if name in named:
@@ -355,6 +362,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     percentages,
     memory,
     mean_reward,
+    no_episode_ended,
     length_of_completions,
     pairs,
     named_loss,

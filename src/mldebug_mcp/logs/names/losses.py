@@ -16,7 +16,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, rename, stretches_of
 from mldebug_mcp.logs.names import Quantity, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
-from mldebug_mcp.logs.names.lexicon import METHODS, NAMED_LOSSES, SET_ASIDE
+from mldebug_mcp.logs.names.lexicon import METHODS, NAMED_LOSSES, OTHER_LANGUAGES, SET_ASIDE, all_of
 from mldebug_mcp.logs.names.metrics import canonical, is_evaluation, is_telling, is_training_loss
 from mldebug_mcp.logs.names.records import phase_in
 from mldebug_mcp.logs.names.words import segments_of, sorted_out
@@ -35,6 +35,7 @@ _HELD_OUT = (
 )
 _TRAINED = ("train", "training", "tr", "trn")
 _MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
+_REWARDS, _MEANS = frozenset({"reward", "rewards"}), all_of(OTHER_LANGUAGES["statistics"]["mean"])
 _POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Quantity.COMPLETION_LENGTH})
 """What the training of a policy logs, and that of a reward model does not."""
 _OF_TEXT = frozenset({Quantity.KL, Quantity.REWARD_SPREAD, Quantity.GROUPS_WITHOUT_SPREAD})
@@ -107,13 +108,35 @@ def mean_reward(columns: Columns) -> str | None:
 
     Elsewhere it may be that of a reward model.
     """
-    mean = next((name for name in columns if normal(name) in _MEAN_REWARDS), None)
+    mean = next((name for name in columns if normal(name) in _MEAN_REWARDS or _is_mean_reward(name)), None)
     roles = {role.quantity for name in columns if (role := role_of(name)) is not None and role.is_whole}
     of_a_policy = Quantity.REWARD_SPREAD in roles and not _POLICY.isdisjoint(roles)
-    if mean is None or Quantity.REWARD in roles or not (of_a_policy or not _OF_AGENTS.isdisjoint(roles)):
+    of_agents = not (_OF_AGENTS | {Quantity.EPISODE}).isdisjoint(roles)
+    if mean is None or Quantity.REWARD in roles or not (of_a_policy or of_agents):
         return None
     columns["reward"] = columns.pop(mean)
     return f"{mean!r} is read as the reward"
+
+
+def no_episode_ended(columns: Columns) -> str | None:
+    """A mean over episodes is NaN in each record: none has ended, or none is recorded.
+
+    Source: the answers of ray-project/ray#10416 and hill-a/stable-baselines#178.
+    """
+    roles = {name: role.quantity for name in columns if (role := role_of(name)) is not None and role.is_whole}
+    means = [name for name, quantity in roles.items() if quantity in (Quantity.REWARD, Quantity.EPISODE_LENGTH)]
+    if Quantity.EPISODE_LENGTH not in roles.values() or any(
+        np.isfinite(columns[name].values()).any() for name in means
+    ):
+        return None
+    names = " and ".join(map(repr, means[:2]))
+    return f"{names}: NaN in each record, as no episode has ended, or the environment has no wrapper that records them"
+
+
+def _is_mean_reward(name: str) -> bool:
+    """Say whether a name is a mean reward whose mean is named in another language: "Reward moyen"."""
+    words = normal(name).split("_")
+    return len(words) > 1 and not _REWARDS.isdisjoint(words) and _MEANS.issuperset(set(words) - _REWARDS)
 
 
 def length_of_completions(columns: Columns) -> str | None:

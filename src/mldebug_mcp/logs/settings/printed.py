@@ -181,7 +181,7 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
             yield at, several
             at += 1
             continue
-        if STARTED.search(line) and "-" in line:
+        if (STARTED.search(line) and "-" in line) or _goes_on(line):
             end = _end_of_command(lines, at)
             yield from _in_command(lines, at, end)
             at = end
@@ -301,6 +301,11 @@ def _said_in(line: str) -> dict[str, object]:
         if number >= LEAST_CLASSES:
             found.setdefault("num_labels" if match["classes"] else "vocab_size", number)
     return found
+
+
+def _goes_on(line: str) -> bool:
+    """Say whether a line is an option of a command that goes on, and of which the beginning may not be pasted."""
+    return line.lstrip().startswith("--") and line.rstrip().endswith("\\")
 
 
 def _in_command(lines: Sequence[str], at: int, end: int) -> Iterator[tuple[int, Mapping[str, object]]]:

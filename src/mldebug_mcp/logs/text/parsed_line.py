@@ -14,7 +14,7 @@ from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.documents import records_in
 from mldebug_mcp.logs.json_yaml import is_column, objects_in
-from mldebug_mcp.logs.line_prefixes import is_of_evaluation, names_evaluation, names_phase, without_prefix
+from mldebug_mcp.logs.line_prefixes import MPIRUN, is_of_evaluation, names_evaluation, names_phase, without_prefix
 from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.metrics import (
     COUNTERS,
@@ -368,6 +368,8 @@ def _goes_on(before: object, after: object) -> bool:
 # What a line says by itself, whatever came before it: a drawing of a bar, a printed dict, counters and metrics.
 
 
+_LOST_BRACE = regex(r"""\s{0,20}(['"])[\w./@()-]{1,200}\1:\s?[^{}'"]{1,200},\s{0,4}\1[\w./@()-]{1,200}\1:\s?[^{]*+$""")
+"""A printed dict without its first brace, as where it is selected by hand: two keys and more in one line."""
 _STRAIGHT = str.maketrans("‘’“”", "''\"\"")
 """Quotation marks as word processors and forums set them, in dicts that were copied from there."""
 _SKIPPED = regex(
@@ -439,8 +441,10 @@ class LineContent:
 
 
 def straightened(line: str) -> str:
-    """Return a line with straight quotation marks around the keys of a dict."""
-    return line.translate(_STRAIGHT) if "{" in line and not line.isascii() else line
+    """Return a line with straight quotation marks around the keys of a dict, and with the braces that it lost."""
+    if "{" in line:
+        return line if line.isascii() else line.translate(_STRAIGHT)
+    return f"{{{line.rstrip().rstrip('},')}}}" if _LOST_BRACE.match(line) is not None else line
 
 
 def content_of(line: str, *, evaluation: bool = False) -> LineContent:
@@ -471,6 +475,7 @@ def content_of(line: str, *, evaluation: bool = False) -> LineContent:
     return content
 
 
+_LAUNCHER = regex(rf"^[\s`]*{MPIRUN}")
 _EPOCH_OF_BAR = regex(
     r"[\[(]?(?P<epoch>\d{1,6})\s?/\s?\d{1,6}[\])]?(?:\s?\((?P<phase>[a-z]{1,12})\))?\s?:?", re.IGNORECASE
 )
@@ -479,9 +484,10 @@ _EPOCH_OF_BAR = regex(
 
 def drawing_of(bar: Bar) -> Drawing:
     """Read the texts of a bar."""
-    counters = find_counters(bar.head)
-    evaluation = is_of_evaluation(bar.head)
-    if (epoch := _EPOCH_OF_BAR.fullmatch(bar.head)) and not bar.keras:
+    bar_head = _LAUNCHER.sub("", bar.head)
+    counters = find_counters(bar_head)
+    evaluation = is_of_evaluation(bar_head)
+    if (epoch := _EPOCH_OF_BAR.fullmatch(bar_head)) and not bar.keras:
         counters = Counters({"epoch": float(epoch["epoch"])})
         evaluation = names_evaluation(epoch["phase"] or "") or epoch["phase"] in ("v", "e")
     metrics = {

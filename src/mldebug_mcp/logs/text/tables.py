@@ -51,6 +51,8 @@ _NAMES_NOTHING = regex(r"[\d:=|,;]")
 """What stands in no line of such names."""
 _IN_BRACKETS = regex(r"\([^()]{1,20}\)")
 """The unit of a column, such as "(hh:mm:ss)"."""
+_DRAWN = frozenset("-=+| :\t")
+"""Characters of a rule."""
 _DRAWN_SIDES = str.maketrans("│┃║", "|||")
 """Sides of cells as rich and others draw them."""
 _HOLDS_NUMBER = regex(r"(?<![\w@.-])(?!(?<=\()1e-?\d+\))[-+]?\d")
@@ -133,7 +135,7 @@ class Table:
             if row is not None and (not self._since or self._is_whole(line)):
                 self._since = 0
                 return row
-            if line.strip() and not set(line) <= set("-=+| :\t"):
+            if not _is_rule(line):
                 self._since += 1
         above, self._above = self._above, line
         if self._open(line) or self._open_two(above, line):
@@ -170,6 +172,8 @@ class Table:
 
     def _open_two(self, above: str, line: str) -> bool:
         """Open a table whose names stand in two lines, as Vowpal Wabbit and MATLAB print them."""
+        if _is_rule(line):
+            return False
         if above.count("|") == line.count("|") > MIN_NAMES_IN_TWO_LINES:
             return self._open_cells_in_two(above, line)
         if not may_hold_names(line) or any(map(_NAMES_NOTHING.search, (above, line))):
@@ -295,6 +299,11 @@ class Table:
         values_of_names = (self._names[0], cells[0]) == ("Name", "Value")  # DI-engine
         first = cells[0].lower() in _NOT_LOGGED or _cell(cells[0]) is not None or values_of_names
         return numbers if numbers and len(numbers) * 2 >= filled and first else None
+
+
+def _is_rule(line: str) -> bool:
+    """Say whether a line is empty or only drawn: the rule under the names of a table, "-- | --" in Markdown."""
+    return set(line) <= _DRAWN
 
 
 def _with_phases(cells: list[str]) -> list[str]:
