@@ -447,7 +447,7 @@ def test_ranks_in_bare_brackets_are_told_apart() -> None:
         ),
         ("a, b, c = rows", "ValueError: not enough values to unpack (expected 3, got 2)", "python_unpack"),
         ("block -= mean", "ValueError: output array is read-only", "array_read_only"),
-        ("assert n > 0", "AssertionError", None),
+        ("assert n > 0", "AssertionError", "python_assert"),
         ("value = settings['epoch']", "KeyError: 'epoch'", "python_key"),
     ],
 )

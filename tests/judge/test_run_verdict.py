@@ -111,6 +111,25 @@ def test_a_run_without_a_result_says_in_its_first_line_what_to_do() -> None:
     assert "--map widgets=loss" in headline
 
 
+def test_what_is_known_to_be_no_loss_is_not_proposed_as_one() -> None:
+    run = run_of({"learning_rate": np.linspace(0.1, 0.2, 9), "consumed samples": np.arange(9.0)}, kind="pretraining")
+    headline = diagnose(run).verdict.headline
+    assert headline.startswith("Cannot be judged: no loss, score or reward is logged")
+    assert "--map" not in headline
+
+
+def test_a_gradient_that_is_never_finite_leads_although_no_loss_is_logged() -> None:
+    run = run_of({"grad_norm": [np.nan] * 3, "learning_rate": [3e-4] * 3}, kind="pretraining")
+    verdict = diagnose(run).verdict
+    assert verdict.kind == "fault"
+    assert any("grad_norm is NaN" in fact for fact in verdict.facts)
+
+
+def test_a_gradient_of_zero_is_not_put_down_to_rewards_that_differ() -> None:
+    metrics = {"grad_norm": [0.0], "loss": [0.0], "reward": [0.4], "reward_std": [0.3], "frac_reward_zero_std": [0.1]}
+    assert diagnose(run_of(metrics, kind="grpo")).hypotheses[0].cause == "params_not_training"
+
+
 def test_of_a_folder_of_several_runs_the_first_words_say_that_one_is_judged(tmp_path: Path) -> None:
     for name, log in (("a", EXAMPLES / "loss_spike" / "log.jsonl"), ("b", EXAMPLES / "overfit" / "metrics.csv")):
         (tmp_path / f"{name}{log.suffix}").write_bytes(log.read_bytes())

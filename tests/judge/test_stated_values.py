@@ -186,7 +186,24 @@ def test_a_message_of_many_beginnings_is_read_in_bounded_time(message: str) -> N
     assert time.process_time() - begun < 2.0
 
 
+RAISED = 'Traceback (most recent call last):\n  File "fit.py", line 7, in go\n'
 STATED = {
+    "an assertion of a multiple in one line with its failure": (
+        "assert self.rows % self.parts == 0 AssertionError",
+        ["self.rows", "self.parts", "multiple"],
+    ),
+    "an assertion without words that something is there": (
+        f"{RAISED}    assert len(self.shards) > 0\nAssertionError",
+        ["self.shards", "empty"],
+    ),
+    "an assertion without words of two values": (
+        f"{RAISED}    assert width == self.size\nAssertionError",
+        ["width", "self.size"],
+    ),
+    "an empty line in JSON lines": (
+        "json.decoder.JSONDecodeError: Expecting value: line 3 column 1 (char 2)",
+        ["line 3", "empty lines"],
+    ),
     "an argument that a function does not take": (
         "TypeError: PackedDataset.__init__() got an unexpected keyword argument 'max_lenght'",
         ["PackedDataset", "max_lenght"],
@@ -255,3 +272,12 @@ def test_edges_in_columns_are_known_by_the_graph_layer_that_joins_them() -> None
     code = "    edge_index = torch.cat([edge_index, loop_index], dim=1)\n"
     assert explain_error(frame.format("torch_geometric") + code + message).matches[0].id == "edge_index_turned"
     assert explain_error(frame.format("mymodels") + code + message).matches[0].id != "edge_index_turned"
+
+
+def test_of_a_chain_without_tracebacks_the_specific_message_is_explained() -> None:
+    text = (
+        "SyntaxError: invalid syntax (<string>, line 9)\n\n"
+        "During handling of the above exception, another exception occurred:\n\n"
+        "RuntimeError: Unsloth: Please file a bug report! Error patching DPOTrainer\n"
+    )
+    assert explain_error(text).matches[0].id == "unsloth_patch_failed"

@@ -181,6 +181,55 @@ PASTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
             "eval_loss": {2: 2.125},
         },
     ),
+    "a table of Markdown without sides": (
+        "Step | Training Loss | reward | reward_std | completions / mean_length | kl\n-- | -- | -- | -- | -- | --\n"
+        "4 | 0.25 | 1.5 | 0.75 | 180.5 | nan\n5 | 0.125 | 1.75 | 0.5 | 190.5 | No Log\n",
+        "step",
+        {"loss": {4: 0.25, 5: 0.125}, "reward_std": {4: 0.75, 5: 0.5}, "completion_length": {4: 180.5, 5: 190.5}},
+    ),
+    "a dict that lost its braces": (
+        "'loss': 0.5, 'grad_norm': 0.25, 'epoch': 0.01, 'global_step/max_steps': '7/420', 'memory(GiB)': 21.5}\n",
+        "step",
+        {"loss": {7: 0.5}, "grad_norm": {7: 0.25}, "memory": {7: 21.5}},
+    ),
+    "carriage returns that a collector of logs wrote in octal": (
+        "`[1,mpirank:0,algo-2]<stdout>:#015Epoch 0:  50% 1/2 [00:00<00:00,  6.5it/s, loss=2.5, v_num=0]\n"
+        "[1,mpirank:0,algo-2]<stdout>:#015      #033[A\n"
+        "[1,mpirank:0,algo-2]<stdout>:#015Epoch 0: 100% 2/2 [00:00<00:00, 12.5it/s, loss=2.25, v_num=0, val_acc=0.5]\n"
+        "[1,mpirank:0,algo-2]<stdout>:\n",
+        "step",
+        {"loss": {1: 2.5, 2: 2.25}, "eval_accuracy": {2: 0.5}},
+    ),
+    "a step and a value between dots": (
+        "...\n810 2.5\n820 2.25\n830 2.125\nSaving the model\n840 2.5\n850 2.75\n...\n",
+        "step",
+        {"loss": {810: 2.5, 820: 2.25, 830: 2.125, 840: 2.5, 850: 2.75}},
+    ),
+    "a mean reward in French": (
+        "Episode 20/80 | Reward moyen (50 ep): 8.5\nEpisode 40/80 | Reward moyen (50 ep): 9.5\n"
+        "Episode 60/80 | Reward moyen (50 ep): 9.25\nEpisode 80/80 | Reward moyen (50 ep): 9.75\n",
+        "episode",
+        {"reward": {20: 8.5, 40: 9.5, 60: 9.25, 80: 9.75}},
+    ),
+    "first steps that were skipped and have no loss": (
+        " iteration 5/ 900 | learning rate: 0.000E+00 | loss scale: 65536.0 | number of skipped iterations: 5 |\n"
+        " iteration 10/ 900 | learning rate: 2.5E-05 | lm loss: 9.5 | loss scale: 2048.0 | "
+        "number of skipped iterations: 2 |\n",
+        "step",
+        {"loss": {10: 9.5}, "skipped_iterations": {5: 5, 10: 2}, "loss_scale": {5: 65536, 10: 2048}},
+    ),
+    "what verl logs of its critic and its times": (
+        "step:3 - critic/vf_loss:0.5 - critic/score/mean:0.25 - critic/rewards/mean:0.125 - critic/returns/mean:0.75 - "
+        "mfu/critic:0.0625 - timing_s/gen:12.5 - actor/grad_norm:1.5\n",
+        "step",
+        {"reward": {3: 0.125}, "value_loss": {3: 0.5}, "mfu/critic": {3: 0.0625}, "timing_s/gen": {3: 12.5}},
+    ),
+    "episodes per second of TRL's PPO": (
+        "{'eps': 1, 'objective/kl': 4.5, 'objective/scores': 0.5, 'loss/policy_avg': 0.25, 'val/ratio': 1.0, "
+        "'episode': 64, 'epoch': 0.5}\n",
+        "epoch",
+        {"reward": {0.5: 0.5}, "eps": {0.5: 1}},
+    ),
 }
 
 
@@ -241,3 +290,13 @@ def test_boxes_and_ranges_in_a_document_are_no_curves(tmp_path: Path) -> None:
     document = {"box": [[0, 1, 4], [1, 2, 5], [2, 3, 6]], "loss": [2.5, 2.0, 1.5], "span": [[0, 1], [1, 2]]}
     (tmp_path / "history.json").write_text(json.dumps(document))
     assert "box" not in read_run(tmp_path).series
+
+
+def test_an_option_of_a_command_that_goes_on_is_a_setting_without_its_beginning(tmp_path: Path) -> None:
+    run = read(tmp_path, "    --precision 16 \\\n    --gpus 2 \\\nEpoch 0 | Batch 0/80 | Train Loss nan\n")
+    assert run.facts.precision == "fp16"
+
+
+def test_means_over_episodes_are_said_to_be_nan_for_want_of_an_ended_one(tmp_path: Path) -> None:
+    run = read(tmp_path, "episode_len_mean: .nan\nepisode_reward_mean: .nan\nepisodes_total: 0\n")
+    assert any("no episode has ended" in note for note in run.notes)

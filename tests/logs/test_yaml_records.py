@@ -105,3 +105,14 @@ def test_rules_between_blocks_of_text_do_not_make_it_a_stream_of_documents(tmp_p
     path = tmp_path / "run.log"
     path.write_text("".join(f"---\nstep: {step}\nloss: {2 / step:.4f} (best 0.1)\n" for step in range(1, 40)))
     assert len(read_run(path)["loss"]) == 39
+
+
+def test_results_that_rllib_prints_are_records_with_an_empty_line_between_them(tmp_path: Path) -> None:
+    result = (
+        "custom_metrics: {{}}\nepisode_reward_mean: {}\nepisode_len_mean: 21.5\ninfo:\n  learner:\n"
+        "    default_policy:\n      total_loss: {}\n      vf_explained_var: .nan\ntraining_iteration: {}\n"
+    )
+    (tmp_path / "console.txt").write_text(result.format(4.5, 8.5, 6) + "\n" + result.format(5.5, 7.5, 7))
+    run = read_run(tmp_path / "console.txt")
+    assert run["reward"].value.tolist() == [4.5, 5.5]
+    assert run["loss"].step.tolist() == [6, 7]

@@ -447,6 +447,8 @@ def _json(found: re.Match[str], _: Failure) -> tuple[str, str]:
         change = (
             "A key lacks double quotes: single quotes (a printed Python dictionary), a comment, or a comma too many."
         )
+    elif what == "Expecting value" and column == "1" and int(line) == int(found["char"] or 0) + 1:
+        change = "There are but empty lines before it: of a file of JSON lines, leave out the empty ones."
     elif what.startswith(("Unterminated", "Expecting ")):
         change = "The file is cut off there (a killed writer, a full disk) or lacks a comma or quote: write it anew."
     else:
@@ -607,6 +609,15 @@ def _indivisible(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
         f"Change the one that is free: {a - a % b:,} and {a - a % b + b:,} are multiples of {b:,}. "
         "Or pad the data up to a multiple, or drop the rest."
     )
+
+
+def _asserted(_: re.Match[str], failure: Failure) -> tuple[str, str] | None:
+    """Read the line of code of an assertion that has no words of its own."""
+    code = failure.frames[-1].code if failure.frames else ""
+    for pattern, says, change in _ASSERTIONS:
+        if found := pattern.match(code):
+            return says.format(**found.groupdict()), change
+    return None
 
 
 def _arguments(found: re.Match[str], _: Failure) -> tuple[str, str]:
@@ -940,6 +951,42 @@ _BOUND_WORDS = (
 _TYPE_WORDS = (
     r"same dtype|(?:data|scalar|d)[ _]?type|Input type|should be the same|[Ee]xpected|must have|must be|promote"
 )
+_OPERAND = r"[A-Za-z_][\w.]{0,80}(?:\(\)|\[[\w'\"-]{1,40}\])?"
+_ASSERTIONS = tuple(
+    (re.compile(f"assert {pattern}"), says, change)
+    for pattern, says, change in (
+        (
+            rf"\(?(?P<a>{_OPERAND})\)? % \(?(?P<b>{_OPERAND})\)? == 0",
+            "`{a}` is not a multiple of `{b}`.",
+            "Print both, and change the one that is free. Where a product or a share is asserted, so are its parts: "
+            "batches, environments times steps, heads, ranks.",
+        ),
+        (
+            rf"len\((?P<a>{_OPERAND})\) (?:>|>=|!=) [01]\b",
+            "`{a}` is empty.",
+            "Follow it to where it is filled: a path or pattern that matches no file, a filter that leaves nothing, or "
+            "a mode in which nobody fills it.",
+        ),
+        (
+            rf"isinstance\((?P<a>{_OPERAND}), (?P<b>{_OPERAND})\)",
+            "`{a}` is not of the type `{b}`.",
+            "Print type() of it, and pass what the code takes, or the version of the library that takes it.",
+        ),
+        (
+            rf"(?P<a>{_OPERAND}) (?P<sign>==|!=|<=|>=|<|>|in|not in|is|is not) (?P<b>{_OPERAND}|-?\d{{1,12}})\b",
+            "It does not hold that `{a}` {sign} `{b}`.",
+            "Print both sides there, and follow the one that surprises you to where it is set.",
+        ),
+        (
+            rf"(?P<a>{_OPERAND})\s*$",
+            "`{a}` is None, False, zero or empty.",
+            "Print it there, and follow it to where it is set: a setting that is not given, or something not found.",
+        ),
+    )
+)
+"""Code of an assertion that names what it expects, what does not hold then, and what to do."""
+
+
 _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
     _form(
         "python_call", rf"{_CALL}got an unexpected keyword argument '(?P<name>\w{{1,60}})'{_NEAR}", _unknown_argument
@@ -1058,7 +1105,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
     ),
     _form(
         "json_decode",
-        r"JSONDecodeError: (?P<what>[A-Z][\w ,':]{2,80}?): line (?P<line>\d{1,9}) column (?P<column>\d{1,9})",
+        r"JSONDecodeError: (?P<what>[A-Z][\w ,':]{2,80}?): line (?P<line>\d{1,9}) column (?P<column>\d{1,9})"
+        r"(?: \(char (?P<char>\d{1,9})\))?",
         _json,
     ),
     _form(
@@ -1136,6 +1184,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
         r"(?:[\w.`]{1,40} ){0,7}?\(?(?P<b>\d{1,9})\b",
         _indivisible,
     ),
+    _form("python_assert", r"^AssertionError\W{0,3}$", _asserted),
     _form("sizes_disagree", r"can't divide axis of length (?P<a>\d{1,12}) in chunks of (?P<b>\d{1,9})", _indivisible),
     _form(
         "sizes_disagree",

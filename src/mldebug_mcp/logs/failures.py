@@ -125,6 +125,8 @@ CPP_EXCEPTION = re.compile(
 """What a process prints that ends in an exception of C++; its message stands below, after `what():`."""
 WITHOUT_MESSAGE = re.compile(CPP_EXCEPTION.pattern + r"[' .]*$")
 """... and nothing more: what was thrown has been printed above, by whatever threw it."""
+ASSERTED = re.compile(r"\W{0,40}(?P<code>assert \S.{0,300}?)\s{1,40}(?P<error>AssertionError\b(?::.*)?)$")
+"""An assertion and its failure in one line, as where they are pasted as a title."""
 CARRIER = re.compile(r"(?:\w{1,60}\.){0,6}(?:UnfilteredStackTrace|JaxStackTraceBeforeTransformation): (?=\S)")
 """What stands before an exception whose stack JAX shows whole."""
 FATAL = re.compile(
@@ -587,6 +589,10 @@ class _Reader:
         if RAISE.match(line):
             return
         line = CARRIER.sub("", line, count=1)
+        if asserted := ASSERTED.match(line):
+            failure = self._add(stream, key, number, asserted["error"], "AssertionError")
+            failure.frames = (Frame("the line itself", 0, "", asserted["code"]),)
+            return
         bare = next((found for error in ERRORS if (found := error.match(line))), None)
         goes_on = bare is None and stream.room > 0 and stream.open is not None and not LOG_LINE.match(line)
         # Below an exception its message may go on with a line that is known; below another line that is a new error.
@@ -598,6 +604,8 @@ class _Reader:
         elif (known or bare is not None) and not NOT_A_FAILURE.search(line):
             failure = self._add(stream, key, number, line, (bare["type"] or "FATAL") if bare else "")
             failure.ignored, stream.ignored = stream.ignored, False
+            if bare is not None:  # of a chain whose tracebacks were not pasted
+                failure.earlier, stream.chained_to = stream.chained_to, None
 
     def _is_known_line(self, key: str, line: str) -> bool:
         """Return whether a line is an error message that is known, and not one that was seen with other numbers."""

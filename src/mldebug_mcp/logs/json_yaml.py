@@ -117,7 +117,7 @@ MOST_OTHER = 0.1
 _BOUNDARY = regex(r"(?:---|\.\.\.)(?=\s|$)")
 """Where a document of a stream begins or ends; a longer line of hyphens is a rule."""
 _DUMPED = regex(r"^ {0,80}[\w./-]{1,200}:(?: (?:\{\}|\[\]|-?\.(?:nan|inf)))?$")
-"""A line as only a writer of YAML prints it: a key that opens a mapping, or nothing, or what is no number."""
+"""A line as only a writer of YAML prints it: a key that opens a mapping, nothing, NaN or infinity."""
 _COMMENT = regex(r"\s+#[^'\"]*$")
 _ITEM = regex(r"^ {0,80}- {1,8}['\"\w]", re.MULTILINE)
 
@@ -171,8 +171,8 @@ def streams_records(head: str) -> bool:
 def prints_records(head: str) -> bool:
     """Say of the beginning of a text whether it is nothing but results printed as YAML, as RLlib prints them.
 
-    They are mappings with others or with special values in them, an empty line between two; what a configuration
-    holds is no result.
+    They are mappings with others or with special values in them, an empty line between two. A configuration holds
+    neither a result nor a counter.
     """
     lines = [line.rstrip() for line in head.splitlines() if line.strip()]
     if not any(map(_DUMPED.search, lines)) or sum(not _is_key(line) for line in lines) > MOST_OTHER * len(lines):

@@ -69,3 +69,15 @@ def test_what_rounding_leaves_of_equal_rewards_is_no_variance() -> None:
     curves = {"reward_std": np.full(40, 3e-5), "reward": np.full(40, 100.0)}
     assert state("reward_std_zero", run_of(curves, kind="grpo")) is State.PRESENT
     assert state("reward_std_zero", run_of({**curves, "reward_std": np.full(40, 0.02)}, kind="grpo")) is State.ABSENT
+
+
+def test_one_gradient_of_zero_is_present_where_the_rewards_of_its_groups_differ() -> None:
+    metrics = {"grad_norm": [0.0], "loss": [0.0], "reward_std": [0.3], "frac_reward_zero_std": [0.25]}
+    assert state("grad_norm_zero", run_of(metrics, kind="grpo")) is State.PRESENT
+    equal = {**metrics, "frac_reward_zero_std": [1.0]}
+    assert state("grad_norm_zero", run_of(equal, kind="grpo")) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("entropy", "expected"), [(4e-5, State.PRESENT), (0.0, State.UNKNOWN), (0.3, State.UNKNOWN)])
+def test_one_record_shows_that_nothing_is_left_to_chance(entropy: float, expected: State) -> None:
+    assert state("entropy_low", run_of(entropy=[entropy], value_loss=[80.0], kind="rl")) is expected

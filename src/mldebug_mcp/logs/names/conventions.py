@@ -170,7 +170,7 @@ def _means_over_epochs(columns: Columns) -> set[str]:
 
 
 OF_ANSWERS, BESIDE_REWARDS = "critic/rewards/mean", ("critic/returns/mean", "critic/process_rewards/mean")
-"""What verl calls the rewards of whole answers, and what it logs beside them: targets of the critic, and turns."""
+"""What verl calls the rewards of whole answers, and what else it calls rewards: targets of the critic, and turns."""
 
 
 def named_columns(columns: Columns) -> tuple[Columns, list[str]]:

@@ -304,7 +304,7 @@ def _said_in(line: str) -> dict[str, object]:
 
 
 def _goes_on(line: str) -> bool:
-    """Say whether a line is an option of a command that goes on, and of which the beginning may not be pasted."""
+    """Say whether a line is an option of a command that goes on; its beginning may not be pasted."""
     return line.lstrip().startswith("--") and line.rstrip().endswith("\\")
 
 

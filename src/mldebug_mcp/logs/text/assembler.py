@@ -784,7 +784,7 @@ class Assembler:
 
     def flush(self) -> None:
         """Give the open record to the builder; what stands before all that was measured is configuration."""
-        if self._block and (self._builder.records or any(map(is_telling, self._block))):
+        if self._block and (self._builder.records or any(map(_is_of_training, self._block))):
             if self._rounded_block and "step" in self._counters:
                 self._rounded.take(self._builder.rows, self._counters["step"])
             self._builder.numbers({**self._counters, **self._block})
@@ -934,6 +934,11 @@ class Assembler:
 
 def _loss_in(metrics: Iterable[str]) -> str:
     return next((name for name in metrics if canonical(name) == "loss"), "")
+
+
+def _is_of_training(name: str) -> bool:
+    """Say whether a name is of what is measured: also of steps that were skipped, which have no loss."""
+    return is_telling(name) or canonical(name) == "skipped_iterations"
 
 
 def _known(parsed: Parsed) -> dict[str, float]:
