@@ -85,7 +85,7 @@ def test_a_machine_that_shows_no_notifications_is_told_so_at_once(
 
 def test_a_log_without_any_result_ends_a_watch_for_an_alarm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "log.jsonl"
-    log.write_text("".join(f"{json.dumps({'step': step, 'widgets': step % 7})}\n" for step in range(50)))
+    log.write_text("".join(f"{json.dumps({'step': step, 'widgets': step % 7 + 0.5})}\n" for step in range(50)))
 
     assert main(["watch", str(log), "--until-alarm", "--every", "0.01"]) == 1
     assert "no_result: no loss, score or reward found among widgets" in capsys.readouterr().out

@@ -12,7 +12,6 @@ import numpy as np
 from mldebug_mcp.checks import examine, symptoms
 from mldebug_mcp.checks.progress import knows_nothing
 from mldebug_mcp.checks.run.gradients import rewards_differ
-from mldebug_mcp.checks.run.loss_level import is_mean_of_run
 from mldebug_mcp.checks.run.resume import joins_of
 from mldebug_mcp.core.arrays import distinct
 from mldebug_mcp.core.lazy import dataclass
@@ -117,11 +116,8 @@ of faulty ones hold three records or fewer, which would be two bits. Chosen by h
 NO_RESULT_BITS = 10.0
 """Bits against `healthy` where no loss, score or reward is understood: nothing of what training is for was seen. Chosen
 by hand."""
-NAN_AS_ZERO_BITS = 6.0
-"""Bits for causes of NaN where all that is known is a mean loss of 0. Chosen by hand: sixty-four to one takes back what
-the log says against them, as it shows no NaN."""
-OF_REWARDS, OF_NAN = ("reward_broken", "no_reward_variance"), ("fp16_overflow", "invalid_math")
-"""Causes that leave no differences between rewards; and those of losses that are NaN from the first step on."""
+OF_REWARDS = ("reward_broken", "no_reward_variance")
+"""Causes that leave no differences between rewards."""
 OF_RESUMES = ("resume_state_lost", "resume_data_replayed")
 FIRST_STEPS = 1
 """Steps at which the log of a whole run begins: counted from 0 or 1."""
@@ -311,7 +307,7 @@ def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[Der
         *evidence_from_settings(run),
         *evidence_from_columns(facts, findings),
         *_evidence_from_nothing_learnt(findings),
-        *_evidence_from_lone_numbers(findings, run),
+        *_evidence_from_rewards_that_differ(findings, run),
         *_evidence_from_little(findings, run),
         *_evidence_from_no_result(run),
         *_evidence_from_no_resume(run),
@@ -327,20 +323,13 @@ def _evidence_from_nothing_learnt(findings: Sequence[Finding]) -> list[CauseEvid
     return [CauseEvidence("overfitting", -HARDLY, "evaluation never knew anything that it could lose", "log")]
 
 
-def _evidence_from_lone_numbers(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
-    """Return what a gradient or a loss of exactly 0 says where a record or two are all there is.
-
-    Rewards that differ within their groups give a gradient, so that they are no reason for one of 0. The mean loss of a
-    whole run is 0 where each was NaN, as the Trainer leaves these out of it (`logging_nan_inf_filter`).
-    """
-    present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
-    if "grad_norm_zero" in present and rewards_differ(run):
-        fact = "the rewards of its groups differ, so that there is something to learn"
-        return [CauseEvidence(cause, -HARDLY, fact, "log") for cause in OF_REWARDS]
-    if "loss_zero" in present and is_mean_of_run(run):
-        fact = "a mean loss of exactly 0 is also what the Trainer prints where each loss was NaN"
-        return [CauseEvidence(cause, NAN_AS_ZERO_BITS, fact, "log") for cause in OF_NAN]
-    return []
+def _evidence_from_rewards_that_differ(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
+    """Return what takes a gradient of 0 off the rewards: rewards that differ within their groups give one."""
+    zero = any(finding.symptom == "grad_norm_zero" and finding.state is State.PRESENT for finding in findings)
+    if not (zero and rewards_differ(run)):
+        return []
+    fact = "the rewards of its groups differ, so that there is something to learn"
+    return [CauseEvidence(cause, -HARDLY, fact, "log") for cause in OF_REWARDS]
 
 
 def _evidence_from_little(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:

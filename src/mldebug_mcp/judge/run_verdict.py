@@ -13,6 +13,7 @@ from mldebug_mcp.judge.ranking import SPEAKS
 from mldebug_mcp.knowledge.advice import advice_for
 from mldebug_mcp.knowledge.catalogue import cause_names
 from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.logs.names.lexicon import SET_ASIDE
 from mldebug_mcp.logs.names.metrics import is_loss
 from mldebug_mcp.logs.names.quantities import LOSSES, PAIRS, Quantity
 from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, NextStep, Reason, RunSummary, RunVerdict, Sheet, State
@@ -36,7 +37,9 @@ def without_result(run: Run) -> list[str]:
         return []
     logged = [shorten(series.logged_as or name, 40) for name, series in run.series.items()]
     some = ", ".join(logged[:SHOWN]) + (", …" if len(logged) > SHOWN else "")
-    unknown = [shorten(series.logged_as or name, 40) for name, series in run.series.items() if _may_be_loss(series)]
+    unknown = [
+        shorten(series.logged_as or name, 40) for name, series in run.series.items() if _may_be_loss(name, series)
+    ]
     if not unknown:
         return [f"no loss, score or reward is logged, only {some}"]
     return [
@@ -45,9 +48,10 @@ def without_result(run: Run) -> list[str]:
     ]
 
 
-def _may_be_loss(series: Series) -> bool:
-    """Say whether a metric that is not understood may be a loss: its values are not all whole numbers."""
-    return series.role is None and bool(np.any(series.finite.value % 1))
+def _may_be_loss(name: str, series: Series) -> bool:
+    """Say whether a metric that is not understood may be a loss: of records, and its values are not all whole."""
+    understood = series.role is not None or name.startswith(SET_ASIDE)
+    return not understood and bool(np.any(series.finite.value % 1))
 
 
 def _is_result(run: Run, name: str) -> bool:

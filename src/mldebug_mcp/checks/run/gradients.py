@@ -123,8 +123,10 @@ def grad_norm_zero(run: Run) -> Evidence | None:
 def rewards_differ(run: Run) -> bool:
     """Say whether rewards within groups differ in each record: then a policy that learns gets a gradient."""
     if "frac_reward_zero_std" in run:
-        return bool(np.all(run["frac_reward_zero_std"].finite.value < 1))
-    return "reward_std" in run and bool(np.all(run["reward_std"].finite.value > 0))
+        shares = run["frac_reward_zero_std"].finite.value
+        return shares.size > 0 and bool(np.all(shares < 1))
+    spreads = run["reward_std"].finite.value if "reward_std" in run else np.empty(0)
+    return spreads.size > 0 and bool(np.all(spreads > 0))
 
 
 def grad_norm_vanishing(run: Run) -> Evidence | None:

@@ -324,7 +324,7 @@ def loss_zero(run: Run) -> Evidence | None:
     Not this when: it falls record by record; margins of preferences are so wide; it has small units of its own.
     """
     loss = _finite(run)
-    if len(loss) == 1 and not _no_gradient(run) and not is_mean_of_run(run):
+    if len(loss) == 1 and not _no_gradient(run):
         raise CannotTell("a single loss was logged")
     zero = np.abs(loss.value) < NEARLY_ZERO
     start = int(np.argmax(zero))
@@ -344,11 +344,6 @@ def loss_zero(run: Run) -> Evidence | None:
         steps=(first,),
         values={"share": share, "median": median(loss.value[start:])},
     )
-
-
-def is_mean_of_run(run: Run) -> bool:
-    """Say whether the loss is the mean over a whole run, as the Trainer prints it at the end."""
-    return run["loss"].logged_as == "train_loss" and "train_samples_per_second" in run
 
 
 def _no_gradient(run: Run) -> bool:
