@@ -17,6 +17,7 @@ import pytest
 from tests.conftest import PATIENCE
 
 import mldebug_mcp
+from mldebug_mcp import diagnose_run
 from mldebug_mcp.cli import main
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import reader_command
@@ -85,6 +86,16 @@ def test_the_prompt_holds_what_arithmetic_says_and_cuts_no_comparison() -> None:
     assert any("About 1 is expected" in fact for fact in facts)
     assert not [fact for fact in facts if fact.endswith("…")]
     assert any("evaluation - median of" in fact and "at 600" in fact for fact in facts)
+
+
+def test_the_prompt_holds_what_the_training_script_does_wrong(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "for x, y in loader:\n    loss = criterion(model(x), y)\n    loss.backward()\n    optimizer.step()\n"
+    )
+    prompt = prompt_for(diagnose_run(OVERFIT, script=script))
+    assert "training script, line 3, certain: " in prompt or "training script, line 4, certain: " in prompt
+    assert "training script" not in prompt_for(diagnose_run(OVERFIT))
 
 
 def test_the_prompt_says_how_to_choose_between_the_likeliest_causes() -> None:

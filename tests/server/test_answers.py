@@ -43,6 +43,10 @@ def calls(examples: Path, tmp_path: Path) -> Calls:
     recorded.write_text(
         '{"recorder": 1, "rows_kind": "index"}\n{"step": 1, "rows": [3]}\n{"step": 2, "rows": [1, 3]}\n'
     )
+    looped = tmp_path / "train.py"
+    looped.write_text(
+        "for x, y in loader:\n    loss = criterion(model(x), y)\n    loss.backward()\n    optimizer.step()\n"
+    )
     runs = [{"path": str(examples / name)} for name in ("loss_spike", "nan_loss", "overfit", "divergence", "healthy")]
     return {
         "diagnose_run": [*runs, {**runs[0], "reference": runs[4]["path"]}],
@@ -58,6 +62,7 @@ def calls(examples: Path, tmp_path: Path) -> Calls:
             {"outcomes": {"bad_batch.1": "refutes"}, "path": runs[0]["path"]},
         ],
         "inspect_batch": [{"path": str(bad), "purpose": "sft"}, {"path": str(good), "purpose": "pretraining"}],
+        "inspect_script": [{"path": str(looped)}, {"path": str(examples / "make_examples.py")}],
         "rows_at": [
             {"path": str(recorded), "step": 2},
             {"path": str(recorded), "step": 2, "data": str(good)},
@@ -93,7 +98,7 @@ async def answers_to(client: Client, calls: Calls, detail: str) -> list[tuple[st
 
 async def test_every_tool_takes_detail_and_is_concise_by_default(client: Client) -> None:
     tools = (await client.list_tools()).tools
-    assert len(tools) == len(TOOLS) == 13
+    assert len(tools) == len(TOOLS) == 14
     for tool in tools:
         detail = tool.input_schema["properties"]["detail"]
         assert (detail["enum"], detail["default"]) == (["concise", "full"], "concise")

@@ -10,9 +10,10 @@ from urllib.parse import quote
 
 from mldebug_mcp import __version__
 from mldebug_mcp.cli.commands import DONE, FOUND, Commands, print_json, shown_progress, verb
+from mldebug_mcp.core.text import percent
 
 if TYPE_CHECKING:
-    from mldebug_mcp.models.script import ScriptFinding, ScriptReport
+    from mldebug_mcp.models.script import ReviewPlace, ScriptFinding, ScriptReport
 
 LEVELS = {"certain": "error", "likely": "warning", "depends": "note"}
 """What SARIF and GitHub call the certainties; GitHub says "notice" for a note."""
@@ -27,6 +28,14 @@ def add_script(verbs: Commands) -> None:
         help="github: annotations of a workflow; sarif: for code scanning (default text)",
     )  # fmt: skip
     script.add_argument("--check", action="store_true", help="exit with 1 if a finding is certain or likely")
+    script.add_argument(
+        "--places", action="store_true", help="print the questions of a review, each with the lines that may answer it"
+    )
+    script.add_argument(
+        "--reader", metavar="COMMAND", dest="script_reader",
+        help="a command that reads the scripts as well, such as 'claude -p': it gets them whole on its input; no "
+        "command is taken from the environment",
+    )  # fmt: skip
     script.set_defaults(command=do_script)
 
 
@@ -35,7 +44,7 @@ def do_script(options: argparse.Namespace) -> int:
     from mldebug_mcp.judge.script import inspect_script
 
     with shown_progress():
-        reports = [inspect_script(path) for path in options.paths]
+        reports = [inspect_script(path, options.script_reader) for path in options.paths]
     findings = [finding for report in reports for finding in report.findings]
     if options.format == "sarif":
         print(json.dumps(sarif(findings), indent=2))
@@ -43,16 +52,23 @@ def do_script(options: argparse.Namespace) -> int:
         print("\n".join(map(annotation, findings)))
     else:
         for report in reports:
-            print_json(report) if options.format == "json" else _print(report)
+            print_json(report) if options.format == "json" else _print(report, places=options.places)
     sure = any(finding.certainty != "depends" for finding in findings)
     return FOUND if options.check and sure else DONE
 
 
-def _print(report: ScriptReport) -> None:
+def _print(report: ScriptReport, *, places: bool) -> None:
     from mldebug_mcp.report.console import console_for, print_first
 
     print_first(console_for(), report.at_a_glance)
     print("\n".join(lines_of(report)))
+    if places:
+        print("\n".join(f"{place.file}:{place.lines[0]}: {_question(place)}" for place in report.places))
+
+
+def _question(place: ReviewPlace) -> str:
+    others = f" (also lines {', '.join(map(str, place.lines[1:]))})" if len(place.lines) > 1 else ""
+    return f"{place.question}{others}"
 
 
 def lines_of(report: ScriptReport) -> list[str]:
@@ -60,7 +76,7 @@ def lines_of(report: ScriptReport) -> list[str]:
     lines = []
     for finding in report.findings:
         lines += [
-            f"{finding.file}:{finding.line}: {finding.certainty}: {finding.summary} [{finding.cause}]",
+            f"{finding.file}:{finding.line}: {finding.certainty}{_read(finding)}: {finding.summary} [{finding.cause}]",
             f"    in a log: {finding.shows}",
             f"    fix: {finding.fix}",
         ]
@@ -69,6 +85,10 @@ def lines_of(report: ScriptReport) -> list[str]:
             f"done right: {', '.join(f'{ruled_out.summary} (line {ruled_out.line})' for ruled_out in report.ruled_out)}"
         )
     return [*lines, *(f"note: {note}" for note in report.notes)]
+
+
+def _read(finding: ScriptFinding) -> str:
+    return "" if finding.probability is None else f" (reader {percent(finding.probability)})"
 
 
 def annotation(script_finding: ScriptFinding) -> str:

@@ -18,6 +18,7 @@ from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.advice import advice_for
 from mldebug_mcp.models import Call, RunVerdict, State
 from mldebug_mcp.models.base import NO_FAULTS, SOUND, Glance
+from mldebug_mcp.models.script import SUREST_FIRST
 
 if TYPE_CHECKING:
     from mldebug_mcp.models.batch import BatchInspection
@@ -211,12 +212,9 @@ def glance_at_probe(answer: ProbeResult) -> Glance:
 # A training script.
 
 
-_SUREST_FIRST = ("certain", "likely", "depends")
-
-
 def glance_at_script(answer: ScriptReport) -> Glance:
     """Return the surest fault of a script, its line and its fix."""
-    findings = sorted(answer.findings, key=lambda finding: _SUREST_FIRST.index(finding.certainty))
+    findings = sorted(answer.findings, key=lambda finding: SUREST_FIRST.index(finding.certainty))
     sure = [finding for finding in findings if finding.certainty != "depends"]
     files = shorten(Path(answer.path).name, MAX_NAME_CHARACTERS) + (
         f" ({answer.files} files)" if answer.files > 1 else ""
@@ -243,7 +241,8 @@ def glance_at_script(answer: ScriptReport) -> Glance:
             else f", its training loop included: {counted(len(right), 'thing')} done right"
         ),
         facts=right[:MAX_FACTS],
-        next="Where a run still goes wrong, diagnose its log together with the script.",
+        next="Rules prove little: answer the questions of a review (--places). Where a run goes wrong, diagnose its "
+        "log together with the script.",
         command=shlex.join(["mldebug-mcp", "diagnose", "LOG", "--script", answer.path]),
     )
 

@@ -189,7 +189,8 @@ def diagnose(
     checked = outcomes or {}
     known = gather(run, reference, findings)
     judged = known.findings
-    evidence = [*known.evidence, *evidence_from_checks(checked), *_evidence_of_script(script)]
+    of_script, script_facts = _of_script(script)
+    evidence = [*known.evidence, *evidence_from_checks(checked), *of_script]
     hypotheses = _hypotheses(run, judged, evidence, checked)
     next_steps = order_next_steps(hypotheses)
     causes = {candidate.id: candidate for candidate in candidates(run.kind)}
@@ -217,6 +218,7 @@ def diagnose(
         what_to_log=missing,
         comparison=known.comparison,
         checkpoint=checkpoint_choice(run),
+        script=script_facts,
         tried=[*verdicts(tried).values(), *still_open(tried)],
         notes=[
             *_ruled_out(hypotheses[0].cause, tried),
@@ -229,12 +231,13 @@ def diagnose(
     )
 
 
-def _evidence_of_script(script: ScriptReport | None) -> list[CauseEvidence]:
+def _of_script(script: ScriptReport | None) -> tuple[list[CauseEvidence], list[str]]:
+    """Return what a script says of causes, and the lines of an answer that say so."""
     if script is None:
-        return []
-    from mldebug_mcp.judge.script import evidence_from_script
+        return [], []
+    from mldebug_mcp.judge.script import evidence_from_script, script_lines
 
-    return evidence_from_script(script)
+    return evidence_from_script(script), script_lines(script)
 
 
 def _hypotheses(

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -105,6 +106,7 @@ def _facts(diagnosis: Diagnosis) -> Iterator[Fact]:
         yield Fact(f"settings: {'; '.join(usual[first : min(first + SETTINGS_OF_A_FACT, MAX_USUAL_SETTINGS)])}")
     yield from (Fact(finding.summary) for finding in diagnosis.present)
     yield from (Fact(fact.text) for fact in sheet.facts)
+    yield from (Fact(f"training script, {line}") for line in diagnosis.script)
     if diagnosis.comparison is not None:
         compared = diagnosis.comparison
         for setting in compared.settings:
@@ -205,13 +207,12 @@ def prompt_for(diagnosis: Diagnosis, known: Sequence[Fact] | None = None) -> str
 
 
 def _described(cause: str) -> str:
-    known = catalogue().causes[cause]
-    return f"{cause}: {_definition(known.summary)}; not if: {_first_clause(known.against)}"
+    return f"{cause}: {definition_of(cause)}; not if: {_first_clause(catalogue().causes[cause].against)}"
 
 
-def _definition(summary: str) -> str:
-    """Return the first sentence of a summary without its links, up to a clause where it is long."""
-    sentence = whole_sentences(_LINK.sub("", summary), 0).rstrip(".")
+def definition_of(cause: str) -> str:
+    """Return what a cause is, in a line: the first sentence of its summary without links, up to a clause if long."""
+    sentence = whole_sentences(_LINK.sub("", catalogue().causes[cause].summary), 0).rstrip(".")
     return sentence if len(sentence) <= MAX_DEFINITION_CHARACTERS else re.split(r"[:;] ", sentence)[0]
 
 
@@ -273,6 +274,10 @@ class Reply(_Part):
     check: str = Field("", max_length=MAX_WORDS_CHARACTERS)
 
 
+UsedT = TypeVar("UsedT")
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
+
+
 class RefusedReplyError(ValueError):
     """A reply that cannot be used, with what is wrong with it."""
 
@@ -303,21 +308,34 @@ def parse_reply(text: str) -> Reply:
     Raises:
         RefusedReplyError: it is not such JSON, names a cause that is not listed or one twice, or sums to more than 1.
     """
+    reply = json_of(text, Reply)
+    _check_causes(reply)
+    return reply
+
+
+def json_of(text: str, model: type[ReplyT]) -> ReplyT:
+    """Return what a reply says in JSON, whatever stands around it.
+
+    Args:
+        text: What came back.
+        model: The form that it has to have.
+
+    Raises:
+        RefusedReplyError: it is too long, or not JSON of this form.
+    """
     if len(text) > MAX_REPLY_CHARACTERS:
         raise RefusedReplyError(f"the reply has {len(text):,} characters; at most {MAX_REPLY_CHARACTERS:,} are read")
     start, end = text.find("{"), text.rfind("}")
     if start < 0 or end < start:
         raise RefusedReplyError("the reply holds no JSON object")
     try:
-        reply = Reply.model_validate(json.loads(text[start : end + 1]))
+        return model.model_validate(json.loads(text[start : end + 1]))
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, problem["loc"]))
         raise RefusedReplyError(f"{where}: {problem['msg'].lower()}") from None
     except (ValueError, RecursionError):
         raise RefusedReplyError("the reply is not valid JSON") from None
-    _check_causes(reply)
-    return reply
 
 
 def _check_causes(reply: Reply) -> None:
@@ -391,14 +409,7 @@ def ask(reader: Reader, diagnosis: Diagnosis) -> ReaderOpinion:
     """
     facts = facts_of(diagnosis)
     prompt = prompt_for(diagnosis, facts)
-    try:
-        reply = read_reply(_replied(reader, prompt), facts)
-    except RefusedReplyError as refused:
-        again = f"{prompt}\n\nYour last reply was refused: {refused}. Reply with the JSON object alone."
-        try:
-            reply = read_reply(_replied(reader, again), facts)
-        except RefusedReplyError as twice:
-            raise InputError(f"the reader's replies cannot be used: {twice}") from None
+    reply = asked(reader, prompt, lambda text: read_reply(text, facts))
     read = {cause.cause: cause.probability for cause in reply.causes}
     own = {hypothesis.cause: hypothesis.probability for hypothesis in diagnosis.hypotheses}
     ranked = sorted(read.items(), key=lambda item: -item[1])
@@ -410,6 +421,27 @@ def ask(reader: Reader, diagnosis: Diagnosis) -> ReaderOpinion:
         not_explained=reply.not_explained,
         check=reply.check,
     )
+
+
+def asked(reader: Reader, prompt: str, read: Callable[[str], UsedT]) -> UsedT:
+    """Ask a reader, once more if the first reply is refused.
+
+    Args:
+        reader: Takes the prompt and returns the reply.
+        prompt: The question.
+        read: Takes a reply and returns what is used of it; it raises `RefusedReplyError` where it cannot be used.
+
+    Raises:
+        InputError: the reader does not answer, or neither reply can be used.
+    """
+    try:
+        return read(_replied(reader, prompt))
+    except RefusedReplyError as refused:
+        again = f"{prompt}\n\nYour last reply was refused: {refused}. Reply with the JSON object alone."
+        try:
+            return read(_replied(reader, again))
+        except RefusedReplyError as twice:
+            raise InputError(f"the reader's replies cannot be used: {twice}") from None
 
 
 def _replied(reader: Reader, prompt: str) -> str:

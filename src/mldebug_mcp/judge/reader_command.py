@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -37,13 +37,19 @@ _WAIT = 2.0
 """Seconds for the pipes to close once the command has ended."""
 
 
-def reader_of(command: str | None, cache: Path | None = None, time_limit: float = TIME_LIMIT) -> Reader | None:
+def reader_of(
+    command: str | None,
+    cache: Path | None = None,
+    time_limit: float = TIME_LIMIT,
+    accepts: Callable[[str], object] = parse_reply,
+) -> Reader | None:
     """Return the reader that a command line or the environment names; None where neither does.
 
     Args:
         command: A command with its arguments, as a shell would take it; "" or None asks the environment.
         cache: The folder where replies are kept; None keeps none.
         time_limit: Seconds that a reply may take.
+        accepts: Takes a reply; it raises `RefusedReplyError` for one that is not to be kept.
 
     Raises:
         InputError: the command cannot be run.
@@ -65,7 +71,7 @@ def reader_of(command: str | None, cache: Path | None = None, time_limit: float 
     def read(prompt: str) -> str:
         return run(words, prompt, time_limit)
 
-    return read if cache is None else kept(read, named, cache)
+    return read if cache is None else kept(read, named, cache, accepts)
 
 
 def run(words: list[str], prompt: str, time_limit: float = TIME_LIMIT) -> str:
@@ -150,10 +156,10 @@ class _Drain(threading.Thread):
         return bytes(self._read).decode("utf-8", errors="replace")
 
 
-def kept(reader: Reader, name: str, folder: Path) -> Reader:
+def kept(reader: Reader, name: str, folder: Path, accepts: Callable[[str], object]) -> Reader:
     """Return a reader that keeps its replies in a folder, and gives one again to the same prompt.
 
-    A reply of the wrong form is not kept, and a folder that cannot be used keeps nothing.
+    A reply that cannot be used is not kept, and a folder that cannot be used keeps nothing.
     """
 
     def read(prompt: str) -> str:
@@ -163,7 +169,7 @@ def kept(reader: Reader, name: str, folder: Path) -> Reader:
             return file.read_text(encoding="utf-8")
         reply = reader(prompt)
         with contextlib.suppress(OSError, RefusedReplyError):
-            parse_reply(reply)
+            accepts(reply)
             folder.mkdir(parents=True, exist_ok=True)
             unfinished = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
             unfinished.write_text(reply, encoding="utf-8")

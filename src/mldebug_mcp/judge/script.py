@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mldebug_mcp.core.access import is_folder, read_bytes, require, walk
 from mldebug_mcp.core.errors import InputError
@@ -14,12 +15,16 @@ from mldebug_mcp.judge.at_a_glance import glance_at_script
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models.base import Call
-from mldebug_mcp.models.script import RuledOut, ScriptFinding, ScriptReport
+from mldebug_mcp.models.script import SUREST_FIRST, ReviewPlace, RuledOut, ScriptFinding, ScriptReport
 from mldebug_mcp.script.calls import Script, read_script
 from mldebug_mcp.script.faults import Fault
+from mldebug_mcp.script.places import places_of
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.rules import faults_of
 from mldebug_mcp.script.rules.done_right import cleared_by
+
+if TYPE_CHECKING:
+    from mldebug_mcp.judge.reader import Reader
 
 MAX_SCRIPT_BYTES = 2_000_000
 """Bytes of a script. Chosen: fifty thousand lines."""
@@ -27,6 +32,14 @@ MAX_FILES = 500
 SUFFIXES = (".py", ".pyw", "")
 EXPORTS = {".ipynb": "; write its code to a file with `jupyter nbconvert --to script`"}
 """How to get a script out of files that hold one."""
+MAX_READ = 20
+"""Scripts that a reader is asked about. Chosen: each costs some ten thousand tokens."""
+LINES_IN_DIAGNOSIS = 12
+"""Lines about a script in the diagnosis of its run. Chosen."""
+MAX_PLACED = 3
+"""Scripts whose questions are listed. Chosen."""
+SAME_WITHIN = 5
+"""Lines between what a rule and a reader name for one fault. Chosen: a statement over several lines."""
 MAX_NAMED = 5
 """Files that could not be read which are named."""
 BITS = {"certain": 9.0, "likely": 6.0, "depends": 0.5}
@@ -40,13 +53,15 @@ BITS_AGAINST = 3.0
 see. Chosen."""
 
 
-def inspect_script(path: str | Path) -> ScriptReport:
+def inspect_script(path: str | Path, reader: Reader | str | None = None) -> ScriptReport:
     """Say what is wrong in a training script, and which causes it rules out.
 
     It is read by Python's own parser and never run.
 
     Args:
         path: A Python file, or a folder of them.
+        reader: What reads scripts that train as well: a function from a prompt to a reply, or a command such as
+            "claude -p". It gets the scripts whole. No reader is taken from the environment here.
 
     Raises:
         InputError: nothing there is a script that can be read.
@@ -55,29 +70,32 @@ def inspect_script(path: str | Path) -> ScriptReport:
     require(file)
     notes: list[str] = []
     files = _python_files(file, notes) if is_folder(file) else [file]
-    scripts = [(Roles(script), script.path) for script in _read(files[:MAX_FILES], notes)]
+    scripts = [Roles(script) for script in _read(files[:MAX_FILES], notes)]
     if not scripts:
         why = notes[0] if notes else f"{shorten(str(path), 200)}: no Python file in it"
         raise InputError(f"{why}; name a training script or a folder of scripts")
     if len(files) > MAX_FILES:
         notes.append(f"only the first {MAX_FILES} of {len(files)} files were read")
+    read_by = _reader(reader)
     findings: list[ScriptFinding] = []
     done_right: list[RuledOut] = []
-    for roles, file_name in scripts:
+    for roles in scripts:
         try:
             faults = faults_of(roles)
         except RecursionError:
-            notes.append(f"{file_name}: nested too deeply to be judged")
+            notes.append(f"{roles.script.path}: nested too deeply to be judged")
             continue
-        findings += [_finding(file_name, fault) for fault in faults]
+        findings += [_finding(roles.script.path, fault) for fault in faults]
         done_right += [
-            RuledOut(cause=cleared.cause, file=file_name, line=cleared.line, summary=cleared.says)
+            RuledOut(cause=cleared.cause, file=roles.script.path, line=cleared.line, summary=cleared.says)
             for cleared in cleared_by(roles, faults)
         ]
+    if read_by is not None:
+        findings = _with_reader(findings, read_by, scripts, notes)
     named = {finding.cause for finding in findings}
     ruled_out = [right for right in done_right if right.cause not in named]
-    if not any(roles.trains_by_hand for roles, _ in scripts):
-        trainer = any(roles.trains_elsewhere for roles, _ in scripts)
+    if not any(roles.trains_by_hand for roles in scripts):
+        trainer = any(roles.trains_elsewhere for roles in scripts)
         where = "a trainer of a framework makes the loop" if trainer else "no call of backward() was found"
         notes.append(f"{where}: the loop itself was not judged")
     answer = ScriptReport(
@@ -85,10 +103,67 @@ def inspect_script(path: str | Path) -> ScriptReport:
         files=len(scripts),
         findings=findings,
         ruled_out=list({right.cause: right for right in ruled_out}.values()),
+        places=[
+            ReviewPlace(file=roles.script.path, question=place.question, lines=list(place.lines))
+            for roles in _that_train(scripts)[:MAX_PLACED]
+            for place in places_of(roles)
+        ],
         next_step=_next(findings),
         notes=notes[: MAX_NAMED + 2],
     )
     return answer.model_copy(update={"at_a_glance": glance_at_script(answer)})
+
+
+def _that_train(scripts: Sequence[Roles]) -> list[Roles]:
+    """Return the scripts that train, by hand or by a trainer; all of them where none does."""
+    return [roles for roles in scripts if roles.trains_by_hand or roles.trains_elsewhere] or list(scripts)
+
+
+def _reader(reader: Reader | str | None) -> Reader | None:
+    if not isinstance(reader, str):
+        return reader
+    from mldebug_mcp.judge.reader_command import reader_of
+
+    return reader_of(reader) if reader.strip() else None
+
+
+def _with_reader(
+    findings: list[ScriptFinding], reader: Reader, scripts: Sequence[Roles], notes: list[str]
+) -> list[ScriptFinding]:
+    """Return findings with those of a reader, by file and line; of a script that it cannot read a note."""
+    from mldebug_mcp.judge.script_reader import script_findings
+
+    training = _that_train(scripts)
+    for roles in training[:MAX_READ]:
+        checkpoint(f"{Path(roles.script.path).name} is being read")
+        try:
+            found = script_findings(reader, roles)
+        except InputError as error:
+            notes.append(f"{roles.script.path}: rules alone: {error}")
+            continue
+        findings = _joined(findings, found)
+    if len(training) > MAX_READ:
+        notes.append(f"the reader read the first {MAX_READ} of {len(training)} scripts that train")
+    return sorted(findings, key=lambda finding: (finding.file, finding.line))
+
+
+def _joined(findings: Sequence[ScriptFinding], read: Sequence[ScriptFinding]) -> list[ScriptFinding]:
+    """Return the findings of rules and of a reader, once each; what both find is likely at least."""
+    joined = list(findings)
+    for named in read:
+        same = next((at for at, own in enumerate(joined) if _is_same(own, named)), None)
+        if same is None:
+            joined.append(named)
+            continue
+        own = joined[same]
+        certainty = named.certainty if own.certainty == "depends" else own.certainty
+        joined[same] = own.model_copy(update={"probability": named.probability, "certainty": certainty})
+    return joined
+
+
+def _is_same(own: ScriptFinding, named: ScriptFinding) -> bool:
+    """Say whether a rule and a reader found the same: one cause, in lines that are close."""
+    return own.file == named.file and own.cause == named.cause and abs(own.line - named.line) <= SAME_WITHIN
 
 
 def _python_files(folder: Path, notes: list[str]) -> list[Path]:
@@ -132,16 +207,17 @@ def _finding(file: str, fault: Fault) -> ScriptFinding:
         summary=fault.says,
         shows=fault.shows,
         fix=fault.fix,
+        probability=None,
         citations=catalogue().cite(known.on_cause[:1]),
     )
 
 
-def _next(findings: Sequence[ScriptFinding]) -> Call | None:
-    """Return the call that tells more of the first sure finding."""
-    order = {"certain": 0, "likely": 1, "depends": 2}
-    first = min(findings, key=lambda finding: order[finding.certainty], default=None)
+def _next(findings: Sequence[ScriptFinding]) -> Call:
+    """Return the call that tells more of the surest finding; without one, what checks what no script shows."""
+    first = min(findings, key=lambda finding: SUREST_FIRST.index(finding.certainty), default=None)
     if first is None:
-        return None
+        query = {"query": "sanity checks before training"}
+        return Call(tool="search_folklore", arguments=query, why="checks of what no script shows")
     return Call(tool="explain", arguments={"id": first.cause}, why="how to confirm and fix what the script shows")
 
 
@@ -168,3 +244,11 @@ def evidence_from_script(report: ScriptReport) -> list[CauseEvidence]:
         CauseEvidence(ruled_out.cause, -BITS_AGAINST, f"script, line {ruled_out.line}: {ruled_out.summary}", "check")
         for ruled_out in report.ruled_out
     ]
+
+
+def script_lines(report: ScriptReport) -> list[str]:
+    """Return what a script does wrong, the surest first, and what it does right, each with its line."""
+    surest = sorted(report.findings, key=lambda finding: SUREST_FIRST.index(finding.certainty))
+    wrong = [f"line {finding.line}, {finding.certainty}: {finding.summary}" for finding in surest]
+    right = [f"line {ruled_out.line}, done right: {ruled_out.summary}" for ruled_out in report.ruled_out]
+    return [*wrong, *right][:LINES_IN_DIAGNOSIS]

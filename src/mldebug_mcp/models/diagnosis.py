@@ -331,6 +331,10 @@ class Diagnosis(Model):
     checkpoint: CheckpointChoice | None = Field(
         None, description="Which checkpoint to keep, where the folder of the run holds some."
     )
+    script: list[Text] = Field(
+        default_factory=list,
+        description="What the training script does wrong or right, with lines.",
+    )
     tried: list[Tried] = Field(
         default_factory=list,
         description="The last verdict on each cause and what is open, from the record next to the run.",

@@ -9,6 +9,9 @@ from pydantic import Field
 from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Text
 from mldebug_mcp.models.citation import Citation
 
+Certainty = Literal["certain", "likely", "depends"]
+SUREST_FIRST: tuple[Certainty, ...] = ("certain", "likely", "depends")
+
 
 class ScriptFinding(Model):
     """Something in a script that is wrong, or may be."""
@@ -16,13 +19,12 @@ class ScriptFinding(Model):
     rule: str = Field(description="Its id.")
     file: Text = Field(description="The file.")
     line: int = Field(description="The line, from 1.")
-    certainty: Literal["certain", "likely", "depends"] = Field(
-        description="depends: on what the script does not show, such as shapes."
-    )
+    certainty: Certainty = Field(description="depends: on what the script does not show, such as shapes.")
     cause: str = Field(description="The cause that it is; `explain` gives it whole.")
     summary: Text = Field(description="What stands there, and why that is wrong.")
     shows: Text = Field("", description="What it would show in a log.")
     fix: Text = Field("", description="What to write instead.")
+    probability: float | None = Field(None, description="What a reader that the user named gives it; None: a rule.")
     citations: list[Citation] = Field(default_factory=list, description="What practitioners wrote about it.")
 
 
@@ -35,6 +37,14 @@ class RuledOut(Model):
     summary: Text = Field(description="What stands there.")
 
 
+class ReviewPlace(Model):
+    """A question of a review, and where a script answers it."""
+
+    file: Text = Field(description="The file.")
+    question: Text = Field(description="What a reviewer asks of every training script.")
+    lines: list[int] = Field(description="Lines that may answer it, from 1.")
+
+
 class ScriptReport(Model):
     """The answer of `inspect_script`: what is wrong in a training script, read and never run."""
 
@@ -43,5 +53,8 @@ class ScriptReport(Model):
     files: int = Field(description="Files that were read.")
     findings: list[ScriptFinding] = Field(default_factory=list, description="By file and line.")
     ruled_out: list[RuledOut] = Field(default_factory=list, description="Causes that the script makes unlikely.")
+    places: list[ReviewPlace] = Field(
+        default_factory=list, description="What rules cannot prove: questions to read the script with."
+    )
     next_step: NextCall = None
     notes: list[Text] = Field(default_factory=list, description="What was not read, and why.")

@@ -30,6 +30,7 @@ from mldebug_mcp.models.base import Glance
 from mldebug_mcp.models.batch import BatchInspection, Corpus, FedBatch, FedRow, RowsAt, RowView, TemplateView
 from mldebug_mcp.models.memory import CallSite, DeviceSummary, MemoryEstimate, MemoryFinding, MemoryReport
 from mldebug_mcp.models.runs import MetricReading, MetricValues, Runs, Sweep
+from mldebug_mcp.models.script import SUREST_FIRST, ScriptReport
 
 # Making any answer fit a number of characters: long texts and lists are cut, evenly, until it does.
 #
@@ -423,6 +424,22 @@ def _rows_concise_short(row: FedRow) -> FedRow:
     """Return a row with the beginning of its text."""
     text = row.text if len(row.text) <= LONGEST_TEXT else f"{row.text[: LONGEST_TEXT - 1]}…"
     return row.model_copy(update={"text": text})
+
+
+# The short form of a script: the surest findings whole, and where to look for what rules cannot prove.
+
+
+SCRIPT_CONCISE_MOST_FINDINGS = 12
+
+
+def concise_script(report: ScriptReport) -> ScriptReport:
+    """Return the surest findings, and of the others how many there are."""
+    more = len(report.findings) - SCRIPT_CONCISE_MOST_FINDINGS
+    if more <= 0:
+        return report
+    surest = sorted(report.findings, key=lambda finding: SUREST_FIRST.index(finding.certainty))
+    notes = [f"{counted(more, 'finding')} more, not listed", *report.notes]
+    return report.model_copy(update={"findings": surest[:SCRIPT_CONCISE_MOST_FINDINGS], "notes": notes})
 
 
 # The short form of many runs: those that need attention, and how many there are of the rest.

@@ -99,6 +99,7 @@ class Script:
         calls: In order.
         assignments: In order.
         loops: By its line, what each loop goes through, as text.
+        text: The file.
     """
 
     path: str
@@ -106,6 +107,7 @@ class Script:
     calls: list[Call] = field(default_factory=list)
     assignments: list[Assignment] = field(default_factory=list)
     loops: dict[int, str] = field(default_factory=dict)
+    text: str = ""
 
     def named(self, *methods: str) -> list[Call]:
         """Return the calls whose last part is one of these."""
@@ -135,7 +137,7 @@ def read_script(text: str, path: str) -> Script:
     tree = ast.parse(text)
     if sum(1 for _ in ast.walk(tree)) > MAX_NODES:
         raise ValueError(f"more than {MAX_NODES:,} parts")
-    script = Script(path, tree)
+    script = Script(path, tree, text=text)
     _Reader(script).body(tree.body, _Around())
     return script
 

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
 
+from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.roles import Roles
-
-Certainty = Literal["certain", "likely", "depends"]
 
 
 @dataclass(frozen=True, slots=True)

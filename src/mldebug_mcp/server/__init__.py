@@ -39,6 +39,7 @@ are among them), and the cheapest next check that tells them apart; read_metric 
 diagnose_runs looks at all runs of a folder, compare_runs at two kinds of runs;
 update_diagnosis ranks the causes again once a check has been made. inspect_batch checks tokenized data: labels, masks,
 chat template, EOS, leakage; rows_at says which rows were in the batch of a step, and what is odd in them.
+inspect_script reviews training code: faults, and questions with the lines that answer them.
 probe_overfit tries to memorise one batch: can the model learn at all? check_memory says
 what filled the GPU and what leaks, from a memory snapshot or an out-of-memory message; estimate_memory how much VRAM
 training needs. explain_error

@@ -18,6 +18,7 @@ from mldebug_mcp.server.tools import (
     diagnose_runs,
     explain_error,
     inspect_batch,
+    inspect_script,
     read_metric,
     rows_at,
     update_diagnosis,
@@ -39,8 +40,8 @@ def _read_batch(path: str) -> object:
 
 
 _READ_FILES = (
-    diagnose_run, read_metric, diagnose_runs, compare_runs, update_diagnosis, inspect_batch, check_memory,
-    estimate_memory, explain_error, rows_at,
+    diagnose_run, read_metric, diagnose_runs, compare_runs, update_diagnosis, inspect_batch, inspect_script,
+    check_memory, estimate_memory, explain_error, rows_at,
 )  # fmt: skip
 CALLS: Mapping[str, Callable[..., object]] = {tool.__name__: _in_json(tool) for tool in _READ_FILES} | {
     READ_BATCH: _read_batch
@@ -58,6 +59,7 @@ def prepare() -> None:
         read_metric,
         rows,
         runs,
+        script,
         update,
     )
     from mldebug_mcp.knowledge import catalogue

@@ -32,6 +32,7 @@ from mldebug_mcp.models.base import Argument
 from mldebug_mcp.models.batch import RowsAt
 from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
 from mldebug_mcp.models.runs import Contest, Runs
+from mldebug_mcp.models.script import ScriptReport
 
 LIMIT = 10_000
 """Characters of a concise answer: well below the size at which clients put an answer into a file instead."""
@@ -55,7 +56,8 @@ Answer = TypeVar(
     | MetricReading
     | Runs
     | Contest
-    | RowsAt,
+    | RowsAt
+    | ScriptReport,
 )
 
 _call: ContextVar[Call | None] = ContextVar("call", default=None)

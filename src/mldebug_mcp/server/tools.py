@@ -18,6 +18,7 @@ from mldebug_mcp.models import (
 )
 from mldebug_mcp.models.batch import RowsAt
 from mldebug_mcp.models.runs import Contest, Runs
+from mldebug_mcp.models.script import ScriptReport
 from mldebug_mcp.server.data_tools import check_memory, estimate_memory, probe_overfit
 from mldebug_mcp.server.reply import Detail, reply
 
@@ -244,6 +245,22 @@ def inspect_batch(  # noqa: PLR0917 - MCP calls by name
     return reply(answer, detail, concise_inspection)
 
 
+def inspect_script(
+    path: Annotated[str, Field(description="A Python file, or a folder of them")],
+    detail: Detail = "concise",
+) -> Annotated[CallToolResult, ScriptReport]:
+    """Review a training script: is there a bug in my training loop, is this training code right? It is never run.
+
+    Use it on the code of a training run, before or after it goes wrong: zero_grad, backward, step and scheduler order,
+    gradient accumulation, detached or double-softmax losses, eval mode, splits, masks, shifts, frozen or left-out
+    parameters. Rules prove little: then read `places` in the script, each a question with lines, and answer it.
+    """
+    from mldebug_mcp.judge.script import inspect_script as inspect
+    from mldebug_mcp.report.concise import concise_script
+
+    return reply(inspect(path), detail, concise_script)
+
+
 def search_folklore(
     query: Annotated[str, Field(description="A question or keywords")],
     *,
@@ -307,6 +324,7 @@ TOOLS = (
     compare_runs,
     update_diagnosis,
     inspect_batch,
+    inspect_script,
     rows_at,
     probe_overfit,
     check_memory,

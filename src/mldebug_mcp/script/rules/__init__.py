@@ -4,6 +4,7 @@ Each rule looks at the calls in their order. None runs anything. A rule that is 
 the script does right is found as well, as it rules causes out.
 """
 
+from mldebug_mcp.models.script import SUREST_FIRST
 from mldebug_mcp.script.faults import Fault, Rule
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.rules import (
@@ -139,9 +140,6 @@ def faults_of(roles: Roles) -> list[Fault]:
     found: dict[tuple[str, int], Fault] = {}
     for fault in (fault for rule in RULES for fault in rule(roles)):
         held = found.get((fault.rule, fault.line))
-        if held is None or BY_CERTAINTY[fault.certainty] < BY_CERTAINTY[held.certainty]:
+        if held is None or SUREST_FIRST.index(fault.certainty) < SUREST_FIRST.index(held.certainty):
             found[fault.rule, fault.line] = fault
     return sorted(found.values(), key=lambda fault: (fault.line, fault.rule))
-
-
-BY_CERTAINTY = {"certain": 0, "likely": 1, "depends": 2}

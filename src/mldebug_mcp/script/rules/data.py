@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, exclude, names_in, parameters_of
-from mldebug_mcp.script.faults import Certainty, Fault, fault
+from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.loaders import HELD_OUT, TRAINS, Loader, draws_anew, line_of_rows, loaders_of, rows_of
 from mldebug_mcp.script.roles import EVALUATES, Roles
 from mldebug_mcp.script.trace.events import Event

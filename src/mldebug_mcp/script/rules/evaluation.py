@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
-from mldebug_mcp.script.faults import Certainty, Fault, fault
+from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import NO_GRADIENTS
 from mldebug_mcp.script.roles import EVALUATES, Roles
 from mldebug_mcp.script.rules.arguments import LOSS_LIKE, SCORE_LIKE

@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Call, constant_of, dotted
-from mldebug_mcp.script.faults import Certainty, Fault, fault
+from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.rules.loss import ELEMENTWISE_LOSSES
 from mldebug_mcp.script.values import end_of

@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, calls_in, constant_of, dotted
-from mldebug_mcp.script.faults import Certainty, Fault, fault
+from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import HAS_PARAMETERS, OPTIMIZERS
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.trace.events import Event, Trace

@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted, names_in
-from mldebug_mcp.script.faults import Certainty, Fault, fault
+from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.terms import COST
 

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
+from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted, parameters_of
-from mldebug_mcp.script.faults import Certainty, Fault, fault
+from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 
 Unit = Literal["rows", "batches", "updates", ""]
