@@ -27,7 +27,7 @@ LEAST_LIKELY = 0.6
 """The probability from which a finding is called likely; below, it depends. Chosen above even odds: a false alarm costs
 more than a fault that is missed."""
 READER_RULE = "reader"
-"""The id of the rule by which a reader finds something."""
+"""Begins the id of what a reader finds: "reader/metric_bug"."""
 FORM = (
     '{"findings": [{"line": N, "code": "what stands in that line", "cause": ID, "probability": P, "summary": "what is '
     'wrong, in one sentence", "shows": "what a log of this run shows", "fix": "what to write instead"}, …]}'
@@ -154,7 +154,7 @@ def _line_of(fault: NamedFault, lines: Sequence[str]) -> int:
 
 def _finding(file: str, fault: NamedFault) -> ScriptFinding:
     return ScriptFinding(
-        rule=READER_RULE,
+        rule=f"{READER_RULE}/{fault.cause}",
         file=file,
         line=fault.line,
         certainty="likely" if fault.probability >= LEAST_LIKELY else "depends",
