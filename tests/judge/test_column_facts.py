@@ -492,3 +492,26 @@ def test_a_loss_and_a_gradient_that_are_exactly_zero_to_the_end_are_training_tha
     })  # fmt: skip
     assert any(fact.fact == "nothing_trained" for fact in diagnosis.sheet.facts) is stated
     assert (diagnosis.hypotheses[0].cause == "all_labels_masked") is stated
+
+
+@pytest.mark.parametrize(("of_training_rows", "stated"), [(0.71, "evaluation_differs"), (0.97, "gap_between_rows")])
+def test_rows_of_training_that_are_evaluated_tell_what_makes_the_gap(of_training_rows: float, stated: str) -> None:
+    rising = lambda step: 0.98 - math.exp(-step / 20)  # noqa: E731
+    evaluated = {"val_acc": lambda step: 0.7 - math.exp(-step / 20) / 2} | {
+        "val_trainsubset_acc": lambda step: of_training_rows - math.exp(-step / 20) / 2
+    }
+    answer = run_of({"loss": falling(), "train_acc": rising}, evaluated)
+    assert stated in facts(answer)
+    shares = {hypothesis.cause: hypothesis.probability for hypothesis in answer.hypotheses}
+    differs = stated == "evaluation_differs"
+    assert (shares["eval_mode_bug"] > shares["overfitting"]) is differs
+    without = run_of({"loss": falling(), "train_acc": rising}, {"val_acc": evaluated["val_acc"]})
+    assert {"evaluation_differs", "gap_between_rows"}.isdisjoint(facts(without))
+
+
+@pytest.mark.parametrize(("first", "stated"), [(240.0, True), (9.0, False)])
+def test_a_first_loss_of_many_times_a_guess_is_stated(first: float, stated: bool) -> None:
+    answer = run_of({"loss": falling(high=first)}, vocab_size=13)
+    assert ("first_loss_far_beyond_guess" in facts(answer)) is stated
+    if stated:
+        assert answer.hypotheses[0].cause != "tokenizer_mismatch"

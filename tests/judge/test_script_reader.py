@@ -73,7 +73,12 @@ def test_what_a_reader_finds_stands_next_to_what_rules_find(tmp_path: Path) -> N
     by_cause = {found.cause: found for found in report.findings}
     assert by_cause["missing_zero_grad"].probability is None
     found = by_cause["metric_bug"]
-    assert (found.rule, found.line, found.certainty, found.probability) == ("reader/metric_bug", HITS - 1, "likely", 0.9)
+    assert (found.rule, found.line, found.certainty, found.probability) == (
+        "reader/metric_bug",
+        HITS - 1,
+        "likely",
+        0.9,
+    )
 
 
 def test_a_reader_that_doubts_makes_nothing_likely(tmp_path: Path) -> None:
