@@ -384,11 +384,13 @@ def events_of(run: Run, names: Sequence[str]) -> list[Event]:
 
 def _together(changes: Iterable[Change]) -> list[Event]:
     groups: list[list[Change]] = []
-    for one in sorted(changes, key=lambda change: (change.step, change.metric)):
-        if groups and one.step - groups[-1][0].step <= MAX_RECORDS_APART * min(one.records, groups[-1][0].records):
-            groups[-1].append(one)
+    for current in sorted(changes, key=lambda change: (change.step, change.metric)):
+        if groups and current.step - groups[-1][0].step <= MAX_RECORDS_APART * min(
+            current.records, groups[-1][0].records
+        ):
+            groups[-1].append(current)
         else:
-            groups.append([one])
+            groups.append([current])
     return [Event(tuple({change.metric: change for change in reversed(group)}.values())[::-1]) for group in groups]
 
 

@@ -492,7 +492,7 @@ class SetsIn:
 def terms_set_in(run: Run) -> list[SetsIn]:
     """Return the terms of the loss that set in: before and after, the loss is not the same quantity."""
     names = (name for name in run.series if _TERM.search(name) and not _NO_TERM.search(name))
-    return [one for name in names if (one := _sets_in(run[name].finite)) is not None]
+    return [term for name in names if (term := _sets_in(run[name].finite)) is not None]
 
 
 def refuse_new_terms(run: Run) -> None:
@@ -529,7 +529,7 @@ def planned_rise(run: Run, onset: float, end: float) -> Series | None:
         if len(value) < 2 * TERMS_LEAST or not (strides >= 0).all() or _counts(step, value):
             continue
         wide = strides[strides > 0]
-        if len(wide) < TERMS_LEAST or len({f"{one:.2g}" for one in wide}) > STRIDES:
+        if len(wide) < TERMS_LEAST or len({f"{stride:.2g}" for stride in wide}) > STRIDES:
             continue
         before, after = series.finite.at(onset), series.finite.at(end)
         if before is not None and after is not None and after > RAISED * before >= 0:

@@ -109,7 +109,9 @@ def training_losses(run: Run) -> list[Series]:
 
 def first_lost(several: list[Series]) -> Lost | None:
     """Return the series that is the first not to be finite, None if all are finite throughout."""
-    return min((one for series in several if (one := lost(series)) is not None), key=lambda one: one.step, default=None)
+    return min(
+        (place for series in several if (place := lost(series)) is not None), key=lambda first: first.step, default=None
+    )
 
 
 def climb(loss: Lost) -> Climb | None:
@@ -341,7 +343,7 @@ def overflow(run: Run) -> Overflow | None:
     norm = gradient_norm(run)
     of_norm = None if norm is None else _again_and_again(norm)
     of_loss = None if loss is None else Overflow(loss.series.name, loss.step, loss.count, len(loss.bad))
-    return min((one for one in (of_norm, of_loss) if one is not None), key=lambda one: one.step, default=None)
+    return min((found for found in (of_norm, of_loss) if found is not None), key=lambda found: found.step, default=None)
 
 
 def _again_and_again(norm: Series) -> Overflow | None:

@@ -310,7 +310,7 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
             return (_TRAINER,)
         if family is None:
             raise CannotTell("no usual learning rate is known for this kind of run and optimizer")
-        return tuple(RATES[one] for one in (("sft", FULL), ("sft", ADAPTERS), ("pretraining", FULL)))
+        return tuple(RATES[key] for key in (("sft", FULL), ("sft", ADAPTERS), ("pretraining", FULL)))
     if scores_pairs(run):
         return (RATES["supervised", FULL],)  # the lower rates of preference optimisation are for policies
     return _of_kind(run, tuning(run))
@@ -341,7 +341,7 @@ def _of_kind(run: Run, how: str | None) -> tuple[Range, ...]:
 
 def refuse_wide(ranges: tuple[Range, ...], rate: float) -> None:
     """Raise CannotTell if a rate within the usual range may be wrong all the same."""
-    if any(one.wide for one in ranges):
+    if any(usual_range.wide for usual_range in ranges):
         raise CannotTell(f"{figure(rate)} is a usual rate for {ranges[0].usual_for}, but too many kinds exist")
 
 

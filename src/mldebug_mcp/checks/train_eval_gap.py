@@ -199,7 +199,7 @@ def rise_of_evaluation(run: Run) -> EvalRise | None:
     if not series:
         raise CannotTell(f"no evaluation loss has {LEAST_POINTS} finite values")
     refuse_after_explosion(run, series[0])
-    found = [rise for one in series if (rise := _rise(run, one)) is not None]
+    found = [rise for evaluation in series if (rise := _rise(run, evaluation)) is not None]
     if not found or 2 * len(found) < len(series):
         return None
     return replace(max(found, key=lambda eval_rise: eval_rise.relative), rising=len(found), sets=len(series))

@@ -190,15 +190,15 @@ def units_dead(run: Run) -> Evidence | None:
 
     Not this when: fewer units are dead; they come back; nobody looked into the model.
     """
-    looked = {name: one.finite for name, one in run.series.items() if _DEAD.fullmatch(name)}
+    looked = {name: logged.finite for name, logged in run.series.items() if _DEAD.fullmatch(name)}
     judged = {
-        name: one
-        for name, one in looked.items()
-        if len(one) >= UNITS_DEAD_LEAST and float(one.value.min()) >= 0 and float(one.value.max()) <= 1
+        name: share
+        for name, share in looked.items()
+        if len(share) >= UNITS_DEAD_LEAST and float(share.value.min()) >= 0 and float(share.value.max()) <= 1
     }
     if not judged:
         raise CannotTell(f"the share of dead units is not logged {UNITS_DEAD_LEAST} times")
-    shares = {name: median(one.value[len(one) // 2 :]) for name, one in judged.items()}
+    shares = {name: median(share.value[len(share) // 2 :]) for name, share in judged.items()}
     worst = max(shares, key=lambda name: shares[name])
     if shares[worst] < DEAD:
         return None

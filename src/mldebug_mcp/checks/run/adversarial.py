@@ -83,13 +83,13 @@ def _adversarial_by_outputs(run: Run) -> Contest | None:
     above, wins = (other - array)[later], _is_gone(cost)
     # pix2pix calls its losses D_real and D_fake
     fooled = "real" not in real.name.lower() and median(above) >= ABOVE and float(np.mean(above > 0)) >= OFTEN
-    seen = _contest((real.name, generated.name), step, array, other, wins=wins if wins or fooled else None)
-    return replace(seen, of_outputs=True)
+    contest = _contest((real.name, generated.name), step, array, other, wins=wins if wins or fooled else None)
+    return replace(contest, of_outputs=True)
 
 
-def _contest(names: tuple[str, str], step: Floats, one: Floats, other: Floats, *, wins: bool | None) -> Contest:
+def _contest(names: tuple[str, str], step: Floats, values: Floats, other: Floats, *, wins: bool | None) -> Contest:
     later = slice(len(step) // 2, None)
-    levels, first = (median(one[later]), median(other[later])), (float(one[0]), float(other[0]))
+    levels, first = (median(values[later]), median(other[later])), (float(values[0]), float(other[0]))
     return Contest(names, float(step[later][0]), levels, first, wins)
 
 
@@ -106,7 +106,7 @@ def _adversarial_by_losses(run: Run, parts: tuple[str, ...], generator: str) -> 
     """Judge the losses of both sides; None if they cannot be compared."""
     both = [aligned(run[part].finite, run[generator].finite) for part in parts]
     step, _, against = both[0]
-    if len(step) < MIN_RECORDS or any(len(one[0]) != len(step) for one in both):
+    if len(step) < MIN_RECORDS or any(len(pair[0]) != len(step) for pair in both):
         return None
     # Of two parts the larger one counts: both real and generated samples have to be recognised.
     own = np.max([value for _, value, _ in both], axis=0)

@@ -130,12 +130,12 @@ def action_values(run: Run) -> ActionValues | None:
     scale = return_scale(run)
     if not sizes or scale is None:
         return None
-    one = max(sizes, key=lambda series: median(series.value[len(series) // 2 :]))
-    level = blocks(one.value, 8).level
+    largest = max(sizes, key=lambda series: median(series.value[len(series) // 2 :]))
+    level = blocks(largest.value, 8).level
     middle = float(level[len(level) // 2])
     return ActionValues(
-        series=one,
-        reached=median(one.value[len(one) // 2 :]),
+        series=largest,
+        reached=median(largest.value[len(largest) // 2 :]),
         expected=max(scale, _discounted(run) or 0.0),
         growth=float(level[-1]) / middle if middle > 0 else 1.0,
         earns_more=seems_to_learn(run),
@@ -241,24 +241,29 @@ def q_values_beyond_returns(run: Run) -> Evidence | None:
     """
     if run.kind in TEXT_POLICIES:
         raise CannotTell("a language model's rewards are normalised before its critic sees them")
-    seen = action_values(run)
-    if seen is None:
+    estimates = action_values(run)
+    if estimates is None:
         raise CannotTell("values of actions and returns are not both logged")
-    few = min(len(seen.series), len(run["reward"].finite)) < LEAST_RECORDS
-    grows = seen.growth >= STILL_GROWS and not seen.earns_more
+    few = min(len(estimates.series), len(run["reward"].finite)) < LEAST_RECORDS
+    grows = estimates.growth >= STILL_GROWS and not estimates.earns_more
     times = TIMES_AT_ONCE if few else TIMES_GROWING if grows else TIMES
-    if seen.reached <= times * seen.expected:
+    if estimates.reached <= times * estimates.expected:
         if few:
             raise CannotTell(f"values of actions and returns are not logged {LEAST_RECORDS} times each")
         return None
-    at = float(seen.series.step[int(np.argmax(seen.series.value > times * seen.expected))])
+    at = float(estimates.series.step[int(np.argmax(estimates.series.value > times * estimates.expected))])
     largest = float(np.abs(run["reward"].finite.value).max())
     return Evidence(
-        f"{seen.series.name} is {figure(seen.reached)} in size (median of the later half, in which it grows "
-        f"{ratio(seen.growth)} times), beyond {figure(times * seen.expected)} from {run.place(at)} on; "
+        f"{estimates.series.name} is {figure(estimates.reached)} in size (median of the later half, in which it grows "
+        f"{ratio(estimates.growth)} times), beyond {figure(times * estimates.expected)} from {run.place(at)} on; "
         f"the largest return on record is {figure(largest)}",
         steps=(at,),
-        values={"values": seen.reached, "largest_return": largest, "expected": seen.expected, "growth": seen.growth},
+        values={
+            "values": estimates.reached,
+            "largest_return": largest,
+            "expected": estimates.expected,
+            "growth": estimates.growth,
+        },
     )
 
 

@@ -271,8 +271,8 @@ def _alike(shapes: list[Floats]) -> Floats:
     return np.array([_correlation(array, total - array) for array in later])
 
 
-def _correlation(one: Floats, other: Floats) -> float:
-    return float(np.corrcoef(one, other)[0, 1])
+def _correlation(values: Floats, other: Floats) -> float:
+    return float(np.corrcoef(values, other)[0, 1])
 
 
 def _levels(values: Floats, parts: int) -> Floats:

@@ -470,16 +470,16 @@ def eval_loss_above_its_accuracy(run: Run) -> Evidence | None:
     Not this when: training is more accurate than evaluation by then, and may know its rows by heart; so few rows are
     wrong that one of them makes the loss.
     """
-    seen = loss_at_accuracy(run)
-    if seen is None:
+    gap = loss_at_accuracy(run)
+    if gap is None:
         raise CannotTell("losses and accuracies of training and evaluation are not logged together often enough")
-    if seen.times < TIMES or seen.least < ALWAYS or seen.accuracy > FEW_WRONG:
+    if gap.times < TIMES or gap.least < ALWAYS or gap.accuracy > FEW_WRONG:
         return None
     return Evidence(
-        f"the evaluation loss is {figure(seen.loss)} at an accuracy of {figure(seen.accuracy)}, {figure(seen.times)} "
-        f"times that of training when it was as accurate (medians of {seen.count} evaluations)",
-        steps=(seen.step,),
-        values={"times": seen.times, "least": seen.least, "loss": seen.loss, "accuracy": seen.accuracy},
+        f"the evaluation loss is {figure(gap.loss)} at an accuracy of {figure(gap.accuracy)}, {figure(gap.times)} "
+        f"times that of training when it was as accurate (medians of {gap.count} evaluations)",
+        steps=(gap.step,),
+        values={"times": gap.times, "least": gap.least, "loss": gap.loss, "accuracy": gap.accuracy},
     )
 
 
@@ -594,5 +594,5 @@ def eval_score_gap(run: Run) -> Answers:
     pair = next((score_pair for score_pair in score_pairs(run) if len(score_pair) >= EVAL_SCORE_GAP_LEAST), None)
     if pair is None:
         why = CannotTell(f"no score is logged for training and at {EVAL_SCORE_GAP_LEAST} evaluations")
-        return {**first_seen(judges), **dict.fromkeys((one.__name__ for one in of_pair), why)}
+        return {**first_seen(judges), **dict.fromkeys((detector.__name__ for detector in of_pair), why)}
     return first_seen({**judges, **by_outcome(of_pair, run, pair)})

@@ -241,7 +241,7 @@ def eval_below_chance(run: Run) -> Evidence | None:
     judged: list[tuple[Series, float, float]] = [] if auc is None else [(auc, 0.5, LOW_AUC)]
     if name is not None and uniform is not None:
         judged.append((run[name].finite, math.exp(-uniform), BELOW_CHANCE * math.exp(-uniform)))
-    judged = [one for one in judged if len(one[0]) >= EVAL_CHANCE_LEAST]
+    judged = [candidate for candidate in judged if len(candidate[0]) >= EVAL_CHANCE_LEAST]
     if not judged:
         raise CannotTell("not logged: an accuracy with the number of classes, or an AUC, often enough")
     for series, guess, limit in judged:
@@ -451,7 +451,7 @@ def eval_nonfinite(run: Run) -> Evidence | None:
     bad = [loss for loss in evaluation_losses(run) if not np.isfinite(loss.value).all()]
     if not bad:
         return None
-    at = [int(np.argmax(~np.isfinite(one.value))) for one in bad]
+    at = [int(np.argmax(~np.isfinite(evaluation.value))) for evaluation in bad]
     first, series = min(zip(at, bad, strict=True), key=lambda pair: float(pair[1].step[pair[0]]))
     train = run["loss"].at(float(series.step[first])) if "loss" in run else None
     beside = "" if train is None else f" (the training loss there is {figure(train)})"
@@ -473,9 +473,13 @@ def eval_loss_constant(run: Run) -> Evidence | None:
     level = float(evaluation.value[0])
     if not is_one_number(evaluation) or all_zero(evaluation):
         return None
-    others = [one for one in (series.finite for series in all_known(quality_metrics, run)) if len(one) >= FROZEN_LEAST]
+    others = [
+        metric
+        for metric in (series.finite for series in all_known(quality_metrics, run))
+        if len(metric) >= FROZEN_LEAST
+    ]
     still = all(is_one_number(other) for other in others)
-    digits = sum(digits_of(float(one.value[0])) for one in (evaluation, *(others if still else ())))
+    digits = sum(digits_of(float(metric.value[0])) for metric in (evaluation, *(others if still else ())))
     if digits < max(FEWEST_DIGITS, DIGITS + FROZEN_LEAST - len(evaluation)):  # each further evaluation is a witness
         raise CannotTell(f"{evaluation.name} is always {figure(level)}, and so few digits may hide a change")
     return _frozen_evidence(run, evaluation, f"{level:.8g} at all")
@@ -555,7 +559,7 @@ def eval_metric_constant(run: Run) -> Evidence | None:
     Not this when: it is near its best, or that of training is throughout; most other metrics move, and it is none that
     any change of the scores moves, as an AUC is (a remark).
     """
-    metrics = [one for one in (series.finite for series in quality_metrics(run)) if len(one) >= MORE]
+    metrics = [metric for metric in (series.finite for series in quality_metrics(run)) if len(metric) >= MORE]
     metrics = [metric for metric in metrics if bool(np.any(metric.value != OF_NONE))]
     if not metrics:
         raise CannotTell(f"no metric of evaluation has {MORE} finite values")
@@ -563,11 +567,13 @@ def eval_metric_constant(run: Run) -> Evidence | None:
     if not still:
         return None
     value, times = most_often(still[0])
-    seen = _frozen_evidence(run, still[0], f"{figure(value)} at {'all' if times == len(still[0]) else times}")
-    summary = f"{seen.summary}; of {len(metrics)} metrics {len(still)} do not move"
+    evidence = _frozen_evidence(run, still[0], f"{figure(value)} at {'all' if times == len(still[0]) else times}")
+    summary = f"{evidence.summary}; of {len(metrics)} metrics {len(still)} do not move"
     more = {"value": value, "constant": len(still), "of": len(metrics)}
     ranks = any(is_auc(series) and stands_still(series) for series in still)
-    return Evidence(summary, seen.steps, {**seen.values, **more}, present=ranks or 2 * len(still) >= len(metrics))
+    return Evidence(
+        summary, evidence.steps, {**evidence.values, **more}, present=ranks or 2 * len(still) >= len(metrics)
+    )
 
 
 @question(
@@ -657,19 +663,23 @@ def eval_metric_flickers(run: Run) -> Evidence | None:
     are small against its level. Small evaluation sets make healthy runs flicker.
     """
     measured = (*all_known(evaluation_losses, run), *all_known(quality_metrics, run))
-    series = [one.finite for one in measured if len(one.finite) >= EVAL_METRIC_FLICKERS_LEAST]
+    series = [measurement.finite for measurement in measured if len(measurement.finite) >= EVAL_METRIC_FLICKERS_LEAST]
     if not series:
         raise CannotTell(f"no evaluation loss or metric has {EVAL_METRIC_FLICKERS_LEAST} finite values")
     limits = {"eval_loss": SHARE_OF_TOKENS} if predicts_tokens(run) else {}
-    found = [(one, *_flicker(one)) for one in series]
-    found = [one for one in found if one[1] > limits.get(one[0].name, EVAL_METRIC_FLICKERS_SHARE) and one[2] > RANDOM]
-    if not found or (2 * len(found) < len(series) and not any(one[0].name == "eval_loss" for one in found)):
+    found = [(metric, *_flicker(metric)) for metric in series]
+    found = [
+        flicker
+        for flicker in found
+        if flicker[1] > limits.get(flicker[0].name, EVAL_METRIC_FLICKERS_SHARE) and flicker[2] > RANDOM
+    ]
+    if not found or (2 * len(found) < len(series) and not any(flicker[0].name == "eval_loss" for flicker in found)):
         return None
-    one, typical, chance = max(found, key=lambda item: item[1])
+    worst, typical, chance = max(found, key=lambda item: item[1])
     return Evidence(
-        f"{one.name} changes by {typical:.0%} of its level from one evaluation to the next (median of {len(one) - 1}; "
-        f"between {figure(one.value.min())} and {figure(one.value.max())}) without a trend",
-        steps=(float(one.step[0]),),
+        f"{worst.name} changes by {typical:.0%} of its level from one evaluation to the next (median of "
+        f"{len(worst) - 1}; between {figure(worst.value.min())} and {figure(worst.value.max())}) without a trend",
+        steps=(float(worst.step[0]),),
         values={"typical_change": typical, "randomness": chance, "metrics": len(found)},
     )
 

@@ -222,7 +222,7 @@ READINGS = (
 
 
 @question(
-    *(one.outcome for one in READINGS),
+    *(candidate.outcome for candidate in READINGS),
     outcome_of(grad_norm_never_finite, 0.1, of="grad_norm_nonfinite", as_chosen=True),
     needs=_NORM,
 )
@@ -419,7 +419,7 @@ def _lost(run: Run, parts: Sequence[Part]) -> Evidence | None:
     ]
     if not faint:
         return None
-    part = min(faint, key=lambda one: one.level)
+    part = min(faint, key=lambda faint_part: faint_part.level)
     return Evidence(
         f"the median gradient norm is {figure(part.level)} in {part.name} and {figure(level)} in the whole model",
         steps=(run.first_step,),

@@ -88,7 +88,7 @@ class LossBesideAccuracy:
 
 def losses_beside_accuracies(run: Run) -> list[LossBesideAccuracy]:
     """Return the losses and accuracies on the same data that stand together often enough, those of evaluation first."""
-    pairs = [(run[one].finite, run[other].finite) for one, other in PAIRS if one in run and other in run]
+    pairs = [(run[of_loss].finite, run[other].finite) for of_loss, other in PAIRS if of_loss in run and other in run]
     compared = (_compared(run, loss, accuracy) for loss, accuracy in pairs)
     return [loss_beside_accuracy for loss_beside_accuracy in compared if loss_beside_accuracy is not None]
 
@@ -229,11 +229,11 @@ def _first_of(run: Run, judge: Callable[[LossBesideAccuracy], Evidence | None]) 
     if not found:
         raise CannotTell("a loss and an accuracy on the same data do not stand together at 4 steps")
     answers = [answer_of(partial(judge, loss_beside_accuracy)) for loss_beside_accuracy in found]
-    seen = [answer for answer in answers if isinstance(answer, Evidence)]
+    judged = [answer for answer in answers if isinstance(answer, Evidence)]
     unsure = [answer for answer in answers if isinstance(answer, CannotTell)]
     if len(unsure) == len(answers):
         raise unsure[0]
-    return seen[0] if seen else None
+    return judged[0] if judged else None
 
 
 def _smoothed(classes: int) -> float:
@@ -276,9 +276,9 @@ def loss_below_accuracy(run: Run) -> Evidence | None:
 
     The loss is far below. Not this when: few answers are wrong; the loss is merely a focal one.
     """
-    pairs = [(run[one].finite, run[other].finite) for one, other in PAIRS if one in run and other in run]
+    pairs = [(run[of_loss].finite, run[other].finite) for of_loss, other in PAIRS if of_loss in run and other in run]
     beside = [(loss.name, *aligned(accuracy, loss)) for loss, accuracy in pairs]
-    judged = [one for one in beside if len(one[1]) >= LOSS_BY_ACCURACY_LEAST]
+    judged = [joined for joined in beside if len(joined[1]) >= LOSS_BY_ACCURACY_LEAST]
     if not judged:
         raise CannotTell(f"no loss and accuracy of the same answers stand together at {LOSS_BY_ACCURACY_LEAST} steps")
     for name, steps, accuracy, loss in judged:

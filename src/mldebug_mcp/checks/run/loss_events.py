@@ -322,8 +322,8 @@ def _with_peak(spike: Spike, values: Floats) -> Spike:
     return replace(spike, peak=peak, height=float(values[peak]) - spike.level)
 
 
-def _overlap(one: Spike, other: Spike) -> bool:
-    return one.first <= other.last + 1 and other.first <= one.last + 1
+def _overlap(spike: Spike, other: Spike) -> bool:
+    return spike.first <= other.last + 1 and other.first <= spike.last + 1
 
 
 def _sigma(values: Floats, base: Baseline, relative: float | None) -> Floats:
@@ -402,7 +402,7 @@ class Moved:
 
 def moved(run: Run, first: float, last: float) -> list[Moved]:
     """Return the metrics that moved between the steps `first` and `last`, or just before."""
-    return [one for series in _watched(run) if (one := _moved(series, first, last)) is not None]
+    return [metric for series in _watched(run) if (metric := _moved(series, first, last)) is not None]
 
 
 def level_and_extreme(series: Series, first: float, last: float) -> tuple[float, float] | None:
@@ -536,7 +536,7 @@ def loss_spikes_recur(jumps: Jumps) -> Evidence | None:
     if len(jumps.found) < 2:
         return None
     steps, gaps = jumps.steps, np.diff(jumps.steps)
-    listed = ", ".join(_said(spike, jumps.loss) for spike in jumps.found[:LISTED])
+    listed = ", ".join(_described(spike, jumps.loss) for spike in jumps.found[:LISTED])
     return Evidence(
         f"loss jumps {len(steps)} times, {figure(gaps.min())} to {figure(gaps.max())} "
         f"{jumps.run.step_name}s apart: {listed}{', …' if len(steps) > LISTED else ''}",
@@ -643,6 +643,6 @@ def _beside(run: Run, first: float, last: float, others: list[Moved]) -> str:
     return "".join(f"; {part}" for part in by_metric.values())
 
 
-def _said(spike: Spike, loss: Series) -> str:
+def _described(spike: Spike, loss: Series) -> str:
     top, width = figure(loss.value[spike.peak]), counted(spike.last - spike.first + 1, "record")
     return f"at {figure(loss.step[spike.first])} from {figure(spike.level)} to {top} for {width}"

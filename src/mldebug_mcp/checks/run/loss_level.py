@@ -184,19 +184,19 @@ def loss_at_collapse(run: Run) -> Evidence | None:
     """
     found = None
     for name, series in run.series.items():
-        levels, vanishing, one = _levels(run, name), _is_divergence(run, name), series.finite
-        if not (levels or vanishing) or len(one) < LOSS_BY_GUESS_LEAST:
+        levels, vanishing, finite = _levels(run, name), _is_divergence(run, name), series.finite
+        if not (levels or vanishing) or len(finite) < LOSS_BY_GUESS_LEAST:
             continue
-        found = one
-        later = one.value[len(one) // 2 :]
+        found = finite
+        later = finite.value[len(finite) // 2 :]
         level = median(later)
         if vanishing:
-            if _vanishes(one.value, later):
-                return _collapsed(run, one, later, 0.0)
+            if _vanishes(finite.value, later):
+                return _collapsed(run, finite, later, 0.0)
             continue
         beside = next((each for each in levels if abs(level - each) <= AT_LEVEL * each), None)
         if beside is not None and level > 0 and float(np.ptp(later)) <= SPREAD * level:
-            return _collapsed(run, one, later, beside)
+            return _collapsed(run, finite, later, beside)
     if found is None:
         raise CannotTell(f"no loss of an embedding has {LOSS_BY_GUESS_LEAST} finite values")
     return None
@@ -606,6 +606,10 @@ def _over_new_rows(run: Run, uniform: float) -> list[Series]:
     """Return the evaluation losses or, where a run of pretraining has none, its training loss in the first pass."""
     pretrains = run.kind == "pretraining" or (run.kind == "unknown" and uniform >= LEAST_LN_OF_TEXT)
     if any(name.startswith("eval_") for name in run.series) or not pretrains:
-        return [one for one in (series.finite for series in all_known(evaluation_losses, run)) if len(one) > 1]
+        return [
+            evaluation
+            for evaluation in (series.finite for series in all_known(evaluation_losses, run))
+            if len(evaluation) > 1
+        ]
     loss = run["loss"].finite
     return [loss] if (epoch_at(run, run.last_step) or 0.0) <= PASSES and len(loss) > 1 else []

@@ -56,8 +56,8 @@ def loss_and_perplexity(run: Run) -> Iterator[LossAndPerplexity]:
     """Yield what a run logs of a loss and a perplexity, for training and for evaluation."""
     for phase, name in (("train", "loss"), ("eval", "eval_loss")):
         perplexity = next(run.with_role(Quantity.PERPLEXITY, phase=phase), None)
-        if perplexity is not None and name in run and (one := _compared(run[name], perplexity)) is not None:
-            yield one
+        if perplexity is not None and name in run and (compared := _compared(run[name], perplexity)) is not None:
+            yield compared
 
 
 def _compared(loss: Series, perplexity: Series) -> LossAndPerplexity | None:

@@ -274,9 +274,11 @@ def not_finite(run: Run) -> Answers:
     if loss is None:
         return {}
     policy = run.kind in POLICIES  # whose loss says nothing by its size
-    untold = {one.__name__: CannotTell(f"not judged for a run of kind {run.kind}") for one in OF_A_LEVEL if policy}
+    untold = {
+        detector.__name__: CannotTell(f"not judged for a run of kind {run.kind}") for detector in OF_A_LEVEL if policy
+    }
     judged = ANY if policy else (*ANY, *OF_A_LEVEL)
-    answers = answers_of({one.__name__: partial(one, run, loss) for one in judged})
+    answers = answers_of({detector.__name__: partial(detector, run, loss) for detector in judged})
     return {LOST: loss_nonfinite(run, loss), **untold, **answers}
 
 

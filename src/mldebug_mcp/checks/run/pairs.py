@@ -199,7 +199,7 @@ def dpo_pairs_alike(run: Run) -> Evidence | None:
         equal = logps.apart <= EQUAL * logps.size
         if equal.mean() >= MOSTLY:
             alike = f"equal in {equal.mean():.0%} of {counted(len(equal), 'record')}"
-            return _seen(f"{logps.metric} are {alike}", logps.steps, share=float(equal.mean()))
+            return _evidence(f"{logps.metric} are {alike}", logps.steps, share=float(equal.mean()))
     if rewards is None or len(rewards.size) < MIN_ACCURACY_RECORDS:
         return None
     later = len(rewards.size) // 2
@@ -207,10 +207,10 @@ def dpo_pairs_alike(run: Run) -> Evidence | None:
     if size < MOVED or between > ALIKE * size:
         return None
     alike = f"a median size of {figure(size)} over the later half, and differ by {figure(between)}"
-    return _seen(f"{rewards.metric} have {alike}", rewards.steps, size=size, apart=between)
+    return _evidence(f"{rewards.metric} have {alike}", rewards.steps, size=size, apart=between)
 
 
-def _seen(summary: str, steps: Floats, **values: float) -> Evidence:
+def _evidence(summary: str, steps: Floats, **values: float) -> Evidence:
     return Evidence(summary, steps=(float(steps[0]),), values=values)
 
 
@@ -227,7 +227,7 @@ def dpo_rewards_zero(run: Run) -> Evidence | None:
     largest = float(rewards.size[1:].max())
     bounded = f"{figure(largest)} at most in all {len(rewards.size)} records up to {run.step_name}"
     summary = f"{rewards.metric} are {bounded} {figure(rewards.steps[-1])}"
-    return _seen(summary, rewards.steps, largest=largest) if largest <= NO_REWARD else None
+    return _evidence(summary, rewards.steps, largest=largest) if largest <= NO_REWARD else None
 
 
 def _end(accuracy: Series, part: int, least: int) -> tuple[float, float, float]:
@@ -241,7 +241,7 @@ def dpo_accuracy_below_chance(run: Run) -> Evidence | None:
 
     Not this when: it is near one half; it is 0 at the first step, where all rewards are equal.
     """
-    judged = [one for names in (ACCURACIES, HELD_OUT) if (one := _logged(run, names)) is not None]
+    judged = [metric for names in (ACCURACIES, HELD_OUT) if (metric := _logged(run, names)) is not None]
     if not judged:
         raise CannotTell(f"fewer than {LEAST_BELOW} preference accuracies are logged")
     for accuracy in judged:
@@ -273,7 +273,7 @@ def dpo_accuracy_chance(run: Run) -> Evidence | None:
     if mean > MAX_CHANCE_ACCURACY or mean + ERRORS * error > MAX_CHANCE_ACCURACY + 2 * (LEARNED - MAX_CHANCE_ACCURACY):
         raise CannotTell(f"the accuracy is {figure(mean)} ± {figure(ERRORS * error)} at the end: too noisy to tell")
     summary = f"{accuracy.name} has a mean of {figure(mean)} from {run.place(since)} on"
-    return _seen(summary, accuracy.step, mean=mean, error=error)
+    return _evidence(summary, accuracy.step, mean=mean, error=error)
 
 
 def dpo_margin_flat(run: Run) -> Evidence | None:
@@ -295,7 +295,7 @@ def dpo_margin_flat(run: Run) -> Evidence | None:
     if end - start >= needed or (accuracy is not None and _end(accuracy, 4, 3)[0] >= LEARNED):
         return None
     between = f"between {run.step_name}s {figure(margin.step[0])} and {figure(margin.step[-1])}"
-    return _seen(
+    return _evidence(
         f"{margin.name} goes from {figure(start)} to {figure(end)} {between}", margin.step, start=start, end=end
     )
 

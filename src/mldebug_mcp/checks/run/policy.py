@@ -72,7 +72,7 @@ def importance_ratio_off(run: Run) -> Evidence | None:
     logged = [ratio for ratio in RATIOS if ratio in run and len(run[ratio].finite) >= LEAST_RATIOS]
     if not logged:
         raise CannotTell(f"no ratio of sampling to training has {LEAST_RATIOS} finite values")
-    return next((seen for name in logged if (seen := _off(run, run[name].finite)) is not None), None)
+    return next((evidence for name in logged if (evidence := _off(run, run[name].finite)) is not None), None)
 
 
 def _off(run: Run, series: Series) -> Evidence | None:

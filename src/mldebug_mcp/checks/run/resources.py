@@ -349,7 +349,7 @@ def slow_steps_wait(spikes: Evidence, run: Run) -> Evidence | None:
 
 
 @question(
-    *(one.outcome for one in READINGS),
+    *(candidate.outcome for candidate in READINGS),
     outcome_of(step_time_doubles, 0.1, "llama3", of="step_time_grows"),
     outcome_of(slow_steps_wait, 0.1, "tuning_playbook", of="step_time_spikes", as_chosen=True),
     any_of=(*PACES, *CLOCKS),
@@ -433,7 +433,10 @@ def unmeasured(run: Run) -> Series | None:
     """
     busy = next(run.with_role(Quantity.DEVICE_UTILISATION), None)
     whole = next(run.with_role(Quantity.STEP_TIME, phase="train"), None)
-    passes = [next(run.with_role(one, phase="train"), None) for one in (Quantity.FORWARD_TIME, Quantity.BACKWARD_TIME)]
+    passes = [
+        next(run.with_role(quantity, phase="train"), None)
+        for quantity in (Quantity.FORWARD_TIME, Quantity.BACKWARD_TIME)
+    ]
     if busy is None or whole is None or not len(busy.finite) or median(as_shares(busy.finite.value)) >= IDLE:
         return None
     optimizer = next(run.with_role(Quantity.OPTIMIZER_TIME, phase="train"), None)
@@ -521,7 +524,7 @@ def growth_of(series: Series) -> Growth | None:
     if len(value) < 5 or float(value[0]) <= 0 or float(step[-1]) <= float(step[0]):
         return None
     spread = float(np.var(value))
-    slope, first = (float(one) for one in np.polyfit(step - step[0], value, 1))
+    slope, first = (float(coefficient) for coefficient in np.polyfit(step - step[0], value, 1))
     third = max(2, len(value) // 3)
     rises = [
         float((part[-1] - part[0]) / max(at[-1] - at[0], 1e-12))
@@ -585,7 +588,7 @@ def memory_grows(run: Run) -> Evidence | None:
         raise CannotTell("not logged: memory in use")
     judged = [series for series in logged if len(series) >= MEMORY_GROWS_LEAST_RECORDS]
     if not judged:
-        few = next((one for series in logged if (one := _few(run, series)) is not None), None)
+        few = next((growth for series in logged if (growth := _few(run, series)) is not None), None)
         if few is not None:
             return few
         raise CannotTell(

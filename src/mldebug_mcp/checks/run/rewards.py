@@ -214,8 +214,8 @@ def reward_flat(run: Run, rewards: Series) -> Evidence | None:
         raise CannotTell("the log begins in mid-run: the agent may have learnt before")
     if whole.stands:
         return _level(run, rewards, whole)
-    if agent and from_the_start(rewards) and (seen := _of_agent(run, rewards, whole)) is not None:
-        return seen
+    if agent and from_the_start(rewards) and (evidence := _of_agent(run, rewards, whole)) is not None:
+        return evidence
     if whole.hidden:
         raise CannotTell(f"reward is too noisy for {len(rewards)} records to tell a level one from one that moves")
     return None
@@ -241,13 +241,13 @@ def _of_agent(run: Run, rewards: Series, whole: Standing) -> Evidence | None:
     return _level(run, late, rest) if rest.stands and rest.level <= start + rest.move else None
 
 
-def _level(run: Run, rewards: Series, seen: Standing) -> Evidence:
+def _level(run: Run, rewards: Series, rest: Standing) -> Evidence:
     between = noise(rewards.value)
     summary = (
-        f"reward stays around {figure(seen.level)} from {run.place(rewards.step[0])} to {figure(rewards.step[-1])}: "
-        f"its trend over that stretch is {seen.change:+.2g}, the noise between records {between:.2g}"
+        f"reward stays around {figure(rest.level)} from {run.place(rewards.step[0])} to {figure(rewards.step[-1])}: "
+        f"its trend over that stretch is {rest.change:+.2g}, the noise between records {between:.2g}"
     )
-    return _evidence(rewards, summary, level=seen.level, change=seen.change, noise=between, range_of_blocks=seen.around)
+    return _evidence(rewards, summary, level=rest.level, change=rest.change, noise=between, range_of_blocks=rest.around)
 
 
 @question(
@@ -268,11 +268,11 @@ def reward_course(run: Run) -> Answers:
     if not len(rewards):
         raise CannotTell("no finite reward")
     one_value = answers_of(by_outcome((reward_zero, reward_constant, reward_at_floor), run, rewards))
-    seen = next((evidence for evidence in one_value.values() if isinstance(evidence, Evidence)), None)
+    flat = next((evidence for evidence in one_value.values() if isinstance(evidence, Evidence)), None)
     mean = averaged(run, rewards)
-    if seen is not None:
+    if flat is not None:
         level = (
-            _level(run, mean, standing(mean.value, _spread(run))) if len(mean) >= REWARD_COURSE_LEAST_RECORDS else seen
+            _level(run, mean, standing(mean.value, _spread(run))) if len(mean) >= REWARD_COURSE_LEAST_RECORDS else flat
         )
         return {"reward_flat": level, **one_value}
     answers = first_seen(
@@ -457,13 +457,13 @@ def eval_reward_falls(run: Run) -> Evidence | None:
     if (earned := _earned_without_success(run)) is not None:
         return earned
     levels = [(score, [median(score.value[at : at + 3]) for at in range(len(score) - 2)]) for score in scores]
-    lost = [(max(level) - level[-1], one, level) for one, level in levels if _falls(one, level)]
+    lost = [(max(level) - level[-1], score, level) for score, level in levels if _falls(score, level)]
     if 2 * len(lost) <= len(scores):
         return None
     paid = blocks(averaged(run, reward(run)).value, 12).level
     if len(paid) < 4 or end_level(paid) < median(paid[: len(paid) // 2]):
         return None
-    fall, series, level = max(lost, key=lambda one: one[0])
+    fall, series, level = max(lost, key=lambda candidate: candidate[0])
     top, end, best = max(level), level[-1], int(np.argmax(level))
     onset = float(series.step[best + int(np.argmax(series.value[best:] <= top - BEGUN * fall))])
     return Evidence(

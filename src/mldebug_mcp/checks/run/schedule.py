@@ -540,7 +540,7 @@ def lr_jump_at_resume(run: Run, jump: Evidence) -> Evidence | None:
 
 
 @question(
-    *(one.outcome for one in READINGS),
+    *(candidate.outcome for candidate in READINGS),
     outcome_of(lr_jump_at_resume, 0.05, "idefics_80b_chronicles", of="lr_jump", as_chosen=True),
     needs=_RATE,
     whole=True,
@@ -549,8 +549,8 @@ def schedule(run: Run) -> Answers:
     """Look for a rate of zero, for jumps and for an end before the run's, then compare with the configuration."""
     answers = first_of(run, READINGS)
     jump = answers.get("lr_jump")
-    seen = lr_jump_at_resume(run, jump) if isinstance(jump, Evidence) and jump.present else None
-    return answers if seen is None else {**answers, "lr_jump_at_resume": seen}
+    evidence = lr_jump_at_resume(run, jump) if isinstance(jump, Evidence) and jump.present else None
+    return answers if evidence is None else {**answers, "lr_jump_at_resume": evidence}
 
 
 # How does the warm-up stand to the plan, and does the rate follow it?
