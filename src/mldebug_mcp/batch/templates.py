@@ -148,7 +148,7 @@ def template_of(render: Callable[[Sequence[Mapping[str, object]]], str], special
     if min(places) < 0 or places != sorted(places):
         return None
     after = text[places[3] + len(_LAST) :]
-    end = min((one for one in special if one in after), key=after.find, default="")
+    end = min((token for token in special if token in after), key=after.find, default="")
     family = family_of(text)
     if family is None:
         family = _learnt(text, places)

@@ -121,7 +121,7 @@ def gpu_of(text: str | float) -> Gpu:
         return Gpu(name, int(CAPACITY[name] * GIB))
     if number and 0 < float(number["number"]) <= LARGEST:
         return Gpu(f"{float(number['number']):g} GiB", int(float(number["number"]) * GIB))
-    near = [known[one] for one in nearest(_plain(str(text)[:60]), known)]
+    near = [known[match] for match in nearest(_plain(str(text)[:60]), known)]
     guess = did_you_mean(list(dict.fromkeys(near)))
     raise InputError(
         f"gpu={shorten(str(text), 60)!r} is not known; {guess}give its memory in GiB (24), or one of "
@@ -539,7 +539,7 @@ def _next_call(config: str, setup: Setup, largest: str) -> Call:
         name, value = "frozen", "4bit"
     if getattr(setup, name) == value or clean(config) != config:
         return Call(tool="explain", arguments={"id": "menu_out_of_memory"}, why="other ways to save memory")
-    given = {word: one for word, one in asdict(setup).items() if one is not None}
+    given = {word: setting for word, setting in asdict(setup).items() if setting is not None}
     return Call(
         tool="estimate_memory", arguments={"config": config, **given, name: value}, why=f"what that saves of {largest}"
     )
