@@ -279,7 +279,7 @@ def read_links(folder: Path = FOLDER) -> list[Link]:
 
 
 def _link(row: Sequence[str], line: int) -> Link:
-    cause, outcome, word, quotes, seen, runs = row
+    cause, outcome, word, quotes, present, runs = row
     if not cause or not outcome:
         raise CatalogueError(LINKS, line, "the cause or the outcome is missing")
     if word and word not in map(str, Frequency):
@@ -287,9 +287,9 @@ def _link(row: Sequence[str], line: int) -> Link:
     if not word and not runs:
         raise CatalogueError(LINKS, line, f"{cause} and {outcome}: give a word for how often, or counts")
     try:
-        counted = (float(seen), float(runs)) if seen or runs else None
+        counted = (float(present), float(runs)) if present or runs else None
     except ValueError:
-        raise CatalogueError(LINKS, line, f"seen and runs are numbers, not {seen!r} and {runs!r}") from None
+        raise CatalogueError(LINKS, line, f"seen and runs are numbers, not {present!r} and {runs!r}") from None
     return Link(cause, outcome, word, tuple(quotes.split()), counted)
 
 
