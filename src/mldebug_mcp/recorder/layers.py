@@ -455,12 +455,12 @@ def _outputs(model: nn.Module, inputs: tuple[Value, Value]) -> list[str]:
 
 def _inputs(inputs: tuple[Value, Value]) -> list[str]:
     """Return the names of the columns that hold values which are not finite; of unnamed ones the number."""
-    return [name for name, one in named_inputs(inputs).items() if not _all_finite(one)]
+    return [name for name, value in named_inputs(inputs).items() if not _all_finite(value)]
 
 
 def named_inputs(inputs: tuple[Value, Value]) -> dict[str, Value]:
     """Return what a model is called with by name; of what has none by its place."""
-    return {**{str(at): one for at, one in enumerate(inputs[0])}, **inputs[1]}
+    return {**{str(at): value for at, value in enumerate(inputs[0])}, **inputs[1]}
 
 
 def _all_finite(value: Value) -> bool:
@@ -472,11 +472,11 @@ def _tensors(value: Value) -> Iterator[Value]:
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, dict):
-        for one in value.values():
-            yield from _tensors(one)
+        for item in value.values():
+            yield from _tensors(item)
     elif isinstance(value, tuple | list):
-        for one in value:
-            yield from _tensors(one)
+        for item in value:
+            yield from _tensors(item)
 
 
 def _is_finite(tensor: Value) -> bool:
@@ -520,7 +520,7 @@ class Inputs:
         torch = sys.modules["torch"]
         here, there = _some(inputs, MOST_COMPARED).sort().values, torch.cat(self._evaluated).sort().values
         values = torch.cat([here, there])
-        up_to = [torch.searchsorted(one, values, right=True) / len(one) for one in (here, there)]
+        up_to = [torch.searchsorted(side, values, right=True) / len(side) for side in (here, there)]
         found: Tensor = (up_to[0] - up_to[1]).abs().amax()
         return found
 
