@@ -112,9 +112,9 @@ class Model(Frozen):
 
     def __repr__(self) -> str:
         """Return a line, as a console shows a value; `to_json` has all of it."""
-        told = [_told(name, getattr(self, name)) for name in type(self).model_fields]
-        said = ", ".join([text for text in told if text][:MOST_TOLD])
-        return shorten(f"<{type(self).__name__} {said}", LONGEST_REPR - 1) + ">"
+        field_texts = [_field_text(name, getattr(self, name)) for name in type(self).model_fields]
+        shown = ", ".join([text for text in field_texts if text][:MOST_TOLD])
+        return shorten(f"<{type(self).__name__} {shown}", LONGEST_REPR - 1) + ">"
 
     __str__ = __repr__
 
@@ -123,7 +123,7 @@ class Model(Frozen):
         return self.model_dump_json(indent=indent)
 
 
-def _told(name: str, value: object) -> str:
+def _field_text(name: str, value: object) -> str:
     """Return a field for a line: short values themselves, of long ones how many there are."""
     if value is None or value == "" or isinstance(value, Model):
         return ""
@@ -174,7 +174,7 @@ def _safe(value: object, room: int) -> object:
     if isinstance(value, str):
         return cut(value, room)
     if isinstance(value, list | tuple):
-        return type(value)(_safe(one, room) for one in value)
+        return type(value)(_safe(item, room) for item in value)
     if isinstance(value, dict):
         return _safe_mapping(value, room)
     return value
@@ -186,7 +186,7 @@ def _safe_mapping(mapping: Mapping[Any, Any], room: int) -> dict[Any, Any]:
     for key, value in mapping.items():
         name = _safe(key, LONGEST_NAME)
         if name in safe:
-            name = next(one for number in count(2) if (one := f"{name} ({number})") not in safe)
+            name = next(numbered for number in count(2) if (numbered := f"{name} ({number})") not in safe)
         safe[name] = _safe(value, room)
     return safe
 
