@@ -134,7 +134,10 @@ def marker_before(words: str) -> Family | None:
     return next((family for family in FAMILIES if not family.plain and family.header.match(text)), None)
 
 
-_ASKED, _SAID, _AGAIN, _LAST = "Qone", "Aone", "Qtwo", "Atwo"
+_ASKED = "Qone"
+_SAID = "Aone"
+_AGAIN = "Qtwo"
+_LAST = "Atwo"
 
 
 def template_of(render: Callable[[Sequence[Mapping[str, object]]], str], special: Mapping[str, int]) -> Template | None:

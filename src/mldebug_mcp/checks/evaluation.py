@@ -47,16 +47,25 @@ hand."""
 EXPLODED = 100.0
 """Times the loss at the start: no evaluation of weights that a run began with, or made better, comes there. Chosen: by
 hand."""
-IN_STEP, TIMES, MIN_FALL_OF_BOTH, LEAST_IN_STEP = 1.35, 3.0, 2.0, 4
-"""How far apart the ratios of evaluation and training loss may lie, how large they are at least; how many times both
-fall, and over how many evaluations, for them to be one quantity on two scales. Chosen: by hand."""
+IN_STEP = 1.35
+"""How far apart the ratios of evaluation and training loss may lie for both to be one quantity on two scales. Chosen:
+by hand."""
+TIMES = 3.0
+"""The ratio of evaluation and training loss, at least, where both are one quantity on two scales. Chosen: by hand."""
+MIN_FALL_OF_BOTH = 2.0
+"""How many times both losses fall where they are one quantity on two scales. Chosen: by hand."""
+LEAST_IN_STEP = 4
+"""Evaluations over which both losses are compared. Chosen: by hand."""
 MANY_TIMES, EVALUATION_FALLS = 10.0, 1.3
 """... and a ratio from which it is enough that evaluation falls less. Chosen: no held-out set is so much harder."""
 SUM_OF_BATCHES = 4.0
 """Times the evaluation loss: dropout and augmentation do not raise a training loss so far. Chosen: by hand."""
-EVALUATION_STANDS, LEAST_STANDING, EVALUATION_EARLY = 0.01, 4, 0.2
-"""An evaluation loss within 1 % of its level does not move, as a fixed set has no sampling noise: over so many
-evaluations, the first of them within this share of the run. Chosen: by hand."""
+EVALUATION_STANDS = 0.01
+"""Share of its level within which an evaluation loss does not move. Chosen: a fixed set has no sampling noise."""
+LEAST_STANDING = 4
+"""Evaluations that show that a loss does not move. Chosen: by hand."""
+EVALUATION_EARLY = 0.2
+"""Share of the run within which the first of those evaluations lies. Chosen: by hand."""
 _ERRORS = (Quantity.SQUARED_ERROR, Quantity.ROOT_SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
 _COMPONENTS = frozenset(["box", "bbox", "cls", "dfl", "obj", "kl", "aux", "value", "policy", "reward"])
 """Parts of a detector's or a VAE's loss, which move by rules of their own."""
@@ -83,9 +92,12 @@ def _of_whole_sets(run: Run, *quantities: Quantity) -> list[Series]:
     return sorted(found, key=lambda series: (series.name != "eval_loss", series.name))
 
 
-LEAST_THIRD, SURE, RESTS = 5, 2.0, 0.05
-"""Values of a third, standard errors of what it may be apart from another, and the share of the level that this may
-come to. Chosen: 1 in 40, and what a run that learns gains at least."""
+LEAST_THIRD = 5
+"""Values of a third from which its median is compared. Chosen: by hand."""
+SURE = 2.0
+"""Standard errors of what a third may be apart from another. Chosen: 1 in 40 is beyond."""
+RESTS = 0.05
+"""Share of the level that this may come to. Chosen: what a run that learns gains at least."""
 
 
 def evaluation_stands(run: Run) -> bool:
@@ -272,9 +284,13 @@ NEAR_AUC, LEAST_AUC = 0.04, 8
 """How far above 0.5 the AUC of a guess may be, over so many evaluations. Chosen: the error over some hundred rows."""
 LOW_AUC = 0.4
 """An AUC below which a model is wrong more often than a guess. Chosen: hundreds of rows bring a guess nearer."""
-QUALITY_EARLY, FALL, LEAST_LOSSES = 4, 0.03, 4
-"""Part of the evaluations in which the frequencies of classes are learnt, the share by which a loss falls at all, and
-evaluations. Chosen: a quarter, as frequencies come first; beyond noise; both halves then hold two."""
+QUALITY_EARLY = 4
+"""Part of the evaluations in which the frequencies of classes are learnt. Chosen: a quarter, as frequencies come
+first."""
+FALL = 0.03
+"""Share by which a loss falls at all. Chosen: beyond noise."""
+LEAST_LOSSES = 4
+"""Evaluations that show a fall. Chosen: both halves then hold two."""
 _CLOCKS = regex(
     r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
     r"|learning_rate|momentum|weight_decay|length|ppl_max|std|support|threshold"

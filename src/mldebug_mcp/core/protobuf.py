@@ -20,7 +20,10 @@ from mldebug_mcp.core.crc32c import masked_crc32c, masked_crc32c_of
 # Source of the format: https://protobuf.dev/programming-guides/encoding/
 
 
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+VARINT = 0
+FIXED64 = 1
+BYTES = 2
+FIXED32 = 5
 
 
 class Field(NamedTuple):

@@ -168,7 +168,9 @@ class Menu(Entry):
 # `choose` the one that is to be mended from those that follow.
 
 
-LINKS, CAUSES, NEAR_CAUSES = "links.csv", "causes.csv", "near_causes.csv"
+LINKS = "links.csv"
+CAUSES = "causes.csv"
+NEAR_CAUSES = "near_causes.csv"
 FOLDER = Path(__file__).parent
 """Where the tables are."""
 ANY = "any"

@@ -251,7 +251,9 @@ class Answer:
 # multiplies how often the word stands in it).
 
 
-K1, B, LEAST_IDF = 1.2, 0.75, 1e-6
+K1 = 1.2
+B = 0.75
+LEAST_IDF = 1e-6
 MOST_HELD = 5_000
 """Stems that are remembered of words in no text (chosen: beyond, a question's words are stemmed anew)."""
 _TOKENIZE = "tokenize='porter unicode61'"

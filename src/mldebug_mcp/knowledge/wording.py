@@ -190,8 +190,12 @@ def _by_first_letter(known: frozenset[str]) -> dict[str, list[str]]:
 LEARNT_FILE = "learnt.npz"
 MAX_WORDS_APART = 3
 """Words at most so far from each other are a pair (fitted on half of the questions of benchmarks/search)."""
-ALONE, NEXT, PIECE = ".", "_", "~"
-"""What features begin with that are words as they were put, two such words in a row, and pieces of words."""
+ALONE = "."
+"""What a feature begins with that is a word as it was put."""
+NEXT = "_"
+"""What a feature begins with that is two such words in a row."""
+PIECE = "~"
+"""What a feature begins with that is a piece of a word."""
 PIECES = (4, 5)
 """Characters of a piece (fitted as above)."""
 _LEARNT_WORD = re.compile(r"(?<!\d)[^\W\d_]+")

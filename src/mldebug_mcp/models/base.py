@@ -60,8 +60,12 @@ Text = Annotated[str, Room(5000)]
 Page = Annotated[str, Room(50_000)]
 """A whole document: an entry of the catalogue, a row of a batch. Clients put answers beyond 45,000 into a file."""
 
-MOST_TOLD, LONGEST_TOLD, LONGEST_REPR = 5, 80, 240
-"""Fields in the line that stands for a model in a console, and characters of one and of all of them (chosen)."""
+MOST_TOLD = 5
+"""Fields in the line that stands for a model in a console (chosen)."""
+LONGEST_TOLD = 80
+"""Characters of one field in that line (chosen)."""
+LONGEST_REPR = 240
+"""Characters of the whole line (chosen)."""
 
 SOUND, OTHER = "healthy", "unknown"
 """The two hypotheses that blame nothing: that nothing is wrong, and that a cause is at work which has no name here."""

@@ -573,9 +573,12 @@ def _some(tensor: Tensor, most: int) -> Tensor:
 # Told at the steps that are looked into, where the loop shows its batches and they hold labels that are whole numbers.
 
 
-ONCE, TWICE, SHIFTED = "recomputed/once", "recomputed/twice", "recomputed/shifted"
-"""Of the outputs as logits; of their softmax as logits, as where a loss takes it once more; of each position's outputs
-with the label of the next one, as language models have it."""
+ONCE = "recomputed/once"
+"""The loss worked out anew of the outputs as logits."""
+TWICE = "recomputed/twice"
+"""The same of their softmax as logits, as where a loss takes it once more."""
+SHIFTED = "recomputed/shifted"
+"""The same of each position's outputs with the label of the next one, as language models have it."""
 LABELS = ("labels", "label", "targets", "target", "y")
 """Columns that hold labels, the first that a batch has; of a pair the second."""
 NO_LABEL = -100

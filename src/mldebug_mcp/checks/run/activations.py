@@ -83,10 +83,15 @@ OF_UNITS = 0.5
 """Highest spread that embeddings of length one have: a larger one may fall for many reasons. Chosen: half in one."""
 MIN_EMBEDDING_COSINE = 0.98
 """Cosine of embeddings of different things. Chosen: at their start untrained nets may make all inputs this alike."""
-DOUBLES, LATELY, MIN_LOGIT_GROWTH, FAR_OF_MOST = 2.0, 1.15, 10.0, 100.0
-"""Growth from the second quarter on, and over the last quarter, of logits that do not settle while the loss falls on;
-and what log Z and others came to. Chosen: those in healthy runs flatten with their loss, and 10 leaves one wrong in
-20,000."""
+DOUBLES = 2.0
+"""Growth of logits from the second quarter on, of those that do not settle while the loss falls on. Chosen: those in
+healthy runs flatten with their loss."""
+LATELY = 1.15
+"""Growth over the last quarter of the same logits. Chosen: those in healthy runs flatten with their loss."""
+MIN_LOGIT_GROWTH = 10.0
+"""What log Z comes to at least. Chosen: 10 leaves one wrong in 20,000."""
+FAR_OF_MOST = 100.0
+"""What other logits come to at least. Chosen: those in healthy runs flatten with their loss."""
 POLICIES = ("grpo", "ppo", "rl")
 
 

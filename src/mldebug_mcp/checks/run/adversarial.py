@@ -19,9 +19,13 @@ from mldebug_mcp.logs.run import Run
 # The two networks of a GAN: what they log of each other, and whether one of them is beaten.
 
 
-GONE, NEARLY_ALWAYS, MIN_SHARE_BELOW = 0.01, 0.05, 0.9
-"""Median below which a loss is gone, and what this share of it is below. Chosen: a discriminator in play is near zero
-on single batches alone."""
+GONE = 0.01
+"""Median below which a loss is gone. Chosen: a discriminator in play is near zero on single batches alone."""
+NEARLY_ALWAYS = 0.05
+"""Bound of the loss in nearly all records of a loss that is gone. Chosen: in play it is near zero on single batches
+alone."""
+MIN_SHARE_BELOW = 0.9
+"""Share of the records below that bound. Chosen: a discriminator in play is near zero on single batches alone."""
 HIGH = 3.0
 """Cross-entropy from which on a network is beaten. Chosen: the other is 95 % sure on every batch."""
 SQUARED, NEAR_SQUARED_ERROR = 1.0, 0.15

@@ -166,12 +166,23 @@ UNEXPLAINED, OUT_OF_REACH = 100.0, 1000.0
 stay below 0.2; a fresh network gives values of about one and does not learn a thousand times that in a run."""
 LEAST_RECORDS, LEAST_EXPLAINED = 8, 20
 """Records of a loss or of values, and of the variance that is explained. Chosen: by hand."""
-TIMES, TIMES_GROWING, STILL_GROWS, TIMES_AT_ONCE = 10.0, 3.0, 1.5, 100.0
-"""Times the largest value that returns explain; where values still grow by the third over the later half; from few
-records. Chosen: scaled rewards and a bonus for entropy make some times of it."""
-WORSE_THAN_CONSTANT, HAD_EXPLAINED, LOST, LASTING = -0.1, 0.4, 0.02, 0.8
-"""A level kept below that of a constant, or lost from the second to the third; the share of records below zero. Chosen:
-no noise of a few batches."""
+TIMES = 10.0
+"""Times the largest value that returns explain. Chosen: scaled rewards and a bonus for entropy make some times of
+it."""
+TIMES_GROWING = 3.0
+"""The same where values still grow. Chosen: by hand."""
+STILL_GROWS = 1.5
+"""Growth over the later half from which values still grow. Chosen: by hand."""
+TIMES_AT_ONCE = 100.0
+"""The same of few records. Chosen: by hand."""
+WORSE_THAN_CONSTANT = -0.1
+"""Explained variance below which a critic is worse than a constant. Chosen: no noise of a few batches is so low."""
+HAD_EXPLAINED = 0.4
+"""Explained variance that was reached before it was lost. Chosen: no noise of a few batches is so high."""
+LOST = 0.02
+"""Explained variance below which what was reached is lost. Chosen: by hand."""
+LASTING = 0.8
+"""Share of the records below zero. Chosen: no noise of a few batches lasts so long."""
 RUN_CRITIC_NOTHING, ALWAYS = 0.01, 0.95
 """An explained variance that is none, in this share of all records from the first on. Chosen: rounding and chance."""
 

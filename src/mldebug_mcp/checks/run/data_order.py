@@ -375,9 +375,14 @@ STARTS_OVER = 0.5
 """Of that swing: how far the step to the next may be from the one that starts it over. Chosen: climbs have none."""
 SWING = 0.15
 """Of the level of the loss: how far the pattern goes up and down. Chosen: what batches differ in is less."""
-MOST_CLEAR, MIN_SHARE_OF_FALL, LEAST_DROP, DATA_ORDER_SIGMAS = 0.6, 0.5, 0.04, 4.0
-"""Share of boundaries that are clear, of the fall since the first epoch, of the level, and errors. Chosen: on synthetic
-curves."""
+MOST_CLEAR = 0.6
+"""Share of the boundaries of epochs that are clear. Chosen: on synthetic curves."""
+MIN_SHARE_OF_FALL = 0.5
+"""Share of the fall since the first epoch that comes at boundaries. Chosen: on synthetic curves."""
+LEAST_DROP = 0.04
+"""Share of the level by which the loss drops at a boundary. Chosen: on synthetic curves."""
+DATA_ORDER_SIGMAS = 4.0
+"""Standard errors of a drop. Chosen: on synthetic curves."""
 MUCH, MUCH_OF_PAIRS = 0.125, 0.4
 """Share of the level below which a step is a remark. Chosen: healthy fine-tunes lose 5 to 10 %, DPO more."""
 

@@ -46,9 +46,14 @@ from mldebug_mcp.logs.run import Run, Series
 # A gap between evaluation and training loss that was there at the first evaluation.
 
 
-AT_ONCE, NATS, OFTEN = 1.5, 0.3, 0.8
-"""Times the training loss, and nats above it, at the first and this share of all evaluations. Chosen: a model that has
-just begun to generalise worse is some per cent off."""
+AT_ONCE = 1.5
+"""Times the training loss that evaluation has from the first on. Chosen: a model that has just begun to generalise
+worse is some per cent off."""
+NATS = 0.3
+"""Nats by which evaluation lies above training from the first on. Chosen: a model that has just begun to generalise
+worse is some per cent off."""
+OFTEN = 0.8
+"""Share of all evaluations that are so far above. Chosen: by hand."""
 LEAST_TO_WIDEN, GAP_AT_ONCE_LEAST = 3, 4
 """Evaluations in which a gap can be seen to widen, and those whose halves hold two. Chosen: fewer show no course."""
 NATS_OF_TOKENS, STEADY = 0.5, 0.35
@@ -84,20 +89,32 @@ EVAL_GAP_LEAST = 4
 """Evaluations. Chosen: both halves then hold two."""
 NOISES = 2.0
 """Standard deviations of single records of the training loss: less is noise of a small batch. Chosen: as usual."""
-OF_TRAIN, EVAL_GAP_OF_START, ERRORS = 0.3, 0.03, 5.0
-"""A gap within the first pass: of the training loss, of that at first, and in standard errors of its own. Fitted: 87
-healthy runs of benchmarks/faults stay below 0.19 of the training loss, 14 with copied rows are above 1.6."""
-FACTOR, FACTOR_OF_BEST, AT_BEST = 1.4, 3.0, 1.05
-"""Times the training loss throughout the later half; the second where evaluation has improved and ends within the third
-times its lowest, as what is learnt serves it too. Chosen: networks on small tables and pictures end at 1.9 and 2.5."""
+OF_TRAIN = 0.3
+"""A gap within the first pass as a share of the training loss. Fitted: 87 healthy runs of benchmarks/faults stay below
+0.19, 14 with copied rows are above 1.6."""
+EVAL_GAP_OF_START = 0.03
+"""The same gap as a share of the training loss at first. Fitted: on the same 87 healthy runs of benchmarks/faults."""
+ERRORS = 5.0
+"""The same gap in standard errors of its own. Fitted: on the same 87 healthy runs of benchmarks/faults."""
+FACTOR = 1.4
+"""Times the training loss throughout the later half. Chosen: networks on small tables and pictures end at 1.9 and
+2.5."""
+FACTOR_OF_BEST = 3.0
+"""The same where evaluation has improved and ends near its lowest. Chosen: what is learnt serves it too."""
+AT_BEST = 1.05
+"""Times its lowest within which evaluation ends near it. Chosen: by hand."""
 IMPROVED, SHARE_OF_START = 0.85, 0.1
 """Of the first training loss: what evaluation has improved to; the least gap, and what is not near zero.
 Chosen: no healthy run of benchmarks/faults comes near."""
 ABOVE = 1.25
 """Times the first training loss, for evaluation to be above it. Chosen: beyond the scatter of batches."""
-GONE, LEFT, LEFT_BY_FAR = 0.05, 0.2, 0.4
-"""Of the first training loss: what counts as gone, and how far above it evaluation stays; by the third where the
-training loss is only near zero. Chosen: rows known by heart come to 0.02, and no healthy run does both."""
+GONE = 0.05
+"""Share of the first training loss below which it counts as gone. Chosen: rows known by heart come to 0.02."""
+LEFT = 0.2
+"""Share of the first training loss that evaluation stays above it where training is gone. Chosen: no healthy run does
+both."""
+LEFT_BY_FAR = 0.4
+"""The same where the training loss is only near zero. Chosen: no healthy run does both."""
 FALLS = 0.05
 """Of itself: an evaluation loss that falls by this over the later half still improves. Chosen: twice its scatter."""
 GOOD, ACCURACIES_OF_BOTH = 0.9, ("accuracy", "eval_accuracy")
@@ -445,17 +462,27 @@ def _of(run: Run, phase: str, quantity: Quantity) -> Series | None:
 
 EVAL_SCORE_GAP_LEAST, SIGMAS = 3, 5.0
 """Evaluations, and standard deviations of one gap that any difference has. Chosen: fewer show no course."""
-LEARNT, NO_GAIN, HALF = 0.5, 0.04, 0.5
-"""Training has come to the first share and evaluation gains no more than the second, and has at most half of it.
-Chosen: so does a model that serves no held-out row."""
+LEARNT = 0.5
+"""Score that training has come to. Chosen: so does a model that serves no held-out row."""
+NO_GAIN = 0.04
+"""What evaluation gains at most while training learns. Chosen: so does a model that serves no held-out row."""
+HALF = 0.5
+"""Share of the score of training that evaluation has at most. Chosen: so does a model that serves no held-out row."""
 LOST, LEAST_TO_FALL = 0.05, 6
 """Of a score that evaluation loses again, by medians of three; over so many evaluations. Chosen: by hand."""
-CLOSE, WIDE, KNOWN = 0.25, 0.3, 0.9
-"""The gap at first as a share of the later one; the later one, where training has come to the third number and rows are
-known by heart. Chosen: by hand."""
-LEAST_BESIDE, FIFTH, QUARTER = 4, 0.2, 0.25
-"""Evaluations with loss and score; the share to which the loss falls; and the part of the way to its bound that the
-score should have come by then. Chosen: what gives a fifth of the loss has most answers right."""
+CLOSE = 0.25
+"""The gap of scores at first as a share of the later one. Chosen: by hand."""
+WIDE = 0.3
+"""The later gap of scores. Chosen: by hand."""
+KNOWN = 0.9
+"""Score of training at which rows are known by heart. Chosen: by hand."""
+LEAST_BESIDE = 4
+"""Evaluations with loss and score. Chosen: by hand."""
+FIFTH = 0.2
+"""Share of its first level to which the loss falls. Chosen: what gives a fifth of the loss has most answers right."""
+QUARTER = 0.25
+"""Part of the way to its bound that the score should have come by then. Chosen: what gives a fifth of the loss has most
+answers right."""
 TIMES, ALWAYS = 2.0, 1.8
 """Times the loss of training at the same accuracy, typically and at least. Fitted: healthy runs with both lie between
 0.75 and 1.3."""

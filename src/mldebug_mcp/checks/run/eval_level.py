@@ -48,9 +48,15 @@ from mldebug_mcp.logs.run import Run, Series
 # Does the evaluation loss lie far below the training loss, and did it come there as rows were seen again?
 
 
-FAR_BELOW, FROM_THE_START, GROWN, OFTEN = 0.65, 0.35, 0.7, 0.9
-"""Of the training loss: below the first, and the third times its share at the first evaluation, or below the second in
-any case; at this share of the later evaluations. Chosen: dropout and augmentation cost a third from the start."""
+FAR_BELOW = 0.65
+"""Share of the training loss below which evaluation lies. Chosen: dropout and augmentation cost a third from the
+start."""
+FROM_THE_START = 0.35
+"""The same in any case, however the run began. Chosen: dropout and augmentation cost a third from the start."""
+GROWN = 0.7
+"""Times its share at the first evaluation that the later one is at most. Chosen: by hand."""
+OFTEN = 0.9
+"""Share of the later evaluations that lie below training. Chosen: by hand."""
 FAR_BELOW_OF_TOKENS, GAP_OF_TOKENS = 0.85, 0.5
 """The same of language models, where the gap is this many nats. Chosen: they train with little dropout."""
 LEAST_GAP, SHARE_OF_START = 0.05, 0.08
@@ -59,9 +65,19 @@ BESIDE = 0.95
 """Of the training loss: within it an evaluation starts level with training. Chosen: within the scatter of batches."""
 TIMES_OF_TOKENS = 2.0
 """Times the evaluation loss, at every evaluation of a language model. Chosen: dropout moves the two by tenths."""
-STAYS, BELOW, LAGS_ALWAYS, EVAL_BELOW_APART, FARTHER = 0.75, 1.17, 1.12, 0.08, 1.2
-"""Of its first level, what training keeps; times the evaluation loss, typically and always; apart by that share of the
-first loss, and times as far as at first. Fitted: on label noise in benchmarks/faults, no healthy run has it."""
+STAYS = 0.75
+"""Share of its first level that training keeps. Fitted: on label noise in benchmarks/faults, no healthy run has it."""
+BELOW = 1.17
+"""Times the evaluation loss that training typically has. Fitted: on label noise in benchmarks/faults, no healthy run
+has it."""
+LAGS_ALWAYS = 1.12
+"""Times the evaluation loss that training has at every evaluation. Fitted: on label noise in benchmarks/faults, no
+healthy run has it."""
+EVAL_BELOW_APART = 0.08
+"""Share of the first loss by which both are apart. Fitted: on label noise in benchmarks/faults, no healthy run has
+it."""
+FARTHER = 1.2
+"""Times as far apart as at first. Fitted: on label noise in benchmarks/faults, no healthy run has it."""
 LEAST_LAGGING, EVAL_BELOW_LEAST = 8, 3
 """Evaluations: sound detectors lag for five; of a multiple. Chosen: beyond that."""
 MIXED = ("mixup", "mixup_alpha", "cutmix", "cutmix_alpha", "label_smoothing", "label_smoothing_factor", "smoothing")
@@ -195,9 +211,14 @@ LEARNT, FALL = 0.7, 0.03
 GAIN, UNTRAINED = 0.02, 0.9
 """Share by which evaluation does not fall, and of the first training loss that it begins with: nothing was learnt
 before it. Chosen: by hand."""
-POOR, BETTER, TIMES_GUESS, OF_FEW_ROWS = 0.6, 0.05, 1.5, 0.03
-"""The most that a poor accuracy is, gains, is as many times that of a guess, and has by chance beyond. Chosen: by
-hand."""
+POOR = 0.6
+"""The most that a poor accuracy is. Chosen: by hand."""
+BETTER = 0.05
+"""The most that a poor accuracy gains. Chosen: by hand."""
+TIMES_GUESS = 1.5
+"""Times the accuracy of a guess that a poor one is at most. Chosen: by hand."""
+OF_FEW_ROWS = 0.03
+"""What an accuracy has by chance beyond that. Chosen: by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,9 +366,14 @@ MAX_ROUNDING_OF_LOSS = 1e-6
 """Share of a loss that rounding leaves of one model. Chosen: float32 has seven digits."""
 SATURATED, BY_HEART = 0.85, 0.999
 """An accuracy that is near its best, at evaluation and in training throughout. Chosen: by hand."""
-MANY, MOSTLY, WITHIN, BEYOND = 10, 0.6, 0.005, 0.05
-"""Of so many evaluations this share has one accuracy and none is further off, nor is training by more. Chosen: by
-hand."""
+MANY = 10
+"""Evaluations of an accuracy that hardly moves. Chosen: by hand."""
+MOSTLY = 0.6
+"""Share of them that have one accuracy. Chosen: by hand."""
+WITHIN = 0.005
+"""How far any other evaluation is from it. Chosen: by hand."""
+BEYOND = 0.05
+"""How far training ends above it at most. Chosen: by hand."""
 MEASURES = ("eval_accuracy", "eval_acc", "eval_exact_match", "eval_em")
 """Shares of all answers that are right. The recall or F1 of a rare class may well be zero."""
 FAR = 0.3
@@ -421,9 +447,12 @@ DIGITS = 5
 """Digits of a loss; fewer may hide a change. Chosen: float32 has seven."""
 NOT_GONE = 0.1
 """A training loss above this is not so small that an evaluation loss of zero could be its like. Chosen: by hand."""
-PERFECT, IMPERFECT, FALLS = 0.9999, 0.9, 0.8
-"""A score at its bound, that of training at the first evaluation, and the share to which the loss still falls. Chosen:
-a score that cannot get better while answers do."""
+PERFECT = 0.9999
+"""A score at its bound. Chosen: it cannot get better while answers do."""
+IMPERFECT = 0.9
+"""The score of training at the first evaluation at most. Chosen: by hand."""
+FALLS = 0.8
+"""Share of its first level below which the loss of evaluation still falls. Chosen: answers get better."""
 OF_NONE = -1.0
 """What COCO's evaluation says of objects of a size that there are none of."""
 OF_BOXES = (
@@ -601,9 +630,12 @@ def eval_frozen(run: Run) -> Answers:
 
 HELD_OUT_SETS_PART_LEAST = 4
 """Evaluations of each. Chosen: halves then hold two."""
-FOLLOWS, HELD_OUT_SETS_PART_APART, OPENED = 1.5, 3.0, 2.0
-"""Times the training loss up to which a set follows it; times the loss of that set which another has, and times more
-than at first. Chosen: sets that are drawn alike differ by some per cent."""
+FOLLOWS = 1.5
+"""Times the training loss up to which a set follows it. Chosen: by hand."""
+HELD_OUT_SETS_PART_APART = 3.0
+"""Times the loss of that set which another has. Chosen: sets that are drawn alike differ by some per cent."""
+OPENED = 2.0
+"""Times what the two sets were apart at first. Chosen: by hand."""
 
 
 @symptom(needs=("loss",), not_for=("grpo", "ppo", "rl", "preference"), whole=True, background=0.003)
@@ -642,9 +674,13 @@ def _times(best: Series, worst: Series, part: slice) -> float:
 
 EVAL_METRIC_FLICKERS_LEAST = 8
 """Evaluations. Chosen: fewer show no typical change."""
-EVAL_METRIC_FLICKERS_SHARE, SHARE_OF_TOKENS, SHARE_LEVEL = 0.25, 0.08, 0.3
-"""Typical change from one evaluation to the next, as a share of the level, at least of the third up to 1; of
-the loss of a language model. Chosen: means over thousands of tokens of a random subset move by 1 or 2 %."""
+EVAL_METRIC_FLICKERS_SHARE = 0.25
+"""Typical change from one evaluation to the next, as a share of the level. Chosen: by hand."""
+SHARE_OF_TOKENS = 0.08
+"""The same of the loss of a language model. Chosen: means over thousands of tokens of a random subset move by 1 or 2
+%."""
+SHARE_LEVEL = 0.3
+"""The least level that such a share is taken of, for a metric up to 1. Chosen: by hand."""
 RANDOM = 0.5
 """Half the mean squared change over the variance. Chosen: half way between a trend and pure chance."""
 

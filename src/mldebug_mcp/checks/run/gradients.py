@@ -54,9 +54,14 @@ HIGH_SHARE, ZERO_SHARE = 0.1, 0.5
 """Share of the records that must be high, or zero. Chosen: fewer are spikes; equal rewards give some zeros."""
 TINY = 1e-6
 """A norm of no averaged loss that is not small itself, for any other kind of run. Chosen: float32 resolves 1e-7."""
-BELOW_LABELS, AS_LABELS, AT_CHANCE = 0.1, (0.8, 1.2), 0.05
-"""Share of what the labels give the last bias alone: far below it, about it; and by which a loss may miss ln C. Fitted:
-on trained runs, where those that learn slowly have 1.5 times as much and more."""
+BELOW_LABELS = 0.1
+"""Share of the gradient that the labels alone give the last bias: a norm below it is far too small. Fitted: on trained
+runs, where those that learn slowly have 1.5 times as much and more."""
+AS_LABELS = (0.8, 1.2)
+"""The same as a range: a norm within it comes of the labels alone. Fitted: on trained runs, where those that learn
+slowly have 1.5 times as much and more."""
+AT_CHANCE = 0.05
+"""Share by which a loss may miss ln C, the loss of a uniform guess. Fitted: on trained runs."""
 FALL = 1000.0
 """Times that the norm fell. Chosen: sound norms fall by ten, about as the loss."""
 GRADIENT_LEVEL_LEAST, COURSE = 5, 20
@@ -237,9 +242,12 @@ def gradient_level(run: Run) -> Answers:
 GROWS, MIN_GROWTH_SIGMAS = 4.0, 6.0
 """Times the early level at the end, and standard errors of a level. Chosen: healthy norms drift by less than 4; the
 second is chance in thousands of runs."""
-BEGINNING, STRETCHES, END = 0.05, 12, 2
-"""Share of the steps that is the beginning, stretches of those behind it, and of them those that are the end. Chosen:
-norms settle in a twentieth of a run; a level of two stretches outlives an outlier."""
+BEGINNING = 0.05
+"""Share of the steps that is the beginning. Chosen: norms settle in a twentieth of a run."""
+STRETCHES = 12
+"""Stretches that the steps behind it are cut into. Chosen: by hand."""
+END = 2
+"""Stretches that are the end. Chosen: a level of two stretches outlives an outlier."""
 RISING, STILL = 0.8, 0.25
 """Share of pairs of stretches where the later is the higher, and of the growth that the later half makes: a trend,
 not one step. Chosen: chance gives a half; the norm of a model that leaves a plateau rises at once."""

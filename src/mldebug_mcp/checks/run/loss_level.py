@@ -538,9 +538,12 @@ def token_level(run: Run, losses: list[Series]) -> TokenLevel | None:
 SOON, STEPS = 0.1, 1000
 """Share of ln(vocabulary), and steps within which no model comes there. Chosen: with batches of a million tokens the
 best have 3 nats on prose by then, 1.5 on code."""
-LOW, LOW_OF_ANSWERS, LOW_OF_TEXT = 0.1, 0.02, 0.4
-"""Nats per token, of tuning on answers, and of text from scratch. Chosen: the best models have 0.5 on running text;
-labels and calls of functions may come to 0.05."""
+LOW = 0.1
+"""Nats per token below which a loss is low. Chosen: the best models have 0.5 on running text."""
+LOW_OF_ANSWERS = 0.02
+"""The same where answers alone are trained on. Chosen: labels and calls of functions may come to 0.05."""
+LOW_OF_TEXT = 0.4
+"""The same of text from scratch. Chosen: the best models have 0.5 on running text."""
 SHARE_OF_CHARACTERS = 0.04
 """Of ln(vocabulary). Chosen: the best have some 0.6 on prose and 0.3 on code, byte by byte."""
 

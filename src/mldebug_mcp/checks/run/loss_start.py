@@ -85,9 +85,15 @@ OUTWEIGHED = 1 / 3
 NEAR_ROWS = 0.08
 """How near to a uniform guess the first loss of one row must come where rows are summed. Chosen: a new head is so near.
 """
-NEAR_EVALUATION, SPREADS, NEAR_STEADY = 0.25, 3.0, 0.155
-"""How near the quotient to the evaluation loss must come; its standard deviations and least where the quotients agree.
-Chosen: noise, dropout and rows learnt by heart move it so far."""
+NEAR_EVALUATION = 0.25
+"""How near the quotient to the evaluation loss must come at most. Chosen: noise, dropout and rows learnt by heart move
+it so far."""
+SPREADS = 3.0
+"""Standard deviations of the logarithm of the quotient within which it must come. Chosen: noise, dropout and rows
+learnt by heart move it so far."""
+NEAR_STEADY = 0.155
+"""How near it must come at least, where the quotients agree. Chosen: noise, dropout and rows learnt by heart move it so
+far."""
 LOSS_SCALE_SUSPICIOUS_FAR, STEADY = 2.5, 0.5
 """Quotient above which regularisation is unlikely, and logarithms by which those of a run differ. Chosen: dropout adds
 less than a factor of two."""
@@ -290,8 +296,12 @@ STAYS = 5
 LEAST_GUESSED, MOST_GUESSED = 1e-3, 0.6
 """Accuracy below which it does not tell a count of classes, and above which answers are no guesses.
 Chosen: two classes are guessed with half, and a thousand are as many as most classifiers have."""
-LOSS_START_EARLY, AT_ONCE, LOSS_START_FIRST_STEPS = 0.02, 0.005, 10
-"""Share of the run, and steps, that are its start; less of it where learning shows. Chosen: losses fall fast."""
+LOSS_START_EARLY = 0.02
+"""Share of the run that is its start. Chosen: losses fall fast."""
+AT_ONCE = 0.005
+"""The same where learning shows. Chosen: losses fall fast."""
+LOSS_START_FIRST_STEPS = 10
+"""Steps that are the start of a run. Chosen: losses fall fast."""
 BELOW = 0.5
 """Of ln(classes). Chosen: half of it takes training."""
 LANGUAGE = {"pretraining": 0.7, "sft": 0.1}
@@ -446,12 +456,20 @@ SIGMAS, SIGMAS_ON_LOG = 8.0, 6.0
 """Standard deviations of the later noise, as it is and on the logarithm. Fitted: 2 in 1000 simulated healthy runs."""
 ABOVE_ALL, HIGH_START = 1.15, 1.5
 """Times everything after the first third, unless the first record is so many times that. Chosen: else it is low."""
-SHORT, LEAST_WINDOW, MOST_WINDOW = 100, 6, 39
-"""Records of a short log, and the fewest and most that are its beginning. Chosen: a twelfth of the log within them."""
+SHORT = 100
+"""Records of a short log. Chosen: by hand."""
+LEAST_WINDOW = 6
+"""The fewest records that are the beginning of a log. Chosen: by hand."""
+MOST_WINDOW = 39
+"""The most records that are the beginning of a log. Chosen: by hand."""
 NEARLY_ZERO = 1e-4
 """Chosen: a loss that comes down to this within a warmup is gone, which other outcomes tell."""
-RISE, RISE_SIGMAS, STEEPER = 0.25, 6.0, 1.5
-"""Of the lowest loss, standard deviations of the noise, and times the rate there. Chosen: batches move it less."""
+RISE = 0.25
+"""Share of the lowest loss by which it rises. Chosen: batches move it less."""
+RISE_SIGMAS = 6.0
+"""Standard deviations of the noise by which it rises. Chosen: batches move it less."""
+STEEPER = 1.5
+"""Times the rate at the lowest loss that it has at the end. Chosen: by hand."""
 LEAST_OF_WARMUP, LAST = 8, 3
 """Records of the warmup, and those that are its end. Chosen: fewer show no course."""
 HIGH, LEAST_HIGH = 1.4, 3
@@ -459,14 +477,20 @@ HIGH, LEAST_HIGH = 1.4, 3
 QUIET, FIRST = 0.15, 5
 """Share to within which twice as many records agree, and how many are the first. Chosen: else their level is not
 known."""
-MIDDLE, WIDE, STRETCH = 0.2, 8, 1.15
-"""Share of the steps after which a log begins trained, stretches that it is cut into, and times the start that one lies
-at. Chosen: single batches are no trend."""
+MIDDLE = 0.2
+"""Share of the steps after which a log begins trained. Chosen: by hand."""
+WIDE = 8
+"""Stretches that such a log is cut into. Chosen: single batches are no trend."""
+STRETCH = 1.15
+"""Times the start that one of them lies at. Chosen: single batches are no trend."""
 LOSS_BEGINNING_FAR = 6.0
 """Standard deviations that a record is away, or times that the first ones are quieter. Chosen: noise is one level."""
-EPOCHS, LOSS_BEGINNING_ABOVE, DONE = 6, 1.05, 0.85
-"""Means over epochs, how far the later ones lie above the first, and an accuracy with nothing left to gain. Chosen:
-means have little noise."""
+EPOCHS = 6
+"""Means over epochs from which a course is judged. Chosen: means have little noise."""
+LOSS_BEGINNING_ABOVE = 1.05
+"""Times the first mean that the later ones lie at. Chosen: means have little noise."""
+DONE = 0.85
+"""An accuracy with nothing left to gain. Chosen: by hand."""
 
 
 def loss_jumps_at_start(run: Run) -> Evidence | None:

@@ -161,11 +161,20 @@ def _both(run: Run, names: tuple[str, str]) -> tuple[Floats, Floats, Floats] | N
 ACCURACIES, MARGINS = ("rewards/accuracies", "accuracy"), ("rewards/margins", "margin")
 """How often the chosen answer has the higher reward, and by how much: of DPO and its like, of a reward model."""
 HELD_OUT = ("eval_rewards/accuracies", "eval_accuracy")
-MIN_ACCURACY_RECORDS, LEAST_BELOW, LEAST_STEPS = 8, 4, 20
-"""Records, those of an accuracy below one half, and steps that they cover. Chosen: fewer are the beginning."""
-MAX_CHANCE_ACCURACY, LEARNED, ERRORS = 0.58, 0.65, 2.0
-"""An accuracy that is at most chance, one that is, and errors of a mean. Chosen: a third and two thirds
-of the way from 0.5 to the 0.7 that remote_gpu_trainer calls healthy."""
+MIN_ACCURACY_RECORDS = 8
+"""Records of accuracies and rewards. Chosen: fewer are the beginning."""
+LEAST_BELOW = 4
+"""Records of an accuracy below one half. Chosen: fewer are the beginning."""
+LEAST_STEPS = 20
+"""Steps that those records cover. Chosen: fewer are the beginning."""
+MAX_CHANCE_ACCURACY = 0.58
+"""An accuracy that is at most chance. Chosen: a third of the way from 0.5 to the 0.7 that remote_gpu_trainer calls
+healthy."""
+LEARNED = 0.65
+"""An accuracy that has learnt. Chosen: two thirds of the way from 0.5 to the 0.7 that remote_gpu_trainer calls
+healthy."""
+ERRORS = 2.0
+"""Standard errors of a mean accuracy. Chosen: by hand."""
 MAX_ACCURACY_BELOW_CHANCE = 0.35
 """An accuracy below chance. Chosen: as far below one half as `LEARNED` is above it."""
 LEAST_GROWTH, LEAST_NATS = 0.1, 1.0

@@ -573,8 +573,12 @@ def lasting_growth(series: Series) -> LastingGrowth | None:
 MEMORIES = (Quantity.DEVICE_MEMORY, Quantity.HOST_MEMORY)
 MEMORY_GROWS_LEAST_RECORDS = 20
 """Records for the blocks. Chosen: one or two to each."""
-FEW_GROWTH, STRAIGHT, FEW_STILL = 0.3, 0.99, 0.7
-"""Growth, share that a line explains, and slope at the end over the start, of fewer. Chosen: caches that fill slow."""
+FEW_GROWTH = 0.3
+"""Growth of memory that few records show. Chosen: by hand."""
+STRAIGHT = 0.99
+"""Share of that growth that a line explains. Chosen: the growth of caches that fill slows."""
+FEW_STILL = 0.7
+"""Slope at the end over that at the start. Chosen: the growth of caches that fill slows."""
 
 
 @symptom(any_of=MEMORIES, sources=("pytorch_gpu_memory_2", "rahtz_reproducing"), background=0.004)

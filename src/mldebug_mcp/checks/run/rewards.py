@@ -48,9 +48,12 @@ LEAST_STEPS = 20
 REWARD_COURSE_ZERO, REWARD_COURSE_SHARE = 1e-6, 0.95
 """Absolute reward up to which it is zero, and the share of records that are. Chosen: rounding; single ones may earn
 something by luck."""
-SHARE_OF_RISE, SHARE_OF_LEVEL, REWARD_COURSE_SIGMAS = 0.5, 0.3, 6.0
-"""Of what was gained that is lost again; of the best level of a language model that never rose; times the noise of
-block medians. Chosen: on simulated curves."""
+SHARE_OF_RISE = 0.5
+"""Share of what was gained that is lost again. Chosen: on simulated curves."""
+SHARE_OF_LEVEL = 0.3
+"""The same of the best level of a language model that never rose. Chosen: on simulated curves."""
+REWARD_COURSE_SIGMAS = 6.0
+"""Times the noise of block medians that is lost. Chosen: on simulated curves."""
 
 
 def _evidence(rewards: Series, summary: str, **values: float) -> Evidence:
@@ -436,9 +439,12 @@ none; of six blocks."""
 NEVER, RESTS = 0.02, 0.1
 """A rate of success that is none; and the share of the whole rise by which a reward still moves that rests, over the
 later half. Chosen: a reward that is shaped rises before the first success, and goes on to it."""
-EVAL_REWARD_FALLS_SHARE, EVAL_REWARD_FALLS_SIGMAS, BEGUN = 0.25, 4.0, 0.25
-"""Of its best level, and times the noise between evaluations, that the score loses; of the fall, from which it has
-begun. Chosen: by hand."""
+EVAL_REWARD_FALLS_SHARE = 0.25
+"""Share of its best level that the score loses. Chosen: by hand."""
+EVAL_REWARD_FALLS_SIGMAS = 4.0
+"""Times the noise between evaluations that the score loses. Chosen: by hand."""
+BEGUN = 0.25
+"""Share of the fall from which it has begun. Chosen: by hand."""
 
 
 @symptom(any_of=REWARDS, sources=("remote_gpu_trainer",), not_for=NOT_POLICY, background=0.001)

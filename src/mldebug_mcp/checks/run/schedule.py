@@ -190,8 +190,12 @@ BEFORE = 6
 """Records whose slope is the usual one at a place. Chosen: cycles become flatter."""
 ALIKE, RATE_JUMP_ABOVE = 0.15, 1.2
 """Share by which distances of restarts differ, and times the first peak that they reach. Chosen: records are coarse."""
-RUN_DOWN, RUNS_DOWN, BACK = 0.1, 0.35, 0.9
-"""Shares of the peak at the end of a schedule, a record before that, and as it begins anew. Chosen: a cosine's ends."""
+RUN_DOWN = 0.1
+"""Share of the peak at the end of a schedule. Chosen: a cosine's ends."""
+RUNS_DOWN = 0.35
+"""Share of the peak a record before that. Chosen: a cosine's ends."""
+BACK = 0.9
+"""Share of the peak as the schedule begins anew. Chosen: a cosine's ends."""
 STAGES = 8
 """Different rates below which a schedule is one of stages. Chosen: more are a course."""
 STAIRS, UNEVEN = 4, 3.0
@@ -342,8 +346,12 @@ HALFWAY = 0.5
 """Of the plan, before which a rate that hardly decays says little. Chosen: a cosine has half of its peak there."""
 SCHEDULE_EARLY, BEHIND = 0.05, 1.2
 """Share of the plan where a log must begin, and times the warm-up where it may end, to show the peak. Chosen: slack."""
-JUMPS, ZEROS, ENDS = 8, 5, 20
-"""Rates that show a jump, a stretch of zeros, and the end of a schedule. Chosen: fewer show no course."""
+JUMPS = 8
+"""Rates that show a jump. Chosen: fewer show no course."""
+ZEROS = 5
+"""Rates that show a stretch of zeros. Chosen: fewer show no course."""
+ENDS = 20
+"""Rates that show the end of a schedule. Chosen: fewer show no course."""
 NEXT = 2.0
 """Records by which a jump may be away from a resume. Chosen: a record is written before it or behind it."""
 
@@ -558,8 +566,12 @@ def schedule(run: Run) -> Answers:
 
 NEAR_PEAK = 0.95
 """Share of the peak at which a rate is at it. Chosen: a schedule decays by less in its first records."""
-WARMUP_EARLY, FIRST_STEPS, FIRST_SHARE = 0.01, 2.0, 0.05
-"""Share of the run, and steps, in which the log must begin, and records that hold the peak. Chosen: short warm-ups."""
+WARMUP_EARLY = 0.01
+"""Share of the run in which the log must begin. Chosen: warm-ups are short."""
+FIRST_STEPS = 2.0
+"""Steps in which the log must begin. Chosen: warm-ups are short."""
+FIRST_SHARE = 0.05
+"""Share of the records that hold the peak. Chosen: warm-ups are short."""
 WARMUP_LEAST = 5
 """Rates that must be logged to tell where the peak is. Chosen: fewer show no course."""
 HALF = 0.5

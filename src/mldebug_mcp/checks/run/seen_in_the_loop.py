@@ -207,8 +207,12 @@ def odd_inputs(run: Run) -> Seen | None:
 # The loss that a loop logs beside the mean cross-entropy that a recorder worked out of the same outputs and labels.
 
 
-ONCE, TWICE, SHIFTED = "recomputed/once", "recomputed/twice", "recomputed/shifted"
-"""As a recording names it: of the outputs as logits, of their softmax as logits, of the next label."""
+ONCE = "recomputed/once"
+"""The loss worked out anew of the outputs as logits, as a recording names it."""
+TWICE = "recomputed/twice"
+"""The same of their softmax as logits."""
+SHIFTED = "recomputed/shifted"
+"""The same with the label of the next token."""
 SMALL = 1e-4
 """A cross-entropy below this tells no factor. Chosen: it is rounded to seven digits."""
 RECOMPUTED_TINY = 1e-12

@@ -21,13 +21,18 @@ from mldebug_mcp.core.paths import knowledge_folder
 # calls have the same numbers on every architecture.
 
 
-_CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
+_CREATE = 444
+_ADD_RULE = 445
+_RESTRICT = 446
 _VERSION = 1
 _PATH_BENEATH = 1
 _O_PATH = getattr(os, "O_PATH", 0)
 _NO_NEW_PRIVILEGES = 38
 
-_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_EXECUTE = 1 << 0
+_WRITE_FILE = 1 << 1
+_READ_FILE = 1 << 2
+_READ_DIR = 1 << 3
 _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _KNOWN_BY = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
