@@ -258,8 +258,10 @@ def _is_whole(value: object) -> bool:
 MOST_COLUMNS = 1000
 LEAST_ROWS = 10
 """Rows from which a file of single numbers is taken for a table of measurements, not for a few settings. Chosen."""
-_SPLITMIX_INCREMENT, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
-"""Odd constants of the generator SplitMix64."""
+_SPLITMIX_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+"""The odd constant that the generator SplitMix64 adds."""
+_MIX = np.uint64(0xBF58476D1CE4E5B9)
+"""The odd constant by which SplitMix64 multiplies."""
 
 
 def cells_of(table: Table) -> dict[str, Column]:

@@ -56,8 +56,10 @@ MIN_FALL_OF_BOTH = 2.0
 """How many times both losses fall where they are one quantity on two scales. Chosen: by hand."""
 LEAST_IN_STEP = 4
 """Evaluations over which both losses are compared. Chosen: by hand."""
-MANY_TIMES, EVALUATION_FALLS = 10.0, 1.3
-"""... and a ratio from which it is enough that evaluation falls less. Chosen: no held-out set is so much harder."""
+MANY_TIMES = 10.0
+"""The ratio from which it is enough that evaluation falls less. Chosen: no held-out set is so much harder."""
+EVALUATION_FALLS = 1.3
+"""How many times evaluation then falls. Chosen: by hand."""
 SUM_OF_BATCHES = 4.0
 """Times the evaluation loss: dropout and augmentation do not raise a training loss so far. Chosen: by hand."""
 EVALUATION_STANDS = 0.01
@@ -280,8 +282,10 @@ _RANKINGS = (Quantity.NDCG, Quantity.MRR, Quantity.HIT_RATE)
 _AT_RANKS = (Quantity.RECALL, Quantity.PRECISION, Quantity.AVERAGE_PRECISION, Quantity.F1, Quantity.CORRELATION)
 _AT_RANK = regex(r"@[_ ]?\d")
 """... and what is a ranking where the name says of how many; without that it counts with one of the sure ones."""
-NEAR_AUC, LEAST_AUC = 0.04, 8
-"""How far above 0.5 the AUC of a guess may be, over so many evaluations. Chosen: the error over some hundred rows."""
+NEAR_AUC = 0.04
+"""How far above 0.5 the AUC of a guess may be. Chosen: the error over some hundred rows."""
+LEAST_AUC = 8
+"""Evaluations of an AUC that is a guess. Chosen: by hand."""
 LOW_AUC = 0.4
 """An AUC below which a model is wrong more often than a guess. Chosen: hundreds of rows bring a guess nearer."""
 QUALITY_EARLY = 4
@@ -377,9 +381,10 @@ def goes_on_falling(run: Run) -> bool:
 
 ANSWERS_LEAST = 5
 """Evaluations. Chosen: a translator or recogniser that learns may need some until anything is right."""
-MIN_ERROR_RATE, BEGINNING = 0.98, 0.2
-"""An error rate from which on all answers are wrong, and the first share of the evaluations, in which it may be lower.
-Chosen: that of empty answers, and that of random ones at first."""
+MIN_ERROR_RATE = 0.98
+"""An error rate from which on all answers are wrong. Chosen: that of empty answers."""
+BEGINNING = 0.2
+"""The first share of the evaluations, in which the rate may be lower. Chosen: that of random answers at first."""
 PER_CENT = 5.0
 """Above this an error rate is in per cent. Chosen: insertions alone make one of five hundred per cent."""
 ANSWERS_STANDS = 0.05
@@ -388,9 +393,11 @@ ANSWERS_FALLS = 0.5
 """... and one that ends at this share of what it was at the first evaluation has fallen far. Chosen by hand."""
 GAINS = 0.02
 """A share of wrong answers that falls by so much of itself still gets better. Chosen: by hand."""
-OF_THE_MEAN, FAR_WORSE = 0.02, -1.0
-"""R² of answers that tell nothing, at most and at least. Chosen: held-out targets have a mean of their own, and answers
-with twice the variance of the targets are no one answer."""
+OF_THE_MEAN = 0.02
+"""R² of answers that tell nothing, at most. Chosen: held-out targets have a mean of their own."""
+FAR_WORSE = -1.0
+"""R² of answers that tell nothing, at least. Chosen: answers with twice the variance of the targets are no one
+answer."""
 _SCORES = (Quantity.BLEU, Quantity.CHRF)
 
 
@@ -478,11 +485,14 @@ def has_fallen_far(loss: Series, since: float) -> bool:
 
 TERMS_LEAST = 5
 """Records in a row at zero, from the first on, and then others mostly not. Chosen: terms are delayed by more."""
-SHORTLY, SHORTLY_OF_RUN = 2, 0.02
-"""Records, and share of them, by which a loss is seen to rise after a term set in. Chosen: it may grow."""
-STRIDES, RAISED = 3, 1.2
-"""Different strides that a plan takes at most, and times what it was that it raises. Chosen: rounding makes two of
-one, and the last is cut short."""
+SHORTLY = 2
+"""Records by which a loss is seen to rise after a term set in. Chosen: it may grow."""
+SHORTLY_OF_RUN = 0.02
+"""The same as a share of the records. Chosen: it may grow."""
+STRIDES = 3
+"""Different strides that a plan takes at most. Chosen: rounding makes two of one, and the last is cut short."""
+RAISED = 1.2
+"""Times what it was that a plan raises it to. Chosen: by hand."""
 NEAR_LOG = 0.4
 """Logarithms by which a term and the evaluation loss may differ, in the median, to be one. Chosen: dropout and rows
 learnt by heart move it so far."""

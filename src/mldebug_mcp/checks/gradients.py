@@ -21,9 +21,12 @@ MAX_NORM_DIFFERENCE = 2e-3
 """Norms this near to each other are one value. Chosen: clipping divides by the norm plus 1e-6, and logs round."""
 LEAST_LAYERS = 4
 """Layers whose order can be judged. Chosen: four are in order by chance once in twelve."""
-JUMPS, SPREADS = 10.0, 8.0
-"""Times the recent level: norms of 0.1 to 10 are healthy in fine-tuning, 100 unstable; and standard deviations of the
-logarithm, beyond heavy tails of small batches. Source: axolotl_stability."""
+JUMPS = 10.0
+"""Times the recent level that a norm jumps to: 0.1 to 10 are healthy in fine-tuning, 100 unstable. Source:
+axolotl_stability."""
+SPREADS = 8.0
+"""Standard deviations of the logarithm of a norm that jumps, beyond heavy tails of small batches. Source:
+axolotl_stability."""
 WINDOWS = 20
 """Windows that the norms make; one of them is compared with a jump behind it. Chosen: by hand."""
 WIDEST = 50

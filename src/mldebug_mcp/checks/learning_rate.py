@@ -200,9 +200,10 @@ def still_rising(run: Run) -> bool:
 # Learning rates that come back: warm restarts and cycles, which the loss follows.
 
 
-MIN_TIMES_LOWEST_RATE, OF_PEAK = 2.0, 0.2
-"""A rate comes back where it is so many times what it had come down to, and this share of its highest. Chosen: by
-hand."""
+MIN_TIMES_LOWEST_RATE = 2.0
+"""Times what it had come down to that a rate comes back to. Chosen: by hand."""
+OF_PEAK = 0.2
+"""Share of its highest that a rate comes back to. Chosen: by hand."""
 
 
 def rate_comes_back(run: Run) -> list[float]:

@@ -170,8 +170,10 @@ OCTAVES = 6
 """Halvings, net, that are a fall. Chosen: a healthy scaler goes up and down by one or two."""
 BELOW_HEALTHY = 2
 """Halvings below the least healthy scale that are a fall. Chosen: there a healthy scaler never is."""
-DESCENT, DESCENT_SHARE = 20, 0.05
-"""Records, or share of the log, in which a scaler comes down from its start. Chosen: torch's 2 ** 16 takes sixteen."""
+DESCENT = 20
+"""Records in which a scaler comes down from its start. Chosen: torch's 2 ** 16 takes sixteen."""
+DESCENT_SHARE = 0.05
+"""The same as a share of the log. Chosen: by hand."""
 AGAIN = 3
 """Overflows at the smallest scale that are more than probing. Chosen: one or two may come by chance."""
 
@@ -302,8 +304,10 @@ def descent_of(scale: Series, *, skips_at_end: bool) -> Descent | None:
 # In what precision a run computes, as its settings or the loss scaler of half precision tell, and what is lost.
 
 
-MIN_LOST_GRADIENTS, MIN_SHARE_OF_LOST_GRADIENTS = 3, 0.02
-"""Records with a lost gradient behind the scaler's descent, and their share. Chosen: scalers lose one in a hundred."""
+MIN_LOST_GRADIENTS = 3
+"""Records with a lost gradient behind the scaler's descent. Chosen: by hand."""
+MIN_SHARE_OF_LOST_GRADIENTS = 0.02
+"""Share of the records with a lost gradient. Chosen: scalers lose one in a hundred."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,8 @@ def text(data: bytes, field: Field) -> str:
 # Source: https://www.tensorflow.org/tutorials/load_data/tfrecord
 
 
-HEADER, FOOTER = 12, 4
+HEADER = 12
+FOOTER = 4
 CHECKED_BYTES = 1024
 """Records up to this size are checked; larger ones are images and histograms."""
 LARGE_BYTES = 8 * 1024 * 1024

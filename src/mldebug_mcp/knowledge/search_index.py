@@ -381,8 +381,10 @@ REPEATED_SOURCE_WEIGHT = 0.85
 """What each further quote of one source counts of the one before (chosen: an answer is of several)."""
 RANKED = 120
 """Documents that are looked at, best first (measured: more changes no answer of benchmarks/search)."""
-LEADING, BEHIND = 1.5, 1.0
-"""Times the score of the best other entry: the likeliest cause, and one that is not likelier than the others."""
+LEADING = 1.5
+"""Times the score of the best other entry that the likeliest cause has."""
+BEHIND = 1.0
+"""The same of a cause that is not likelier than the others."""
 LEADERS = 3
 """Causes that lead so, the likeliest ones (chosen: an answer's first five hold other entries too)."""
 FURTHER = 0.5

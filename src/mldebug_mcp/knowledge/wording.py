@@ -200,8 +200,10 @@ PIECES = (4, 5)
 """Characters of a piece (fitted as above)."""
 _LEARNT_WORD = re.compile(r"(?<!\d)[^\W\d_]+")
 """A word, but no unit of a number."""
-OTHER, NO_CAUSE = "", "*"
-"""The classes of questions of other fields, and of what is known here and leads to no cause, such as some errors."""
+OTHER = ""
+"""The class of questions of other fields."""
+NO_CAUSE = "*"
+"""The class of what is known here and leads to no cause, such as some errors."""
 
 
 def features(words: Sequence[str], tags: Sequence[str], question: str, put: str) -> Iterator[str]:

@@ -391,8 +391,10 @@ _SOURCES = (
     "Dettmers et al. 2023, QLoRA, arXiv 2305.14314: 4 bits and 0.127 bits of constants per frozen weight",
     "Bekman, ML Engineering: 18 bytes per parameter; CUDA's context of 0.5 to 2 GiB",
 )
-MEASURED, MEASURED_ERROR = 28, 0.014
-"""Peaks in benchmarks/gpu/peaks.json, and the largest relative error of the estimate on them."""
+MEASURED = 28
+"""Peaks in benchmarks/gpu/peaks.json."""
+MEASURED_ERROR = 0.014
+"""The largest relative error of the estimate on them."""
 MEASURED_ON = "one NVIDIA H200 (four architectures, torch 2.11, Transformers 5.17)"
 _NOTES = (
     "CUDA's context and libraries take another 0.5 to 2 GiB, fragmentation a few percent",

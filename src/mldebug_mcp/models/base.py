@@ -67,8 +67,10 @@ LONGEST_TOLD = 80
 LONGEST_REPR = 240
 """Characters of the whole line (chosen)."""
 
-SOUND, OTHER = "healthy", "unknown"
-"""The two hypotheses that blame nothing: that nothing is wrong, and that a cause is at work which has no name here."""
+SOUND = "healthy"
+"""The hypothesis that nothing is wrong."""
+OTHER = "unknown"
+"""The hypothesis that a cause is at work which has no name here."""
 NO_FAULTS = (SOUND, OTHER)
 Severity = Literal["error", "warning", "info"]
 GRAVEST_FIRST: tuple[Severity, ...] = ("error", "warning", "info")

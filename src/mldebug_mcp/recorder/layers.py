@@ -486,9 +486,11 @@ def _is_finite(tensor: Value) -> bool:
 # What a model is fed: how much its numbers vary, and how far the inputs of evaluation are from those of training.
 
 
-SPREAD, APART = "inputs_spread", "inputs_apart"
-"""The standard deviation of the numbers of a batch; the largest difference between the shares of numbers up to a bound
-in a batch of training and in the evaluation (Kolmogorov and Smirnov). Whole numbers, such as tokens, have neither."""
+SPREAD = "inputs_spread"
+"""The standard deviation of the numbers of a batch. Whole numbers, such as tokens, have none."""
+APART = "inputs_apart"
+"""The largest difference between the shares of numbers up to a bound in a batch of training and in the evaluation
+(Kolmogorov and Smirnov). Whole numbers, such as tokens, have none."""
 INPUTS_MOST_NUMBERS = 1024
 """Numbers of a batch that give its spread, drawn evenly. Chosen: known to 2 %."""
 FEWEST_SPREAD = 16

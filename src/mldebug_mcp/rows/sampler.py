@@ -101,7 +101,8 @@ def _slack(epoch: float) -> float:
 # The folder of a Transformers Trainer → how its rows were dealt out, or why that cannot be told.
 
 
-ARGUMENTS, STATE = "training_args.bin", "trainer_state.json"
+ARGUMENTS = "training_args.bin"
+STATE = "trainer_state.json"
 MAX_STATE = 64 * 1024 * 1024
 MAX_CHECKPOINTS = 1000
 RECORD = "record the rows (mldebug_mcp.recorder) to know those of the next run"

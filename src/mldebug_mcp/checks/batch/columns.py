@@ -239,8 +239,10 @@ def _of_images(array: Floats, description: str, low: float, high: float) -> tupl
 # Images of one colour.
 
 
-IMAGES, FILMS = 4, 5
-"""Axes of a batch of images and of films. Source: Transformers' `pixel_values`."""
+IMAGES = 4
+"""Axes of a batch of images. Source: Transformers' `pixel_values`."""
+FILMS = 5
+"""Axes of a batch of films. Source: Transformers' `pixel_values`."""
 MIN_SPREAD_OF_IMAGE = 1e-6
 """Deviation of the pixels of an image that is not blank. Chosen: rounding alone gives less."""
 

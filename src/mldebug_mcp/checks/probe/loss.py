@@ -12,9 +12,10 @@ from mldebug_mcp.probe.measured import Measured
 # The first loss lies far above that of a uniform guess.
 
 
-MAX_TIMES_UNIFORM_LOSS, MARGIN = 1.5, 0.5
-"""Times the loss of a uniform guess, and nats. Chosen: a sound start is near the guess; usual output scales add
-less."""
+MAX_TIMES_UNIFORM_LOSS = 1.5
+"""Times the loss of a uniform guess that a first loss is at most. Chosen: a healthy start is near the guess."""
+MARGIN = 0.5
+"""Nats more that it may have. Chosen: usual output scales add less."""
 
 
 @probe_symptom(

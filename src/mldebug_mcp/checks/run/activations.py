@@ -70,15 +70,19 @@ GROWS = 1.4
 """Growth of logits up to where the loss fails. Chosen: those of healthy runs grow as long as something is learnt."""
 RISING = 0.6
 """Share of the later blocks that rise. Chosen: a half do by chance."""
-LEAST_LOGITS, BLOCKS = 20, 10
-"""Records, and the blocks that they are cut into. Chosen: two to a block."""
+LEAST_LOGITS = 20
+"""Records of the logits. Chosen: two to a block."""
+BLOCKS = 10
+"""Blocks that they are cut into. Chosen: by hand."""
 QUARTER = 4
 """The level to compare with is that of the second quarter. Chosen: the first holds the beginning."""
 RUN_ACTIVATIONS_LEAST = 8
 """Records of a spread. Chosen: half of them are a level."""
-RUN_ACTIVATIONS_LEFT, GONE = 0.2, 0.003
-"""A spread is gone at this share of its highest, or where it was never above that. Chosen: at a fifth the cosine of two
-embeddings of one length is 0.96; 2048 even dimensions have a spread of 0.022 each."""
+RUN_ACTIVATIONS_LEFT = 0.2
+"""Share of its highest at which a spread is gone. Chosen: at a fifth the cosine of two embeddings of one length is
+0.96."""
+GONE = 0.003
+"""The most that a spread which is gone may be. Chosen: 2048 even dimensions have a spread of 0.022 each."""
 OF_UNITS = 0.5
 """Highest spread that embeddings of length one have: a larger one may fall for many reasons. Chosen: half in one."""
 MIN_EMBEDDING_COSINE = 0.98

@@ -28,16 +28,20 @@ MIN_SHARE_BELOW = 0.9
 """Share of the records below that bound. Chosen: a discriminator in play is near zero on single batches alone."""
 HIGH = 3.0
 """Cross-entropy from which on a network is beaten. Chosen: the other is 95 % sure on every batch."""
-SQUARED, NEAR_SQUARED_ERROR = 1.0, 0.15
-"""Squared error of a generator that is always found out, and how near it is. Chosen: about the mean of a batch."""
+SQUARED = 1.0
+"""Squared error of a generator that is always found out. Chosen: about the mean of a batch."""
+NEAR_SQUARED_ERROR = 0.15
+"""How near to it the error is. Chosen: about the mean of a batch."""
 FALLS = 0.8
 """Share of its level at first below which a loss comes down. Chosen: the beaten side catches up."""
 MIN_RECORDS = 8
 """Records. Chosen: fewer are the beginning."""
 LEAST_OUTPUT = 1e-12
 """Chosen: the logarithm of zero is none."""
-ABOVE, OFTEN = 0.05, 0.9
-"""Generated samples look more real by so much, and in this share of the records. Chosen: one that learns finds out."""
+ABOVE = 0.05
+"""What generated samples look more real by. Chosen: a discriminator that learns finds out."""
+OFTEN = 0.9
+"""Share of the records in which they do. Chosen: a discriminator that learns finds out."""
 _PAIRS = (
     (("D_real", "D_fake"), "G_GAN"),  # pix2pix
     (("D_A",), "G_A"),  # CycleGAN

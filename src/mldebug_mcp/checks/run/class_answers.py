@@ -251,8 +251,10 @@ def _is_count(classes: Floats, run: Run) -> Holds:
 # What tells how well a classifier does by class: the recall of each, means over them, scores of the one looked for.
 
 
-MIN_EVALUATIONS, LAST = 4, 3
-"""Evaluations, and those that are the last. Chosen: a median of three has no outlier, and some come before it."""
+MIN_EVALUATIONS = 4
+"""Evaluations. Chosen: some come before the last three."""
+LAST = 3
+"""Evaluations that are the last. Chosen: a median of three has no outlier."""
 _RECALL = regex(r"(?:eval_)?(?:.*[_/])?(?:recall(?:[_/].+)?|(?:f1|acc(?:uracy)?)[_/]class[_/]?\w+)")
 _MEAN = regex(r"macro|balanced|mean|avg|average|weighted|micro|recall$|@|at_?\d")
 _OVER_CLASSES = regex(r"eval_.*(?:macro|balanced).*")
@@ -289,8 +291,10 @@ def last_share(series: Series) -> float:
 
 LASTS = 0.5
 """Share of the evaluations, at the end. Chosen: a model that learns gives the commonest answer at first as well."""
-FOUND, MISSED = 0.9, 0.1
-"""Recall of a class that always wins, and of one that is as good as never predicted. Chosen: by hand."""
+FOUND = 0.9
+"""Recall of a class that always wins. Chosen: by hand."""
+MISSED = 0.1
+"""Recall of a class that is as good as never predicted. Chosen: by hand."""
 MIN_SHARE_OF_CLASSES_MISSED = 0.3
 """Of the other classes: so many are missed. Chosen: by hand."""
 CLASS_ANSWERS_APART = 0.35

@@ -159,13 +159,19 @@ def _discounted(run: Run) -> float | None:
 # Does the critic run away from what is earned?
 
 
-GROWTH, GROWTH_ALONE = 30.0, 1000.0
-"""Times the lowest level before it; the second where no reward tells the scale. Chosen: on simulated curves."""
-UNEXPLAINED, OUT_OF_REACH = 100.0, 1000.0
-"""Times the squared reward, or root of the loss, where the critic explains nothing of returns. Fitted: 23 healthy runs
-stay below 0.2; a fresh network gives values of about one and does not learn a thousand times that in a run."""
-LEAST_RECORDS, LEAST_EXPLAINED = 8, 20
-"""Records of a loss or of values, and of the variance that is explained. Chosen: by hand."""
+GROWTH = 30.0
+"""Times the lowest level before it that a value loss ends at. Chosen: on simulated curves."""
+GROWTH_ALONE = 1000.0
+"""The same where no reward tells the scale. Chosen: on simulated curves."""
+UNEXPLAINED = 100.0
+"""Times the squared reward, where the critic explains nothing of returns. Fitted: 23 healthy runs stay below 0.2."""
+OUT_OF_REACH = 1000.0
+"""Root of the loss there. Chosen: a fresh network gives values of about one and does not learn a thousand times that in
+a run."""
+LEAST_RECORDS = 8
+"""Records of a loss or of values. Chosen: by hand."""
+LEAST_EXPLAINED = 20
+"""Records of the variance that is explained. Chosen: by hand."""
 TIMES = 10.0
 """Times the largest value that returns explain. Chosen: scaled rewards and a bonus for entropy make some times of
 it."""
@@ -183,8 +189,10 @@ LOST = 0.02
 """Explained variance below which what was reached is lost. Chosen: by hand."""
 LASTING = 0.8
 """Share of the records below zero. Chosen: no noise of a few batches lasts so long."""
-RUN_CRITIC_NOTHING, ALWAYS = 0.01, 0.95
-"""An explained variance that is none, in this share of all records from the first on. Chosen: rounding and chance."""
+RUN_CRITIC_NOTHING = 0.01
+"""An explained variance that is none. Chosen: rounding and chance."""
+ALWAYS = 0.95
+"""Share of all records that have it, from the first on. Chosen: rounding and chance."""
 
 
 def value_loss_high(run: Run) -> Evidence | None:

@@ -282,8 +282,10 @@ LAST = 6
 """Records that are the end of a log. Chosen: what hangs does so at once, or within a few steps."""
 BEFORE = 8
 """Records before these. Chosen: among fewer there may be no evaluation and no checkpoint."""
-SLOWER, BEYOND = 10.0, 5.0
-"""Times the usual step, and the slowest before. Chosen: evaluations and checkpoints came before as well."""
+SLOWER = 10.0
+"""Times the usual step. Chosen: evaluations and checkpoints came before as well."""
+BEYOND = 5.0
+"""Times the slowest step before. Chosen: evaluations and checkpoints came before as well."""
 
 
 def last_steps_slow(run: Run) -> Evidence | None:

@@ -54,11 +54,14 @@ NATS = 0.3
 worse is some per cent off."""
 OFTEN = 0.8
 """Share of all evaluations that are so far above. Chosen: by hand."""
-LEAST_TO_WIDEN, GAP_AT_ONCE_LEAST = 3, 4
-"""Evaluations in which a gap can be seen to widen, and those whose halves hold two. Chosen: fewer show no course."""
-NATS_OF_TOKENS, STEADY = 0.5, 0.35
-"""Nats per token at every evaluation of a language model, whose halves differ by no more than this share of the gap.
-Chosen: held-out text of one kind differs by hundredths, and what is learnt by heart widens a gap."""
+LEAST_TO_WIDEN = 3
+"""Evaluations in which a gap can be seen to widen. Chosen: fewer show no course."""
+GAP_AT_ONCE_LEAST = 4
+"""Evaluations whose halves hold two. Chosen: fewer show no course."""
+NATS_OF_TOKENS = 0.5
+"""Nats per token at every evaluation of a language model. Chosen: held-out text of one kind differs by hundredths."""
+STEADY = 0.35
+"""Share of the gap by which its halves differ at most. Chosen: what is learnt by heart widens a gap."""
 OPENED = 0.65
 """Of a gap, what was there at the first evaluation at most. Chosen: two thirds."""
 NOT_IN_TOKENS = ("preference", "supervised", "diffusion", "boosting")
@@ -103,9 +106,12 @@ FACTOR_OF_BEST = 3.0
 """The same where evaluation has improved and ends near its lowest. Chosen: what is learnt serves it too."""
 AT_BEST = 1.05
 """Times its lowest within which evaluation ends near it. Chosen: by hand."""
-IMPROVED, SHARE_OF_START = 0.85, 0.1
-"""Of the first training loss: what evaluation has improved to; the least gap, and what is not near zero.
-Chosen: no healthy run of benchmarks/faults comes near."""
+IMPROVED = 0.85
+"""Share of the first training loss that evaluation has improved to. Chosen: no healthy run of benchmarks/faults comes
+near."""
+SHARE_OF_START = 0.1
+"""Share of it that is the least gap, and what is not near zero. Chosen: no healthy run of benchmarks/faults comes
+near."""
 ABOVE = 1.25
 """Times the first training loss, for evaluation to be above it. Chosen: beyond the scatter of batches."""
 GONE = 0.05
@@ -117,8 +123,10 @@ LEFT_BY_FAR = 0.4
 """The same where the training loss is only near zero. Chosen: no healthy run does both."""
 FALLS = 0.05
 """Of itself: an evaluation loss that falls by this over the later half still improves. Chosen: twice its scatter."""
-GOOD, ACCURACIES_OF_BOTH = 0.9, ("accuracy", "eval_accuracy")
+GOOD = 0.9
 """Accuracies of a model that comes trained. Chosen: one in ten is wrong."""
+ACCURACIES_OF_BOTH = ("accuracy", "eval_accuracy")
+"""The accuracies that are then looked at, of training and of evaluation."""
 _EVAL_GAP_RUINS = (
     "loss_divergence",
     "loss_nonfinite",
@@ -280,9 +288,10 @@ RISE = 0.05
 """Of its lowest by which the evaluation loss must rise. Chosen: most fine-tuning rises by less in the end."""
 FALL = 0.1
 """Of its first value by which the training loss must fall. Chosen: by hand."""
-FAR, EVAL_RISE_OF_START = 0.3, 0.1
-"""Of its lowest, and of what training began with: a rise from the first evaluations on that is one however it scatters,
-as rows of another kind are met with ever surer answers. Chosen: by hand."""
+FAR = 0.3
+"""Share of its lowest that a rise is one by, however it scatters. Chosen: by hand."""
+EVAL_RISE_OF_START = 0.1
+"""The same of what training began with: rows of another kind are met with ever surer answers. Chosen: by hand."""
 
 
 def eval_gap_grows(run: Run, rise: EvalRise) -> Evidence:
@@ -460,16 +469,20 @@ def _of(run: Run, phase: str, quantity: Quantity) -> Series | None:
 # How the scores of evaluation stand beside the same scores of training.
 
 
-EVAL_SCORE_GAP_LEAST, SIGMAS = 3, 5.0
-"""Evaluations, and standard deviations of one gap that any difference has. Chosen: fewer show no course."""
+EVAL_SCORE_GAP_LEAST = 3
+"""Evaluations. Chosen: fewer show no course."""
+SIGMAS = 5.0
+"""Standard deviations of one gap that any difference has. Chosen: by hand."""
 LEARNT = 0.5
 """Score that training has come to. Chosen: so does a model that serves no held-out row."""
 NO_GAIN = 0.04
 """What evaluation gains at most while training learns. Chosen: so does a model that serves no held-out row."""
 HALF = 0.5
 """Share of the score of training that evaluation has at most. Chosen: so does a model that serves no held-out row."""
-LOST, LEAST_TO_FALL = 0.05, 6
-"""Of a score that evaluation loses again, by medians of three; over so many evaluations. Chosen: by hand."""
+LOST = 0.05
+"""What evaluation loses again of a score, by medians of three. Chosen: by hand."""
+LEAST_TO_FALL = 6
+"""Evaluations over which it does. Chosen: by hand."""
 CLOSE = 0.25
 """The gap of scores at first as a share of the later one. Chosen: by hand."""
 WIDE = 0.3
@@ -483,9 +496,11 @@ FIFTH = 0.2
 QUARTER = 0.25
 """Part of the way to its bound that the score should have come by then. Chosen: what gives a fifth of the loss has most
 answers right."""
-TIMES, ALWAYS = 2.0, 1.8
-"""Times the loss of training at the same accuracy, typically and at least. Fitted: healthy runs with both lie between
-0.75 and 1.3."""
+TIMES = 2.0
+"""Times the loss of training at the same accuracy, typically. Fitted: healthy runs with both lie between 0.75 and
+1.3."""
+ALWAYS = 1.8
+"""The same at least. Fitted: healthy runs with both lie between 0.75 and 1.3."""
 
 FEW_WRONG = 0.98
 """Accuracy from which on single rows make the loss. Chosen: ten in five hundred."""

@@ -57,10 +57,15 @@ GROWN = 0.7
 """Times its share at the first evaluation that the later one is at most. Chosen: by hand."""
 OFTEN = 0.9
 """Share of the later evaluations that lie below training. Chosen: by hand."""
-FAR_BELOW_OF_TOKENS, GAP_OF_TOKENS = 0.85, 0.5
-"""The same of language models, where the gap is this many nats. Chosen: they train with little dropout."""
-LEAST_GAP, SHARE_OF_START = 0.05, 0.08
-"""Nats, and of the first training loss: of a loss near zero half is nothing. Chosen: by hand."""
+FAR_BELOW_OF_TOKENS = 0.85
+"""Share of the training loss below which evaluation lies, of language models. Chosen: they train with little
+dropout."""
+GAP_OF_TOKENS = 0.5
+"""Nats of that gap. Chosen: they train with little dropout."""
+LEAST_GAP = 0.05
+"""Nats of a gap: of a loss near zero half is nothing. Chosen: by hand."""
+SHARE_OF_START = 0.08
+"""Share of the first training loss that a gap has. Chosen: by hand."""
 BESIDE = 0.95
 """Of the training loss: within it an evaluation starts level with training. Chosen: within the scatter of batches."""
 TIMES_OF_TOKENS = 2.0
@@ -78,8 +83,10 @@ EVAL_BELOW_APART = 0.08
 it."""
 FARTHER = 1.2
 """Times as far apart as at first. Fitted: on label noise in benchmarks/faults, no healthy run has it."""
-LEAST_LAGGING, EVAL_BELOW_LEAST = 8, 3
-"""Evaluations: sound detectors lag for five; of a multiple. Chosen: beyond that."""
+LEAST_LAGGING = 8
+"""Evaluations that show a lag. Chosen: healthy detectors lag for five."""
+EVAL_BELOW_LEAST = 3
+"""Evaluations of a multiple. Chosen: by hand."""
 MIXED = ("mixup", "mixup_alpha", "cutmix", "cutmix_alpha", "label_smoothing", "label_smoothing_factor", "smoothing")
 """Settings of training, in timm's words and others', that evaluation goes without."""
 NOT_IN_TOKENS = ("supervised", "diffusion", "boosting")
@@ -206,11 +213,14 @@ MORE_CLASSES = 1.3
 mean over the first epoch, in which much is learnt."""
 BELOW_CHANCE = 0.6
 """Of 1 / classes, below which a model is wrong more often than a guess. Chosen: hundreds of rows bring it nearer."""
-LEARNT, FALL = 0.7, 0.03
-"""Of its first level, to which the training loss has fallen; by the second share it falls at all. Chosen: by hand."""
-GAIN, UNTRAINED = 0.02, 0.9
-"""Share by which evaluation does not fall, and of the first training loss that it begins with: nothing was learnt
-before it. Chosen: by hand."""
+LEARNT = 0.7
+"""Share of its first level to which the training loss has fallen. Chosen: by hand."""
+FALL = 0.03
+"""Share by which it falls at all. Chosen: by hand."""
+GAIN = 0.02
+"""Share by which evaluation does not fall. Chosen: by hand."""
+UNTRAINED = 0.9
+"""Share of the first training loss that it begins with: nothing was learnt before it. Chosen: by hand."""
 POOR = 0.6
 """The most that a poor accuracy is. Chosen: by hand."""
 BETTER = 0.05
@@ -364,8 +374,10 @@ MORE = 5
 """Evaluations of a metric other than an accuracy. Chosen: by hand."""
 MAX_ROUNDING_OF_LOSS = 1e-6
 """Share of a loss that rounding leaves of one model. Chosen: float32 has seven digits."""
-SATURATED, BY_HEART = 0.85, 0.999
-"""An accuracy that is near its best, at evaluation and in training throughout. Chosen: by hand."""
+SATURATED = 0.85
+"""An accuracy of evaluation that is near its best. Chosen: by hand."""
+BY_HEART = 0.999
+"""An accuracy that is near its best in training throughout. Chosen: by hand."""
 MANY = 10
 """Evaluations of an accuracy that hardly moves. Chosen: by hand."""
 MOSTLY = 0.6
@@ -439,8 +451,10 @@ def beside_a_loss_that_falls(run: Run) -> list[Series]:
 # Do the numbers of evaluation change at all, and can they be what they are said to be?
 
 
-FROZEN_LEAST, BOXES = 3, 10
-"""Evaluations of a loss or an accuracy, and of a detector until its first hit. Chosen: by hand."""
+FROZEN_LEAST = 3
+"""Evaluations of a loss or an accuracy. Chosen: by hand."""
+BOXES = 10
+"""Evaluations of a detector until its first hit. Chosen: by hand."""
 FEWEST_DIGITS = 4
 """Digits of a loss that are enough where more evaluations than `FROZEN_LEAST` have it. Chosen: a plateau has three."""
 DIGITS = 5
@@ -735,9 +749,11 @@ def _flicker(series: Series) -> tuple[float, float]:
 # Large step-to-step variation of the loss.
 
 
-LOSS_NOISY_SHARE, FLOOR = 0.5, 0.2
-"""Standard deviation of the noise over the level, which counts as a share of the first one at least. Chosen: batches of
-one have 0.1 to 0.35 in fine-tuning, and near zero loss large relative noise is nothing."""
+LOSS_NOISY_SHARE = 0.5
+"""Standard deviation of the noise over the level. Chosen: batches of one have 0.1 to 0.35 in fine-tuning."""
+FLOOR = 0.2
+"""Share of the first level that the level counts as at least. Chosen: near zero loss large relative noise is
+nothing."""
 
 
 @symptom(

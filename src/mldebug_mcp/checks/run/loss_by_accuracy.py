@@ -39,9 +39,10 @@ WHOLE = 0.05
 """How far a number of classes worked out from a loss is from a whole one. Chosen: such losses come within 0.01 of the
 floor."""
 LEAST_ACCURACY = 0.5
-KNOWS, FELL = 0.75, 1.25
-"""Accuracy at the first evaluation, and first loss as a multiple of the last, of a model that was trained before.
-Chosen: by hand."""
+KNOWS = 0.75
+"""Accuracy at the first evaluation of a model that was trained before. Chosen: by hand."""
+FELL = 1.25
+"""First loss of such a model as a multiple of the last. Chosen: by hand."""
 GUESSES = 1.25
 """Times the loss of a calibrated model as accurate as at first. Chosen: above it first answers are right and far from
 sure, as those of a contrastive model, and no guesses of a classifier."""
@@ -175,14 +176,22 @@ def _guesses(run: Run, start: float, classes: int) -> bool:
 
 STILL = 0.05
 """A loss above its lowest by more than this share rises. Chosen: it is then grown sure, as in overfitting."""
-SOLVED, SMOOTHING = 0.9, 0.2
-"""Accuracy from which on smoothing of labels by so much would show. Chosen: most recipes smooth by 0.1."""
-BELOW, ABOVE = 0.03, 0.06
-"""Nats off the floor. Fitted: benchmarks/faults, where softmaxes before the loss lie between -0.01 and 0.1 from it."""
+SOLVED = 0.9
+"""Accuracy from which on smoothing of labels would show. Chosen: by hand."""
+SMOOTHING = 0.2
+"""What labels are smoothed by. Chosen: most recipes smooth by 0.1."""
+BELOW = 0.03
+"""Nats below the floor. Fitted: benchmarks/faults, where softmaxes before the loss lie between -0.01 and 0.1 from
+it."""
+ABOVE = 0.06
+"""Nats above the floor. Fitted: benchmarks/faults, where softmaxes before the loss lie between -0.01 and 0.1 from
+it."""
 MOST = 0.7
 """Of the later half of the records, so many keep to the floor. Chosen: they rise and fall with the accuracy."""
-CLEAR, UNCOUNTED = 1.15, 1.2
-"""Times the loss of a calibrated model, and times the classes that the first loss tells. Chosen: it may have fallen."""
+CLEAR = 1.15
+"""Times the loss of a calibrated model. Chosen: by hand."""
+UNCOUNTED = 1.2
+"""Times the classes that the first loss tells. Chosen: it may have fallen."""
 LOSS_BY_ACCURACY_LEAST = 4
 """Records with both. Chosen: the later half is two."""
 MIN_SHARE_OF_COST = 0.05

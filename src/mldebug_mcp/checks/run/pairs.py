@@ -19,9 +19,10 @@ from mldebug_mcp.logs.run import Run, Series
 
 DEFAULT_BETA = 0.1
 """Strength of the pull to the reference where the settings do not say. Source: TRL's default (trl_docs)."""
-LEAST_RECORDS, EARLY = 8, 0.05
-"""Records that a change needs, and share of the run that may be missing before a first reward. Chosen: by
-hand."""
+LEAST_RECORDS = 8
+"""Records that a change needs. Chosen: by hand."""
+EARLY = 0.05
+"""Share of the run that may be missing before a first reward. Chosen: by hand."""
 REFERENCE_FREE = 0.7
 """The implicit rewards of a policy that is its own reference begin at zero. Where the first one is this share of the
 largest, and far beyond the noise, they are no log-ratios (SimPO, ORPO). Chosen: by hand."""
@@ -158,8 +159,10 @@ def _both(run: Run, names: tuple[str, str]) -> tuple[Floats, Floats, Floats] | N
 # Does preference training tell chosen answers from rejected ones?
 
 
-ACCURACIES, MARGINS = ("rewards/accuracies", "accuracy"), ("rewards/margins", "margin")
-"""How often the chosen answer has the higher reward, and by how much: of DPO and its like, of a reward model."""
+ACCURACIES = ("rewards/accuracies", "accuracy")
+"""How often the chosen answer has the higher reward: of DPO and its like, of a reward model."""
+MARGINS = ("rewards/margins", "margin")
+"""By how much the chosen answer has the higher reward: of DPO and its like, of a reward model."""
 HELD_OUT = ("eval_rewards/accuracies", "eval_accuracy")
 MIN_ACCURACY_RECORDS = 8
 """Records of accuracies and rewards. Chosen: fewer are the beginning."""
@@ -177,13 +180,18 @@ ERRORS = 2.0
 """Standard errors of a mean accuracy. Chosen: by hand."""
 MAX_ACCURACY_BELOW_CHANCE = 0.35
 """An accuracy below chance. Chosen: as far below one half as `LEARNED` is above it."""
-LEAST_GROWTH, LEAST_NATS = 0.1, 1.0
-"""Growth of a margin, or nats times beta where beta is small. Chosen: 0.1 brings the DPO loss from 0.693 to 0.644."""
-EQUAL, MOSTLY = 1e-6, 0.95
-"""Of their size, how far equal values are apart; the share of such records. Chosen: rounding in float32."""
-MOVED, ALIKE = 0.05, 0.003
-"""Rewards that have moved this far, while they differ by this share of it. Chosen: answers that merely fall together
-differ by some per cent."""
+LEAST_GROWTH = 0.1
+"""Growth of a margin. Chosen: 0.1 brings the DPO loss from 0.693 to 0.644."""
+LEAST_NATS = 1.0
+"""Nats of that growth, times beta, where beta is small. Chosen: by hand."""
+EQUAL = 1e-6
+"""How far equal values are apart, as a share of their size. Chosen: rounding in float32."""
+MOSTLY = 0.95
+"""Share of the records in which they are equal. Chosen: by hand."""
+MOVED = 0.05
+"""How far rewards have moved. Chosen: by hand."""
+ALIKE = 0.003
+"""Share of it by which they differ. Chosen: answers that merely fall together differ by some per cent."""
 LEAST_ZEROS = 5
 """Records past the first in which rewards are zero. Chosen: in a warm-up in bf16 both models may still agree."""
 

@@ -37,17 +37,21 @@ from mldebug_mcp.logs.run import Run, Series
 
 NO_KL = 0.05
 """KL below this is not part of a rise. Chosen: healthy runs reach it."""
-JUMP, JUMP_FACTOR = 0.3, 5.0
-"""KL of a single update that is too large, and times the median. Chosen: beyond the scatter of sound updates."""
+JUMP = 0.3
+"""KL of a single update that is too large. Chosen: beyond the scatter of healthy updates."""
+JUMP_FACTOR = 5.0
+"""Times the median that it is. Chosen: beyond the scatter of healthy updates."""
 TIMES_AT_ONCE = 10.0
 """Times the limit, for which one record is enough. Chosen: by hand."""
 RUNS_AWAY = 10.0
 """Times the limit. Chosen: estimates of a few rare tokens do not keep so much."""
 MOVES = ("approx_kl", "kl", "clip_ratio")
 """What is above zero as soon as a policy has taken one step away from the one that sampled, or from its reference."""
-STILL_RECORDS, STILL = 10, 1e-6
-"""Records, and what rounding in float32 leaves of the divergence of two equal policies. Chosen: a usual update is a
-thousand times as large."""
+STILL_RECORDS = 10
+"""Records of a policy that stands still. Chosen: by hand."""
+STILL = 1e-6
+"""What rounding in float32 leaves of the divergence of two equal policies. Chosen: a usual update is a thousand times
+as large."""
 SHOWN_BY = ("entropy", "reward")
 """What changes for good only where the policy does."""
 RATIOS = {
@@ -238,9 +242,10 @@ SHARE_OF_START = 0.1
 """Share of its entropy at the start below which an agent has collapsed. Source: axolotl_stability."""
 SHARE_OF_START_OF_TEXT = 0.02
 """The same of a language model. Chosen: by hand."""
-MIN_ENTROPY_RECORDS, LEAST_TO_STAY = 5, 20
-"""Finite values that a low entropy, and one that stays or grows, need. Chosen: fewer show no
-course."""
+MIN_ENTROPY_RECORDS = 5
+"""Finite values that a low entropy needs. Chosen: fewer show no course."""
+LEAST_TO_STAY = 20
+"""Finite values that an entropy that stays or grows needs. Chosen: fewer show no course."""
 FLOOR = 1e-4
 """Nats that count as none where the logarithm is taken. Chosen: far below `COLLAPSED`."""
 NOT_CONVERGING = 1.0
@@ -251,9 +256,10 @@ SHARE_OF_GROWTH = 0.25
 """Share of the entropy at the start by which that of an agent grows. Chosen: by hand."""
 POLICY_ENTROPY_SIGMAS = 6.0
 """Times the wobble of levels that the growth is. Chosen: by hand."""
-AS_AT_START, ENOUGH = 0.98, 60
-"""Of the entropy at the start that an agent's lowest level keeps in so many records if it has not moved. Chosen: by
-hand."""
+AS_AT_START = 0.98
+"""Share of the entropy at the start that an agent's lowest level keeps if it has not moved. Chosen: by hand."""
+ENOUGH = 60
+"""Records over which it does. Chosen: by hand."""
 RARELY = 0.06
 """A share of random actions at the first record that is that of the end of a schedule. Source: the final 0.05 of
 Stable-Baselines3's DQN."""
@@ -429,10 +435,14 @@ COMPLETIONS_SIGMAS = 6.0
 """Times the wobble of levels that the growth is. Chosen: by hand."""
 SHRUNK = 0.3
 """Of the length at the start. Chosen: a policy that learns a format may well drop half of its words."""
-MOST_CUT, PART = 0.8, 0.25
-"""Share of completions at the limit, for so much of the log. Source: axolotl_stability."""
-ALL, NEARLY_ALWAYS = 0.99, 0.95
-"""Share of completions, of records, the first among them. Chosen: under a low limit some are short enough."""
+MOST_CUT = 0.8
+"""Share of completions at the limit. Source: axolotl_stability."""
+PART = 0.25
+"""Share of the log that has so many. Source: axolotl_stability."""
+ALL = 0.99
+"""Share of completions that are nearly all. Chosen: under a low limit some are short enough."""
+NEARLY_ALWAYS = 0.95
+"""Share of the records that have so many, the first among them. Chosen: under a low limit some are short enough."""
 
 
 def completion_length_grows(run: Run, share: Series) -> Evidence | None:

@@ -28,14 +28,21 @@ _TIME = regex(r"(?:.*[_/])?(?:time|latency|duration)(?:_m?s)?", re.IGNORECASE)
 _LOSS = regex(r"(?:.*[_/])?(?:loss|grad_norm)", re.IGNORECASE)
 MIN_RECORDS_PER_RANK = 5
 """Records of each rank. Chosen: a median needs some records."""
-ALIKE, PARTED = 1e-3, 1e-2
-"""Relative difference of norms that are one, and of those that are not. Chosen: ranks reduce in one order."""
+ALIKE = 1e-3
+"""Relative difference of norms that are one. Chosen: ranks reduce in one order."""
+PARTED = 1e-2
+"""Relative difference of norms that are not one. Chosen: ranks reduce in one order."""
 
-MID_RUN, MID_RUN_STEPS = 0.1, 50.0
-"""Share of the run, and steps, beyond which a log begins in mid-run. Chosen: by then ranks may have parted."""
-MIN_LOSS_RATIO, FAR_SIGMAS = 1.5, 3.0
-"""Times the losses of all other ranks, and times the noise from record to record, that one ends above them. Chosen:
-shares of one batch have losses that scatter about the same level."""
+MID_RUN = 0.1
+"""Share of the run beyond which a log begins in mid-run. Chosen: by then ranks may have parted."""
+MID_RUN_STEPS = 50.0
+"""Steps beyond which a log begins in mid-run. Chosen: by then ranks may have parted."""
+MIN_LOSS_RATIO = 1.5
+"""Times the losses of all other ranks that one ends above them. Chosen: shares of one batch have losses that scatter
+about the same level."""
+FAR_SIGMAS = 3.0
+"""Times the noise from record to record that it ends above them. Chosen: shares of one batch have losses that scatter
+about the same level."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,14 +150,20 @@ def _of_as_many_rows(run: Run, times: Series) -> Series:
 
 SLOW = 3.0
 """Times the usual around it that a slow step takes. Chosen: evaluations and checkpoints aside, steps vary by less."""
-SLOW_STEPS_LEAST, MOST_SHARE = 3, 0.25
-"""Slow steps, and the share of all. Chosen: more are no exception."""
+SLOW_STEPS_LEAST = 3
+"""Slow steps. Chosen: by hand."""
+MOST_SHARE = 0.25
+"""Share of all steps that they are at most. Chosen: more are no exception."""
 JITTER = 0.1
 """Seconds. Chosen: an operating system takes so much from a step of a few milliseconds, now and then."""
-OFF, REGULAR = 0.02, 0.9
-"""Distance from a multiple of a period, and the share of slow steps that keep it. Chosen: a record may be missing."""
-WIDEST, TO_A_BLOCK = 40, 25
-"""Blocks at most, and records in each, that the usual time is taken from. Chosen: slow steps do not move its median."""
+OFF = 0.02
+"""Distance from a multiple of a period. Chosen: by hand."""
+REGULAR = 0.9
+"""Share of slow steps that keep the period. Chosen: a record may be missing."""
+WIDEST = 40
+"""Blocks at most that the usual time is taken from. Chosen: slow steps do not move its median."""
+TO_A_BLOCK = 25
+"""Records in each block. Chosen: slow steps do not move its median."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,15 +232,20 @@ def _period(steps: Floats) -> float | None:
 # Do steps get slower over the run, or are some of them far slower than the rest?
 
 
-MIN_TIMES_EARLY_STEP, BY_CLOCK = 1.25, 2.0
-"""Times the early time of a step; by a clock, which runs through evaluations as well. Chosen: large runs keep within
-4 %, small ones vary by a quarter."""
+MIN_TIMES_EARLY_STEP = 1.25
+"""Times the early time of a step. Chosen: large runs keep within 4 %, small ones vary by a quarter."""
+BY_CLOCK = 2.0
+"""The same by a clock, which runs through evaluations as well. Chosen: by hand."""
 SIGMAS = 6.0
 """Times the scatter of block medians. Chosen: chance in thousands of runs."""
-STEP_TIME_BLOCKS, EDGE = 20, 5
-"""Blocks of records, and the part of them at each end that is a level. Chosen: four blocks of twenty."""
-STEP_TIME_FEW, FEW_FACTOR = 8, 1.5
-"""Records that tell as well where each of the later half takes so many times any before. Chosen: by chance 1 in 70."""
+STEP_TIME_BLOCKS = 20
+"""Blocks of records. Chosen: by hand."""
+EDGE = 5
+"""Part of the blocks at each end that is a level. Chosen: four blocks of twenty."""
+STEP_TIME_FEW = 8
+"""Records that tell as well where each of the later half takes long. Chosen: by chance 1 in 70."""
+FEW_FACTOR = 1.5
+"""Times any record before that each of them then takes. Chosen: by hand."""
 STEADILY = 0.6
 """Rank correlation of the times of a few records with their order. Chosen: a step up in the middle has 0.75, eight in
 any order have 0.6 once in 20."""
@@ -418,8 +429,10 @@ START = 10
 """Part of the records that is the start. Chosen: a tenth, in which workers start and things are compiled."""
 WAIT_LEAST = 5
 """Records, without the first tenth. Chosen: a median of fewer may be one slow step."""
-WAIT_FEW, MOST_OF_STEP = 2, 0.5
-"""So few records tell as well where each waits for this share of its step. Chosen: no slow start does that twice."""
+WAIT_FEW = 2
+"""Records that tell as well where each waits long. Chosen: no slow start does that twice."""
+MOST_OF_STEP = 0.5
+"""Share of its step that each then waits for. Chosen: by hand."""
 
 
 IDLE = 0.5
@@ -487,10 +500,14 @@ def data_wait_high(run: Run) -> Evidence | None:
 # How evenly a quantity grows, from a handful of records on.
 
 
-GROWTH, GROWTH_BLOCKS = 0.08, 12
-"""Of its level, over twelve blocks of the later two thirds of the log. Chosen: caches have settled by then."""
-STEADY_GROWTH, EVENNESS = 0.02, 0.5
-"""... or this much, where no block rises by less than half of the mean rise. Chosen: only a leak is that even."""
+GROWTH = 0.08
+"""Share of its level that memory grows by. Chosen: caches have settled by then."""
+GROWTH_BLOCKS = 12
+"""Blocks of the later two thirds of the log. Chosen: by hand."""
+STEADY_GROWTH = 0.02
+"""The same where it grows evenly. Chosen: only a leak is that even."""
+EVENNESS = 0.5
+"""Share of the mean rise that no block then rises less than. Chosen: only a leak is that even."""
 THIRD = 3
 """Part of the log, and of what is left, that is its start and its end. Chosen: optimizer state has settled by then."""
 RISING_BLOCKS = 0.75

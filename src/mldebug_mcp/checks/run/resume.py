@@ -397,10 +397,14 @@ def _explained(run: Run, loss: Series, place: int) -> bool:
 # What the loss does where the run was resumed, or where its data may have started over unseen.
 
 
-RESUME_SHARE, RESUME_SIGMAS = 0.05, 5.0
-"""A jump is this share of the level, and so many standard errors. Chosen: no sound resume of our runs comes near."""
-DIP_SHARE, DIP_SIGMAS = 0.06, 3.8
-"""... and a dip this share, pooled over all resumes of the run. Chosen: as for jumps."""
+RESUME_SHARE = 0.05
+"""Share of the level that a jump is. Chosen: no healthy resume of our runs comes near."""
+RESUME_SIGMAS = 5.0
+"""Standard errors that a jump is. Chosen: no healthy resume of our runs comes near."""
+DIP_SHARE = 0.06
+"""Share of the level that a dip is, pooled over all resumes of the run. Chosen: as for jumps."""
+DIP_SIGMAS = 3.8
+"""Standard errors that a dip is. Chosen: as for jumps."""
 RESUME_CUT = 0.8
 """Times the rate before the resume. Chosen: less of it lowers the loss by itself."""
 LEAST_POINTS = 40

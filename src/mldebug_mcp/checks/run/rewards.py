@@ -38,16 +38,20 @@ from mldebug_mcp.logs.run import Run, Series
 # What does the reward do over the run?
 
 
-STUCK, BELOW_BEST = 0.15, 0.98
-"""Share of the records that are one number, and of the best before, below which that lies. Chosen: solved is best."""
-REWARD_COURSE_LEAST_RECORDS, OF_AGENTS = 20, 10
-"""Records after which a reward that has not moved is looked at; one of an agent is the mean of many episodes. Source:
-axolotl_stability, after 20 steps."""
+STUCK = 0.15
+"""Share of the records that are one number. Chosen: by hand."""
+BELOW_BEST = 0.98
+"""Share of the best before, below which that number lies. Chosen: solved is best."""
+REWARD_COURSE_LEAST_RECORDS = 20
+"""Records after which a reward that has not moved is looked at. Source: axolotl_stability, after 20 steps."""
+OF_AGENTS = 10
+"""The same of an agent. Chosen: one record is the mean of many episodes."""
 LEAST_STEPS = 20
 """Steps for which `rewards/*/mean` stays at 0. Source: axolotl_stability, where the checklist begins beyond 20."""
-REWARD_COURSE_ZERO, REWARD_COURSE_SHARE = 1e-6, 0.95
-"""Absolute reward up to which it is zero, and the share of records that are. Chosen: rounding; single ones may earn
-something by luck."""
+REWARD_COURSE_ZERO = 1e-6
+"""Absolute reward up to which it is zero. Chosen: rounding."""
+REWARD_COURSE_SHARE = 0.95
+"""Share of records that are zero. Chosen: single ones may earn something by luck."""
 SHARE_OF_RISE = 0.5
 """Share of what was gained that is lost again. Chosen: on simulated curves."""
 SHARE_OF_LEVEL = 0.3
@@ -433,12 +437,15 @@ def reward_spread(run: Run) -> Answers:
 # The score of evaluation falls while the reward of training rises.
 
 
-MIN_SCORES, LEAST_BESIDE = 6, 18
-"""Finite values that a score of evaluation must have, and one of training. Chosen: two medians of three that share
-none; of six blocks."""
-NEVER, RESTS = 0.02, 0.1
-"""A rate of success that is none; and the share of the whole rise by which a reward still moves that rests, over the
-later half. Chosen: a reward that is shaped rises before the first success, and goes on to it."""
+MIN_SCORES = 6
+"""Finite values that a score of evaluation must have. Chosen: two medians of three that share none."""
+LEAST_BESIDE = 18
+"""Finite values that a score of training must have. Chosen: two medians of three that share none; of six blocks."""
+NEVER = 0.02
+"""A rate of success that is none. Chosen: by hand."""
+RESTS = 0.1
+"""Share of the whole rise by which a reward that rests still moves over the later half. Chosen: a reward that is shaped
+rises before the first success, and goes on to it."""
 EVAL_REWARD_FALLS_SHARE = 0.25
 """Share of its best level that the score loses. Chosen: by hand."""
 EVAL_REWARD_FALLS_SIGMAS = 4.0

@@ -108,9 +108,11 @@ def few_features(run: Run) -> Seen | None:
 
 FEWEST = 20
 """Batches from which the spread is known. Chosen: a course of as many has a level and a noise."""
-FED_TIMES, MIN_ODD_SPREAD_SIGMAS = 2.0, 10.0
-"""A batch is odd whose spread is so many times the usual, or its part, and so many median deviations off. Chosen:
-neither batches of few rows nor images of all kinds come near."""
+FED_TIMES = 2.0
+"""Times the usual, or its part, that the spread of an odd batch is. Chosen: neither batches of few rows nor images of
+all kinds come near."""
+MIN_ODD_SPREAD_SIGMAS = 10.0
+"""Median deviations that it is off. Chosen: neither batches of few rows nor images of all kinds come near."""
 MAX_SHARE_OF_ODD_BATCHES = 0.1
 """Share of odd batches. Chosen: more of them are not odd."""
 FED_TINY = 1e-12

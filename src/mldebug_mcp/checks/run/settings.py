@@ -318,8 +318,10 @@ def _peak(run: Run) -> float | None:
 
 SETTINGS = {"completion_only_loss": False, "train_on_inputs": True, "train_on_prompt": True, "train_on_source": True}
 """Settings of TRL, Axolotl, LLaMA-Factory and QLoRA, and the value with which prompts are trained on."""
-ALL, MIN_LABEL_RECORDS = 0.999, 3
-"""Share of the labels that count, and records of it. Chosen: rows whose every token is an answer are rare."""
+ALL = 0.999
+"""Share of the labels that count. Chosen: rows whose every token is an answer are rare."""
+MIN_LABEL_RECORDS = 3
+"""Records of that share. Chosen: by hand."""
 _COUNTED = re.compile(
     r"(?:train_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked)_(?:(?:tokens?|labels?)_)?"
     r"(?:frac(?:tion)?|share|ratio|pct)"

@@ -33,7 +33,8 @@ _EXECUTE = 1 << 0
 _WRITE_FILE = 1 << 1
 _READ_FILE = 1 << 2
 _READ_DIR = 1 << 3
-_TRUNCATE, _IOCTL = 1 << 14, 1 << 15
+_TRUNCATE = 1 << 14
+_IOCTL = 1 << 15
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _KNOWN_BY = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
 """All rights to files that a version of the interface knows, by the first version that knows them."""
@@ -116,7 +117,8 @@ DESCRIPTORS = 512
 FILE_BYTES = 2 * 1024**3
 """The largest file that may be written: a copy of a tokenizer's."""
 _DEATH_SIGNAL = 1
-_NEW_NETWORK, _NEW_USER = 0x40000000, 0x10000000
+_NEW_NETWORK = 0x40000000
+_NEW_USER = 0x10000000
 _SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/opt", "/nix", "/gnu", "/sys/devices/system")
 """Where libraries are, and what the machine's processors are like."""
 _SINGLE = (
